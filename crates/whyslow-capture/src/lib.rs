@@ -1,0 +1,113 @@
+//! Live recording on Linux: perf events, ring buffers, the life cycle of the recorded program.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use whyslow_profile::file::Writer;
+use whyslow_profile::{ExitStatus, Meta};
+
+/// What to record.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// Start this program and record it with all its threads and children.
+    Command(Command),
+    /// Record a running process (and the children it makes) until it ends or the recording is stopped.
+    Process(u32),
+    /// Record everything on the machine until the recording is stopped.
+    System,
+}
+
+/// A program to start. Everything not set is inherited from the recorder.
+#[derive(Debug, Clone, Default)]
+pub struct Command {
+    /// The program: a path, or a name to look up in PATH.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Environment variables to set on top of the inherited ones.
+    pub env: Vec<(OsString, OsString)>,
+    /// The working folder, when it is another.
+    pub folder: Option<PathBuf>,
+}
+
+/// How to record.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Samples per second of CPU time.
+    pub frequency_hz: u32,
+    /// Bytes of stack copied with each sample; `None` chooses by the size of the rings.
+    pub stack_bytes: Option<u32>,
+    /// Stop after this time (attached and system-wide recordings, or to end early).
+    pub duration: Option<std::time::Duration>,
+    /// Leave out the kernel even where it could be recorded.
+    pub user_only: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { frequency_hz: 997, stack_bytes: None, duration: None, user_only: false }
+    }
+}
+
+/// A finished recording: its raw part is on disk, symbols and the seal are missing.
+#[derive(Debug)]
+pub struct Recording {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The open file.
+    pub writer: Writer,
+    /// What is known about it; already written.
+    pub meta: Meta,
+    /// How the program ended; `None` when it still runs.
+    pub exit: Option<ExitStatus>,
+    /// The first error in writing, if any. The file holds what was recorded before it.
+    pub write_error: Option<io::Error>,
+    /// The profile that had this name before and was moved aside.
+    pub moved_aside: Option<PathBuf>,
+}
+
+/// Why a recording could not be made. `Display` says what happened, why, and what to try.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The program does not exist (exit code 127).
+    #[error("{program}: not found")]
+    NotFound {
+        /// As it was given.
+        program: String,
+    },
+    /// The program exists but cannot be started (exit code 126).
+    #[error("{program}: cannot be started: {reason}")]
+    NotExecutable {
+        /// As it was given.
+        program: String,
+        /// Why.
+        reason: String,
+    },
+    /// The kernel refuses perf events.
+    #[error("{0}")]
+    Refused(String),
+    /// The profile cannot be written.
+    #[error("{}: cannot be written: {error}", path.display())]
+    Output {
+        /// Where it should have gone.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// Anything else the system refused.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// Records until the program ends (or until a stop signal or the duration for [`Target::Process`] and
+/// [`Target::System`]), streaming to `output`. SIGINT from the terminal reaches the program by itself; signals
+/// sent to the recorder alone are passed on.
+pub fn record(_target: &Target, _options: &Options, _output: &Path) -> Result<Recording, RecordError> {
+    Err(RecordError::Refused("recording is not built yet".to_owned()))
+}

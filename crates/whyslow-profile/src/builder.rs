@@ -1,0 +1,163 @@
+//! Fills a profile row by row: interns texts, locations and stacks, and remembers what is not written yet.
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::{LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId};
+use crate::tables::{Metric, Module, Process, Samples, Thread, Unit};
+
+/// Stack nodes remembered for sharing before the memory is given back: about 64 MB of table.
+const STACKS_REMEMBERED: usize = 2_000_000;
+
+/// Rows that a flush takes away; `first` is the id of the first of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span<T> {
+    /// The id of the first row.
+    pub first: u32,
+    /// The rows.
+    pub rows: Vec<T>,
+}
+
+impl<T> Default for Span<T> {
+    fn default() -> Self {
+        Self { first: 0, rows: Vec::new() }
+    }
+}
+
+impl<T> Span<T> {
+    fn push(&mut self, row: T) -> u32 {
+        let id = self.first + self.rows.len() as u32;
+        self.rows.push(row);
+        id
+    }
+
+    fn clear(&mut self) {
+        self.first += self.rows.len() as u32;
+        self.rows.clear();
+    }
+}
+
+/// Builds a profile as a stream. What has been flushed to a file is forgotten, except what later rows need to
+/// share: memory grows with the number of distinct texts, addresses and (up to a bound) stacks, never with
+/// the number of samples.
+#[derive(Debug, Default)]
+pub struct Builder {
+    string_ids: FxHashMap<Box<str>, StringId>,
+    location_ids: FxHashMap<(u32, u64), LocationId>,
+    stack_ids: FxHashMap<(u32, u32), StackId>,
+    pub(crate) strings: Span<Box<str>>,
+    pub(crate) locations: Span<(Option<ModuleId>, RelativeAddress)>,
+    pub(crate) stacks: Span<(Option<StackId>, LocationId)>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) dirty_processes: Vec<ProcessId>,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) dirty_threads: Vec<ThreadId>,
+    pub(crate) modules: Span<Module>,
+    pub(crate) metrics: Span<Metric>,
+    pub(crate) samples: Vec<Samples>,
+}
+
+impl Builder {
+    /// An empty profile.
+    pub fn new() -> Self {
+        Self { locations: Span { first: 1, rows: Vec::new() }, ..Self::default() }
+    }
+
+    /// The id of a text.
+    pub fn string(&mut self, text: &str) -> StringId {
+        if let Some(&id) = self.string_ids.get(text) {
+            return id;
+        }
+        let id = StringId(self.strings.push(text.into()));
+        self.string_ids.insert(text.into(), id);
+        id
+    }
+
+    /// The id of an address in a module.
+    pub fn location(&mut self, module: Option<ModuleId>, address: RelativeAddress) -> LocationId {
+        let key = (module.map_or(u32::MAX, |module| module.0), address.0);
+        *self.location_ids.entry(key).or_insert_with(|| LocationId(self.locations.push((module, address))))
+    }
+
+    /// The id of a stack: this location, called from `parent`.
+    #[inline]
+    pub fn stack(&mut self, parent: Option<StackId>, location: LocationId) -> StackId {
+        let key = (parent.map_or(u32::MAX, |parent| parent.0), location.0);
+        *self.stack_ids.entry(key).or_insert_with(|| StackId(self.stacks.push((parent, location))))
+    }
+
+    /// Adds a process.
+    pub fn process(&mut self, process: Process) -> ProcessId {
+        let id = ProcessId::from(self.processes.len());
+        self.processes.push(process);
+        self.dirty_processes.push(id);
+        id
+    }
+
+    /// Adds a thread.
+    pub fn thread(&mut self, thread: Thread) -> ThreadId {
+        let id = ThreadId::from(self.threads.len());
+        self.threads.push(thread);
+        self.dirty_threads.push(id);
+        id
+    }
+
+    /// Changes what is known of a process.
+    pub fn update_process(&mut self, id: ProcessId, change: impl FnOnce(&mut Process)) {
+        change(&mut self.processes[id.index()]);
+        self.dirty_processes.push(id);
+    }
+
+    /// Changes what is known of a thread.
+    pub fn update_thread(&mut self, id: ThreadId, change: impl FnOnce(&mut Thread)) {
+        change(&mut self.threads[id.index()]);
+        self.dirty_threads.push(id);
+    }
+
+    /// A process by id.
+    pub fn process_row(&self, id: ProcessId) -> &Process {
+        &self.processes[id.index()]
+    }
+
+    /// A thread by id.
+    pub fn thread_row(&self, id: ThreadId) -> &Thread {
+        &self.threads[id.index()]
+    }
+
+    /// Adds a module.
+    pub fn module(&mut self, module: Module) -> ModuleId {
+        ModuleId(self.modules.push(module))
+    }
+
+    /// Adds a metric and its empty table of samples.
+    pub fn metric(&mut self, name: &str, unit: Unit) -> MetricId {
+        let name = self.string(name);
+        self.samples.push(Samples::default());
+        MetricId(self.metrics.push(Metric { name, unit }))
+    }
+
+    /// Adds a sample.
+    #[inline]
+    pub fn sample(&mut self, metric: MetricId, time_ns: u64, thread: ThreadId, stack: StackId, value: u64) {
+        self.samples[metric.index()].push(time_ns, thread, stack, value);
+    }
+
+    /// Samples that a flush would write.
+    pub fn pending_samples(&self) -> usize {
+        self.samples.iter().map(Samples::len).sum()
+    }
+
+    /// Forgets what has been written.
+    pub(crate) fn flushed(&mut self) {
+        self.strings.clear();
+        self.locations.clear();
+        self.stacks.clear();
+        self.modules.clear();
+        self.metrics.clear();
+        self.dirty_processes.clear();
+        self.dirty_threads.clear();
+        self.samples.iter_mut().for_each(Samples::clear);
+        if self.stack_ids.len() > STACKS_REMEMBERED {
+            self.stack_ids = FxHashMap::default();
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Reading: every reference is checked once here, so that the rest of whyslow can index without fear.
+
+use std::path::Path;
+
+use super::chunk::{self, Chunk, NoChunk};
+use super::column::{ColumnReader, Malformed};
+use super::{HEADER_LEN, MAGIC, ReadError, VERSION, tables};
+use crate::{EventSource, Profile};
+
+/// Unpacked bytes allowed for a file of this size: generous for real profiles, a bound for hostile ones.
+fn unpacked_limit(file_len: usize) -> usize {
+    (64 << 20) + file_len.saturating_mul(256)
+}
+
+/// Reads a profile.
+pub fn read(path: &Path) -> Result<Profile, ReadError> {
+    read_bytes(&std::fs::read(path)?)
+}
+
+/// Reads a profile from the bytes of a file.
+pub fn read_bytes(bytes: &[u8]) -> Result<Profile, ReadError> {
+    if bytes.len() < MAGIC.len() || !bytes.starts_with(MAGIC) {
+        return Err(ReadError::NotAProfile);
+    }
+    let Some((header, mut rest)) = bytes.split_at_checked(HEADER_LEN) else {
+        return Err(ReadError::CutOff { expected: HEADER_LEN as u64, actual: bytes.len() as u64 });
+    };
+    let number = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let version = number(8);
+    if version > VERSION {
+        return Err(ReadError::Newer { found: version });
+    }
+    if crc32fast::hash(&header[..20]) != number(20) {
+        return Err(ReadError::Damaged { offset: 0, what: "its header does not match its checksum" });
+    }
+    let sealed_len = u64::from(number(12)) | u64::from(number(16)) << 32;
+    let mut profile = Profile { sealed: sealed_len != 0, ..Profile::default() };
+    if profile.sealed && sealed_len != bytes.len() as u64 {
+        return Err(if sealed_len > bytes.len() as u64 {
+            ReadError::CutOff { expected: sealed_len, actual: bytes.len() as u64 }
+        } else {
+            ReadError::Damaged { offset: sealed_len, what: "there are bytes after its end" }
+        });
+    }
+
+    let mut unpacked = 0;
+    let mut chunks = 0;
+    while !rest.is_empty() {
+        let offset = (bytes.len() - rest.len()) as u64;
+        let damaged = |what| ReadError::Damaged { offset, what };
+        let chunk = match chunk::next(&mut rest) {
+            Ok(chunk) => chunk,
+            // The recorder was killed while it wrote this chunk.
+            Err(_) if !profile.sealed => break,
+            Err(NoChunk::CutOff) => return Err(damaged("a chunk ends after the file")),
+            Err(NoChunk::Bad(what)) => return Err(damaged(what)),
+        };
+        unpacked += chunk.raw_len;
+        if unpacked > unpacked_limit(bytes.len()) {
+            return Err(damaged("it unpacks to far more than a profile of this size would"));
+        }
+        apply(&chunk, &mut profile).map_err(damaged)?;
+        chunks += 1;
+    }
+    if chunks == 0 {
+        return Err(ReadError::Empty);
+    }
+    cycles_to_time(&mut profile);
+    Ok(profile)
+}
+
+/// Turns cycles into nanoseconds. An unsealed recording does not know what a cycle was worth; there the typical
+/// sample stands for one interval of the frequency that was asked for.
+fn cycles_to_time(profile: &mut Profile) {
+    if profile.meta.source != EventSource::Cycles {
+        return;
+    }
+    let Some(samples) = profile.samples.first_mut() else { return };
+    let scale = profile.meta.ns_per_cycle.take().or_else(|| {
+        let mut sorted = samples.value.clone();
+        sorted.sort_unstable();
+        let typical = *sorted.get(sorted.len() / 2)?;
+        Some(1e9 / f64::from(profile.meta.frequency_hz.max(1)) / typical.max(1) as f64)
+    });
+    if let Some(scale) = scale.filter(|scale| scale.is_finite() && *scale > 0.0) {
+        samples.value.iter_mut().for_each(|value| *value = (*value as f64 * scale).round() as u64);
+    }
+    profile.meta.ns_per_cycle = Some(1.0);
+}
+
+fn apply(chunk: &Chunk<'_>, profile: &mut Profile) -> Result<(), Malformed> {
+    let read = match chunk.kind {
+        chunk::META => {
+            let raw = chunk.unpack()?;
+            profile.meta = serde_json::from_slice(&raw).map_err(|_| "its description is not readable")?;
+            return Ok(());
+        }
+        chunk::STRINGS => tables::read_strings,
+        chunk::PROCESSES => tables::read_processes,
+        chunk::THREADS => tables::read_threads,
+        chunk::MODULES => tables::read_modules,
+        chunk::METRICS => tables::read_metrics,
+        chunk::LOCATIONS => tables::read_locations,
+        chunk::STACKS => tables::read_stacks,
+        chunk::SAMPLES => tables::read_samples,
+        chunk::FUNCTIONS => tables::read_functions,
+        chunk::FRAMES => tables::read_frames,
+        chunk::SOURCES => tables::read_sources,
+        chunk::CODE => tables::read_code,
+        _ => return Ok(()),
+    };
+    let raw = chunk.unpack()?;
+    read(&ColumnReader::new(&raw)?, profile)
+}

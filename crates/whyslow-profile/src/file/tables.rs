@@ -1,0 +1,338 @@
+//! How each table becomes columns and back. Writing and reading of a table stand side by side, so that they
+//! stay each other's mirror.
+
+use super::column::{ColumnReader, ColumnWriter, Malformed};
+use crate::Profile;
+use crate::ids::{FunctionId, LocationId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId};
+use crate::tables::{
+    Code, CodeKind, Frame, Function, Metric, Module, ModuleKind, Optimised, Process, Samples, SourceLine,
+    SymbolState, Thread, Unit,
+};
+
+type Bytes = Vec<u8>;
+type Applied = Result<(), Malformed>;
+
+const BAD_REFERENCE: Malformed = "a row refers to one that is not there";
+
+/// An optional row number is stored plus one; 0 is none.
+fn optional(id: Option<u32>) -> u64 {
+    id.map_or(0, |id| u64::from(id) + 1)
+}
+
+fn optional_ns(value: Option<u64>) -> u64 {
+    value.map_or(0, |value| value.saturating_add(1))
+}
+
+/// A required row number below `len`.
+fn row(value: u64, len: usize) -> Result<u32, Malformed> {
+    match u32::try_from(value) {
+        Ok(id) if (id as usize) < len => Ok(id),
+        _ => Err(BAD_REFERENCE),
+    }
+}
+
+fn optional_row(value: u64, len: usize) -> Result<Option<u32>, Malformed> {
+    if value == 0 { Ok(None) } else { row(value - 1, len).map(Some) }
+}
+
+fn line(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(0)
+}
+
+/// Puts a row at its place, which is at most one past the end.
+fn upsert<T>(rows: &mut Vec<T>, at: u64, value: T) -> Applied {
+    match usize::try_from(at) {
+        Ok(at) if at < rows.len() => rows[at] = value,
+        Ok(at) if at == rows.len() => rows.push(value),
+        _ => return Err("a row number is out of order"),
+    }
+    Ok(())
+}
+
+pub(super) fn write_strings<'a>(texts: impl Iterator<Item = &'a str>) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns.blobs("text", texts.map(str::as_bytes));
+    columns.into_bytes()
+}
+
+pub(super) fn read_strings(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    for bytes in columns.blobs("text")? {
+        let text = std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")?;
+        if profile.strings.byte_len() + text.len() > u32::MAX as usize {
+            return Err("the texts are too long");
+        }
+        profile.strings.push(text);
+    }
+    Ok(())
+}
+
+pub(super) fn write_processes<'a>(rows: impl Iterator<Item = (u32, &'a Process)> + Clone) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("row", rows.clone().map(|(id, _)| u64::from(id)))
+        .numbers("pid", rows.clone().map(|(_, row)| u64::from(row.pid)))
+        .numbers("parent", rows.clone().map(|(_, row)| optional(row.parent.map(|id| id.0))))
+        .numbers("name", rows.clone().map(|(_, row)| u64::from(row.name.0)))
+        .numbers("start", rows.clone().map(|(_, row)| row.start_ns))
+        .numbers("end", rows.map(|(_, row)| optional_ns(row.end_ns)));
+    columns.into_bytes()
+}
+
+pub(super) fn read_processes(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (ids, pid, parent) = (columns.numbers("row")?, columns.numbers("pid")?, columns.numbers("parent")?);
+    let (name, start, end) = (columns.numbers("name")?, columns.numbers("start")?, columns.numbers("end")?);
+    for at in 0..columns.rows() {
+        let process = Process {
+            pid: pid[at] as u32,
+            parent: optional_row(parent[at], profile.processes.len() + 1)?.map(ProcessId),
+            name: StringId(row(name[at], profile.strings.len())?),
+            start_ns: start[at],
+            end_ns: end[at].checked_sub(1),
+        };
+        upsert(&mut profile.processes, ids[at], process)?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_threads<'a>(rows: impl Iterator<Item = (u32, &'a Thread)> + Clone) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("row", rows.clone().map(|(id, _)| u64::from(id)))
+        .numbers("process", rows.clone().map(|(_, row)| u64::from(row.process.0)))
+        .numbers("tid", rows.clone().map(|(_, row)| u64::from(row.tid)))
+        .numbers("name", rows.clone().map(|(_, row)| u64::from(row.name.0)))
+        .numbers("start", rows.clone().map(|(_, row)| row.start_ns))
+        .numbers("end", rows.map(|(_, row)| optional_ns(row.end_ns)));
+    columns.into_bytes()
+}
+
+pub(super) fn read_threads(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (ids, process, tid) = (columns.numbers("row")?, columns.numbers("process")?, columns.numbers("tid")?);
+    let (name, start, end) = (columns.numbers("name")?, columns.numbers("start")?, columns.numbers("end")?);
+    for at in 0..columns.rows() {
+        let thread = Thread {
+            process: ProcessId(row(process[at], profile.processes.len())?),
+            tid: tid[at] as u32,
+            name: StringId(row(name[at], profile.strings.len())?),
+            start_ns: start[at],
+            end_ns: end[at].checked_sub(1),
+        };
+        upsert(&mut profile.threads, ids[at], thread)?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_modules<'a>(rows: impl Iterator<Item = (u32, &'a Module)> + Clone) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("row", rows.clone().map(|(id, _)| u64::from(id)))
+        .numbers("path", rows.clone().map(|(_, row)| u64::from(row.path.0)))
+        .numbers("build_id", rows.clone().map(|(_, row)| optional(row.build_id.map(|id| id.0))))
+        .numbers("kind", rows.clone().map(|(_, row)| u64::from(row.kind.code())))
+        .numbers("symbols", rows.clone().map(|(_, row)| u64::from(row.symbols.code())))
+        .numbers("optimised", rows.map(|(_, row)| u64::from(row.optimised.code())));
+    columns.into_bytes()
+}
+
+pub(super) fn read_modules(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (ids, path, build_id) = (columns.numbers("row")?, columns.numbers("path")?, columns.numbers("build_id")?);
+    let (kind, symbols) = (columns.numbers("kind")?, columns.numbers("symbols")?);
+    let optimised = columns.numbers("optimised")?;
+    for at in 0..columns.rows() {
+        let module = Module {
+            path: StringId(row(path[at], profile.strings.len())?),
+            build_id: optional_row(build_id[at], profile.strings.len())?.map(StringId),
+            kind: ModuleKind::from_code(kind[at]),
+            symbols: SymbolState::from_code(symbols[at]),
+            optimised: Optimised::from_code(optimised[at]),
+        };
+        upsert(&mut profile.modules, ids[at], module)?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_metrics<'a>(rows: impl Iterator<Item = &'a Metric> + Clone) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("name", rows.clone().map(|row| u64::from(row.name.0)))
+        .numbers("unit", rows.map(|row| u64::from(row.unit.code())));
+    columns.into_bytes()
+}
+
+pub(super) fn read_metrics(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (name, unit) = (columns.numbers("name")?, columns.numbers("unit")?);
+    for at in 0..columns.rows() {
+        let name = StringId(row(name[at], profile.strings.len())?);
+        profile.metrics.push(Metric { name, unit: Unit::from_code(unit[at]) });
+        profile.samples.push(Samples::default());
+    }
+    Ok(())
+}
+
+pub(super) fn write_locations(
+    rows: impl Iterator<Item = (Option<ModuleId>, RelativeAddress)> + Clone,
+) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("module", rows.clone().map(|(module, _)| optional(module.map(|id| id.0))))
+        .numbers("address", rows.map(|(_, address)| address.0));
+    columns.into_bytes()
+}
+
+pub(super) fn read_locations(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (module, address) = (columns.numbers("module")?, columns.numbers("address")?);
+    for at in 0..columns.rows() {
+        let module = optional_row(module[at], profile.modules.len())?.map(ModuleId);
+        profile.locations.push(module, RelativeAddress(address[at]));
+    }
+    Ok(())
+}
+
+pub(super) fn write_stacks(rows: impl Iterator<Item = (Option<StackId>, LocationId)> + Clone) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("parent", rows.clone().map(|(parent, _)| optional(parent.map(|id| id.0))))
+        .numbers("location", rows.map(|(_, location)| u64::from(location.0)));
+    columns.into_bytes()
+}
+
+pub(super) fn read_stacks(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (parent, location) = (columns.numbers("parent")?, columns.numbers("location")?);
+    for at in 0..columns.rows() {
+        let parent = optional_row(parent[at], profile.stacks.len())?.map(StackId);
+        let location = LocationId(row(location[at], profile.locations.len())?);
+        profile.stacks.push(parent, location);
+    }
+    Ok(())
+}
+
+pub(super) fn write_samples(metric: u32, samples: &Samples, rows: std::ops::Range<usize>) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("metric", rows.clone().map(|_| u64::from(metric)))
+        .numbers("time", samples.time_ns[rows.clone()].iter().copied())
+        .numbers("thread", samples.thread[rows.clone()].iter().map(|id| u64::from(id.0)))
+        .numbers("stack", samples.stack[rows.clone()].iter().map(|id| u64::from(id.0)))
+        .numbers("value", samples.value[rows].iter().copied());
+    columns.into_bytes()
+}
+
+pub(super) fn read_samples(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (metric, time) = (columns.numbers("metric")?, columns.numbers("time")?);
+    let (thread, stack) = (columns.numbers("thread")?, columns.numbers("stack")?);
+    let value = columns.numbers("value")?;
+    for at in 0..columns.rows() {
+        let table = row(metric[at], profile.samples.len())?;
+        let thread = ThreadId(row(thread[at], profile.threads.len())?);
+        let stack = StackId(row(stack[at], profile.stacks.len())?);
+        profile.samples[table as usize].push(time[at], thread, stack, value[at]);
+    }
+    Ok(())
+}
+
+pub(super) fn write_functions<'a>(rows: impl Iterator<Item = &'a Function> + Clone) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("name", rows.clone().map(|row| u64::from(row.name.0)))
+        .numbers("raw_name", rows.clone().map(|row| u64::from(row.raw_name.0)))
+        .numbers("crate", rows.clone().map(|row| optional(row.crate_name.map(|id| id.0))))
+        .numbers("kind", rows.clone().map(|row| u64::from(row.kind.code())))
+        .numbers("file", rows.clone().map(|row| optional(row.file.map(|id| id.0))))
+        .numbers("line", rows.clone().map(|row| u64::from(row.line)))
+        .numbers("module", rows.map(|row| optional(row.module.map(|id| id.0))));
+    columns.into_bytes()
+}
+
+pub(super) fn read_functions(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (name, raw_name) = (columns.numbers("name")?, columns.numbers("raw_name")?);
+    let (crate_name, kind) = (columns.numbers("crate")?, columns.numbers("kind")?);
+    let (file, lines, module) = (columns.numbers("file")?, columns.numbers("line")?, columns.numbers("module")?);
+    let texts = profile.strings.len();
+    for at in 0..columns.rows() {
+        profile.functions.push(Function {
+            name: StringId(row(name[at], texts)?),
+            raw_name: StringId(row(raw_name[at], texts)?),
+            crate_name: optional_row(crate_name[at], texts)?.map(StringId),
+            kind: CodeKind::from_code(kind[at]),
+            file: optional_row(file[at], texts)?.map(StringId),
+            line: line(lines[at]),
+            module: optional_row(module[at], profile.modules.len())?.map(ModuleId),
+        });
+    }
+    Ok(())
+}
+
+/// Frames go by location; rows of one location follow each other.
+pub(super) fn write_frames(rows: impl Iterator<Item = (LocationId, Frame)> + Clone) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("location", rows.clone().map(|(location, _)| u64::from(location.0)))
+        .numbers("function", rows.clone().map(|(_, frame)| u64::from(frame.function.0)))
+        .numbers("file", rows.clone().map(|(_, frame)| optional(frame.file.map(|id| id.0))))
+        .numbers("line", rows.map(|(_, frame)| u64::from(frame.line)));
+    columns.into_bytes()
+}
+
+pub(super) fn read_frames(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (location, function) = (columns.numbers("location")?, columns.numbers("function")?);
+    let (file, lines) = (columns.numbers("file")?, columns.numbers("line")?);
+    let mut group = Vec::new();
+    for at in 0..columns.rows() {
+        group.push(Frame {
+            function: FunctionId(row(function[at], profile.functions.len())?),
+            file: optional_row(file[at], profile.strings.len())?.map(StringId),
+            line: line(lines[at]),
+        });
+        if location.get(at + 1) != Some(&location[at]) {
+            profile.frames.set(LocationId(row(location[at], profile.locations.len())?), &group);
+            group.clear();
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn write_sources<'a>(rows: impl Iterator<Item = &'a SourceLine> + Clone) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("file", rows.clone().map(|row| u64::from(row.file.0)))
+        .numbers("line", rows.clone().map(|row| u64::from(row.line)))
+        .numbers("text", rows.map(|row| u64::from(row.text.0)));
+    columns.into_bytes()
+}
+
+pub(super) fn read_sources(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (file, lines, text) = (columns.numbers("file")?, columns.numbers("line")?, columns.numbers("text")?);
+    let texts = profile.strings.len();
+    for at in 0..columns.rows() {
+        profile.sources.rows.push(SourceLine {
+            file: StringId(row(file[at], texts)?),
+            line: line(lines[at]),
+            text: StringId(row(text[at], texts)?),
+        });
+    }
+    if !profile.sources.rows.is_sorted_by_key(|row| (row.file, row.line)) {
+        return Err("source lines are out of order");
+    }
+    Ok(())
+}
+
+pub(super) fn write_code<'a>(rows: impl Iterator<Item = &'a Code> + Clone) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("module", rows.clone().map(|row| u64::from(row.module.0)))
+        .numbers("start", rows.clone().map(|row| row.start.0))
+        .blobs("bytes", rows.map(|row| row.bytes.as_slice()));
+    columns.into_bytes()
+}
+
+pub(super) fn read_code(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (module, start, bytes) = (columns.numbers("module")?, columns.numbers("start")?, columns.blobs("bytes")?);
+    for at in 0..columns.rows() {
+        profile.code.rows.push(Code {
+            module: ModuleId(row(module[at], profile.modules.len())?),
+            start: RelativeAddress(start[at]),
+            bytes: bytes[at].to_vec(),
+        });
+    }
+    Ok(())
+}

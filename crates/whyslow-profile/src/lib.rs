@@ -1,0 +1,89 @@
+//! The one data model of whyslow: tables of columns that say where a program's resources went, and the
+//! `.whyslow` file that holds them.
+//!
+//! The tables refer to each other by typed row numbers:
+//!
+//! ```text
+//! sample    = time, thread, stack, value            one table per metric
+//! stack     = parent stack, location                a prefix tree; the root is the outermost caller
+//! location  = module, relative address              where the machine was
+//! frame     = location, function, file, line        what that address means; several when code was inlined
+//! function  = name, crate, kind of code, file, line
+//! thread    = process, tid, name, life span
+//! ```
+//!
+//! A recorder fills a [`Builder`] and streams it to a [`file::Writer`]; everything after that works on a
+//! [`Profile`]. Nothing here knows about Linux, symbol files or pictures.
+
+mod builder;
+pub mod file;
+mod ids;
+mod meta;
+mod strings;
+mod tables;
+
+pub use builder::{Builder, Span};
+pub use ids::{
+    FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId,
+};
+pub use meta::{Counters, EventSource, ExitStatus, Host, KernelView, Meta};
+pub use strings::Strings;
+pub use tables::{
+    Code, CodeKind, Codes, Frame, Frames, Function, Locations, Metric, Module, ModuleKind, Optimised, Process,
+    Samples, SourceLine, SourceLines, Stacks, SymbolState, Thread, Unit,
+};
+
+/// A whole profile in memory.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Profile {
+    /// How it was recorded and what the recorder noticed.
+    pub meta: Meta,
+    /// Every text in the profile, once.
+    pub strings: Strings,
+    /// The processes that ran.
+    pub processes: Vec<Process>,
+    /// Their threads.
+    pub threads: Vec<Thread>,
+    /// Mapped files and other sources of code.
+    pub modules: Vec<Module>,
+    /// Addresses that were seen on stacks.
+    pub locations: Locations,
+    /// Named functions.
+    pub functions: Vec<Function>,
+    /// What each location means.
+    pub frames: Frames,
+    /// The prefix tree of stacks.
+    pub stacks: Stacks,
+    /// What is measured; row `i` describes `samples[i]`.
+    pub metrics: Vec<Metric>,
+    /// One table of samples per metric.
+    pub samples: Vec<Samples>,
+    /// Source lines around the hot places.
+    pub sources: SourceLines,
+    /// Machine code of the hot functions.
+    pub code: Codes,
+    /// Whether the recording was sealed. A recorder that was killed leaves an unsealed profile.
+    pub sealed: bool,
+}
+
+impl Profile {
+    /// The text behind an id.
+    pub fn text(&self, id: StringId) -> &str {
+        self.strings.get(id)
+    }
+
+    /// The samples of the main metric (the first one recorded), if any were.
+    pub fn main_samples(&self) -> Option<(&Metric, &Samples)> {
+        self.metrics.first().zip(self.samples.first())
+    }
+
+    /// The location of each stack from the leaf outwards.
+    pub fn locations_of(&self, stack: StackId) -> impl Iterator<Item = LocationId> + '_ {
+        self.stacks.towards_root(stack).map(|node| self.stacks.location(node))
+    }
+
+    /// True when the walk to this stack's outermost frame was cut short.
+    pub fn is_truncated(&self, stack: StackId) -> bool {
+        self.locations_of(stack).last() == Some(LocationId::TRUNCATED)
+    }
+}

@@ -1,0 +1,127 @@
+//! How a profile was made, and the counts from which its quality is judged.
+
+use serde::{Deserialize, Serialize};
+
+/// Facts about the recording as a whole. Kept as JSON inside the file: unknown fields are ignored, missing
+/// ones take their default, so that old and new versions read each other.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Meta {
+    /// The command line that was recorded, or the process that was attached to.
+    pub command: Vec<String>,
+    /// The version of whyslow (or the name of the tool) that recorded it.
+    pub recorder: String,
+    /// Wall-clock time of the start, nanoseconds since 1970.
+    pub started_unix_ns: u64,
+    /// From start to end, in nanoseconds. 0 while the recording is not sealed.
+    pub duration_ns: u64,
+    /// How the program ended, when it did.
+    pub exit: Option<ExitStatus>,
+    /// Samples asked for per second of CPU time.
+    pub frequency_hz: u32,
+    /// What triggered the samples.
+    pub source: EventSource,
+    /// For [`EventSource::Cycles`]: what one cycle was worth, from the CPU time the kernel accounts. Sample values
+    /// are cycles in the file and nanoseconds once it is read.
+    pub ns_per_cycle: Option<f64>,
+    /// Whether kernel frames and kernel time are in the profile.
+    pub kernel: KernelView,
+    /// CPU time in user mode of the program and the children it waited for, as the kernel accounts it.
+    pub user_time_ns: u64,
+    /// CPU time in kernel mode, likewise.
+    pub system_time_ns: u64,
+    /// Peak resident set size in bytes of the program.
+    pub max_resident_bytes: u64,
+    /// The machine.
+    pub host: Host,
+    /// What the recorder counted.
+    pub counters: Counters,
+    /// What the recorder wants its reader to know, in words, each with the next step.
+    pub notes: Vec<String>,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitStatus {
+    /// It exited with this code.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+}
+
+/// What triggers a sample.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventSource {
+    /// Not known (an unsealed or imported profile).
+    #[default]
+    Unknown,
+    /// The hardware cycle counter.
+    Cycles,
+    /// The kernel's CPU clock: a timer that runs while the thread runs.
+    CpuClock,
+    /// Another tool's recording.
+    Imported(String),
+}
+
+/// What is seen of the kernel.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KernelView {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// Kernel time is sampled and its functions have names.
+    Included,
+    /// Kernel time is sampled, but the kernel hides its addresses.
+    Unnamed,
+    /// Only user mode was sampled: kernel time is missing.
+    Hidden,
+}
+
+/// The machine a profile was recorded on.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// Operating system and kernel release.
+    pub os: String,
+    /// Architecture.
+    pub arch: String,
+    /// CPU model name.
+    pub cpu: String,
+    /// CPUs the program could use.
+    pub cpus: u32,
+    /// Name of the hypervisor or container, if one was recognised.
+    pub virtualisation: Option<String>,
+}
+
+/// Counts kept while recording.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counters {
+    /// Samples the kernel could not deliver because a ring was full.
+    pub lost_samples: u64,
+    /// Other records lost (maps, forks): a few unresolved addresses may follow.
+    pub lost_records: u64,
+    /// Times the kernel lowered the sampling rate.
+    pub throttled: u64,
+    /// Samples whose stack reached its outermost frame within the copied bytes.
+    pub complete_in_dump: u64,
+    /// Samples finished by a verified join to the thread's last complete stack.
+    pub completed_by_join: u64,
+    /// Samples finished by a verified read of the live process.
+    pub completed_by_read: u64,
+    /// Samples left truncated: the copied bytes ended and nothing could be verified.
+    pub truncated: u64,
+    /// Samples left truncated because code without unwind information was met.
+    pub no_unwind_info: u64,
+    /// Samples taken while the thread had no user registers (kernel threads, exiting tasks).
+    pub without_user_stack: u64,
+    /// Processes that exec'ed a file this user may not read or a set-uid file: the kernel removes its events.
+    pub unobservable_execs: u64,
+    /// Largest resident set size of the recorder itself, in bytes.
+    pub recorder_max_resident_bytes: u64,
+    /// CPU time of the recorder from start to the program's end.
+    pub recorder_cpu_ns: u64,
+}

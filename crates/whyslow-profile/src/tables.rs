@@ -1,0 +1,412 @@
+//! The tables of a profile. Large ones are structs of columns, small ones vectors of rows.
+
+use crate::ids::{FunctionId, LocationId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId};
+
+/// A process that ran during the recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// The operating system's number.
+    pub pid: u32,
+    /// The process that forked it, if that was recorded too.
+    pub parent: Option<ProcessId>,
+    /// Its command name.
+    pub name: StringId,
+    /// Start, in nanoseconds since the recording began.
+    pub start_ns: u64,
+    /// End, if it was seen.
+    pub end_ns: Option<u64>,
+}
+
+/// A thread of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Its process.
+    pub process: ProcessId,
+    /// The operating system's number.
+    pub tid: u32,
+    /// Its name.
+    pub name: StringId,
+    /// Start, in nanoseconds since the recording began.
+    pub start_ns: u64,
+    /// End, if it was seen.
+    pub end_ns: Option<u64>,
+}
+
+/// Declares an enum that is stored as a small number; unknown numbers read as the first variant.
+macro_rules! coded_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal / $label:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($(#[$vdoc])* $variant),+ }
+
+        impl $name {
+            /// Every variant, in order of its code.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The number in the file.
+            pub fn code(self) -> u8 {
+                match self { $(Self::$variant => $code),+ }
+            }
+
+            /// The variant for a number from a file.
+            pub fn from_code(code: u64) -> Self {
+                match code { $($code => Self::$variant,)+ _ => Self::default() }
+            }
+
+            /// The word used in text, JSON and options.
+            pub fn label(self) -> &'static str {
+                match self { $(Self::$variant => $label),+ }
+            }
+        }
+    };
+}
+
+coded_enum! {
+    /// What a module is.
+    ModuleKind {
+        /// Not known.
+        #[default] Unknown = 0 / "unknown",
+        /// The executable.
+        Program = 1 / "program",
+        /// A shared library.
+        Library = 2 / "library",
+        /// The kernel and its modules.
+        Kernel = 3 / "kernel",
+        /// The page of code that the kernel maps into each process.
+        Vdso = 4 / "vdso",
+        /// Code made at run time.
+        Jit = 5 / "jit",
+    }
+}
+
+coded_enum! {
+    /// What could be learned about a module's symbols.
+    SymbolState {
+        /// Nobody looked yet.
+        #[default] NotLoaded = 0 / "not-loaded",
+        /// The file was not found or could not be read.
+        Missing = 1 / "missing",
+        /// Only names meant for the dynamic linker.
+        Stripped = 2 / "stripped",
+        /// A symbol table, but no line numbers or inlined functions.
+        Names = 3 / "names",
+        /// Debug information with lines.
+        Lines = 4 / "lines",
+    }
+}
+
+coded_enum! {
+    /// Whether a module was compiled with optimisation.
+    Optimised {
+        /// Not known.
+        #[default] Unknown = 0 / "unknown",
+        /// Yes.
+        Yes = 1 / "yes",
+        /// No: a debug build.
+        No = 2 / "no",
+    }
+}
+
+coded_enum! {
+    /// Whose code a function is. Decides colour, grouping and blame.
+    CodeKind {
+        /// Not known.
+        #[default] Unknown = 0 / "unknown",
+        /// Written by the user: their crates, their C files.
+        Yours = 1 / "yours",
+        /// A library the user chose.
+        Dependency = 2 / "dependency",
+        /// The language's standard library.
+        Std = 3 / "std",
+        /// Memory management.
+        Allocator = 4 / "allocator",
+        /// The kernel.
+        Kernel = 5 / "kernel",
+        /// What starts and carries programs: libc, the loader, start-up code, JIT helpers.
+        Runtime = 6 / "runtime",
+    }
+}
+
+coded_enum! {
+    /// What a metric's values count.
+    Unit {
+        /// Events.
+        #[default] Count = 0 / "count",
+        /// Nanoseconds.
+        Nanoseconds = 1 / "ns",
+        /// Bytes.
+        Bytes = 2 / "bytes",
+    }
+}
+
+/// A source of code: an ELF file, the kernel, the vdso, JIT output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// Its path as the program saw it, or a name in brackets.
+    pub path: StringId,
+    /// GNU build id in hexadecimal.
+    pub build_id: Option<StringId>,
+    /// What it is.
+    pub kind: ModuleKind,
+    /// What is known of its symbols.
+    pub symbols: SymbolState,
+    /// Whether it was compiled with optimisation.
+    pub optimised: Optimised,
+}
+
+/// Addresses seen on stacks. Row 0 is always [`LocationId::TRUNCATED`].
+///
+/// An address is where the instruction is that was running (for the innermost frame) or that made the call
+/// (one byte before the return address, inside the call instruction).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Locations {
+    /// The module; `None` for an address in no known module, and for imported frames, which have only a name.
+    pub module: Vec<Option<ModuleId>>,
+    /// The offset in the module, or the raw address where there is no module.
+    pub address: Vec<RelativeAddress>,
+}
+
+impl Default for Locations {
+    fn default() -> Self {
+        Self { module: vec![None], address: vec![RelativeAddress(0)] }
+    }
+}
+
+impl Locations {
+    /// Adds a row.
+    pub fn push(&mut self, module: Option<ModuleId>, address: RelativeAddress) -> LocationId {
+        let id = LocationId::from(self.module.len());
+        self.module.push(module);
+        self.address.push(address);
+        id
+    }
+
+    /// How many rows there are, the place-holder included.
+    pub fn len(&self) -> usize {
+        self.module.len()
+    }
+
+    /// Never true: the place-holder is always there.
+    pub fn is_empty(&self) -> bool {
+        self.module.is_empty()
+    }
+}
+
+/// A named function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// The name to show: demangled, without hashes.
+    pub name: StringId,
+    /// The name as the linker knows it.
+    pub raw_name: StringId,
+    /// The crate (or C library) it belongs to.
+    pub crate_name: Option<StringId>,
+    /// Whose code it is.
+    pub kind: CodeKind,
+    /// The file it is defined in.
+    pub file: Option<StringId>,
+    /// The line of its definition; 0 when not known.
+    pub line: u32,
+    /// The module its code was seen in.
+    pub module: Option<ModuleId>,
+}
+
+/// One meaning of a location: this function, at this line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// The function.
+    pub function: FunctionId,
+    /// The file of the line, which can differ from the function's.
+    pub file: Option<StringId>,
+    /// The line; 0 when not known.
+    pub line: u32,
+}
+
+/// The frames of each location, outermost first: the first is the function that owns the code, each later one
+/// was inlined into the one before.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Frames {
+    ranges: Vec<(u32, u32)>,
+    rows: Vec<Frame>,
+}
+
+impl Frames {
+    /// Says what a location means, outermost frame first.
+    pub fn set(&mut self, location: LocationId, frames: &[Frame]) {
+        if self.ranges.len() <= location.index() {
+            self.ranges.resize(location.index() + 1, (0, 0));
+        }
+        let start = self.rows.len() as u32;
+        self.rows.extend_from_slice(frames);
+        self.ranges[location.index()] = (start, start + frames.len() as u32);
+    }
+
+    /// The frames of a location, outermost first; empty when nothing is known of it.
+    #[inline]
+    pub fn of(&self, location: LocationId) -> &[Frame] {
+        match self.ranges.get(location.index()) {
+            Some(&(start, end)) => &self.rows[start as usize..end as usize],
+            None => &[],
+        }
+    }
+
+    /// How many rows there are over all locations.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// True when no location has a meaning yet.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// The prefix tree of stacks. A parent's row always comes before its children's.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Stacks {
+    parent: Vec<u32>,
+    location: Vec<LocationId>,
+}
+
+const NO_PARENT: u32 = u32::MAX;
+
+impl Stacks {
+    /// Adds a node.
+    ///
+    /// # Panics
+    /// When the parent does not exist yet: trees are built from the root.
+    pub fn push(&mut self, parent: Option<StackId>, location: LocationId) -> StackId {
+        let id = StackId::from(self.parent.len());
+        assert!(parent.is_none_or(|parent| parent < id), "a stack's parent comes first");
+        self.parent.push(parent.map_or(NO_PARENT, |parent| parent.0));
+        self.location.push(location);
+        id
+    }
+
+    /// The caller's stack; `None` at the root.
+    #[inline]
+    pub fn parent(&self, stack: StackId) -> Option<StackId> {
+        let parent = self.parent[stack.index()];
+        (parent != NO_PARENT).then_some(StackId(parent))
+    }
+
+    /// The location of the innermost frame of this stack.
+    #[inline]
+    pub fn location(&self, stack: StackId) -> LocationId {
+        self.location[stack.index()]
+    }
+
+    /// This node, its caller, and so on to the root.
+    pub fn towards_root(&self, stack: StackId) -> impl Iterator<Item = StackId> + '_ {
+        std::iter::successors(Some(stack), |&node| self.parent(node))
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.parent.len()
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.parent.is_empty()
+    }
+}
+
+/// What one table of samples measures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metric {
+    /// A short name such as `cpu-time`.
+    pub name: StringId,
+    /// What its values count.
+    pub unit: Unit,
+}
+
+impl Metric {
+    /// The name of the metric of CPU samples, in nanoseconds.
+    pub const CPU_TIME: &'static str = "cpu-time";
+}
+
+/// The samples of one metric, in order of time per flush of the recorder.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Samples {
+    /// Nanoseconds since the recording began.
+    pub time_ns: Vec<u64>,
+    /// The thread that was running.
+    pub thread: Vec<ThreadId>,
+    /// Where it was.
+    pub stack: Vec<StackId>,
+    /// What the sample weighs, in the metric's unit.
+    pub value: Vec<u64>,
+}
+
+impl Samples {
+    /// Adds a row.
+    pub fn push(&mut self, time_ns: u64, thread: ThreadId, stack: StackId, value: u64) {
+        self.time_ns.push(time_ns);
+        self.thread.push(thread);
+        self.stack.push(stack);
+        self.value.push(value);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.time_ns.len()
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.time_ns.is_empty()
+    }
+
+    /// Removes all rows, keeping the memory.
+    pub fn clear(&mut self) {
+        self.time_ns.clear();
+        self.thread.clear();
+        self.stack.clear();
+        self.value.clear();
+    }
+}
+
+/// One line of source text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceLine {
+    /// The file, as frames name it.
+    pub file: StringId,
+    /// The line number, from 1.
+    pub line: u32,
+    /// The text without its line end.
+    pub text: StringId,
+}
+
+/// Source lines around hot places, sorted by file and line.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct SourceLines {
+    /// The lines.
+    pub rows: Vec<SourceLine>,
+}
+
+impl SourceLines {
+    /// The text of one line, if it was kept. Rows are sorted, so this is a binary search.
+    pub fn get(&self, file: StringId, line: u32) -> Option<StringId> {
+        let at = self.rows.binary_search_by_key(&(file, line), |row| (row.file, row.line)).ok()?;
+        Some(self.rows[at].text)
+    }
+}
+
+/// The machine code of one function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    /// Its module.
+    pub module: ModuleId,
+    /// Where it starts.
+    pub start: RelativeAddress,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Machine code of hot functions.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Codes {
+    /// One row per function.
+    pub rows: Vec<Code>,
+}
