@@ -1,0 +1,276 @@
+//! Which samples an answer is about, and their weight per stack.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use regex::Regex;
+use whyslow_profile::{CodeKind, Process, Profile, StackId, Thread};
+
+use crate::labels::{self, Labels};
+
+/// Which samples count. The default is every sample of the first metric.
+#[derive(Debug, Default, Clone)]
+pub struct Selection {
+    /// The metric: a row of `Profile::metrics`.
+    pub metric: usize,
+    /// Only these threads; empty means all.
+    pub threads: Vec<Pattern>,
+    /// Only threads of these processes; empty means all.
+    pub processes: Vec<Pattern>,
+    /// Only samples in this range, in nanoseconds since the recording began.
+    pub time_ns: Option<Range<u64>>,
+    /// Only samples with a function on their stack whose name matches.
+    pub function: Option<Regex>,
+    /// Only samples whose innermost frame (inlined ones included) is of one of these kinds; empty means all.
+    pub kinds: Vec<CodeKind>,
+}
+
+/// Picks a thread or a process by its number or its name.
+#[derive(Debug, Clone)]
+pub enum Pattern {
+    /// The operating system's number.
+    Number(u32),
+    /// A regular expression that is found in the name.
+    Name(Regex),
+}
+
+impl Pattern {
+    fn matches(&self, number: u32, name: &str) -> bool {
+        match self {
+            Self::Number(wanted) => *wanted == number,
+            Self::Name(regex) => regex.is_match(name),
+        }
+    }
+}
+
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(regex) => write!(f, "{regex}"),
+        }
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = regex::Error;
+
+    /// Digits are a number, everything else is a regular expression over the name.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(number) => Ok(Self::Number(number)),
+            Err(_) => Regex::new(text).map(Self::Name),
+        }
+    }
+}
+
+/// Why a selection cannot have any sample in a profile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// There is no such row of metrics.
+    #[error("there is no metric number {metric}; the profile has {have}")]
+    NoMetric {
+        /// What was asked for.
+        metric: usize,
+        /// How many metrics there are.
+        have: usize,
+    },
+    /// No thread has this number or name.
+    #[error("no thread matches '{pattern}'; the threads are {}", listed(.have))]
+    NoThread {
+        /// What was asked for.
+        pattern: String,
+        /// The names that exist.
+        have: Vec<String>,
+    },
+    /// No process has this number or name.
+    #[error("no process matches '{pattern}'; the processes are {}", listed(.have))]
+    NoProcess {
+        /// What was asked for.
+        pattern: String,
+        /// The names that exist.
+        have: Vec<String>,
+    },
+    /// No function has a name like this.
+    #[error("no function matches '{pattern}'; `whyslow report FILE functions` lists them")]
+    NoFunction {
+        /// What was asked for.
+        pattern: String,
+    },
+    /// Each filter matches something, but no sample passes all of them.
+    #[error("no sample passes all filters; widen the time range or leave a filter out")]
+    NoSamples,
+}
+
+const LISTED: usize = 8;
+
+fn listed(names: &[String]) -> String {
+    let mut text = names.iter().take(LISTED).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    if names.len() > LISTED {
+        text.push_str(&format!(" and {} more", names.len() - LISTED));
+    }
+    if text.is_empty() { "not recorded".to_owned() } else { text }
+}
+
+/// What the selected samples weigh, per stack on which they were taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weights {
+    /// The sum of the samples' values; the row is the stack's.
+    pub value: Vec<u64>,
+    /// How many samples; the row is the stack's.
+    pub count: Vec<u64>,
+    /// The value of all selected samples.
+    pub total_value: u64,
+    /// How many samples were selected.
+    pub total_count: u64,
+}
+
+impl Weights {
+    /// Value and count of the samples at or below each stack.
+    pub(crate) fn with_callees(&self, profile: &Profile) -> (Vec<u64>, Vec<u64>) {
+        let (mut value, mut count) = (self.value.clone(), self.count.clone());
+        for stack in (0..profile.stacks.len()).rev() {
+            if let Some(parent) = profile.stacks.parent(StackId::from(stack)) {
+                value[parent.index()] = value[parent.index()].saturating_add(value[stack]);
+                count[parent.index()] += count[stack];
+            }
+        }
+        (value, count)
+    }
+}
+
+impl Selection {
+    /// True when every sample of the metric counts.
+    pub fn is_everything(&self) -> bool {
+        self.threads.is_empty()
+            && self.processes.is_empty()
+            && self.time_ns.is_none()
+            && self.function.is_none()
+            && self.kinds.is_empty()
+    }
+
+    /// Adds up the selected samples per stack, in one pass over the samples.
+    pub fn weigh(&self, profile: &Profile) -> Weights {
+        let stacks = profile.stacks.len();
+        let mut weights =
+            Weights { value: vec![0; stacks], count: vec![0; stacks], total_value: 0, total_count: 0 };
+        let stack_counts = self.stacks_that_count(profile);
+        self.each_sample(profile, |_, stack, value| {
+            let stack = stack.index();
+            if stack_counts.as_ref().is_none_or(|counts| counts[stack]) {
+                weights.value[stack] = weights.value[stack].saturating_add(value);
+                weights.count[stack] += 1;
+            }
+        });
+        weights.total_value = weights.value.iter().fold(0, |sum, value| sum.saturating_add(*value));
+        weights.total_count = weights.count.iter().sum();
+        weights
+    }
+
+    /// Visits the samples that pass every filter, as thread row, stack and value.
+    pub(crate) fn each_selected(&self, profile: &Profile, mut visit: impl FnMut(usize, StackId, u64)) {
+        let stack_counts = self.stacks_that_count(profile);
+        self.each_sample(profile, |thread, stack, value| {
+            if stack_counts.as_ref().is_none_or(|counts| counts[stack.index()]) {
+                visit(thread, stack, value);
+            }
+        });
+    }
+
+    /// Visits the samples that pass the filters by thread, process and time.
+    fn each_sample(&self, profile: &Profile, mut visit: impl FnMut(usize, StackId, u64)) {
+        let Some(samples) = profile.samples.get(self.metric) else { return };
+        let threads =
+            profile.threads.iter().map(|thread| self.thread_counts(profile, thread)).collect::<Vec<_>>();
+        let rows = samples.time_ns.iter().zip(&samples.thread).zip(&samples.stack).zip(&samples.value);
+        for (((time, thread), stack), value) in rows {
+            if threads[thread.index()] && self.time_ns.as_ref().is_none_or(|range| range.contains(time)) {
+                visit(thread.index(), *stack, *value);
+            }
+        }
+    }
+
+    fn thread_counts(&self, profile: &Profile, thread: &Thread) -> bool {
+        let process = &profile.processes[thread.process.index()];
+        (self.threads.is_empty()
+            || self.threads.iter().any(|pattern| thread_matches(profile, pattern, thread)))
+            && (self.processes.is_empty()
+                || self.processes.iter().any(|pattern| process_matches(profile, pattern, process)))
+    }
+
+    /// Which stacks pass the filters by function and kind; `None` when all do.
+    fn stacks_that_count(&self, profile: &Profile) -> Option<Vec<bool>> {
+        if self.function.is_none() && self.kinds.is_empty() {
+            return None;
+        }
+        let labels = Labels::new(profile);
+        let mut counts = vec![true; profile.stacks.len()];
+        if let Some(regex) = &self.function {
+            let matches = self.labels_that_match(profile, &labels, regex);
+            for stack in 0..counts.len() {
+                let id = StackId::from(stack);
+                let mut found = profile.stacks.parent(id).is_some_and(|parent| counts[parent.index()]);
+                labels.outermost_first(profile, profile.stacks.location(id), true, |code, _| {
+                    found |= matches[code as usize];
+                });
+                counts[stack] = found;
+            }
+        }
+        if !self.kinds.is_empty() {
+            for (stack, count) in counts.iter_mut().enumerate() {
+                let leaf = labels.innermost(profile, profile.stacks.location(StackId::from(stack)), true);
+                *count &= self.kinds.contains(&labels::kind(profile, labels.label(leaf)));
+            }
+        }
+        Some(counts)
+    }
+
+    fn labels_that_match(&self, profile: &Profile, labels: &Labels, regex: &Regex) -> Vec<bool> {
+        let codes = 0..labels.len() as u32;
+        codes.map(|code| regex.is_match(&labels::name(profile, labels.label(code)))).collect()
+    }
+
+    /// Says why nothing is selected, when one of the filters matches nothing at all.
+    pub fn check(&self, profile: &Profile) -> Result<(), SelectionError> {
+        if self.metric >= profile.samples.len() && (self.metric > 0 || !self.is_everything()) {
+            return Err(SelectionError::NoMetric { metric: self.metric, have: profile.samples.len() });
+        }
+        for pattern in &self.threads {
+            if !profile.threads.iter().any(|thread| thread_matches(profile, pattern, thread)) {
+                let have = distinct(profile.threads.iter().map(|thread| profile.text(thread.name)));
+                return Err(SelectionError::NoThread { pattern: pattern.to_string(), have });
+            }
+        }
+        for pattern in &self.processes {
+            if !profile.processes.iter().any(|process| process_matches(profile, pattern, process)) {
+                let have = distinct(profile.processes.iter().map(|process| profile.text(process.name)));
+                return Err(SelectionError::NoProcess { pattern: pattern.to_string(), have });
+            }
+        }
+        if let Some(regex) = &self.function {
+            let labels = Labels::new(profile);
+            if !self.labels_that_match(profile, &labels, regex).contains(&true) {
+                return Err(SelectionError::NoFunction { pattern: regex.to_string() });
+            }
+        }
+        if !self.is_everything() && self.weigh(profile).total_count == 0 {
+            return Err(SelectionError::NoSamples);
+        }
+        Ok(())
+    }
+}
+
+fn thread_matches(profile: &Profile, pattern: &Pattern, thread: &Thread) -> bool {
+    pattern.matches(thread.tid, profile.text(thread.name))
+}
+
+fn process_matches(profile: &Profile, pattern: &Pattern, process: &Process) -> bool {
+    pattern.matches(process.pid, profile.text(process.name))
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut names = names.map(str::to_owned).collect::<Vec<_>>();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

@@ -1,0 +1,187 @@
+//! Small profiles written as text, for tests.
+
+use whyslow_profile::{
+    CodeKind, Frame, Function, FunctionId, LocationId, Metric, Module, ModuleKind, Optimised, Process,
+    ProcessId, Profile, RelativeAddress, StackId, StringId, SymbolState, Thread, ThreadId, Unit,
+};
+
+/// What one sample of [`profile`] weighs: a millisecond.
+pub const SAMPLE_NS: u64 = 1_000_000;
+
+/// A profile from folded stacks, one per line: frames from the outside in, then how many samples.
+///
+/// ```text
+/// main;parse;read 10              10 samples of a millisecond each, on the thread `main`
+/// worker: main;parse 5            on the thread `worker`
+/// main@app.rs:3;+get@lib.rs:7 1   with lines; a frame with `+` is inlined into the one before
+/// main;[libfoo.so] 1              an address without a name
+/// [unknown] 1                     an address in no module
+/// [truncated];f 1                 a stack without its outer frames
+/// ```
+/// Kinds follow from names: `std::`, `core::`, `alloc::` are std, `malloc` and `free` the allocator, `_start` and
+/// names with `lang_start` or `__libc` the runtime, `sys_` the kernel, `dep::` a dependency; the rest is yours.
+/// A function's definition line is 1 in the file of its first frame that names one.
+///
+/// # Panics
+/// When a line is not like that.
+pub fn profile(folded: &str) -> Profile {
+    let mut made = Made::default();
+    let name = made.text(Metric::CPU_TIME);
+    made.profile.metrics.push(Metric { name, unit: Unit::Nanoseconds });
+    made.profile.samples.push(Default::default());
+    let name = made.text("app");
+    made.profile.processes.push(Process { pid: 100, parent: None, name, start_ns: 0, end_ns: None });
+    made.module("/home/me/app", ModuleKind::Program, SymbolState::Lines);
+    made.profile.sealed = true;
+    made.profile.meta.frequency_hz = 1000;
+    made.profile.meta.command = vec!["./app".to_owned()];
+    for line in folded.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        made.line(line);
+    }
+    let samples = made.profile.samples[0].len() as u64;
+    made.profile.meta.user_time_ns = samples * SAMPLE_NS;
+    made.profile.meta.duration_ns = samples * SAMPLE_NS;
+    made.profile
+}
+
+/// Adds source lines to a profile, numbered from 1.
+pub fn add_source(profile: &mut Profile, file: &str, text: &str) {
+    let file = intern(profile, file);
+    for (number, line) in (1..).zip(text.lines()) {
+        let text = profile.strings.push(line);
+        profile.sources.rows.push(whyslow_profile::SourceLine { file, line: number, text });
+    }
+    profile.sources.rows.sort_by_key(|row| (row.file, row.line));
+}
+
+fn intern(profile: &mut Profile, text: &str) -> StringId {
+    let known = profile.strings.iter().position(|known| known == text).map(StringId::from);
+    known.unwrap_or_else(|| profile.strings.push(text))
+}
+
+#[derive(Default)]
+struct Made {
+    profile: Profile,
+    /// Stack nodes by parent and the text of their frames.
+    stacks: Vec<(Option<StackId>, String)>,
+}
+
+impl Made {
+    fn text(&mut self, text: &str) -> StringId {
+        intern(&mut self.profile, text)
+    }
+
+    fn module(&mut self, path: &str, kind: ModuleKind, symbols: SymbolState) -> whyslow_profile::ModuleId {
+        let path = self.text(path);
+        if let Some(at) = self.profile.modules.iter().position(|module| module.path == path) {
+            return at.into();
+        }
+        self.profile.modules.push(Module { path, build_id: None, kind, symbols, optimised: Optimised::Yes });
+        (self.profile.modules.len() - 1).into()
+    }
+
+    fn line(&mut self, line: &str) {
+        let (stack, count) = line.rsplit_once(' ').expect("a count at the end");
+        let count: u64 = count.parse().expect("a count at the end");
+        let (thread, stack) = match stack.split_once(": ") {
+            Some((thread, stack)) => (thread, stack),
+            None => ("main", stack),
+        };
+        let thread = self.thread(thread);
+        let mut parts: Vec<Vec<&str>> = Vec::new();
+        for frame in stack.split(';') {
+            match (frame.strip_prefix('+'), parts.last_mut()) {
+                (Some(inlined), Some(into)) => into.push(inlined),
+                _ => parts.push(vec![frame]),
+            }
+        }
+        let mut node = None;
+        for frames in parts {
+            node = Some(self.stack(node, &frames));
+        }
+        let samples = &mut self.profile.samples[0];
+        for _ in 0..count {
+            samples.push(samples.len() as u64 * SAMPLE_NS, thread, node.expect("a frame"), SAMPLE_NS);
+        }
+    }
+
+    fn thread(&mut self, name: &str) -> ThreadId {
+        let name = self.text(name);
+        let threads = &mut self.profile.threads;
+        if let Some(at) = threads.iter().position(|thread| thread.name == name) {
+            return at.into();
+        }
+        let tid = 100 + threads.len() as u32;
+        threads.push(Thread { process: ProcessId(0), tid, name, start_ns: 0, end_ns: None });
+        (threads.len() - 1).into()
+    }
+
+    fn stack(&mut self, parent: Option<StackId>, frames: &[&str]) -> StackId {
+        let key = (parent, frames.join(";+"));
+        if let Some(at) = self.stacks.iter().position(|known| *known == key) {
+            return at.into();
+        }
+        let location = self.location(frames);
+        self.stacks.push(key);
+        self.profile.stacks.push(parent, location)
+    }
+
+    fn location(&mut self, frames: &[&str]) -> LocationId {
+        let address = RelativeAddress(0x1000 + 16 * self.profile.locations.len() as u64);
+        match frames[0] {
+            "[truncated]" => LocationId::TRUNCATED,
+            "[unknown]" => self.profile.locations.push(None, address),
+            "[kernel]" => {
+                let module = self.module("[kernel]", ModuleKind::Kernel, SymbolState::Missing);
+                self.profile.locations.push(Some(module), address)
+            }
+            name if name.starts_with('[') => {
+                let path = format!("/usr/lib/{}", name.trim_matches(['[', ']']));
+                let module = self.module(&path, ModuleKind::Library, SymbolState::Stripped);
+                self.profile.locations.push(Some(module), address)
+            }
+            _ => {
+                let rows = frames.iter().map(|frame| self.frame(frame)).collect::<Vec<_>>();
+                let location = self.profile.locations.push(Some(0.into()), address);
+                self.profile.frames.set(location, &rows);
+                location
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: &str) -> Frame {
+        let (name, place) = frame.split_once('@').unwrap_or((frame, ""));
+        let (file, line) = place.split_once(':').unwrap_or((place, "0"));
+        let file = (!file.is_empty()).then(|| self.text(file));
+        let line = line.parse().expect("a line number");
+        Frame { function: self.function(name, file), file, line }
+    }
+
+    fn function(&mut self, name: &str, file: Option<StringId>) -> FunctionId {
+        let raw_name = self.text(&format!("_raw_{name}"));
+        let crate_name = name.split_once("::").map(|(first, _)| self.text(first));
+        let name_id = self.text(name);
+        if let Some(at) = self.profile.functions.iter().position(|function| function.name == name_id) {
+            return at.into();
+        }
+        let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let kind = match name {
+            _ if name.contains("lang_start") || starts(&["__libc", "_start"]) => CodeKind::Runtime,
+            _ if starts(&["std::", "core::", "alloc::"]) => CodeKind::Std,
+            "malloc" | "free" => CodeKind::Allocator,
+            _ if starts(&["sys_"]) => CodeKind::Kernel,
+            _ if starts(&["dep::"]) => CodeKind::Dependency,
+            _ => CodeKind::Yours,
+        };
+        self.profile.functions.push(Function {
+            name: name_id,
+            raw_name,
+            crate_name,
+            kind,
+            file,
+            line: u32::from(file.is_some()),
+            module: Some(0.into()),
+        });
+        (self.profile.functions.len() - 1).into()
+    }
+}
