@@ -1,0 +1,294 @@
+//! The arguments of `whyslow` and `cargo whyslow`, and which command they mean.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::commands::{cargo, doctor, export, flame, lab, record, report};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::recording::RecordOptions;
+
+/// Why is this program slow? Run it under whyslow: it records where the CPU time goes, then prints the answer.
+///
+/// The program's input, output and exit code stay its own; the answer goes to stderr, and NAME.whyslow keeps it
+/// for the other commands.
+#[derive(Debug, Parser)]
+#[command(
+    name = "whyslow",
+    version,
+    override_usage = "whyslow [OPTIONS] PROGRAM [ARGS]...\n       whyslow COMMAND ...",
+    after_help = EXAMPLES,
+    subcommand_help_heading = "Commands",
+    disable_help_subcommand = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    volume: VolumeArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  whyslow ./target/release/app input.txt    record, then print where the time went
+  whyslow --flame app.svg --open ./app      the same, and show a flame graph
+  whyslow report app.whyslow callers parse  who calls the function `parse`
+  whyslow -- report                         run a program that has the name of a command
+
+Exit codes: the program's own; 128+N when signal N killed it; 125 whyslow failed;
+126 the program cannot be started; 127 it was not found.";
+
+/// Recording with an answer at the end.
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The program to record, and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    program: Vec<OsString>,
+    #[command(flatten)]
+    options: RecordOptions,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Record(record::RecordArgs),
+    Report(report::ReportArgs),
+    Flame(flame::FlameArgs),
+    Export(export::ExportArgs),
+    Doctor(doctor::DoctorArgs),
+    Lab(lab::LabArgs),
+}
+
+/// How much to say.
+#[derive(Debug, Args)]
+struct VolumeArgs {
+    /// Say nothing but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say what is done and what it costs
+    #[arg(short, long, global = true, action = ArgAction::SetTrue)]
+    verbose: bool,
+}
+
+/// How much to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Volume {
+    /// Errors only.
+    Quiet,
+    /// The answer.
+    Normal,
+    /// The answer and how it came about.
+    Verbose,
+}
+
+impl From<VolumeArgs> for Volume {
+    fn from(args: VolumeArgs) -> Self {
+        match args {
+            VolumeArgs { quiet: true, .. } => Self::Quiet,
+            VolumeArgs { verbose: true, .. } => Self::Verbose,
+            VolumeArgs { .. } => Self::Normal,
+        }
+    }
+}
+
+/// A parsed command line.
+pub(crate) enum Request {
+    /// Help or the version was printed, or the arguments were wrong and that was said.
+    Answered(Exit),
+    /// `whyslow PROGRAM`
+    Run(Vec<OsString>, RecordOptions, Volume),
+    /// `whyslow record`
+    Record(record::RecordArgs, Volume),
+    /// `whyslow report`
+    Report(report::ReportArgs, Volume),
+    /// `whyslow flame`
+    Flame(flame::FlameArgs, Volume),
+    /// `whyslow export`
+    Export(export::ExportArgs, Volume),
+    /// `whyslow doctor`
+    Doctor(doctor::DoctorArgs),
+    /// `whyslow lab`
+    Lab(lab::LabArgs, Volume),
+    /// `cargo whyslow`
+    Cargo(Box<cargo::CargoArgs>, Volume),
+}
+
+/// Does what was asked.
+pub(crate) fn run(request: Request) -> Result<Exit> {
+    match request {
+        Request::Answered(exit) => Ok(exit),
+        Request::Run(program, options, volume) => record::run_program(program, &options, volume),
+        Request::Record(args, volume) => record::run(args, volume),
+        Request::Report(args, volume) => report::run(&args, volume),
+        Request::Flame(args, volume) => flame::run(&args, volume),
+        Request::Export(args, volume) => export::run(&args, volume),
+        Request::Doctor(args) => doctor::run(&args),
+        Request::Lab(args, volume) => lab::run(&args, volume),
+        Request::Cargo(args, volume) => cargo::run(*args, volume),
+    }
+}
+
+/// Parses the arguments of `whyslow`.
+pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
+    if args.len() < 2 {
+        // Nothing was asked for: the short help is the most useful error.
+        let _ = anstream::eprint!("{}", Cli::command().render_help().ansi());
+        return Ok(Request::Answered(Exit::Failed));
+    }
+    let matches = match Cli::command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => return Ok(answered(&error)),
+    };
+    let misplaced = recording_option_of(&matches);
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => return Ok(answered(&error)),
+    };
+    let volume = Volume::from(cli.volume);
+    if let (Some(name), Some(option)) = (matches.subcommand_name(), misplaced) {
+        return Err(Failure::new(format!("--{option} is for recording, and `{name}` is a command"))
+            .next(format!("options after `{name}`, or `-- {name}` to record a program of that name")));
+    }
+    Ok(match cli.command {
+        Some(Command::Record(args)) => Request::Record(args, volume),
+        Some(Command::Report(args)) => Request::Report(args, volume),
+        Some(Command::Flame(args)) => Request::Flame(args, volume),
+        Some(Command::Export(args)) => Request::Export(args, volume),
+        Some(Command::Doctor(args)) => Request::Doctor(args),
+        Some(Command::Lab(args)) => Request::Lab(args, volume),
+        None if cli.run.program.is_empty() => {
+            return Err(
+                Failure::new("there is no program to record").next("whyslow [OPTIONS] PROGRAM [ARGS]...")
+            );
+        }
+        None => Request::Run(cli.run.program, cli.run.options, volume),
+    })
+}
+
+/// The first recording option that was given before a command's name.
+fn recording_option_of(matches: &clap::ArgMatches) -> Option<String> {
+    let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let options = RecordOptions::augment_args(clap::Command::new("options"));
+    options
+        .get_arguments()
+        .find(|arg| given(arg.get_id().as_str()))
+        .and_then(|arg| arg.get_long())
+        .map(str::to_owned)
+}
+
+/// Names of the commands, for "did you mean".
+pub(crate) fn command_names() -> Vec<String> {
+    Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
+}
+
+/// Parses the arguments of `cargo whyslow`, which come with or without cargo's own word `whyslow` in front.
+pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
+    if args.get(1).is_some_and(|word| word == "whyslow") {
+        args.remove(1);
+    }
+    Ok(match CargoCli::try_parse_from(args) {
+        Ok(cli) => Request::Cargo(Box::new(cli.args), cli.volume.into()),
+        Err(error) => answered(&error),
+    })
+}
+
+/// Build a target of this package optimised and with line tables, run it, and print where the time went.
+///
+/// Cargo.toml is not edited and your release build is not touched: the build uses a profile of its own, `whyslow`,
+/// which inherits from `release`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo whyslow",
+    bin_name = "cargo whyslow",
+    version,
+    override_usage = "cargo whyslow [OPTIONS] [-- ARGS...]",
+    after_help = CARGO_EXAMPLES
+)]
+struct CargoCli {
+    #[command(flatten)]
+    args: cargo::CargoArgs,
+    #[command(flatten)]
+    volume: VolumeArgs,
+}
+
+const CARGO_EXAMPLES: &str = "\
+Examples:
+  cargo whyslow -- input.txt                   the package's only (or default-run) binary
+  cargo whyslow --bench parse --flame x.svg    a benchmark, with a flame graph
+  cargo whyslow --test slow -- --nocapture     an integration test
+
+Exit codes: the program's own; 128+N when signal N killed it; cargo's own (101) when the
+build fails; 125 whyslow failed.";
+
+/// Prints help, version or a mistake in the arguments. Mistakes end with 125: 2 could be the program's own code.
+fn answered(error: &clap::Error) -> Request {
+    // A closed stdout or stderr leaves nobody to tell.
+    let _ = error.print();
+    Request::Answered(if error.use_stderr() { Exit::Failed } else { Exit::Success })
+}
+
+/// The file of a query command.
+#[derive(Debug, Args)]
+pub(crate) struct ProfileArg {
+    /// The recorded profile
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+/// How to print an answer.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(words: &[&str]) -> Result<Request> {
+        parse(std::iter::once("whyslow").chain(words.iter().copied()).map(OsString::from).collect())
+    }
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+        CargoCli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_first_word_that_is_a_command_is_a_command() {
+        assert!(matches!(request(&["report", "x.whyslow"]), Ok(Request::Report(..))));
+        assert!(matches!(request(&["-q", "report", "x.whyslow"]), Ok(Request::Report(_, Volume::Quiet))));
+    }
+
+    #[test]
+    fn everything_after_the_program_is_its_own() {
+        let Ok(Request::Run(program, options, volume)) =
+            request(&["-F", "99", "./app", "report", "-F", "7", "-q", "--", "--help"])
+        else {
+            panic!("not a run");
+        };
+        assert_eq!(program, ["./app", "report", "-F", "7", "-q", "--", "--help"]);
+        assert_eq!((options.frequency, volume), (99, Volume::Normal));
+    }
+
+    #[test]
+    fn after_two_dashes_a_command_name_is_a_program() {
+        let Ok(Request::Run(program, ..)) = request(&["--", "report", "x"]) else { panic!("not a run") };
+        assert_eq!(program, ["report", "x"]);
+    }
+
+    #[test]
+    fn recording_options_before_a_command_are_explained() {
+        let Err(failure) = request(&["-F", "99", "report", "x"]) else { panic!("accepted") };
+        assert!(failure.to_string().contains("`-- report`"), "{failure}");
+    }
+}

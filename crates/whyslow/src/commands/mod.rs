@@ -1,0 +1,9 @@
+//! One file or folder per command.
+
+pub(crate) mod cargo;
+pub(crate) mod doctor;
+pub(crate) mod export;
+pub(crate) mod flame;
+pub(crate) mod lab;
+pub(crate) mod record;
+pub(crate) mod report;

@@ -1,0 +1,69 @@
+//! Every exit code, in one place.
+
+use std::process::ExitCode;
+
+use whyslow_profile::ExitStatus;
+
+/// How whyslow ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// 0: done.
+    Success,
+    /// 1: `whyslow doctor` found something that prevents recording.
+    CannotRecord,
+    /// The recorded program's own code.
+    Program(i32),
+    /// 128 + n: signal n ended the recorded program.
+    Signal(i32),
+    /// cargo's own code (101 for a failed build): the program never started.
+    Cargo(i32),
+    /// 125: whyslow itself failed, or was called wrongly.
+    Failed,
+    /// 126: the program exists but cannot be started.
+    NotExecutable,
+    /// 127: the program was not found.
+    NotFound,
+}
+
+impl Exit {
+    /// The number for the operating system.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::CannotRecord => 1,
+            Self::Program(code) | Self::Cargo(code) => code as u8,
+            Self::Signal(signal) => 128u8.wrapping_add(signal as u8),
+            Self::Failed => 125,
+            Self::NotExecutable => 126,
+            Self::NotFound => 127,
+        }
+    }
+}
+
+impl From<ExitStatus> for Exit {
+    fn from(status: ExitStatus) -> Self {
+        match status {
+            ExitStatus::Code(code) => Self::Program(code),
+            ExitStatus::Signal(signal) => Self::Signal(signal),
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_the_documented_ones() {
+        assert_eq!(Exit::from(ExitStatus::Code(3)).code(), 3);
+        assert_eq!(Exit::from(ExitStatus::Signal(9)).code(), 137);
+        assert_eq!(Exit::from(ExitStatus::Signal(64)).code(), 192);
+        assert_eq!([Exit::Failed, Exit::NotExecutable, Exit::NotFound].map(Exit::code), [125, 126, 127]);
+    }
+}

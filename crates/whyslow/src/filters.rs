@@ -1,0 +1,85 @@
+//! The options that choose which samples an answer is about; the same for every query command.
+
+use std::ops::Range;
+use std::path::Path;
+
+use clap::Args;
+use regex::Regex;
+use whyslow_analyze::{Pattern, Selection};
+use whyslow_profile::{CodeKind, Profile};
+
+use crate::failure::{Failure, Result};
+use crate::values;
+
+/// Which samples count.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct Filters {
+    /// Only threads with this number, or whose name matches this regular expression (repeatable)
+    #[arg(long, value_name = "THREAD")]
+    thread: Vec<String>,
+    /// Only processes with this number, or whose name matches this regular expression (repeatable)
+    #[arg(long, value_name = "PROCESS")]
+    process: Vec<String>,
+    /// Only this time since the start, such as 1.5s..2s, ..2s or 1.5s..
+    #[arg(long, value_name = "A..B", value_parser = values::time_range)]
+    time: Option<Range<u64>>,
+    /// Only samples with a function on their stack whose name matches
+    #[arg(long, value_name = "REGEX")]
+    function: Option<String>,
+    /// Only samples in code of this kind: yours, dependency, std, allocator, kernel, runtime, unknown
+    #[arg(long, value_name = "KIND", value_parser = values::code_kind, value_delimiter = ',')]
+    kind: Vec<CodeKind>,
+    /// Show inlined functions as part of the function they were inlined into
+    #[arg(long)]
+    pub(crate) no_inline: bool,
+}
+
+impl Filters {
+    /// The samples of this profile that are meant; a filter that matches nothing is an error that says which.
+    pub(crate) fn resolve(&self, path: &Path, profile: &Profile) -> Result<Selection> {
+        let selection = Selection {
+            metric: 0,
+            threads: self.thread.iter().map(|text| pattern("--thread", text)).collect::<Result<_>>()?,
+            processes: self.process.iter().map(|text| pattern("--process", text)).collect::<Result<_>>()?,
+            time_ns: self.time.clone(),
+            function: self.function.as_deref().map(|text| regex("--function", text)).transpose()?,
+            kinds: self.kind.clone(),
+        };
+        match selection.check(profile) {
+            Ok(()) => Ok(selection),
+            Err(error) => Err(Failure::new(format!("{}: {error}", path.display()))),
+        }
+    }
+}
+
+fn pattern(option: &str, text: &str) -> Result<Pattern> {
+    text.parse().map_err(|error| bad_regex(option, text, &error))
+}
+
+fn regex(option: &str, text: &str) -> Result<Regex> {
+    Regex::new(text).map_err(|error| bad_regex(option, text, &error))
+}
+
+fn bad_regex(option: &str, text: &str, error: &regex::Error) -> Failure {
+    // The last line of a syntax error says what is wrong; the lines before it draw the place.
+    let error = error.to_string();
+    let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+    Failure::new(format!("{option} '{text}': not a regular expression: {reason}"))
+        .next(format!("{option} '{}' to search for the text as it is", regex::escape(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_regex_is_explained_on_one_line() {
+        let failure = regex("--function", "Vec<(").unwrap_err().to_string();
+        assert_eq!(
+            failure,
+            "--function 'Vec<(': not a regular expression: unclosed group\n  \
+             try: --function 'Vec<\\(' to search for the text as it is"
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! The command line of whyslow: arguments in, answers and exit codes out. The only crate that prints or exits.
+//!
+//! Each command goes three steps: clap parses its arguments, the command's file resolves them (defaults, paths,
+//! what this machine allows), then it runs.
+
+mod cli;
+mod commands;
+mod exit;
+mod failure;
+mod filters;
+mod open;
+mod output;
+mod profile_file;
+mod recording;
+mod values;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use exit::Exit;
+use failure::Result;
+
+/// Runs `whyslow` with these arguments, the first being its own name.
+pub fn whyslow(args: Vec<OsString>) -> ExitCode {
+    end(commands::lab::program(&args).unwrap_or_else(|| cli::parse(args).and_then(cli::run)))
+}
+
+/// Runs `cargo whyslow` with these arguments, the first being its own name.
+pub fn cargo_whyslow(args: Vec<OsString>) -> ExitCode {
+    end(commands::lab::program(&args).unwrap_or_else(|| cli::parse_cargo(args).and_then(cli::run)))
+}
+
+fn end(result: Result<Exit>) -> ExitCode {
+    let exit = result.unwrap_or_else(|failure| {
+        failure.show();
+        failure.exit()
+    });
+    exit.into()
+}

@@ -1,0 +1,183 @@
+//! Where answers go: stdout, which may be closed early, and files, which appear whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Result};
+
+/// Prints an answer. A reader that has seen enough (`| head`) is not an error.
+pub(crate) fn print(text: &str) -> Result {
+    let mut stdout = anstream::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("stdout: cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints to stderr; without a reader there is nobody to tell.
+pub(crate) fn note(text: &str) {
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+}
+
+/// A file to write, or stdout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// `-`
+    Stdout,
+    /// A file.
+    File(PathBuf),
+}
+
+impl From<PathBuf> for Output {
+    fn from(path: PathBuf) -> Self {
+        if path.as_os_str() == "-" { Self::Stdout } else { Self::File(path) }
+    }
+}
+
+impl Output {
+    /// Finds out early whether writing can work, so that no recording is made in vain.
+    pub(crate) fn check(&self) -> Result {
+        let Self::File(path) = self else { return Ok(()) };
+        if is_precious(path) {
+            return Err(Failure::new(format!(
+                "{}: it exists and is a program or a profile; it is not overwritten",
+                path.display()
+            ))
+            .next("give another name for the output, before the command to run"));
+        }
+        if path.is_dir() {
+            return Err(unwritable(path, "it is a folder"));
+        }
+        match Destination::of(path) {
+            Destination::Special(_) => Ok(()),
+            Destination::Regular { folder, .. } => {
+                temporary_in(&folder).map(drop).map_err(|error| unwritable(path, error))
+            }
+        }
+    }
+
+    /// Writes everything or nothing.
+    pub(crate) fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result {
+        self.check()?;
+        match self {
+            Self::Stdout => {
+                let mut stdout = io::BufWriter::new(io::stdout().lock());
+                match write(&mut stdout).and_then(|()| stdout.flush()) {
+                    Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                        Err(Failure::new(format!("stdout: cannot be written: {error}")))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Self::File(path) => write_whole(path, write).map_err(|error| unwritable(path, error)),
+        }
+    }
+}
+
+fn unwritable(path: &Path, why: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("{}: cannot be written: {why}", path.display()))
+        .next("-o with a file in a folder that is yours and has space, or `-o -` for stdout")
+}
+
+/// What a path leads to.
+enum Destination {
+    /// A pipe, a terminal, /dev/null: written in place.
+    Special(PathBuf),
+    /// A file that is replaced; behind a symbolic link it is the link's target.
+    Regular { folder: PathBuf, file: PathBuf },
+}
+
+impl Destination {
+    fn of(path: &Path) -> Self {
+        let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if fs::metadata(&file).is_ok_and(|meta| !meta.is_file()) {
+            return Self::Special(file);
+        }
+        let folder = match file.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        Self::Regular { folder, file }
+    }
+}
+
+fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    use std::os::unix::fs::PermissionsExt;
+    // The umask takes away what others may not do, as for any new file.
+    let permissions = fs::Permissions::from_mode(0o666);
+    tempfile::Builder::new()
+        .prefix(".whyslow-")
+        .permissions(permissions)
+        .tempfile_in(folder)
+        // The name of the temporary file in tempfile's error says nothing to the user.
+        .map_err(|error| error.raw_os_error().map_or(error, io::Error::from_raw_os_error))
+}
+
+fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    match Destination::of(path) {
+        Destination::Special(file) => {
+            let mut out = io::BufWriter::new(File::options().write(true).open(file)?);
+            write(&mut out)?;
+            out.flush()
+        }
+        Destination::Regular { folder, file } => {
+            let temporary = temporary_in(&folder)?;
+            let mut out = io::BufWriter::new(&temporary);
+            write(&mut out)?;
+            out.flush()?;
+            drop(out);
+            temporary.persist(&file).map(drop).map_err(|error| error.error)
+        }
+    }
+}
+
+/// Programs and profiles are never what `--flame ./app` or `-o run.whyslow` meant to replace.
+fn is_precious(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let regular = fs::metadata(path).is_ok_and(|meta| meta.is_file());
+    regular
+        && File::open(path).and_then(|file| file.take(16).read_to_end(&mut start)).is_ok()
+        && (start.starts_with(b"\x7fELF") || whyslow_profile::file::is_profile(&start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.svg");
+        fs::write(&path, "old").unwrap();
+        let result = Output::from(path.clone()).write(|out| {
+            out.write_all(b"half")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        });
+        assert!(result.is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_program_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app");
+        fs::write(&path, b"\x7fELF and more").unwrap();
+        let failure = Output::from(path).write(|_| Ok(())).unwrap_err().to_string();
+        assert!(failure.contains("not overwritten"), "{failure}");
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        Output::from(link.clone()).write(|out| out.write_all(b"new")).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+    }
+}

@@ -1,0 +1,261 @@
+//! From a target to a sealed profile: the flow shared by every command that records.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use whyslow_capture::{Options, RecordError, Recording, Target, record};
+use whyslow_profile::file::EXTENSION;
+use whyslow_profile::{ExitStatus, Profile};
+
+use crate::cli::{Volume, command_names};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result, warn};
+use crate::output::{Output, note};
+use crate::{open, profile_file, values};
+
+/// How to record, and what to do with it.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Recording options")]
+pub(crate) struct RecordOptions {
+    /// Samples per second of CPU time
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) frequency: u32,
+    /// Write the profile here instead of ./NAME.whyslow
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Also write a flame graph
+    #[arg(long, value_name = "SVG")]
+    flame: Option<PathBuf>,
+    /// Open the flame graph in a browser
+    #[arg(long)]
+    open: bool,
+    /// Stop recording after this time, such as 10s
+    #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
+    duration: Option<Duration>,
+    /// Leave out time spent in the kernel
+    #[arg(long)]
+    user_only: bool,
+    /// Bytes of stack copied with each sample, such as 16k [default: as much as the buffers allow]
+    #[arg(long, value_name = "BYTES", value_parser = values::stack_size)]
+    stack_size: Option<u32>,
+    /// Read all symbols afresh and store none for the next time
+    #[arg(long)]
+    no_symbol_cache: bool,
+}
+
+/// A profile on disk and in memory.
+pub(crate) struct Recorded {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// What is in it.
+    pub(crate) profile: Profile,
+    /// How the program ended; `None` when it still runs.
+    pub(crate) exit: Option<ExitStatus>,
+    /// What went wrong with the file, if something did.
+    trouble: Option<Failure>,
+}
+
+/// Records a target to the end and leaves a sealed profile. Everything that can be known to fail is tried before the
+/// program starts.
+pub(crate) fn make(
+    target: &Target,
+    name: &OsStr,
+    options: &RecordOptions,
+    volume: Volume,
+) -> Result<Recorded> {
+    if let Some(picture) = options.picture(Path::new("")) {
+        picture.check()?;
+    }
+    let most = most_samples_per_second();
+    if most.is_some_and(|most| options.frequency > most) {
+        let most = most.unwrap_or_default();
+        return Err(Failure::new(format!(
+            "-F {}: the kernel allows at most {most} samples per second",
+            options.frequency
+        ))
+        .next(format!(
+            "-F {most}, or `sudo sysctl kernel.perf_event_max_sample_rate={}`",
+            options.frequency
+        )));
+    }
+    let path = output_path(name, options);
+    let how = Options {
+        frequency_hz: options.frequency,
+        stack_bytes: options.stack_size,
+        duration: options.duration,
+        user_only: options.user_only,
+    };
+    let recording = record(target, &how, &path).map_err(explain)?;
+    finish(recording, options, volume)
+}
+
+/// Reads the recording back, adds symbols, seals it.
+fn finish(recording: Recording, options: &RecordOptions, volume: Volume) -> Result<Recorded> {
+    let Recording { path, mut writer, exit, write_error, moved_aside, .. } = recording;
+    if let Some(old) = moved_aside.filter(|_| volume > Volume::Quiet) {
+        note(&format!("whyslow: the profile that was {} is now {}\n", path.display(), old.display()));
+    }
+    let mut profile = profile_file::read(&path)?;
+    let started = Instant::now();
+    let symbols = profile_file::symbolize(&mut profile, options.no_symbol_cache);
+    if volume == Volume::Verbose {
+        note(&format!("whyslow: symbols in {:.3} s: {symbols}\n", started.elapsed().as_secs_f64()));
+    }
+    let written = match write_error {
+        Some(error) => Err(error),
+        None => writer.append_symbols(&profile).and_then(|()| writer.seal()),
+    };
+    let trouble = written.err().map(|error| {
+        Failure::new(format!(
+            "{}: cannot be written: {error}; what was recorded before is in it",
+            path.display()
+        ))
+        .next("-o with a file on a disk that has space")
+    });
+    profile.sealed = trouble.is_none();
+    Ok(Recorded { path, profile, exit, trouble })
+}
+
+impl Recorded {
+    /// Draws the picture if one was asked for.
+    pub(crate) fn draw(&self, options: &RecordOptions, volume: Volume) -> Result {
+        let Some(picture) = options.picture(&self.path) else { return Ok(()) };
+        crate::commands::flame::draw(&self.profile, &picture)?;
+        if let Output::File(file) = &picture {
+            if volume > Volume::Quiet {
+                note(&format!("whyslow: flame graph: {}\n", file.display()));
+            }
+            if options.open {
+                open::in_browser(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// The exit code to end with: the program's own, unless the profile could not be written.
+    pub(crate) fn end(self) -> Result<Exit> {
+        match self.trouble {
+            Some(failure) => Err(failure),
+            None => Ok(self.exit.map_or(Exit::Success, Exit::from)),
+        }
+    }
+}
+
+impl RecordOptions {
+    /// Where the flame graph goes: `--open` alone puts it next to the profile.
+    fn picture(&self, profile: &Path) -> Option<Output> {
+        match &self.flame {
+            Some(file) => Some(Output::from(file.clone())),
+            None if self.open && !profile.as_os_str().is_empty() => {
+                Some(Output::File(profile.with_extension("svg")))
+            }
+            None => None,
+        }
+    }
+}
+
+/// `-o`, or NAME.whyslow here, or in the temporary folder when nothing can be written here.
+fn output_path(name: &OsStr, options: &RecordOptions) -> PathBuf {
+    if let Some(path) = &options.output {
+        return path.clone();
+    }
+    let mut file = name.to_owned();
+    file.push(".");
+    file.push(EXTENSION);
+    let here = PathBuf::from(&file);
+    match tempfile::Builder::new().prefix(".whyslow-").tempfile_in(".") {
+        Ok(_) => here,
+        Err(_) => {
+            let there = std::env::temp_dir().join(file);
+            warn(&format!(
+                "nothing can be written in this folder; the profile goes to {}\n  try: -o FILE to choose another place",
+                there.display()
+            ));
+            there
+        }
+    }
+}
+
+/// The name of a program's profile: its file name without folders.
+pub(crate) fn name_of(program: &OsStr) -> &OsStr {
+    Path::new(program).file_name().unwrap_or(OsStr::new("whyslow"))
+}
+
+fn most_samples_per_second() -> Option<u32> {
+    fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok()?.trim().parse().ok()
+}
+
+/// Why there is no recording, in words.
+fn explain(error: RecordError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match &error {
+        RecordError::NotFound { program } => match similar_command(program) {
+            Some(command) => {
+                failure.next(format!("did you mean the command `{command}`? `whyslow {command} --help`"))
+            }
+            None if !program.contains('/') && Path::new(program).exists() => {
+                failure.next(format!("whyslow ./{program} (programs in this folder need their path)"))
+            }
+            None => failure.next("the path of the program, such as ./target/release/app"),
+        }
+        .exit_with(Exit::NotFound),
+        RecordError::NotExecutable { .. } => failure.exit_with(Exit::NotExecutable),
+        RecordError::Refused(_) => failure.next("whyslow doctor"),
+        RecordError::Output { .. } => failure.next("-o with a file in a folder that is yours and has space"),
+        RecordError::System { .. } => failure.next("whyslow doctor"),
+    }
+}
+
+/// The command that a word is probably a slip of.
+fn similar_command(word: &str) -> Option<String> {
+    command_names().into_iter().map(|name| (edit_distance(word, &name), name)).min().and_then(
+        |(distance, name)| {
+            let close = distance <= 1 + usize::from(name.len() > 5);
+            close.then_some(name)
+        },
+    )
+}
+
+/// Letters to insert, remove, change or swap to get from one word to the other.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.chars().collect::<Vec<_>>(), b.chars().collect::<Vec<_>>());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let mut least = change.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    least = least.min(rows[i - 2][j - 2] + 1);
+                }
+                least
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_of_command_names_are_recognised() {
+        assert_eq!(similar_command("reprot").as_deref(), Some("report"));
+        assert_eq!(similar_command("flames").as_deref(), Some("flame"));
+        assert_eq!(similar_command("report").as_deref(), Some("report"));
+        assert_eq!(similar_command("ripgrep"), None);
+        assert_eq!(similar_command("some/where"), None);
+    }
+
+    #[test]
+    fn a_profile_is_named_after_the_program() {
+        assert_eq!(name_of(OsStr::new("target/release/app")), "app");
+        assert_eq!(name_of(OsStr::new("ls")), "ls");
+    }
+}

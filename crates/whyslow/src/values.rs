@@ -1,0 +1,131 @@
+//! Reading the values of options: times, time ranges, sizes, kinds of code.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use whyslow_profile::CodeKind;
+
+/// A length of time such as `10s`, `1.5s`, `200ms`, `2m`; a bare number is seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a time such as 10s, 1.5s, 200ms or 2m");
+    let at = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ').unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let seconds_each = match unit {
+        "" | "s" => 1.0,
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(number * seconds_each).map_err(|_| wrong())
+}
+
+/// Like [`duration`], but not nothing.
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("it must be longer than nothing".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+/// A range of times since the start, `1.5s..2s`, `..2s` or `1.5s..`, in nanoseconds.
+pub(crate) fn time_range(text: &str) -> Result<Range<u64>, String> {
+    let Some((from, to)) = text.split_once("..") else {
+        return Err(format!("`{text}` is not a range such as 1.5s..2s, ..2s or 1.5s.."));
+    };
+    let bound = |text: &str, open: u64| match text.trim() {
+        "" => Ok(open),
+        text => duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+    };
+    let range = bound(from, 0)?..bound(to, u64::MAX)?;
+    if range.is_empty() {
+        return Err(format!("`{text}` is empty: its end is not after its start"));
+    }
+    Ok(range)
+}
+
+/// Bytes such as `4096`, `16k` or `1M`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is not a size such as 8192, 16k or 1M");
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let scale: u64 = match unit.to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        "g" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale)).ok_or_else(wrong)
+}
+
+/// The kernel copies at most 65,528 bytes of stack with a sample, in units of 8.
+pub(crate) fn stack_size(text: &str) -> Result<u32, String> {
+    const MOST: u64 = 65_528;
+    match bytes(text)? {
+        65_536 => Ok(MOST as u32),
+        size @ 512..=MOST => Ok((size & !7) as u32),
+        _ => Err(format!("the kernel copies between 512 and {MOST} bytes of stack with a sample")),
+    }
+}
+
+/// A share of the whole such as `1%` or `0.01`.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let value = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse(),
+    };
+    value
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("`{text}` is not a share such as 1% or 0.01"))
+}
+
+/// The word for a kind of code.
+pub(crate) fn code_kind(text: &str) -> Result<CodeKind, String> {
+    CodeKind::ALL.iter().copied().find(|kind| kind.label() == text).ok_or_else(|| {
+        let labels = CodeKind::ALL.iter().map(|kind| kind.label()).collect::<Vec<_>>();
+        format!("there is no kind `{text}`; kinds are {}", labels.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("200ms"), Ok(Duration::from_millis(200)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "s", "-1s", "1x", "NaN", "inf", "1e400", "1s2"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ranges_may_be_open() {
+        assert_eq!(time_range("1.5s..2s"), Ok(1_500_000_000..2_000_000_000));
+        assert_eq!(time_range("..10ms"), Ok(0..10_000_000));
+        assert_eq!(time_range("1s.."), Ok(1_000_000_000..u64::MAX));
+        for wrong in ["1s", "2s..1s", "1s..1s", "a..b", "1s-2s"] {
+            assert!(time_range(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_shares() {
+        assert_eq!(bytes("16k"), Ok(16384));
+        assert_eq!(bytes("1MiB"), Ok(1 << 20));
+        assert!(bytes("16q").is_err());
+        assert_eq!(stack_size("64k"), Ok(65_528));
+        assert_eq!(stack_size("1001"), Ok(1000));
+        assert!(stack_size("1M").is_err());
+        assert_eq!(share("5%"), Ok(0.05));
+        assert!(share("500%").is_err());
+    }
+}
