@@ -1,1 +1,24 @@
-//! Under construction.
+//! Builds the programs of `lab/programs` and checks what they claim, for tests that need a known answer.
+//!
+//! ```no_run
+//! use whyslow_lab_harness::{Variant, build, run};
+//! use std::{process::Command, time::Duration};
+//!
+//! let program = build("ratio", Variant::Release)?;
+//! let output = run(Command::new(program).args(["1", "200"]), Duration::from_secs(20))?;
+//! let truth = whyslow_lab_harness::Truth::parse(&String::from_utf8_lossy(&output.stdout));
+//! assert_eq!(truth.shares["alpha"], 0.5);
+//! # anyhow::Ok(())
+//! ```
+
+mod churn;
+mod compile;
+mod run;
+mod truth;
+mod variant;
+
+pub use churn::{ChurnPaths, StackVerdict};
+pub use compile::{CompilerMissing, build, build_or_skip, lab_folder, programs};
+pub use run::{TimedOut, run};
+pub use truth::{Truth, binomial_ok, standard_error};
+pub use variant::Variant;

@@ -1,0 +1,78 @@
+//! What a lab program says about itself when it ends, and how far a measurement may be from it.
+
+use std::collections::BTreeMap;
+
+/// The claims of a lab program: its output lines `truth`, `least` and counts such as `processes 10`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Truth {
+    /// `truth NAME=SHARE …`: exact shares of CPU time.
+    pub shares: BTreeMap<String, f64>,
+    /// `least NAME=SHARE …`: shares that are at least this, on any machine.
+    pub at_least: BTreeMap<String, f64>,
+    /// Lines of one word and one whole number, such as `threads 400`.
+    pub counts: BTreeMap<String, u64>,
+}
+
+impl Truth {
+    /// Reads the claims out of a program's standard output; lines of other forms are left alone.
+    pub fn parse(stdout: &str) -> Self {
+        let mut truth = Self::default();
+        for line in stdout.lines() {
+            let Some((word, rest)) = line.split_once(' ') else { continue };
+            match word {
+                "truth" => truth.shares.extend(shares(rest)),
+                "least" => truth.at_least.extend(shares(rest)),
+                _ => {
+                    if let Ok(count) = rest.parse() {
+                        truth.counts.insert(word.to_owned(), count);
+                    }
+                }
+            }
+        }
+        truth
+    }
+}
+
+fn shares(text: &str) -> impl Iterator<Item = (String, f64)> {
+    text.split_whitespace().filter_map(|claim| {
+        let (name, share) = claim.split_once('=')?;
+        Some((name.to_owned(), share.parse().ok()?))
+    })
+}
+
+/// The standard error of a share that is `truth`, measured with `samples` independent samples:
+/// `sqrt(truth * (1 - truth) / samples)`.
+pub fn standard_error(truth: f64, samples: u64) -> f64 {
+    (truth * (1.0 - truth) / samples as f64).sqrt()
+}
+
+/// Whether a measured share is within three standard errors of the truth.
+///
+/// The error is never taken as less than that of one sample in `samples`, so that a truth of 0 or 1 forgives the
+/// few samples that every program spends in starting and ending.
+pub fn binomial_ok(share: f64, truth: f64, samples: u64) -> bool {
+    let least = 1.0 / samples as f64;
+    (share - truth).abs() <= 3.0 * standard_error(truth, samples).max(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_read_and_other_lines_are_ignored() {
+        let truth = Truth::parse("hello\ntruth a=0.5 b=0.25\nleast c=0.9\nprocesses 10\npath x y\n");
+        assert_eq!(truth.shares, BTreeMap::from([("a".into(), 0.5), ("b".into(), 0.25)]));
+        assert_eq!(truth.at_least, BTreeMap::from([("c".into(), 0.9)]));
+        assert_eq!(truth.counts, BTreeMap::from([("processes".into(), 10)]));
+    }
+
+    #[test]
+    fn three_standard_errors_are_the_limit() {
+        // sqrt(0.5 * 0.5 / 1000) = 0.0158
+        assert!(binomial_ok(0.547, 0.5, 1000));
+        assert!(!binomial_ok(0.548, 0.5, 1000));
+        assert!(binomial_ok(0.998, 1.0, 1000));
+        assert!(!binomial_ok(0.99, 1.0, 1000));
+    }
+}
