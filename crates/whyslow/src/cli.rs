@@ -11,10 +11,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::recording::RecordOptions;
 
-/// Why is this program slow? Run it under whyslow: it records where the CPU time goes, then prints the answer.
-///
-/// The program's input, output and exit code stay its own; the answer goes to stderr, and NAME.whyslow keeps it
-/// for the other commands.
+/// Why is this program slow? Run it under whyslow: it records where the CPU time goes, then prints the answer
 #[derive(Debug, Parser)]
 #[command(
     name = "whyslow",
@@ -28,9 +25,9 @@ struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    run: RunArgs,
-    #[command(flatten)]
     volume: VolumeArgs,
+    #[command(flatten)]
+    run: RunArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -40,6 +37,9 @@ Examples:
   whyslow report app.whyslow callers parse  who calls the function `parse`
   whyslow -- report                         run a program that has the name of a command
 
+The program's input and output stay its own; the answer goes to stderr, and NAME.whyslow
+keeps it for the other commands.
+
 Exit codes: the program's own; 128+N when signal N killed it; 125 whyslow failed;
 126 the program cannot be started; 127 it was not found.";
 
@@ -47,7 +47,7 @@ Exit codes: the program's own; 128+N when signal N killed it; 125 whyslow failed
 #[derive(Debug, Args)]
 struct RunArgs {
     /// The program to record, and its arguments
-    #[arg(value_name = "PROGRAM", trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true)]
     program: Vec<OsString>,
     #[command(flatten)]
     options: RecordOptions,
@@ -196,10 +196,7 @@ pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
     })
 }
 
-/// Build a target of this package optimised and with line tables, run it, and print where the time went.
-///
-/// Cargo.toml is not edited and your release build is not touched: the build uses a profile of its own, `whyslow`,
-/// which inherits from `release`.
+/// Build a target of this package optimised and with line tables, run it, and print where the time went
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo whyslow",
@@ -210,9 +207,9 @@ pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
 )]
 struct CargoCli {
     #[command(flatten)]
-    args: cargo::CargoArgs,
-    #[command(flatten)]
     volume: VolumeArgs,
+    #[command(flatten)]
+    args: cargo::CargoArgs,
 }
 
 const CARGO_EXAMPLES: &str = "\
@@ -220,6 +217,9 @@ Examples:
   cargo whyslow -- input.txt                   the package's only (or default-run) binary
   cargo whyslow --bench parse --flame x.svg    a benchmark, with a flame graph
   cargo whyslow --test slow -- --nocapture     an integration test
+
+Cargo.toml is not edited and your release build is not touched: the build uses a profile
+of its own, `whyslow`, which inherits from `release`.
 
 Exit codes: the program's own; 128+N when signal N killed it; cargo's own (101) when the
 build fails; 125 whyslow failed.";
@@ -242,10 +242,8 @@ pub(crate) struct ProfileArg {
 /// How to print an answer.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// For people
     #[default]
     Text,
-    /// For programs
     Json,
 }
 

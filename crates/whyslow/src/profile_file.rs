@@ -111,9 +111,18 @@ fn guess_from(start: &[u8]) -> Guess {
         _ if start.starts_with(b"\x7fELF") => Guess::Program,
         _ if start.starts_with(b"PERFILE2") => Guess::PerfData,
         [0x1f, 0x8b, ..] => Guess::Gzip,
-        _ if text.starts_with(b"{") || text.starts_with(b"[") => Guess::Json,
+        _ if is_json(text) => Guess::Json,
         _ if text.starts_with(b"<svg") || text.starts_with(b"<?xml") => Guess::Picture,
         _ => Guess::Other,
+    }
+}
+
+fn is_json(text: &[u8]) -> bool {
+    match text.split_first() {
+        Some((b'{', _)) => true,
+        // A heading such as `[package]` starts with a bracket, too.
+        Some((b'[', rest)) => rest.trim_ascii_start().first().is_some_and(|byte| b"{[\"]".contains(byte)),
+        _ => false,
     }
 }
 
@@ -157,6 +166,8 @@ mod tests {
         assert_eq!(guess_from(b"PERFILE2...."), Guess::PerfData);
         assert_eq!(guess_from(&[0x1f, 0x8b, 8]), Guess::Gzip);
         assert_eq!(guess_from(b"\n {\"meta\":"), Guess::Json);
+        assert_eq!(guess_from(b"[ {"), Guess::Json);
+        assert_eq!(guess_from(b"[package]"), Guess::Other);
         assert_eq!(guess_from(b"<svg xmlns="), Guess::Picture);
         assert_eq!(guess_from(b"main;f 12"), Guess::Other);
     }

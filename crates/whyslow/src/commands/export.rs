@@ -14,6 +14,9 @@ use crate::profile_file;
 /// Write a profile in another tool's format
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Formats:
+  folded   one line per stack for flame graph tools: main;parse;read 42
+
 Examples:
   whyslow export app.whyslow --to folded | head
   whyslow export app.whyslow --to folded --thread main -o main.folded")]
@@ -33,7 +36,6 @@ pub(crate) struct ExportArgs {
 /// Formats that can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// One line per stack: `main;parse;read 42`, for flame graph tools
     Folded,
 }
 

@@ -34,7 +34,6 @@ pub(crate) struct RecordArgs {
     #[arg(
         value_name = "PROGRAM",
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         hide = true,
         conflicts_with_all = ["pid", "all"]
     )]

@@ -14,6 +14,14 @@ use crate::{output, profile_file, values};
 /// Show functions, call tree, callers, source lines, threads or quality of a profile
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Views:
+  functions         functions by the time they take
+  tree              the call tree; --inverted starts at the innermost functions
+  callers FUNCTION  who calls a function
+  lines FUNCTION    the source of a function with the share of each line
+  threads           threads by the time they take
+  quality           how far to trust the profile
+
 Examples:
   whyslow report app.whyslow                        the hottest functions
   whyslow report app.whyslow tree --min-share 1%    who calls what, and how much time it takes
@@ -22,10 +30,11 @@ Examples:
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     profile: ProfileArg,
-    /// What to show
-    #[arg(value_enum, default_value_t)]
+    /// What to show: functions, tree, callers, lines, threads, quality
+    #[arg(value_enum, default_value_t, hide_possible_values = true)]
     view: View,
     /// The function, for `callers` and `lines`: its name or the end of it
+    #[arg(value_name = "FUNCTION")]
     function_name: Option<String>,
     /// Start the tree at the innermost functions
     #[arg(long)]
@@ -33,7 +42,7 @@ pub(crate) struct ReportArgs {
     /// Show at most this many rows; 0 shows all
     #[arg(short = 'n', long, value_name = "ROWS")]
     limit: Option<usize>,
-    /// Order of functions
+    /// Order of functions: by time in them, or in them and what they call
     #[arg(long, value_enum, default_value_t)]
     sort: Sort,
     /// Leave out what takes less than this share, such as 1%
@@ -49,29 +58,21 @@ pub(crate) struct ReportArgs {
 /// What to show.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum View {
-    /// Functions by the time they take
     #[default]
     Functions,
-    /// The call tree
     Tree,
-    /// Who calls a function
     Callers,
-    /// Source lines of a function
     Lines,
-    /// Threads by the time they take
     Threads,
-    /// How far to trust the profile
     Quality,
 }
 
 /// Order of functions.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Sort {
-    /// Time in the function itself
     #[default]
     #[value(name = "self")]
     SelfTime,
-    /// Time in the function and what it calls
     Total,
 }
 
