@@ -39,7 +39,7 @@ impl<T> Span<T> {
 /// Builds a profile as a stream. What has been flushed to a file is forgotten, except what later rows need to
 /// share: memory grows with the number of distinct texts, addresses and (up to a bound) stacks, never with
 /// the number of samples.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Builder {
     string_ids: FxHashMap<Box<str>, StringId>,
     location_ids: FxHashMap<(u32, u64), LocationId>,
@@ -56,10 +56,31 @@ pub struct Builder {
     pub(crate) samples: Vec<Samples>,
 }
 
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            string_ids: FxHashMap::default(),
+            location_ids: FxHashMap::default(),
+            stack_ids: FxHashMap::default(),
+            strings: Span::default(),
+            // Row 0 is `LocationId::TRUNCATED`, which every profile has without being told.
+            locations: Span { first: 1, rows: Vec::new() },
+            stacks: Span::default(),
+            processes: Vec::new(),
+            dirty_processes: Vec::new(),
+            threads: Vec::new(),
+            dirty_threads: Vec::new(),
+            modules: Span::default(),
+            metrics: Span::default(),
+            samples: Vec::new(),
+        }
+    }
+}
+
 impl Builder {
     /// An empty profile.
     pub fn new() -> Self {
-        Self { locations: Span { first: 1, rows: Vec::new() }, ..Self::default() }
+        Self::default()
     }
 
     /// The id of a text.

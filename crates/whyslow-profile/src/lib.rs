@@ -29,8 +29,8 @@ pub use ids::{
 pub use meta::{Counters, EventSource, ExitStatus, Host, KernelView, Meta};
 pub use strings::Strings;
 pub use tables::{
-    Code, CodeKind, Codes, Frame, Frames, Function, Locations, Metric, Module, ModuleKind, Optimised, Process,
-    Samples, SourceLine, SourceLines, Stacks, SymbolState, Thread, Unit,
+    Code, CodeKind, Codes, Frame, Frames, Function, Locations, Metric, Module, ModuleKind, Optimised,
+    Process, Samples, SourceLine, SourceLines, Stacks, SymbolState, Thread, Unit,
 };
 
 /// A whole profile in memory.

@@ -1,6 +1,7 @@
 //! How a profile was made, and the counts from which its quality is judged.
 
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Facts about the recording as a whole. Kept as JSON inside the file: unknown fields are ignored, missing
 /// ones take their default, so that old and new versions read each other.
@@ -16,15 +17,18 @@ pub struct Meta {
     /// From start to end, in nanoseconds. 0 while the recording is not sealed.
     pub duration_ns: u64,
     /// How the program ended, when it did.
+    #[serde(deserialize_with = "known_or_default")]
     pub exit: Option<ExitStatus>,
     /// Samples asked for per second of CPU time.
     pub frequency_hz: u32,
     /// What triggered the samples.
+    #[serde(deserialize_with = "known_or_default")]
     pub source: EventSource,
     /// For [`EventSource::Cycles`]: what one cycle was worth, from the CPU time the kernel accounts. Sample values
     /// are cycles in the file and nanoseconds once it is read.
     pub ns_per_cycle: Option<f64>,
     /// Whether kernel frames and kernel time are in the profile.
+    #[serde(deserialize_with = "known_or_default")]
     pub kernel: KernelView,
     /// CPU time in user mode of the program and the children it waited for, as the kernel accounts it.
     pub user_time_ns: u64,
@@ -38,6 +42,16 @@ pub struct Meta {
     pub counters: Counters,
     /// What the recorder wants its reader to know, in words, each with the next step.
     pub notes: Vec<String>,
+}
+
+/// Reads an enum of which a later version may know more variants than this one.
+fn known_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(T::deserialize(value).unwrap_or_default())
 }
 
 /// How a program ended.

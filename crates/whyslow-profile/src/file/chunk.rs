@@ -23,15 +23,24 @@ pub(super) const CODE: Kind = *b"CODE";
 
 const CHUNK_HEADER_LEN: usize = 16;
 /// The largest chunk that is read. Writers split their tables well below it.
-const MAX_RAW_LEN: usize = 64 << 20;
+const MAX_RAW_LEN: usize = 16 << 20;
 const COMPRESSION_LEVEL: i32 = 3;
+/// A chunk unpacks to at most this many times its stored length, so that a small hostile file cannot claim
+/// the reader's memory. The rare table that packs better is padded with a frame that zstd skips.
+const MAX_RATIO: usize = 32;
+const SKIPPABLE_FRAME: u32 = 0x184D_2A50;
 
 /// A chunk as bytes to append to a file.
 pub(super) fn encode(kind: Kind, raw: &[u8]) -> io::Result<Vec<u8>> {
     if raw.len() > MAX_RAW_LEN {
         return Err(io::Error::other("a table is too large for one chunk"));
     }
-    let stored = zstd::bulk::compress(raw, COMPRESSION_LEVEL)?;
+    let mut stored = zstd::bulk::compress(raw, COMPRESSION_LEVEL)?;
+    if let Some(missing) = raw.len().div_ceil(MAX_RATIO).checked_sub(stored.len()).filter(|&len| len > 0) {
+        stored.extend_from_slice(&SKIPPABLE_FRAME.to_le_bytes());
+        stored.extend_from_slice(&(missing as u32).to_le_bytes());
+        stored.resize(stored.len() + missing, 0);
+    }
     let mut out = Vec::with_capacity(CHUNK_HEADER_LEN + stored.len());
     out.extend_from_slice(&kind);
     out.extend_from_slice(&(raw.len() as u32).to_le_bytes());
@@ -45,7 +54,7 @@ pub(super) fn encode(kind: Kind, raw: &[u8]) -> io::Result<Vec<u8>> {
 /// A chunk found in a file.
 pub(super) struct Chunk<'a> {
     pub(super) kind: Kind,
-    pub(super) raw_len: usize,
+    raw_len: usize,
     stored: &'a [u8],
 }
 
@@ -66,7 +75,7 @@ pub(super) fn next<'a>(bytes: &mut &'a [u8]) -> Result<Chunk<'a>, NoChunk> {
         return Err(NoChunk::Bad("its checksum does not match"));
     }
     let raw_len = number(4) as usize;
-    if raw_len > MAX_RAW_LEN {
+    if raw_len > MAX_RAW_LEN || raw_len > stored.len() * MAX_RATIO {
         return Err(NoChunk::Bad("a chunk claims to be too large"));
     }
     *bytes = rest;

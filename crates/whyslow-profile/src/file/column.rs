@@ -9,6 +9,11 @@
 const NUMBERS: u8 = 0;
 const BLOBS: u8 = 1;
 
+/// More rows or columns than this in one chunk are refused: writers stay far below.
+const MAX_ROWS: usize = 1 << 20;
+const MAX_COLUMNS: usize = 64;
+const MISSING: Malformed = "a column is missing";
+
 /// Why columns cannot be decoded.
 pub(super) type Malformed = &'static str;
 
@@ -87,11 +92,14 @@ impl<'a> ColumnReader<'a> {
             let len = usize::try_from(get_varint(&mut bytes)?).map_err(|_| "a column is too long")?;
             let data = take(&mut bytes, len)?;
             // Each row takes at least one byte, so a claimed number of rows is bounded by what is there.
-            if rows > data.len() {
+            if rows > data.len() || rows > MAX_ROWS {
                 return Err("a column claims more rows than it has");
             }
             if columns.first().is_some_and(|first| first.rows != rows) {
                 return Err("the columns of a table differ in length");
+            }
+            if columns.len() == MAX_COLUMNS {
+                return Err("a table has too many columns");
             }
             columns.push(Column { name, kind, rows, data });
         }
@@ -103,13 +111,16 @@ impl<'a> ColumnReader<'a> {
         self.rows
     }
 
-    fn find(&self, name: &str, kind: u8) -> Option<&Column<'a>> {
-        self.columns.iter().find(|column| column.name == name.as_bytes() && column.kind == kind)
+    fn find(&self, name: &str, kind: u8) -> Result<&Column<'a>, Malformed> {
+        self.columns
+            .iter()
+            .find(|column| column.name == name.as_bytes() && column.kind == kind)
+            .ok_or(MISSING)
     }
 
-    /// A column of numbers; zeros when the file does not have it.
+    /// A column of numbers.
     pub(super) fn numbers(&self, name: &str) -> Result<Vec<u64>, Malformed> {
-        let Some(column) = self.find(name, NUMBERS) else { return Ok(vec![0; self.rows]) };
+        let column = self.find(name, NUMBERS)?;
         let mut data = column.data;
         let mut value = 0u64;
         let mut values = Vec::with_capacity(column.rows);
@@ -121,9 +132,9 @@ impl<'a> ColumnReader<'a> {
         if data.is_empty() { Ok(values) } else { Err("a column has bytes left over") }
     }
 
-    /// A column of byte strings; empty ones when the file does not have it.
+    /// A column of byte strings.
     pub(super) fn blobs(&self, name: &str) -> Result<Vec<&'a [u8]>, Malformed> {
-        let Some(column) = self.find(name, BLOBS) else { return Ok(vec![&[][..]; self.rows]) };
+        let column = self.find(name, BLOBS)?;
         let mut data = column.data;
         let mut lengths = Vec::with_capacity(column.rows);
         for _ in 0..column.rows {
@@ -152,7 +163,11 @@ fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 fn get_varint(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().enumerate().take(10) {
-        value |= u64::from(byte & 0x7f).checked_shl(7 * index as u32).ok_or("a number is too long")?;
+        // Nine bytes hold 63 bits; the tenth has room for one more.
+        if index == 9 && byte > 1 {
+            return Err("a number is too long");
+        }
+        value |= u64::from(byte & 0x7f) << (7 * index);
         if byte < 0x80 {
             *bytes = &bytes[index + 1..];
             return Ok(value);
@@ -191,12 +206,21 @@ mod tests {
     }
 
     #[test]
-    fn a_column_the_file_lacks_reads_as_zeros() {
+    fn a_column_the_file_lacks_is_an_error() {
         let mut writer = ColumnWriter::default();
         writer.numbers("n", [1, 2, 3].into_iter());
         let bytes = writer.into_bytes();
         let reader = ColumnReader::new(&bytes).unwrap();
-        assert_eq!(reader.numbers("added later").unwrap(), [0, 0, 0]);
-        assert_eq!(reader.blobs("added later").unwrap(), [b"", b"", b""]);
+        assert_eq!(reader.numbers("m"), Err(MISSING));
+        assert_eq!(reader.blobs("n"), Err(MISSING), "a column of another type is another column");
+    }
+
+    #[test]
+    fn a_number_of_more_than_64_bits_is_an_error() {
+        let mut bytes = vec![0xff; 9];
+        bytes.push(1);
+        assert_eq!(get_varint(&mut &*bytes), Ok(u64::MAX));
+        bytes[9] = 2;
+        assert!(get_varint(&mut &*bytes).is_err());
     }
 }

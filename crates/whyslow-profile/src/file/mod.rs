@@ -4,15 +4,16 @@
 //! file    = header, chunk*
 //! header  = "whyslow\n", version: u32, sealed length: u64, crc32 of the 20 bytes before: u32
 //! chunk   = kind: 4 bytes, raw length: u32, stored length: u32, crc32 of kind + lengths + payload: u32, payload
-//! payload = zstd(columns), or zstd(JSON) for the kind META
+//! payload = zstd(columns), or zstd(JSON) for the kind META; unpacks to at most 32 times its length
 //! column  = name, type, rows, bytes                       see `column.rs`
 //! ```
 //! All numbers are little-endian. Chunks are appended while recording; the sealed length stays 0 until the
 //! recording has ended well. A file without a seal opens up to its last whole chunk and is marked incomplete;
 //! a sealed file that is shorter than its seal says, or whose bytes changed, is an error.
 //!
-//! Rules for change: readers skip unknown kinds of chunk and unknown columns, and a missing column reads as
-//! zeros. What cannot be done that way raises [`VERSION`], and readers keep accepting every older one.
+//! Rules for change: readers skip unknown kinds of chunk and unknown columns. A column that is added later must
+//! read as a default where it is missing. What cannot be done that way raises [`VERSION`], and readers keep
+//! accepting every older one.
 
 mod chunk;
 mod column;

@@ -1,5 +1,7 @@
 //! Reading: every reference is checked once here, so that the rest of whyslow can index without fear.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use super::chunk::{self, Chunk, NoChunk};
@@ -7,19 +9,24 @@ use super::column::{ColumnReader, Malformed};
 use super::{HEADER_LEN, MAGIC, ReadError, VERSION, tables};
 use crate::{EventSource, Profile};
 
-/// Unpacked bytes allowed for a file of this size: generous for real profiles, a bound for hostile ones.
-fn unpacked_limit(file_len: usize) -> usize {
-    (64 << 20) + file_len.saturating_mul(256)
-}
-
-/// Reads a profile.
+/// Reads a profile. The memory this takes is bounded by a multiple of the file's size.
 pub fn read(path: &Path) -> Result<Profile, ReadError> {
-    read_bytes(&std::fs::read(path)?)
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    // Whatever else this is, it is not worth reading to its end.
+    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut bytes)?;
+    if bytes == MAGIC {
+        file.read_to_end(&mut bytes)?;
+    }
+    read_bytes(&bytes)
 }
 
 /// Reads a profile from the bytes of a file.
 pub fn read_bytes(bytes: &[u8]) -> Result<Profile, ReadError> {
-    if bytes.len() < MAGIC.len() || !bytes.starts_with(MAGIC) {
+    if bytes.is_empty() {
+        return Err(ReadError::Empty);
+    }
+    if !bytes.starts_with(MAGIC) && !MAGIC.starts_with(bytes) {
         return Err(ReadError::NotAProfile);
     }
     let Some((header, mut rest)) = bytes.split_at_checked(HEADER_LEN) else {
@@ -30,7 +37,7 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Profile, ReadError> {
     if version > VERSION {
         return Err(ReadError::Newer { found: version });
     }
-    if crc32fast::hash(&header[..20]) != number(20) {
+    if crc32fast::hash(&header[..20]) != number(20) || version == 0 {
         return Err(ReadError::Damaged { offset: 0, what: "its header does not match its checksum" });
     }
     let sealed_len = u64::from(number(12)) | u64::from(number(16)) << 32;
@@ -43,7 +50,6 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Profile, ReadError> {
         });
     }
 
-    let mut unpacked = 0;
     let mut chunks = 0;
     while !rest.is_empty() {
         let offset = (bytes.len() - rest.len()) as u64;
@@ -55,16 +61,14 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Profile, ReadError> {
             Err(NoChunk::CutOff) => return Err(damaged("a chunk ends after the file")),
             Err(NoChunk::Bad(what)) => return Err(damaged(what)),
         };
-        unpacked += chunk.raw_len;
-        if unpacked > unpacked_limit(bytes.len()) {
-            return Err(damaged("it unpacks to far more than a profile of this size would"));
-        }
         apply(&chunk, &mut profile).map_err(damaged)?;
         chunks += 1;
     }
     if chunks == 0 {
         return Err(ReadError::Empty);
     }
+    let end = (bytes.len() - rest.len()) as u64;
+    tables::check_whole(&profile).map_err(|what| ReadError::Damaged { offset: end, what })?;
     cycles_to_time(&mut profile);
     Ok(profile)
 }
@@ -76,13 +80,15 @@ fn cycles_to_time(profile: &mut Profile) {
         return;
     }
     let Some(samples) = profile.samples.first_mut() else { return };
-    let scale = profile.meta.ns_per_cycle.take().or_else(|| {
+    let usable = |scale: &f64| scale.is_finite() && *scale > 0.0;
+    let scale = profile.meta.ns_per_cycle.filter(usable).or_else(|| {
         let mut sorted = samples.value.clone();
         sorted.sort_unstable();
         let typical = *sorted.get(sorted.len() / 2)?;
         Some(1e9 / f64::from(profile.meta.frequency_hz.max(1)) / typical.max(1) as f64)
     });
-    if let Some(scale) = scale.filter(|scale| scale.is_finite() && *scale > 0.0) {
+    // A profile that was read and written again has its time in nanoseconds already.
+    if let Some(scale) = scale.filter(|scale| *scale != 1.0) {
         samples.value.iter_mut().for_each(|value| *value = (*value as f64 * scale).round() as u64);
     }
     profile.meta.ns_per_cycle = Some(1.0);

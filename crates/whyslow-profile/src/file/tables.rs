@@ -13,6 +13,9 @@ type Bytes = Vec<u8>;
 type Applied = Result<(), Malformed>;
 
 const BAD_REFERENCE: Malformed = "a row refers to one that is not there";
+const TOO_MANY_ROWS: Malformed = "a table has too many rows";
+/// Every metric has a table of its own, so their number is kept small.
+const MAX_METRICS: usize = 1024;
 
 /// An optional row number is stored plus one; 0 is none.
 fn optional(id: Option<u32>) -> u64 {
@@ -35,6 +38,16 @@ fn optional_row(value: u64, len: usize) -> Result<Option<u32>, Malformed> {
     if value == 0 { Ok(None) } else { row(value - 1, len).map(Some) }
 }
 
+/// Row numbers have 32 bits, and the largest is reserved.
+fn room_for(rows: usize, more: usize) -> Applied {
+    if rows + more < u32::MAX as usize { Ok(()) } else { Err(TOO_MANY_ROWS) }
+}
+
+/// A process or thread number.
+fn task_number(value: u64) -> Result<u32, Malformed> {
+    u32::try_from(value).map_err(|_| "a process or thread number is too large")
+}
+
 fn line(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
@@ -49,6 +62,41 @@ fn upsert<T>(rows: &mut Vec<T>, at: u64, value: T) -> Applied {
     Ok(())
 }
 
+/// Checks what can only be known once all chunks are there.
+pub(super) fn check_whole(profile: &Profile) -> Applied {
+    check_parents(&profile.processes)?;
+    if !profile.sources.rows.is_sorted_by_key(|row| (row.file, row.line)) {
+        return Err("source lines are out of order");
+    }
+    // Whoever adds up samples need not fear an overflow.
+    let fits = |samples: &Samples| samples.value.iter().try_fold(0u64, |sum, value| sum.checked_add(*value));
+    if profile.samples.iter().any(|samples| fits(samples).is_none()) {
+        return Err("the samples add up to more than a number can hold");
+    }
+    Ok(())
+}
+
+/// Every parent exists, and none is its own ancestor. A parent may come after its child.
+fn check_parents(processes: &[Process]) -> Applied {
+    let mut checked = vec![false; processes.len()];
+    let mut path = Vec::new();
+    for start in 0..processes.len() {
+        let mut next = Some(start);
+        while let Some(at) = next.filter(|&at| !checked[at]) {
+            if path.len() == processes.len() {
+                return Err("a process is its own ancestor");
+            }
+            path.push(at);
+            next = processes[at].parent.map(ProcessId::index);
+            if next.is_some_and(|at| at >= processes.len()) {
+                return Err(BAD_REFERENCE);
+            }
+        }
+        path.drain(..).for_each(|at| checked[at] = true);
+    }
+    Ok(())
+}
+
 pub(super) fn write_strings<'a>(texts: impl Iterator<Item = &'a str>) -> Bytes {
     let mut columns = ColumnWriter::default();
     columns.blobs("text", texts.map(str::as_bytes));
@@ -56,6 +104,7 @@ pub(super) fn write_strings<'a>(texts: impl Iterator<Item = &'a str>) -> Bytes {
 }
 
 pub(super) fn read_strings(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    room_for(profile.strings.len(), columns.rows())?;
     for bytes in columns.blobs("text")? {
         let text = std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")?;
         if profile.strings.byte_len() + text.len() > u32::MAX as usize {
@@ -83,8 +132,8 @@ pub(super) fn read_processes(columns: &ColumnReader<'_>, profile: &mut Profile) 
     let (name, start, end) = (columns.numbers("name")?, columns.numbers("start")?, columns.numbers("end")?);
     for at in 0..columns.rows() {
         let process = Process {
-            pid: pid[at] as u32,
-            parent: optional_row(parent[at], profile.processes.len() + 1)?.map(ProcessId),
+            pid: task_number(pid[at])?,
+            parent: optional_row(parent[at], u32::MAX as usize)?.map(ProcessId),
             name: StringId(row(name[at], profile.strings.len())?),
             start_ns: start[at],
             end_ns: end[at].checked_sub(1),
@@ -112,7 +161,7 @@ pub(super) fn read_threads(columns: &ColumnReader<'_>, profile: &mut Profile) ->
     for at in 0..columns.rows() {
         let thread = Thread {
             process: ProcessId(row(process[at], profile.processes.len())?),
-            tid: tid[at] as u32,
+            tid: task_number(tid[at])?,
             name: StringId(row(name[at], profile.strings.len())?),
             start_ns: start[at],
             end_ns: end[at].checked_sub(1),
@@ -135,7 +184,8 @@ pub(super) fn write_modules<'a>(rows: impl Iterator<Item = (u32, &'a Module)> + 
 }
 
 pub(super) fn read_modules(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
-    let (ids, path, build_id) = (columns.numbers("row")?, columns.numbers("path")?, columns.numbers("build_id")?);
+    let (ids, path, build_id) =
+        (columns.numbers("row")?, columns.numbers("path")?, columns.numbers("build_id")?);
     let (kind, symbols) = (columns.numbers("kind")?, columns.numbers("symbols")?);
     let optimised = columns.numbers("optimised")?;
     for at in 0..columns.rows() {
@@ -161,6 +211,9 @@ pub(super) fn write_metrics<'a>(rows: impl Iterator<Item = &'a Metric> + Clone) 
 
 pub(super) fn read_metrics(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
     let (name, unit) = (columns.numbers("name")?, columns.numbers("unit")?);
+    if profile.metrics.len() + columns.rows() > MAX_METRICS {
+        return Err(TOO_MANY_ROWS);
+    }
     for at in 0..columns.rows() {
         let name = StringId(row(name[at], profile.strings.len())?);
         profile.metrics.push(Metric { name, unit: Unit::from_code(unit[at]) });
@@ -181,6 +234,7 @@ pub(super) fn write_locations(
 
 pub(super) fn read_locations(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
     let (module, address) = (columns.numbers("module")?, columns.numbers("address")?);
+    room_for(profile.locations.len(), columns.rows())?;
     for at in 0..columns.rows() {
         let module = optional_row(module[at], profile.modules.len())?.map(ModuleId);
         profile.locations.push(module, RelativeAddress(address[at]));
@@ -198,6 +252,7 @@ pub(super) fn write_stacks(rows: impl Iterator<Item = (Option<StackId>, Location
 
 pub(super) fn read_stacks(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
     let (parent, location) = (columns.numbers("parent")?, columns.numbers("location")?);
+    room_for(profile.stacks.len(), columns.rows())?;
     for at in 0..columns.rows() {
         let parent = optional_row(parent[at], profile.stacks.len())?.map(StackId);
         let location = LocationId(row(location[at], profile.locations.len())?);
@@ -246,8 +301,10 @@ pub(super) fn write_functions<'a>(rows: impl Iterator<Item = &'a Function> + Clo
 pub(super) fn read_functions(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
     let (name, raw_name) = (columns.numbers("name")?, columns.numbers("raw_name")?);
     let (crate_name, kind) = (columns.numbers("crate")?, columns.numbers("kind")?);
-    let (file, lines, module) = (columns.numbers("file")?, columns.numbers("line")?, columns.numbers("module")?);
+    let (file, lines, module) =
+        (columns.numbers("file")?, columns.numbers("line")?, columns.numbers("module")?);
     let texts = profile.strings.len();
+    room_for(profile.functions.len(), columns.rows())?;
     for at in 0..columns.rows() {
         profile.functions.push(Function {
             name: StringId(row(name[at], texts)?),
@@ -277,6 +334,7 @@ pub(super) fn read_frames(columns: &ColumnReader<'_>, profile: &mut Profile) -> 
     let (location, function) = (columns.numbers("location")?, columns.numbers("function")?);
     let (file, lines) = (columns.numbers("file")?, columns.numbers("line")?);
     let mut group = Vec::new();
+    room_for(profile.frames.len(), columns.rows())?;
     for at in 0..columns.rows() {
         group.push(Frame {
             function: FunctionId(row(function[at], profile.functions.len())?),
@@ -310,9 +368,6 @@ pub(super) fn read_sources(columns: &ColumnReader<'_>, profile: &mut Profile) ->
             text: StringId(row(text[at], texts)?),
         });
     }
-    if !profile.sources.rows.is_sorted_by_key(|row| (row.file, row.line)) {
-        return Err("source lines are out of order");
-    }
     Ok(())
 }
 
@@ -326,8 +381,12 @@ pub(super) fn write_code<'a>(rows: impl Iterator<Item = &'a Code> + Clone) -> By
 }
 
 pub(super) fn read_code(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
-    let (module, start, bytes) = (columns.numbers("module")?, columns.numbers("start")?, columns.blobs("bytes")?);
+    let (module, start, bytes) =
+        (columns.numbers("module")?, columns.numbers("start")?, columns.blobs("bytes")?);
     for at in 0..columns.rows() {
+        if start[at].checked_add(bytes[at].len() as u64).is_none() {
+            return Err("a function's code ends after the last address");
+        }
         profile.code.rows.push(Code {
             module: ModuleId(row(module[at], profile.modules.len())?),
             start: RelativeAddress(start[at]),

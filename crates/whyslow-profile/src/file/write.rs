@@ -8,87 +8,130 @@ use super::chunk::{self, Kind};
 use super::{HEADER_LEN, MAGIC, VERSION, tables};
 use crate::builder::Builder;
 use crate::ids::LocationId;
-use crate::{Meta, Profile};
+use crate::{Meta, Profile, Samples};
 
-/// Rows per chunk when a whole table is written at once.
+/// Where tables are split into chunks: after so many rows, or so many bytes of text or code.
 const ROWS_PER_CHUNK: usize = 250_000;
+const BYTES_PER_CHUNK: usize = 4 << 20;
 
-/// Appends chunks to a file. What was appended stays readable whatever happens later.
+/// Appends chunks to a file. What was appended stays readable whatever happens later: an append that fails
+/// (disk full) leaves the file as it was before, and can be tried again.
 #[derive(Debug)]
 pub struct Writer {
     file: File,
     len: u64,
-    /// How much of a profile's tables is already in the file; see [`Writer::append_symbols`].
+    /// Texts in the file.
     strings: usize,
+    /// Symbols come last: their texts take the row numbers that a builder would give to its next ones.
+    has_symbols: bool,
 }
 
 impl Writer {
     /// Starts a profile in an empty file.
     pub fn new(mut file: File, meta: &Meta) -> io::Result<Self> {
         file.write_all(&header(0))?;
-        let mut writer = Self { file, len: HEADER_LEN as u64, strings: 0 };
+        let mut writer = Self { file, len: HEADER_LEN as u64, strings: 0, has_symbols: false };
         writer.meta(meta)?;
         Ok(writer)
     }
 
     /// Appends all rows that are new in the builder, which then forgets them.
     pub fn append(&mut self, builder: &mut Builder) -> io::Result<()> {
-        let b = &mut *builder;
-        b.dirty_processes.sort_unstable();
-        b.dirty_processes.dedup();
-        b.dirty_threads.sort_unstable();
-        b.dirty_threads.dedup();
-        let strings = self.strings + b.strings.rows.len();
-        self.table(chunk::STRINGS, b.strings.rows.len(), || {
-            tables::write_strings(b.strings.rows.iter().map(|text| &**text))
-        })?;
-        self.table(chunk::PROCESSES, b.dirty_processes.len(), || {
-            tables::write_processes(b.dirty_processes.iter().map(|id| (id.0, &b.processes[id.index()])))
-        })?;
-        self.table(chunk::THREADS, b.dirty_threads.len(), || {
-            tables::write_threads(b.dirty_threads.iter().map(|id| (id.0, &b.threads[id.index()])))
-        })?;
-        self.table(chunk::MODULES, b.modules.rows.len(), || {
-            tables::write_modules((b.modules.first..).zip(&b.modules.rows))
-        })?;
-        self.table(chunk::METRICS, b.metrics.rows.len(), || tables::write_metrics(b.metrics.rows.iter()))?;
-        self.table(chunk::LOCATIONS, b.locations.rows.len(), || {
-            tables::write_locations(b.locations.rows.iter().copied())
-        })?;
-        self.table(chunk::STACKS, b.stacks.rows.len(), || tables::write_stacks(b.stacks.rows.iter().copied()))?;
-        for (metric, samples) in b.samples.iter().enumerate() {
-            self.table(chunk::SAMPLES, samples.len(), || {
-                tables::write_samples(metric as u32, samples, 0..samples.len())
-            })?;
-        }
-        self.strings = strings;
-        b.flushed();
+        builder.dirty_processes.sort_unstable();
+        builder.dirty_processes.dedup();
+        builder.dirty_threads.sort_unstable();
+        builder.dirty_threads.dedup();
+        self.refuse_after_symbols()?;
+        self.all_or_nothing(|writer| writer.builder_tables(builder))?;
+        self.strings += builder.strings.rows.len();
+        builder.flushed();
         Ok(())
     }
 
     /// Appends what symbolising added to a profile that was read back from this file: texts, module states,
-    /// functions, frames, source lines, code.
+    /// functions, frames, source lines, code. It is the last thing that is appended.
     pub fn append_symbols(&mut self, profile: &Profile) -> io::Result<()> {
+        self.refuse_after_symbols()?;
+        self.all_or_nothing(|writer| writer.symbol_tables(profile))?;
+        self.has_symbols = true;
+        Ok(())
+    }
+
+    fn refuse_after_symbols(&self) -> io::Result<()> {
+        if self.has_symbols {
+            return Err(io::Error::other("nothing can be appended after the symbols"));
+        }
+        Ok(())
+    }
+
+    fn builder_tables(&mut self, b: &Builder) -> io::Result<()> {
+        self.sized_table(
+            chunk::STRINGS,
+            &b.strings.rows,
+            |text| text.len(),
+            |rows| tables::write_strings(rows.iter().map(|text| &**text)),
+        )?;
+        self.table(chunk::PROCESSES, &b.dirty_processes, |rows| {
+            tables::write_processes(rows.iter().map(|id| (id.0, &b.processes[id.index()])))
+        })?;
+        self.table(chunk::THREADS, &b.dirty_threads, |rows| {
+            tables::write_threads(rows.iter().map(|id| (id.0, &b.threads[id.index()])))
+        })?;
+        self.numbered_table(chunk::MODULES, b.modules.first, &b.modules.rows, |rows| {
+            tables::write_modules(rows.iter().copied())
+        })?;
+        self.table(chunk::METRICS, &b.metrics.rows, |rows| tables::write_metrics(rows.iter()))?;
+        self.table(chunk::LOCATIONS, &b.locations.rows, |rows| {
+            tables::write_locations(rows.iter().copied())
+        })?;
+        self.table(chunk::STACKS, &b.stacks.rows, |rows| tables::write_stacks(rows.iter().copied()))?;
+        self.samples(&b.samples)
+    }
+
+    fn symbol_tables(&mut self, profile: &Profile) -> io::Result<()> {
         let texts = profile.strings.iter().skip(self.strings).collect::<Vec<_>>();
-        self.tables(chunk::STRINGS, &texts, |rows| tables::write_strings(rows.iter().copied()))?;
-        self.strings = profile.strings.len();
-        let modules = (0u32..).zip(&profile.modules).collect::<Vec<_>>();
-        self.tables(chunk::MODULES, &modules, |rows| tables::write_modules(rows.iter().copied()))?;
-        self.tables(chunk::FUNCTIONS, &profile.functions, |rows| tables::write_functions(rows.iter()))?;
+        self.sized_table(
+            chunk::STRINGS,
+            &texts,
+            |text| text.len(),
+            |rows| tables::write_strings(rows.iter().copied()),
+        )?;
+        self.numbered_table(chunk::MODULES, 0, &profile.modules, |rows| {
+            tables::write_modules(rows.iter().copied())
+        })?;
+        self.table(chunk::FUNCTIONS, &profile.functions, |rows| tables::write_functions(rows.iter()))?;
         let frames = (0..profile.locations.len())
             .map(LocationId::from)
             .flat_map(|location| profile.frames.of(location).iter().map(move |frame| (location, *frame)))
             .collect::<Vec<_>>();
-        // A location's frames must not be split between chunks, so this table is one.
-        self.table(chunk::FRAMES, frames.len(), || tables::write_frames(frames.iter().copied()))?;
-        self.tables(chunk::SOURCES, &profile.sources.rows, |rows| tables::write_sources(rows.iter()))?;
-        self.tables(chunk::CODE, &profile.code.rows, |rows| tables::write_code(rows.iter()))
+        // The frames of one location stay together: the reader takes each run of them as the whole meaning.
+        let groups = frames.chunk_by(|a, b| a.0 == b.0).collect::<Vec<_>>();
+        self.table(chunk::FRAMES, &groups, |groups| {
+            tables::write_frames(groups.iter().copied().flatten().copied())
+        })?;
+        self.table(chunk::SOURCES, &profile.sources.rows, |rows| tables::write_sources(rows.iter()))?;
+        self.sized_table(
+            chunk::CODE,
+            &profile.code.rows,
+            |code| code.bytes.len(),
+            |rows| tables::write_code(rows.iter()),
+        )
+    }
+
+    fn samples(&mut self, metrics: &[Samples]) -> io::Result<()> {
+        for (metric, samples) in (0u32..).zip(metrics) {
+            for start in (0..samples.len()).step_by(ROWS_PER_CHUNK) {
+                let rows = start..samples.len().min(start + ROWS_PER_CHUNK);
+                self.chunk(chunk::SAMPLES, &tables::write_samples(metric, samples, rows))?;
+            }
+        }
+        Ok(())
     }
 
     /// Replaces the facts about the recording.
     pub fn meta(&mut self, meta: &Meta) -> io::Result<()> {
         let json = serde_json::to_vec(meta)?;
-        self.chunk(chunk::META, &json)
+        self.all_or_nothing(|writer| writer.chunk(chunk::META, &json))
     }
 
     /// Ends the file: from now on a missing byte is an error.
@@ -108,55 +151,111 @@ impl Writer {
         self.len == 0
     }
 
-    fn tables<T>(&mut self, kind: Kind, rows: &[T], encode: impl Fn(&[T]) -> Vec<u8>) -> io::Result<()> {
+    fn table<T>(&mut self, kind: Kind, rows: &[T], encode: impl Fn(&[T]) -> Vec<u8>) -> io::Result<()> {
         rows.chunks(ROWS_PER_CHUNK).try_for_each(|part| self.chunk(kind, &encode(part)))
     }
 
-    fn table(&mut self, kind: Kind, rows: usize, encode: impl FnOnce() -> Vec<u8>) -> io::Result<()> {
-        if rows == 0 { Ok(()) } else { self.chunk(kind, &encode()) }
+    /// A table whose rows carry their number, because a later chunk can replace them.
+    fn numbered_table<T>(
+        &mut self,
+        kind: Kind,
+        first: u32,
+        rows: &[T],
+        encode: impl Fn(&[(u32, &T)]) -> Vec<u8>,
+    ) -> io::Result<()> {
+        self.table(kind, &(first..).zip(rows).collect::<Vec<_>>(), encode)
     }
 
-    /// Appends one chunk; when that fails (disk full), takes its beginning away again.
+    /// A table whose rows differ in size.
+    fn sized_table<T>(
+        &mut self,
+        kind: Kind,
+        mut rows: &[T],
+        size: impl Fn(&T) -> usize,
+        encode: impl Fn(&[T]) -> Vec<u8>,
+    ) -> io::Result<()> {
+        while !rows.is_empty() {
+            let mut bytes = 0;
+            let fits = |row: &&T| {
+                bytes += size(row);
+                bytes <= BYTES_PER_CHUNK
+            };
+            let count = rows.iter().take(ROWS_PER_CHUNK).take_while(fits).count().max(1);
+            let (part, rest) = rows.split_at(count);
+            self.chunk(kind, &encode(part))?;
+            rows = rest;
+        }
+        Ok(())
+    }
+
     fn chunk(&mut self, kind: Kind, raw: &[u8]) -> io::Result<()> {
         let bytes = chunk::encode(kind, raw)?;
-        if let Err(error) = self.file.write_all(&bytes) {
-            // The file was at `len` before; if even this fails the reader drops the cut chunk.
-            let _ = self.file.set_len(self.len);
-            let _ = self.file.seek(SeekFrom::End(0));
-            return Err(error);
-        }
+        self.file.write_all(&bytes)?;
         self.len += bytes.len() as u64;
         Ok(())
     }
+
+    /// Appends several chunks, or takes away again what was written of them.
+    fn all_or_nothing(&mut self, append: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+        let before = self.len;
+        append(self).inspect_err(|_| {
+            self.len = before;
+            // If even this fails, the reader drops the chunk that is cut.
+            let _ = self.file.set_len(before);
+            let _ = self.file.seek(SeekFrom::Start(before));
+        })
+    }
 }
 
-/// Writes a whole profile to a new file.
+/// Writes a whole profile to a new file, which replaces an old one only when it is complete.
 pub fn write(path: &Path, profile: &Profile) -> io::Result<()> {
-    let mut writer = Writer::new(File::create(path)?, &profile.meta)?;
+    // Follow a link, so that the file it points to is replaced and not the link.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return write_to(File::create(&path)?, profile);
+    }
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    let written = File::create(&temporary)
+        .and_then(|file| write_to(file, profile))
+        .and_then(|()| std::fs::rename(&temporary, &path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn write_to(file: File, profile: &Profile) -> io::Result<()> {
+    let mut writer = Writer::new(file, &profile.meta)?;
     let texts = profile.strings.iter().collect::<Vec<_>>();
-    writer.tables(chunk::STRINGS, &texts, |rows| tables::write_strings(rows.iter().copied()))?;
+    writer.sized_table(
+        chunk::STRINGS,
+        &texts,
+        |text| text.len(),
+        |rows| tables::write_strings(rows.iter().copied()),
+    )?;
     writer.strings = texts.len();
-    let processes = (0u32..).zip(&profile.processes).collect::<Vec<_>>();
-    writer.tables(chunk::PROCESSES, &processes, |rows| tables::write_processes(rows.iter().copied()))?;
-    let threads = (0u32..).zip(&profile.threads).collect::<Vec<_>>();
-    writer.tables(chunk::THREADS, &threads, |rows| tables::write_threads(rows.iter().copied()))?;
-    let modules = (0u32..).zip(&profile.modules).collect::<Vec<_>>();
-    writer.tables(chunk::MODULES, &modules, |rows| tables::write_modules(rows.iter().copied()))?;
-    writer.tables(chunk::METRICS, &profile.metrics, |rows| tables::write_metrics(rows.iter()))?;
+    writer.numbered_table(chunk::PROCESSES, 0, &profile.processes, |rows| {
+        tables::write_processes(rows.iter().copied())
+    })?;
+    writer.numbered_table(chunk::THREADS, 0, &profile.threads, |rows| {
+        tables::write_threads(rows.iter().copied())
+    })?;
+    writer.numbered_table(chunk::MODULES, 0, &profile.modules, |rows| {
+        tables::write_modules(rows.iter().copied())
+    })?;
+    writer.table(chunk::METRICS, &profile.metrics, |rows| tables::write_metrics(rows.iter()))?;
     let locations = profile.locations.module.iter().copied().zip(profile.locations.address.iter().copied());
     let locations = locations.skip(1).collect::<Vec<_>>();
-    writer.tables(chunk::LOCATIONS, &locations, |rows| tables::write_locations(rows.iter().copied()))?;
+    writer.table(chunk::LOCATIONS, &locations, |rows| tables::write_locations(rows.iter().copied()))?;
     let stacks = (0..profile.stacks.len()).map(crate::StackId::from);
-    let stacks = stacks.map(|id| (profile.stacks.parent(id), profile.stacks.location(id))).collect::<Vec<_>>();
-    writer.tables(chunk::STACKS, &stacks, |rows| tables::write_stacks(rows.iter().copied()))?;
-    for (metric, samples) in profile.samples.iter().enumerate() {
-        for start in (0..samples.len()).step_by(ROWS_PER_CHUNK) {
-            let rows = start..samples.len().min(start + ROWS_PER_CHUNK);
-            writer.chunk(chunk::SAMPLES, &tables::write_samples(metric as u32, samples, rows))?;
-        }
-    }
+    let stacks =
+        stacks.map(|id| (profile.stacks.parent(id), profile.stacks.location(id))).collect::<Vec<_>>();
+    writer.table(chunk::STACKS, &stacks, |rows| tables::write_stacks(rows.iter().copied()))?;
+    writer.samples(&profile.samples)?;
     writer.append_symbols(profile)?;
-    writer.seal()
+    // What was incomplete stays incomplete.
+    if profile.sealed { writer.seal() } else { Ok(()) }
 }
 
 fn header(sealed_len: u64) -> [u8; HEADER_LEN] {

@@ -1,0 +1,12 @@
+//! The file says what the profile said: whole, streamed, cut off, old and new.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod compatibility;
+mod cut_off;
+mod golden;
+mod round_trip;
+mod streaming;

@@ -1,0 +1,112 @@
+//! What is written at once is read back equal.
+
+use proptest::prelude::*;
+use whyslow_profile::{EventSource, Profile, StackId, ThreadId, file};
+
+use crate::support;
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_profile_is_read_back_equal(seed in any::<u64>(), size in 1usize..120, sealed in any::<bool>()) {
+        let mut profile = support::profile(seed, size);
+        profile.sealed = sealed;
+        let read = file::read_bytes(&support::file_bytes(&profile)).unwrap();
+        prop_assert_eq!(read, profile);
+    }
+}
+
+#[test]
+fn an_empty_profile_is_read_back() {
+    let profile = Profile { sealed: true, ..Profile::default() };
+    assert_eq!(file::read_bytes(&support::file_bytes(&profile)).unwrap(), profile);
+}
+
+#[test]
+fn tables_larger_than_a_chunk_are_split_and_read_back() {
+    let mut profile = support::profile(2, 4);
+    profile.strings.push(&"long name ".repeat(600_000));
+    for number in 0..300_000 {
+        profile.strings.push(&number.to_string());
+    }
+    while profile.stacks.len() < 300_000 {
+        profile
+            .stacks
+            .push(Some(StackId::from(profile.stacks.len() - 1)), whyslow_profile::LocationId::TRUNCATED);
+    }
+    profile.metrics = vec![whyslow_profile::Metric {
+        name: whyslow_profile::StringId(0),
+        unit: whyslow_profile::Unit::Nanoseconds,
+    }];
+    // A million equal samples pack to almost nothing; the reader's bound on that must hold for real files.
+    let mut samples = whyslow_profile::Samples::default();
+    (0..1_000_000).for_each(|_| samples.push(0, ThreadId(0), StackId(0), 1));
+    profile.samples = vec![samples];
+    let bytes = support::file_bytes(&profile);
+    assert!(bytes.len() < 4_000_000, "{} bytes", bytes.len());
+    assert!(file::read_bytes(&bytes).unwrap() == profile);
+}
+
+#[test]
+fn cycles_are_nanoseconds_once_read_and_stay_so_when_written_again() {
+    let mut profile = support::profile(10, 20);
+    profile.meta.source = EventSource::Cycles;
+    profile.meta.ns_per_cycle = Some(0.5);
+    profile.metrics.truncate(1);
+    profile.samples = vec![whyslow_profile::Samples::default()];
+    profile.metrics = vec![whyslow_profile::Metric {
+        name: whyslow_profile::StringId(0),
+        unit: whyslow_profile::Unit::Nanoseconds,
+    }];
+    let huge = (1 << 60) + 2;
+    [3_000_000, 1, huge].into_iter().for_each(|v| profile.samples[0].push(0, ThreadId(0), StackId(0), v));
+    let once = file::read_bytes(&support::file_bytes(&profile)).unwrap();
+    assert_eq!(once.samples[0].value[..2], [1_500_000, 1]);
+    assert_eq!(once.meta.ns_per_cycle, Some(1.0));
+    let twice = file::read_bytes(&support::file_bytes(&once)).unwrap();
+    assert!(twice == once);
+}
+
+#[test]
+fn without_the_worth_of_a_cycle_the_typical_sample_is_one_interval() {
+    let mut profile = support::profile(10, 20);
+    profile.sealed = false;
+    profile.meta.source = EventSource::Cycles;
+    profile.meta.frequency_hz = 1000;
+    profile.metrics = vec![whyslow_profile::Metric {
+        name: whyslow_profile::StringId(0),
+        unit: whyslow_profile::Unit::Nanoseconds,
+    }];
+    for worth in [None, Some(0.0), Some(-1.0)] {
+        profile.meta.ns_per_cycle = worth;
+        profile.samples = vec![whyslow_profile::Samples::default()];
+        [3_000_000, 3_000_000, 6_000_000]
+            .into_iter()
+            .for_each(|value| profile.samples[0].push(0, ThreadId(0), StackId(0), value));
+        let read = file::read_bytes(&support::file_bytes(&profile)).unwrap();
+        assert_eq!(read.samples[0].value, [1_000_000, 1_000_000, 2_000_000], "{worth:?}");
+    }
+}
+
+#[test]
+fn writing_replaces_a_file_only_when_it_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kept.whyslow");
+    let profile = support::profile(1, 20);
+    file::write(&path, &profile).unwrap();
+    let before = std::fs::read(&path).unwrap();
+
+    let mut unwritable = profile.clone();
+    unwritable.strings.push(&"x".repeat(17 << 20));
+    file::write(&path, &unwritable).unwrap_err();
+    assert!(std::fs::read(&path).unwrap() == before, "the old file is untouched");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+
+    let link = folder.path().join("link.whyslow");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let other = support::profile(3, 20);
+    file::write(&link, &other).unwrap();
+    assert!(link.is_symlink());
+    assert!(file::read(&path).unwrap() == other);
+}

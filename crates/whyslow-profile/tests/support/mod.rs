@@ -1,0 +1,240 @@
+//! What the tests of the file share: profiles made from a seed, and a second, independent view of the chunks.
+
+use whyslow_profile::{
+    Code, CodeKind, EventSource, ExitStatus, Frame, Function, FunctionId, Host, KernelView, LocationId, Meta,
+    Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress, Samples,
+    SourceLine, StackId, StringId, SymbolState, Thread, ThreadId, Unit,
+};
+
+/// A stream of numbers from a seed (splitmix64).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+
+    /// Small, medium and huge numbers, and the ones at the edges.
+    fn number(&mut self) -> u64 {
+        match self.below(6) {
+            0 => 0,
+            1 => u64::MAX,
+            2 => self.next(),
+            _ => self.next() >> (24 + self.below(40)),
+        }
+    }
+
+    fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.below(3) == 0 { None } else { Some(make(self)) }
+    }
+
+    fn text(&mut self) -> String {
+        const PIECES: &[&str] =
+            &["", "main", "core::ops::", "λ", "/usr/lib/", "🦀", "\n", "\0", "very long ", "x"];
+        (0..self.below(6)).map(|_| PIECES[self.below(PIECES.len())]).collect()
+    }
+
+    fn pick<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())]
+    }
+}
+
+/// A valid profile with up to `size` rows per table.
+pub(crate) fn profile(seed: u64, size: usize) -> Profile {
+    let r = &mut Random(seed);
+    let mut p = Profile { meta: meta(r), sealed: true, ..Profile::default() };
+    let texts = 1 + r.below(size);
+    for _ in 0..texts {
+        p.strings.push(&r.text());
+    }
+    let text = |r: &mut Random| StringId::from(r.below(texts));
+    let processes = 1 + r.below(size);
+    p.processes = (0..processes)
+        .map(|row| Process {
+            pid: r.next() as u32,
+            // Any order that is not a circle: parents come before, or after, all along.
+            parent: if seed.is_multiple_of(2) {
+                (row > 0).then(|| ProcessId::from(r.below(row)))
+            } else {
+                (row + 1 < processes).then(|| ProcessId::from(row + 1 + r.below(processes - row - 1)))
+            },
+            name: text(r),
+            start_ns: r.number(),
+            end_ns: r.maybe(|r| r.number() >> 1),
+        })
+        .collect();
+    p.threads = (0..1 + r.below(size))
+        .map(|_| Thread {
+            process: ProcessId::from(r.below(p.processes.len())),
+            tid: r.next() as u32,
+            name: text(r),
+            start_ns: r.number(),
+            end_ns: r.maybe(|r| r.number() >> 1),
+        })
+        .collect();
+    p.modules = (0..1 + r.below(size))
+        .map(|_| Module {
+            path: text(r),
+            build_id: r.maybe(text),
+            kind: r.pick(ModuleKind::ALL),
+            symbols: r.pick(SymbolState::ALL),
+            optimised: r.pick(Optimised::ALL),
+        })
+        .collect();
+    let module = |r: &mut Random| ModuleId::from(r.below(p.modules.len()));
+    for _ in 0..r.below(size) {
+        p.locations.push(r.maybe(module), RelativeAddress(r.number()));
+    }
+    p.functions = (0..r.below(size))
+        .map(|_| Function {
+            name: text(r),
+            raw_name: text(r),
+            crate_name: r.maybe(text),
+            kind: r.pick(CodeKind::ALL),
+            file: r.maybe(text),
+            line: r.next() as u32,
+            module: r.maybe(module),
+        })
+        .collect();
+    // In any order of locations, and some more than once: the last word counts.
+    for _ in 0..if p.functions.is_empty() { 0 } else { r.below(size) } {
+        let location = LocationId::from(r.below(p.locations.len()));
+        let frame = |r: &mut Random| Frame {
+            function: FunctionId::from(r.below(p.functions.len())),
+            file: r.maybe(text),
+            line: r.next() as u32,
+        };
+        let frames = (0..1 + r.below(4)).map(|_| frame(r)).collect::<Vec<_>>();
+        p.frames.set(location, &frames);
+    }
+    for row in 0..1 + r.below(size) {
+        let parent = (row > 0).then(|| r.maybe(|r| StackId::from(r.below(row)))).flatten();
+        p.stacks.push(parent, LocationId::from(r.below(p.locations.len())));
+    }
+    for _ in 0..r.below(3) {
+        p.metrics.push(Metric { name: text(r), unit: r.pick(Unit::ALL) });
+        let mut samples = Samples::default();
+        for _ in 0..r.below(size) {
+            let (time, value) = (r.number(), r.number() >> 24);
+            let thread = ThreadId::from(r.below(p.threads.len()));
+            samples.push(time, thread, StackId::from(r.below(p.stacks.len())), value);
+        }
+        p.samples.push(samples);
+    }
+    p.sources.rows = (0..r.below(size))
+        .map(|_| SourceLine { file: text(r), line: r.next() as u32, text: text(r) })
+        .collect();
+    p.sources.rows.sort_by_key(|row| (row.file, row.line));
+    p.code.rows = (0..r.below(size))
+        .map(|_| Code {
+            module: module(r),
+            start: RelativeAddress(r.number() >> 1),
+            bytes: (0..r.below(40)).map(|_| r.next() as u8).collect(),
+        })
+        .collect();
+    p
+}
+
+fn meta(r: &mut Random) -> Meta {
+    let source = r.below(4);
+    Meta {
+        command: (0..r.below(4)).map(|_| r.text()).collect(),
+        recorder: r.text(),
+        started_unix_ns: r.number(),
+        duration_ns: r.number(),
+        exit: r.maybe(|r| match r.below(2) {
+            0 => ExitStatus::Code(r.next() as i32),
+            _ => ExitStatus::Signal(r.next() as i32),
+        }),
+        frequency_hz: r.next() as u32,
+        source: match source {
+            0 => EventSource::Unknown,
+            1 => EventSource::Cycles,
+            2 => EventSource::CpuClock,
+            _ => EventSource::Imported(r.text()),
+        },
+        // What a profile of cycles says once it is in memory: its values are nanoseconds.
+        ns_per_cycle: (source == 1).then_some(1.0),
+        kernel: r.pick(&[KernelView::Unknown, KernelView::Included, KernelView::Unnamed, KernelView::Hidden]),
+        user_time_ns: r.number(),
+        system_time_ns: r.number(),
+        max_resident_bytes: r.number(),
+        host: Host {
+            os: r.text(),
+            cpus: r.next() as u32,
+            virtualisation: r.maybe(Random::text),
+            ..Host::default()
+        },
+        counters: whyslow_profile::Counters { lost_samples: r.number(), ..Default::default() },
+        notes: (0..r.below(3)).map(|_| r.text()).collect(),
+    }
+}
+
+/// The bytes of the file of a profile.
+pub(crate) fn file_bytes(profile: &Profile) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.whyslow");
+    whyslow_profile::file::write(&path, profile).unwrap();
+    std::fs::read(&path).unwrap()
+}
+
+pub(crate) const HEADER_LEN: usize = 24;
+
+/// A chunk with its payload unpacked.
+#[derive(Clone)]
+pub(crate) struct RawChunk {
+    pub(crate) kind: [u8; 4],
+    pub(crate) raw: Vec<u8>,
+}
+
+/// Takes a file apart as its documentation says, not as the library does.
+pub(crate) fn split(file: &[u8]) -> Vec<RawChunk> {
+    let mut chunks = Vec::new();
+    let mut rest = &file[HEADER_LEN..];
+    while !rest.is_empty() {
+        let number = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap()) as usize;
+        let (raw_len, stored_len) = (number(4), number(8));
+        let raw = zstd::bulk::decompress(&rest[16..16 + stored_len], raw_len).unwrap();
+        chunks.push(RawChunk { kind: rest[..4].try_into().unwrap(), raw });
+        rest = &rest[16 + stored_len..];
+    }
+    chunks
+}
+
+/// Puts a file together again, with every checksum and length right.
+pub(crate) fn join(chunks: &[RawChunk], sealed: bool) -> Vec<u8> {
+    let mut body = Vec::new();
+    for chunk in chunks {
+        let stored = zstd::bulk::compress(&chunk.raw, 1).unwrap();
+        let start = body.len();
+        body.extend_from_slice(&chunk.kind);
+        body.extend_from_slice(&(chunk.raw.len() as u32).to_le_bytes());
+        body.extend_from_slice(&(stored.len() as u32).to_le_bytes());
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&body[start..]);
+        hasher.update(&stored);
+        body.extend_from_slice(&hasher.finalize().to_le_bytes());
+        body.extend_from_slice(&stored);
+    }
+    let sealed_len = if sealed { (HEADER_LEN + body.len()) as u64 } else { 0 };
+    let mut file = header(1, sealed_len);
+    file.append(&mut body);
+    file
+}
+
+/// A header with the right checksum.
+pub(crate) fn header(version: u32, sealed_len: u64) -> Vec<u8> {
+    let mut header = b"whyslow\n".to_vec();
+    header.extend_from_slice(&version.to_le_bytes());
+    header.extend_from_slice(&sealed_len.to_le_bytes());
+    let checksum = crc32fast::hash(&header);
+    header.extend_from_slice(&checksum.to_le_bytes());
+    header
+}
