@@ -1,11 +1,124 @@
 //! `cargo whyslow`: build the right target with the right settings, then record it.
-use crate::{cli::Volume, exit::Exit, failure::Result, recording::RecordOptions};
+
+mod build;
+mod environment;
+mod metadata;
+mod target;
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
 use clap::Args;
+use whyslow_capture::{Command, Target};
+
+use self::build::{Build, Executable};
+use self::metadata::Metadata;
+use self::target::{Choice, TargetArgs};
+use crate::cli::Volume;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result, warn};
+use crate::recording::RecordOptions;
+
+/// What to build and how to record it.
 #[derive(Debug, Args)]
 pub(crate) struct CargoArgs {
     #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    build: BuildArgs,
+    #[command(flatten)]
     options: RecordOptions,
+    /// Arguments for the program
+    #[arg(value_name = "ARGS", last = true, hide = true)]
+    args: Vec<OsString>,
 }
-pub(crate) fn run(_args: CargoArgs, _volume: Volume) -> Result<Exit> {
-    Ok(Exit::Success)
+
+/// How to build it; these options mean what they mean to cargo.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Build options")]
+pub(crate) struct BuildArgs {
+    /// Features to activate
+    #[arg(long, value_name = "FEATURES")]
+    features: Vec<String>,
+    /// Activate all features
+    #[arg(long)]
+    all_features: bool,
+    /// Leave out the default feature
+    #[arg(long)]
+    no_default_features: bool,
+    /// Build as this profile does, with line tables added [default: release]
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
+    /// Build without optimisation, as `cargo build` does: shows where a debug build spends its time
+    #[arg(long, conflicts_with = "profile")]
+    dev: bool,
+    /// Path to Cargo.toml
+    #[arg(long, value_name = "PATH")]
+    manifest_path: Option<PathBuf>,
+    /// Folder for what is built
+    #[arg(long, value_name = "FOLDER")]
+    target_dir: Option<PathBuf>,
+    /// Parallel jobs
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<String>,
+    /// Do not use the network
+    #[arg(long)]
+    offline: bool,
+    /// Keep Cargo.lock as it is
+    #[arg(long)]
+    locked: bool,
+}
+
+/// Builds, then records.
+pub(crate) fn run(args: CargoArgs, volume: Volume) -> Result<Exit> {
+    let metadata = Metadata::load(&args.build)?;
+    let choice = target::choose(&args.target, &metadata)?;
+    let build = match build::run(&args.build, &choice, volume)? {
+        Ok(build) => build,
+        // cargo has said why.
+        Err(code) => return Ok(Exit::Cargo(code)),
+    };
+    let executable = build.executable(&choice)?;
+    if executable.is_unoptimised() {
+        warn(&format!(
+            "{} is built WITHOUT OPTIMISATION: its time goes elsewhere than in the program you ship\n  \
+             try: cargo whyslow without {}, for an optimised build",
+            choice.name,
+            if args.build.dev { "--dev" } else { "--profile" }
+        ));
+    }
+    let target = Target::Command(command(&build, executable, &choice, &metadata, args.args));
+    super::record::record_and_answer(&target, OsStr::new(&choice.name), &args.options, volume)
+}
+
+/// Runs it where and with what cargo would.
+fn command(
+    build: &Build,
+    executable: &Executable,
+    choice: &Choice,
+    metadata: &Metadata,
+    args: Vec<OsString>,
+) -> Command {
+    let package = metadata.package(&executable.package_id);
+    let mut args = args;
+    if choice.is_bench() {
+        args.push("--bench".into());
+    }
+    let folder = package.filter(|_| choice.runs_in_package()).and_then(|package| package.folder());
+    Command {
+        program: executable.path.clone().into(),
+        args,
+        env: environment::of(build, executable, package),
+        folder: folder.map(Into::into),
+    }
+}
+
+/// The cargo that started us, or the one in PATH.
+fn cargo() -> std::process::Command {
+    std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn cargo_cannot_start(error: &std::io::Error) -> Failure {
+    Failure::new(format!("cargo: cannot be started: {error}"))
+        .next("install Rust from https://rustup.rs, or record a program you have: whyslow ./app")
 }

@@ -1,0 +1,114 @@
+//! What `cargo metadata` says about the packages at hand.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde::Deserialize;
+
+use super::{BuildArgs, cargo, cargo_cannot_start};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+
+/// The packages of a workspace.
+#[derive(Debug, Deserialize)]
+pub(super) struct Metadata {
+    packages: Vec<Package>,
+    workspace_members: Vec<String>,
+    /// What cargo builds when no package is named: depends on the folder it is called in.
+    #[serde(default)]
+    workspace_default_members: Vec<String>,
+}
+
+/// A package; every field that cargo passes on in the environment.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Package {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) manifest_path: PathBuf,
+    pub(super) targets: Vec<PackageTarget>,
+    pub(super) default_run: Option<String>,
+    #[serde(default)]
+    pub(super) authors: Vec<String>,
+    pub(super) description: Option<String>,
+    pub(super) homepage: Option<String>,
+    pub(super) repository: Option<String>,
+    pub(super) license: Option<String>,
+    pub(super) license_file: Option<String>,
+    pub(super) readme: Option<String>,
+    pub(super) rust_version: Option<String>,
+}
+
+/// Something a package can build.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct PackageTarget {
+    pub(super) name: String,
+    pub(super) kind: Vec<String>,
+}
+
+impl Metadata {
+    /// Asks cargo.
+    pub(super) fn load(build: &BuildArgs) -> Result<Self> {
+        let mut command = cargo();
+        command.args(["metadata", "--no-deps", "--format-version", "1", "--quiet"]);
+        if let Some(path) = &build.manifest_path {
+            command.arg("--manifest-path").arg(path);
+        }
+        if build.offline {
+            command.arg("--offline");
+        }
+        if build.locked {
+            command.arg("--locked");
+        }
+        let output = command.stderr(Stdio::piped()).output().map_err(|error| cargo_cannot_start(&error))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(Failure::new(format!("cargo says: {}", said.trim().trim_start_matches("error: ")))
+                .next("call it in the folder of a Cargo.toml, or with --manifest-path")
+                .exit_with(Exit::Cargo(output.status.code().unwrap_or(101))));
+        }
+        Self::parse(&output.stdout)
+    }
+
+    pub(super) fn parse(json: &[u8]) -> Result<Self> {
+        serde_json::from_slice(json).map_err(|error| {
+            Failure::new(format!("cargo metadata: not understood: {error}"))
+                .next("a cargo from 2020 or later")
+        })
+    }
+
+    /// A package by cargo's id.
+    pub(super) fn package(&self, id: &str) -> Option<&Package> {
+        self.packages.iter().find(|package| package.id == id)
+    }
+
+    /// The packages that are meant when these names were given with `-p`.
+    pub(super) fn selected(&self, name: Option<&str>) -> Vec<&Package> {
+        let members = match name {
+            None if !self.workspace_default_members.is_empty() => &self.workspace_default_members,
+            _ => &self.workspace_members,
+        };
+        let packages = self.packages.iter().filter(|package| members.contains(&package.id));
+        packages.filter(|package| name.is_none_or(|name| package.is(name))).collect()
+    }
+}
+
+impl Package {
+    /// Whether a package id specification as for `cargo -p` means this package.
+    fn is(&self, spec: &str) -> bool {
+        spec == self.id || spec.split(['@', ':']).next() == Some(self.name.as_str())
+    }
+
+    /// Names of the targets of one kind.
+    pub(super) fn targets_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
+        self.targets
+            .iter()
+            .filter(move |target| target.kind.iter().any(|k| k == kind))
+            .map(|target| target.name.as_str())
+    }
+
+    /// The folder of its Cargo.toml.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.manifest_path.parent()
+    }
+}
