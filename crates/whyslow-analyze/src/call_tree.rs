@@ -1,11 +1,10 @@
 //! Stacks merged by call path.
 
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 
-use rustc_hash::FxHashMap;
 use whyslow_profile::{CodeKind, Profile, StackId};
 
+use crate::growing::{Cursor, Growing, Repeat};
 use crate::labels::{self, Label, Labels};
 use crate::selection::{Selection, Weights};
 
@@ -54,13 +53,7 @@ impl CallTree {
 
     /// Merges stacks whose weights are known already.
     pub fn from_weights(profile: &Profile, weights: &Weights, options: &TreeOptions) -> Self {
-        let labels = Labels::new(profile);
-        let growing = Growing::new(&labels);
-        if options.inverted {
-            growing.inverted(profile, weights, options)
-        } else {
-            growing.top_down(profile, weights, options)
-        }
+        merge(profile, weights, options, false).0
     }
 
     /// The name to show for a node's label.
@@ -122,108 +115,37 @@ impl Children {
     }
 }
 
-/// A tree that nodes are added to.
-struct Growing<'a> {
-    labels: &'a Labels,
-    tree: CallTree,
-    /// Node by parent node (high half) and label number (low half).
-    nodes: FxHashMap<u64, u32>,
-    /// The child found last under each node, as label number and node: most stacks repeat the path before them.
-    last: Vec<(u32, u32)>,
-}
-
-impl<'a> Growing<'a> {
-    fn new(labels: &'a Labels) -> Self {
-        let tree = CallTree {
-            parent: vec![0],
-            label: vec![Label::Root],
-            inlined: vec![false],
-            self_value: vec![0],
-            total_value: Vec::new(),
-        };
-        Self { labels, tree, nodes: FxHashMap::default(), last: vec![(u32::MAX, 0)] }
-    }
-
-    /// The node for this label under `parent`.
-    fn child(&mut self, parent: u32, code: u32, inlined: bool) -> u32 {
-        let (last_code, last_node) = self.last[parent as usize];
-        let next = self.tree.parent.len() as u32;
-        let node = if last_code == code {
-            last_node
-        } else {
-            *self.nodes.entry(u64::from(parent) << 32 | u64::from(code)).or_insert(next)
-        };
-        if node == next {
-            self.tree.parent.push(parent);
-            self.tree.label.push(self.labels.label(code));
-            self.tree.inlined.push(inlined);
-            self.tree.self_value.push(0);
-            self.last.push((u32::MAX, 0));
-        } else {
-            self.tree.inlined[node as usize] &= inlined;
-        }
-        self.last[parent as usize] = (code, node);
-        node
-    }
-
-    fn add(&mut self, node: u32, value: u64) {
-        let sum = &mut self.tree.self_value[node as usize];
-        *sum = sum.saturating_add(value);
-    }
-
-    fn top_down(mut self, profile: &Profile, weights: &Weights, options: &TreeOptions) -> CallTree {
-        let labels = self.labels;
-        let (_, used) = weights.with_callees(profile);
-        // Where in the tree each stack ended, and at which depth.
-        let mut ends = vec![(0u32, 0usize); profile.stacks.len()];
-        for stack in (0..profile.stacks.len()).filter(|&stack| used[stack] > 0) {
-            let id = StackId::from(stack);
-            let (mut node, mut depth) =
-                profile.stacks.parent(id).map_or((0, 0), |parent| ends[parent.index()]);
-            labels.outermost_first(profile, profile.stacks.location(id), options.inline, |code, inlined| {
-                if depth < options.max_depth {
-                    node = self.child(node, code, inlined);
-                    depth += 1;
-                }
-            });
-            ends[stack] = (node, depth);
-            self.add(node, weights.value[stack]);
-        }
-        self.finish()
-    }
-
-    fn inverted(mut self, profile: &Profile, weights: &Weights, options: &TreeOptions) -> CallTree {
-        let labels = self.labels;
+/// Merges stacks by call path; with `fold`, recursion stays at the nodes of its first round.
+pub(crate) fn merge(
+    profile: &Profile,
+    weights: &Weights,
+    options: &TreeOptions,
+    fold: bool,
+) -> (CallTree, Vec<Repeat>) {
+    let labels = Labels::new(profile);
+    let mut growing = Growing::new(&labels, options, fold);
+    if options.inverted {
         for stack in (0..profile.stacks.len()).filter(|&stack| weights.count[stack] > 0) {
-            let (mut node, mut depth) = (0, 0);
+            let mut at = Cursor::default();
             for location in profile.locations_of(StackId::from(stack)) {
-                let more = labels.innermost_first(profile, location, options.inline, |code, inlined| {
-                    if depth == options.max_depth {
-                        return ControlFlow::Break(());
-                    }
-                    node = self.child(node, code, inlined);
-                    depth += 1;
-                    ControlFlow::Continue(())
-                });
-                if more.is_break() {
+                if growing.descend_outwards(profile, &mut at, location).is_break() {
                     break;
                 }
             }
-            self.add(node, weights.value[stack]);
+            growing.add(at.node, weights.value[stack]);
         }
-        self.finish()
-    }
-
-    fn finish(self) -> CallTree {
-        let mut tree = self.tree;
-        let mut total = tree.self_value.clone();
-        for node in (1..tree.len()).rev() {
-            let parent = tree.parent[node] as usize;
-            total[parent] = total[parent].saturating_add(total[node]);
+    } else {
+        let (_, used) = weights.with_callees(profile);
+        let mut ends = vec![Cursor::default(); profile.stacks.len()];
+        for stack in (0..profile.stacks.len()).filter(|&stack| used[stack] > 0) {
+            let id = StackId::from(stack);
+            let mut at = profile.stacks.parent(id).map_or(Cursor::default(), |parent| ends[parent.index()]);
+            growing.descend(profile, &mut at, profile.stacks.location(id));
+            ends[stack] = at;
+            growing.add(at.node, weights.value[stack]);
         }
-        tree.total_value = total;
-        tree
     }
+    growing.finish()
 }
 
 #[cfg(test)]

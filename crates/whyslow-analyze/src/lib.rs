@@ -4,11 +4,32 @@
 //! Stacks can be ten thousand frames deep, so nothing here recurses over depth.
 
 mod call_tree;
+mod callers;
+mod find;
+mod functions;
+mod growing;
+mod hot_path;
 mod labels;
+mod lines;
+mod outline;
+mod overview;
 mod selection;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod threads;
+mod units;
+mod walk;
 
 pub use call_tree::{CallTree, Children, TreeOptions};
+pub use callers::Callers;
+pub use find::FindError;
+pub use functions::{FunctionRow, FunctionTable, Share, SortBy};
+pub use growing::Repeat;
+pub use hot_path::{HotStep, hot_path};
 pub use labels::Label;
+pub use lines::{LineRow, Lines};
+pub use outline::{Outline, OutlineItem};
+pub use overview::Overview;
 pub use selection::{Pattern, Selection, SelectionError, Weights};
+pub use threads::{ProcessRow, ThreadRow, Threads};
+pub use units::{Count, Percent};

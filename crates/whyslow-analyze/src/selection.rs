@@ -190,7 +190,7 @@ impl Selection {
         }
     }
 
-    fn thread_counts(&self, profile: &Profile, thread: &Thread) -> bool {
+    pub(crate) fn thread_counts(&self, profile: &Profile, thread: &Thread) -> bool {
         let process = &profile.processes[thread.process.index()];
         (self.threads.is_empty()
             || self.threads.iter().any(|pattern| thread_matches(profile, pattern, thread)))

@@ -1,0 +1,167 @@
+//! A call tree while stacks are added to it.
+
+use std::ops::ControlFlow;
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{LocationId, Profile};
+
+use crate::call_tree::{CallTree, TreeOptions};
+use crate::labels::{Label, Labels};
+
+/// Cycles of more functions than this are not recognised as recursion.
+const LONGEST_CYCLE: usize = 4;
+
+/// How often the last frames of a node's path came again.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Repeat {
+    /// How many frames make one round: 1 when a function calls itself.
+    pub frames: u32,
+    /// Rounds on the deepest stack; 0 and 1 are no recursion.
+    pub times: u32,
+}
+
+/// Where a stack has got to in the tree.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Cursor {
+    pub(crate) node: u32,
+    depth: usize,
+    repeat: Repeat,
+    since_repeat: u32,
+}
+
+pub(crate) struct Growing<'a> {
+    labels: &'a Labels,
+    options: &'a TreeOptions,
+    fold: bool,
+    tree: CallTree,
+    repeats: Vec<Repeat>,
+    /// Node by parent node (high half) and label number (low half).
+    nodes: FxHashMap<u64, u32>,
+    /// The child found last under each node, as label number and node: most stacks repeat the path before them.
+    last: Vec<(u32, u32)>,
+}
+
+impl<'a> Growing<'a> {
+    /// A tree of only its root. With `fold`, recursion stays at the nodes of its first round.
+    pub(crate) fn new(labels: &'a Labels, options: &'a TreeOptions, fold: bool) -> Self {
+        let tree = CallTree {
+            parent: vec![0],
+            label: vec![Label::Root],
+            inlined: vec![false],
+            self_value: vec![0],
+            total_value: Vec::new(),
+        };
+        Self {
+            labels,
+            options,
+            fold,
+            tree,
+            repeats: vec![Repeat::default()],
+            nodes: FxHashMap::default(),
+            last: vec![(u32::MAX, 0)],
+        }
+    }
+
+    /// Goes down one frame. Breaks when the tree is not to be deeper.
+    #[inline]
+    pub(crate) fn step(&mut self, at: &mut Cursor, code: u32, inlined: bool) -> ControlFlow<()> {
+        if at.depth >= self.options.max_depth {
+            return ControlFlow::Break(());
+        }
+        at.depth += 1;
+        if self.fold && self.again(at, code, inlined) {
+            return ControlFlow::Continue(());
+        }
+        at.node = self.child(at.node, code, inlined);
+        at.since_repeat += 1;
+        ControlFlow::Continue(())
+    }
+
+    /// Goes down all frames of a location, outermost first.
+    pub(crate) fn descend(&mut self, profile: &Profile, at: &mut Cursor, location: LocationId) {
+        let labels = self.labels;
+        labels.outermost_first(profile, location, self.options.inline, |code, inlined| {
+            let _ = self.step(at, code, inlined);
+        });
+    }
+
+    /// Goes down all frames of a location, innermost first.
+    pub(crate) fn descend_outwards(
+        &mut self,
+        profile: &Profile,
+        at: &mut Cursor,
+        location: LocationId,
+    ) -> ControlFlow<()> {
+        let labels = self.labels;
+        labels.innermost_first(profile, location, self.options.inline, |code, inlined| {
+            self.step(at, code, inlined)
+        })
+    }
+
+    pub(crate) fn add(&mut self, node: u32, value: u64) {
+        let sum = &mut self.tree.self_value[node as usize];
+        *sum = sum.saturating_add(value);
+    }
+
+    /// When this frame completes another round of the last frames, goes back to the end of the first round.
+    fn again(&mut self, at: &mut Cursor, code: u32, inlined: bool) -> bool {
+        let label = self.labels.label(code);
+        // The nodes up from here, and one place for each frame of two rounds.
+        let mut up = [at.node; 2 * LONGEST_CYCLE];
+        for index in 1..up.len() {
+            up[index] = self.tree.parent[up[index - 1] as usize];
+        }
+        let label_of = |index: usize| self.tree.label[up[index] as usize];
+        let round = (1..=LONGEST_CYCLE).find(|&frames| {
+            label_of(frames - 1) == label && (1..frames).all(|i| label_of(i - 1) == label_of(frames + i - 1))
+        });
+        let Some(round) = round else { return false };
+        let frames = round as u32;
+        let continues = at.repeat.frames == frames && at.since_repeat + 1 == frames;
+        let times = if continues { at.repeat.times + 1 } else { 2 };
+        at.node = up[round - 1];
+        at.repeat = Repeat { frames, times };
+        at.since_repeat = 0;
+        let most = &mut self.repeats[at.node as usize];
+        if times > most.times {
+            *most = at.repeat;
+        }
+        self.tree.inlined[at.node as usize] &= inlined;
+        true
+    }
+
+    /// The node for this label under `parent`.
+    fn child(&mut self, parent: u32, code: u32, inlined: bool) -> u32 {
+        let (last_code, last_node) = self.last[parent as usize];
+        let next = self.tree.parent.len() as u32;
+        let node = if last_code == code {
+            last_node
+        } else {
+            *self.nodes.entry(u64::from(parent) << 32 | u64::from(code)).or_insert(next)
+        };
+        if node == next {
+            self.tree.parent.push(parent);
+            self.tree.label.push(self.labels.label(code));
+            self.tree.inlined.push(inlined);
+            self.tree.self_value.push(0);
+            self.repeats.push(Repeat::default());
+            self.last.push((u32::MAX, 0));
+        } else {
+            self.tree.inlined[node as usize] &= inlined;
+        }
+        self.last[parent as usize] = (code, node);
+        node
+    }
+
+    /// Adds up the totals.
+    pub(crate) fn finish(self) -> (CallTree, Vec<Repeat>) {
+        let mut tree = self.tree;
+        let mut total = tree.self_value.clone();
+        for node in (1..tree.len()).rev() {
+            let parent = tree.parent[node] as usize;
+            total[parent] = total[parent].saturating_add(total[node]);
+        }
+        tree.total_value = total;
+        (tree, self.repeats)
+    }
+}

@@ -1,0 +1,138 @@
+//! A call tree made for reading: recursion folded, small branches left out, and as a list in reading order.
+
+use whyslow_profile::Profile;
+
+use crate::call_tree::{CallTree, Children, TreeOptions, merge};
+use crate::growing::Repeat;
+use crate::selection::{Selection, Weights};
+
+/// A call tree whose recursion is folded: `f` calling itself 500 times is one node that says so.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outline {
+    /// The tree.
+    pub tree: CallTree,
+    /// How often the frames that end at a node came again; the row is the node's.
+    pub repeats: Vec<Repeat>,
+    /// The children of each node, heaviest first.
+    pub children: Children,
+}
+
+/// A node of an [`Outline`] that is worth showing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutlineItem {
+    /// The node.
+    pub node: u32,
+    /// Its distance from the root, whose children have 0.
+    pub depth: u32,
+}
+
+impl Outline {
+    /// Merges the selected stacks and folds their recursion.
+    pub fn build(profile: &Profile, selection: &Selection, options: &TreeOptions) -> Self {
+        Self::from_weights(profile, &selection.weigh(profile), options)
+    }
+
+    /// The same for stacks whose weights are known already.
+    pub fn from_weights(profile: &Profile, weights: &Weights, options: &TreeOptions) -> Self {
+        Self::from_parts(merge(profile, weights, options, true))
+    }
+
+    pub(crate) fn from_parts((tree, repeats): (CallTree, Vec<Repeat>)) -> Self {
+        let children = tree.children();
+        Self { tree, repeats, children }
+    }
+
+    /// Value of everything.
+    pub fn total_value(&self) -> u64 {
+        self.tree.total_value[0]
+    }
+
+    /// The children of a node whose value is at least `min_value`, heaviest first.
+    pub fn children_from(&self, node: u32, min_value: u64) -> &[u32] {
+        let all = self.children.of(node);
+        let kept = all.partition_point(|&child| self.tree.total_value[child as usize] >= min_value.max(1));
+        &all[..kept]
+    }
+
+    /// The nodes with at least this share of everything, each before its children, heaviest branch first. The root is
+    /// not among them.
+    pub fn items(&self, min_share: f64) -> Vec<OutlineItem> {
+        let min_value = self.min_value(min_share);
+        let mut items = Vec::new();
+        let mut open = vec![OutlineItem { node: 0, depth: 0 }];
+        while let Some(item) = open.pop() {
+            let mut depth = 0;
+            if item.node != 0 {
+                items.push(item);
+                depth = item.depth + 1;
+            }
+            let children = self.children_from(item.node, min_value);
+            open.extend(children.iter().rev().map(|&node| OutlineItem { node, depth }));
+        }
+        items
+    }
+
+    /// The least value that is this share of everything.
+    pub fn min_value(&self, min_share: f64) -> u64 {
+        (self.total_value() as f64 * min_share.clamp(0.0, 1.0)).ceil() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn lines(folded: &str, options: &TreeOptions, min_share: f64) -> Vec<String> {
+        let profile = testing::profile(folded);
+        let outline = Outline::build(&profile, &Selection::default(), options);
+        let shown = outline.items(min_share).into_iter().map(|item| {
+            let at = item.node as usize;
+            let name = CallTree::name(&profile, outline.tree.label[at]);
+            let indent = " ".repeat(item.depth as usize);
+            let (own, total) = (outline.tree.self_value[at], outline.tree.total_value[at]);
+            let repeat = match outline.repeats[at] {
+                Repeat { times: 0, .. } => String::new(),
+                Repeat { frames, times } => format!(" {frames}×{times}"),
+            };
+            format!("{indent}{name} {}/{}{repeat}", own / testing::SAMPLE_NS, total / testing::SAMPLE_NS)
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn a_function_that_calls_itself_is_one_node() {
+        let deep = format!("main{};work 3\nmain;f;f;work 2\nmain;f 1", ";f".repeat(500));
+        assert_eq!(lines(&deep, &TreeOptions::default(), 0.0), ["main 0/6", " f 1/6 1×500", "  work 5/5"]);
+    }
+
+    #[test]
+    fn functions_that_call_each_other_are_one_round() {
+        let deep = format!("main{};work 3", ";a;b".repeat(200));
+        assert_eq!(
+            lines(&deep, &TreeOptions::default(), 0.0),
+            ["main 0/3", " a 0/3", "  b 0/3 2×200", "   work 3/3"]
+        );
+    }
+
+    #[test]
+    fn the_same_function_elsewhere_on_the_stack_is_not_folded() {
+        assert_eq!(
+            lines("call;main;call;run 1", &TreeOptions::default(), 0.0),
+            ["call 0/1", " main 0/1", "  call 0/1", "   run 1/1"]
+        );
+    }
+
+    #[test]
+    fn recursion_folds_in_inverted_trees_too() {
+        let options = TreeOptions { inverted: true, ..TreeOptions::default() };
+        let deep = format!("main{};work 3", ";f".repeat(20));
+        assert_eq!(lines(&deep, &options, 0.0), ["work 0/3", " f 0/3 1×20", "  main 3/3"]);
+    }
+
+    #[test]
+    fn small_branches_are_left_out() {
+        assert_eq!(lines("main;a 97\nmain;b 3", &TreeOptions::default(), 0.05), ["main 0/100", " a 97/97"]);
+        assert_eq!(lines("main;a 97\nmain;b 3", &TreeOptions::default(), 0.03).len(), 3);
+    }
+}
