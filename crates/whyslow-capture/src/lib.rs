@@ -1,5 +1,17 @@
 //! Live recording on Linux: perf events, ring buffers, the life cycle of the recorded program.
 
+mod completion;
+mod convert;
+mod host;
+mod launch;
+mod modules;
+mod output;
+mod perf;
+mod refusal;
+mod session;
+mod signals;
+mod walk;
+
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -108,6 +120,20 @@ pub enum RecordError {
 /// Records until the program ends (or until a stop signal or the duration for [`Target::Process`] and
 /// [`Target::System`]), streaming to `output`. SIGINT from the terminal reaches the program by itself; signals
 /// sent to the recorder alone are passed on.
-pub fn record(_target: &Target, _options: &Options, _output: &Path) -> Result<Recording, RecordError> {
-    Err(RecordError::Refused("recording is not built yet".to_owned()))
+pub fn record(target: &Target, options: &Options, output: &Path) -> Result<Recording, RecordError> {
+    session::record(target, options, output)
+}
+
+/// The threads of a process; empty when it is gone.
+fn threads_of(pid: u32) -> Vec<u32> {
+    numbers_in(Path::new(&format!("/proc/{pid}/task")))
+}
+
+/// The entries of a folder whose names are numbers.
+fn numbers_in(folder: &Path) -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut numbers: Vec<u32> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
 }

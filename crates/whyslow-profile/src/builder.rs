@@ -1,5 +1,7 @@
 //! Fills a profile row by row: interns texts, locations and stacks, and remembers what is not written yet.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::ids::{LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId};
@@ -41,10 +43,11 @@ impl<T> Span<T> {
 /// the number of samples.
 #[derive(Debug)]
 pub struct Builder {
-    string_ids: FxHashMap<Box<str>, StringId>,
+    string_ids: FxHashMap<Arc<str>, StringId>,
+    texts: Vec<Arc<str>>,
     location_ids: FxHashMap<(u32, u64), LocationId>,
     stack_ids: FxHashMap<(u32, u32), StackId>,
-    pub(crate) strings: Span<Box<str>>,
+    pub(crate) strings: Span<Arc<str>>,
     pub(crate) locations: Span<(Option<ModuleId>, RelativeAddress)>,
     pub(crate) stacks: Span<(Option<StackId>, LocationId)>,
     pub(crate) processes: Vec<Process>,
@@ -60,6 +63,7 @@ impl Default for Builder {
     fn default() -> Self {
         Self {
             string_ids: FxHashMap::default(),
+            texts: Vec::new(),
             location_ids: FxHashMap::default(),
             stack_ids: FxHashMap::default(),
             strings: Span::default(),
@@ -88,9 +92,16 @@ impl Builder {
         if let Some(&id) = self.string_ids.get(text) {
             return id;
         }
-        let id = StringId(self.strings.push(text.into()));
-        self.string_ids.insert(text.into(), id);
+        let text: Arc<str> = text.into();
+        let id = StringId(self.strings.push(Arc::clone(&text)));
+        self.texts.push(Arc::clone(&text));
+        self.string_ids.insert(text, id);
         id
+    }
+
+    /// The text of an id.
+    pub fn text(&self, id: StringId) -> &str {
+        self.texts.get(id.index()).map_or("", |text| text)
     }
 
     /// The id of an address in a module.
@@ -165,6 +176,11 @@ impl Builder {
     /// Samples that a flush would write.
     pub fn pending_samples(&self) -> usize {
         self.samples.iter().map(Samples::len).sum()
+    }
+
+    /// Drops samples that were not written, when nothing can be written any more.
+    pub fn discard_samples(&mut self) {
+        self.samples.iter_mut().for_each(Samples::clear);
     }
 
     /// Forgets what has been written.

@@ -1,1 +1,29 @@
-//! Under construction.
+//! From registers and stack bytes to the addresses of every frame.
+//!
+//! The parts, each pure (the outside world is passed in):
+//!
+//! ```text
+//! image      an ELF file: segments, sections, build id; file offset → relative address
+//! cfi        .eh_frame / .eh_frame_hdr / .debug_frame → one Rule for one address
+//! plt        rules for linker stubs that carry no unwind information
+//! rule       what one step computes, as equations; applied to registers and memory
+//! prologue   code without any unwind information: follow the frame pointer, mind prologues and epilogues
+//! unwinder   per-module cache of rules
+//! ```
+//!
+//! Only x86-64 is known here; another architecture needs its own `registers`, `rule`, `plt` and `prologue`.
+
+mod cfi;
+mod image;
+mod plt;
+mod prologue;
+mod registers;
+mod rule;
+mod unwinder;
+
+pub use cfi::{Cfi, Found};
+pub use image::{BuildId, Image, ImageError};
+pub use prologue::is_after_call;
+pub use registers::{Register, Registers};
+pub use rule::{Memory, Rule, Step, StepError};
+pub use unwinder::Unwinder;

@@ -1,0 +1,226 @@
+//! Outer frames beyond the copied bytes: taken from an image of the thread's stack, but only when the sample
+//! proves that it stood on the same stack.
+//!
+//! An image is the thread's stack as it was read from the live process. A truncated sample may use it when the
+//! outermost [`EDGE`] bytes of the sample's own dump equal the image at the same addresses: those bytes hold the
+//! return addresses and locals of several frames, and had the thread returned from them and come back by another
+//! way they would differ. That an address merely looks like a return address proves nothing: the words of a
+//! later stack look just as good.
+
+use std::io;
+
+use whyslow_profile::StackId;
+
+use crate::host;
+
+/// Bytes that must agree. 2 KB let up to 3 in 1,000 wrong stacks through when the outer path changed every
+/// millisecond; twice that leaves none to be seen.
+const EDGE: usize = 4 << 10;
+/// Read at first, and the most that is read for one image.
+const FIRST_READ: usize = 256 << 10;
+const MOST_READ: usize = 16 << 20;
+
+/// The copied bytes of one sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dump<'a> {
+    pub(crate) sp: u64,
+    pub(crate) bytes: &'a [u8],
+    /// Whether more of the stack lies beyond the copied bytes.
+    pub(crate) cut: bool,
+}
+
+impl<'a> Dump<'a> {
+    fn end(&self) -> u64 {
+        self.sp.wrapping_add(self.bytes.len() as u64)
+    }
+
+    /// The outermost bytes and their address.
+    fn edge(&self) -> (u64, &'a [u8]) {
+        let len = EDGE.min(self.bytes.len() / 2);
+        (self.end().wrapping_sub(len as u64), &self.bytes[self.bytes.len() - len..])
+    }
+
+    /// The address from which on an image may speak for this sample.
+    pub(crate) fn edge_start(&self) -> u64 {
+        self.edge().0
+    }
+
+    #[inline]
+    pub(crate) fn read(&self, address: u64) -> Option<u64> {
+        read_word(self.sp, self.bytes, address)
+    }
+}
+
+#[inline]
+fn read_word(base: u64, bytes: &[u8], address: u64) -> Option<u64> {
+    let at = usize::try_from(address.checked_sub(base)?).ok()?;
+    let word = bytes.get(at..at.checked_add(8)?)?;
+    Some(u64::from_le_bytes(word.try_into().ok()?))
+}
+
+/// A frame whose whole outer part is known already.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TailFrame {
+    pub(crate) sp: u64,
+    pub(crate) ip: u64,
+    pub(crate) bp: u64,
+    pub(crate) stack: StackId,
+}
+
+/// A thread's stack at one moment.
+#[derive(Debug)]
+pub(crate) struct StackImage {
+    base: u64,
+    bytes: Vec<u8>,
+    /// The drain in which it was read.
+    drain: u64,
+    /// Nothing more can be read.
+    whole: bool,
+    /// Frames that were found in it, outermost last.
+    tail: Vec<TailFrame>,
+}
+
+impl StackImage {
+    /// Reads the stack of a live process from a sample's stack pointer outwards. `None` when it no longer stands
+    /// as the sample saw it.
+    pub(crate) fn capture(pid: u32, dump: &Dump<'_>, drain: u64) -> io::Result<Option<Self>> {
+        let mut image = Self { base: dump.sp, bytes: Vec::new(), drain, whole: false, tail: Vec::new() };
+        image.grow(pid)?;
+        Ok(image.agrees(dump).then_some(image))
+    }
+
+    /// Reads further outwards.
+    pub(crate) fn grow(&mut self, pid: u32) -> io::Result<()> {
+        let have = self.bytes.len();
+        let want = (have * 2).clamp(FIRST_READ, MOST_READ);
+        self.bytes.resize(want, 0);
+        let read = host::read_memory(pid, self.base + have as u64, &mut self.bytes[have..]);
+        let read = read.inspect_err(|_| self.bytes.truncate(have))?;
+        self.bytes.truncate(have + read);
+        self.whole = have + read < want || want == MOST_READ;
+        Ok(())
+    }
+
+    pub(crate) fn can_grow(&self) -> bool {
+        !self.whole
+    }
+
+    /// Whether the sample's outermost bytes are what the image has there.
+    pub(crate) fn agrees(&self, dump: &Dump<'_>) -> bool {
+        let (start, edge) = dump.edge();
+        let Some(at) = start.checked_sub(self.base).and_then(|at| usize::try_from(at).ok()) else {
+            return false;
+        };
+        at.checked_add(edge.len()).and_then(|end| self.bytes.get(at..end)) == Some(edge)
+    }
+
+    /// Whether the sample's outermost bytes are still the same in the live process: what was read before this
+    /// moment belonged to the same stack.
+    pub(crate) fn still_stands(pid: u32, dump: &Dump<'_>) -> bool {
+        let (start, edge) = dump.edge();
+        let mut now = [0; EDGE];
+        let now = &mut now[..edge.len()];
+        host::read_memory(pid, start, now).is_ok_and(|read| read == edge.len()) && now == edge
+    }
+
+    #[inline]
+    pub(crate) fn read(&self, address: u64) -> Option<u64> {
+        read_word(self.base, &self.bytes, address)
+    }
+
+    /// The stack of a frame that was found in this image before.
+    pub(crate) fn known(&self, sp: u64, ip: u64, bp: u64) -> Option<StackId> {
+        let at = self.tail.binary_search_by_key(&sp, |frame| frame.sp).ok()?;
+        let frame = self.tail[at];
+        (frame.ip == ip && frame.bp == bp).then_some(frame.stack)
+    }
+
+    /// Remembers frames, innermost first.
+    pub(crate) fn remember(&mut self, frames: impl Iterator<Item = TailFrame>) {
+        self.tail.clear();
+        self.tail.extend(frames);
+        if !self.tail.is_sorted_by(|a, b| a.sp < b.sp) {
+            self.tail.clear();
+        }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.tail.capacity() * size_of::<TailFrame>()
+    }
+}
+
+/// The images of one thread: the newest, and the one before, since a drain also holds samples from before the
+/// newest was read.
+#[derive(Debug, Default)]
+pub(crate) struct Images {
+    newest: Option<StackImage>,
+    before: Option<StackImage>,
+}
+
+impl Images {
+    /// An image that the sample agrees with.
+    pub(crate) fn find(&mut self, dump: &Dump<'_>) -> Option<&mut StackImage> {
+        let Self { newest, before } = self;
+        newest.iter_mut().chain(before).find(|image| image.agrees(dump))
+    }
+
+    /// Whether the live stack was already read in this drain.
+    pub(crate) fn is_fresh(&self, drain: u64) -> bool {
+        self.newest.as_ref().is_some_and(|image| image.drain == drain)
+    }
+
+    pub(crate) fn push(&mut self, image: StackImage) -> &mut StackImage {
+        self.before = self.newest.replace(image);
+        // The value was put there in the line above.
+        self.newest.as_mut().unwrap_or_else(|| unreachable!())
+    }
+
+    /// Takes a wrong image away again.
+    pub(crate) fn drop_newest(&mut self) {
+        self.newest = self.before.take();
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.newest.iter().chain(&self.before).map(StackImage::memory).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(base: u64, bytes: Vec<u8>) -> StackImage {
+        StackImage { base, bytes, drain: 0, whole: true, tail: Vec::new() }
+    }
+
+    #[test]
+    fn one_changed_byte_in_the_edge_refuses_the_image() {
+        let stack: Vec<u8> = (0..64 << 10).map(|at: u32| (at / 7) as u8).collect();
+        let dump = Dump { sp: 0x10_0000, bytes: &stack[..32 << 10], cut: true };
+        assert!(image(0x10_0000, stack.clone()).agrees(&dump));
+        let mut other = stack.clone();
+        other[(32 << 10) - EDGE] ^= 1;
+        assert!(!image(0x10_0000, other).agrees(&dump));
+        let mut inner = stack.clone();
+        inner[(32 << 10) - EDGE - 1] ^= 1;
+        assert!(image(0x10_0000, inner).agrees(&dump), "inner frames may have changed");
+        assert!(
+            !image(0x10_0000 + 8, stack.clone()).agrees(&dump),
+            "same bytes at other addresses prove nothing"
+        );
+        assert!(
+            !image(0x10_0000, stack[..16 << 10].to_vec()).agrees(&dump),
+            "the image does not reach the edge"
+        );
+    }
+
+    #[test]
+    fn words_are_read_only_inside() {
+        let bytes = [1u8; 24];
+        let dump = Dump { sp: 0x1000, bytes: &bytes, cut: false };
+        assert_eq!(dump.read(0x1010), Some(0x0101_0101_0101_0101));
+        assert_eq!(dump.read(0x1011), None);
+        assert_eq!(dump.read(0xff8), None);
+        assert_eq!(dump.read(u64::MAX), None);
+    }
+}

@@ -1,0 +1,594 @@
+//! From the kernel's records to the tables of a profile.
+
+use std::fs;
+
+use linux_perf_event_reader::{
+    CommOrExecRecord, EventRecord, ForkOrExitRecord, Mmap2FileId, Mmap2Record, RawData, RecordType,
+    SampleRecord,
+};
+use rustc_hash::FxHashMap;
+use whyslow_profile::{
+    Builder, Counters, LocationId, Metric, MetricId, ModuleKind, Process, ProcessId, RelativeAddress,
+    StackId, Thread, ThreadId, Unit,
+};
+use whyslow_unwind::{Register, Registers};
+
+use crate::completion::{Dump, Images, StackImage, TailFrame};
+use crate::modules::{AddressSpace, FileKey, Mapping, ModuleIndex, Modules};
+use crate::perf::{Record, user_register_names};
+use crate::walk::{Ended, Walk, WalkedFrame, World};
+
+/// Memory for images of live stacks, over all threads.
+const IMAGES_MOST: usize = 64 << 20;
+
+#[derive(Debug)]
+struct ProcessState {
+    id: ProcessId,
+    space: AddressSpace,
+    /// Between an exec and the first mapping of its program.
+    expects_program: bool,
+    /// Where run-time code belongs.
+    jit: Option<ModuleIndex>,
+    /// Whether its memory can be read.
+    readable: bool,
+}
+
+#[derive(Debug)]
+struct ThreadState {
+    id: ThreadId,
+    images: Images,
+}
+
+/// Turns records into rows.
+#[derive(Debug)]
+pub(crate) struct Converter {
+    pub(crate) builder: Builder,
+    pub(crate) counters: Counters,
+    metric: MetricId,
+    modules: Modules,
+    processes: FxHashMap<u32, ProcessState>,
+    threads: FxHashMap<u32, ThreadState>,
+    start_ns: u64,
+    kernel_base: u64,
+    /// The recorder itself, which system-wide recordings leave out.
+    own_pid: u32,
+    drain: u64,
+    /// Whether a live stack had to be read in this drain.
+    read_live: bool,
+    image_memory: usize,
+    frames: Vec<WalkedFrame>,
+    stack_bytes: Vec<u8>,
+    /// Sum of the raw sample values.
+    pub(crate) total_value: u64,
+}
+
+impl Converter {
+    pub(crate) fn new(start_ns: u64, kernel_base: u64) -> Self {
+        let mut builder = Builder::new();
+        let metric = builder.metric(Metric::CPU_TIME, Unit::Nanoseconds);
+        Self {
+            builder,
+            counters: Counters::default(),
+            metric,
+            modules: Modules::default(),
+            processes: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            start_ns,
+            kernel_base,
+            own_pid: std::process::id(),
+            drain: 0,
+            read_live: false,
+            image_memory: 0,
+            frames: Vec::new(),
+            stack_bytes: Vec::new(),
+            total_value: 0,
+        }
+    }
+
+    /// Begins a round of records.
+    pub(crate) fn begin_drain(&mut self) {
+        self.drain += 1;
+        self.read_live = false;
+    }
+
+    /// Whether a live stack had to be read in this round.
+    pub(crate) fn has_read_live(&self) -> bool {
+        self.read_live
+    }
+
+    /// Takes one record.
+    pub(crate) fn record(&mut self, record: &Record<'_>) {
+        let time = record.timestamp().unwrap_or(self.start_ns);
+        match record.parse() {
+            Ok(EventRecord::Sample(sample)) => self.sample(&sample),
+            Ok(EventRecord::Mmap2(mmap)) => self.mmap(&mmap),
+            Ok(EventRecord::Comm(comm)) => self.comm(&comm, time),
+            Ok(EventRecord::Fork(fork)) => self.fork(&fork),
+            Ok(EventRecord::Exit(exit)) => self.exit(&exit),
+            Ok(EventRecord::Lost(lost)) => self.counters.lost_samples += lost.count,
+            Ok(EventRecord::Throttle(_)) => self.counters.throttled += 1,
+            Ok(_) | Err(_) => {
+                if record.record_type == RecordType::LOST_SAMPLES {
+                    let mut data = record.data;
+                    self.counters.lost_samples += data.read_u64::<byteorder::NativeEndian>().unwrap_or(0);
+                }
+            }
+        }
+    }
+
+    fn since_start(&self, time: u64) -> u64 {
+        time.saturating_sub(self.start_ns)
+    }
+
+    /// Adds the process that is recorded, before its first record.
+    pub(crate) fn add_process(&mut self, pid: u32, name: &str) {
+        self.new_process(pid, None, name, self.start_ns);
+        self.new_thread(pid, pid, name, self.start_ns);
+    }
+
+    /// Adds a process that runs already, with its threads and mappings.
+    pub(crate) fn add_running_process(&mut self, pid: u32) {
+        let name = comm(&format!("/proc/{pid}/comm")).unwrap_or_else(|| format!("pid {pid}"));
+        self.new_process(pid, None, &name, self.start_ns);
+        for tid in crate::threads_of(pid) {
+            let name = comm(&format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_else(|| name.clone());
+            self.new_thread(pid, tid, &name, self.start_ns);
+        }
+        let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        for line in maps.lines().filter_map(MapsLine::parse).filter(|line| line.executable) {
+            let is_program = exe.as_ref().is_some_and(|exe| exe.as_os_str() == line.path);
+            let kind = if is_program { ModuleKind::Program } else { ModuleKind::Library };
+            self.map(pid, line.start, line.end, line.offset, line.key(), kind);
+        }
+    }
+
+    fn new_process(&mut self, pid: u32, parent: Option<u32>, name: &str, time: u64) {
+        let parent = parent.and_then(|parent| self.processes.get(&parent));
+        let space = parent.map(|parent| parent.space.clone()).unwrap_or_default();
+        let parent = parent.map(|parent| parent.id);
+        let name = self.builder.string(name);
+        let start_ns = self.since_start(time);
+        let id = self.builder.process(Process { pid, parent, name, start_ns, end_ns: None });
+        let state = ProcessState { id, space, expects_program: false, jit: None, readable: true };
+        self.processes.insert(pid, state);
+    }
+
+    fn new_thread(&mut self, pid: u32, tid: u32, name: &str, time: u64) {
+        let Some(process) = self.processes.get(&pid) else { return };
+        let name = self.builder.string(name);
+        let thread =
+            Thread { process: process.id, tid, name, start_ns: self.since_start(time), end_ns: None };
+        let id = self.builder.thread(thread);
+        self.threads.insert(tid, ThreadState { id, images: Images::default() });
+    }
+
+    fn fork(&mut self, fork: &ForkOrExitRecord) {
+        let (pid, tid) = (fork.pid.cast_unsigned(), fork.tid.cast_unsigned());
+        let (parent_pid, parent_tid) = (fork.ppid.cast_unsigned(), fork.ptid.cast_unsigned());
+        // A thread keeps its parent's name until it gets one of its own.
+        let name = match self.threads.get(&parent_tid) {
+            Some(parent) => self.name_of(parent.id),
+            None => "unknown".to_owned(),
+        };
+        if pid != parent_pid {
+            self.new_process(pid, Some(parent_pid), &name, fork.timestamp);
+        } else if !self.processes.contains_key(&pid) {
+            self.new_process(pid, None, &name, fork.timestamp);
+        }
+        self.new_thread(pid, tid, &name, fork.timestamp);
+    }
+
+    fn name_of(&self, thread: ThreadId) -> String {
+        self.builder.text(self.builder.thread_row(thread).name).to_owned()
+    }
+
+    fn comm(&mut self, comm: &CommOrExecRecord<'_>, time: u64) {
+        let (pid, tid) = (comm.pid.cast_unsigned(), comm.tid.cast_unsigned());
+        let name = text(&comm.name);
+        if comm.is_execve
+            && let Some(process) = self.processes.get_mut(&pid)
+        {
+            process.space.clear();
+            process.expects_program = true;
+            process.jit = None;
+            process.readable = true;
+        }
+        if !self.processes.contains_key(&pid) {
+            self.new_process(pid, None, &name, time);
+        }
+        if !self.threads.contains_key(&tid) {
+            self.new_thread(pid, tid, &name, time);
+        }
+        let name = self.builder.string(&name);
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            self.builder.update_thread(thread.id, |row| row.name = name);
+            thread.images = Images::default();
+        }
+        if pid == tid
+            && let Some(process) = self.processes.get(&pid)
+        {
+            self.builder.update_process(process.id, |row| row.name = name);
+        }
+    }
+
+    fn exit(&mut self, exit: &ForkOrExitRecord) {
+        let (pid, tid) = (exit.pid.cast_unsigned(), exit.tid.cast_unsigned());
+        let end_ns = Some(self.since_start(exit.timestamp));
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            self.builder.update_thread(thread.id, |row| row.end_ns = end_ns);
+            self.image_memory -= thread.images.memory().min(self.image_memory);
+            thread.images = Images::default();
+        }
+        if pid == tid
+            && let Some(process) = self.processes.get_mut(&pid)
+        {
+            self.builder.update_process(process.id, |row| row.end_ns = end_ns);
+            if std::mem::take(&mut process.expects_program) {
+                self.counters.unobservable_execs += 1;
+            }
+        }
+    }
+
+    fn mmap(&mut self, mmap: &Mmap2Record<'_>) {
+        const PROT_EXEC: u32 = libc::PROT_EXEC as u32;
+        if mmap.protection & PROT_EXEC == 0 {
+            return;
+        }
+        let pid = mmap.pid.cast_unsigned();
+        let (device, inode) = match &mmap.file_id {
+            Mmap2FileId::InodeAndVersion(file) => ((file.major, file.minor), file.inode),
+            Mmap2FileId::BuildId(_) => ((0, 0), 0),
+        };
+        let key = FileKey { path: text(&mmap.path), device, inode };
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let is_program = key.path.starts_with('/') && std::mem::take(&mut process.expects_program);
+        let kind = if is_program { ModuleKind::Program } else { ModuleKind::Library };
+        self.map(pid, mmap.address, mmap.address.saturating_add(mmap.length), mmap.page_offset, key, kind);
+    }
+
+    /// Adds an executable mapping to a process.
+    fn map(&mut self, pid: u32, start: u64, end: u64, offset: u64, key: FileKey, kind: ModuleKind) {
+        let Self { processes, modules, builder, .. } = self;
+        let Some(process) = processes.get_mut(&pid) else { return };
+        let (module, relative) = match MappedAs::from_path(&key.path) {
+            MappedAs::Vdso => (modules.vdso(builder), 0),
+            MappedAs::JitDump => {
+                // The program announces the file that describes its run-time code by mapping it.
+                process.jit = Some(modules.jit(builder, pid, Some(&key.path)));
+                return;
+            }
+            MappedAs::Anonymous => {
+                let module = *process.jit.get_or_insert_with(|| modules.jit(builder, pid, None));
+                (module, start)
+            }
+            MappedAs::File => {
+                let module = modules.file(builder, pid, key, kind);
+                let image = modules.get(module).unwinder.image();
+                (module, image.and_then(|image| image.relative_address(offset)).unwrap_or(offset))
+            }
+        };
+        process.space.insert(Mapping { start, end, module, relative });
+    }
+
+    fn sample(&mut self, sample: &SampleRecord<'_>) {
+        let (Some(pid), Some(tid), Some(time)) = (sample.pid, sample.tid, sample.timestamp) else { return };
+        let (pid, tid) = (pid.cast_unsigned(), tid.cast_unsigned());
+        // Thread 0 is the idle loop, -1 a task that is already gone.
+        if pid == 0 || pid == u32::MAX || pid == self.own_pid {
+            return;
+        }
+        if !self.processes.contains_key(&pid) {
+            self.add_running_process(pid);
+        }
+        if !self.threads.contains_key(&tid) {
+            self.new_thread(pid, tid, "unknown", time);
+        }
+        let user = self.user_stack(sample, pid, tid);
+        let Some(stack) = self.kernel_stack(sample, user) else { return };
+        let Some(thread) = self.threads.get(&tid) else { return };
+        let value = sample.period.unwrap_or(1);
+        self.total_value += value;
+        let time = self.since_start(time);
+        self.builder.sample(self.metric, time, thread.id, stack, value);
+    }
+
+    /// Puts the kernel's part of the callchain on top of the user's stack.
+    fn kernel_stack(&mut self, sample: &SampleRecord<'_>, mut stack: Option<StackId>) -> Option<StackId> {
+        // The kernel marks the parts of a callchain with numbers just below zero.
+        const FIRST_MARK: u64 = -4095_i64 as u64;
+        const USER_MARK: u64 = -512_i64 as u64;
+        let Some(callchain) = &sample.callchain else { return stack };
+        let chain = (0..callchain.len()).filter_map(|at| callchain.get(at));
+        let kernel: Vec<u64> =
+            chain.take_while(|ip| *ip != USER_MARK).filter(|ip| *ip < FIRST_MARK).collect();
+        if kernel.is_empty() {
+            return stack;
+        }
+        let module = self.modules.kernel(&mut self.builder);
+        let id = self.modules.get(module).id;
+        for (at, ip) in kernel.iter().enumerate().rev() {
+            let address = if at == 0 { *ip } else { ip.wrapping_sub(1) };
+            let location =
+                self.builder.location(Some(id), RelativeAddress(address.wrapping_sub(self.kernel_base)));
+            stack = Some(self.builder.stack(stack, location));
+        }
+        stack
+    }
+
+    fn user_stack(&mut self, sample: &SampleRecord<'_>, pid: u32, tid: u32) -> Option<StackId> {
+        let Some(registers) = user_registers(sample) else {
+            self.counters.without_user_stack += 1;
+            return None;
+        };
+        let (stack, dyn_size) = sample.user_stack.unwrap_or((RawData::empty(), 0));
+        let full = dyn_size as usize >= stack.len();
+        let used = stack.len().min(dyn_size as usize);
+        // Most dumps lie in one piece in the ring and are read there; one that wraps around is copied.
+        let mut copy = std::mem::take(&mut self.stack_bytes);
+        let bytes = match stack {
+            RawData::Single(bytes) => &bytes[..used],
+            RawData::Split(first, second) => {
+                copy.clear();
+                copy.extend_from_slice(first);
+                copy.extend_from_slice(second);
+                &copy[..used]
+            }
+        };
+        let dump = Dump { sp: registers.sp(), bytes, cut: full && !bytes.is_empty() };
+        let walked = self.walk(registers, &dump, pid, tid);
+        self.stack_bytes = copy;
+        walked
+    }
+
+    fn walk(&mut self, registers: Registers, dump: &Dump<'_>, pid: u32, tid: u32) -> Option<StackId> {
+        let Self { builder, modules, processes, threads, counters, drain, frames, .. } = self;
+        let (process, thread) = (processes.get_mut(&pid)?, threads.get_mut(&tid)?);
+        let mut world = World { modules, space: &process.space, builder };
+        let mut walk = Walk::start(registers, std::mem::take(frames));
+        let ended = walk.run(&mut world, &mut |address| dump.read(address), |_, _, _| None);
+        let stack = match ended {
+            Ended::Complete => {
+                counters.complete_in_dump += 1;
+                walk.intern(world.builder, None, |_, _| {})
+            }
+            // Beyond the copied bytes, not somewhere else.
+            Ended::OutOfMemory(address) if dump.cut && address >= dump.sp => {
+                let completion = Completion { dump, pid, drain: *drain };
+                let in_dump = walk.frames.len();
+                if let Some(stack) = completion.join(&mut walk, &mut world, &mut thread.images) {
+                    counters.completed_by_join += 1;
+                    Some(stack)
+                } else {
+                    walk.rewind(in_dump);
+                    let may_read = process.readable && !thread.images.is_fresh(*drain);
+                    if may_read {
+                        self.read_live = true;
+                        self.image_memory -= thread.images.memory().min(self.image_memory);
+                    }
+                    let read = if may_read {
+                        completion.read(&mut walk, &mut world, &mut thread.images)
+                    } else {
+                        Read::No
+                    };
+                    if may_read {
+                        self.image_memory += thread.images.memory();
+                    }
+                    match read {
+                        Read::Complete(stack) => {
+                            counters.completed_by_read += 1;
+                            Some(stack)
+                        }
+                        Read::No | Read::Unreadable => {
+                            process.readable &= !matches!(read, Read::Unreadable);
+                            walk.rewind(in_dump);
+                            counters.truncated += 1;
+                            truncated(&walk, world.builder)
+                        }
+                    }
+                }
+            }
+            Ended::OutOfMemory(_) | Ended::Lost | Ended::Known(_) => {
+                counters.no_unwind_info += 1;
+                truncated(&walk, world.builder)
+            }
+        };
+        *frames = walk.frames;
+        if self.image_memory > IMAGES_MOST {
+            self.image_memory = 0;
+            self.threads.values_mut().for_each(|thread| thread.images = Images::default());
+        }
+        stack
+    }
+}
+
+/// A stack that is honest about its missing outer frames.
+fn truncated(walk: &Walk, builder: &mut Builder) -> Option<StackId> {
+    let root = builder.stack(None, LocationId::TRUNCATED);
+    walk.intern(builder, Some(root), |_, _| {})
+}
+
+/// Finishing a truncated walk.
+struct Completion<'a> {
+    dump: &'a Dump<'a>,
+    pid: u32,
+    drain: u64,
+}
+
+enum Read {
+    Complete(StackId),
+    /// The live stack is another one by now, or could not be walked.
+    No,
+    /// The process does not let us read.
+    Unreadable,
+}
+
+impl Completion<'_> {
+    /// By an image from before that the sample agrees with.
+    fn join(&self, walk: &mut Walk, world: &mut World<'_>, images: &mut Images) -> Option<StackId> {
+        let image = images.find(self.dump)?;
+        let ended = self.run(walk, world, image);
+        self.finish(ended, walk, world, image)
+    }
+
+    /// By reading the live process, then making sure that the sample still stood.
+    fn read(&self, walk: &mut Walk, world: &mut World<'_>, images: &mut Images) -> Read {
+        let image = match StackImage::capture(self.pid, self.dump, self.drain) {
+            Ok(Some(image)) => images.push(image),
+            Ok(None) => return Read::No,
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Read::Unreadable,
+            Err(_) => return Read::No,
+        };
+        let mut ended = self.run(walk, world, image);
+        while matches!(ended, Ended::OutOfMemory(_)) && image.can_grow() && image.grow(self.pid).is_ok() {
+            ended = self.run(walk, world, image);
+        }
+        if StackImage::still_stands(self.pid, self.dump)
+            && let Some(stack) = self.finish(ended, walk, world, image)
+        {
+            return Read::Complete(stack);
+        }
+        images.drop_newest();
+        Read::No
+    }
+
+    fn run(&self, walk: &mut Walk, world: &mut World<'_>, image: &StackImage) -> Ended {
+        let edge = self.dump.edge_start();
+        let mut memory = |address| self.dump.read(address).or_else(|| image.read(address));
+        walk.run(world, &mut memory, |sp, ip, bp| if sp >= edge { image.known(sp, ip, bp) } else { None })
+    }
+
+    fn finish(
+        &self,
+        ended: Ended,
+        walk: &Walk,
+        world: &mut World<'_>,
+        image: &mut StackImage,
+    ) -> Option<StackId> {
+        match ended {
+            Ended::Known(tail) => walk.intern(world.builder, Some(tail), |_, _| {}),
+            Ended::Complete => {
+                let edge = self.dump.edge_start();
+                let mut tail = Vec::new();
+                let stack = walk.intern(world.builder, None, |frame, stack| {
+                    if frame.sp >= edge {
+                        tail.push(TailFrame { sp: frame.sp, ip: frame.ip, bp: frame.bp, stack });
+                    }
+                });
+                image.remember(tail.into_iter().rev());
+                stack
+            }
+            Ended::OutOfMemory(_) | Ended::Lost => None,
+        }
+    }
+}
+
+/// The registers of a sample; `None` for kernel threads and tasks that are exiting.
+fn user_registers(sample: &SampleRecord<'_>) -> Option<Registers> {
+    let values = sample.user_regs.as_ref()?;
+    let mut registers = Registers::new(values.get(8)?, values.get(7)?, values.get(6)?);
+    for (bit, name) in user_register_names() {
+        if let Some(value) = values.get(bit) {
+            registers.set(name, value);
+        }
+    }
+    (registers.get(Register::RIP)? != 0).then_some(registers)
+}
+
+fn text(bytes: &RawData<'_>) -> String {
+    String::from_utf8_lossy(&bytes.as_slice()).into_owned()
+}
+
+fn comm(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
+}
+
+/// What the name of a mapping says about it.
+#[derive(Debug, PartialEq, Eq)]
+enum MappedAs {
+    File,
+    Vdso,
+    Anonymous,
+    JitDump,
+}
+
+impl MappedAs {
+    fn from_path(path: &str) -> Self {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if path == "[vdso]" {
+            Self::Vdso
+        } else if name.starts_with("jit-") && name.ends_with(".dump") {
+            Self::JitDump
+        } else if path.starts_with('/')
+            && !["//anon", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"]
+                .iter()
+                .any(|prefix| path.starts_with(prefix))
+        {
+            Self::File
+        } else {
+            Self::Anonymous
+        }
+    }
+}
+
+/// A line of `/proc/PID/maps`.
+#[derive(Debug, PartialEq, Eq)]
+struct MapsLine<'a> {
+    start: u64,
+    end: u64,
+    executable: bool,
+    offset: u64,
+    device: (u32, u32),
+    inode: u64,
+    path: &'a str,
+}
+
+impl<'a> MapsLine<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut fields = line.splitn(6, ' ');
+        let (start, end) = fields.next()?.split_once('-')?;
+        let permissions = fields.next()?;
+        let offset = fields.next()?;
+        let (major, minor) = fields.next()?.split_once(':')?;
+        let inode = fields.next()?;
+        let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+        Some(Self {
+            start: hex(start)?,
+            end: hex(end)?,
+            executable: permissions.as_bytes().get(2) == Some(&b'x'),
+            offset: hex(offset)?,
+            device: (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?),
+            inode: inode.parse().ok()?,
+            path: fields.next().unwrap_or("").trim_start(),
+        })
+    }
+
+    fn key(&self) -> FileKey {
+        FileKey { path: self.path.to_owned(), device: self.device, inode: self.inode }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_lines_are_read_with_spaces_in_the_path() {
+        let line = "7f00aa000000-7f00aa021000 r-xp 00001000 fd:02 1234   /tmp/a folder/lib x.so (deleted)";
+        let parsed = MapsLine::parse(line).unwrap();
+        assert_eq!((parsed.start, parsed.end, parsed.offset), (0x7f00_aa00_0000, 0x7f00_aa02_1000, 0x1000));
+        assert_eq!((parsed.executable, parsed.inode, parsed.device), (true, 1234, (0xfd, 2)));
+        assert_eq!(parsed.path, "/tmp/a folder/lib x.so (deleted)");
+        assert_eq!(MapsLine::parse("garbage"), None);
+    }
+
+    #[test]
+    fn mappings_are_told_apart_by_name() {
+        assert_eq!(MappedAs::from_path("/usr/lib/libc.so.6"), MappedAs::File);
+        assert_eq!(MappedAs::from_path("[vdso]"), MappedAs::Vdso);
+        assert_eq!(MappedAs::from_path("//anon"), MappedAs::Anonymous);
+        assert_eq!(MappedAs::from_path("/memfd:code (deleted)"), MappedAs::Anonymous);
+        assert_eq!(MappedAs::from_path("/tmp/jit-42.dump"), MappedAs::JitDump);
+        assert_eq!(MappedAs::from_path(""), MappedAs::Anonymous);
+    }
+}

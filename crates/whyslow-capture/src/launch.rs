@@ -1,0 +1,226 @@
+//! Starting the program: it waits, already a process of its own, until the events are in place.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use whyslow_profile::ExitStatus;
+
+use crate::host::Usage;
+use crate::signals::Signals;
+use crate::{Command, RecordError};
+
+/// A child process that has not executed its program yet.
+#[derive(Debug)]
+pub(crate) struct Suspended {
+    pub(crate) pid: u32,
+    go: OwnedFd,
+    error: OwnedFd,
+    command: Command,
+}
+
+/// A child process that runs its program.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) pid: u32,
+}
+
+/// The disposition of SIGPIPE that whyslow was started with. Rust's start-up code ignores SIGPIPE before `main`;
+/// the program must find it as it would have without us.
+static SIGPIPE_AT_START: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+
+#[expect(unsafe_code, reason = "the only moment before Rust's start-up code")]
+mod at_start {
+    use super::{AtomicUsize, Ordering, SIGPIPE_AT_START};
+
+    // SAFETY: the loader calls every function in this section once, before `main`, with arguments we ignore.
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static REMEMBER: extern "C" fn() = remember;
+
+    extern "C" fn remember() {
+        let slot: &AtomicUsize = &SIGPIPE_AT_START;
+        // SAFETY: asks for the current action without changing it; all-zero is a valid `sigaction`.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            if libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) == 0 {
+                slot.store(action.sa_sigaction, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Everything the child needs, prepared before the fork: after it, only system calls are allowed.
+struct Prepared {
+    program: CString,
+    _args: Vec<CString>,
+    argv: Vec<*const libc::c_char>,
+    _env: Vec<CString>,
+    envp: Vec<*const libc::c_char>,
+    folder: Option<CString>,
+}
+
+impl Prepared {
+    fn new(command: &Command) -> io::Result<Self> {
+        let text = |text: &OsStr| {
+            CString::new(text.as_bytes())
+                .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "an argument contains a zero byte"))
+        };
+        let program = text(&command.program)?;
+        let args = std::iter::once(&command.program).chain(&command.args);
+        let args = args.map(|arg| text(arg)).collect::<io::Result<Vec<_>>>()?;
+        let changed = |name: &OsStr| command.env.iter().any(|(changed, _)| changed == name);
+        let inherited = std::env::vars_os().filter(|(name, _)| !changed(name));
+        let env = inherited
+            .chain(command.env.iter().cloned())
+            .map(|(mut name, value): (OsString, OsString)| {
+                name.push("=");
+                name.push(value);
+                text(&name)
+            })
+            .collect::<io::Result<Vec<_>>>()?;
+        let pointers = |texts: &[CString]| {
+            texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>()
+        };
+        let folder = command.folder.as_deref().map(|folder| text(folder.as_os_str())).transpose()?;
+        Ok(Self { program, argv: pointers(&args), _args: args, envp: pointers(&env), _env: env, folder })
+    }
+}
+
+impl Suspended {
+    /// Makes the process. Signals are blocked in us by then; the child gets the mask of before.
+    pub(crate) fn new(command: &Command, signals: &Signals) -> Result<Self, RecordError> {
+        let failed = |error| RecordError::System { what: "the program could not be started", error };
+        let prepared = Prepared::new(command).map_err(failed)?;
+        let (wait, go) = pipe().map_err(failed)?;
+        let (error, report) = pipe().map_err(failed)?;
+        let pid = fork_and_wait(&prepared, signals, &wait, &report).map_err(failed)?;
+        Ok(Self { pid, go, error, command: command.clone() })
+    }
+
+    /// Lets it execute its program, and waits until it does.
+    pub(crate) fn release(self) -> Result<Running, RecordError> {
+        let Self { pid, go, error, command } = self;
+        io::Write::write_all(&mut std::fs::File::from(go), b"!")
+            .map_err(|error| RecordError::System { what: "the program could not be released", error })?;
+        let mut code = Vec::new();
+        io::Read::read_to_end(&mut std::fs::File::from(error), &mut code)
+            .map_err(|error| RecordError::System { what: "the program could not be watched", error })?;
+        let Ok(code) = <[u8; 4]>::try_from(code) else { return Ok(Running { pid }) };
+        Running { pid }.wait();
+        Err(exec_error(&command, io::Error::from_raw_os_error(i32::from_ne_bytes(code))))
+    }
+
+    /// Ends the process: its program was never started.
+    pub(crate) fn cancel(self) {
+        drop(self.go);
+        Running { pid: self.pid }.wait();
+    }
+}
+
+impl Running {
+    /// Whether it has ended, without waiting.
+    pub(crate) fn try_wait(&self) -> Option<(ExitStatus, Usage)> {
+        wait4(self.pid, libc::WNOHANG)
+    }
+
+    fn wait(&self) {
+        wait4(self.pid, 0);
+    }
+}
+
+fn exec_error(command: &Command, error: io::Error) -> RecordError {
+    let program = command.program.to_string_lossy().into_owned();
+    let path = Path::new(&command.program);
+    let named_by_path = program.contains('/');
+    let reason = match error.raw_os_error() {
+        Some(libc::ENOENT) if named_by_path && path.exists() => {
+            "the interpreter that its first line or its header names does not exist".to_owned()
+        }
+        Some(libc::ENOENT | libc::ENOTDIR) => return RecordError::NotFound { program },
+        Some(libc::EACCES) if path.is_dir() => "it is a folder".to_owned(),
+        Some(libc::EACCES) => format!("permission denied; try: chmod +x {program}"),
+        Some(libc::ENOEXEC) => "it is not a program for this machine".to_owned(),
+        _ => error.to_string(),
+    };
+    RecordError::NotExecutable { program, reason }
+}
+
+#[expect(unsafe_code, reason = "fork, exec and wait have no safe form that can pause in between")]
+mod calls {
+    use super::{ExitStatus, FromRawFd, Ordering, OwnedFd, Prepared, SIGPIPE_AT_START, Signals, Usage, io};
+    use std::os::fd::AsRawFd;
+
+    pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+        let mut ends = [0; 2];
+        // SAFETY: `ends` has room for two descriptors.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel just gave us both.
+        Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+    }
+
+    pub(super) fn fork_and_wait(
+        prepared: &Prepared,
+        signals: &Signals,
+        wait: &OwnedFd,
+        report: &OwnedFd,
+    ) -> io::Result<u32> {
+        // SAFETY: the child only makes system calls on memory prepared before the fork, then executes or exits.
+        let pid = unsafe { libc::fork() };
+        match pid {
+            ..0 => Err(io::Error::last_os_error()),
+            0 => child(prepared, signals, wait, report),
+            pid => Ok(pid.unsigned_abs()),
+        }
+    }
+
+    fn child(prepared: &Prepared, signals: &Signals, wait: &OwnedFd, report: &OwnedFd) -> ! {
+        // SAFETY: system calls on prepared memory; see `fork_and_wait`. Every path ends in exec or _exit.
+        unsafe {
+            let mut go = 0u8;
+            if libc::read(wait.as_raw_fd(), (&raw mut go).cast(), 1) != 1 {
+                libc::_exit(125);
+            }
+            libc::signal(libc::SIGPIPE, SIGPIPE_AT_START.load(Ordering::Relaxed));
+            libc::pthread_sigmask(libc::SIG_SETMASK, signals.original_mask(), std::ptr::null_mut());
+            let in_folder = match &prepared.folder {
+                Some(folder) => libc::chdir(folder.as_ptr()) == 0,
+                None => true,
+            };
+            if in_folder {
+                libc::execvpe(prepared.program.as_ptr(), prepared.argv.as_ptr(), prepared.envp.as_ptr());
+            }
+            let code = *libc::__errno_location();
+            libc::write(report.as_raw_fd(), (&raw const code).cast(), size_of_val(&code));
+            libc::_exit(125)
+        }
+    }
+
+    pub(super) fn wait4(pid: u32, options: i32) -> Option<(ExitStatus, Usage)> {
+        let mut status = 0;
+        // SAFETY: all-zero is a valid `rusage`.
+        let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
+        loop {
+            // SAFETY: both structures are ours to fill.
+            let waited = unsafe { libc::wait4(pid.cast_signed(), &raw mut status, options, &raw mut usage) };
+            if waited == pid.cast_signed() {
+                break;
+            }
+            if waited == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return None;
+            }
+        }
+        let exit = if libc::WIFSIGNALED(status) {
+            ExitStatus::Signal(libc::WTERMSIG(status))
+        } else {
+            ExitStatus::Code(libc::WEXITSTATUS(status))
+        };
+        Some((exit, usage.into()))
+    }
+}
+use calls::{fork_and_wait, pipe, wait4};

@@ -1,0 +1,223 @@
+//! The code that was mapped: modules, and where each process has them.
+
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{
+    Builder, LocationId, Module, ModuleId, ModuleKind, Optimised, RelativeAddress, SymbolState,
+};
+use whyslow_unwind::{Image, Unwinder};
+
+/// A module and its unwind rules.
+#[derive(Debug)]
+pub(crate) struct CodeModule {
+    pub(crate) id: ModuleId,
+    pub(crate) unwinder: Unwinder<LocationId>,
+}
+
+/// A module's number in [`Modules`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ModuleIndex(u32);
+
+/// What a mapping says about its file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct FileKey {
+    pub(crate) path: String,
+    pub(crate) device: (u32, u32),
+    pub(crate) inode: u64,
+}
+
+/// All modules of a recording, over all processes.
+#[derive(Debug, Default)]
+pub(crate) struct Modules {
+    rows: Vec<CodeModule>,
+    by_file: FxHashMap<FileKey, ModuleIndex>,
+    kernel: Option<ModuleIndex>,
+    vdso: Option<ModuleIndex>,
+}
+
+impl Modules {
+    pub(crate) fn get_mut(&mut self, index: ModuleIndex) -> &mut CodeModule {
+        &mut self.rows[index.0 as usize]
+    }
+
+    pub(crate) fn get(&self, index: ModuleIndex) -> &CodeModule {
+        &self.rows[index.0 as usize]
+    }
+
+    /// The module of a mapped file.
+    pub(crate) fn file(
+        &mut self,
+        builder: &mut Builder,
+        pid: u32,
+        key: FileKey,
+        kind: ModuleKind,
+    ) -> ModuleIndex {
+        if let Some(&known) = self.by_file.get(&key) {
+            return known;
+        }
+        let image = open_candidates(pid, &key.path).into_iter().find_map(|path| Image::open(&path).ok());
+        let index = self.add(builder, &key.path, kind, image, None);
+        self.by_file.insert(key, index);
+        index
+    }
+
+    /// The kernel.
+    pub(crate) fn kernel(&mut self, builder: &mut Builder) -> ModuleIndex {
+        if let Some(known) = self.kernel {
+            return known;
+        }
+        let build_id = crate::host::kernel_build_id();
+        let index = self.add(builder, "[kernel]", ModuleKind::Kernel, None, build_id);
+        self.kernel = Some(index);
+        index
+    }
+
+    /// The vdso. It is the same code in every process, so our own copy serves.
+    pub(crate) fn vdso(&mut self, builder: &mut Builder) -> ModuleIndex {
+        if let Some(known) = self.vdso {
+            return known;
+        }
+        let image = own_vdso().and_then(|bytes| Image::from_bytes(bytes).ok());
+        let index = self.add(builder, "[vdso]", ModuleKind::Vdso, image, None);
+        self.vdso = Some(index);
+        index
+    }
+
+    /// Code that a process makes at run time, described by a jitdump file if it writes one.
+    pub(crate) fn jit(&mut self, builder: &mut Builder, pid: u32, dump: Option<&str>) -> ModuleIndex {
+        let path = dump.map_or_else(|| format!("[jit:{pid}]"), str::to_owned);
+        self.add(builder, &path, ModuleKind::Jit, None, None)
+    }
+
+    fn add(
+        &mut self,
+        builder: &mut Builder,
+        path: &str,
+        kind: ModuleKind,
+        image: Option<Image>,
+        build_id: Option<String>,
+    ) -> ModuleIndex {
+        let build_id =
+            build_id.or_else(|| image.as_ref().and_then(|image| image.build_id().map(ToString::to_string)));
+        let module = Module {
+            path: builder.string(path),
+            build_id: build_id.map(|build_id| builder.string(&build_id)),
+            kind,
+            symbols: SymbolState::NotLoaded,
+            optimised: Optimised::Unknown,
+        };
+        let id = builder.module(module);
+        self.rows.push(CodeModule { id, unwinder: Unwinder::new(image) });
+        ModuleIndex(self.rows.len() as u32 - 1)
+    }
+}
+
+/// Where a file that a process mapped may be reached: through its own root first, since it may live in a
+/// container.
+fn open_candidates(pid: u32, path: &str) -> Vec<PathBuf> {
+    let plain = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let mut candidates = Vec::new();
+    if plain == path {
+        candidates.push(PathBuf::from(format!("/proc/{pid}/root{path}")));
+        candidates.push(PathBuf::from(path));
+    } else {
+        // The name may belong to a newer file by now, but the running program's own file is still reachable.
+        let exe = PathBuf::from(format!("/proc/{pid}/exe"));
+        if std::fs::read_link(&exe).is_ok_and(|target| target == Path::new(path)) {
+            candidates.push(exe);
+        }
+    }
+    candidates
+}
+
+fn own_vdso() -> Option<Vec<u8>> {
+    use std::os::unix::fs::FileExt as _;
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (start, end) = line.split(' ').next()?.split_once('-')?;
+    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+    let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
+    std::fs::File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
+    Some(bytes)
+}
+
+/// A range of addresses that executes a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) module: ModuleIndex,
+    /// The relative address of `start`.
+    pub(crate) relative: u64,
+}
+
+impl Mapping {
+    /// Where a run-time address lies in the module.
+    #[inline]
+    pub(crate) fn relative_address(&self, address: u64) -> RelativeAddress {
+        RelativeAddress(self.relative.wrapping_add(address.wrapping_sub(self.start)))
+    }
+}
+
+/// The executable mappings of one process.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AddressSpace {
+    /// Sorted, without overlaps.
+    mappings: Vec<Mapping>,
+}
+
+impl AddressSpace {
+    /// Adds a mapping; what it covers of older ones is gone.
+    pub(crate) fn insert(&mut self, new: Mapping) {
+        if new.start >= new.end {
+            return;
+        }
+        let mut kept = Vec::with_capacity(self.mappings.len() + 2);
+        for old in self.mappings.drain(..) {
+            if old.start < new.start {
+                kept.push(Mapping { end: old.end.min(new.start), ..old });
+            }
+            if old.end > new.end {
+                let start = old.start.max(new.end);
+                kept.push(Mapping { start, relative: old.relative.wrapping_add(start - old.start), ..old });
+            }
+        }
+        kept.push(new);
+        kept.sort_unstable_by_key(|mapping| mapping.start);
+        self.mappings = kept;
+    }
+
+    /// The mapping at an address.
+    #[inline]
+    pub(crate) fn find(&self, address: u64) -> Option<Mapping> {
+        let at = self.mappings.partition_point(|mapping| mapping.start <= address).checked_sub(1)?;
+        self.mappings.get(at).copied().filter(|mapping| address < mapping.end)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.mappings.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(start: u64, end: u64, module: u32, relative: u64) -> Mapping {
+        Mapping { start, end, module: ModuleIndex(module), relative }
+    }
+
+    #[test]
+    fn a_new_mapping_replaces_what_it_covers() {
+        let mut space = AddressSpace::default();
+        space.insert(mapping(0x1000, 0x5000, 1, 0));
+        space.insert(mapping(0x2000, 0x3000, 2, 0x100));
+        assert_eq!(space.find(0x1fff), Some(mapping(0x1000, 0x2000, 1, 0)));
+        assert_eq!(space.find(0x2000), Some(mapping(0x2000, 0x3000, 2, 0x100)));
+        assert_eq!(space.find(0x3000), Some(mapping(0x3000, 0x5000, 1, 0x2000)));
+        assert_eq!(space.find(0x5000), None);
+        assert_eq!(space.find(0xfff), None);
+        assert_eq!(space.find(0x3010).unwrap().relative_address(0x3010), RelativeAddress(0x2010));
+    }
+}

@@ -1,0 +1,174 @@
+//! What is asked of the kernel: which event, which parts of a sample.
+
+use std::fs;
+use std::path::Path;
+
+use perf_event_open_sys::bindings as sys;
+use whyslow_unwind::Register;
+
+/// A way of sampling. Plans are tried from the best to the plainest until the kernel accepts one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Hardware cycles, or else the CPU clock.
+    pub(crate) cycles: bool,
+    /// How exactly hardware should name the instruction (0 to 2).
+    pub(crate) precise: u8,
+    /// Sample kernel mode too.
+    pub(crate) kernel: bool,
+    /// Samples per second of CPU time.
+    pub(crate) frequency_hz: u32,
+    /// Bytes of stack copied with each sample.
+    pub(crate) stack_bytes: u32,
+    /// Start counting when the process executes a program.
+    pub(crate) enable_on_exec: bool,
+}
+
+impl Plan {
+    /// The same, with kernel mode left out.
+    pub(crate) fn user_only(self) -> Self {
+        Self { kernel: false, ..self }
+    }
+
+    /// The plans to try for one setting, best first.
+    pub(crate) fn choices(self) -> Vec<Self> {
+        let hardware = [2, 1, 0].map(|precise| Self { cycles: true, precise, ..self });
+        let clock = Self { cycles: false, precise: 0, ..self };
+        let with_kernel = hardware.into_iter().chain([clock]);
+        let without = with_kernel.clone().map(Self::user_only);
+        if self.kernel { with_kernel.chain(without).collect() } else { without.collect() }
+    }
+
+    /// The kernel's form of this plan.
+    ///
+    /// `core_type` is the number of the CPU's own measuring unit on machines with several kinds of cores.
+    pub(crate) fn attr(self, core_type: Option<u32>) -> sys::perf_event_attr {
+        let mut attr = sys::perf_event_attr {
+            size: size_of::<sys::perf_event_attr>() as u32,
+            sample_type: u64::from(
+                sys::PERF_SAMPLE_IP
+                    | sys::PERF_SAMPLE_TID
+                    | sys::PERF_SAMPLE_TIME
+                    | sys::PERF_SAMPLE_PERIOD
+                    | sys::PERF_SAMPLE_REGS_USER
+                    | sys::PERF_SAMPLE_STACK_USER,
+            ),
+            sample_regs_user: USER_REGISTERS.iter().fold(0, |mask, (bit, _)| mask | 1 << bit),
+            sample_stack_user: self.stack_bytes,
+            clockid: libc::CLOCK_MONOTONIC,
+            ..Default::default()
+        };
+        if self.cycles {
+            attr.type_ = sys::PERF_TYPE_HARDWARE;
+            attr.config = u64::from(sys::PERF_COUNT_HW_CPU_CYCLES);
+            attr.config |= u64::from(core_type.unwrap_or(0)) << 32;
+            attr.set_precise_ip(u64::from(self.precise));
+        } else {
+            attr.type_ = sys::PERF_TYPE_SOFTWARE;
+            attr.config = u64::from(sys::PERF_COUNT_SW_CPU_CLOCK);
+        }
+        attr.__bindgen_anon_1.sample_freq = u64::from(self.frequency_hz);
+        attr.set_freq(1);
+        attr.set_disabled(1);
+        attr.set_enable_on_exec(u64::from(self.enable_on_exec));
+        attr.set_inherit(1);
+        attr.set_exclude_hv(1);
+        attr.set_exclude_kernel(u64::from(!self.kernel));
+        if self.kernel {
+            attr.sample_type |= u64::from(sys::PERF_SAMPLE_CALLCHAIN);
+            // User frames are unwound from the stack bytes; the kernel's own walk would follow frame pointers.
+            attr.set_exclude_callchain_user(1);
+        }
+        attr.set_mmap(1);
+        attr.set_mmap2(1);
+        attr.set_comm(1);
+        attr.set_comm_exec(1);
+        attr.set_task(1);
+        attr.set_sample_id_all(1);
+        attr.set_use_clockid(1);
+        attr.set_watermark(1);
+        attr
+    }
+}
+
+/// The general registers: bit in the kernel's mask, DWARF number.
+const USER_REGISTERS: [(u64, Register); 17] = [
+    (0, Register(0)),
+    (1, Register(3)),
+    (2, Register(2)),
+    (3, Register(1)),
+    (4, Register(4)),
+    (5, Register(5)),
+    (6, Register(6)),
+    (7, Register(7)),
+    (8, Register(16)),
+    (16, Register(8)),
+    (17, Register(9)),
+    (18, Register(10)),
+    (19, Register(11)),
+    (20, Register(12)),
+    (21, Register(13)),
+    (22, Register(14)),
+    (23, Register(15)),
+];
+
+/// The sampled registers: the kernel's number and the DWARF number of each.
+pub(crate) fn user_register_names() -> impl Iterator<Item = (u64, Register)> {
+    USER_REGISTERS.into_iter()
+}
+
+/// The number of the measuring unit that counts cycles on this CPU, where the machine has several kinds of
+/// cores; `sys` is the folder `/sys`.
+pub(super) fn core_type(sys: &Path, cpu: u32) -> Option<u32> {
+    ["cpu_core", "cpu_atom", "cpu_lowpower"].into_iter().find_map(|unit| {
+        let folder = sys.join("bus/event_source/devices").join(unit);
+        let cpus = fs::read_to_string(folder.join("cpus")).ok()?;
+        crate::host::cpu_list(&cpus).contains(&cpu).then_some(())?;
+        fs::read_to_string(folder.join("type")).ok()?.trim().parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_go_from_hardware_with_kernel_to_clock_without() {
+        let plan = Plan {
+            cycles: true,
+            precise: 0,
+            kernel: true,
+            frequency_hz: 997,
+            stack_bytes: 4096,
+            enable_on_exec: true,
+        };
+        let choices = plan.choices();
+        assert_eq!(choices.len(), 8);
+        assert!(choices[0].cycles && choices[0].kernel && choices[0].precise == 2);
+        assert!(!choices[3].cycles && choices[3].kernel);
+        assert!(choices[4].cycles && !choices[4].kernel);
+        assert!(!choices[7].cycles && !choices[7].kernel);
+    }
+
+    #[test]
+    fn on_hybrid_machines_each_cpu_gets_its_own_unit() {
+        let root = tempfile::tempdir().unwrap();
+        for (unit, cpus, number) in [("cpu_core", "0-7\n", "4\n"), ("cpu_atom", "8-15\n", "10\n")] {
+            let folder = root.path().join("bus/event_source/devices").join(unit);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("cpus"), cpus).unwrap();
+            fs::write(folder.join("type"), number).unwrap();
+        }
+        assert_eq!(core_type(root.path(), 3), Some(4));
+        assert_eq!(core_type(root.path(), 12), Some(10));
+        assert_eq!(core_type(root.path(), 16), None);
+        let plan = Plan {
+            cycles: true,
+            precise: 0,
+            kernel: false,
+            frequency_hz: 1,
+            stack_bytes: 8,
+            enable_on_exec: false,
+        };
+        assert_eq!(plan.attr(Some(10)).config >> 32, 10);
+    }
+}

@@ -1,0 +1,210 @@
+//! Opening one event per CPU (and per thread when attaching), with one ring per CPU.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+use linux_perf_event_reader::{Endianness, PerfEventAttr, RecordParseInfo};
+use perf_event_open_sys::{self as perf, bindings as sys};
+
+use super::attr::{Plan, core_type};
+use super::ring::{Merge, Ring};
+
+/// Largest ring per CPU.
+const RING_MOST: usize = 4 << 20;
+/// Smallest ring that is worth recording with.
+const RING_LEAST: usize = 64 << 10;
+/// All rings together, so that machines with many CPUs do not lock much memory.
+const RINGS_TOTAL: usize = 64 << 20;
+
+/// Whom to sample.
+#[derive(Debug, Clone)]
+pub(crate) enum Scope {
+    /// These threads and whatever they start.
+    Threads(Vec<u32>),
+    /// Everything.
+    System,
+}
+
+/// Open events and their rings.
+#[derive(Debug)]
+pub(crate) struct Events {
+    events: Vec<OwnedFd>,
+    /// The events that own a ring, for waiting.
+    owners: Vec<RawFd>,
+    pub(crate) merge: Merge,
+    pub(crate) plan: Plan,
+    pub(crate) parse_info: RecordParseInfo,
+}
+
+/// Why events could not be opened.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// The kernel does not allow it.
+    Denied(io::Error),
+    /// A thread ended before its event was opened.
+    Gone,
+    /// The ring does not fit the limit of locked memory.
+    RingTooLarge(io::Error),
+    /// This event or setting does not exist here.
+    Unsupported(io::Error),
+    /// Too many open files.
+    TooManyFiles(io::Error),
+    /// Anything else.
+    Other(io::Error),
+}
+
+impl OpenError {
+    fn from_open(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => Self::Denied(error),
+            Some(libc::ESRCH) => Self::Gone,
+            Some(
+                libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL | libc::ENOSYS | libc::E2BIG,
+            ) => Self::Unsupported(error),
+            Some(libc::EMFILE | libc::ENFILE) => Self::TooManyFiles(error),
+            _ => Self::Other(error),
+        }
+    }
+}
+
+impl Events {
+    /// Opens the best plan the kernel accepts, with the largest rings it allows.
+    pub(crate) fn open(
+        scope: &Scope,
+        cpus: &[u32],
+        wanted: Plan,
+        stack_bytes: Option<u32>,
+    ) -> Result<Self, OpenError> {
+        let share = (RINGS_TOTAL / cpus.len().max(1)).clamp(RING_LEAST, RING_MOST);
+        let mut ring_bytes = 1 << share.ilog2();
+        let mut plans = wanted.choices();
+        let mut denied = None;
+        loop {
+            let Some(&plan) = plans.first() else {
+                return Err(
+                    denied.unwrap_or_else(|| OpenError::Unsupported(io::ErrorKind::Unsupported.into()))
+                );
+            };
+            let plan = Plan { stack_bytes: stack_bytes.unwrap_or(default_stack_bytes(ring_bytes)), ..plan };
+            match Self::open_exactly(scope, cpus, plan, ring_bytes) {
+                Err(error @ (OpenError::Unsupported(_) | OpenError::Denied(_))) => {
+                    if denied.is_none() || matches!(error, OpenError::Denied(_)) {
+                        denied = Some(error);
+                    }
+                    plans.remove(0);
+                }
+                Err(OpenError::RingTooLarge(_)) if ring_bytes > RING_LEAST => ring_bytes /= 2,
+                other => return other,
+            }
+        }
+    }
+
+    fn open_exactly(scope: &Scope, cpus: &[u32], plan: Plan, ring_bytes: usize) -> Result<Self, OpenError> {
+        let threads: &[u32] = match scope {
+            Scope::Threads(threads) => threads,
+            Scope::System => &[u32::MAX],
+        };
+        let mut opened = Self {
+            events: Vec::with_capacity(cpus.len() * threads.len()),
+            owners: Vec::new(),
+            merge: Merge::default(),
+            plan,
+            parse_info: parse_info(&plan.attr(None)).map_err(OpenError::Other)?,
+        };
+        let mut rings = Vec::with_capacity(cpus.len());
+        for &cpu in cpus {
+            let mut attr = plan.attr(core_type(Path::new("/sys"), cpu));
+            attr.__bindgen_anon_2.wakeup_watermark = (ring_bytes / 4) as u32;
+            let mut owner: Option<RawFd> = None;
+            for &thread in threads {
+                // `u32::MAX` is -1 for the kernel: every thread.
+                let event = match open(&mut attr, thread.cast_signed(), cpu) {
+                    Ok(event) => event,
+                    // A thread that has ended meanwhile is no loss unless it is the only one; a CPU that went
+                    // off-line has nothing to sample.
+                    Err(OpenError::Gone) if threads.len() > 1 => continue,
+                    Err(OpenError::Unsupported(error)) if error.raw_os_error() == Some(libc::ENODEV) => break,
+                    Err(error) => return Err(error),
+                };
+                match owner {
+                    None => {
+                        let ring = Ring::map(event.as_fd(), ring_bytes).map_err(|error| {
+                            match error.raw_os_error() {
+                                Some(libc::EPERM | libc::ENOMEM) => OpenError::RingTooLarge(error),
+                                _ => OpenError::Other(error),
+                            }
+                        })?;
+                        rings.push(ring);
+                        owner = Some(event.as_raw_fd());
+                        opened.owners.push(event.as_raw_fd());
+                    }
+                    Some(owner) => redirect(event.as_fd(), owner).map_err(OpenError::Other)?,
+                }
+                opened.events.push(event);
+            }
+        }
+        if rings.is_empty() {
+            return Err(OpenError::Gone);
+        }
+        opened.merge = Merge::new(rings);
+        Ok(opened)
+    }
+
+    /// Starts all events at once (attached recordings; started programs begin at exec).
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        self.events.iter().try_for_each(|event| enable(event.as_fd()))
+    }
+
+    /// The descriptors that become readable when a ring fills up.
+    pub(crate) fn wait_on(&self) -> &[RawFd] {
+        &self.owners
+    }
+}
+
+/// Stack bytes per sample for a ring: a quarter of the ring must hold several samples.
+fn default_stack_bytes(ring_bytes: usize) -> u32 {
+    match ring_bytes {
+        0x10_0000.. => 32 << 10,
+        0x8_0000.. => 16 << 10,
+        0x4_0000.. => 8 << 10,
+        _ => 4 << 10,
+    }
+}
+
+#[expect(unsafe_code, reason = "system calls without a safe wrapper")]
+fn open(attr: &mut sys::perf_event_attr, thread: i32, cpu: u32) -> Result<OwnedFd, OpenError> {
+    let flags = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
+    // SAFETY: `attr` is a whole, initialised structure that says its own size.
+    let event = unsafe { perf::perf_event_open(attr, thread, cpu.cast_signed(), -1, flags as _) };
+    if event < 0 {
+        return Err(OpenError::from_open(io::Error::last_os_error()));
+    }
+    // SAFETY: the kernel just gave us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(event) })
+}
+
+#[expect(unsafe_code, reason = "system calls without a safe wrapper")]
+fn redirect(event: BorrowedFd<'_>, owner: RawFd) -> io::Result<()> {
+    // SAFETY: both are open event descriptors; the call changes only kernel state.
+    let result = unsafe { perf::ioctls::SET_OUTPUT(event.as_raw_fd(), owner as _) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[expect(unsafe_code, reason = "system calls without a safe wrapper")]
+fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: an open event descriptor; the call changes only kernel state.
+    let result = unsafe { perf::ioctls::ENABLE(event.as_raw_fd(), 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// How records of events with these attributes are laid out.
+#[expect(unsafe_code, reason = "the reader parses attributes from bytes")]
+fn parse_info(attr: &sys::perf_event_attr) -> io::Result<RecordParseInfo> {
+    // SAFETY: the structure is plain numbers without padding, as the kernel's interface demands.
+    let bytes = unsafe {
+        std::slice::from_raw_parts(std::ptr::from_ref(attr).cast::<u8>(), size_of::<sys::perf_event_attr>())
+    };
+    let (attr, _) = PerfEventAttr::parse::<_, byteorder::NativeEndian>(bytes)?;
+    Ok(RecordParseInfo::new(&attr, Endianness::NATIVE))
+}

@@ -1,0 +1,9 @@
+//! The kernel's sampling interface: events, rings and the records in them.
+
+mod attr;
+mod events;
+mod ring;
+
+pub(crate) use attr::{Plan, user_register_names};
+pub(crate) use events::{Events, OpenError, Scope};
+pub(crate) use ring::Record;

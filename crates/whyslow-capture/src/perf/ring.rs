@@ -1,0 +1,169 @@
+//! The ring buffers the kernel writes records into, and reading several of them in order of time.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use linux_perf_event_reader::{RawData, RawEventRecord, RecordParseInfo, RecordType};
+use perf_event_open_sys::bindings::perf_event_mmap_page;
+
+/// A record in a ring.
+pub(crate) type Record<'a> = RawEventRecord<'a>;
+
+const HEADER: usize = 8;
+
+/// One ring: a page of positions, then the data.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    map: NonNull<u8>,
+    map_len: usize,
+    page: usize,
+    /// The kernel's position when this round began; data up to here is whole.
+    head: u64,
+    /// Our position.
+    tail: u64,
+}
+
+#[expect(
+    unsafe_code,
+    reason = "shared memory with the kernel is reached through raw pointers, only in this file"
+)]
+impl Ring {
+    /// Maps the ring of an event. `data_len` is a power of two of pages.
+    pub(crate) fn map(event: BorrowedFd<'_>, data_len: usize) -> io::Result<Self> {
+        let page = crate::host::page_size();
+        let map_len = page + data_len;
+        // SAFETY: a new mapping at an address of the kernel's choice; nothing else refers to it.
+        let map = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                map_len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                event.as_raw_fd(),
+                0,
+            )
+        };
+        if map == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let map = NonNull::new(map.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        Ok(Self { map, map_len, page, head: 0, tail: 0 })
+    }
+
+    fn positions(&self) -> (&AtomicU64, &AtomicU64) {
+        let page = self.map.as_ptr().cast::<perf_event_mmap_page>();
+        // SAFETY: the first page of the mapping is a `perf_event_mmap_page` and lives as long as `self`. Both fields are
+        // aligned 64-bit words that the kernel and we access only as a whole.
+        unsafe {
+            (AtomicU64::from_ptr(&raw mut (*page).data_head), AtomicU64::from_ptr(&raw mut (*page).data_tail))
+        }
+    }
+
+    /// Sees what the kernel has written up to now.
+    fn refresh(&mut self) {
+        self.head = self.positions().0.load(Ordering::Acquire);
+    }
+
+    /// Gives everything before our position back to the kernel.
+    fn release(&self) {
+        self.positions().1.store(self.tail, Ordering::Release);
+    }
+
+    /// `len` bytes from our position on, in two parts where they wrap around.
+    fn data(&self, skip: usize, len: usize) -> RawData<'_> {
+        let size = self.map_len - self.page;
+        let start = (self.tail as usize).wrapping_add(skip) & (size - 1);
+        let first = len.min(size - start);
+        // SAFETY: both parts lie inside the data area, whose length is `size`. The kernel does not write between
+        // our position and `head` until we release it, which needs `&mut self` to move on first.
+        unsafe {
+            let data = self.map.as_ptr().add(self.page);
+            let head = std::slice::from_raw_parts(data.add(start), first);
+            if first == len {
+                return RawData::Single(head);
+            }
+            RawData::Split(head, std::slice::from_raw_parts(data, len - first))
+        }
+    }
+}
+
+impl Ring {
+    /// The next whole record, if there is one.
+    fn peek(&self, parse_info: RecordParseInfo) -> Option<(Record<'_>, u64)> {
+        let available = self.head.wrapping_sub(self.tail);
+        if available < HEADER as u64 {
+            return None;
+        }
+        let mut header = self.data(0, HEADER);
+        let kind = header.read_u32::<byteorder::NativeEndian>().ok()?;
+        let misc = header.read_u16::<byteorder::NativeEndian>().ok()?;
+        let size = header.read_u16::<byteorder::NativeEndian>().ok()?;
+        // The kernel never writes a record without its header; a size that says so would loop for ever.
+        let size = u64::from(size).max(HEADER as u64);
+        if size > available {
+            return None;
+        }
+        let body = self.data(HEADER, size as usize - HEADER);
+        Some((RawEventRecord::new(RecordType(kind), misc, body, parse_info), size))
+    }
+}
+
+#[expect(unsafe_code, reason = "the mapping is given back")]
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map` with this length, and no reference into it outlives `self`.
+        unsafe { libc::munmap(self.map.as_ptr().cast(), self.map_len) };
+    }
+}
+
+/// Reads several rings in order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Merge {
+    rings: Vec<Ring>,
+    next_time: Vec<Option<u64>>,
+}
+
+impl Merge {
+    pub(crate) fn new(rings: Vec<Ring>) -> Self {
+        Self { next_time: vec![None; rings.len()], rings }
+    }
+
+    /// Hands over all records up to a time, oldest first. Later ones stay: another ring may still get one that
+    /// is older.
+    pub(crate) fn drain(
+        &mut self,
+        until: u64,
+        parse_info: RecordParseInfo,
+        mut take: impl FnMut(&Record<'_>),
+    ) -> u64 {
+        for (ring, next) in self.rings.iter_mut().zip(&mut self.next_time) {
+            ring.refresh();
+            *next = next_time(ring, parse_info);
+        }
+        let mut records = 0;
+        loop {
+            let oldest = self.next_time.iter().enumerate();
+            let oldest = oldest.filter_map(|(at, time)| time.map(|time| (time, at))).min();
+            let Some((_, at)) = oldest.filter(|(time, _)| *time <= until) else { return records };
+            let ring = &mut self.rings[at];
+            let size = match ring.peek(parse_info) {
+                Some((record, size)) => {
+                    take(&record);
+                    size
+                }
+                None => return records,
+            };
+            ring.tail = ring.tail.wrapping_add(size);
+            ring.release();
+            self.next_time[at] = next_time(ring, parse_info);
+            records += 1;
+        }
+    }
+}
+
+/// The time of a ring's next record; records without one come first.
+fn next_time(ring: &Ring, parse_info: RecordParseInfo) -> Option<u64> {
+    ring.peek(parse_info).map(|(record, _)| record.timestamp().unwrap_or(0))
+}

@@ -1,0 +1,57 @@
+//! When the kernel refuses to sample: what happened, why, and what to try.
+
+use std::fs;
+use std::io;
+
+use crate::perf::OpenError;
+use crate::{RecordError, Target};
+
+/// The message for a refused recording.
+pub(crate) fn explain(error: OpenError, target: &Target) -> RecordError {
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
+    let paranoid = paranoid.and_then(|level| level.trim().parse::<i32>().ok());
+    match error {
+        OpenError::Denied(error) => RecordError::Refused(denied(&error, target, paranoid)),
+        OpenError::Unsupported(error) if paranoid.is_none() => RecordError::Refused(format!(
+            "this kernel has no perf events ({error}). Recording needs them; in a container or sandbox, run whyslow on the host"
+        )),
+        OpenError::Unsupported(error) => RecordError::Refused(format!(
+            "the kernel offers no event to sample with ({error}). Run `whyslow doctor` to see what this machine has"
+        )),
+        OpenError::Gone => {
+            RecordError::Refused("the process has ended; start it again or give another PID".to_owned())
+        }
+        OpenError::RingTooLarge(error) => RecordError::Refused(format!(
+            "no memory for ring buffers may be locked ({error}). Other recordings of this user may hold it; end them, or raise \
+             the limit: sudo sysctl kernel.perf_event_mlock_kb=2048"
+        )),
+        OpenError::TooManyFiles(error) => RecordError::Refused(format!(
+            "attaching needs one open file per thread and CPU, and the limit is too low ({error}). Raise it with \
+             `ulimit -n`, or record the whole machine with -a"
+        )),
+        OpenError::Other(error) => RecordError::System { what: "perf events could not be opened", error },
+    }
+}
+
+fn denied(error: &io::Error, target: &Target, paranoid: Option<i32>) -> String {
+    let level = paranoid.map_or_else(|| "unknown".to_owned(), |level| level.to_string());
+    match target {
+        Target::System => format!(
+            "recording the whole machine is not allowed ({error}): kernel.perf_event_paranoid is {level} and must be 0 or less \
+             without root. Try: sudo sysctl kernel.perf_event_paranoid=0, or run whyslow with sudo"
+        ),
+        Target::Process(pid) if paranoid.is_none_or(|level| level <= 2) => format!(
+            "process {pid} may not be observed ({error}): it belongs to another user or changed its user. Run whyslow as that \
+             user or with sudo"
+        ),
+        _ if paranoid.is_some_and(|level| level > 2) => format!(
+            "perf events are not allowed ({error}): kernel.perf_event_paranoid is {level}, and 2 or less is needed to record \
+             one's own programs. Try: sudo sysctl kernel.perf_event_paranoid=2"
+        ),
+        _ => format!(
+            "perf events are not allowed ({error}) although kernel.perf_event_paranoid is {level}: a container or sandbox \
+             filters the system call. Allow it (docker run --cap-add PERFMON --security-opt seccomp=unconfined …) or record on \
+             the host"
+        ),
+    }
+}

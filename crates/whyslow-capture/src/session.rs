@@ -1,0 +1,269 @@
+//! A recording from start to end: start the program, drain the rings while it runs, finish the file.
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use whyslow_profile::file::Writer;
+use whyslow_profile::{EventSource, ExitStatus, KernelView, Meta};
+
+use crate::convert::Converter;
+use crate::host::{self, Usage};
+use crate::launch::{Running, Suspended};
+use crate::output::Output;
+use crate::perf::{Events, Plan, Scope};
+use crate::refusal;
+use crate::signals::{self, Received, Signals};
+use crate::{Options, RecordError, Recording, Target};
+
+/// How long samples may wait in a ring. Reading a live stack needs a drain within the life of its outer frames, so
+/// drains come faster while that is needed.
+const CALM: Duration = Duration::from_millis(20);
+const EAGER: Duration = Duration::from_millis(5);
+/// Drains that stay eager after a live stack was read.
+const EAGER_DRAINS: u32 = 100;
+/// A record may be this much younger than another ring's and not be visible yet.
+const SETTLE_NS: u64 = 200_000;
+/// How often the file gets what was recorded.
+const FLUSH: Duration = Duration::from_secs(1);
+const FLUSH_SAMPLES: usize = 100_000;
+
+/// Who is being recorded.
+enum Subject {
+    Child(Running),
+    Process(u32),
+    System,
+}
+
+/// What ended the recording.
+enum End {
+    Exited(ExitStatus, Usage),
+    Stopped,
+}
+
+pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Result<Recording, RecordError> {
+    let system = |what| move |error| RecordError::System { what, error };
+    let (output_file, file) = Output::create(output)?;
+    let signals = Signals::new().map_err(system("signals could not be set up"))?;
+    let started = SystemTime::now();
+
+    let mut suspended = None;
+    let (scope, cpus) = match target {
+        Target::Command(command) => {
+            let child = Suspended::new(command, &signals)?;
+            let pid = child.pid;
+            suspended = Some(child);
+            (Scope::Threads(vec![pid]), host::allowed_cpus(pid))
+        }
+        Target::Process(pid) => {
+            host::raise_file_limit();
+            let threads = crate::threads_of(*pid);
+            if threads.is_empty() {
+                return Err(RecordError::Refused(format!(
+                    "there is no process {pid}; `ps` lists the running ones"
+                )));
+            }
+            (Scope::Threads(threads), host::online_cpus())
+        }
+        Target::System => (Scope::System, host::online_cpus()),
+    };
+    let plan = Plan {
+        cycles: true,
+        precise: 0,
+        kernel: !options.user_only,
+        frequency_hz: options.frequency_hz,
+        stack_bytes: 0,
+        enable_on_exec: matches!(target, Target::Command(_)),
+    };
+    let events = match Events::open(&scope, &cpus, plan, options.stack_bytes) {
+        Ok(events) => events,
+        Err(error) => {
+            suspended.map(Suspended::cancel);
+            return Err(refusal::explain(error, target));
+        }
+    };
+
+    let kernel_base = if events.plan.kernel { host::kernel_base() } else { None };
+    let mut meta = Meta {
+        command: command_line(target),
+        recorder: format!("whyslow {}", env!("CARGO_PKG_VERSION")),
+        started_unix_ns: started
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos() as u64),
+        frequency_hz: options.frequency_hz,
+        source: if events.plan.cycles { EventSource::Cycles } else { EventSource::CpuClock },
+        kernel: match (events.plan.kernel, kernel_base) {
+            (false, _) => KernelView::Hidden,
+            (true, None) => KernelView::Unnamed,
+            (true, Some(_)) => KernelView::Included,
+        },
+        host: host::describe(cpus.len()),
+        ..Meta::default()
+    };
+    let own_before = host::own_usage();
+    let start_ns = host::monotonic_ns();
+    let mut converter = Converter::new(start_ns, kernel_base.unwrap_or(0));
+    let cannot_write = |error| RecordError::Output { path: output.to_owned(), error };
+    let writer = match Writer::new(file, &meta) {
+        Ok(writer) => writer,
+        Err(error) => {
+            suspended.map(Suspended::cancel);
+            return Err(cannot_write(error));
+        }
+    };
+    let subject = match (target, suspended) {
+        (Target::Command(command), Some(child)) => {
+            let name = Path::new(&command.program).file_name().unwrap_or(&command.program);
+            converter.add_process(child.pid, &name.to_string_lossy());
+            Subject::Child(child.release()?)
+        }
+        (Target::Process(pid), _) => {
+            converter.add_running_process(*pid);
+            events.enable().map_err(system("sampling could not be started"))?;
+            Subject::Process(*pid)
+        }
+        _ => {
+            for pid in crate::numbers_in(Path::new("/proc")) {
+                converter.add_running_process(pid);
+            }
+            events.enable().map_err(system("sampling could not be started"))?;
+            Subject::System
+        }
+    };
+    let moved_aside = output_file.keep()?;
+
+    let mut session = Session { events, converter, writer, write_error: None, signals, subject };
+    let deadline = options.duration.map(|duration| Instant::now() + duration);
+    let end = session.run(deadline);
+    let duration_ns = host::monotonic_ns().saturating_sub(start_ns);
+    session.drain(u64::MAX);
+
+    meta.duration_ns = duration_ns;
+    if let End::Exited(exit, usage) = &end {
+        meta.exit = Some(*exit);
+        meta.user_time_ns = usage.user.as_nanos() as u64;
+        meta.system_time_ns = usage.system.as_nanos() as u64;
+        meta.max_resident_bytes = usage.max_resident_bytes;
+    }
+    let Session { mut converter, mut writer, mut write_error, events, .. } = session;
+    if events.plan.cycles {
+        let visible = meta.user_time_ns + if events.plan.kernel { meta.system_time_ns } else { 0 };
+        meta.ns_per_cycle =
+            (visible > 0 && converter.total_value > 0).then(|| visible as f64 / converter.total_value as f64);
+    }
+    let own = host::own_usage();
+    meta.counters = std::mem::take(&mut converter.counters);
+    meta.counters.recorder_max_resident_bytes = own.max_resident_bytes;
+    meta.counters.recorder_cpu_ns =
+        (own.user + own.system).saturating_sub(own_before.user + own_before.system).as_nanos() as u64;
+    if write_error.is_none() {
+        write_error = writer.append(&mut converter.builder).and_then(|()| writer.meta(&meta)).err();
+    }
+    let exit = meta.exit;
+    Ok(Recording { path: output.to_owned(), writer, meta, exit, write_error, moved_aside })
+}
+
+struct Session {
+    events: Events,
+    converter: Converter,
+    writer: Writer,
+    write_error: Option<io::Error>,
+    signals: Signals,
+    subject: Subject,
+}
+
+impl Session {
+    /// Drains until the program has ended or the recording is stopped.
+    fn run(&mut self, deadline: Option<Instant>) -> End {
+        let mut waits: Vec<libc::pollfd> = std::iter::once(self.signals.fd())
+            .chain(self.events.wait_on().iter().copied())
+            .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
+            .collect();
+        let mut eager_left = EAGER_DRAINS;
+        let mut flushed = Instant::now();
+        loop {
+            let mut pause = if eager_left > 0 { EAGER } else { CALM };
+            if let Some(deadline) = deadline {
+                pause = pause.min(deadline.saturating_duration_since(Instant::now()));
+            }
+            signals::poll(&mut waits, pause.as_millis() as i32);
+            // Once all tasks of an event are gone its descriptor is always ready; waiting on it would spin.
+            waits.retain(|wait| wait.revents & (libc::POLLHUP | libc::POLLERR) == 0);
+
+            let end = self.signals_received().or_else(|| self.is_over(deadline));
+            if end.is_none() {
+                eager_left = if self.drain(host::monotonic_ns().saturating_sub(SETTLE_NS)) {
+                    EAGER_DRAINS
+                } else {
+                    eager_left.saturating_sub(1)
+                };
+            }
+            if flushed.elapsed() >= FLUSH || self.converter.builder.pending_samples() >= FLUSH_SAMPLES {
+                self.flush();
+                flushed = Instant::now();
+            }
+            if let Some(end) = end {
+                return end;
+            }
+        }
+    }
+
+    /// Takes the records up to a time; whether a live stack had to be read for them.
+    fn drain(&mut self, until: u64) -> bool {
+        let Self { events, converter, .. } = self;
+        converter.begin_drain();
+        events.merge.drain(until, events.parse_info, |record| converter.record(record));
+        converter.has_read_live()
+    }
+
+    /// Writes what is new. After a failure (disk full) nothing more is written, and the rows are dropped: the program
+    /// runs on undisturbed and memory stays bounded.
+    fn flush(&mut self) {
+        if self.write_error.is_none() {
+            self.write_error = self.writer.append(&mut self.converter.builder).err();
+        }
+        if self.write_error.is_some() {
+            self.converter.builder.discard_samples();
+        }
+    }
+
+    fn signals_received(&mut self) -> Option<End> {
+        let mut end = None;
+        while let Some(signal) = self.signals.next() {
+            match (signal, &self.subject) {
+                (Received::Child, Subject::Child(child)) => {
+                    if let Some((exit, usage)) = child.try_wait() {
+                        end = Some(End::Exited(exit, usage));
+                    }
+                }
+                (Received::Child, _) => {}
+                // The program got it too, and decides what it means.
+                (Received::FromTerminal(_), Subject::Child(_)) => {}
+                (Received::Sent(signal), Subject::Child(child)) => signals::send(child.pid, signal),
+                (Received::FromTerminal(_) | Received::Sent(_), _) => end = Some(End::Stopped),
+            }
+        }
+        end
+    }
+
+    fn is_over(&self, deadline: Option<Instant>) -> Option<End> {
+        let timed_out = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let gone = matches!(self.subject, Subject::Process(pid) if !signals::exists(pid));
+        (timed_out || gone).then_some(End::Stopped)
+    }
+}
+
+fn command_line(target: &Target) -> Vec<String> {
+    match target {
+        Target::Command(command) => std::iter::once(&command.program)
+            .chain(&command.args)
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        Target::Process(pid) => {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+            words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+        }
+        Target::System => vec!["(the whole machine)".to_owned()],
+    }
+}

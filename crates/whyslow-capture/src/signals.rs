@@ -1,0 +1,116 @@
+//! Signals while a program is recorded: they are read as messages, passed on where they were meant for the
+//! program, and the original mask comes back afterwards.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Signals that ask a program to end or to do something; without a recorder in between the program would get them.
+const PASSED_ON: [i32; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+
+/// Blocks signals and receives them through a descriptor until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    fd: OwnedFd,
+    original: libc::sigset_t,
+}
+
+/// A signal that arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// A child changed its state.
+    Child,
+    /// Someone sent this to the recorder alone.
+    Sent(i32),
+    /// The terminal sent this to the whole group, the recorded program included.
+    FromTerminal(i32),
+}
+
+#[expect(unsafe_code, reason = "signal sets and descriptors without a safe wrapper")]
+impl Signals {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: all-zero sets are valid and then filled by the calls; every pointer is to a local.
+        unsafe {
+            let mut blocked: libc::sigset_t = std::mem::zeroed();
+            let mut original: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut blocked);
+            for signal in PASSED_ON.into_iter().chain([libc::SIGCHLD]) {
+                libc::sigaddset(&raw mut blocked, signal);
+            }
+            let error = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, &raw mut original);
+            if error != 0 {
+                return Err(io::Error::from_raw_os_error(error));
+            }
+            let fd = libc::signalfd(-1, &raw const blocked, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                let error = io::Error::last_os_error();
+                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const original, std::ptr::null_mut());
+                return Err(error);
+            }
+            Ok(Self { fd: OwnedFd::from_raw_fd(fd), original })
+        }
+    }
+
+    /// The mask from before, for the program.
+    pub(crate) fn original_mask(&self) -> *const libc::sigset_t {
+        &raw const self.original
+    }
+
+    /// Becomes readable when a signal has arrived.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// The next signal, without waiting.
+    pub(crate) fn next(&self) -> Option<Received> {
+        // SAFETY: all-zero is a valid `signalfd_siginfo`, and the kernel fills at most its size.
+        let (read, info) = unsafe {
+            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+            let read = libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size_of_val(&info));
+            (read, info)
+        };
+        if usize::try_from(read) != Ok(size_of_val(&info)) {
+            return None;
+        }
+        let signal = info.ssi_signo.cast_signed();
+        Some(match (signal, info.ssi_code) {
+            (libc::SIGCHLD, _) => Received::Child,
+            (_, libc::SI_KERNEL) => Received::FromTerminal(signal),
+            _ => Received::Sent(signal),
+        })
+    }
+}
+
+#[expect(unsafe_code, reason = "restores the mask")]
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // SAFETY: the set was filled by `new`.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.original, std::ptr::null_mut()) };
+    }
+}
+
+/// Sends a signal to a process.
+#[expect(unsafe_code, reason = "libc call without a safe wrapper")]
+pub(crate) fn send(pid: u32, signal: i32) {
+    // SAFETY: no memory is involved. A process that is gone is no error: it got what it needed.
+    unsafe { libc::kill(pid.cast_signed(), signal) };
+}
+
+/// Whether a process exists.
+#[expect(unsafe_code, reason = "libc call without a safe wrapper")]
+pub(crate) fn exists(pid: u32) -> bool {
+    // SAFETY: signal 0 only checks.
+    let result = unsafe { libc::kill(pid.cast_signed(), 0) };
+    result == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+/// Waits until a descriptor is ready or the time is over; the flags that each became ready with.
+#[expect(unsafe_code, reason = "libc call without a safe wrapper")]
+pub(crate) fn poll(descriptors: &mut [libc::pollfd], timeout_ms: i32) {
+    // SAFETY: the slice is ours and its length is passed with it. An interruption is a time-out.
+    let ready =
+        unsafe { libc::poll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, timeout_ms) };
+    if ready < 0 {
+        descriptors.iter_mut().for_each(|descriptor| descriptor.revents = 0);
+    }
+}

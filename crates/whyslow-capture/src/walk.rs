@@ -1,0 +1,158 @@
+//! Walking one stack: from the registers of a sample outwards, frame by frame.
+
+use whyslow_profile::{Builder, LocationId, StackId};
+use whyslow_unwind::{Memory, Registers, Rule, Step, StepError, is_after_call};
+
+use crate::modules::{AddressSpace, Modules};
+
+/// More frames than any real stack has.
+const MOST_FRAMES: usize = 250_000;
+
+/// A frame that was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WalkedFrame {
+    pub(crate) location: LocationId,
+    pub(crate) sp: u64,
+    pub(crate) ip: u64,
+    pub(crate) bp: u64,
+}
+
+/// How a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// At the outermost frame.
+    Complete,
+    /// At a frame whose outer part is known.
+    Known(StackId),
+    /// Memory at this address would be needed.
+    OutOfMemory(u64),
+    /// At code that cannot be unwound.
+    Lost,
+}
+
+/// A walk that can be resumed when more memory becomes known.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    pub(crate) frames: Vec<WalkedFrame>,
+    registers: Registers,
+    /// Whether the instruction pointer is exact (innermost or interrupted), not a return address.
+    exact: bool,
+    /// Whether the current frame's location has been added.
+    entered: bool,
+}
+
+/// What a walk may look at.
+pub(crate) struct World<'a> {
+    pub(crate) modules: &'a mut Modules,
+    pub(crate) space: &'a AddressSpace,
+    pub(crate) builder: &'a mut Builder,
+}
+
+impl Walk {
+    /// Starts at a sample's registers, reusing the memory of an earlier walk.
+    pub(crate) fn start(registers: Registers, mut frames: Vec<WalkedFrame>) -> Self {
+        frames.clear();
+        Self { frames, registers, exact: true, entered: false }
+    }
+
+    /// Takes back frames that were found with memory that turned out to be wrong.
+    pub(crate) fn rewind(&mut self, frames: usize) {
+        self.frames.truncate(frames);
+    }
+
+    /// Walks on until the end or until memory is missing. `known` may cut the walk short at a frame whose outer part
+    /// is known already.
+    pub(crate) fn run(
+        &mut self,
+        world: &mut World<'_>,
+        memory: &mut impl Memory,
+        known: impl Fn(u64, u64, u64) -> Option<StackId>,
+    ) -> Ended {
+        loop {
+            if self.frames.len() >= MOST_FRAMES {
+                return Ended::Lost;
+            }
+            let ip = self.registers.ip();
+            if !self.exact
+                && !self.entered
+                && let Some(stack) = known(self.registers.sp(), ip, self.registers.bp())
+            {
+                return Ended::Known(stack);
+            }
+            let address = if self.exact { ip } else { ip.wrapping_sub(1) };
+            let Some(mapping) = world.space.find(address) else {
+                if self.frames.is_empty() {
+                    let location = world.builder.location(None, whyslow_profile::RelativeAddress(address));
+                    self.push(location);
+                }
+                return Ended::Lost;
+            };
+            let relative = mapping.relative_address(address);
+            let module = world.modules.get_mut(mapping.module);
+            let (id, builder) = (module.id, &mut *world.builder);
+            let (found, location) = module.unwinder.find(relative.0, || builder.location(Some(id), relative));
+            if !self.entered {
+                self.push(location);
+            }
+            let guessed = found.rule == Rule::Unknown;
+            let before = self.registers;
+            match module.unwinder.step(found, relative.0, self.exact, &mut self.registers, memory) {
+                Ok(Step::End) => return Ended::Complete,
+                Ok(step) => {
+                    let was_exact = std::mem::replace(&mut self.exact, step == Step::Interrupted);
+                    self.entered = false;
+                    if guessed && !self.is_believable(world) {
+                        self.registers = before;
+                        self.exact = was_exact;
+                        self.entered = true;
+                        return if self.is_entry(world) { Ended::Complete } else { Ended::Lost };
+                    }
+                }
+                Err(StepError::Memory(address)) => return Ended::OutOfMemory(address),
+                Err(StepError::Impossible) => {
+                    return if self.is_entry(world) { Ended::Complete } else { Ended::Lost };
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, location: LocationId) {
+        let (sp, ip, bp) = (self.registers.sp(), self.registers.ip(), self.registers.bp());
+        self.frames.push(WalkedFrame { location, sp, ip, bp });
+        self.entered = true;
+    }
+
+    /// A frame pointer was followed without unwind information: what it led to must be a return address.
+    fn is_believable(&self, world: &World<'_>) -> bool {
+        let ip = self.registers.ip();
+        let Some(mapping) = world.space.find(ip.wrapping_sub(1)) else { return false };
+        let Some(image) = world.modules.get(mapping.module).unwinder.image() else { return true };
+        let relative = mapping.relative_address(ip).0;
+        is_after_call(image.code_at(relative.wrapping_sub(8), 8))
+    }
+
+    /// The entry code of the loader and of some static programs has no caller, but does not say so.
+    fn is_entry(&self, world: &World<'_>) -> bool {
+        const ENTRY_CODE: u64 = 64;
+        let ip = self.registers.ip();
+        world.space.find(ip).is_some_and(|mapping| {
+            let image = world.modules.get(mapping.module).unwinder.image();
+            image.is_some_and(|image| mapping.relative_address(ip).0.wrapping_sub(image.entry()) < ENTRY_CODE)
+        })
+    }
+
+    /// Adds the frames to the tree of stacks, from the outermost inwards; `each` sees every frame with its stack.
+    pub(crate) fn intern(
+        &self,
+        builder: &mut Builder,
+        mut parent: Option<StackId>,
+        mut each: impl FnMut(&WalkedFrame, StackId),
+    ) -> Option<StackId> {
+        for frame in self.frames.iter().rev() {
+            let stack = builder.stack(parent, frame.location);
+            each(frame, stack);
+            parent = Some(stack);
+        }
+        parent
+    }
+}

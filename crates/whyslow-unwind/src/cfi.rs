@@ -1,0 +1,350 @@
+//! Call frame information: from the tables a compiler wrote to one rule for one address.
+
+use gimli::{
+    BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult,
+    FrameDescriptionEntry, LittleEndian, Location, RegisterRule, UnwindContext, UnwindExpression,
+    UnwindSection, UnwindTableRow, Value,
+};
+
+use crate::image::Image;
+use crate::registers::{Register, Registers};
+use crate::rule::{Memory, NO_SLOT, Rule, Step, StepError};
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+type Row = UnwindTableRow<usize>;
+
+/// Steps allowed for one DWARF expression.
+const MOST_OPERATIONS: u32 = 1000;
+
+/// What is known about an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// How to step out of the frame.
+    pub rule: Rule,
+    /// Whether the frame is the kernel's signal trampoline, so that its caller was interrupted, not calling.
+    pub signal: bool,
+}
+
+/// A rule in full, for the few that do not fit [`Rule::Cfa`].
+#[derive(Debug, Clone)]
+struct UnusualRule {
+    cfa: CfaRule<usize>,
+    registers: Vec<(u8, RegisterRule<usize>)>,
+    from_debug_frame: bool,
+}
+
+/// One function's entry in an index that was made by reading all entries.
+#[derive(Debug, Clone, Copy)]
+struct IndexRow {
+    start: u64,
+    end: u64,
+    offset: usize,
+}
+
+/// The unwind tables of one image.
+#[derive(Debug, Default)]
+pub struct Cfi {
+    context: UnwindContext<usize>,
+    unusual: Vec<UnusualRule>,
+    /// Made on first need: `.eh_frame` when it has no search table of its own.
+    eh_index: Option<Vec<IndexRow>>,
+    /// Made on first need.
+    debug_index: Option<Vec<IndexRow>>,
+}
+
+impl Cfi {
+    /// Looks an address up. Malformed tables count as missing.
+    pub fn find(&mut self, image: &Image, address: u64) -> Found {
+        let bases = bases(image);
+        let found = self
+            .find_eh_frame(image, &bases, address)
+            .or_else(|| self.find_debug_frame(image, &bases, address))
+            .or_else(|| crate::plt::rule(image, address).map(|rule| Found { rule, signal: false }));
+        found.unwrap_or(Found { rule: Rule::Unknown, signal: false })
+    }
+
+    fn find_eh_frame(&mut self, image: &Image, bases: &BaseAddresses, address: u64) -> Option<Found> {
+        let section = eh_frame(image)?;
+        let fde = match fde_by_header(image, &section, bases, address) {
+            Ok(fde) => fde?,
+            Err(NoTable) => {
+                let index = self.eh_index.get_or_insert_with(|| index(&section, bases));
+                let offset = offset_in(index, address)?;
+                section.fde_from_offset(bases, offset.into(), EhFrame::cie_from_offset).ok()?
+            }
+        };
+        self.rule_of(&section, &fde, bases, address, false)
+    }
+
+    fn find_debug_frame(&mut self, image: &Image, bases: &BaseAddresses, address: u64) -> Option<Found> {
+        let section = debug_frame(image)?;
+        // Addresses in .debug_frame are the file's own, not relative ones.
+        let address = address.wrapping_add(image.base());
+        let index = self.debug_index.get_or_insert_with(|| index(&section, bases));
+        let offset = offset_in(index, address)?;
+        let fde = section.fde_from_offset(bases, offset.into(), DebugFrame::cie_from_offset).ok()?;
+        self.rule_of(&section, &fde, bases, address, true)
+    }
+
+    fn rule_of<'a, S: UnwindSection<Slice<'a>>>(
+        &mut self,
+        section: &S,
+        fde: &FrameDescriptionEntry<Slice<'a>>,
+        bases: &BaseAddresses,
+        address: u64,
+        from_debug_frame: bool,
+    ) -> Option<Found> {
+        let signal = fde.is_signal_trampoline();
+        let row = fde.unwind_info_for_address(section, bases, &mut self.context, address).ok()?;
+        let rule = match usual(row) {
+            Some(rule) => rule,
+            None => {
+                let registers = row.registers().map(|(register, rule)| (register.0 as u8, rule.clone()));
+                let rule =
+                    UnusualRule { cfa: row.cfa().clone(), registers: registers.collect(), from_debug_frame };
+                self.unusual.push(rule);
+                Rule::Unusual(self.unusual.len() as u32 - 1)
+            }
+        };
+        Some(Found { rule, signal })
+    }
+
+    /// Applies a rule that this table numbered.
+    pub(crate) fn apply_unusual(
+        &self,
+        image: &Image,
+        number: u32,
+        registers: &mut Registers,
+        memory: &mut impl Memory,
+    ) -> Result<Step, StepError> {
+        let rule = self.unusual.get(number as usize).ok_or(StepError::Impossible)?;
+        if rule.from_debug_frame {
+            let section = debug_frame(image).ok_or(StepError::Impossible)?;
+            apply(rule, &section, registers, memory)
+        } else {
+            let section = eh_frame(image).ok_or(StepError::Impossible)?;
+            apply(rule, &section, registers, memory)
+        }
+    }
+}
+
+/// Section addresses for pointer decoding. `.eh_frame` is read as if the image were loaded at 0.
+fn bases(image: &Image) -> BaseAddresses {
+    BaseAddresses::default()
+        .set_eh_frame_hdr(image.eh_frame_hdr.address)
+        .set_eh_frame(eh_frame_address(image))
+        .set_text(image.text.address)
+        .set_got(image.got.address)
+}
+
+/// Without section headers, the search table says where `.eh_frame` is.
+fn eh_frame_address(image: &Image) -> u64 {
+    if image.eh_frame.is_empty() { eh_frame_pointer(image).unwrap_or(0) } else { image.eh_frame.address }
+}
+
+fn eh_frame_pointer(image: &Image) -> Option<u64> {
+    let bases = BaseAddresses::default().set_eh_frame_hdr(image.eh_frame_hdr.address);
+    let header = EhFrameHdr::new(image.section(&image.eh_frame_hdr), LittleEndian).parse(&bases, 8).ok()?;
+    header.eh_frame_ptr().direct().ok()
+}
+
+fn eh_frame(image: &Image) -> Option<EhFrame<Slice<'_>>> {
+    let bytes = if !image.eh_frame.is_empty() {
+        image.section(&image.eh_frame)
+    } else if !image.eh_frame_hdr.is_empty() {
+        image.code_at(eh_frame_pointer(image)?, usize::MAX)
+    } else {
+        return None;
+    };
+    let mut section = EhFrame::new(bytes, LittleEndian);
+    section.set_address_size(8);
+    Some(section)
+}
+
+fn debug_frame(image: &Image) -> Option<DebugFrame<Slice<'_>>> {
+    let bytes = match &image.debug_frame_unpacked {
+        Some(bytes) => bytes,
+        None => image.section(&image.debug_frame),
+    };
+    let mut section = DebugFrame::new(bytes, LittleEndian);
+    section.set_address_size(8);
+    (!bytes.is_empty()).then_some(section)
+}
+
+/// There is no usable search table.
+struct NoTable;
+
+fn fde_by_header<'a>(
+    image: &'a Image,
+    section: &EhFrame<Slice<'a>>,
+    bases: &BaseAddresses,
+    address: u64,
+) -> Result<Option<FrameDescriptionEntry<Slice<'a>>>, NoTable> {
+    let header = EhFrameHdr::new(image.section(&image.eh_frame_hdr), LittleEndian);
+    let header = header.parse(bases, 8).map_err(|_| NoTable)?;
+    let table = header.table().ok_or(NoTable)?;
+    let pointer = table.lookup(address, bases).and_then(gimli::Pointer::direct).map_err(|_| NoTable)?;
+    let Some(offset) = pointer.checked_sub(eh_frame_address(image)).and_then(|at| usize::try_from(at).ok())
+    else {
+        return Ok(None);
+    };
+    let fde = section.fde_from_offset(bases, offset.into(), EhFrame::cie_from_offset).ok();
+    Ok(fde.filter(|fde| fde.contains(address)))
+}
+
+/// All functions of a section that has no search table.
+fn index<'a, S: UnwindSection<Slice<'a>>>(section: &S, bases: &BaseAddresses) -> Vec<IndexRow> {
+    let mut rows = Vec::new();
+    let mut entries = section.entries(bases);
+    // A malformed entry ends the list: what comes after it cannot be found anyway.
+    while let Ok(Some(entry)) = entries.next() {
+        if let gimli::CieOrFde::Fde(partial) = entry
+            && let Ok(fde) = partial.parse(S::cie_from_offset)
+        {
+            rows.push(IndexRow {
+                start: fde.initial_address(),
+                end: fde.end_address(),
+                offset: fde.offset(),
+            });
+        }
+    }
+    rows.sort_unstable_by_key(|row| row.start);
+    rows
+}
+
+fn offset_in(index: &[IndexRow], address: u64) -> Option<usize> {
+    let at = index.partition_point(|row| row.start <= address).checked_sub(1)?;
+    (address < index[at].end).then_some(index[at].offset)
+}
+
+/// The compact form of a row, if it has one.
+fn usual(row: &Row) -> Option<Rule> {
+    if row.register(gimli::Register(u16::from(Register::RIP.0))) == Some(RegisterRule::Undefined) {
+        return Some(Rule::EndOfStack);
+    }
+    let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
+    let base = u8::try_from(register.0).ok().filter(|number| usize::from(*number) < Register::COUNT)?;
+    let mut slots = [NO_SLOT; 6];
+    let mut return_address_seen = false;
+    for (register, rule) in row.registers() {
+        let number = u8::try_from(register.0).ok()?;
+        if number == Register::RIP.0 {
+            return_address_seen = *rule == RegisterRule::Offset(-8);
+            if !return_address_seen {
+                return None;
+            }
+            continue;
+        }
+        let Some(at) = Register::CALLEE_SAVED.iter().position(|saved| saved.0 == number) else {
+            match rule {
+                // Other registers do not survive a call anyway.
+                RegisterRule::Offset(_) | RegisterRule::SameValue | RegisterRule::Undefined => continue,
+                _ => return None,
+            }
+        };
+        match rule {
+            RegisterRule::SameValue => {}
+            RegisterRule::Offset(offset) if offset % 8 == 0 => {
+                slots[at] = i8::try_from(offset / 8).ok().filter(|slot| *slot != NO_SLOT)?;
+            }
+            _ => return None,
+        }
+    }
+    let offset = i32::try_from(*offset).ok()?;
+    return_address_seen.then_some(Rule::Cfa { base: Register(base), offset, slots })
+}
+
+fn apply<'a, S: UnwindSection<Slice<'a>>>(
+    rule: &UnusualRule,
+    section: &S,
+    registers: &mut Registers,
+    memory: &mut impl Memory,
+) -> Result<Step, StepError> {
+    let cfa = match &rule.cfa {
+        CfaRule::RegisterAndOffset { register, offset } => {
+            let base = registers.get(Register(register.0 as u8)).ok_or(StepError::Impossible)?;
+            base.wrapping_add_signed(*offset)
+        }
+        CfaRule::Expression(expression) => evaluate(expression, section, None, registers, memory)?,
+    };
+    let mut caller = *registers;
+    caller.keep_survivors();
+    caller.set(Register::RSP, cfa);
+    let mut ip = None;
+    for (number, rule) in &rule.registers {
+        let register = Register(*number);
+        let value = match rule {
+            RegisterRule::Undefined => None,
+            RegisterRule::SameValue => registers.get(register),
+            RegisterRule::Offset(offset) => {
+                let address = cfa.wrapping_add_signed(*offset);
+                let value = memory.read(address);
+                if value.is_none() && register == Register::RIP {
+                    return Err(StepError::Memory(address));
+                }
+                value
+            }
+            RegisterRule::ValOffset(offset) => Some(cfa.wrapping_add_signed(*offset)),
+            RegisterRule::Register(other) => registers.get(Register(other.0 as u8)),
+            RegisterRule::Expression(expression) => {
+                let address = evaluate(expression, section, Some(cfa), registers, memory)?;
+                let value = memory.read(address);
+                if value.is_none() && register == Register::RIP {
+                    return Err(StepError::Memory(address));
+                }
+                value
+            }
+            RegisterRule::ValExpression(expression) => {
+                Some(evaluate(expression, section, Some(cfa), registers, memory)?)
+            }
+            RegisterRule::Constant(value) => Some(*value),
+            _ => return Err(StepError::Impossible),
+        };
+        match value {
+            Some(value) => caller.set(register, value),
+            None => caller.forget(register),
+        }
+        if register == Register::RIP {
+            ip = value;
+        }
+    }
+    let ip = ip.ok_or(StepError::Impossible)?;
+    *registers = caller;
+    Ok(if ip == 0 { Step::End } else { Step::Caller })
+}
+
+fn evaluate<'a, S: UnwindSection<Slice<'a>>>(
+    expression: &UnwindExpression<usize>,
+    section: &S,
+    initial: Option<u64>,
+    registers: &Registers,
+    memory: &mut impl Memory,
+) -> Result<u64, StepError> {
+    let encoding = gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 5 };
+    let expression = expression.get(section).map_err(|_| StepError::Impossible)?;
+    let mut evaluation = expression.evaluation(encoding);
+    evaluation.set_max_iterations(MOST_OPERATIONS);
+    if let Some(initial) = initial {
+        evaluation.set_initial_value(initial);
+    }
+    let mut result = evaluation.evaluate().map_err(|_| StepError::Impossible)?;
+    loop {
+        result = match result {
+            EvaluationResult::Complete => break,
+            EvaluationResult::RequiresMemory { address, size: 8, .. } => {
+                let value = memory.read(address).ok_or(StepError::Memory(address))?;
+                evaluation.resume_with_memory(Value::Generic(value))
+            }
+            EvaluationResult::RequiresRegister { register, .. } => {
+                let value = registers.get(Register(register.0 as u8)).ok_or(StepError::Impossible)?;
+                evaluation.resume_with_register(Value::Generic(value))
+            }
+            _ => return Err(StepError::Impossible),
+        }
+        .map_err(|_| StepError::Impossible)?;
+    }
+    match evaluation.as_result().last().map(|piece| &piece.location) {
+        Some(Location::Address { address }) => Ok(*address),
+        _ => Err(StepError::Impossible),
+    }
+}

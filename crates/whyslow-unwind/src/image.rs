@@ -1,0 +1,280 @@
+//! An ELF file (or the vdso) as far as unwinding needs it.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::ops::Range;
+use std::path::Path;
+
+use object::elf;
+use object::read::elf::{CompressionHeader as _, FileHeader as _, ProgramHeader as _, SectionHeader as _};
+
+type Elf = elf::FileHeader64<object::LittleEndian>;
+
+/// A GNU build id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BuildId(pub Vec<u8>);
+
+impl std::fmt::Display for BuildId {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+    }
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// It cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is not a 64-bit little-endian ELF file, or a damaged one.
+    #[error("not a usable ELF file: {0}")]
+    Elf(#[from] object::Error),
+}
+
+/// A part of the file that is mapped: `[file_offset, file_offset + file_len)` → `relative`.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    file_offset: u64,
+    file_len: u64,
+    relative: u64,
+}
+
+/// A section that is used for unwinding.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Section {
+    /// Where its bytes are in the file.
+    pub(crate) bytes: Range<usize>,
+    /// Its address, relative to the image base.
+    pub(crate) address: u64,
+}
+
+impl Section {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+#[derive(Debug)]
+enum Data {
+    Mapped(memmap2::Mmap),
+    Owned(Vec<u8>),
+}
+
+/// An ELF image. All its addresses are relative to the image base: the page of its first loaded segment.
+#[derive(Debug)]
+pub struct Image {
+    data: Data,
+    /// The image base, as the file's own addresses count.
+    base: u64,
+    segments: Vec<Segment>,
+    build_id: Option<BuildId>,
+    entry: u64,
+    pub(crate) eh_frame: Section,
+    pub(crate) eh_frame_hdr: Section,
+    pub(crate) debug_frame: Section,
+    pub(crate) text: Section,
+    pub(crate) got: Section,
+    pub(crate) plt: Section,
+    pub(crate) plt_other: Vec<Section>,
+    /// A `.debug_frame` that is stored compressed.
+    pub(crate) debug_frame_unpacked: Option<Vec<u8>>,
+}
+
+const PAGE: u64 = 4096;
+
+impl Image {
+    /// Maps a file.
+    pub fn open(path: &Path) -> Result<Self, ImageError> {
+        let file = File::open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("not a regular file").into());
+        }
+        #[expect(unsafe_code, reason = "mapping a file has no safe form")]
+        // SAFETY: the map is only read. Programs and libraries are replaced by linkers and package managers, not
+        // written in place; one that is cut short while mapped would end the recorder with SIGBUS, as it ends
+        // the program that runs from it.
+        let map = unsafe { memmap2::Mmap::map(&file)? };
+        Self::parse(Data::Mapped(map))
+    }
+
+    /// Uses bytes in memory, such as the vdso.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ImageError> {
+        Self::parse(Data::Owned(bytes))
+    }
+
+    fn parse(data: Data) -> Result<Self, ImageError> {
+        let bytes: &[u8] = match &data {
+            Data::Mapped(map) => map,
+            Data::Owned(bytes) => bytes,
+        };
+        let header = Elf::parse(bytes)?;
+        let endian = header.endian()?;
+        if header.e_machine(endian) != elf::EM_X86_64 {
+            return Err(io::Error::other("for another processor than x86-64").into());
+        }
+        let programs = header.program_headers(endian, bytes)?;
+        let loads = || programs.iter().filter(|program| program.p_type(endian) == elf::PT_LOAD);
+        let base = loads().map(|program| program.p_vaddr(endian)).min().unwrap_or(0) & !(PAGE - 1);
+        let segments = loads()
+            .map(|program| Segment {
+                file_offset: program.p_offset(endian),
+                file_len: program.p_filesz(endian),
+                relative: program.p_vaddr(endian).wrapping_sub(base),
+            })
+            .collect();
+        let mut image = Self {
+            base,
+            segments,
+            build_id: None,
+            entry: header.e_entry(endian).wrapping_sub(base),
+            eh_frame: Section::default(),
+            eh_frame_hdr: Section::default(),
+            debug_frame: Section::default(),
+            text: Section::default(),
+            got: Section::default(),
+            plt: Section::default(),
+            plt_other: Vec::new(),
+            debug_frame_unpacked: None,
+            data: Data::Owned(Vec::new()),
+        };
+        for program in programs {
+            if let Ok(Some(mut notes)) = program.notes(endian, bytes) {
+                while let Ok(Some(note)) = notes.next() {
+                    if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
+                        image.build_id = Some(BuildId(note.desc().to_vec()));
+                    }
+                }
+            }
+        }
+        image.find_sections(header, endian, bytes);
+        if image.eh_frame_hdr.is_empty() {
+            image.find_unwind_segment(programs, endian, bytes);
+        }
+        image.data = data;
+        Ok(image)
+    }
+
+    fn find_sections(&mut self, header: &Elf, endian: object::LittleEndian, bytes: &[u8]) {
+        let Ok(sections) = header.sections(endian, bytes) else { return };
+        for section in sections.iter() {
+            let Ok(name) = sections.section_name(endian, section) else { continue };
+            let Some((start, len)) = section.file_range(endian) else { continue };
+            let (Ok(start), Ok(len)) = (usize::try_from(start), usize::try_from(len)) else { continue };
+            let Some(end) = start.checked_add(len).filter(|end| *end <= bytes.len()) else { continue };
+            let found =
+                Section { bytes: start..end, address: section.sh_addr(endian).wrapping_sub(self.base) };
+            match name {
+                b".eh_frame" => self.eh_frame = found,
+                b".eh_frame_hdr" => self.eh_frame_hdr = found,
+                b".debug_frame" => {
+                    if section.sh_flags(endian).0 & elf::SHF_COMPRESSED.0 == 0 {
+                        self.debug_frame = found;
+                    } else {
+                        self.debug_frame_unpacked = unpack(section, endian, bytes);
+                    }
+                }
+                b".text" => self.text = found,
+                b".got" => self.got = found,
+                b".plt" => self.plt = found,
+                b".plt.got" | b".plt.sec" | b".iplt" => self.plt_other.push(found),
+                _ => {}
+            }
+        }
+    }
+
+    /// A file without section headers still says where its unwind table is.
+    fn find_unwind_segment(
+        &mut self,
+        programs: &[elf::ProgramHeader64<object::LittleEndian>],
+        endian: object::LittleEndian,
+        bytes: &[u8],
+    ) {
+        let Some(program) = programs.iter().find(|program| program.p_type(endian) == elf::PT_GNU_EH_FRAME)
+        else {
+            return;
+        };
+        let address = program.p_vaddr(endian).wrapping_sub(self.base);
+        let Some(start) = self.file_offset(address).and_then(|offset| usize::try_from(offset).ok()) else {
+            return;
+        };
+        let len = usize::try_from(program.p_filesz(endian)).unwrap_or(0);
+        let end = start.saturating_add(len).min(bytes.len());
+        self.eh_frame_hdr = Section { bytes: start.min(end)..end, address };
+    }
+
+    /// All bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.data {
+            Data::Mapped(map) => map,
+            Data::Owned(bytes) => bytes,
+        }
+    }
+
+    pub(crate) fn section(&self, section: &Section) -> &[u8] {
+        self.bytes().get(section.bytes.clone()).unwrap_or_default()
+    }
+
+    /// The build id, if the linker wrote one.
+    pub fn build_id(&self) -> Option<&BuildId> {
+        self.build_id.as_ref()
+    }
+
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The relative address at which the program starts.
+    pub fn entry(&self) -> u64 {
+        self.entry
+    }
+
+    /// The relative address that a mapping of the file at this offset starts at.
+    pub fn relative_address(&self, file_offset: u64) -> Option<u64> {
+        // Mappings start at page boundaries, so a segment's first mapped byte can lie before its first own byte.
+        let segment = self.segments.iter().find(|segment| {
+            let first = segment.file_offset & !(PAGE - 1);
+            let end = segment.file_offset.saturating_add(segment.file_len);
+            (first..end).contains(&file_offset)
+        })?;
+        Some(segment.relative.wrapping_add(file_offset).wrapping_sub(segment.file_offset))
+    }
+
+    fn file_offset(&self, relative: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| {
+            let into = relative.checked_sub(segment.relative)?;
+            (into < segment.file_len).then(|| segment.file_offset.checked_add(into))?
+        })
+    }
+
+    /// Bytes at a relative address, as many as there are in its segment, at most `len`.
+    pub fn code_at(&self, relative: u64, len: usize) -> &[u8] {
+        let Some(start) = self.file_offset(relative).and_then(|offset| usize::try_from(offset).ok()) else {
+            return &[];
+        };
+        let bytes = self.bytes();
+        bytes.get(start..start.saturating_add(len).min(bytes.len())).unwrap_or_default()
+    }
+}
+
+/// `.debug_frame` is small; when it is compressed it is unpacked once, within a bound.
+fn unpack(
+    section: &elf::SectionHeader64<object::LittleEndian>,
+    endian: object::LittleEndian,
+    bytes: &[u8],
+) -> Option<Vec<u8>> {
+    const MOST: u64 = 256 << 20;
+    let (header, offset, _) = section.compression(endian, bytes).ok()??;
+    let (start, len) = section.file_range(endian)?;
+    let packed = bytes.get(usize::try_from(offset).ok()?..usize::try_from(start.checked_add(len)?).ok()?)?;
+    let mut unpacked = Vec::new();
+    match header.ch_type(endian) {
+        elf::ELFCOMPRESS_ZLIB => {
+            flate2::read::ZlibDecoder::new(packed).take(MOST).read_to_end(&mut unpacked).ok()?;
+        }
+        elf::ELFCOMPRESS_ZSTD => {
+            zstd::Decoder::new(packed).ok()?.take(MOST).read_to_end(&mut unpacked).ok()?;
+        }
+        _ => return None,
+    }
+    Some(unpacked)
+}

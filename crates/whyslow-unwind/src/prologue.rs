@@ -1,0 +1,96 @@
+//! Code without unwind information: follow the frame pointer, and look at the instructions to know whether
+//! it is set up yet.
+
+use crate::registers::Register;
+use crate::rule::{NO_SLOT, Rule};
+
+const PUSH_RBP: u8 = 0x55;
+const MOV_RBP_RSP: [&[u8]; 2] = [&[0x48, 0x89, 0xe5], &[0x48, 0x8b, 0xec]];
+const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
+const RET: &[u8] = &[0xc3];
+const REP_RET: &[u8] = &[0xf3, 0xc3];
+
+/// `*rbp` is the caller's rbp and `*(rbp + 8)` the return address.
+pub(crate) const FRAME_POINTER: Rule =
+    Rule::Cfa { base: Register::RBP, offset: 16, slots: [NO_SLOT, -2, NO_SLOT, NO_SLOT, NO_SLOT, NO_SLOT] };
+
+/// After `push rbp`: the old rbp is on top of the stack.
+const PUSHED: Rule =
+    Rule::Cfa { base: Register::RSP, offset: 16, slots: [NO_SLOT, -2, NO_SLOT, NO_SLOT, NO_SLOT, NO_SLOT] };
+
+/// The rule for the innermost frame, from the instructions it is about to execute.
+pub(crate) fn rule_at(code: &[u8]) -> Rule {
+    let code_after_endbr = code.strip_prefix(ENDBR64);
+    if code_after_endbr.unwrap_or(code).first() == Some(&PUSH_RBP) || code_after_endbr.is_some() {
+        // The first instruction: only the return address is on the stack.
+        return Rule::sp_plus(8);
+    }
+    if MOV_RBP_RSP.iter().any(|mov| code.starts_with(mov)) {
+        return PUSHED;
+    }
+    if code.starts_with(RET) || code.starts_with(REP_RET) {
+        return Rule::sp_plus(8);
+    }
+    FRAME_POINTER
+}
+
+/// Whether the bytes that end at a return address can be a call instruction.
+///
+/// ```text
+/// e8 rel32                 call rel32
+/// [41] ff /2 ...           call r/m64, 2 to 8 bytes, by addressing mode
+/// ```
+pub fn is_after_call(before: &[u8]) -> bool {
+    let at = |back: usize| before.len().checked_sub(back).map(|index| before[index]);
+    if at(5) == Some(0xe8) {
+        return true;
+    }
+    // (bytes from the ff to the end, modrm.mod, modrm.rm or None for any without a SIB byte)
+    let modrm = |back: usize| (at(back) == Some(0xff)).then(|| at(back - 1)).flatten();
+    let is_call = |modrm: u8| (modrm >> 3) & 7 == 2;
+    let shape = |back: usize, wanted: fn(u8, u8) -> bool| {
+        modrm(back).is_some_and(|modrm| is_call(modrm) && wanted(modrm >> 6, modrm & 7))
+    };
+    shape(2, |mode, rm| mode == 3 || (mode == 0 && rm != 4 && rm != 5))
+        || shape(3, |mode, rm| (mode == 1 && rm != 4) || (mode == 0 && rm == 4))
+        || shape(4, |mode, rm| mode == 1 && rm == 4)
+        || shape(6, |mode, rm| (mode == 2 && rm != 4) || (mode == 0 && rm == 5))
+        || shape(7, |mode, rm| mode == 2 && rm == 4 || (mode == 0 && rm == 4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_recognised_by_their_bytes() {
+        for call in [
+            &[0xe8, 1, 2, 3, 4][..],
+            &[0xff, 0xd0],                   // call rax
+            &[0x41, 0xff, 0xd7],             // call r15
+            &[0xff, 0x10],                   // call [rax]
+            &[0xff, 0x50, 0x18],             // call [rax+0x18]
+            &[0xff, 0x54, 0x24, 0x08],       // call [rsp+8]
+            &[0xff, 0x15, 1, 2, 3, 4],       // call [rip+x]
+            &[0xff, 0x90, 1, 2, 3, 4],       // call [rax+x]
+            &[0xff, 0x94, 0x24, 1, 2, 3, 4], // call [rsp+x]
+            &[0xff, 0x14, 0xc8],             // call [rax+rcx*8]
+            &[0xff, 0x14, 0xc5, 1, 2, 3, 4], // call [rax*8+x]
+        ] {
+            assert!(is_after_call(call), "{call:x?}");
+        }
+        for other in [&[][..], &[0x90; 8], &[0xff, 0xe0], &[0x48, 0x89, 0xe5], &[0xc3]] {
+            assert!(!is_after_call(other), "{other:x?}");
+        }
+    }
+
+    #[test]
+    fn the_frame_pointer_is_trusted_only_when_it_is_set_up() {
+        assert_eq!(rule_at(&[0x55, 0x48, 0x89, 0xe5]), Rule::sp_plus(8));
+        assert_eq!(rule_at(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55]), Rule::sp_plus(8));
+        assert_eq!(rule_at(&[0x48, 0x89, 0xe5, 0x90]), PUSHED);
+        assert_eq!(rule_at(&[0x5d, 0xc3]), FRAME_POINTER);
+        assert_eq!(rule_at(&[0xc3]), Rule::sp_plus(8));
+        assert_eq!(rule_at(&[0x90]), FRAME_POINTER);
+    }
+}

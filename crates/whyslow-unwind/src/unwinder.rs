@@ -1,0 +1,89 @@
+//! The rules of one module, remembered by address.
+
+use rustc_hash::FxHashMap;
+
+use crate::cfi::{Cfi, Found};
+use crate::image::Image;
+use crate::prologue;
+use crate::registers::Registers;
+use crate::rule::{self, Memory, Rule, Step, StepError};
+
+/// One module's rules. `T` is what the caller wants to remember with each address.
+#[derive(Debug)]
+pub struct Unwinder<T> {
+    image: Option<Image>,
+    cfi: Cfi,
+    known: FxHashMap<u64, (Found, T)>,
+}
+
+impl<T: Copy> Unwinder<T> {
+    /// Rules for an image; without one, only the frame pointer can be followed.
+    pub fn new(image: Option<Image>) -> Self {
+        Self { image, cfi: Cfi::default(), known: FxHashMap::default() }
+    }
+
+    /// The image.
+    pub fn image(&self) -> Option<&Image> {
+        self.image.as_ref()
+    }
+
+    /// The rule at a relative address. `remember` is called once per address.
+    ///
+    /// For a caller's frame pass the address of its call instruction (return address minus one): the return
+    /// address itself may already belong to the next function.
+    #[inline]
+    pub fn find(&mut self, address: u64, remember: impl FnOnce() -> T) -> (Found, T) {
+        if let Some(&known) = self.known.get(&address) {
+            return known;
+        }
+        let found = match &self.image {
+            Some(image) => self.cfi.find(image, address),
+            None => Found { rule: Rule::Unknown, signal: false },
+        };
+        let known = (found, remember());
+        self.known.insert(address, known);
+        known
+    }
+
+    /// Steps from a frame in this module to its caller. `innermost` frames were interrupted at `address`;
+    /// in others the frame pointer, where it is used at all, is set up.
+    #[inline]
+    pub fn step(
+        &self,
+        found: Found,
+        address: u64,
+        innermost: bool,
+        registers: &mut Registers,
+        memory: &mut impl Memory,
+    ) -> Result<Step, StepError> {
+        let step = match found.rule {
+            Rule::Cfa { base, offset, slots } => rule::apply_cfa(base, offset, &slots, registers, memory)?,
+            Rule::EndOfStack => return Ok(Step::End),
+            Rule::Unusual(number) => {
+                let image = self.image.as_ref().ok_or(StepError::Impossible)?;
+                self.cfi.apply_unusual(image, number, registers, memory)?
+            }
+            Rule::Unknown => self.step_without_rule(address, innermost, registers, memory)?,
+        };
+        Ok(if step == Step::Caller && found.signal { Step::Interrupted } else { step })
+    }
+
+    fn step_without_rule(
+        &self,
+        address: u64,
+        innermost: bool,
+        registers: &mut Registers,
+        memory: &mut impl Memory,
+    ) -> Result<Step, StepError> {
+        // A cleared frame pointer marks the outermost frame (x86-64 ABI, process entry).
+        let code = self.image.as_ref().map_or(&[][..], |image| image.code_at(address, 8));
+        let rule = if innermost { prologue::rule_at(code) } else { prologue::FRAME_POINTER };
+        if rule == prologue::FRAME_POINTER && registers.bp() == 0 {
+            return Ok(Step::End);
+        }
+        match rule {
+            Rule::Cfa { base, offset, slots } => rule::apply_cfa(base, offset, &slots, registers, memory),
+            _ => Err(StepError::Impossible),
+        }
+    }
+}
