@@ -1,1 +1,130 @@
-//! Under construction.
+//! From an address to its function, inlined frames, source lines and machine code.
+//!
+//! [`symbolize`] asks, for every location of a profile that has no frames yet, the file of its module: debug
+//! information first (also split, compressed or in a separate file), then symbol tables, the kernel's list of symbols,
+//! the vdso, and the files of JIT compilers. Only addresses that were seen are looked up.
+
+mod answers;
+mod demangle;
+mod dwarf;
+mod elf;
+mod fill;
+mod jit;
+mod kernel;
+mod kind;
+mod map;
+mod module;
+mod optimised;
+mod split;
+mod symtab;
+mod vdso;
+
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use whyslow_profile::{LocationId, ModuleId, Profile};
+
+use module::{Answer, Question};
+
+/// How to symbolise.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The folder of the cache on disk; no cache when `None`.
+    pub cache: Option<PathBuf>,
+    /// Folders with separate debug files.
+    pub debug_folders: Vec<PathBuf>,
+    /// Keep source lines around hot places.
+    pub keep_sources: bool,
+    /// Keep the machine code of hot functions.
+    pub keep_code: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cache: default_cache_folder(),
+            debug_folders: vec![PathBuf::from("/usr/lib/debug")],
+            keep_sources: true,
+            keep_code: true,
+        }
+    }
+}
+
+/// What symbolising did.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Locations that have frames now and had none before.
+    pub resolved: usize,
+    /// Locations for which nothing was found.
+    pub unresolved: usize,
+    /// Addresses that the cache knew.
+    pub from_cache: usize,
+    /// Modules with a problem: path, and what it is.
+    pub problems: Vec<(String, String)>,
+    /// Source files that are newer than the module they were compiled into: their lines may have moved.
+    pub newer_sources: Vec<String>,
+}
+
+/// `$XDG_CACHE_HOME/whyslow` or `~/.cache/whyslow`.
+pub fn default_cache_folder() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(base.join("whyslow"))
+}
+
+/// Says what every location without frames means; adds functions, frames, the state of modules, source lines and code.
+///
+/// Never fails as a whole: a module that cannot be read is [`whyslow_profile::SymbolState::Missing`].
+pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
+    let work = questions(profile);
+    let answers: Vec<Answer> =
+        work.par_iter().map(|(_, question, _)| module::resolve(question, options)).collect();
+
+    let mut summary = Summary::default();
+    let mut texts = fill::Texts::of(&profile.strings);
+    for ((module, question, locations), answer) in work.iter().zip(&answers) {
+        fill::fill(profile, &mut texts, *module, &answer.answers, locations);
+        let row = &mut profile.modules[module.index()];
+        row.symbols = answer.state();
+        row.optimised = answer.optimised();
+        let named =
+            locations.iter().filter(|&&(_, location)| !profile.frames.of(location).is_empty()).count();
+        summary.resolved += named;
+        summary.unresolved += locations.len() - named;
+        summary.problems.extend(answer.problem.clone().map(|problem| (question.path.clone(), problem)));
+    }
+    summary
+}
+
+type Work = (ModuleId, Question, Vec<(u64, LocationId)>);
+
+/// For each module: what to ask, and the locations by address.
+fn questions(profile: &Profile) -> Vec<Work> {
+    let mut by_module: FxHashMap<ModuleId, Vec<(u64, LocationId)>> = FxHashMap::default();
+    for index in 1..profile.locations.len() {
+        let location = LocationId::from(index);
+        let Some(module) = profile.locations.module[index] else { continue };
+        if module.index() < profile.modules.len() && profile.frames.of(location).is_empty() {
+            by_module.entry(module).or_default().push((profile.locations.address[index].0, location));
+        }
+    }
+    let mut work: Vec<Work> = by_module
+        .into_iter()
+        .map(|(module, mut locations)| {
+            locations.sort_unstable();
+            let mut addresses: Vec<u64> = locations.iter().map(|&(address, _)| address).collect();
+            addresses.dedup();
+            let row = &profile.modules[module.index()];
+            let question = Question {
+                path: profile.text(row.path).to_owned(),
+                build_id: row.build_id.map(|id| profile.text(id).to_owned()),
+                kind: row.kind,
+                addresses,
+            };
+            (module, question, locations)
+        })
+        .collect();
+    work.sort_by_key(|(module, ..)| *module);
+    work
+}

@@ -1,0 +1,133 @@
+//! Debug information: finds the units that own the wanted addresses and asks each of them, in parallel.
+//!
+//! Unlike a general symboliser this one knows all its questions beforehand. Each unit is read once, from front to
+//! back; only what covers a wanted address is kept; units without a wanted address are never opened.
+
+mod index;
+mod lines;
+mod names;
+mod paths;
+mod unit;
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use crate::answers::{Answers, RawFrame, RawFunction};
+use crate::elf::Elf;
+use crate::optimised::Evidence;
+use crate::symtab::Symbols;
+
+pub(crate) use index::Units;
+
+/// The reader of all DWARF here: ELF files of the supported machines are little-endian.
+pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
+/// Sections of one file.
+pub(crate) type Dwarf<'a> = gimli::Dwarf<Slice<'a>>;
+/// A unit of debug information.
+pub(crate) type Unit<'a> = gimli::Unit<Slice<'a>>;
+/// Bytes of the sections of one file, decompressed where needed.
+pub(crate) type Sections<'a> = gimli::DwarfSections<Cow<'a, [u8]>>;
+
+/// Reads the sections of a file that symbolising needs.
+pub(crate) fn sections<'a>(elf: &Elf<'a>) -> Sections<'a> {
+    load(elf, |id| Some(id.name()))
+}
+
+/// Reads the sections of a `.dwo` file.
+pub(crate) fn dwo_sections<'a>(elf: &Elf<'a>) -> Sections<'a> {
+    load(elf, gimli::SectionId::dwo_name)
+}
+
+fn load<'a>(elf: &Elf<'a>, name: impl Fn(gimli::SectionId) -> Option<&'static str>) -> Sections<'a> {
+    use gimli::SectionId as Id;
+    const NEEDED: [Id; 10] = [
+        Id::DebugInfo,
+        Id::DebugStr,
+        Id::DebugLine,
+        Id::DebugRanges,
+        Id::DebugRngLists,
+        Id::DebugAranges,
+        Id::DebugAbbrev,
+        Id::DebugAddr,
+        Id::DebugLineStr,
+        Id::DebugStrOffsets,
+    ];
+    let names: Vec<_> = NEEDED.iter().filter_map(|&id| Some((id, name(id)?))).collect();
+    let mut loaded: Vec<_> = names.par_iter().map(|&(id, name)| (id, elf.section(name))).collect();
+    let sections = Sections::load(|id| {
+        let row = loaded.iter_mut().find(|(loaded, _)| *loaded == id);
+        Ok::<_, std::convert::Infallible>(
+            row.map_or(Cow::Borrowed(&[][..]), |(_, bytes)| std::mem::take(bytes)),
+        )
+    });
+    match sections {
+        Ok(sections) => sections,
+        Err(never) => match never {},
+    }
+}
+
+/// A view of sections as gimli wants it.
+pub(crate) fn borrow<'a>(sections: &'a Sections<'_>) -> Dwarf<'a> {
+    sections.borrow(|bytes| slice(bytes))
+}
+
+/// Bytes as gimli wants them.
+pub(crate) fn slice(bytes: &[u8]) -> Slice<'_> {
+    Slice::new(bytes, gimli::LittleEndian)
+}
+
+/// All debug information of one module.
+pub(crate) struct DebugInfo<'a> {
+    /// The units of the file.
+    pub units: Units<'a>,
+    /// The units of its supplementary file.
+    pub supplementary: Option<Units<'a>>,
+    /// The package of its split units.
+    pub package: Option<gimli::DwarfPackage<Slice<'a>>>,
+    /// Names where debug information has none.
+    pub symbols: &'a Symbols<'a>,
+    /// The module's file: split units are looked for next to it.
+    pub path: &'a Path,
+}
+
+/// What a unit, or all of them, said.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// Addresses with at least one function. Addresses are virtual, not relative.
+    pub answers: Answers,
+    /// Addresses with a line but no function: address, file, line.
+    pub lines: Vec<(u64, Option<String>, u32)>,
+    /// What the units tell about optimisation.
+    pub evidence: Evidence,
+    /// Split units that could not be found.
+    pub missing_units: usize,
+}
+
+impl DebugInfo<'_> {
+    /// Asks about sorted, distinct virtual addresses.
+    pub(crate) fn resolve(&self, addresses: &[u64]) -> Found {
+        let questions = self.units.questions(addresses);
+        let parts: Vec<Found> =
+            questions.into_par_iter().map(|(unit, wanted)| unit::resolve(self, unit, &wanted)).collect();
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut all = Found::default();
+        for part in &parts {
+            all.answers.absorb(&part.answers, |site| seen.insert(site.address));
+            all.evidence.add(&part.evidence);
+            all.missing_units += part.missing_units;
+        }
+        for (address, file, line) in parts.into_iter().flat_map(|part| part.lines) {
+            let Some(symbol) = self.symbols.find(address) else { continue };
+            if seen.insert(address) {
+                let answers = &mut all.answers;
+                let name = answers.text_id(symbol.name);
+                let file = file.map(|file| answers.text_id(&file));
+                let function = answers.function_id(RawFunction { name, file, line: 0 });
+                answers.add(address, (symbol.start, symbol.end), &[RawFrame { function, file, line }]);
+            }
+        }
+        all
+    }
+}

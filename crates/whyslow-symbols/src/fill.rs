@@ -1,0 +1,115 @@
+//! Puts answers into a profile: texts, functions with their kind, frames, the state of modules.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use whyslow_profile::{
+    CodeKind, Frame, Function, FunctionId, LocationId, ModuleId, ModuleKind, Profile, StringId, Strings,
+};
+
+use crate::answers::{Answers, RawFunction, TextId};
+use crate::demangle::{is_rust, shown_name};
+use crate::kind::{Subject, classify};
+
+/// Finds texts of a profile, and adds those that are new.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    ids: FxHashMap<Box<str>, StringId>,
+}
+
+impl Texts {
+    /// Knows every text of a profile.
+    pub(crate) fn of(strings: &Strings) -> Self {
+        let ids =
+            strings.iter().enumerate().map(|(index, text)| (text.into(), StringId::from(index))).collect();
+        Self { ids }
+    }
+
+    /// The id of a text.
+    pub(crate) fn id(&mut self, strings: &mut Strings, text: &str) -> StringId {
+        if let Some(&id) = self.ids.get(text) {
+            return id;
+        }
+        let id = strings.push(text);
+        self.ids.insert(text.into(), id);
+        id
+    }
+}
+
+/// What is shown of a function.
+struct Shown {
+    name: String,
+    raw: String,
+    kind: CodeKind,
+    crate_name: Option<String>,
+}
+
+/// Adds the functions and frames of one module's locations, which are sorted by address.
+pub(crate) fn fill(
+    profile: &mut Profile,
+    texts: &mut Texts,
+    module: ModuleId,
+    answers: &Answers,
+    locations: &[(u64, LocationId)],
+) {
+    let row = &profile.modules[module.index()];
+    let module_kind = row.kind;
+    let module_path = profile.text(row.path).to_owned();
+    let rust_module = answers.functions().iter().any(|function| is_rust(answers.text(function.name)));
+    let show = |function: &RawFunction| show(answers, function, module_kind, &module_path, rust_module);
+    // Demangling a few names does not pay for a second thread.
+    let shown: Vec<Shown> = answers.functions().par_iter().with_min_len(256).map(show).collect();
+
+    let mut ids: Vec<Option<StringId>> = vec![None; answers.texts().len()];
+    let mut text = |profile: &mut Profile, texts: &mut Texts, id: TextId| {
+        *ids[id.0 as usize].get_or_insert_with(|| texts.id(&mut profile.strings, answers.text(id)))
+    };
+    let first = profile.functions.len();
+    for (function, shown) in answers.functions().iter().zip(shown) {
+        let row = Function {
+            name: texts.id(&mut profile.strings, &shown.name),
+            raw_name: texts.id(&mut profile.strings, &shown.raw),
+            crate_name: shown.crate_name.map(|name| texts.id(&mut profile.strings, &name)),
+            kind: shown.kind,
+            file: function.file.map(|file| text(profile, texts, file)),
+            line: function.line,
+            module: Some(module),
+        };
+        profile.functions.push(row);
+    }
+    let mut frames = Vec::new();
+    for site in answers.sites() {
+        frames.clear();
+        for frame in answers.frames_of(site) {
+            let file = frame.file.map(|file| text(profile, texts, file));
+            let function = FunctionId::from(first + frame.function as usize);
+            frames.push(Frame { function, file, line: frame.line });
+        }
+        if frames.is_empty() {
+            continue;
+        }
+        let at = locations.partition_point(|&(address, _)| address < site.address);
+        for &(_, location) in locations[at..].iter().take_while(|&&(address, _)| address == site.address) {
+            profile.frames.set(location, &frames);
+        }
+    }
+}
+
+fn show(
+    answers: &Answers,
+    function: &RawFunction,
+    module_kind: ModuleKind,
+    module_path: &str,
+    rust_module: bool,
+) -> Shown {
+    let stored = answers.text(function.name);
+    let (raw, kernel_module) = match module_kind {
+        ModuleKind::Kernel => crate::kernel::split_module(stored),
+        _ => (stored, None),
+    };
+    let name = if module_kind == ModuleKind::Jit { raw.to_owned() } else { shown_name(raw) };
+    let file = function.file.map(|file| answers.text(file));
+    let subject = Subject { name: &name, raw, file, module_kind, module_path, rust_module };
+    let (kind, crate_name) = classify(&subject);
+    let crate_name = kernel_module.map(str::to_owned).or(crate_name);
+    Shown { raw: raw.to_owned(), kind, crate_name, name }
+}

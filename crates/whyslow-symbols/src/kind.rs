@@ -1,0 +1,466 @@
+//! Whose code a function is, and which crate it belongs to.
+//!
+//! The first rule that applies decides:
+//!
+//! | rule | kind | crate |
+//! |---|---|---|
+//! | the module is the kernel | kernel | `kernel` |
+//! | the name or file is a memory allocator's: malloc family, `__rust_alloc`, `alloc::alloc::…`, jemalloc, mimalloc, tcmalloc, `operator new` | allocator | as below |
+//! | the name is start-up code: `_start`, `main` made by rustc, `std::rt::lang_start`, `start_thread`, … | runtime | as below |
+//! | file in `/rustc/HASH/…`, a rust-src folder, `/rust/deps/NAME-VERSION/` | std | `core`, `alloc`, `std`, … |
+//! | file in `registry/src/*/NAME-VERSION/`, `git/checkouts/…`, `vendor/NAME/` | dependency | NAME |
+//! | vdso, libc, the loader, libgcc, libpthread, libm, … | runtime | the library |
+//! | code made at run time | yours | the name's first part when it is a path |
+//! | other library in a system folder | dependency | the library |
+//! | any other file | yours | from the name |
+//! | no file; the name's crate is `core`, `alloc`, `std`, … | std | from the name |
+//! | no file; the name's crate is the program's, or shares its first word | yours | from the name |
+//! | no file; any other Rust or C++ name with a path | dependency | from the name |
+//! | no file, no path in the name; a library that is not the system's | dependency | the library |
+//! | else | unknown | none |
+
+use whyslow_profile::{CodeKind, ModuleKind};
+
+/// What is known of a function.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    /// The name that is shown.
+    pub name: &'a str,
+    /// The linker's name.
+    pub raw: &'a str,
+    /// The file of its definition.
+    pub file: Option<&'a str>,
+    /// What its module is.
+    pub module_kind: ModuleKind,
+    /// The module's path.
+    pub module_path: &'a str,
+    /// Whether the module has Rust code.
+    pub rust_module: bool,
+}
+
+/// Decides by the table at the top of this file.
+pub(crate) fn classify(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
+    if subject.module_kind == ModuleKind::Kernel {
+        return (CodeKind::Kernel, Some("kernel".to_owned()));
+    }
+    let (kind, crate_name) = by_place(subject);
+    if is_allocator(subject, crate_name.as_deref()) {
+        return (CodeKind::Allocator, crate_name);
+    }
+    if is_start_up(subject) {
+        return (CodeKind::Runtime, crate_name);
+    }
+    (kind, crate_name)
+}
+
+/// The rules about files, modules and the crate in the name.
+fn by_place(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
+    if let Some(file) = subject.file {
+        if let Some(name) = std_crate_of_path(file) {
+            return (CodeKind::Std, Some(name));
+        }
+        if let Some(name) = dependency_of_path(file) {
+            return (CodeKind::Dependency, Some(name));
+        }
+    }
+    let library = library_name(subject.module_path);
+    match subject.module_kind {
+        ModuleKind::Vdso => return (CodeKind::Runtime, Some("vdso".to_owned())),
+        ModuleKind::Library if is_runtime_library(library) => {
+            return (CodeKind::Runtime, Some(library.to_owned()));
+        }
+        ModuleKind::Jit => return (CodeKind::Yours, crate_of_name(subject.name).map(str::to_owned)),
+        _ => {}
+    }
+    let from_name = if crate::demangle::is_mangled(subject.raw) { crate_of_name(subject.name) } else { None };
+    let in_system = subject.module_kind == ModuleKind::Library && is_system_path(subject.module_path);
+    if in_system && !from_name.is_some_and(is_std_crate) {
+        return (CodeKind::Dependency, Some(library.to_owned()));
+    }
+    if subject.file.is_some() {
+        return (CodeKind::Yours, from_name.map(str::to_owned));
+    }
+    match from_name {
+        Some(name) if is_std_crate(name) => (CodeKind::Std, Some(name.to_owned())),
+        Some(name) if same_family(name, &program_name(subject.module_path)) => {
+            (CodeKind::Yours, Some(name.to_owned()))
+        }
+        Some(name) => (CodeKind::Dependency, Some(name.to_owned())),
+        None if subject.module_kind == ModuleKind::Library => {
+            (CodeKind::Dependency, Some(library.to_owned()))
+        }
+        None => (CodeKind::Unknown, None),
+    }
+}
+
+/// Whether a source path belongs to the standard library.
+pub(crate) fn is_std_path(path: &str) -> bool {
+    std_crate_of_path(path).is_some()
+}
+
+fn std_crate_of_path(path: &str) -> Option<String> {
+    let inside = if let Some(at) = path.find("/rustlib/src/rust/") {
+        &path[at + "/rustlib/src/rust/".len()..]
+    } else if let Some(rest) = path.strip_prefix("/rustc/") {
+        rest.split_once('/').map_or("", |(_, rest)| rest)
+    } else if let Some(rest) = path.strip_prefix("/rust/deps/") {
+        return Some(rust_name(without_version(rest.split('/').next()?)));
+    } else if path.starts_with("library/std/")
+        || path.starts_with("library/core/")
+        || path.starts_with("library/alloc/")
+    {
+        path
+    } else {
+        return None;
+    };
+    let Some(library) = inside.strip_prefix("library/") else { return Some("std".to_owned()) };
+    let folder = library.split('/').next().unwrap_or(library);
+    Some(match folder {
+        "stdarch" | "portable-simd" => "core".to_owned(),
+        folder => rust_name(folder),
+    })
+}
+
+fn dependency_of_path(path: &str) -> Option<String> {
+    if let Some((_, rest)) = path.split_once("/registry/src/") {
+        let package = rest.split('/').nth(1)?;
+        return Some(rust_name(without_version(package)));
+    }
+    if let Some((_, rest)) = path.split_once("/git/checkouts/") {
+        let mut parts = rest.split('/');
+        let repository = parts.next()?;
+        let _revision = parts.next()?;
+        // In a repository with several crates the one meant is the folder that holds `src`.
+        let folders: Vec<&str> = parts.take_while(|&part| part != "src").collect();
+        let is_file = folders.last().is_some_and(|last| last.contains('.'));
+        return Some(match folders.last() {
+            Some(folder) if !is_file => rust_name(folder),
+            _ => rust_name(repository.rsplit_once('-').map_or(repository, |(name, _)| name)),
+        });
+    }
+    let rest = match path.split_once("/vendor/") {
+        Some((_, rest)) => rest,
+        None => path.strip_prefix("vendor/")?,
+    };
+    let (package, _) = rest.split_once('/')?;
+    Some(rust_name(without_version(package)))
+}
+
+/// `NAME` of `NAME-1.2.3` or `NAME-1.2.3-beta.1`; the whole text where there is no version.
+fn without_version(package: &str) -> &str {
+    let is_version = |text: &str| {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        digits > 0 && text.as_bytes().get(digits) == Some(&b'.')
+    };
+    package
+        .match_indices('-')
+        .find(|&(at, _)| is_version(&package[at + 1..]))
+        .map_or(package, |(at, _)| &package[..at])
+}
+
+fn rust_name(package: &str) -> String {
+    package.replace('-', "_")
+}
+
+fn is_std_crate(name: &str) -> bool {
+    matches!(
+        name,
+        "core"
+            | "alloc"
+            | "std"
+            | "test"
+            | "proc_macro"
+            | "compiler_builtins"
+            | "panic_unwind"
+            | "panic_abort"
+            | "std_detect"
+            | "rustc_demangle"
+            | "backtrace"
+            | "unwind"
+            | "__rustc"
+    )
+}
+
+/// The first part of a path: `app` of `app::f`, of `<app::T as core::fmt::Debug>::fmt`, of `<&T as app::X>::f`.
+pub(crate) fn crate_of_name(name: &str) -> Option<&str> {
+    let Some(inside) = name.strip_prefix('<') else { return first_part(name) };
+    let closing = closing_bracket(inside)?;
+    let (own_type, the_trait) = split_as(&inside[..closing]);
+    first_part(own_type).or_else(|| first_part(the_trait?))
+}
+
+/// The identifier before the first `::`, after references and the like.
+fn first_part(path: &str) -> Option<&str> {
+    let mut path = path.trim_start();
+    loop {
+        let rest = ["&", "mut ", "dyn ", "*const ", "*mut ", "[", "(", "<"]
+            .iter()
+            .find_map(|prefix| path.strip_prefix(prefix));
+        match rest {
+            Some(rest) => path = rest.trim_start(),
+            None => break,
+        }
+    }
+    let end = path.find(|letter: char| !(letter.is_alphanumeric() || letter == '_')).unwrap_or(path.len());
+    (end > 0 && path[end..].starts_with("::")).then(|| &path[..end])
+}
+
+/// Where the bracket that was opened before `text` closes.
+fn closing_bracket(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut before = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            b'>' if before == b'-' => {}
+            b'>' if depth == 0 => return Some(at),
+            b'>' => depth -= 1,
+            _ => {}
+        }
+        before = byte;
+    }
+    None
+}
+
+/// Splits `T as Trait` at the ` as ` that is outside of brackets.
+fn split_as(text: &str) -> (&str, Option<&str>) {
+    let mut depth = 0_usize;
+    let bytes = text.as_bytes();
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            b'>' => depth = depth.saturating_sub(1),
+            b' ' if depth == 0 && bytes[at..].starts_with(b" as ") => {
+                return (&text[..at], Some(&text[at + 4..]));
+            }
+            _ => {}
+        }
+    }
+    (text, None)
+}
+
+/// `app` of `/x/target/debug/deps/app-0123456789abcdef`, `my_app` of `/x/my-app`.
+fn program_name(path: &str) -> String {
+    let file = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let file = file.rsplit('/').next().unwrap_or(file);
+    let stem = match file.rsplit_once('-') {
+        Some((stem, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => stem,
+        _ => file,
+    };
+    rust_name(stem)
+}
+
+/// Whether two crates are of one project: `app`, `app_core`, `app_cli` are.
+fn same_family(crate_name: &str, program: &str) -> bool {
+    let first_word = |name: &str| name.split('_').find(|word| !word.is_empty()).map(str::to_owned);
+    crate_name == program
+        || (first_word(program).is_some_and(|word| word.len() > 2)
+            && first_word(crate_name) == first_word(program))
+}
+
+/// `libc` of `/lib/x86_64-linux-gnu/libc.so.6`, `ld-linux-x86-64` of the loader.
+fn library_name(path: &str) -> &str {
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.find(".so").map_or(file, |at| &file[..at])
+}
+
+fn is_runtime_library(library: &str) -> bool {
+    // Old glibc files carry their version in the name: libc-2.31.so.
+    let name = without_version(library);
+    matches!(
+        name,
+        "libc"
+            | "libm"
+            | "libpthread"
+            | "libdl"
+            | "librt"
+            | "libgcc_s"
+            | "ld"
+            | "libresolv"
+            | "libanl"
+            | "libutil"
+    ) || name.starts_with("ld-linux")
+        || name.starts_with("ld-musl")
+}
+
+fn is_system_path(path: &str) -> bool {
+    ["/lib/", "/lib64/", "/lib32/", "/usr/", "/nix/store/", "/opt/"]
+        .iter()
+        .any(|folder| path.starts_with(folder))
+}
+
+fn is_allocator(subject: &Subject<'_>, crate_name: Option<&str>) -> bool {
+    const CRATES: [&str; 13] = [
+        "tikv_jemalloc_sys",
+        "tikv_jemallocator",
+        "jemalloc_sys",
+        "jemallocator",
+        "mimalloc",
+        "libmimalloc_sys",
+        "snmalloc_rs",
+        "snmalloc_sys",
+        "dlmalloc",
+        "wee_alloc",
+        "libjemalloc",
+        "libmimalloc",
+        "libtcmalloc",
+    ];
+    if crate_name.is_some_and(|name| CRATES.contains(&name) || name.starts_with("libtcmalloc")) {
+        return true;
+    }
+    if let Some(file) = subject.file {
+        let in_std = |suffix: &str| file.ends_with(suffix) || file.contains(&format!("{suffix}/@/"));
+        if in_std("library/alloc/src/alloc.rs")
+            || in_std("library/std/src/alloc.rs")
+            || file.contains("library/std/src/sys/alloc/")
+        {
+            return true;
+        }
+    }
+    let name = subject.name.strip_prefix("__rustc::").unwrap_or(subject.name);
+    if name.contains("::") || name.starts_with("operator ") {
+        return name.starts_with("operator new")
+            || name.starts_with("operator delete")
+            || name.starts_with("tcmalloc::")
+            || ["alloc", "alloc_zeroed", "dealloc", "realloc", "exchange_malloc", "box_free", "Global"]
+                .iter()
+                .any(|item| is_item(name, "alloc::alloc::", item))
+            || name.starts_with("<alloc::alloc::Global as ")
+            || name.starts_with("std::alloc::System")
+            || name.starts_with("<std::alloc::System as ")
+            || name.starts_with("std::sys::alloc::")
+            || name.contains(" as core::alloc::global::GlobalAlloc>::")
+            || name.contains(" as alloc::alloc::GlobalAlloc>::");
+    }
+    is_c_allocator(name)
+}
+
+/// Whether `name` is `PREFIX` + `ITEM`, or something inside of it.
+fn is_item(name: &str, prefix: &str, item: &str) -> bool {
+    name.strip_prefix(prefix)
+        .and_then(|rest| rest.strip_prefix(item))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::") || rest.starts_with('<'))
+}
+
+fn is_c_allocator(name: &str) -> bool {
+    const EXACT: [&str; 42] = [
+        "malloc",
+        "free",
+        "calloc",
+        "realloc",
+        "reallocarray",
+        "memalign",
+        "aligned_alloc",
+        "posix_memalign",
+        "valloc",
+        "pvalloc",
+        "cfree",
+        "malloc_usable_size",
+        "malloc_trim",
+        "_int_malloc",
+        "_int_free",
+        "_int_realloc",
+        "_int_memalign",
+        "_int_free_chunk",
+        "_int_free_merge_chunk",
+        "_int_free_create_chunk",
+        "_int_free_maybe_consolidate",
+        "_int_free_maybe_trim",
+        "malloc_consolidate",
+        "sysmalloc",
+        "sysmalloc_mmap",
+        "systrim",
+        "unlink_chunk",
+        "alloc_perturb",
+        "free_perturb",
+        "arena_get2",
+        "arena_get_retry",
+        "new_heap",
+        "grow_heap",
+        "heap_trim",
+        "munmap_chunk",
+        "mremap_chunk",
+        "ptmalloc_init",
+        "malloc_hook_ini",
+        "__malloc_arena_thread_freeres",
+        "free_sized",
+        "free_aligned_sized",
+        "mtrim",
+    ];
+    const PREFIXES: [&str; 17] = [
+        "tcache_",
+        "__libc_malloc",
+        "__libc_free",
+        "__libc_calloc",
+        "__libc_realloc",
+        "__libc_memalign",
+        "__rust_alloc",
+        "__rust_dealloc",
+        "__rust_realloc",
+        "__rust_no_alloc_shim",
+        "__rdl_",
+        "__rg_",
+        "je_",
+        "_rjem_",
+        "_mi_",
+        "tc_malloc",
+        "tc_free",
+    ];
+    const MIMALLOC: [&str; 10] = [
+        "mi_malloc",
+        "mi_free",
+        "mi_calloc",
+        "mi_zalloc",
+        "mi_realloc",
+        "mi_heap_",
+        "mi_page_",
+        "mi_segment_",
+        "mi_arena",
+        "mi_thread_",
+    ];
+    let plain = name.strip_prefix("__GI_").unwrap_or(name);
+    let plain = plain.strip_prefix("___").unwrap_or(plain);
+    EXACT.contains(&plain)
+        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || MIMALLOC.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn is_start_up(subject: &Subject<'_>) -> bool {
+    const EXACT: [&str; 13] = [
+        "_start",
+        "__libc_start_main",
+        "__libc_start_main_impl",
+        "__libc_start_call_main",
+        "__libc_csu_init",
+        "_init",
+        "_fini",
+        "clone",
+        "__clone",
+        "clone3",
+        "__clone3",
+        "start_thread",
+        "__rust_try",
+    ];
+    const PREFIXES: [&str; 9] = [
+        "std::rt::lang_start",
+        "std::sys::backtrace::__rust_begin_short_backtrace",
+        "std::sys_common::backtrace::__rust_begin_short_backtrace",
+        "std::panicking::try",
+        "std::panicking::catch_unwind",
+        "std::panic::catch_unwind",
+        "std::thread::Builder::spawn_unchecked",
+        "std::thread::lifecycle::",
+        "std::rt::init",
+    ];
+    let name = subject.name;
+    if name == "main" {
+        // The C entry point that rustc makes has no source; a C program's own does.
+        return subject.rust_module && subject.file.is_none();
+    }
+    EXACT.contains(&name)
+        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || (name.starts_with("std::sys::") && name.contains("thread") && name.contains("::thread_start"))
+        || (name.contains("FnOnce")
+            && (name.contains("::call_once{{vtable.shim}}") || name.contains("::call_once::{shim:vtable")))
+}

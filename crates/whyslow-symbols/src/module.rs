@@ -1,0 +1,237 @@
+//! Asks the right source about a module's addresses: ELF file, kernel, vdso, JIT files.
+
+use std::path::Path;
+
+use whyslow_profile::{ModuleKind, Optimised, SymbolState};
+
+use crate::Options;
+use crate::answers::{Answers, RawFrame, RawFunction};
+use crate::dwarf::{self, DebugInfo, Units};
+use crate::elf::ElfBytes;
+use crate::optimised::Evidence;
+use crate::symtab::Symbols;
+use crate::{jit, kernel, split, vdso};
+
+/// What is asked of a module.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    /// Its path in the profile.
+    pub path: String,
+    /// Its build id in the profile.
+    pub build_id: Option<String>,
+    /// What it is.
+    pub kind: ModuleKind,
+    /// Sorted, distinct relative addresses.
+    pub addresses: Vec<u64>,
+}
+
+impl Question {
+    /// The path without the mark of a deleted file.
+    pub(crate) fn file(&self) -> &Path {
+        Path::new(self.path.strip_suffix(" (deleted)").unwrap_or(&self.path))
+    }
+}
+
+/// What a module's files said.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Answer {
+    /// One site per address, some without frames.
+    pub answers: Answers,
+    /// Where the names came from.
+    pub source: Source,
+    /// What the units tell about optimisation.
+    pub evidence: Evidence,
+    /// Whether asking again could not give more: every split unit was found.
+    pub complete: bool,
+    /// What went wrong, in words.
+    pub problem: Option<String>,
+}
+
+/// Where names came from, before it is known how many of the addresses they cover.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Nothing could be read.
+    #[default]
+    Missing,
+    /// Names for the dynamic linker.
+    Stripped,
+    /// A symbol table.
+    Names,
+    /// Debug information.
+    Lines,
+}
+
+impl Answer {
+    fn missing(problem: impl Into<String>) -> Self {
+        Self { problem: Some(problem.into()), ..Self::default() }
+    }
+
+    /// The module's state. A program without debug information of its own still carries that of the standard library;
+    /// it has names, not lines.
+    pub(crate) fn state(&self) -> SymbolState {
+        match self.source {
+            Source::Missing => return SymbolState::Missing,
+            Source::Stripped => return SymbolState::Stripped,
+            Source::Names => return SymbolState::Names,
+            Source::Lines => {}
+        }
+        let mut own_lines = 0_usize;
+        let mut only_names = 0_usize;
+        for site in self.answers.sites() {
+            let frames = self.answers.frames_of(site);
+            let Some(outermost) = frames.first() else { continue };
+            if frames.iter().all(|frame| frame.line == 0) {
+                only_names += 1;
+                continue;
+            }
+            let function = self.answers.functions().get(outermost.function as usize);
+            let file = function.and_then(|function| function.file).or(outermost.file);
+            own_lines +=
+                usize::from(!file.is_some_and(|file| crate::kind::is_std_path(self.answers.text(file))));
+        }
+        if own_lines > 0 || only_names == 0 { SymbolState::Lines } else { SymbolState::Names }
+    }
+
+    /// Whether the module was optimised.
+    pub(crate) fn optimised(&self) -> Optimised {
+        self.evidence.verdict()
+    }
+}
+
+/// Answers a question.
+pub(crate) fn resolve(question: &Question, options: &Options) -> Answer {
+    match question.kind {
+        ModuleKind::Kernel => match kernel::resolve(&question.addresses) {
+            Some(answers) => Answer { answers, source: Source::Names, complete: true, ..Answer::default() },
+            None => Answer::missing("the kernel hides its symbols (kernel.kptr_restrict)"),
+        },
+        ModuleKind::Vdso => match vdso::image() {
+            Ok(image) => resolve_image(&image, question),
+            Err(error) => Answer::missing(error.to_string()),
+        },
+        ModuleKind::Jit => match jit::resolve(&question.path, &question.addresses) {
+            Some(answers) => Answer { answers, source: Source::Names, ..Answer::default() },
+            None => Answer::missing("no perf map or jitdump file"),
+        },
+        ModuleKind::Program | ModuleKind::Library | ModuleKind::Unknown => resolve_file(question, options),
+    }
+}
+
+fn resolve_image(image: &[u8], question: &Question) -> Answer {
+    match crate::elf::Elf::parse(image) {
+        Ok(elf) => {
+            let symbols = Symbols::read(&elf);
+            let mut answers = Answers::default();
+            name_the_rest(&symbols, &question.addresses, elf.image_base(), &mut answers);
+            Answer { answers, source: Source::Names, ..Answer::default() }
+        }
+        Err(error) => Answer::missing(error.to_string()),
+    }
+}
+
+/// Opens the module's file if it is the one that ran.
+pub(crate) fn open(question: &Question) -> Result<ElfBytes, String> {
+    let file = ElfBytes::open(question.file()).map_err(|error| error.to_string())?;
+    let on_disk = file.parse().map_err(|error| error.to_string())?.build_id();
+    match &question.build_id {
+        Some(recorded) if on_disk.as_ref() != Some(recorded) => {
+            Err("the file was rebuilt since the recording".to_owned())
+        }
+        None if question.path.ends_with(" (deleted)") => Err("the file was deleted".to_owned()),
+        _ => Ok(file),
+    }
+}
+
+fn resolve_file(question: &Question, options: &Options) -> Answer {
+    let file = match open(question) {
+        Ok(file) => file,
+        Err(problem) => return Answer::missing(problem),
+    };
+    let elf = match file.parse() {
+        Ok(elf) => elf,
+        Err(error) => return Answer::missing(error.to_string()),
+    };
+    let base = elf.image_base();
+    let separate = if elf.has_debug_info() {
+        None
+    } else {
+        split::separate_debug_file(question.file(), &elf, &options.debug_folders)
+    };
+    let debug_file = separate.as_ref().unwrap_or(&file);
+    let Ok(debug_elf) = debug_file.parse() else { return Answer::missing("damaged debug file") };
+
+    let mut symbols = Symbols::read(&elf);
+    if !symbols.full && separate.is_some() {
+        let others = Symbols::read(&debug_elf);
+        if others.full {
+            symbols = others;
+        }
+    }
+
+    let sections = dwarf::sections(&debug_elf);
+    let supplementary_file = split::supplementary_file(debug_file, &options.debug_folders);
+    let supplementary_elf = supplementary_file.as_ref().and_then(|file| file.parse().ok());
+    let supplementary_sections = supplementary_elf.as_ref().map(dwarf::sections);
+    let mut dwarf = dwarf::borrow(&sections);
+    let supplementary_dwarf = supplementary_sections.as_ref().map(dwarf::borrow);
+    if let Some(sections) = &supplementary_sections {
+        dwarf.set_sup(dwarf::borrow(sections));
+    }
+    let package_file = split::package_file(question.file());
+    let package_elf = package_file.as_ref().and_then(|file| file.parse().ok());
+    let package_sections = package_elf.as_ref().and_then(split::package_sections);
+    let empty = dwarf::Slice::new(&[], gimli::LittleEndian);
+    let package = package_sections
+        .as_ref()
+        .and_then(|sections| sections.borrow(|bytes| dwarf::slice(bytes), empty).ok());
+
+    let units = Units::read(&dwarf);
+    let mut answer = Answer { source: source(&units, &symbols), complete: true, ..Answer::default() };
+    if !units.is_empty() {
+        let supplementary = supplementary_dwarf.as_ref().map(Units::read);
+        let info = DebugInfo { units, supplementary, package, symbols: &symbols, path: question.file() };
+        let wanted: Vec<u64> =
+            question.addresses.iter().filter_map(|address| address.checked_add(base)).collect();
+        let found = info.resolve(&wanted);
+        answer.answers = relative(found.answers, base);
+        answer.evidence = found.evidence;
+        answer.complete = found.missing_units == 0;
+        if found.missing_units > 0 {
+            answer.problem =
+                Some(format!("{} split units of debug information were not found", found.missing_units));
+        }
+    }
+    name_the_rest(&symbols, &question.addresses, base, &mut answer.answers);
+    answer
+}
+
+fn source(units: &Units<'_>, symbols: &Symbols<'_>) -> Source {
+    if !units.is_empty() {
+        Source::Lines
+    } else if symbols.full && !symbols.is_empty() {
+        Source::Names
+    } else {
+        Source::Stripped
+    }
+}
+
+/// Virtual addresses made relative to the image base.
+fn relative(answers: Answers, base: u64) -> Answers {
+    if base == 0 { answers } else { answers.moved_down(base) }
+}
+
+/// Adds the addresses that have no site yet, with the symbol's name where there is one.
+fn name_the_rest(symbols: &Symbols<'_>, addresses: &[u64], base: u64, answers: &mut Answers) {
+    let known: rustc_hash::FxHashSet<u64> = answers.sites().iter().map(|site| site.address).collect();
+    for &address in addresses.iter().filter(|address| !known.contains(address)) {
+        let symbol = address.checked_add(base).and_then(|address| symbols.find(address));
+        let Some(symbol) = symbol else {
+            answers.add(address, (0, 0), &[]);
+            continue;
+        };
+        let name = answers.text_id(symbol.name);
+        let function = answers.function_id(RawFunction { name, file: None, line: 0 });
+        let extent = (symbol.start.saturating_sub(base), symbol.end.saturating_sub(base));
+        answers.add(address, extent, &[RawFrame { function, file: None, line: 0 }]);
+    }
+}
