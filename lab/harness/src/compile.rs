@@ -169,6 +169,9 @@ impl Build {
             commands.push(line(&["objcopy", "--only-keep-debug", &output, &debug]));
             commands.push(line(&["objcopy", "--strip-all", &link, &output]));
         }
+        if self.variant == Variant::FramePointers && !rust {
+            commands.push(line(&["objcopy", "--remove-section=.debug_frame", &output]));
+        }
         if self.variant == Variant::SplitPacked && !rust {
             commands.push(line(&["dwp", "-e", &output, "-o", &format!("{output}.dwp")]));
         }

@@ -14,8 +14,11 @@ pub enum Variant {
     Stripped,
     /// As `Release`, with `panic=abort` (Rust only; C is as `Release`).
     PanicAbort,
-    /// Frame pointers, and no unwind tables for the program's own code.
+    /// Frame pointers. C has no unwind information at all for the program's own code; Rust keeps its `.eh_frame`, and
+    /// may put off a function's prologue until after its hot loop.
     FramePointers,
+    /// C without frame pointers, whose own code has unwind information in `.debug_frame` only (Rust is as `Release`).
+    DebugFrame,
     /// Line tables and inlined functions, nothing else (`-g1` for C).
     LineTablesOnly,
     /// Debug information in a `.dwp` file beside the program.
@@ -40,13 +43,14 @@ pub enum Variant {
 
 impl Variant {
     /// Every variant, in the order of their declaration.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Release,
         Self::Debug,
         Self::NoDebugInfo,
         Self::Stripped,
         Self::PanicAbort,
         Self::FramePointers,
+        Self::DebugFrame,
         Self::LineTablesOnly,
         Self::SplitPacked,
         Self::SplitUnpacked,
@@ -68,6 +72,7 @@ impl Variant {
             Self::Stripped => "stripped",
             Self::PanicAbort => "panic-abort",
             Self::FramePointers => "frame-pointers",
+            Self::DebugFrame => "debug-frame",
             Self::LineTablesOnly => "line-tables",
             Self::SplitPacked => "split-packed",
             Self::SplitUnpacked => "split-unpacked",
@@ -84,14 +89,12 @@ impl Variant {
     /// Arguments for rustc, separated by spaces.
     pub(crate) fn rustc_arguments(self) -> &'static str {
         match self {
-            Self::Release | Self::DebugLink => "-O -C debuginfo=1",
+            Self::Release | Self::DebugLink | Self::DebugFrame => "-O -C debuginfo=1",
             Self::Debug => "-C opt-level=0 -C debuginfo=2",
             Self::NoDebugInfo => "-O -C debuginfo=0",
             Self::Stripped => "-O -C debuginfo=0 -C strip=symbols",
             Self::PanicAbort => "-O -C debuginfo=1 -C panic=abort",
-            Self::FramePointers => {
-                "-O -C debuginfo=1 -C force-frame-pointers=yes -C panic=abort -C force-unwind-tables=no"
-            }
+            Self::FramePointers => "-O -C debuginfo=1 -C force-frame-pointers=yes",
             Self::LineTablesOnly => "-O -C debuginfo=line-tables-only",
             Self::SplitPacked => "-O -C debuginfo=2 -C split-debuginfo=packed",
             Self::SplitUnpacked => "-O -C debuginfo=2 -C split-debuginfo=unpacked",
@@ -114,10 +117,15 @@ impl Variant {
             Self::NoDebugInfo => "-O2 -g0",
             Self::Stripped => "-O2 -g0 -s",
             Self::FramePointers => {
-                "-O2 -g -fno-omit-frame-pointer -fno-unwind-tables -fno-asynchronous-unwind-tables"
+                "-O2 -g -fno-omit-frame-pointer -fno-shrink-wrap -fno-unwind-tables -fno-asynchronous-unwind-tables"
+            }
+            Self::DebugFrame => {
+                "-O2 -g -fomit-frame-pointer -fno-unwind-tables -fno-asynchronous-unwind-tables"
             }
             Self::LineTablesOnly => "-O2 -g1",
-            Self::SplitPacked | Self::SplitUnpacked => "-O2 -g -gsplit-dwarf",
+            // GNU dwp cannot pack DWARF version 5.
+            Self::SplitPacked => "-O2 -gdwarf-4 -gsplit-dwarf",
+            Self::SplitUnpacked => "-O2 -g -gsplit-dwarf",
             Self::Dwarf4 => "-O2 -gdwarf-4",
             Self::Dwarf5 => "-O2 -gdwarf-5",
             Self::CompressedDebugInfo => "-O2 -g -gz=zlib",
