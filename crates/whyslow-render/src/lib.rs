@@ -1,1 +1,3 @@
-//! Under construction.
+//! Text, JSON and pictures from analyses. Nothing here reads a profile's file or prints.
+
+pub mod flame;

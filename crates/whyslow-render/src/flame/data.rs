@@ -1,0 +1,133 @@
+//! The numbers and names that the script works on, as compact JSON.
+
+use std::fmt::Write as _;
+
+use whyslow_analyze::CallTree;
+
+use super::functions::Function;
+use super::kinds;
+use super::layout::Layout;
+use super::text::push_json;
+
+/// Appends the functions as `[["name", class, "crate", "short name"], …]`, each without its empty or repeated tail.
+pub(super) fn push_functions(out: &mut String, functions: &[Function]) {
+    out.push('[');
+    for (at, function) in functions.iter().enumerate() {
+        out.push_str(if at == 0 { "[" } else { ",\n[" });
+        push_json(out, &function.name);
+        let _ = write!(out, ",{}", kinds::class(function.kind));
+        let short = function.short != function.name;
+        if short || !function.crate_name.is_empty() {
+            out.push(',');
+            push_json(out, &function.crate_name);
+        }
+        if short {
+            out.push(',');
+            push_json(out, &function.short);
+        }
+        out.push(']');
+    }
+    out.push(']');
+}
+
+/// Appends the frames as a JSON string, depth first, separated by `;`. A frame is
+///
+/// ```text
+/// up,function,total,self     all numbers in base 36, 0 may be left out
+/// up        levels back before stepping down: 0 is a child of the frame before, 1 its sibling
+/// function  2 × row of the function, + 1 when inlined
+/// self      only when it is not what the children leave of the total (some of them are hidden)
+/// ```
+pub(super) fn push_frames(out: &mut String, layout: &Layout, tree: &CallTree, rows: &[u32]) {
+    let own = explicit_self(layout);
+    out.push('"');
+    let mut level = 0;
+    for (at, (frame, &row)) in layout.frames.iter().zip(rows).enumerate() {
+        if at > 0 {
+            out.push(';');
+        }
+        push_base36(out, u64::from((level - frame.depth) * u32::from(at > 0)));
+        out.push(',');
+        push_base36(out, u64::from(row) * 2 + u64::from(tree.inlined[frame.node as usize]));
+        out.push(',');
+        push_base36(out, frame.value);
+        if let Some(own) = own[at] {
+            out.push(',');
+            push_base36(out, own);
+        }
+        level = frame.depth + 1;
+    }
+    out.push('"');
+}
+
+/// The self value of each frame for which `total - Σ children` is not it.
+fn explicit_self(layout: &Layout) -> Vec<Option<u64>> {
+    let mut left: Vec<u64> = layout.frames.iter().map(|frame| frame.value).collect();
+    let mut path: Vec<usize> = Vec::new();
+    for (at, frame) in layout.frames.iter().enumerate() {
+        path.truncate(frame.depth as usize);
+        if let Some(&parent) = path.last() {
+            left[parent] = left[parent].saturating_sub(frame.value);
+        }
+        path.push(at);
+    }
+    layout
+        .frames
+        .iter()
+        .zip(left)
+        .map(|(frame, left)| (frame.self_value != left).then_some(frame.self_value))
+        .collect()
+}
+
+/// Appends a number in base 36; nothing for 0.
+fn push_base36(out: &mut String, mut number: u64) {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut buffer = [0u8; 13];
+    let mut at = buffer.len();
+    while number > 0 {
+        at -= 1;
+        buffer[at] = DIGITS[(number % 36) as usize];
+        number /= 36;
+    }
+    out.extend(buffer[at..].iter().map(|&digit| char::from(digit)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flame::layout::Placed;
+    use whyslow_analyze::Label;
+
+    #[test]
+    fn numbers_are_written_in_base_36() {
+        for (number, text) in [(0, ""), (1, "1"), (35, "z"), (36, "10"), (u64::MAX, "3w5e11264sgsf")] {
+            let mut out = String::new();
+            push_base36(&mut out, number);
+            assert_eq!(out, text);
+        }
+    }
+
+    #[test]
+    fn frames_are_written_as_steps() {
+        let placed = |node, depth, start, value, self_value| Placed { node, depth, start, value, self_value };
+        let layout = Layout {
+            frames: vec![
+                placed(0, 0, 0, 100, 0),
+                placed(1, 1, 0, 60, 10),
+                placed(2, 2, 0, 40, 40),
+                placed(3, 1, 60, 40, 40),
+            ],
+            ..Layout::default()
+        };
+        let tree = CallTree {
+            parent: vec![0, 0, 1, 0],
+            label: vec![Label::Root; 4],
+            inlined: vec![false, false, true, false],
+            self_value: vec![0; 4],
+            total_value: vec![0; 4],
+        };
+        let mut out = String::new();
+        push_frames(&mut out, &layout, &tree, &[0, 1, 2, 3]);
+        assert_eq!(out, "\",,2s;,2,1o,a;,5,14;2,6,14\"");
+    }
+}

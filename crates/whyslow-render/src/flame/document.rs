@@ -1,0 +1,314 @@
+//! Writes the SVG document: header, legend, frames as paths, labels, data and script.
+
+use std::fmt::Write as _;
+
+use whyslow_analyze::CallTree;
+use whyslow_profile::{Profile, Unit};
+
+use super::functions::Functions;
+use super::kinds::{self, KINDS, NO_CODE};
+use super::layout::{Layout, Placed};
+use super::text::{columns, cut, push_xml, visible};
+use super::{FlameOptions, data};
+
+const STYLE: &str = include_str!("flame.css");
+const SCRIPT: &str = include_str!("flame.js");
+
+/// Height of a row; the frame in it leaves one pixel free.
+const ROW: u32 = 18;
+/// Space left and right of the frames.
+const MARGIN: u32 = 12;
+/// Height of the title, legend and status lines.
+const HEADER: u32 = 98;
+/// Width of a character of the frames' font (11.5 px, fixed pitch), a little generous: fonts differ.
+const COLUMN: f64 = 7.05;
+/// Space between a frame's edge and its label.
+const PAD: f64 = 4.0;
+/// Width that the search box takes from the title.
+const SEARCH: u32 = 340;
+/// Average width of a character of the header's font, generous.
+const HEADER_COLUMN: f64 = 6.9;
+
+pub(super) struct Document<'a> {
+    tree: &'a CallTree,
+    profile: &'a Profile,
+    options: &'a FlameOptions,
+    layout: Layout,
+    /// Width of the frames.
+    width: u32,
+    out: String,
+}
+
+impl<'a> Document<'a> {
+    pub(super) fn new(tree: &'a CallTree, profile: &'a Profile, options: &'a FlameOptions) -> Self {
+        let width = options.width.clamp(400, 20_000) - 2 * MARGIN;
+        let total = tree.total_value[0];
+        let minimum = (options.min_width_px.max(0.0) * total as f64 / f64::from(width)).ceil() as u64;
+        let layout = Layout::new(tree, minimum.max(1));
+        let out = String::with_capacity(SCRIPT.len() + STYLE.len() + 4096 + 48 * layout.frames.len());
+        Self { tree, profile, options, layout, width, out }
+    }
+
+    pub(super) fn write(mut self) -> String {
+        let width = self.width + 2 * MARGIN;
+        let height = HEADER + self.rows() * ROW + MARGIN;
+        let _ = write!(
+            self.out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"name about\">\n<title id=\"name\">",
+        );
+        push_xml(&mut self.out, &visible(&self.options.title));
+        self.out.push_str("</title>\n<desc id=\"about\">");
+        self.push_summary();
+        let _ = write!(
+            self.out,
+            "</desc>\n<style><![CDATA[\n{}]]></style>\n<rect class=\"bg\" width=\"100%\" height=\"100%\"/>\n",
+            compact(STYLE),
+        );
+        let mut functions = Functions::new(self.profile);
+        let rows: Vec<u32> = self
+            .layout
+            .frames
+            .iter()
+            .map(|frame| functions.row(self.tree.label[frame.node as usize]))
+            .collect();
+        self.push_frames(&functions, &rows);
+        self.push_header();
+        self.push_data(&functions, &rows);
+        let _ = write!(self.out, "<script><![CDATA[\n{}]]></script>\n</svg>\n", compact(SCRIPT));
+        self.out
+    }
+
+    /// Rows that are drawn.
+    fn rows(&self) -> u32 {
+        self.layout.rows.clamp(1, self.options.max_rows.clamp(10, 1000))
+    }
+
+    /// The vertical middle of the row at this depth.
+    fn middle(&self, depth: u32) -> u32 {
+        let row = if self.options.inverted { depth } else { self.rows() - 1 - depth };
+        row * ROW + ROW / 2
+    }
+
+    fn push_frames(&mut self, functions: &Functions<'_>, rows: &[u32]) {
+        let drawn = self.rows();
+        let mut paths: [String; NO_CODE + 1] = Default::default();
+        let mut inlined = String::new();
+        let mut labels = String::new();
+        for (frame, &row) in self.layout.frames.iter().zip(rows) {
+            if frame.depth >= drawn {
+                continue;
+            }
+            let function = &functions.rows()[row as usize];
+            let middle = self.middle(frame.depth);
+            let (left, right) = self.edges(frame);
+            if left == right {
+                continue; // too narrow to see; in the data for zooming
+            }
+            let path = &mut paths[kinds::class(function.kind)];
+            push_line(path, left, right, middle);
+            if self.tree.inlined[frame.node as usize] {
+                push_line(&mut inlined, left, right, middle);
+            }
+            let fit = ((right - left) as f64 / 10.0 - 2.0 * PAD) / COLUMN;
+            if fit >= 2.0
+                && let Some(label) = fitting(&function.name, &function.short, fit as usize)
+            {
+                labels.push_str("<text x=\"");
+                push_tenths(&mut labels, left);
+                let _ = write!(labels, "\" y=\"{middle}\">");
+                push_xml(&mut labels, &label);
+                labels.push_str("</text>\n");
+            }
+        }
+        let _ = write!(
+            self.out,
+            "<g id=\"frames\" transform=\"translate({MARGIN} {HEADER})\">\n<g id=\"lit\">\n"
+        );
+        for (class, path) in paths.iter().enumerate() {
+            let _ = writeln!(self.out, "<path class=\"k{class}\" d=\"{path}\"/>");
+        }
+        // The dashed edge is where an inlined frame meets the frame it was inlined into.
+        let edge = if self.options.inverted != self.options.callers { -7 } else { 7 };
+        let _ = write!(
+            self.out,
+            "</g>\n<path id=\"inlined\" class=\"pale\" d=\"{inlined}\"/>\n\
+             <path id=\"inlined-edge\" class=\"dash\" \
+             transform=\"translate(0 {edge})\" d=\"{inlined}\"/>\n<g id=\"labels\" transform=\"translate({PAD} 4)\">\n",
+        );
+        self.out.push_str(&labels);
+        self.out.push_str("</g>\n</g>\n");
+    }
+
+    /// Left and right edge in tenths of a pixel. Rounding keeps the order of edges, so children stay in their parents.
+    fn edges(&self, frame: &Placed) -> (u64, u64) {
+        let scale = f64::from(self.width) * 10.0 / self.layout.total.max(1) as f64;
+        let edge = |value: u64| (value as f64 * scale).round() as u64;
+        (edge(frame.start), edge(frame.start + frame.value))
+    }
+
+    fn push_header(&mut self) {
+        let room = f64::from(self.width - SEARCH.min(self.width / 2));
+        let right = self.width + 2 * MARGIN;
+        let _ = write!(
+            self.out,
+            "<g id=\"header\">\n<rect class=\"bg\" width=\"{right}\" height=\"{HEADER}\"/>\n\
+             <text class=\"title\" x=\"{MARGIN}\" y=\"27\">"
+        );
+        self.push_cut(&self.options.title, room / 9.5);
+        let _ = write!(self.out, "</text>\n<text class=\"quiet\" x=\"{MARGIN}\" y=\"47\">");
+        self.push_cut(&self.options.subtitle, room / HEADER_COLUMN);
+        self.out.push_str("</text>\n<g id=\"legend\">\n");
+        self.push_legend();
+        let _ = write!(self.out, "</g>\n<text id=\"note\" class=\"quiet\" x=\"{MARGIN}\" y=\"89\">");
+        self.push_note();
+        self.out.push_str("</text>\n</g>\n");
+    }
+
+    fn push_cut(&mut self, text: &str, columns: f64) {
+        push_xml(&mut self.out, &cut(&visible(text), columns as usize).unwrap_or_default());
+    }
+
+    fn push_legend(&mut self) {
+        let values = kinds::self_values(self.tree, self.profile, self.options.callers);
+        let _ = writeln!(self.out, "<text class=\"quiet\" x=\"{MARGIN}\" y=\"70\">self</text>");
+        let mut x = f64::from(MARGIN) + 32.0;
+        for (class, value) in values.iter().enumerate() {
+            let Some(value) = value else { continue };
+            let text = format!("{} {}", KINDS[class].1, self.share(*value));
+            let _ = writeln!(
+                self.out,
+                "<g class=\"kind\"><path class=\"k{class} swatch\" d=\"M{x:.0} 66h13\"/>\
+                 <text x=\"{:.0}\" y=\"70\">{text}</text></g>",
+                x + 18.0,
+            );
+            x += 18.0 + legend_width(&text) + 16.0;
+        }
+        if self.tree.inlined.contains(&true) {
+            let _ = writeln!(
+                self.out,
+                "<path class=\"k0 swatch\" d=\"M{x:.0} 66h13\"/><path class=\"pale swatch\" d=\"M{x:.0} 66h13\"/>\
+                 <path class=\"dash\" d=\"M{x:.0} 72h13\"/><text x=\"{:.0}\" y=\"70\">inlined</text>",
+                x + 18.0,
+            );
+        }
+    }
+
+    fn push_note(&mut self) {
+        let mut notes = Vec::new();
+        if self.layout.total == 0 {
+            notes.push("There are no samples.".to_owned());
+        }
+        if self.layout.hidden > 0 {
+            notes.push(format!(
+                "{} narrower than {} px ({} of the total) {} left out.",
+                frames(self.layout.hidden),
+                self.options.min_width_px,
+                self.share(self.layout.hidden_value),
+                if self.layout.hidden == 1 { "is" } else { "are" },
+            ));
+        }
+        let (all, drawn) = (self.layout.rows, self.rows());
+        if all > drawn {
+            notes.push(format!("{drawn} of {all} rows are drawn: click a frame to see what is beyond."));
+        }
+        self.out.push_str(&notes.join(" "));
+    }
+
+    /// The picture in words, for those who do not see it.
+    fn push_summary(&mut self) {
+        let values = kinds::self_values(self.tree, self.profile, self.options.callers);
+        let parts: Vec<String> = (KINDS.iter().zip(values))
+            .filter_map(|((_, word), value)| Some(format!("{word} {}", self.share(value?))))
+            .collect();
+        let _ = write!(
+            self.out,
+            "Flame graph of {} in {} rows. {}",
+            frames(self.layout.frames.len() as u64),
+            self.layout.rows,
+            parts.join(", ")
+        );
+    }
+
+    fn push_data(&mut self, functions: &Functions<'_>, rows: &[u32]) {
+        let unit = match self.options.unit {
+            Unit::Nanoseconds => "ns",
+            Unit::Bytes => "bytes",
+            Unit::Count => "count",
+        };
+        let _ = write!(
+            self.out,
+            "<script type=\"application/json\" id=\"data\"><![CDATA[{{\"row\":{ROW},\"margin\":{MARGIN},\
+             \"header\":{HEADER},\"rows\":{},\"inverted\":{},\"callers\":{},\"unit\":\"{unit}\",\"functions\":",
+            self.rows(),
+            self.options.inverted,
+            self.options.callers,
+        );
+        data::push_functions(&mut self.out, functions.rows());
+        self.out.push_str(",\n\"frames\":");
+        data::push_frames(&mut self.out, &self.layout, self.tree, rows);
+        self.out.push_str("}]]></script>\n");
+    }
+
+    fn share(&self, value: u64) -> String {
+        let percent = 100.0 * value as f64 / self.layout.total.max(1) as f64;
+        if percent > 0.0 && percent < 0.1 { "under 0.1 %".to_owned() } else { format!("{percent:.1} %") }
+    }
+}
+
+/// `1 frame`, `12,345 frames`.
+fn frames(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + if count == 1 { " frame" } else { " frames" }
+}
+
+/// Our own style or script without indentation and lines of comment: readers of the picture do not need them.
+fn compact(source: &str) -> String {
+    let mut lines = String::with_capacity(source.len());
+    let kept = source.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+    for line in kept {
+        lines.push_str(line);
+        lines.push('\n');
+    }
+    lines
+}
+
+/// The name when it fits, else its short form, else the last part of that, cut when even that does not.
+fn fitting(name: &str, short: &str, fit: usize) -> Option<String> {
+    let last = short.rsplit("::").next().filter(|last| !last.contains('}')).unwrap_or(short);
+    match [name, short, last].into_iter().find(|text| columns(text) <= fit && !text.is_empty()) {
+        Some(text) => Some(text.to_owned()),
+        None => cut(last, fit),
+    }
+}
+
+/// About how wide a text of the legend is: letters in its font are narrow or not.
+fn legend_width(text: &str) -> f64 {
+    text.chars().map(|c| if " .fijlrt".contains(c) { 4.5 } else { 7.4 }).sum()
+}
+
+/// Appends a frame as a line that the style makes as thick as a row, with a gap to its right neighbour.
+fn push_line(path: &mut String, left: u64, right: u64, middle: u32) {
+    let width = right - left;
+    let gap = if width > 15 { 6 } else { width * 3 / 10 };
+    path.push('M');
+    push_tenths(path, left);
+    let _ = write!(path, " {middle}h");
+    push_tenths(path, (width - gap).max(1));
+}
+
+/// Appends a number of tenths as a decimal: 123 is `12.3`.
+fn push_tenths(out: &mut String, tenths: u64) {
+    let _ = match tenths % 10 {
+        0 => write!(out, "{}", tenths / 10),
+        rest if tenths < 10 => write!(out, ".{rest}"),
+        rest => write!(out, "{}.{rest}", tenths / 10),
+    };
+}

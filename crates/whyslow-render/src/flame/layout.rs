@@ -1,0 +1,132 @@
+//! Where each frame goes: order of siblings, depth, position, and which frames are too narrow to draw.
+
+use whyslow_analyze::CallTree;
+
+/// A frame that is drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Placed {
+    /// Its node in the tree.
+    pub node: u32,
+    /// Steps from the root.
+    pub depth: u32,
+    /// Value to the left of it.
+    pub start: u64,
+    /// Its total value: it covers `start .. start + value`.
+    pub value: u64,
+    /// Value of the samples that end here.
+    pub self_value: u64,
+}
+
+/// The frames of a picture, depth first: a frame comes before its children, siblings from left to right.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Layout {
+    pub frames: Vec<Placed>,
+    /// The value that the whole width stands for.
+    pub total: u64,
+    /// Rows that are needed for all frames.
+    pub rows: u32,
+    /// Nodes left out because they are narrower than the minimum.
+    pub hidden: u64,
+    /// What they weigh together, each sample counted once.
+    pub hidden_value: u64,
+}
+
+impl Layout {
+    /// Places every node whose value is at least `minimum`.
+    ///
+    /// Siblings are ordered heaviest first: the hottest path runs along the left edge, and slivers gather on the right
+    /// instead of splitting the wide frames. What is too narrow is then always the end of a row of siblings, so
+    /// leaving it out moves nothing.
+    pub(super) fn new(tree: &CallTree, minimum: u64) -> Self {
+        let children = tree.children();
+        let mut layout = Self { total: tree.total_value[0], ..Self::default() };
+        // Nodes still to place, the next one on top. No recursion: stacks can be deeper than ours.
+        let mut pending = vec![(0u32, 0u32, 0u64, layout.total)];
+        while let Some((node, depth, start, room)) = pending.pop() {
+            let at = node as usize;
+            let value = tree.total_value[at].min(room);
+            layout.frames.push(Placed {
+                node,
+                depth,
+                start,
+                value,
+                self_value: tree.self_value[at].min(value),
+            });
+            layout.rows = layout.rows.max(depth + 1);
+
+            let first = pending.len();
+            let mut left = start;
+            let end = start + value;
+            for &child in children.of(node) {
+                let wanted = tree.total_value[child as usize];
+                if wanted < minimum || wanted == 0 {
+                    layout.hidden_value += wanted;
+                    continue;
+                }
+                // A tree whose children outweigh their parent is wrong, but must not spill over its neighbours.
+                let room = end - left;
+                pending.push((child, depth + 1, left, room));
+                left += wanted.min(room);
+            }
+            pending[first..].reverse();
+        }
+        layout.hidden = (tree.len() - layout.frames.len()) as u64;
+        layout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_analyze::Label;
+    use whyslow_profile::FunctionId;
+
+    /// A tree from rows of (parent, function, total); self values are what the children leave.
+    fn tree(rows: &[(u32, u32, u64)]) -> CallTree {
+        let total: Vec<u64> = rows.iter().map(|row| row.2).collect();
+        let mut own = total.clone();
+        for (parent, _, value) in &rows[1..] {
+            own[*parent as usize] -= value;
+        }
+        CallTree {
+            parent: rows.iter().map(|row| row.0).collect(),
+            label: rows
+                .iter()
+                .enumerate()
+                .map(|(at, row)| if at == 0 { Label::Root } else { Label::Function(FunctionId(row.1)) })
+                .collect(),
+            inlined: vec![false; rows.len()],
+            self_value: own,
+            total_value: total,
+        }
+    }
+
+    #[test]
+    fn siblings_are_placed_heaviest_first() {
+        let tree = tree(&[(0, 0, 100), (0, 3, 15), (0, 1, 60), (0, 2, 25), (2, 9, 50)]);
+        let layout = Layout::new(&tree, 1);
+        let seen: Vec<_> = layout.frames.iter().map(|f| (f.node, f.depth, f.start, f.value)).collect();
+        assert_eq!(seen, [(0, 0, 0, 100), (2, 1, 0, 60), (4, 2, 0, 50), (3, 1, 60, 25), (1, 1, 85, 15)]);
+        assert_eq!((layout.rows, layout.hidden), (3, 0));
+    }
+
+    #[test]
+    fn narrow_frames_and_what_is_above_them_are_hidden_and_counted() {
+        let tree = tree(&[(0, 0, 1000), (0, 1, 990), (0, 2, 9), (2, 3, 9), (3, 4, 8), (1, 5, 5)]);
+        let layout = Layout::new(&tree, 10);
+        assert_eq!(layout.frames.len(), 2);
+        assert_eq!(layout.hidden, 4);
+        assert_eq!(layout.hidden_value, 14);
+        assert_eq!(layout.frames[1].self_value, 985, "self stays true when children are hidden");
+    }
+
+    #[test]
+    fn children_that_outweigh_their_parent_stay_inside_it() {
+        let mut tree = tree(&[(0, 0, 100), (0, 1, 60), (0, 2, 40), (1, 3, 30), (1, 4, 30)]);
+        tree.total_value[3] = 500;
+        let layout = Layout::new(&tree, 1);
+        for frame in &layout.frames {
+            assert!(frame.start + frame.value <= 100);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Interactive flame graphs: one SVG file that is a picture everywhere, and zooms and searches in a browser.
+//!
+//! The file holds the picture itself, laid out at its default width and drawn with a few paths (one per kind of code)
+//! and the labels that fit, so that it is complete where scripts do not run. A script inside redraws it from a compact
+//! table of the frames when the reader zooms, searches or resizes the window. Nothing is loaded from elsewhere.
+
+mod data;
+mod document;
+mod functions;
+mod kinds;
+mod layout;
+mod short_name;
+mod text;
+
+use whyslow_analyze::CallTree;
+use whyslow_profile::{Profile, Unit};
+
+/// How a flame graph is drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlameOptions {
+    /// The headline.
+    pub title: String,
+    /// A line under it: what was measured, how long, how far to trust it. May be empty.
+    pub subtitle: String,
+    /// An icicle: the root is at the top and callees hang below. Otherwise the root is at the bottom.
+    pub inverted: bool,
+    /// Says that the tree was built from the leaves (`TreeOptions::inverted`): a frame's children are its callers.
+    pub callers: bool,
+    /// Frames narrower than this at the default width are left out of the file, and counted in a note. The default
+    /// is less than can be seen, so that zooming has something to show.
+    pub min_width_px: f64,
+    /// The width of the picture in pixels. In a browser it follows the window.
+    pub width: u32,
+    /// Most rows that are drawn at once. Deeper frames are in the file and appear when the reader zooms.
+    pub max_rows: u32,
+    /// What the values count.
+    pub unit: Unit,
+}
+
+impl Default for FlameOptions {
+    fn default() -> Self {
+        Self {
+            title: "Flame graph".to_owned(),
+            subtitle: String::new(),
+            inverted: false,
+            callers: false,
+            min_width_px: 0.05,
+            width: 1200,
+            max_rows: 300,
+            unit: Unit::Nanoseconds,
+        }
+    }
+}
+
+/// Draws a call tree.
+///
+/// Any name is shown as text, and the result is well-formed XML, whatever the names contain.
+///
+/// ```
+/// use whyslow_analyze::{CallTree, Selection, TreeOptions};
+/// use whyslow_render::flame::{FlameOptions, svg};
+///
+/// let profile = whyslow_profile::Profile::default();
+/// let tree = CallTree::build(&profile, &Selection::default(), &TreeOptions::default());
+/// let picture = svg(&tree, &profile, &FlameOptions { title: "app".to_owned(), ..FlameOptions::default() });
+/// assert!(picture.starts_with("<svg"));
+/// ```
+pub fn svg(tree: &CallTree, profile: &Profile, options: &FlameOptions) -> String {
+    document::Document::new(tree, profile, options).write()
+}
