@@ -6,6 +6,7 @@ use std::path::Path;
 
 use whyslow_profile::Profile;
 use whyslow_profile::file::{self, ReadError};
+use whyslow_symbols::Summary;
 
 use crate::failure::{Failure, Result, warn};
 
@@ -17,7 +18,7 @@ pub(crate) fn open(path: &Path) -> Result<Profile> {
             "{}: incomplete: its recorder was stopped before the end; this shows what was saved until then",
             path.display()
         ));
-        symbolize(&mut profile, false);
+        symbolize(&mut profile, true);
     }
     Ok(profile)
 }
@@ -27,10 +28,13 @@ pub(crate) fn read(path: &Path) -> Result<Profile> {
     file::read(path).map_err(|error| explain(path, error))
 }
 
-/// Adds names and lines. Returns what was found, in words.
-pub(crate) fn symbolize(profile: &mut Profile, no_cache: bool) -> String {
-    let _ = (profile, no_cache);
-    String::new()
+/// Adds names and lines.
+pub(crate) fn symbolize(profile: &mut Profile, use_cache: bool) -> Summary {
+    let mut options = whyslow_symbols::Options::default();
+    if !use_cache {
+        options.cache = None;
+    }
+    whyslow_symbols::symbolize(profile, &options)
 }
 
 fn explain(path: &Path, error: ReadError) -> Failure {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use clap::Args;
 use whyslow_capture::{Options, RecordError, Recording, Target, record};
 use whyslow_profile::file::EXTENSION;
 use whyslow_profile::{ExitStatus, Profile};
+use whyslow_symbols::Summary;
 
 use crate::cli::{Volume, command_names};
 use crate::exit::Exit;
@@ -100,9 +102,9 @@ fn finish(recording: Recording, options: &RecordOptions, volume: Volume) -> Resu
     }
     let mut profile = profile_file::read(&path)?;
     let started = Instant::now();
-    let symbols = profile_file::symbolize(&mut profile, options.no_symbol_cache);
+    let symbols = profile_file::symbolize(&mut profile, !options.no_symbol_cache);
     if volume == Volume::Verbose {
-        note(&format!("whyslow: symbols in {:.3} s: {symbols}\n", started.elapsed().as_secs_f64()));
+        note(&describe(&profile, &symbols, started.elapsed()));
     }
     let written = match write_error {
         Some(error) => Err(error),
@@ -117,6 +119,36 @@ fn finish(recording: Recording, options: &RecordOptions, volume: Volume) -> Resu
     });
     profile.sealed = trouble.is_none();
     Ok(Recorded { path, profile, exit, trouble })
+}
+
+/// What recording and symbols cost, for `-v`.
+fn describe(profile: &Profile, symbols: &Summary, took: Duration) -> String {
+    let counters = &profile.meta.counters;
+    let mut text = format!(
+        "whyslow: recorder: {:.3} s of CPU time, {} MB of memory\n\
+         whyslow: stacks: {} complete as copied, {} joined, {} read from the live program, {} truncated, {} without unwind information\n\
+         whyslow: symbols: {} addresses named ({} from the cache), {} not, in {:.3} s\n",
+        counters.recorder_cpu_ns as f64 / 1e9,
+        counters.recorder_max_resident_bytes / 1_000_000,
+        counters.complete_in_dump,
+        counters.completed_by_join,
+        counters.completed_by_read,
+        counters.truncated,
+        counters.no_unwind_info,
+        symbols.resolved,
+        symbols.from_cache,
+        symbols.unresolved,
+        took.as_secs_f64(),
+    );
+    for (module, problem) in &symbols.problems {
+        text += &format!("whyslow: symbols: {module}: {problem}\n");
+    }
+    for source in &symbols.newer_sources {
+        text += &format!(
+            "whyslow: source: {source}: changed since the program was built; its lines may have moved\n"
+        );
+    }
+    text
 }
 
 impl Recorded {
@@ -203,7 +235,9 @@ fn explain(error: RecordError) -> Failure {
         }
         .exit_with(Exit::NotFound),
         RecordError::NotExecutable { .. } => failure.exit_with(Exit::NotExecutable),
-        RecordError::Refused(_) => failure.next("whyslow doctor"),
+        // It says itself what to try.
+        RecordError::Refused(_) => failure,
+        RecordError::Output { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => failure,
         RecordError::Output { .. } => failure.next("-o with a file in a folder that is yours and has space"),
         RecordError::System { .. } => failure.next("whyslow doctor"),
     }

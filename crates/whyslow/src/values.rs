@@ -84,6 +84,12 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not a share such as 1% or 0.01"))
 }
 
+/// A width in pixels, at least 0.
+pub(crate) fn pixels(text: &str) -> Result<f64, String> {
+    let width = text.parse::<f64>().ok().filter(|width| (0.0..=10_000.0).contains(width));
+    width.ok_or_else(|| format!("`{text}` is not a width in pixels such as 0.5"))
+}
+
 /// The word for a kind of code.
 pub(crate) fn code_kind(text: &str) -> Result<CodeKind, String> {
     CodeKind::ALL.iter().copied().find(|kind| kind.label() == text).ok_or_else(|| {

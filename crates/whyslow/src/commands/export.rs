@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use whyslow_formats::{FoldedOptions, FoldedRoot, write_folded};
 
 use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
@@ -29,8 +30,30 @@ pub(crate) struct ExportArgs {
     /// Write here instead of to stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+    /// What stands before the outermost frame of each stack
+    #[arg(long, value_enum, default_value_t)]
+    root: Root,
     #[command(flatten)]
     filters: Filters,
+}
+
+/// What stands before the outermost frame.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Root {
+    #[default]
+    None,
+    Process,
+    Thread,
+}
+
+impl From<Root> for FoldedRoot {
+    fn from(root: Root) -> Self {
+        match root {
+            Root::None => Self::None,
+            Root::Process => Self::Process,
+            Root::Thread => Self::Thread,
+        }
+    }
 }
 
 /// Formats that can be written.
@@ -43,10 +66,17 @@ enum Kind {
 pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
     let file = &args.profile.file;
     let profile = profile_file::open(file)?;
-    let _selection = args.filters.resolve(file, &profile)?;
+    let selection = args.filters.resolve(file, &profile)?;
     let output = Output::from(args.output.clone());
     match args.to {
-        Kind::Folded => output.write(|out| out.write_all(b""))?,
+        Kind::Folded => {
+            let options = FoldedOptions {
+                root: args.root.into(),
+                inline: !args.filters.no_inline,
+                mark_inlined: false,
+            };
+            output.write(|mut out| write_folded(&profile, &selection, &options, &mut out))?;
+        }
     }
     if let Output::File(path) = &output
         && volume > Volume::Quiet

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use whyslow_analyze::{CallTree, Overview, Selection, TreeOptions};
 use whyslow_profile::Profile;
+use whyslow_render::flame::{FlameOptions, svg};
 
 use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::filters::Filters;
 use crate::output::{Output, note};
-use crate::{open, profile_file};
+use crate::{open, profile_file, values};
 
 /// Draw a profile as a flame graph (SVG for any browser: zoom, search, tooltips)
 #[derive(Debug, Args)]
@@ -28,11 +30,14 @@ pub(crate) struct FlameArgs {
     /// Innermost functions at the root, callers above them
     #[arg(long)]
     inverted: bool,
+    /// The root at the top, callees hanging below
+    #[arg(long)]
+    icicle: bool,
     /// The words above the picture [default: the command that was recorded]
     #[arg(long)]
     title: Option<String>,
     /// Leave out boxes narrower than this many pixels
-    #[arg(long, value_name = "PIXELS", default_value_t = 0.3)]
+    #[arg(long, value_name = "PIXELS", default_value_t = 0.1, value_parser = values::pixels)]
     min_width: f64,
     /// Open it in a browser
     #[arg(long)]
@@ -46,8 +51,18 @@ pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
     let file = &args.profile.file;
     let picture = Output::from(args.output.clone().unwrap_or_else(|| file.with_extension("svg")));
     let profile = profile_file::open(file)?;
-    let _selection = args.filters.resolve(file, &profile)?;
-    picture.write(|out| out.write_all(b""))?;
+    let selection = args.filters.resolve(file, &profile)?;
+    let tree =
+        TreeOptions { inline: !args.filters.no_inline, inverted: args.inverted, ..TreeOptions::default() };
+    let options = FlameOptions {
+        title: args.title.clone().unwrap_or_else(|| title(&profile)),
+        subtitle: subtitle(&profile),
+        inverted: args.inverted || args.icicle,
+        callers: args.inverted,
+        min_width_px: args.min_width,
+        ..FlameOptions::default()
+    };
+    write(&profile, &selection, &tree, &options, &picture)?;
     if let Output::File(path) = &picture {
         if volume > Volume::Quiet {
             note(&format!("whyslow: flame graph: {}\n", path.display()));
@@ -60,6 +75,43 @@ pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
 }
 
 /// Draws a whole profile with the default look.
-pub(crate) fn draw(_profile: &Profile, picture: &Output) -> Result {
-    picture.write(|out| out.write_all(b""))
+pub(crate) fn draw(profile: &Profile, picture: &Output) -> Result {
+    let options =
+        FlameOptions { title: title(profile), subtitle: subtitle(profile), ..FlameOptions::default() };
+    write(profile, &Selection::default(), &TreeOptions::default(), &options, picture)
+}
+
+fn write(
+    profile: &Profile,
+    selection: &Selection,
+    tree: &TreeOptions,
+    options: &FlameOptions,
+    picture: &Output,
+) -> Result {
+    let tree = CallTree::build(profile, selection, tree);
+    let unit = profile.metrics.get(selection.metric).map_or_else(Default::default, |metric| metric.unit);
+    let svg = svg(&tree, profile, &FlameOptions { unit, ..options.clone() });
+    picture.write(|out| out.write_all(svg.as_bytes()))
+}
+
+fn title(profile: &Profile) -> String {
+    match profile.meta.command.as_slice() {
+        [] => "Flame graph".to_owned(),
+        words => words.join(" "),
+    }
+}
+
+/// What was measured, and a word when it is not everything.
+fn subtitle(profile: &Profile) -> String {
+    let overview = Overview::of(profile);
+    let mut text = format!(
+        "{} samples in {:.2} s, {:.2} s of CPU time",
+        overview.samples,
+        overview.duration_ns as f64 / 1e9,
+        overview.cpu_time_ns as f64 / 1e9
+    );
+    if !profile.sealed {
+        text += "; incomplete: the recorder was stopped before the end";
+    }
+    text
 }

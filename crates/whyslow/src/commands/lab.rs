@@ -4,17 +4,25 @@ use std::ffi::{OsStr, OsString};
 
 use clap::Args;
 use whyslow_capture::{Command, Target};
+use whyslow_lab_demo::ANSWER;
 
+use super::record;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::Result;
+use crate::output::note;
 use crate::recording::RecordOptions;
 
 /// The argument with which whyslow starts itself as the program to record.
 const PROGRAM: &str = "--whyslow-lab-program";
+/// Long enough for a few thousand samples.
+const SECONDS: f64 = 3.0;
 
 /// Try it: record a bundled slow program and see the answer
 #[derive(Debug, Args)]
+#[command(after_help = "\
+The bundled program prepares a shop's monthly report, and is slow for two reasons. See whether
+you find them before you read the last lines.")]
 pub(crate) struct LabArgs {
     #[command(flatten)]
     options: RecordOptions,
@@ -22,15 +30,47 @@ pub(crate) struct LabArgs {
 
 /// Is the slow program, when whyslow was started as that.
 pub(crate) fn program(args: &[OsString]) -> Option<Result<Exit>> {
-    (args.get(1).map(OsString::as_os_str) == Some(OsStr::new(PROGRAM))).then(|| Ok(Exit::Success))
+    (args.get(1).map(OsString::as_os_str) == Some(OsStr::new(PROGRAM))).then(|| {
+        whyslow_lab_demo::run(SECONDS);
+        Ok(Exit::Success)
+    })
 }
 
-/// Records the slow program.
+/// Records the slow program, then says what is wrong with it.
 pub(crate) fn run(args: &LabArgs, volume: Volume) -> Result<Exit> {
+    // The link in /proc works even when the file was replaced since whyslow started.
+    let itself = std::env::current_exe().ok().filter(|path| path.is_file());
     let target = Target::Command(Command {
-        program: "/proc/self/exe".into(),
+        program: itself.map_or_else(|| "/proc/self/exe".into(), Into::into),
         args: vec![PROGRAM.into()],
         ..Command::default()
     });
-    super::record::record_and_answer(&target, OsStr::new("lab"), &args.options, volume)
+    if volume > Volume::Quiet {
+        note(&format!("whyslow: recording a slow program for {SECONDS} seconds…\n"));
+    }
+    let exit = record::record_and_answer(&target, OsStr::new("lab"), &args.options, volume)?;
+    if volume > Volume::Quiet {
+        note(&solution());
+    }
+    Ok(exit)
+}
+
+fn solution() -> String {
+    format!(
+        "\nWhat is wrong with it:\n\
+         \x20 1. `{}` takes about {:.0} % of the time ({}:{}): {}\n\
+         \x20    fix: {}\n\
+         \x20 2. `{}` takes about {:.0} % with what it calls: {}\n\
+         \x20    fix: {}\n",
+        ANSWER.function,
+        ANSWER.share * 100.0,
+        ANSWER.file,
+        ANSWER.line,
+        ANSWER.cause,
+        ANSWER.fix,
+        ANSWER.second_function,
+        ANSWER.second_share * 100.0,
+        ANSWER.second_cause,
+        ANSWER.second_fix,
+    )
 }

@@ -1,0 +1,243 @@
+//! A binary: its facts judged, each with what to change in its build.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::binary::{Binary, DebugInfo, Kind, NotElf};
+use super::checkup::Item;
+use crate::failure::{Failure, Result};
+
+/// Most of its functions set up frame pointers.
+const MOST: f64 = 0.6;
+
+/// Looks into a file.
+pub(super) fn check(path: &Path) -> Result<Vec<Item>> {
+    let name = path.display();
+    let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::new(format!("{name}: no such file"))
+            .next("the path of a program, such as ./target/release/app"),
+        _ => Failure::new(format!("{name}: cannot be read: {error}")),
+    })?;
+    if metadata.is_dir() {
+        return Err(Failure::new(format!("{name}: it is a folder")).next("the path of a program in it"));
+    }
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Ok(vec![
+                Item::problem("file", "you may not read it")
+                    .so("the kernel removes perf events from programs that their user may not read")
+                    .fix(format!("chmod +r {name}, as its owner")),
+            ]);
+        }
+        Err(error) => return Err(Failure::new(format!("{name}: cannot be read: {error}"))),
+    };
+    let binary = match Binary::parse(&bytes) {
+        Ok(binary) => binary,
+        Err(NotElf::Script(interpreter)) => {
+            return Ok(vec![
+                Item::note("file", format!("a script for {interpreter}"))
+                    .so("profiles show the interpreter's functions, not the script's")
+                    .fix("whyslow doctor with the program that the script starts"),
+            ]);
+        }
+        Err(NotElf::Other(why)) => {
+            return Err(Failure::new(format!("{name}: it is not an ELF program or library: {why}"))
+                .next("the path of a program, such as ./target/release/app"));
+        }
+    };
+    Ok(judge(&binary, metadata.mode(), std::env::consts::ARCH))
+}
+
+fn judge(binary: &Binary, mode: u32, host: &str) -> Vec<Item> {
+    vec![
+        file(binary, mode, host),
+        debug_info(binary),
+        symbols(binary),
+        optimisation(binary),
+        unwinding(binary),
+        frame_pointers(binary),
+        build_id(binary),
+    ]
+}
+
+fn file(binary: &Binary, mode: u32, host: &str) -> Item {
+    const CHECK: &str = "file";
+    let linked = if binary.is_static { "static" } else { "dynamic" };
+    let language = if binary.is_rust { ", Rust" } else { "" };
+    let found = match binary.kind {
+        Kind::Program => format!("{} program, {linked}{language}", binary.arch),
+        Kind::Library => format!("{} library{language}", binary.arch),
+        Kind::Other => format!("{} object file or core dump", binary.arch),
+    };
+    if binary.arch != host {
+        return Item::problem(CHECK, found)
+            .so(format!("it does not run on this {host} machine"))
+            .fix("a build for this machine");
+    }
+    if mode & 0o6000 != 0 && binary.kind == Kind::Program {
+        return Item::problem(CHECK, format!("{found}, set-uid"))
+            .so("the kernel removes perf events from programs that change their user")
+            .fix("record a copy without the set-uid bit: cp keeps it off");
+    }
+    if mode & 0o111 == 0 && binary.kind == Kind::Program {
+        return Item::problem(CHECK, format!("{found}, not executable"))
+            .so("it cannot be started")
+            .fix("chmod +x");
+    }
+    match binary.kind {
+        Kind::Other => Item::note(CHECK, found).so("there is nothing to run in it"),
+        Kind::Program | Kind::Library => Item::ok(CHECK, found),
+    }
+}
+
+fn debug_info(binary: &Binary) -> Item {
+    const CHECK: &str = "debug info";
+    let fix = if binary.is_rust {
+        "cargo whyslow, or CARGO_PROFILE_RELEASE_DEBUG=1 CARGO_PROFILE_RELEASE_STRIP=none cargo build --release"
+    } else {
+        "compile with -g"
+    };
+    let lost = "no source lines, and inlined functions are part of their callers";
+    match &binary.debug {
+        DebugInfo::Lines => Item::ok(CHECK, "lines and inlined functions"),
+        DebugInfo::Split => Item::ok(CHECK, "in .dwo or .dwp files: keep them where the build put them"),
+        DebugInfo::Link(file) => Item::ok(CHECK, format!("in another file, {file}"))
+            .so("it is looked for beside the program, in .debug and in /usr/lib/debug"),
+        DebugInfo::OnlyStd => Item::note(CHECK, "only of the standard library").so(lost).fix(fix),
+        DebugInfo::None => Item::note(CHECK, "none").so(lost).fix(fix),
+    }
+}
+
+fn symbols(binary: &Binary) -> Item {
+    const CHECK: &str = "symbols";
+    let fix = if binary.is_rust {
+        "strip = \"none\" in the profile, or cargo whyslow"
+    } else {
+        "link without -s, and do not strip"
+    };
+    match binary.symbols {
+        (0, 0) => Item::note(CHECK, "none").so("functions appear as addresses").fix(fix),
+        (0, dynamic) => Item::note(CHECK, format!("only the {dynamic} that the dynamic linker needs"))
+            .so("most functions appear as addresses")
+            .fix(fix),
+        (all, _) => Item::ok(CHECK, format!("{all} names")),
+    }
+}
+
+fn optimisation(binary: &Binary) -> Item {
+    const CHECK: &str = "optimisation";
+    match binary.optimised {
+        Some(true) => Item::ok(CHECK, "yes"),
+        Some(false) => Item::note(CHECK, "none: a debug build")
+            .so("its time goes elsewhere than in the program you ship")
+            .fix(if binary.is_rust { "cargo build --release, or cargo whyslow" } else { "compile with -O2" }),
+        None => Item::ok(CHECK, "not known: this file does not tell"),
+    }
+}
+
+fn unwinding(binary: &Binary) -> Item {
+    const CHECK: &str = "unwind tables";
+    match (binary.eh_frame, binary.eh_frame_hdr, binary.debug_frame) {
+        (true, true, _) => Item::ok(CHECK, ".eh_frame with index"),
+        (true, false, _) => Item::ok(CHECK, ".eh_frame"),
+        (false, _, true) => Item::ok(CHECK, ".debug_frame"),
+        (false, _, false) => Item::note(CHECK, "none")
+            .so("stacks are complete only where the code keeps frame pointers")
+            .fix(if binary.is_rust {
+                "RUSTFLAGS=\"-C force-unwind-tables=yes\""
+            } else {
+                "compile with -fasynchronous-unwind-tables"
+            }),
+    }
+}
+
+fn frame_pointers(binary: &Binary) -> Item {
+    const CHECK: &str = "frame pointers";
+    let tables = binary.eh_frame || binary.debug_frame;
+    match binary.frame_pointers {
+        None => Item::ok(CHECK, "not known: there are no symbols to look at"),
+        Some(share) if share >= MOST => Item::ok(CHECK, format!("in {:.0} % of functions", share * 100.0)),
+        Some(share) if tables => Item::ok(
+            CHECK,
+            format!("in {:.0} % of functions; not needed, there are unwind tables", share * 100.0),
+        ),
+        Some(share) => Item::note(CHECK, format!("in {:.0} % of functions", share * 100.0))
+            .so("without unwind tables, stacks will be truncated")
+            .fix(if binary.is_rust {
+                "RUSTFLAGS=\"-C force-frame-pointers=yes\""
+            } else {
+                "compile with -fno-omit-frame-pointer"
+            }),
+    }
+}
+
+fn build_id(binary: &Binary) -> Item {
+    const CHECK: &str = "build id";
+    match &binary.build_id {
+        Some(id) => Item::ok(CHECK, id.clone()),
+        None => Item::note(CHECK, "none")
+            .so("its symbols are not kept between runs, and separate debug info is not found by id")
+            .fix(if binary.is_rust {
+                "RUSTFLAGS=\"-C link-arg=-Wl,--build-id\""
+            } else {
+                "link with -Wl,--build-id"
+            }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::checkup::State;
+    use super::*;
+
+    fn good() -> Binary {
+        Binary {
+            arch: "x86_64".into(),
+            is_rust: true,
+            debug: DebugInfo::Lines,
+            symbols: (1000, 10),
+            eh_frame: true,
+            eh_frame_hdr: true,
+            build_id: Some("ab12".into()),
+            optimised: Some(true),
+            frame_pointers: Some(0.1),
+            ..Binary::default()
+        }
+    }
+
+    fn states(binary: &Binary, mode: u32) -> Vec<(&'static str, State)> {
+        let items = judge(binary, mode, "x86_64");
+        items
+            .into_iter()
+            .filter(|item| item.state != State::Ok)
+            .map(|item| (item.check, item.state))
+            .collect()
+    }
+
+    #[test]
+    fn a_good_build_has_nothing_to_say() {
+        assert_eq!(states(&good(), 0o755), []);
+    }
+
+    #[test]
+    fn each_lack_is_noted() {
+        let stripped = Binary { debug: DebugInfo::None, symbols: (0, 10), frame_pointers: None, ..good() };
+        assert_eq!(states(&stripped, 0o755), [("debug info", State::Note), ("symbols", State::Note)]);
+        let debug = Binary { optimised: Some(false), ..good() };
+        assert_eq!(states(&debug, 0o755), [("optimisation", State::Note)]);
+        let bare = Binary { eh_frame: false, build_id: None, ..good() };
+        assert_eq!(
+            states(&bare, 0o755),
+            [("unwind tables", State::Note), ("frame pointers", State::Note), ("build id", State::Note)]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_recorded_is_a_problem() {
+        assert_eq!(states(&good(), 0o4755), [("file", State::Problem)]);
+        assert_eq!(states(&good(), 0o644), [("file", State::Problem)]);
+        assert_eq!(states(&Binary { arch: "aarch64".into(), ..good() }, 0o755), [("file", State::Problem)]);
+    }
+}

@@ -1,0 +1,132 @@
+//! Which virtual machine or container this is, from files that say so.
+
+use std::fs;
+use std::path::Path;
+
+/// What stands between this system and the hardware.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Virtualisation {
+    /// The hypervisor's name, or "a virtual machine".
+    pub(super) machine: Option<String>,
+    /// The container's name, or "a container".
+    pub(super) container: Option<String>,
+    /// Windows Subsystem for Linux.
+    pub(super) wsl: bool,
+}
+
+impl Virtualisation {
+    /// Looks at the files under a root folder.
+    pub(super) fn read(root: &Path) -> Self {
+        let text =
+            |path: &str| fs::read(root.join(path)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let text = |path: &str| text(path).unwrap_or_default();
+        let release = text("proc/sys/kernel/osrelease").to_lowercase();
+        let wsl = release.contains("microsoft") || release.contains("wsl");
+        let machine = match hypervisor(
+            &text("proc/cpuinfo"),
+            &text("sys/hypervisor/type"),
+            &[
+                text("sys/class/dmi/id/sys_vendor"),
+                text("sys/class/dmi/id/product_name"),
+                text("sys/class/dmi/id/bios_vendor"),
+            ],
+        ) {
+            Some(_) if wsl => Some("Hyper-V".to_owned()),
+            machine => machine,
+        };
+        let container = container(
+            root.join(".dockerenv").exists(),
+            root.join("run/.containerenv").exists(),
+            &text("run/systemd/container"),
+            &text("proc/1/cgroup"),
+        );
+        Self { machine, container, wsl }
+    }
+}
+
+fn hypervisor(cpuinfo: &str, xen: &str, dmi: &[String]) -> Option<String> {
+    const KNOWN: [(&str, &str); 14] = [
+        ("VMware", "VMware"),
+        ("VirtualBox", "VirtualBox"),
+        ("innotek", "VirtualBox"),
+        ("Amazon EC2", "Amazon EC2"),
+        ("Google", "Google Compute Engine"),
+        ("Microsoft", "Hyper-V"),
+        ("Parallels", "Parallels"),
+        ("OpenStack", "OpenStack"),
+        ("DigitalOcean", "DigitalOcean"),
+        ("Hetzner", "Hetzner Cloud"),
+        ("Firecracker", "Firecracker"),
+        ("Bochs", "Bochs"),
+        ("QEMU", "QEMU/KVM"),
+        ("KVM", "QEMU/KVM"),
+    ];
+    let flagged = cpuinfo.lines().any(|line| {
+        line.split_once(':').is_some_and(|(name, flags)| {
+            name.trim() == "flags" && flags.split_ascii_whitespace().any(|flag| flag == "hypervisor")
+        })
+    });
+    if xen.trim() == "xen" {
+        return Some("Xen".to_owned());
+    }
+    let known = KNOWN.iter().find(|(mark, _)| dmi.iter().any(|text| text.contains(mark)));
+    // Makers of hypervisors also make real machines: on x86 the CPU has the last word.
+    let is_x86 = cpuinfo.contains("\nflags");
+    match known {
+        Some((_, name)) if flagged || !is_x86 => Some((*name).to_owned()),
+        _ => flagged.then(|| "a virtual machine".to_owned()),
+    }
+}
+
+fn container(docker: bool, podman: bool, systemd: &str, cgroup: &str) -> Option<String> {
+    const MARKS: [(&str, &str); 6] = [
+        ("kubepods", "Kubernetes"),
+        ("docker", "Docker"),
+        ("libpod", "Podman"),
+        ("containerd", "containerd"),
+        ("/lxc", "LXC"),
+        ("garden", "Garden"),
+    ];
+    let by_cgroup = MARKS.iter().find(|(mark, _)| cgroup.contains(mark)).map(|(_, name)| (*name).to_owned());
+    match systemd.trim() {
+        "" if podman => Some("Podman".to_owned()),
+        "" if docker => by_cgroup.or_else(|| Some("Docker".to_owned())),
+        "" => by_cgroup,
+        "wsl" => None,
+        name => Some(name.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IN_VM: &str = "processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: fpu sse2 hypervisor lm\n";
+    const METAL: &str = "processor\t: 0\nmodel name\t: Intel\nflags\t\t: fpu sse2 lm\n";
+
+    fn dmi(vendor: &str) -> [String; 1] {
+        [vendor.to_owned()]
+    }
+
+    #[test]
+    fn hypervisors_have_names() {
+        assert_eq!(hypervisor(IN_VM, "", &dmi("QEMU\n")).as_deref(), Some("QEMU/KVM"));
+        assert_eq!(hypervisor(IN_VM, "", &dmi("Amazon EC2")).as_deref(), Some("Amazon EC2"));
+        assert_eq!(hypervisor(IN_VM, "xen\n", &dmi("")).as_deref(), Some("Xen"));
+        assert_eq!(hypervisor(IN_VM, "", &[]).as_deref(), Some("a virtual machine"));
+    }
+
+    #[test]
+    fn a_laptop_by_a_maker_of_hypervisors_is_not_one() {
+        assert_eq!(hypervisor(METAL, "", &dmi("Microsoft Corporation")), None);
+    }
+
+    #[test]
+    fn containers_have_names() {
+        assert_eq!(container(true, false, "", "0::/").as_deref(), Some("Docker"));
+        assert_eq!(container(false, true, "", "").as_deref(), Some("Podman"));
+        assert_eq!(container(true, false, "", "0::/kubepods.slice/x").as_deref(), Some("Kubernetes"));
+        assert_eq!(container(false, false, "lxc\n", "").as_deref(), Some("lxc"));
+        assert_eq!(container(false, false, "", "0::/init.scope"), None);
+    }
+}
