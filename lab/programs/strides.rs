@@ -2,7 +2,7 @@
 //!
 //! Run: `strides [ROUNDS=8]`; a round adds up all 16 Mi numbers (64 MB) of a table row by row, then column by column.
 //!
-//! THE KNOWN ANSWER: by_columns needs several times as long as by_rows, with the same number of additions: over 70 % of
+//! THE KNOWN ANSWER: by_columns needs several times as long as by_rows, with the same number of additions: over half of
 //! the time of the two together on any machine with caches.
 
 use std::hint::black_box;

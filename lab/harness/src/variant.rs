@@ -117,7 +117,7 @@ impl Variant {
             Self::NoDebugInfo => "-O2 -g0",
             Self::Stripped => "-O2 -g0 -s",
             Self::FramePointers => {
-                "-O2 -g -fno-omit-frame-pointer -fno-shrink-wrap -fno-unwind-tables -fno-asynchronous-unwind-tables"
+                "-O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-shrink-wrap -fno-unwind-tables -fno-asynchronous-unwind-tables"
             }
             Self::DebugFrame => {
                 "-O2 -g -fomit-frame-pointer -fno-unwind-tables -fno-asynchronous-unwind-tables"
