@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use whyslow_analyze::CallTree;
+use whyslow_analyze::{CallTree, Count, Percent};
 use whyslow_profile::{Profile, Unit};
 
 use super::functions::Functions;
@@ -179,8 +179,9 @@ impl<'a> Document<'a> {
             let _ = writeln!(
                 self.out,
                 "<g class=\"kind\"><path class=\"k{class} swatch\" d=\"M{x:.0} 66h13\"/>\
-                 <text x=\"{:.0}\" y=\"70\">{text}</text></g>",
+                 <text x=\"{:.0}\" y=\"70\">{}</text></g>",
                 x + 18.0,
+                text.replace('<', "&lt;").replace('>', "&gt;"),
             );
             x += 18.0 + legend_width(&text) + 16.0;
         }
@@ -212,7 +213,7 @@ impl<'a> Document<'a> {
         if all > drawn {
             notes.push(format!("{drawn} of {all} rows are drawn: click a frame to see what is beyond."));
         }
-        self.out.push_str(&notes.join(" "));
+        push_xml(&mut self.out, &notes.join(" "));
     }
 
     /// The picture in words, for those who do not see it.
@@ -221,13 +222,13 @@ impl<'a> Document<'a> {
         let parts: Vec<String> = (KINDS.iter().zip(values))
             .filter_map(|((_, word), value)| Some(format!("{word} {}", self.share(value?))))
             .collect();
-        let _ = write!(
-            self.out,
+        let text = format!(
             "Flame graph of {} in {} rows. {}",
             frames(self.layout.frames.len() as u64),
             self.layout.rows,
             parts.join(", ")
         );
+        push_xml(&mut self.out, &text);
     }
 
     fn push_data(&mut self, functions: &Functions<'_>, rows: &[u32]) {
@@ -250,23 +251,14 @@ impl<'a> Document<'a> {
         self.out.push_str("}]]></script>\n");
     }
 
-    fn share(&self, value: u64) -> String {
-        let percent = 100.0 * value as f64 / self.layout.total.max(1) as f64;
-        if percent > 0.0 && percent < 0.1 { "under 0.1 %".to_owned() } else { format!("{percent:.1} %") }
+    fn share(&self, value: u64) -> Percent {
+        Percent(value as f64 / self.layout.total.max(1) as f64)
     }
 }
 
 /// `1 frame`, `12,345 frames`.
 fn frames(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text + if count == 1 { " frame" } else { " frames" }
+    format!("{} {}", Count(count), if count == 1 { "frame" } else { "frames" })
 }
 
 /// Our own style or script without indentation and lines of comment: readers of the picture do not need them.

@@ -98,20 +98,20 @@ function label(f, room) {
 function draw() {
   const strong = lit.map(() => ''), weak = lit.map(() => '');
   let pale = '', used = 0;
-  const tenths = number => Math.round(number * 10) / 10;
   for (let i = 0; i < count;) {
-    const [left, right] = edges(i), room = right - left, row = depth[i] - base;
-    if (room < .15 || row >= ROWS) { i = end[i]; continue; }
+    // In tenths of a pixel: rounded edges leave no holes where many frames are narrower than that.
+    const [left, right] = edges(i).map(edge => Math.round(edge * 10)), room = right - left, row = depth[i] - base;
+    if (!room || row >= ROWS) { i = end[i]; continue; }
     if (row >= 0) {
       const f = fn(i), middle = top(i) + ROW / 2, faint = isAround(i) || matched && !matched[code[i] >> 1];
-      const line = `M${tenths(left)} ${middle}h${tenths(Math.max(.1, room - (room > 1.5 ? .6 : room * .3)))}`;
+      const line = `M${left / 10} ${middle}h${(room - (room > 15 ? 6 : Math.floor(room * .3))) / 10}`;
       (faint ? weak : strong)[f.kind] += line;
       if (code[i] & 1) pale += line;
-      const text = room > 20 && label(f, room);
+      const text = room > 200 && label(f, room / 10);
       if (text) {
         const element = labels.children[used++] || make(labels, 'text');
         if (element.textContent !== text) element.textContent = text;
-        element.setAttribute('x', tenths(left));
+        element.setAttribute('x', left / 10);
         element.setAttribute('y', middle);
         element.setAttribute('class', faint ? 'dim' : '');
       }

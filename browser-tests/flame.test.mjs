@@ -1,0 +1,288 @@
+// A flame graph in a real browser: zoom, search, details, keyboard, hostile names, and the picture without scripts.
+//
+// FLAME_SVG names the file to open; without it the sample of whyslow-render is made with cargo. What is asserted of
+// names and numbers is read from the file's own data, so any flame graph with at least three rows will do.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+  '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+let browser, page, folder, problems, frames;
+
+const sample = shape => {
+  const file = join(folder, `${shape}.svg`);
+  execFileSync('cargo', ['run', '-q', '-p', 'whyslow-render', '--example', 'flame_sample', '--', file, shape],
+    { cwd: root, stdio: ['ignore', 'inherit', 'ignore'] });
+  return file;
+};
+
+async function open(file, settings = {}) {
+  await page?.context().close();
+  const context = await browser.newContext({ viewport: { width: 1000, height: 700 }, reducedMotion: 'reduce', ...settings });
+  problems = [];
+  await context.route('**', route => {
+    if (route.request().url().startsWith('file:')) return route.continue();
+    problems.push(`asked the network for ${route.request().url()}`);
+    return route.abort();
+  });
+  page = await context.newPage();
+  page.on('pageerror', error => problems.push(String(error)));
+  page.on('console', message => { if (message.type() === 'error') problems.push(message.text()); });
+  page.on('dialog', dialog => { problems.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
+  await page.goto(pathToFileURL(file).href);
+}
+
+// The frames of the open file, decoded here a second time, independently of the script.
+const decode = () => page.evaluate(() => {
+  const data = JSON.parse(document.querySelector('#data').textContent);
+  const path = [], all = [];
+  for (const line of data.frames.split(';')) {
+    const [up, code, total] = line.split(',').map(text => parseInt(text, 36) || 0);
+    path.length -= up;
+    const parent = path.at(-1);
+    const [name, kind] = data.functions[code >> 1];
+    const frame = { name, kind, total, depth: path.length, inlined: code & 1, parent: parent?.id ?? -1, id: all.length,
+      start: parent ? parent.end : 0 };
+    frame.end = frame.start;
+    if (parent) parent.end += total;
+    all.push(frame);
+    path.push(frame);
+  }
+  return { rows: data.rows, row: data.row, header: data.header, margin: data.margin, inverted: data.inverted, all };
+});
+
+/** Where a frame is on the page while everything is shown. */
+async function middle(frame) {
+  const { rows, row, header, margin, inverted, all } = frames;
+  const [width, scroll] = await page.evaluate(() => [+document.documentElement.getAttribute('width'), scrollY]);
+  const y = header + ((inverted ? frame.depth : rows - 1 - frame.depth) + .5) * row - scroll;
+  return [margin + (width - 2 * margin) * (frame.start + frame.total / 2) / all[0].total, y];
+}
+
+// The lines of one path, or of all frames that are drawn strongly.
+const lines = selector => page.evaluate(selector => [...document.querySelectorAll(selector)]
+  .flatMap(path => (path.getAttribute('d') ?? '').split('M').slice(1))
+  .map(line => /^(\S+) (\S+)h(\S+)$/.exec(line).slice(1).map(Number)), selector);
+const crumbs = () => page.locator('.crumbs button').allTextContents();
+const found = () => page.textContent('#found');
+const percent = (value, whole) => {
+  const share = 100 * value / whole;
+  return share.toFixed(share < 10 ? 2 : 1) + ' %';
+};
+
+/** A frame wide enough to hit that has a caller other than the root and is narrower than everything. */
+const wide = () => frames.all.find(frame => frame.depth >= 2 && frame.total < frames.all[0].total * .9 &&
+  frame.total > frames.all[0].total * .05 && frame.depth < frames.rows);
+
+before(async () => {
+  assert.ok(existsSync(CHROMIUM), `${CHROMIUM} is not there: apt-get install chromium, or set CHROMIUM`);
+  folder = mkdtempSync(join(tmpdir(), 'whyslow-flame-'));
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+});
+after(async () => {
+  await browser?.close();
+  if (folder) rmSync(folder, { recursive: true });
+});
+
+describe('a flame graph', () => {
+  let file;
+  before(() => { file = process.env.FLAME_SVG ? resolve(process.env.FLAME_SVG) : sample('flame'); });
+  beforeEach(async () => {
+    await open(file);
+    frames = await decode();
+  });
+  const quiet = () => assert.deepEqual(problems, []);
+
+  test('has frames at all', () => {
+    assert.ok(frames.all.length > 3 && wide(), 'the picture is too small for these tests');
+    quiet();
+  });
+
+  test('zooms by click and returns by Escape, by Reset and by the root', async () => {
+    const frame = wide();
+    const before_ = await lines('#lit path');
+    for (const back of [() => page.keyboard.press('Escape'), () => page.click('text=Reset'),
+      () => page.click('.crumbs button >> nth=0')]) {
+      await page.mouse.click(...await middle(frame));
+      const width = await page.evaluate(() => +document.documentElement.getAttribute('width')) - 2 * frames.margin;
+      const row = await page.evaluate(() => Math.max(...[...document.querySelectorAll('#lit path')]
+        .flatMap(path => (path.getAttribute('d').match(/h[\d.]+/g) ?? []).map(text => +text.slice(1)))));
+      assert.ok(row > width - 1.5, `${row} of ${width}`);
+      const path = await crumbs();
+      assert.ok(path.length >= 2);
+      assert.equal(await page.locator('.crumbs button').last().getAttribute('title'), frame.name);
+      await back();
+      assert.deepEqual(await crumbs(), []);
+      assert.deepEqual(await lines('#lit path'), before_);
+    }
+    quiet();
+  });
+
+  test('moves smoothly when motion is wanted', async () => {
+    await open(file, { reducedMotion: 'no-preference' });
+    await page.mouse.click(...await middle(wide()));
+    await page.waitForTimeout(400);
+    assert.equal(await page.locator('.crumbs button').last().getAttribute('title'), wide().name);
+    quiet();
+  });
+
+  test('shows the details of the frame under the pointer', async () => {
+    const frame = wide();
+    await page.mouse.move(...await middle(frame));
+    const tip = await page.textContent('.tip');
+    assert.ok(tip.includes(frame.name), tip);
+    assert.ok(tip.includes(percent(frame.total, frames.all[0].total)), tip);
+    assert.match(tip, /total [\d.]+ \S+, [\d.]+ %.*self [\d.]+ \S+, [\d.<]+ %/s);
+    await page.mouse.move(5, 5);
+    assert.equal(await page.getAttribute('#tip', 'visibility'), 'hidden');
+    quiet();
+  });
+
+  const matchedShare = test => {
+    const inside = new Set();
+    let sum = 0;
+    for (const frame of frames.all) {
+      if (inside.has(frame.parent)) inside.add(frame.id);
+      else if (test(frame.name)) { inside.add(frame.id); sum += frame.total; }
+    }
+    return percent(sum, frames.all[0].total);
+  };
+
+  test('finds text, counting nested matches once', async () => {
+    const text = wide().name;
+    await page.keyboard.press('/');
+    await page.keyboard.type(text.toUpperCase().slice(0, 60));
+    const small = text.slice(0, 60).toLowerCase();
+    assert.ok((await found()).includes(`Matched ${matchedShare(name => name.toLowerCase().includes(small))} in `), await found());
+    assert.ok((await lines('#dim path')).length > 0, 'what does not match is dimmed');
+    await page.keyboard.press('Escape');
+    assert.equal(await found(), '');
+    assert.equal((await lines('#dim path')).length, 0);
+    quiet();
+  });
+
+  test('finds regular expressions, and bears wrong ones', async () => {
+    await page.keyboard.press('Control+f');
+    await page.keyboard.type('^.*a.*$');
+    assert.ok((await found()).startsWith('Matched 0.00 %'), 'plain text first');
+    await page.click('text=.*');
+    assert.ok((await found()).includes(matchedShare(name => /^.*a.*$/i.test(name))), await found());
+    await page.fill('.bar input', '(((');
+    assert.equal(await found(), 'Not a regular expression');
+    assert.equal(await page.getAttribute('.bar input', 'aria-invalid'), 'true');
+    await page.fill('.bar input', 'x');
+    assert.match(await found(), /^Matched/);
+    quiet();
+  });
+
+  test('highlights a kind of code from the legend', async () => {
+    await page.click('.kind >> nth=0');
+    assert.match(await found(), /^Matched [\d.]+ %/);
+    await page.click('.kind >> nth=0');
+    assert.equal(await found(), '');
+    quiet();
+  });
+
+  test('can be used by keyboard alone', async () => {
+    for (let presses = 0; presses < 20; presses++) {
+      await page.keyboard.press('Tab');
+      if (await page.evaluate(() => document.activeElement?.id === 'frames')) break;
+    }
+    assert.equal(await page.evaluate(() => document.activeElement?.id), 'frames');
+    const [away, back] = frames.inverted ? ['ArrowDown', 'ArrowUp'] : ['ArrowUp', 'ArrowDown'];
+    await page.keyboard.press(away); // the root itself
+    await page.keyboard.press(away);
+    const child = frames.all[1];
+    assert.ok((await page.textContent('.tip')).includes(child.name));
+    await page.keyboard.press(back);
+    await page.keyboard.press(away);
+    await page.keyboard.press('Enter');
+    assert.equal(await page.locator('.crumbs button').last().getAttribute('title'), child.name);
+    await page.keyboard.press('Backspace');
+    assert.deepEqual(await crumbs(), []);
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Escape');
+    assert.deepEqual(await crumbs(), []);
+    quiet();
+  });
+
+  test('follows the width of the window', async () => {
+    await page.setViewportSize({ width: 1600, height: 700 });
+    await page.waitForFunction(() => +document.documentElement.getAttribute('width') > 1500);
+    const widest = Math.max(...(await lines('#lit path')).map(line => line[2]));
+    assert.ok(widest > 1500);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    quiet();
+  });
+
+  test('labels stay inside their frames', async () => {
+    await page.mouse.click(...await middle(wide()));
+    const outside = await page.evaluate(() => {
+      const right = new Map();
+      for (const path of document.querySelectorAll('#lit path, #dim path')) {
+        for (const [, x, y, w] of path.getAttribute('d').matchAll(/M(\S+) (\S+)h([^M]+)/g)) right.set(`${x} ${y}`, +x + +w);
+      }
+      return [...document.querySelectorAll('#labels text')].filter(text =>
+        +text.getAttribute('x') + 4 + text.getComputedTextLength() >
+          right.get(`${text.getAttribute('x')} ${text.getAttribute('y')}`) + .5).map(text => text.textContent);
+    });
+    assert.deepEqual(outside, []);
+    quiet();
+  });
+
+  test('is the same picture without scripts', async () => {
+    await open(file, { viewport: { width: 1200, height: 700 } });
+    const [scripted, labels] = [(await lines('#lit path')).length, await page.locator('#labels text').count()];
+    await open(file, { viewport: { width: 1200, height: 700 }, javaScriptEnabled: false });
+    const plain = await page.locator('#lit path').evaluateAll(paths =>
+      paths.reduce((sum, path) => sum + path.getAttribute('d').split('M').length - 1, 0));
+    assert.ok(Math.abs(plain - scripted) <= 2, `${plain} and ${scripted} frames`);
+    assert.ok(Math.abs(await page.locator('#labels text').count() - labels) <= labels * .1 + 2);
+    quiet();
+  });
+});
+
+describe('samples', { skip: process.env.FLAME_SVG ? 'FLAME_SVG is set' : false }, () => {
+  test('hostile names are shown as text and do nothing', async () => {
+    await open(sample('hostile'), { viewport: { width: 6000, height: 400 } });
+    frames = await decode();
+    const labels = await page.locator('#labels text').allTextContents();
+    assert.ok(labels.includes('<script>alert(1)</script>'), labels.join('\n'));
+    assert.ok(labels.includes(']]></script><svg onload=alert(2)>'));
+    assert.ok(labels.some(label => label.includes('right\\u{202e}tfel\\u{2066}')));
+    for (const frame of frames.all.filter(frame => frame.depth === 1)) {
+      await page.mouse.move(...await middle(frame));
+      assert.equal(await page.textContent('.tip b'), frame.name);
+    }
+    await page.mouse.click(...await middle(frames.all[1]));
+    assert.equal(await page.locator('.crumbs script').count(), 0);
+    assert.equal(await page.locator('script').count(), 2);
+    assert.deepEqual(problems, []);
+  });
+
+  test('what is too deep to draw is reached by zooming', async () => {
+    await open(sample('deep'));
+    frames = await decode();
+    const deepest = Math.max(...frames.all.map(frame => frame.depth));
+    assert.ok(deepest > frames.rows);
+    for (let clicks = 0; clicks < 3; clicks++) {
+      await page.evaluate(() => scrollTo(0, 0));
+      const header = await page.evaluate(() => document.querySelector('#header').getBoundingClientRect().top);
+      assert.ok(Math.abs(header) < 1, 'the header stays in sight');
+      await page.mouse.click(30, frames.header + frames.row / 2);
+    }
+    const tip = await page.evaluate(() => document.querySelector('.crumbs').textContent);
+    assert.match(tip, /all›…›/);
+    assert.deepEqual(problems, []);
+  });
+});
