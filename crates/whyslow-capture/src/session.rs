@@ -78,7 +78,9 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let events = match Events::open(&scope, &cpus, plan, options.stack_bytes) {
         Ok(events) => events,
         Err(error) => {
-            suspended.map(Suspended::cancel);
+            if let Some(child) = suspended {
+                child.cancel();
+            }
             return Err(refusal::explain(error, target));
         }
     };
@@ -107,7 +109,9 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let writer = match Writer::new(file, &meta) {
         Ok(writer) => writer,
         Err(error) => {
-            suspended.map(Suspended::cancel);
+            if let Some(child) = suspended {
+                child.cancel();
+            }
             return Err(cannot_write(error));
         }
     };

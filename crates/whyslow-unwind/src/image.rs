@@ -37,6 +37,7 @@ struct Segment {
     file_offset: u64,
     file_len: u64,
     relative: u64,
+    executable: bool,
 }
 
 /// A section that is used for unwinding.
@@ -120,6 +121,7 @@ impl Image {
                 file_offset: program.p_offset(endian),
                 file_len: program.p_filesz(endian),
                 relative: program.p_vaddr(endian).wrapping_sub(base),
+                executable: program.p_flags(endian).0 & elf::PF_X.0 != 0,
             })
             .collect();
         let mut image = Self {
@@ -228,14 +230,17 @@ impl Image {
         self.entry
     }
 
-    /// The relative address that a mapping of the file at this offset starts at.
+    /// The relative address that an executable mapping of the file at this offset starts at.
     pub fn relative_address(&self, file_offset: u64) -> Option<u64> {
-        // Mappings start at page boundaries, so a segment's first mapped byte can lie before its first own byte.
-        let segment = self.segments.iter().find(|segment| {
+        // Mappings start at page boundaries, so one page of the file can belong to two segments that are mapped to
+        // different addresses (lld packs them so). The executable one is meant.
+        let covers = |segment: &&Segment| {
             let first = segment.file_offset & !(PAGE - 1);
             let end = segment.file_offset.saturating_add(segment.file_len);
             (first..end).contains(&file_offset)
-        })?;
+        };
+        let executable = self.segments.iter().filter(|segment| segment.executable).find(covers);
+        let segment = executable.or_else(|| self.segments.iter().find(covers))?;
         Some(segment.relative.wrapping_add(file_offset).wrapping_sub(segment.file_offset))
     }
 

@@ -55,7 +55,7 @@ pub fn is_after_call(before: &[u8]) -> bool {
         || shape(3, |mode, rm| (mode == 1 && rm != 4) || (mode == 0 && rm == 4))
         || shape(4, |mode, rm| mode == 1 && rm == 4)
         || shape(6, |mode, rm| (mode == 2 && rm != 4) || (mode == 0 && rm == 5))
-        || shape(7, |mode, rm| mode == 2 && rm == 4 || (mode == 0 && rm == 4))
+        || shape(7, |mode, rm| rm == 4 && (mode == 2 || mode == 0))
 }
 
 #[cfg(test)]
