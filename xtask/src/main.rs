@@ -1,1 +1,39 @@
-fn main() {}
+//! `cargo xtask COMMAND`: what the project does to itself.
+
+mod bench;
+mod process;
+mod setup;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask setup             install what the tests need, as far as this user may
+cargo xtask test              format, lints, tests, documentation, browser tests
+cargo xtask bench [OPTIONS]   whyslow and its peers side by side; writes BENCHMARKS.md
+    --quick                   few rounds, short programs; prints only
+    --rounds N                rounds per program (default 7)
+    --program NAME            only this program; may be repeated
+    --tool NAME               only this tool; may be repeated";
+
+fn main() -> ExitCode {
+    let arguments = std::env::args().skip(1).collect::<Vec<_>>();
+    let arguments = arguments.iter().map(String::as_str).collect::<Vec<_>>();
+    let done = match arguments.as_slice() {
+        ["setup"] => setup::run(),
+        ["test"] => test::run(),
+        ["bench", options @ ..] => bench::run(options).map(|()| true),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

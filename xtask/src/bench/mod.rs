@@ -1,0 +1,119 @@
+//! `cargo xtask bench`: whyslow and its peers on the same programs, in the same run, one after the other in each round.
+
+mod measure;
+mod programs;
+mod quality;
+mod report;
+mod tools;
+mod usage;
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process;
+use measure::Bench;
+use report::{Results, Series};
+use tools::{PLAIN, TOOLS};
+
+struct Options {
+    quick: bool,
+    rounds: usize,
+    programs: Vec<String>,
+    tools: Vec<String>,
+}
+
+impl Options {
+    fn parse(arguments: &[&str]) -> Result<Self> {
+        let mut options = Self { quick: false, rounds: 0, programs: Vec::new(), tools: Vec::new() };
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
+            match *argument {
+                "--quick" => options.quick = true,
+                "--rounds" => options.rounds = value()?.parse()?,
+                "--program" => options.programs.push((*value()?).to_owned()),
+                "--tool" => options.tools.push((*value()?).to_owned()),
+                _ => bail!("there is no option {argument}"),
+            }
+        }
+        if options.rounds == 0 {
+            options.rounds = if options.quick { 2 } else { 7 };
+        }
+        Ok(options)
+    }
+
+    /// Whether everything was asked for, so that the result is worth keeping.
+    fn is_whole(&self) -> bool {
+        !self.quick && self.programs.is_empty() && self.tools.is_empty()
+    }
+}
+
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    let asked_for = |names: &[String], name: &str| names.is_empty() || names.iter().any(|it| it == name);
+    let path = tools::prepare()?;
+    let mut programs = programs::all(if options.quick { 500 } else { 4000 })?;
+    programs.retain(|program| asked_for(&options.programs, program.name));
+
+    let folder = tempfile::Builder::new().prefix("whyslow-bench-").tempdir()?;
+    let bench =
+        Bench { wrapper: usage::build_wrapper(folder.path())?, folder: folder.path().to_path_buf(), path };
+    std::fs::create_dir(bench.folder.join("warm-cache"))?;
+    let tools = TOOLS.iter().filter(|tool| tool.name == PLAIN || asked_for(&options.tools, tool.name));
+    let series = |tool| Series { tool, runs: Vec::new(), quality: None };
+    let mut results = programs
+        .into_iter()
+        .map(|program| Results { program, series: tools.clone().map(series).collect() })
+        .collect::<Vec<_>>();
+    for round in 0..options.rounds {
+        for results in &mut results {
+            measure_round(&bench, results, round, options.rounds);
+        }
+    }
+
+    let command = std::iter::once("cargo xtask bench").chain(arguments.iter().copied());
+    let command = command.collect::<Vec<_>>().join(" ");
+    let markdown = report::markdown(&results, &tools::versions(&bench.path), &command, options.rounds);
+    println!("{markdown}");
+    if options.is_whole() {
+        std::fs::write(process::root().join("BENCHMARKS.md"), markdown)?;
+    }
+    Ok(())
+}
+
+/// Every tool once on one program, each round starting with another one. A tool that fails is left out and named.
+fn measure_round(bench: &Bench, results: &mut Results, round: usize, rounds: usize) {
+    let count = results.series.len();
+    for step in 0..count {
+        let series = &mut results.series[(round + step) % count];
+        // One failure is enough; and without all rounds, a median would not be comparable.
+        if series.runs.len() != round {
+            continue;
+        }
+        let start = Instant::now();
+        let name = format!("{} / {}", results.program.name, series.tool.name);
+        match bench.run(series.tool, &results.program) {
+            Ok((run, out)) => {
+                series.runs.push(run);
+                eprintln!(
+                    "round {}/{rounds}  {name:<34} program {:.2} s, recorder {:.3} s, exit to result {:.3} s  ({:.1} s)",
+                    round + 1,
+                    run.target_cpu,
+                    run.recorder_cpu,
+                    run.to_result,
+                    start.elapsed().as_secs_f64()
+                );
+                if round == 0 && series.tool.name != PLAIN {
+                    series.quality = quality::of(bench, series.tool, &out)
+                        .inspect_err(|error| eprintln!("{name}: the file could not be examined: {error:#}"))
+                        .ok();
+                }
+            }
+            Err(error) => {
+                series.runs.clear();
+                eprintln!("{name} is left out: {error:#}");
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The tools that are compared, as command lines, and where to get the peers.
+
+use anyhow::Result;
+
+use crate::process::{self, cargo, target_folder};
+use crate::setup;
+
+/// How one tool records a program and makes a picture of it. `OUT` is the run's folder, `TARGET` the program.
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    /// Records.
+    pub(super) record: &'static str,
+    /// What else it takes to get the result; a shell command.
+    pub(super) then: &'static str,
+    /// What it keeps in the run's folder to look at later.
+    pub(super) files: &'static [&'static str],
+    /// What the user was waiting for.
+    pub(super) result: &'static str,
+    /// Whether symbols from earlier runs may be reused.
+    pub(super) warm_cache: bool,
+    /// Whether it gives up at `perf_event_paranoid` 2, even where its user may do everything.
+    pub(super) wants_paranoid_1: bool,
+}
+
+pub(super) const PLAIN: &str = "plain";
+pub(super) const WHYSLOW: &str = "whyslow";
+pub(super) const WHYSLOW_COLD: &str = "whyslow, empty cache";
+pub(super) const WHYSLOW_RECORD: &str = "whyslow, no picture";
+pub(super) const PERF: &str = "perf + inferno";
+pub(super) const SAMPLY: &str = "samply";
+pub(super) const SAMPLY_SYMBOLS: &str = "samply, with symbols";
+pub(super) const FLAMEGRAPH: &str = "cargo-flamegraph";
+
+pub(super) const TOOLS: &[Tool] = &[
+    Tool {
+        name: PLAIN,
+        record: "TARGET",
+        then: "",
+        files: &[],
+        result: "",
+        warm_cache: false,
+        wants_paranoid_1: false,
+    },
+    Tool {
+        name: WHYSLOW,
+        record: "whyslow record -q -F 997 -o OUT/run.whyslow --flame OUT/flame.svg -- TARGET",
+        then: "",
+        files: &["run.whyslow"],
+        result: "flame.svg",
+        warm_cache: true,
+        wants_paranoid_1: false,
+    },
+    Tool {
+        name: WHYSLOW_COLD,
+        record: "whyslow record -q -F 997 -o OUT/run.whyslow --flame OUT/flame.svg -- TARGET",
+        then: "",
+        files: &["run.whyslow"],
+        result: "flame.svg",
+        warm_cache: false,
+        wants_paranoid_1: false,
+    },
+    Tool {
+        name: WHYSLOW_RECORD,
+        record: "whyslow record -q -F 997 -o OUT/run.whyslow -- TARGET",
+        then: "",
+        files: &["run.whyslow"],
+        result: "run.whyslow",
+        warm_cache: true,
+        wants_paranoid_1: false,
+    },
+    Tool {
+        name: PERF,
+        record: "perf record -q -e cpu-clock -F 997 --call-graph dwarf -o OUT/perf.data -- TARGET",
+        then: "perf script -i OUT/perf.data | inferno-collapse-perf | inferno-flamegraph > OUT/flame.svg",
+        files: &["perf.data"],
+        result: "flame.svg",
+        warm_cache: false,
+        wants_paranoid_1: false,
+    },
+    Tool {
+        name: SAMPLY,
+        record: "samply record --save-only --rate 997 -o OUT/run.json.gz -- TARGET",
+        then: "",
+        files: &["run.json.gz"],
+        result: "run.json.gz",
+        warm_cache: false,
+        wants_paranoid_1: true,
+    },
+    Tool {
+        name: SAMPLY_SYMBOLS,
+        record: "samply record --save-only --unstable-presymbolicate --rate 997 -o OUT/run.json.gz -- TARGET",
+        then: "",
+        files: &["run.json.gz", "run.json.syms.json"],
+        result: "run.json.gz",
+        warm_cache: false,
+        wants_paranoid_1: true,
+    },
+    Tool {
+        name: FLAMEGRAPH,
+        record: "flamegraph -F 997 -o OUT/flame.svg -- TARGET",
+        then: "",
+        files: &["perf.data"],
+        result: "flame.svg",
+        warm_cache: false,
+        wants_paranoid_1: false,
+    },
+];
+
+/// Builds whyslow and installs the peers where they are missing. Gives the search path that has them all.
+pub(super) fn prepare() -> Result<std::ffi::OsString> {
+    if !process::succeeds(cargo().args(["build", "--quiet", "--release", "--package", "whyslow"]))? {
+        eprintln!("whyslow does not build: its rows will be missing");
+    }
+    if process::find("perf").is_none() && !setup::install("linux-perf") {
+        eprintln!("perf is not installed: its rows will be missing");
+    }
+    let peers = target_folder().join("peers");
+    for (package, command) in
+        [("samply", "samply"), ("inferno", "inferno-collapse-perf"), ("flamegraph", "flamegraph")]
+    {
+        if !peers.join("bin").join(command).exists() {
+            // Without --locked: the lock files of some releases name versions that have been withdrawn.
+            let mut install = cargo();
+            install.args(["install", "--quiet", package, "--root"]).arg(&peers);
+            process::must(install.arg("--target-dir").arg(target_folder().join("peers-build")))?;
+        }
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = [target_folder().join("release"), peers.join("bin")].into_iter();
+    Ok(std::env::join_paths(folders.chain(std::env::split_paths(&path)))?)
+}
+
+/// What is compared, in the words of each program.
+pub(super) fn versions(path: &std::ffi::OsStr) -> Vec<String> {
+    let said = |program: &str, arguments: &[&str]| {
+        let output = process::command(program).args(arguments).env("PATH", path).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Some(text.lines().next()?.trim().to_owned())
+    };
+    let peers =
+        process::output(cargo().args(["install", "--list", "--root"]).arg(target_folder().join("peers")));
+    let peers = peers.unwrap_or_default();
+    let inferno = peers.lines().find(|line| line.starts_with("inferno ")).map(|line| line.replace(':', ""));
+    let commit = said("git", &["rev-parse", "--short", "HEAD"]).map(|commit| format!("commit {commit}"));
+    [
+        said("whyslow", &["--version"]),
+        commit,
+        said("perf", &["--version"]),
+        said("samply", &["--version"]),
+        said("flamegraph", &["--version"]),
+        inferno,
+        said("rustc", &["--version"]),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

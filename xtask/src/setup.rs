@@ -1,0 +1,86 @@
+//! Installs what the tests need beyond Rust, where this user may, and knows what is missing where not.
+
+use std::sync::OnceLock;
+
+use anyhow::Result;
+
+use crate::process;
+
+/// A program that some tests need: what it is called, who has it on Debian, what cannot be done without it.
+pub(crate) struct Tool {
+    pub(crate) command: &'static str,
+    package: &'static str,
+    pub(crate) without_it: &'static str,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool { command: "cc", package: "gcc libc6-dev", without_it: "nothing can be linked" },
+    Tool {
+        command: "objcopy",
+        package: "binutils",
+        without_it: "tests of stripped and split files are skipped",
+    },
+    Tool { command: "chromium", package: "chromium", without_it: "browser tests are skipped" },
+    Tool { command: "node", package: "nodejs", without_it: "browser tests are skipped" },
+    Tool { command: "npm", package: "npm", without_it: "browser tests are skipped" },
+];
+
+/// `cargo xtask setup`
+pub(crate) fn run() -> Result<bool> {
+    for tool in install_missing() {
+        println!("missing: {} ({})", tool.command, tool.without_it);
+    }
+    println!("ready: cargo xtask test");
+    Ok(true)
+}
+
+/// Installs missing tools, and gives those that are still missing.
+pub(crate) fn install_missing() -> Vec<&'static Tool> {
+    let missing = |tools: &mut dyn Iterator<Item = &'static Tool>| {
+        tools.filter(|tool| process::find(tool.command).is_none()).collect::<Vec<_>>()
+    };
+    let before = missing(&mut TOOLS.iter());
+    if before.is_empty() {
+        return before;
+    }
+    let packages = before.iter().flat_map(|tool| tool.package.split(' ')).collect::<Vec<_>>();
+    if !may_install() {
+        eprintln!(
+            "not installed: {}. As root on Debian: apt-get install {}",
+            names(&before),
+            packages.join(" ")
+        );
+        return before;
+    }
+    // One by one, so that a package that cannot be had takes no other with it.
+    for package in packages {
+        install(package);
+    }
+    missing(&mut before.into_iter())
+}
+
+fn names(tools: &[&Tool]) -> String {
+    tools.iter().map(|tool| tool.command).collect::<Vec<_>>().join(", ")
+}
+
+/// Root on a system with apt. Only the owner of `/proc/self` is asked, which is the user of this process.
+fn may_install() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0);
+    is_root && process::find("apt-get").is_some()
+}
+
+/// Installs a Debian package if this user may; tells whether that went well.
+pub(crate) fn install(package: &str) -> bool {
+    static LISTS_ARE_FRESH: OnceLock<bool> = OnceLock::new();
+    if !may_install() {
+        return false;
+    }
+    let apt = |arguments: &[&str]| {
+        let mut apt = process::command("apt-get");
+        apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(std::process::Stdio::null());
+        process::succeeds(&mut apt).unwrap_or(false)
+    };
+    LISTS_ARE_FRESH.get_or_init(|| apt(&["update", "-qq"]));
+    apt(&["install", "-qq", "-y", "--no-install-recommends", package])
+}

@@ -1,0 +1,153 @@
+//! `cargo xtask test`: every check there is, and a table of what was done, what failed and what was skipped.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::process::{self, cargo, command};
+use crate::setup;
+
+enum Outcome {
+    Ok,
+    Failed,
+    Skipped(String),
+}
+
+struct Step {
+    name: &'static str,
+    run: fn() -> Result<Outcome>,
+}
+
+/// The tests themselves come last, so that their summary is the last thing before the table.
+const STEPS: &[Step] = &[
+    Step { name: "tools", run: tools },
+    Step { name: "format", run: format },
+    Step { name: "lints", run: lints },
+    Step { name: "documentation", run: documentation },
+    Step { name: "examples in documentation", run: doc_tests },
+    Step { name: "browser tests", run: browser_tests },
+    Step { name: "tests", run: tests },
+];
+
+/// Runs all steps, also after one has failed. Gives whether all went well.
+pub(crate) fn run() -> Result<bool> {
+    let mut results = Vec::new();
+    for step in STEPS {
+        eprintln!("\n== {} ==", step.name);
+        let start = Instant::now();
+        let outcome = (step.run)().unwrap_or_else(|error| {
+            eprintln!("{error:#}");
+            Outcome::Failed
+        });
+        results.push((step.name, outcome, start.elapsed()));
+    }
+    print_table(&results);
+    Ok(!results.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Failed)))
+}
+
+fn print_table(results: &[(&str, Outcome, Duration)]) {
+    println!();
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for (name, outcome, time) in results {
+        let (word, why) = match outcome {
+            Outcome::Ok => ("ok", ""),
+            Outcome::Failed => ("FAILED", ""),
+            Outcome::Skipped(why) => ("skipped", why.as_str()),
+        };
+        match outcome {
+            Outcome::Ok => passed += 1,
+            Outcome::Failed => failed += 1,
+            Outcome::Skipped(_) => skipped += 1,
+        }
+        println!("{}", format!("{word:<8} {name:<26} {:>5.0} s  {why}", time.as_secs_f64()).trim_end());
+    }
+    println!("\nsteps: {passed} passed, {failed} failed, {skipped} skipped");
+}
+
+fn check(command: &mut Command) -> Result<Outcome> {
+    Ok(if process::succeeds(command)? { Outcome::Ok } else { Outcome::Failed })
+}
+
+fn tools() -> Result<Outcome> {
+    let missing = setup::install_missing();
+    if missing.is_empty() {
+        return Ok(Outcome::Ok);
+    }
+    let why = missing.iter().map(|tool| format!("no {}: {}", tool.command, tool.without_it));
+    Ok(Outcome::Skipped(why.collect::<Vec<_>>().join("; ")))
+}
+
+fn format() -> Result<Outcome> {
+    if process::find("cargo-fmt").is_none() {
+        return Ok(Outcome::Skipped("rustfmt is not installed (rustup component add rustfmt)".into()));
+    }
+    check(cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn lints() -> Result<Outcome> {
+    if process::find("cargo-clippy").is_none() {
+        return Ok(Outcome::Skipped("clippy is not installed (rustup component add clippy)".into()));
+    }
+    check(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn documentation() -> Result<Outcome> {
+    check(cargo().args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn doc_tests() -> Result<Outcome> {
+    check(cargo().args(["test", "--quiet", "--doc", "--workspace"]))
+}
+
+fn tests() -> Result<Outcome> {
+    if process::find("cargo-nextest").is_some() {
+        let mut nextest = cargo();
+        nextest.args(["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]);
+        if std::env::var_os("CI").is_some() {
+            // One line per failure and a summary, instead of a line per test.
+            nextest.args(["--status-level", "slow", "--final-status-level", "fail"]);
+        }
+        return check(&mut nextest);
+    }
+    check(cargo().args(["test", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]))
+}
+
+fn browser_tests() -> Result<Outcome> {
+    let folder = process::root().join("browser-tests");
+    if !folder.join("package.json").exists() {
+        return Ok(Outcome::Skipped("there is no folder browser-tests".into()));
+    }
+    for tool in ["chromium", "node", "npm"] {
+        if process::find(tool).is_none() {
+            return Ok(Outcome::Skipped(format!("{tool} is not installed")));
+        }
+    }
+    let picture = flame_graph()?;
+    if !process::succeeds(
+        command("npm").args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder),
+    )? {
+        return Ok(Outcome::Skipped("npm ci failed: is there a network?".into()));
+    }
+    check(command("npm").args(["test", "--silent"]).env("FLAME_SVG", picture).current_dir(&folder))
+}
+
+/// A flame graph of a lab program; of the file in the format's tests where this machine refuses to record.
+fn flame_graph() -> Result<PathBuf> {
+    let folder = process::target_folder().join("browser-tests");
+    std::fs::create_dir_all(&folder)?;
+    let (file, picture) = (folder.join("ratio.whyslow"), folder.join("flame.svg"));
+    process::must(cargo().args(["build", "--quiet", "--package", "whyslow"]))?;
+    let whyslow = process::target_folder().join("debug/whyslow");
+    let program = whyslow_lab_harness::build("ratio", whyslow_lab_harness::Variant::Release)?;
+    let mut record = command(&whyslow);
+    record.arg("record").arg("-o").arg(&file).arg("--flame").arg(&picture);
+    record.arg("--").arg(program).args(["2", "500"]);
+    let _ = std::fs::remove_file(&picture);
+    if !process::succeeds(&mut record)? || !picture.exists() {
+        let golden = process::root().join("crates/whyslow-profile/tests/golden/v1.whyslow");
+        process::must(command(&whyslow).arg("flame").arg(golden).arg("-o").arg(&picture))?;
+    }
+    Ok(picture)
+}
