@@ -161,14 +161,14 @@ fn exits_ends_as_it_is_told() {
     let print = start("exits", &["print"]).unwrap();
     assert_eq!((&print.stdout[..], &print.stderr[..]), (&b"to stdout\n"[..], &b"to stderr\n"[..]));
     let report = String::from_utf8(start("exits", &["report"]).unwrap().stdout).unwrap();
-    let waits = Command::new(build_or_skip("exits", Variant::Release).unwrap())
+    let mut waits = Command::new(build_or_skip("exits", Variant::Release).unwrap())
         .arg("wait")
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
     // SIGTERM before its handler is set would end it: the first line says that it is.
     let mut ready = [0; 6];
-    std::io::Read::read_exact(&mut waits.stdout.as_ref().unwrap(), &mut ready).unwrap();
+    std::io::Read::read_exact(waits.stdout.as_mut().unwrap(), &mut ready).unwrap();
     Command::new("kill").arg(waits.id().to_string()).status().unwrap();
     assert_eq!(waits.wait_with_output().unwrap().status.code(), Some(40 + 15));
     for word in ["argv 1 \"report\"", "cwd ", "env \"PATH\"", "status SigBlk", "files 0 1 2"] {
