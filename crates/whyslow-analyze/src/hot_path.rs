@@ -48,12 +48,14 @@ pub fn hot_path(profile: &Profile, top_down: &Outline) -> Vec<HotStep> {
             total_value: tree.total_value[at],
         });
     }
+    let starts = |step: &HotStep| is_start_up(&CallTree::name(profile, step.label));
     let users = |step: &HotStep| {
         matches!(CallTree::kind(profile, step.label), CodeKind::Yours | CodeKind::Dependency)
-            && !is_start_up(&CallTree::name(profile, step.label))
     };
-    if let Some(first) = steps.iter().position(users) {
-        steps.drain(..first);
+    // A Rust program's C `main` is outside of `lang_start`, and the user's own `main` inside.
+    let started = steps.iter().rposition(starts).map_or(0, |last| last + 1);
+    if let Some(first) = steps[started..].iter().position(users) {
+        steps.drain(..started + first);
     }
     steps
 }
@@ -87,9 +89,9 @@ mod tests {
     fn it_starts_at_the_users_code_and_ends_where_the_time_is() {
         assert_eq!(
             path(
-                "_start;__libc_start_main;std::rt::lang_start;app::main;app::run;app::hot;memcpy 4
-                  _start;__libc_start_main;std::rt::lang_start;app::main;app::run;app::hot 6
-                  _start;__libc_start_main;std::rt::lang_start;app::main;app::cold 5"
+                "_start;__libc_start_main;main;std::rt::lang_start;app::main;app::run;app::hot;memcpy 4
+                  _start;__libc_start_main;main;std::rt::lang_start;app::main;app::run;app::hot 6
+                  _start;__libc_start_main;main;std::rt::lang_start;app::main;app::cold 5"
             ),
             ["app::main", "app::run", "app::hot"]
         );

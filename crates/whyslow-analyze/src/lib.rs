@@ -13,6 +13,9 @@ mod labels;
 mod lines;
 mod outline;
 mod overview;
+#[cfg(test)]
+mod properties;
+mod quality;
 mod selection;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -30,6 +33,7 @@ pub use labels::Label;
 pub use lines::{LineRow, Lines};
 pub use outline::{Outline, OutlineItem};
 pub use overview::Overview;
+pub use quality::{Grade, ModuleShare, Quality, Severity, Warning};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use threads::{ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent};

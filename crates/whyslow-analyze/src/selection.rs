@@ -274,3 +274,97 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     names.dedup();
     names
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{self, SAMPLE_NS};
+
+    const FOLDED: &str = "
+        main;app::parse;+std::next 4
+        main;app::parse 2
+        worker-1: app::work;malloc 8
+        worker-2: app::work;[libz.so] 1
+        worker-2: [truncated];sys_read 16";
+
+    fn selected(selection: &Selection) -> u64 {
+        let profile = testing::profile(FOLDED);
+        let weights = selection.weigh(&profile);
+        assert_eq!(weights.total_value, weights.total_count * SAMPLE_NS);
+        weights.total_count
+    }
+
+    fn pattern(text: &str) -> Vec<Pattern> {
+        vec![text.parse().unwrap()]
+    }
+
+    fn all() -> Selection {
+        Selection::default()
+    }
+
+    #[test]
+    fn each_filter_keeps_what_it_says() {
+        assert_eq!(selected(&all()), 31);
+        assert_eq!(selected(&Selection { threads: pattern("worker"), ..all() }), 25);
+        assert_eq!(selected(&Selection { threads: pattern("^worker-2$"), ..all() }), 17);
+        assert_eq!(selected(&Selection { threads: pattern("101"), ..all() }), 8);
+        assert_eq!(selected(&Selection { processes: pattern("100"), ..all() }), 31);
+        assert_eq!(selected(&Selection { processes: pattern("nobody"), ..all() }), 0);
+        assert_eq!(selected(&Selection { time_ns: Some(4 * SAMPLE_NS..6 * SAMPLE_NS), ..all() }), 2);
+        assert_eq!(selected(&Selection { metric: 7, ..all() }), 0);
+    }
+
+    #[test]
+    fn a_function_is_looked_for_anywhere_on_the_stack() {
+        let function = |regex| Selection { function: Some(Regex::new(regex).unwrap()), ..all() };
+        assert_eq!(selected(&function("app::parse")), 6);
+        assert_eq!(selected(&function("^std::")), 4);
+        assert_eq!(selected(&function("work|main")), 15);
+        assert_eq!(selected(&function("libz")), 1);
+        assert_eq!(selected(&function("truncated")), 16);
+    }
+
+    #[test]
+    fn a_kind_is_that_of_the_innermost_frame() {
+        let kinds = |kinds: &[CodeKind]| Selection { kinds: kinds.to_vec(), ..all() };
+        assert_eq!(selected(&kinds(&[CodeKind::Yours])), 2);
+        assert_eq!(selected(&kinds(&[CodeKind::Std])), 4);
+        assert_eq!(selected(&kinds(&[CodeKind::Allocator, CodeKind::Kernel])), 24);
+        assert_eq!(selected(&kinds(&[CodeKind::Unknown])), 1);
+    }
+
+    #[test]
+    fn filters_work_together() {
+        let selection = Selection {
+            threads: pattern("worker"),
+            function: Some(Regex::new("work").unwrap()),
+            kinds: vec![CodeKind::Allocator],
+            ..all()
+        };
+        assert_eq!(selected(&selection), 8);
+    }
+
+    #[test]
+    fn a_filter_that_matches_nothing_says_what_there_is() {
+        let profile = testing::profile(FOLDED);
+        let why = |selection: &Selection| selection.check(&profile).unwrap_err().to_string();
+        assert_eq!(
+            why(&Selection { threads: pattern("nobody"), ..all() }),
+            "no thread matches 'nobody'; the threads are 'main', 'worker-1', 'worker-2'"
+        );
+        assert_eq!(
+            why(&Selection { processes: pattern("1"), ..all() }),
+            "no process matches '1'; the processes are 'app'"
+        );
+        assert!(why(&Selection { function: Some(Regex::new("qqq").unwrap()), ..all() }).contains("'qqq'"));
+        assert!(why(&Selection { time_ns: Some(0..0), ..all() }).contains("no sample passes"));
+        assert!(why(&Selection { metric: 3, ..all() }).contains("metric number 3"));
+        assert_eq!(all().check(&profile), Ok(()));
+        assert_eq!(all().check(&Profile::default()), Ok(()));
+    }
+
+    #[test]
+    fn a_bad_regular_expression_is_an_error() {
+        assert!("work(".parse::<Pattern>().is_err());
+    }
+}

@@ -13,7 +13,7 @@ impl fmt::Display for Percent {
             "- %".to_owned()
         } else if percent > 0.0 && percent < 0.05 {
             "<0.1 %".to_owned()
-        } else if percent < 100.0 && percent >= 99.95 {
+        } else if (99.95..100.0).contains(&percent) {
             ">99.9 %".to_owned()
         } else {
             format!("{percent:.1} %")

@@ -1,0 +1,167 @@
+//! What must hold for every profile.
+
+use proptest::prelude::*;
+use whyslow_profile::{CodeKind, Profile};
+
+use crate::testing;
+use crate::{
+    CallTree, Callers, FunctionTable, Lines, Outline, Quality, Selection, SortBy, Threads, TreeOptions,
+    hot_path,
+};
+
+/// Stacks over few names, so that recursion, inlining and merging happen often.
+fn profiles() -> impl Strategy<Value = Profile> {
+    let frame =
+        prop::sample::select(vec!["a", "b", "c", "+a", "+b", "std::x@s.rs:3", "[libz.so]", "[unknown]"]);
+    let root = prop::sample::select(vec!["main", "[truncated]", "main@m.rs:4"]);
+    let thread = prop::sample::select(vec!["", "worker: "]);
+    let line = (thread, root, prop::collection::vec(frame, 0..8), 0u64..5);
+    prop::collection::vec(line, 0..12).prop_map(|lines| {
+        let mut text = String::new();
+        for (thread, root, frames, count) in lines {
+            let mut stack = vec![root];
+            // Only named code has something inlined into it.
+            for frame in frames {
+                let onto_nothing =
+                    frame.starts_with('+') && stack.last().is_some_and(|last| last.starts_with('['));
+                stack.push(if onto_nothing { "c" } else { frame });
+            }
+            text.push_str(&format!("{thread}{} {count}\n", stack.join(";")));
+        }
+        testing::profile(&text)
+    })
+}
+
+fn options() -> impl Strategy<Value = TreeOptions> {
+    (any::<bool>(), any::<bool>(), prop_oneof![Just(usize::MAX), 0usize..6])
+        .prop_map(|(inline, inverted, max_depth)| TreeOptions { inline, inverted, max_depth })
+}
+
+fn check_tree(tree: &CallTree, whole: u64) -> Result<(), TestCaseError> {
+    prop_assert_eq!(tree.total_value[0], whole);
+    prop_assert_eq!(tree.self_value.iter().sum::<u64>(), whole);
+    let children = tree.children();
+    for node in 0..tree.len() {
+        prop_assert!(tree.total_value[node] >= tree.self_value[node]);
+        prop_assert!(node == 0 || (tree.parent[node] as usize) < node);
+        let below: u64 = children.of(node as u32).iter().map(|&child| tree.total_value[child as usize]).sum();
+        prop_assert_eq!(tree.total_value[node], tree.self_value[node] + below);
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn every_tree_holds_every_sample_once(profile in profiles(), options in options()) {
+        let whole = Selection::default().weigh(&profile).total_value;
+        check_tree(&CallTree::build(&profile, &Selection::default(), &options), whole)?;
+        let outline = Outline::build(&profile, &Selection::default(), &options);
+        check_tree(&outline.tree, whole)?;
+        prop_assert!(outline.items(0.0).len() < outline.tree.len());
+        hot_path(&profile, &outline);
+    }
+
+    #[test]
+    fn self_adds_up_and_no_total_is_more_than_everything(profile in profiles(), inline in any::<bool>()) {
+        let table = FunctionTable::build(&profile, &Selection::default(), inline, SortBy::SelfValue);
+        prop_assert_eq!(table.rows.iter().map(|row| row.self_value).sum::<u64>(), table.total_value);
+        for row in &table.rows {
+            prop_assert!(row.self_value <= row.total_value);
+            prop_assert!(row.total_value <= table.total_value);
+            prop_assert!(table.total_share(row).value <= 1.0);
+        }
+    }
+
+    #[test]
+    fn the_root_children_of_an_inverted_tree_are_the_self_times(profile in profiles(), inline in any::<bool>()) {
+        let options = TreeOptions { inline, inverted: true, ..TreeOptions::default() };
+        let tree = CallTree::build(&profile, &Selection::default(), &options);
+        let table = FunctionTable::build(&profile, &Selection::default(), inline, SortBy::SelfValue);
+        let children = tree.children();
+        for row in &table.rows {
+            let node = children.of(0).iter().find(|&&node| tree.label[node as usize] == row.label);
+            prop_assert_eq!(node.map_or(0, |&node| tree.total_value[node as usize]), row.self_value);
+        }
+    }
+
+    #[test]
+    fn a_filter_never_adds(profile in profiles(), kind in prop::sample::select(CodeKind::ALL), end in 0u64..40) {
+        let everything = Selection::default();
+        let function = Some(regex::Regex::new("a|z").unwrap());
+        let filters = [
+            Selection { kinds: vec![kind], ..everything.clone() },
+            Selection { function, ..everything.clone() },
+            Selection { threads: vec!["work".parse().unwrap()], ..everything.clone() },
+            Selection { time_ns: Some(0..end * testing::SAMPLE_NS), ..everything.clone() },
+        ];
+        let whole = everything.weigh(&profile);
+        for filter in filters {
+            let part = filter.weigh(&profile);
+            prop_assert!(part.value.iter().zip(&whole.value).all(|(part, whole)| part <= whole));
+            prop_assert_eq!(Threads::build(&profile, &filter).total_value, part.total_value);
+        }
+    }
+
+    #[test]
+    fn callers_callees_and_lines_agree_with_the_table(profile in profiles()) {
+        let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::Total);
+        for row in &table.rows {
+            let name = CallTree::name(&profile, row.label);
+            let callers = Callers::build(&profile, &Selection::default(), &name, true).unwrap();
+            prop_assert_eq!(callers.total_value, row.total_value);
+            prop_assert_eq!(callers.self_value, row.self_value);
+            prop_assert_eq!(callers.samples, row.total_samples);
+            check_tree(&callers.callers.tree, row.total_value)?;
+            check_tree(&callers.callees.tree, row.total_value)?;
+            let lines = Lines::build(&profile, &Selection::default(), &name).unwrap();
+            prop_assert_eq!(lines.total_value, row.total_value);
+            prop_assert!(lines.rows.iter().all(|line| line.total_value <= row.total_value));
+        }
+    }
+
+    #[test]
+    fn quality_is_made_of_shares(profile in profiles()) {
+        let quality = Quality::of(&profile);
+        for share in [quality.truncated_share, quality.unresolved_share, quality.nameless_share] {
+            prop_assert!((0.0..=1.0).contains(&share));
+        }
+        prop_assert!(quality.nameless_share <= quality.unresolved_share);
+    }
+}
+
+#[test]
+fn ten_thousand_frames_need_no_deep_recursion() {
+    let alternating =
+        format!("main{};leaf@l.rs:3 2\nmain{} 1", ";f;g;h;i;j".repeat(2_000), ";f".repeat(5_000));
+    let profile = testing::profile(&alternating);
+    let work = move || {
+        let everything = Selection::default();
+        for inverted in [false, true] {
+            let options = TreeOptions { inverted, ..TreeOptions::default() };
+            assert!(CallTree::build(&profile, &everything, &options).len() > 10_000);
+            let outline = Outline::build(&profile, &everything, &options);
+            outline.items(0.0);
+            hot_path(&profile, &outline);
+        }
+        let table = FunctionTable::build(&profile, &everything, true, SortBy::SelfValue);
+        assert_eq!(table.rows[0].self_samples, 2);
+        Callers::build(&profile, &everything, "leaf", true).unwrap();
+        Callers::build(&profile, &everything, "f", true).unwrap();
+        Lines::build(&profile, &everything, "leaf").unwrap();
+        Quality::of(&profile);
+    };
+    std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap().join().unwrap();
+}
+
+#[test]
+fn values_too_large_to_add_do_not_panic() {
+    let mut profile = testing::profile("main;a 2\nmain;b 1");
+    profile.samples[0].value.fill(u64::MAX);
+    let everything = Selection::default();
+    let outline = Outline::build(&profile, &everything, &TreeOptions::default());
+    outline.items(0.01);
+    FunctionTable::build(&profile, &everything, true, SortBy::SelfValue);
+    Threads::build(&profile, &everything);
+    Quality::of(&profile);
+    crate::Overview::of(&profile);
+}

@@ -1,0 +1,320 @@
+//! How far a profile can be trusted.
+
+mod modules;
+mod warning;
+
+use whyslow_profile::{EventSource, KernelView, LocationId, Profile, StackId};
+
+pub use warning::{ModuleShare, Severity, Warning};
+
+use crate::labels::{Label, Labels};
+use crate::selection::{Selection, Weights};
+use crate::units::share;
+
+/// Fewer samples than this are too few for shares: with 200 the error of a 50 % share is 3.5 points.
+const ENOUGH_SAMPLES: u64 = 200;
+/// Shares of trouble below this are not worth a warning.
+const NOTABLE: f64 = 0.01;
+/// Achieved sampling below this share of the expected is worth a warning.
+const ACHIEVED_ENOUGH: f64 = 0.8;
+
+/// One word for the whole profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// Something is so wrong that the answer may be.
+    Poor,
+    /// Something is missing; the rest holds.
+    Fair,
+    /// Nothing to worry about.
+    Good,
+}
+
+impl Grade {
+    /// The word used in text and JSON.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Poor => "poor",
+            Self::Fair => "fair",
+            Self::Good => "good",
+        }
+    }
+}
+
+/// What a profile says about its own trust. Shares are by value of the samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quality {
+    /// The verdict.
+    pub grade: Grade,
+    /// Samples of the main metric.
+    pub samples: u64,
+    /// Samples the kernel could not deliver.
+    pub lost: u64,
+    /// Other records the kernel could not deliver.
+    pub lost_records: u64,
+    /// Times the kernel lowered the sampling rate.
+    pub throttled: u64,
+    /// Share of samples whose outer frames are missing.
+    pub truncated_share: f64,
+    /// Share of samples whose innermost frame has no function.
+    pub unresolved_share: f64,
+    /// Share of samples with no function anywhere on their stack.
+    pub nameless_share: f64,
+    /// What triggered the samples.
+    pub source: EventSource,
+    /// What is seen of the kernel.
+    pub kernel: KernelView,
+    /// Samples per second of CPU time that were asked for.
+    pub frequency_hz: u32,
+    /// Samples that the CPU time should have given, when both are known.
+    pub expected_samples: Option<u64>,
+    /// Share of the CPU time that is kernel time and therefore not in the profile.
+    pub missing_kernel_share: f64,
+    /// Whether the recording was not ended properly.
+    pub incomplete: bool,
+    /// What is wrong and what to do about it, worst first.
+    pub warnings: Vec<Warning>,
+}
+
+impl Quality {
+    /// Judges the main metric of a whole profile.
+    pub fn of(profile: &Profile) -> Self {
+        let meta = &profile.meta;
+        let weights = Selection::default().weigh(profile);
+        let shares = StackShares::of(profile, &weights);
+        let hidden = meta.kernel == KernelView::Hidden;
+        let cpu_time = meta.user_time_ns.saturating_add(meta.system_time_ns);
+        let mut quality = Self {
+            grade: Grade::Good,
+            samples: weights.total_count,
+            lost: meta.counters.lost_samples,
+            lost_records: meta.counters.lost_records,
+            throttled: meta.counters.throttled,
+            truncated_share: shares.truncated,
+            unresolved_share: shares.unresolved,
+            nameless_share: shares.nameless,
+            source: meta.source.clone(),
+            kernel: meta.kernel,
+            frequency_hz: meta.frequency_hz,
+            expected_samples: expected_samples(profile, if hidden { meta.user_time_ns } else { cpu_time }),
+            missing_kernel_share: if hidden { share(meta.system_time_ns, cpu_time) } else { 0.0 },
+            incomplete: !profile.sealed,
+            warnings: Vec::new(),
+        };
+        quality.warn(profile, &weights, &shares);
+        quality
+    }
+
+    /// Share of the expected samples that came, when that is known.
+    pub fn achieved_share(&self) -> Option<f64> {
+        let expected = self.expected_samples.filter(|expected| *expected > 0)?;
+        Some((self.samples + self.lost) as f64 / expected as f64)
+    }
+
+    fn warn(&mut self, profile: &Profile, weights: &Weights, shares: &StackShares) {
+        let counters = &profile.meta.counters;
+        let frequency_hz = self.frequency_hz;
+        let mut warnings = Vec::new();
+        if self.incomplete {
+            warnings.push(Warning::Incomplete);
+        }
+        if self.samples == 0 {
+            warnings.push(Warning::NoSamples);
+        } else if self.samples < ENOUGH_SAMPLES {
+            warnings.push(Warning::TooFewSamples { samples: self.samples, frequency_hz });
+        }
+        modules::warn(profile, weights, &mut warnings);
+        if self.truncated_share >= NOTABLE {
+            let without_tables = share(counters.no_unwind_info, self.samples);
+            if without_tables >= self.truncated_share / 2.0 {
+                warnings.push(Warning::NoUnwindInfo { share: self.truncated_share });
+            } else {
+                warnings.push(Warning::Truncated { share: self.truncated_share });
+            }
+        }
+        if shares.no_module >= modules::NOTABLE_MODULE {
+            warnings.push(Warning::UnknownCode { share: shares.no_module });
+        }
+        if self.lost > 0 {
+            let lost_share = share(self.lost, self.lost.saturating_add(self.samples));
+            warnings.push(Warning::Lost { lost: self.lost, share: lost_share, frequency_hz });
+        }
+        if self.lost_records > 0 {
+            warnings.push(Warning::LostRecords { lost: self.lost_records, frequency_hz });
+        }
+        if self.throttled > 0 {
+            warnings.push(Warning::Throttled { times: self.throttled, frequency_hz });
+        }
+        if let (Some(expected), Some(achieved)) = (self.expected_samples, self.achieved_share())
+            && expected >= ENOUGH_SAMPLES
+            && achieved < ACHIEVED_ENOUGH
+        {
+            warnings.push(Warning::FewerSamplesThanExpected { samples: self.samples, expected });
+        }
+        match self.kernel {
+            KernelView::Hidden => {
+                warnings.push(Warning::KernelHidden { missing_share: self.missing_kernel_share });
+            }
+            KernelView::Unnamed if shares.kernel >= NOTABLE => {
+                warnings.push(Warning::KernelUnnamed { share: shares.kernel });
+            }
+            _ => {}
+        }
+        if counters.unobservable_execs > 0 {
+            warnings.push(Warning::UnobservableExecs { times: counters.unobservable_execs });
+        }
+        warnings.extend(profile.meta.notes.iter().cloned().map(Warning::Recorder));
+        warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
+        self.grade = match warnings.first().map(Warning::severity) {
+            Some(Severity::Serious) => Grade::Poor,
+            Some(Severity::Warning) => Grade::Fair,
+            Some(Severity::Note) | None => Grade::Good,
+        };
+        self.warnings = warnings;
+    }
+}
+
+/// Samples that this much CPU time gives, when whyslow recorded it.
+fn expected_samples(profile: &Profile, cpu_time_ns: u64) -> Option<u64> {
+    let meta = &profile.meta;
+    let ours = matches!(meta.source, EventSource::Cycles | EventSource::CpuClock);
+    (ours && meta.frequency_hz > 0 && cpu_time_ns > 0)
+        .then(|| (cpu_time_ns as f64 / 1e9 * f64::from(meta.frequency_hz)).round() as u64)
+}
+
+/// Shares of the samples by what their stacks lack.
+struct StackShares {
+    truncated: f64,
+    unresolved: f64,
+    nameless: f64,
+    /// The innermost frame is in no known module and has no name.
+    no_module: f64,
+    /// The innermost frame is in the kernel.
+    kernel: f64,
+}
+
+impl StackShares {
+    fn of(profile: &Profile, weights: &Weights) -> Self {
+        let labels = Labels::new(profile);
+        let stacks = &profile.stacks;
+        let mut truncated_stack = vec![false; stacks.len()];
+        let mut named_stack = vec![false; stacks.len()];
+        let (mut truncated, mut unresolved, mut nameless, mut no_module, mut kernel) = (0, 0, 0, 0, 0);
+        for stack in 0..stacks.len() {
+            let id = StackId::from(stack);
+            let location = stacks.location(id);
+            let named = !profile.frames.of(location).is_empty();
+            (truncated_stack[stack], named_stack[stack]) = match stacks.parent(id) {
+                Some(parent) => (truncated_stack[parent.index()], named || named_stack[parent.index()]),
+                None => (location == LocationId::TRUNCATED, named),
+            };
+            let value = weights.value[stack];
+            let add = |sum: &mut u64, counts: bool| *sum = sum.saturating_add(if counts { value } else { 0 });
+            add(&mut truncated, truncated_stack[stack]);
+            add(&mut nameless, !named_stack[stack]);
+            let leaf = labels.label(labels.innermost(profile, location, true));
+            add(&mut unresolved, !named);
+            add(&mut no_module, leaf == Label::Unknown);
+            add(&mut kernel, crate::labels::kind(profile, leaf) == whyslow_profile::CodeKind::Kernel);
+        }
+        let of_all = |part| share(part, weights.total_value);
+        Self {
+            truncated: of_all(truncated),
+            unresolved: of_all(unresolved),
+            nameless: of_all(nameless),
+            no_module: of_all(no_module),
+            kernel: of_all(kernel),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn ids(quality: &Quality) -> Vec<&'static str> {
+        quality.warnings.iter().map(Warning::id).collect()
+    }
+
+    #[test]
+    fn a_clean_profile_is_good() {
+        let mut profile = testing::profile("main;a 300");
+        profile.meta.source = EventSource::CpuClock;
+        profile.meta.kernel = KernelView::Included;
+        let quality = Quality::of(&profile);
+        assert_eq!(quality.grade, Grade::Good);
+        assert_eq!(quality.warnings, []);
+        assert_eq!(quality.expected_samples, Some(300));
+        assert_eq!(quality.achieved_share(), Some(1.0));
+    }
+
+    #[test]
+    fn shares_are_by_value() {
+        let quality = Quality::of(&testing::profile(
+            "main;a 50\n[truncated];b 25\nmain;[libz.so] 15\n[libz.so];[unknown] 10",
+        ));
+        assert_eq!(quality.truncated_share, 0.25);
+        assert_eq!(quality.unresolved_share, 0.25);
+        assert_eq!(quality.nameless_share, 0.10);
+        assert_eq!(ids(&quality), ["too-few-samples", "stripped", "truncated-stacks", "unknown-code"]);
+        assert_eq!(quality.grade, Grade::Fair);
+    }
+
+    #[test]
+    fn counters_become_warnings_with_a_fix() {
+        let mut profile = testing::profile("main;a 300");
+        let meta = &mut profile.meta;
+        meta.source = EventSource::Cycles;
+        meta.kernel = KernelView::Hidden;
+        meta.system_time_ns = meta.user_time_ns;
+        meta.user_time_ns *= 2;
+        meta.counters.lost_samples = 100;
+        meta.counters.throttled = 2;
+        meta.counters.unobservable_execs = 1;
+        meta.counters.lost_records = 3;
+        meta.notes.push("a note".to_owned());
+        profile.sealed = false;
+        let quality = Quality::of(&profile);
+        assert_eq!(
+            ids(&quality),
+            [
+                "lost-samples",
+                "incomplete",
+                "lost-records",
+                "throttled",
+                "fewer-samples",
+                "kernel-hidden",
+                "unobservable-execs",
+                "recorder-note"
+            ]
+        );
+        assert_eq!(quality.grade, Grade::Poor);
+        assert_eq!(quality.expected_samples, Some(600));
+        assert!((quality.missing_kernel_share - 1.0 / 3.0).abs() < 1e-12);
+        assert!(quality.warnings.iter().take(7).all(|warning| warning.fix().is_some()));
+    }
+
+    #[test]
+    fn kernel_names_matter_only_when_the_kernel_does() {
+        let mut profile = testing::profile("main;[kernel] 10\nmain 290");
+        profile.meta.kernel = KernelView::Unnamed;
+        assert_eq!(ids(&Quality::of(&profile)), ["kernel-names-hidden"]);
+        let mut profile = testing::profile("main;[kernel] 1\nmain 299");
+        profile.meta.kernel = KernelView::Unnamed;
+        assert_eq!(ids(&Quality::of(&profile)), [""; 0]);
+    }
+
+    #[test]
+    fn missing_unwind_tables_are_told_from_missing_bytes() {
+        let mut profile = testing::profile("[truncated];b 100\nmain 200");
+        profile.meta.counters.no_unwind_info = 90;
+        assert_eq!(ids(&Quality::of(&profile)), ["no-unwind-info"]);
+    }
+
+    #[test]
+    fn nothing_recorded_is_poor() {
+        let quality = Quality::of(&Profile::default());
+        assert_eq!(quality.grade, Grade::Poor);
+        assert_eq!(ids(&quality), ["no-samples", "incomplete"]);
+    }
+}

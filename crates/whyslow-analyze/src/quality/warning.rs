@@ -1,0 +1,367 @@
+//! What can be wrong with a profile, and what to do about it.
+
+use std::fmt;
+
+use crate::units::{Count, Percent};
+
+/// How much a warning matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Good to know.
+    Note,
+    /// Something is missing from the answer.
+    Warning,
+    /// The answer may be wrong.
+    Serious,
+}
+
+impl Severity {
+    /// The word used in text and JSON.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Serious => "serious",
+        }
+    }
+}
+
+/// A module and its share of the samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModuleShare {
+    /// The file name.
+    pub name: String,
+    /// Share of the samples whose innermost frame is in it.
+    pub share: f64,
+}
+
+/// Something wrong with a profile. `Display` says what, [`Warning::fix`] what to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Warning {
+    /// The recording was not ended properly.
+    Incomplete,
+    /// There is nothing in it.
+    NoSamples,
+    /// There is too little in it.
+    TooFewSamples {
+        /// How many samples there are.
+        samples: u64,
+        /// Samples asked for per second of CPU time.
+        frequency_hz: u32,
+    },
+    /// These modules were compiled without optimisation.
+    DebugBuild(Vec<ModuleShare>),
+    /// These modules have no names.
+    Stripped(Vec<ModuleShare>),
+    /// These modules have names but no lines.
+    NoDebugInfo(Vec<ModuleShare>),
+    /// The files of these modules were not found.
+    MissingFile(Vec<ModuleShare>),
+    /// Nobody has looked for the names of these modules.
+    NotSymbolised(Vec<ModuleShare>),
+    /// Outer frames are missing.
+    Truncated {
+        /// Share of the samples.
+        share: f64,
+    },
+    /// Outer frames are missing because code cannot be unwound.
+    NoUnwindInfo {
+        /// Share of the samples.
+        share: f64,
+    },
+    /// Code ran that belongs to no file.
+    UnknownCode {
+        /// Share of the samples.
+        share: f64,
+    },
+    /// Samples were lost.
+    Lost {
+        /// How many.
+        lost: u64,
+        /// Share of all samples that were taken.
+        share: f64,
+        /// Samples asked for per second of CPU time.
+        frequency_hz: u32,
+    },
+    /// News of mapped files, threads or processes was lost.
+    LostRecords {
+        /// How many.
+        lost: u64,
+        /// Samples asked for per second of CPU time.
+        frequency_hz: u32,
+    },
+    /// The kernel lowered the rate.
+    Throttled {
+        /// How often.
+        times: u64,
+        /// Samples asked for per second of CPU time.
+        frequency_hz: u32,
+    },
+    /// Fewer samples came than the CPU time should have given.
+    FewerSamplesThanExpected {
+        /// How many came.
+        samples: u64,
+        /// How many should have come.
+        expected: u64,
+    },
+    /// Kernel time is not in the profile.
+    KernelHidden {
+        /// Share of the CPU time that is missing.
+        missing_share: f64,
+    },
+    /// Kernel functions have no names.
+    KernelUnnamed {
+        /// Share of the samples in the kernel.
+        share: f64,
+    },
+    /// Programs were started that may not be observed.
+    UnobservableExecs {
+        /// How many.
+        times: u64,
+    },
+    /// What the recorder had to say.
+    Recorder(String),
+}
+
+impl Warning {
+    /// A short name that stays the same for ever.
+    pub fn id(&self) -> &'static str {
+        match self {
+            Self::Incomplete => "incomplete",
+            Self::NoSamples => "no-samples",
+            Self::TooFewSamples { .. } => "too-few-samples",
+            Self::DebugBuild(_) => "debug-build",
+            Self::Stripped(_) => "stripped",
+            Self::NoDebugInfo(_) => "no-debug-info",
+            Self::MissingFile(_) => "missing-file",
+            Self::NotSymbolised(_) => "not-symbolised",
+            Self::Truncated { .. } => "truncated-stacks",
+            Self::NoUnwindInfo { .. } => "no-unwind-info",
+            Self::UnknownCode { .. } => "unknown-code",
+            Self::Lost { .. } => "lost-samples",
+            Self::LostRecords { .. } => "lost-records",
+            Self::Throttled { .. } => "throttled",
+            Self::FewerSamplesThanExpected { .. } => "fewer-samples",
+            Self::KernelHidden { .. } => "kernel-hidden",
+            Self::KernelUnnamed { .. } => "kernel-names-hidden",
+            Self::UnobservableExecs { .. } => "unobservable-execs",
+            Self::Recorder(_) => "recorder-note",
+        }
+    }
+
+    /// How much it matters.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::NoSamples | Self::DebugBuild(_) => Severity::Serious,
+            Self::TooFewSamples { samples, .. } if *samples < 30 => Severity::Serious,
+            Self::Truncated { share } | Self::NoUnwindInfo { share } if *share >= 0.5 => Severity::Serious,
+            Self::Lost { share, .. } if *share >= 0.1 => Severity::Serious,
+            Self::Lost { share, .. } if *share < 0.01 => Severity::Note,
+            Self::KernelHidden { missing_share } if *missing_share < 0.05 => Severity::Note,
+            Self::KernelUnnamed { .. } | Self::UnobservableExecs { .. } | Self::Recorder(_) => Severity::Note,
+            _ => Severity::Warning,
+        }
+    }
+
+    /// What to type or change, when something can be done.
+    pub fn fix(&self) -> Option<String> {
+        let lower = |frequency_hz: u32| format!("-F {}", (frequency_hz / 2).max(1));
+        Some(match self {
+            Self::Incomplete => {
+                "record again, and end with Ctrl-C rather than `kill -9`; what is here is right".to_owned()
+            }
+            Self::NoSamples => {
+                "the program used next to no CPU time: record a longer run, or raise the rate with -F 10000"
+                    .to_owned()
+            }
+            Self::TooFewSamples { frequency_hz, .. } => {
+                let higher = frequency_hz.saturating_mul(10).clamp(1000, 20_000);
+                format!("record a longer run, or raise the rate with -F {higher}")
+            }
+            Self::DebugBuild(_) => {
+                "build with `cargo build --release`; `cargo whyslow` does it by itself".to_owned()
+            }
+            Self::Stripped(_) => {
+                "put `strip = false` and `debug = \"line-tables-only\"` under [profile.release] \
+                 in Cargo.toml; `cargo whyslow` does it by itself"
+                    .to_owned()
+            }
+            Self::NoDebugInfo(_) => {
+                "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml \
+                 (C: -g); `cargo whyslow` does it by itself"
+                    .to_owned()
+            }
+            Self::MissingFile(_) => {
+                "open the profile on the machine it was recorded on, with the file still in place".to_owned()
+            }
+            Self::NotSymbolised(_) => {
+                "run `whyslow report FILE` on the machine it was recorded on: it looks the names up"
+                    .to_owned()
+            }
+            Self::Truncated { .. } => {
+                "use `whyslow report FILE tree --inverted`, which does not need the outer frames".to_owned()
+            }
+            Self::NoUnwindInfo { .. } => {
+                "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)"
+                    .to_owned()
+            }
+            Self::UnknownCode { .. } => {
+                "if a JIT made it, let the JIT write /tmp/perf-PID.map (node: --perf-basic-prof)".to_owned()
+            }
+            Self::Lost { frequency_hz, .. } | Self::LostRecords { frequency_hz, .. } => {
+                format!("record with a lower rate: {}", lower(*frequency_hz))
+            }
+            Self::Throttled { frequency_hz, .. } => format!(
+                "record with a lower rate ({}), or allow a higher one: \
+                 `sudo sysctl kernel.perf_event_max_sample_rate=100000`",
+                lower(*frequency_hz)
+            ),
+            Self::FewerSamplesThanExpected { .. } => {
+                "record again on a quieter machine, or with `-F 500`; `whyslow doctor` checks the machine"
+                    .to_owned()
+            }
+            Self::KernelHidden { .. } => {
+                "`sudo sysctl kernel.perf_event_paranoid=1`, then record again".to_owned()
+            }
+            Self::KernelUnnamed { .. } => {
+                "`sudo sysctl kernel.kptr_restrict=0`, then record again".to_owned()
+            }
+            Self::UnobservableExecs { .. } => {
+                "record as root, or start a copy without the set-uid bit that you may read".to_owned()
+            }
+            Self::Recorder(_) => return None,
+        })
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incomplete => write!(f, "the recording is incomplete: the recorder was killed"),
+            Self::NoSamples => write!(f, "there is no sample in the recording"),
+            Self::TooFewSamples { samples, .. } => {
+                let error = 0.5 / (*samples as f64).sqrt();
+                write!(
+                    f,
+                    "only {} samples: shares are rough (up to ±{} points)",
+                    Count(*samples),
+                    points(1.96 * error)
+                )
+            }
+            Self::DebugBuild(modules) => {
+                write!(
+                    f,
+                    "{} built without optimisation: where a release build is slow may be elsewhere",
+                    names(modules, "was", "were")
+                )
+            }
+            Self::Stripped(modules) => write!(
+                f,
+                "{} stripped: {} functions have no names",
+                names(modules, "is", "are"),
+                its(modules)
+            ),
+            Self::NoDebugInfo(modules) => {
+                write!(
+                    f,
+                    "{} without debug information: no lines and no inlined functions",
+                    names(modules, "is", "are")
+                )
+            }
+            Self::MissingFile(modules) => write!(
+                f,
+                "{} not found: {} functions have no names",
+                names(modules, "was", "were"),
+                its(modules)
+            ),
+            Self::NotSymbolised(modules) => write!(
+                f,
+                "{} not been looked up: {} functions have no names",
+                names(modules, "has", "have"),
+                its(modules)
+            ),
+            Self::Truncated { share } => {
+                write!(
+                    f,
+                    "{} of the samples lack their outer frames: total shares are too low",
+                    Percent(*share)
+                )
+            }
+            Self::NoUnwindInfo { share } => {
+                write!(
+                    f,
+                    "{} of the samples lack their outer frames: code without unwind tables is on the stack",
+                    Percent(*share)
+                )
+            }
+            Self::UnknownCode { share } => {
+                write!(f, "{} of the samples are in code that belongs to no file", Percent(*share))
+            }
+            Self::Lost { lost, share, .. } => {
+                write!(f, "{} samples were lost ({} of all)", Count(*lost), Percent(*share))
+            }
+            Self::LostRecords { lost, .. } => {
+                write!(
+                    f,
+                    "{} records of files, threads or processes were lost: some names may be missing",
+                    Count(*lost)
+                )
+            }
+            Self::Throttled { times, .. } => {
+                write!(f, "the kernel lowered the sampling rate {}", how_often(*times))
+            }
+            Self::FewerSamplesThanExpected { samples, expected } => write!(
+                f,
+                "{} samples came where the CPU time should have given {}",
+                Count(*samples),
+                Count(*expected)
+            ),
+            Self::KernelHidden { missing_share } => {
+                write!(
+                    f,
+                    "kernel time is not in the profile: {} of the CPU time is missing",
+                    Percent(*missing_share)
+                )
+            }
+            Self::KernelUnnamed { share } => {
+                write!(f, "the kernel hides the names of its functions ({} of the samples)", Percent(*share))
+            }
+            Self::UnobservableExecs { times } => {
+                write!(
+                    f,
+                    "a program that this user may not observe was started {}: it is not in the profile",
+                    how_often(*times)
+                )
+            }
+            Self::Recorder(note) => f.write_str(note),
+        }
+    }
+}
+
+fn points(share: f64) -> String {
+    format!("{:.0}", share * 100.0)
+}
+
+fn how_often(times: u64) -> String {
+    match times {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        _ => format!("{} times", Count(times)),
+    }
+}
+
+/// `a (60.0 % of the samples) is`, `a, b and c (…) are`.
+fn names(modules: &[ModuleShare], one: &str, several: &str) -> String {
+    let share = Percent(modules.iter().map(|module| module.share).sum());
+    let names = modules.iter().map(|module| module.name.as_str()).collect::<Vec<_>>();
+    let (list, verb) = match names.as_slice() {
+        [] => (String::new(), several),
+        [name] => ((*name).to_owned(), one),
+        [before @ .., last] => (format!("{} and {last}", before.join(", ")), several),
+    };
+    format!("{list} ({share} of the samples) {verb}")
+}
+
+fn its(modules: &[ModuleShare]) -> &'static str {
+    if modules.len() == 1 { "its" } else { "their" }
+}
