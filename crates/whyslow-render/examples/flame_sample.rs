@@ -24,6 +24,7 @@ fn main() {
         title: "rg --threads 4 'whyslow' /usr/src".to_owned(),
         subtitle: "12.4 s of CPU time in 12,391 samples on 4 threads; 99.8 % of stacks complete".to_owned(),
         inverted: shape == "icicle",
+        min_width_px: if shape == "large" { 0.0 } else { FlameOptions::default().min_width_px },
         ..FlameOptions::default()
     };
     let begun = Instant::now();

@@ -156,11 +156,11 @@ impl<'a> Document<'a> {
              <text class=\"title\" x=\"{MARGIN}\" y=\"27\">"
         );
         self.push_cut(&self.options.title, room / 9.5);
-        let _ = write!(self.out, "</text>\n<text class=\"quiet\" x=\"{MARGIN}\" y=\"47\">");
+        let _ = write!(self.out, "</text>\n<text id=\"subtitle\" class=\"quiet\" x=\"{MARGIN}\" y=\"47\">");
         self.push_cut(&self.options.subtitle, room / HEADER_COLUMN);
-        self.out.push_str("</text>\n<g id=\"legend\">\n");
+        self.out.push_str("</text>\n");
         self.push_legend();
-        let _ = write!(self.out, "</g>\n<text id=\"note\" class=\"quiet\" x=\"{MARGIN}\" y=\"89\">");
+        let _ = write!(self.out, "<text id=\"note\" class=\"quiet\" x=\"{MARGIN}\" y=\"89\">");
         self.push_note();
         self.out.push_str("</text>\n</g>\n");
     }
@@ -171,28 +171,36 @@ impl<'a> Document<'a> {
 
     fn push_legend(&mut self) {
         let values = kinds::self_values(self.tree, self.profile, self.options.callers);
-        let _ = writeln!(self.out, "<text class=\"quiet\" x=\"{MARGIN}\" y=\"70\">self</text>");
+        let mut legend = format!("<text class=\"quiet\" x=\"{MARGIN}\" y=\"70\">self</text>\n");
         let mut x = f64::from(MARGIN) + 32.0;
         for (class, value) in values.iter().enumerate() {
             let Some(value) = value else { continue };
             let text = format!("{} {}", KINDS[class].1, self.share(*value));
-            let _ = writeln!(
-                self.out,
-                "<g class=\"kind\"><path class=\"k{class} swatch\" d=\"M{x:.0} 66h13\"/>\
-                 <text x=\"{:.0}\" y=\"70\">{}</text></g>",
+            let _ = write!(
+                legend,
+                "<g class=\"kind\"><path class=\"k{class} swatch\" d=\"M{x:.0} 66h13\"/><text x=\"{:.0}\" y=\"70\">",
                 x + 18.0,
-                text.replace('<', "&lt;").replace('>', "&gt;"),
             );
+            push_xml(&mut legend, &text);
+            legend.push_str("</text></g>\n");
             x += 18.0 + legend_width(&text) + 16.0;
         }
         if self.tree.inlined.contains(&true) {
             let _ = writeln!(
-                self.out,
+                legend,
                 "<path class=\"k0 swatch\" d=\"M{x:.0} 66h13\"/><path class=\"pale swatch\" d=\"M{x:.0} 66h13\"/>\
                  <path class=\"dash\" d=\"M{x:.0} 72h13\"/><text x=\"{:.0}\" y=\"70\">inlined</text>",
                 x + 18.0,
             );
+            x += 18.0 + legend_width("inlined");
         }
+        // In a narrow picture it is drawn smaller.
+        let shrunk = (f64::from(self.width) / (x - f64::from(MARGIN))).min(1.0);
+        let (right, down) = (f64::from(MARGIN) * (1.0 - shrunk), 66.0 * (1.0 - shrunk));
+        let _ = writeln!(
+            self.out,
+            "<g id=\"legend\" transform=\"translate({right:.1} {down:.1}) scale({shrunk:.3})\">\n{legend}</g>"
+        );
     }
 
     fn push_note(&mut self) {

@@ -53,7 +53,7 @@ let zoomed = 0, view = { start: 0, span: Math.max(total[0], 1) }, base = 0, mark
 let matched = null, kindWanted = -1, width, column;
 
 // Elements that only a script needs; the file itself has the rest.
-const frames = $('frames'), labels = $('labels'), header = $('header'), note = $('note');
+const frames = $('frames'), labels = $('labels'), header = $('header'), note = $('note'), subtitle = $('subtitle');
 const lit = [...$('lit').children];
 const dimGroup = make(frames, 'g', { id: 'dim' });
 frames.prepend(dimGroup);
@@ -97,7 +97,7 @@ function label(f, room) {
 // Paths are lines as thick as a row, one path per kind: thousands of frames are a handful of elements.
 function draw() {
   const strong = lit.map(() => ''), weak = lit.map(() => '');
-  let pale = '', used = 0;
+  let pale = '', dashed = '', used = 0;
   for (let i = 0; i < count;) {
     // In tenths of a pixel: rounded edges leave no holes where many frames are narrower than that.
     const [left, right] = edges(i).map(edge => Math.round(edge * 10)), room = right - left, row = depth[i] - base;
@@ -106,7 +106,7 @@ function draw() {
       const f = fn(i), middle = top(i) + ROW / 2, faint = isAround(i) || matched && !matched[code[i] >> 1];
       const line = `M${left / 10} ${middle}h${(room - (room > 15 ? 6 : Math.floor(room * .3))) / 10}`;
       (faint ? weak : strong)[f.kind] += line;
-      if (code[i] & 1) pale += line;
+      if (code[i] & 1) { dashed += line; if (!faint) pale += line; }
       const text = room > 200 && label(f, room / 10);
       if (text) {
         const element = labels.children[used++] || make(labels, 'text');
@@ -121,7 +121,8 @@ function draw() {
   while (labels.children.length > used) labels.lastChild.remove();
   lit.forEach((path, class_) => path.setAttribute('d', strong[class_]));
   dim.forEach((path, class_) => path.setAttribute('d', weak[class_]));
-  for (const id of ['inlined', 'inlined-edge']) $(id).setAttribute('d', pale);
+  $('inlined').setAttribute('d', pale);
+  $('inlined-edge').setAttribute('d', dashed);
   placeMark();
 }
 
@@ -235,10 +236,14 @@ function search() {
   draw();
 }
 
-// A matched frame inside a matched frame is part of it: counted once.
 function showFound(problem = '') {
-  found.textContent = problem;
-  if (!matched) return;
+  found.textContent = problem || matched && countFound();
+  const crowded = found.textContent && found.getBBox().x < subtitle.getBBox().width + 2 * MARGIN;
+  subtitle.setAttribute('visibility', crowded ? 'hidden' : 'visible');
+}
+
+// A matched frame inside a matched frame is part of it: counted once.
+function countFound() {
   let sum = 0, names = new Set();
   for (let i = zoomed; i < end[zoomed];) {
     const hit = matched[code[i] >> 1];
@@ -246,7 +251,7 @@ function showFound(problem = '') {
     i = hit ? end[i] : i + 1;
   }
   for (let i = zoomed; i < end[zoomed]; i++) if (matched[code[i] >> 1]) names.add(code[i] >> 1);
-  found.textContent = `Matched ${share(sum, total[0])} in ${names.size} function${names.size === 1 ? '' : 's'}` +
+  return `Matched ${share(sum, total[0])} in ${names.size} function${names.size === 1 ? '' : 's'}` +
     (zoomed ? `, ${share(sum, total[zoomed])} of the zoomed frame` : '');
 }
 
@@ -325,8 +330,10 @@ function resize() {
   const whole = alone ? Math.max(480, Math.floor(visualViewport.width)) : svg.viewBox.baseVal.width;
   width = whole - 2 * MARGIN;
   if (alone) {
+    const high = Math.max(HEADER + ROWS * ROW + MARGIN, Math.floor(visualViewport.height));
     svg.setAttribute('width', whole);
-    svg.setAttribute('viewBox', `0 0 ${whole} ${svg.getAttribute('height')}`);
+    svg.setAttribute('height', high); // details of a frame may need more room than a small picture has
+    svg.setAttribute('viewBox', `0 0 ${whole} ${high}`);
   }
   const probe = make(labels, 'text', {}, 'm'.repeat(100));
   column = probe.getComputedTextLength() / 100 || 7;
@@ -336,6 +343,8 @@ function resize() {
   found.setAttribute('x', whole - MARGIN);
   bar.parentNode.setAttribute('x', whole - 330 - MARGIN);
   crumbs.parentNode.setAttribute('width', width);
+  const shrunk = Math.min(1, width / $('legend').getBBox().width);
+  $('legend').setAttribute('transform', `translate(${MARGIN * (1 - shrunk)} ${66 * (1 - shrunk)}) scale(${shrunk})`);
   draw();
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Layout {
     pub total: u64,
     /// Rows that are needed for all frames.
     pub rows: u32,
-    /// Nodes left out because they are narrower than the minimum.
+    /// Nodes left out because they are narrower than the minimum. Those without any value are no loss.
     pub hidden: u64,
     /// What they weigh together, each sample counted once.
     pub hidden_value: u64,
@@ -70,7 +70,8 @@ impl Layout {
             }
             pending[first..].reverse();
         }
-        layout.hidden = (tree.len() - layout.frames.len()) as u64;
+        let weighty = tree.total_value.iter().filter(|value| **value > 0).count();
+        layout.hidden = weighty.saturating_sub(layout.frames.len()) as u64;
         layout
     }
 }
