@@ -91,6 +91,7 @@ fn command(words: &[OsString]) -> Target {
 
 fn process_name(pid: u32) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    let name = name.trim().replace(['/', ' '], "-");
+    let plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
+    let name = name.trim().replace(|c: char| !plain(c), "-");
     (!name.is_empty()).then_some(name)
 }

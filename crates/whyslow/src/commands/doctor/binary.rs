@@ -223,7 +223,7 @@ impl Units {
         let producer = text(gimli::DW_AT_producer).unwrap_or_default();
         let is_rust = producer.contains("rustc");
         self.rust += usize::from(is_rust);
-        if is_rust && (folder.starts_with("/rustc/") || file.starts_with("/rustc/")) {
+        if is_rust && ["/rustc/", "/rust/deps/"].iter().any(|of_std| folder.starts_with(of_std) || file.starts_with(of_std)) {
             self.std += 1;
         } else {
             self.own += 1;
@@ -241,27 +241,39 @@ fn gcc_optimised(producer: &str) -> Option<bool> {
 }
 
 /// Names that tell whether Rust code was optimised.
+///
+/// | functions that exist | answer |
+/// |---|---|
+/// | steps of ranges, which any optimisation inlines | no |
+/// | only checks of debug assertions | unknown: they are on, with or without optimisation |
+/// | neither | yes |
 #[derive(Debug, Default)]
 struct Names {
     functions: usize,
-    /// Functions of one instruction or so, which every optimised build inlines.
-    tiny: usize,
+    steps: usize,
+    assertions: usize,
 }
 
 impl Names {
     fn read(file: &object::File<'_>) -> Self {
-        const TINY: [&str; 4] =
-            ["precondition_check", "4Step18forward_unchecked", "spec_next", "into_iter17h"];
         let functions =
             file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
         functions.filter_map(|symbol| symbol.name().ok()).fold(Self::default(), |names, name| Self {
             functions: names.functions + 1,
-            tiny: names.tiny + usize::from(TINY.iter().any(|tiny| name.contains(tiny))),
+            steps: names.steps
+                + usize::from(name.contains("spec_next") || name.contains("forward_unchecked")),
+            assertions: names.assertions + usize::from(name.contains("precondition_check")),
         })
     }
 
     fn optimised(&self, is_rust: bool) -> Option<bool> {
-        (is_rust && self.functions > 0).then_some(self.tiny == 0)
+        match self {
+            Self { functions: 0, .. } => None,
+            _ if !is_rust => None,
+            Self { steps: 1.., .. } => Some(false),
+            Self { assertions: 1.., .. } => None,
+            _ => Some(true),
+        }
     }
 }
 

@@ -145,9 +145,7 @@ impl Machine {
         let item = Item::note(CHECK, "is not there: samples come from the kernel's CPU clock")
             .so("shares are as true; kernel code that runs with interrupts off is blamed on its end");
         match &self.virtualisation.machine {
-            Some(machine) => {
-                item.fix(format!("let the host ({machine}) pass the PMU on to this machine, if it can"))
-            }
+            Some(_) => item.fix("let the host pass its PMU on to this virtual machine, if it can"),
             None => item,
         }
     }
@@ -209,7 +207,7 @@ impl Machine {
             let item = Item::note("system", "Windows Subsystem for Linux");
             items.push(item.so("recording works; timings include Windows' own scheduling"));
         } else if let Some(machine) = &self.virtualisation.machine {
-            let item = Item::note("system", format!("virtual machine ({machine})"));
+            let item = Item::note("system", format!("a virtual machine{}", named(machine)));
             items.push(item.so(
                 "other guests take time that no profile can see: repeat measurements before you believe them",
             ));
@@ -234,6 +232,10 @@ impl Machine {
             Item::ok("symbol cache", found)
         })
     }
+}
+
+fn named(machine: &str) -> String {
+    if machine.is_empty() { String::new() } else { format!(" ({machine})") }
 }
 
 fn error_name(errno: Errno) -> String {
@@ -358,7 +360,7 @@ mod tests {
         ];
         let items = check(&files, Probe { cycles: Err(libc::ENOENT), ..GRANTED });
         assert_eq!(item(&items, "cycle counter").state, State::Note);
-        assert_eq!(item(&items, "system").found, "virtual machine (QEMU/KVM)");
+        assert_eq!(item(&items, "system").found, "a virtual machine (QEMU/KVM)");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 /// What stands between this system and the hardware.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Virtualisation {
-    /// The hypervisor's name, or "a virtual machine".
+    /// The hypervisor's name; empty when it has none.
     pub(super) machine: Option<String>,
     /// The container's name, or "a container".
     pub(super) container: Option<String>,
@@ -74,7 +74,7 @@ fn hypervisor(cpuinfo: &str, xen: &str, dmi: &[String]) -> Option<String> {
     let is_x86 = cpuinfo.contains("\nflags");
     match known {
         Some((_, name)) if flagged || !is_x86 => Some((*name).to_owned()),
-        _ => flagged.then(|| "a virtual machine".to_owned()),
+        _ => flagged.then(String::new),
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(hypervisor(IN_VM, "", &dmi("QEMU\n")).as_deref(), Some("QEMU/KVM"));
         assert_eq!(hypervisor(IN_VM, "", &dmi("Amazon EC2")).as_deref(), Some("Amazon EC2"));
         assert_eq!(hypervisor(IN_VM, "xen\n", &dmi("")).as_deref(), Some("Xen"));
-        assert_eq!(hypervisor(IN_VM, "", &[]).as_deref(), Some("a virtual machine"));
+        assert_eq!(hypervisor(IN_VM, "", &[]).as_deref(), Some(""));
     }
 
     #[test]

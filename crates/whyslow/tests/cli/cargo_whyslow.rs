@@ -1,0 +1,128 @@
+//! `cargo whyslow` on small packages without dependencies.
+
+use std::fs;
+
+use crate::harness::{Folder, Outcome, can_record, outcome};
+
+/// Prints what cargo would have told the program, and its arguments.
+const MAIN: &str = r#"
+fn main() {
+    let get = |name: &str| std::env::var(name).unwrap_or_default();
+    println!("{} {}", get("CARGO_PKG_NAME"), get("CARGO_PKG_VERSION_MINOR"));
+    println!("{:?}", std::env::args().skip(1).collect::<Vec<_>>());
+    println!("{}", std::env::current_dir().unwrap().file_name().unwrap().to_string_lossy());
+    std::process::exit(7);
+}
+"#;
+
+fn package(folder: &Folder, bins: &[&str]) {
+    folder.file(
+        "pack/Cargo.toml",
+        "[package]\nname = \"pack\"\nversion = \"0.4.2\"\nedition = \"2021\"\n[workspace]\n",
+    );
+    for bin in bins {
+        folder.file(&format!("pack/src/bin/{bin}.rs"), MAIN);
+    }
+}
+
+fn cargo_whyslow(folder: &Folder, args: &[&str]) -> Outcome {
+    let mut command = folder.command_of(env!("CARGO_BIN_EXE_cargo-whyslow"));
+    // The build of these tests must not leak into the builds in them.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
+        if name != "CARGO_HOME" {
+            command.env_remove(name);
+        }
+    }
+    command.env_remove("RUSTFLAGS");
+    outcome(command.arg("whyslow").args(args).args(["--offline"].iter().filter(|_| !args.contains(&"--"))))
+}
+
+#[test]
+fn without_a_package_cargo_says_so() {
+    let folder = Folder::new();
+    cargo_whyslow(&folder, &[]).fails(101, &["Cargo.toml", "--manifest-path"]);
+}
+
+#[test]
+fn several_programs_are_listed() {
+    let folder = Folder::new();
+    package(&folder, &["one", "two"]);
+    let manifest = ["--manifest-path", "pack/Cargo.toml"];
+    cargo_whyslow(&folder, &manifest).fails(125, &["there are several programs: one, two", "--bin one"]);
+}
+
+#[test]
+fn a_failed_build_is_cargos_own_error() {
+    let folder = Folder::new();
+    package(&folder, &[]);
+    folder.file("pack/src/main.rs", "fn main() { oops }");
+    let outcome = cargo_whyslow(&folder, &["--manifest-path", "pack/Cargo.toml"]);
+    assert_eq!(outcome.code, Some(101), "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("cannot find value `oops`") && !outcome.stderr.contains("whyslow: error"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn the_program_is_built_and_runs_as_cargo_would_run_it() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    package(&folder, &["one", "two"]);
+    let manifest = fs::read_to_string(folder.path().join("pack/Cargo.toml")).unwrap();
+    let here = folder.path().file_name().unwrap().to_string_lossy().into_owned();
+    let outcome = cargo_whyslow(
+        &folder,
+        &["--manifest-path", "pack/Cargo.toml", "--bin", "two", "-q", "--", "-x", "y"],
+    );
+    assert_eq!(outcome.code, Some(7), "{outcome:?}");
+    assert_eq!(outcome.stdout, format!("pack 4\n[\"-x\", \"y\"]\n{here}\n"));
+    assert!(folder.names().contains(&"two.whyslow".to_owned()));
+    assert_eq!(fs::read_to_string(folder.path().join("pack/Cargo.toml")).unwrap(), manifest, "not edited");
+    assert!(!folder.path().join("pack/target/release").exists(), "the release build is not touched");
+}
+
+#[test]
+fn a_bench_runs_in_its_package_and_is_told_that_it_is_one() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    package(&folder, &["one"]);
+    let mut manifest = fs::read_to_string(folder.path().join("pack/Cargo.toml")).unwrap();
+    manifest += "[[bench]]\nname = \"speed\"\nharness = false\n";
+    folder.file("pack/Cargo.toml", manifest);
+    folder.file("pack/benches/speed.rs", MAIN);
+    let outcome = cargo_whyslow(&folder, &["--manifest-path", "pack/Cargo.toml", "--bench", "speed", "-q"]);
+    assert_eq!(
+        (outcome.code, outcome.stdout.as_str()),
+        (Some(7), "pack 4\n[\"--bench\"]\npack\n"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_debug_build_comes_with_a_loud_warning() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    package(&folder, &["one"]);
+    let outcome = cargo_whyslow(&folder, &["--manifest-path", "pack/Cargo.toml", "--dev", "-q"]);
+    assert_eq!(outcome.code, Some(7), "{outcome:?}");
+    assert!(outcome.stderr.contains("WITHOUT OPTIMISATION"), "{outcome:?}");
+}
+
+#[test]
+fn unit_tests_can_be_recorded() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    package(&folder, &[]);
+    folder.file("pack/src/lib.rs", "#[test]\nfn works() { assert_eq!(1 + 1, 2); }\n");
+    let outcome = cargo_whyslow(&folder, &["--manifest-path", "pack/Cargo.toml", "--lib", "-q"]);
+    assert!(outcome.succeeds().stdout.contains("test works ... ok"), "{outcome:?}");
+}

@@ -1,0 +1,90 @@
+//! `whyslow doctor`: machine and binary, as text and JSON.
+
+use std::process::Command;
+
+use crate::harness::{Folder, Outcome};
+
+fn json(outcome: &Outcome) -> serde_json::Value {
+    serde_json::from_str(&outcome.stdout).unwrap()
+}
+
+/// State and finding of one check of a binary.
+fn binary_check(outcome: &Outcome, check: &str) -> (String, String) {
+    let json = json(outcome);
+    let checks = json["binary"]["checks"].as_array().unwrap();
+    let item = checks.iter().find(|item| item["check"] == check).unwrap();
+    (item["state"].as_str().unwrap().to_owned(), item["found"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn the_exit_code_says_whether_recording_works() {
+    let outcome = Folder::new().whyslow(["doctor", "--format", "json"]);
+    let can_record = json(&outcome)["can_record"].as_bool().unwrap();
+    assert_eq!(outcome.code, Some(i32::from(!can_record)));
+    assert!(json(&outcome)["machine"].as_array().unwrap().iter().any(|item| item["check"] == "perf events"));
+    let text = Folder::new().whyslow(["doctor"]);
+    assert_eq!(text.code, outcome.code);
+    assert!(text.stdout.starts_with("Machine\n") && !text.stdout.contains('\x1b'), "{text:?}");
+}
+
+/// A Rust program built with these flags, and what doctor says of it.
+fn built_with(flags: &[&str]) -> Outcome {
+    let folder = Folder::new();
+    folder.file("app.rs", "fn main() { for n in 0..std::env::args().count() { println!(\"{n}\"); } }");
+    let status =
+        Command::new("rustc").args(["app.rs"]).args(flags).current_dir(folder.path()).status().unwrap();
+    assert!(status.success());
+    folder.whyslow(["doctor", "./app", "--format", "json"])
+}
+
+#[test]
+fn a_debug_build_is_recognised() {
+    let outcome = built_with(&["-g"]);
+    assert_eq!(binary_check(&outcome, "optimisation").0, "note");
+    assert_eq!(binary_check(&outcome, "debug info").0, "ok");
+    assert_eq!(binary_check(&outcome, "symbols").0, "ok");
+    assert!(binary_check(&outcome, "file").1.contains("program, dynamic, Rust"));
+}
+
+#[test]
+fn an_optimised_build_without_debug_info_is_recognised() {
+    let outcome = built_with(&["-O"]);
+    assert_eq!(binary_check(&outcome, "optimisation"), ("ok".into(), "yes".into()));
+    assert_eq!(binary_check(&outcome, "debug info").0, "note");
+    assert_eq!(binary_check(&outcome, "symbols").0, "ok");
+    assert_eq!(binary_check(&outcome, "unwind tables").0, "ok");
+}
+
+#[test]
+fn a_stripped_build_is_recognised() {
+    let outcome = built_with(&["-O", "-C", "strip=symbols"]);
+    assert_eq!(binary_check(&outcome, "symbols").0, "note");
+    assert_eq!(binary_check(&outcome, "debug info"), ("note".into(), "none".into()));
+    assert!(binary_check(&outcome, "file").1.contains("Rust"));
+}
+
+#[test]
+fn frame_pointers_are_counted() {
+    if cfg!(not(target_arch = "x86_64")) {
+        return;
+    }
+    let share = |flags: &[&str]| {
+        let found = binary_check(&built_with(flags), "frame pointers").1;
+        found.split(' ').nth(1).unwrap().parse::<f64>().unwrap()
+    };
+    let (with, without) =
+        (share(&["-C", "force-frame-pointers=yes"]), share(&["-C", "force-frame-pointers=no"]));
+    assert!(with > without, "{with} {without}");
+}
+
+#[test]
+fn what_is_no_binary_is_said() {
+    let folder = Folder::new();
+    folder.whyslow(["doctor", "nothing"]).fails(125, &["nothing: no such file"]);
+    folder.whyslow(["doctor", "."]).fails(125, &[".: it is a folder"]);
+    folder.file("text", "hello");
+    folder.whyslow(["doctor", "text"]).fails(125, &["text: it is not an ELF program"]);
+    folder.script("script", "exit");
+    let outcome = folder.whyslow(["doctor", "script", "--format", "json"]);
+    assert_eq!(binary_check(&outcome, "file"), ("note".into(), "a script for /bin/sh".into()));
+}

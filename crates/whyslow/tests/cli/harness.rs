@@ -1,0 +1,121 @@
+//! A folder of its own and a command builder for each test.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use whyslow_profile::Profile;
+
+/// A test's own folder; it is removed at the end.
+pub(crate) struct Folder(tempfile::TempDir);
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.file(name, format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// A profile from folded stacks, one sample per millisecond.
+    pub(crate) fn profile(&self, name: &str, folded: &str) -> PathBuf {
+        self.save(name, &whyslow_analyze::testing::profile(folded))
+    }
+
+    pub(crate) fn save(&self, name: &str, profile: &Profile) -> PathBuf {
+        let path = self.path().join(name);
+        whyslow_profile::file::write(&path, profile).unwrap();
+        path
+    }
+
+    /// `whyslow` in this folder, with its cache in it and no colours.
+    pub(crate) fn command(&self) -> Command {
+        self.command_of(env!("CARGO_BIN_EXE_whyslow"))
+    }
+
+    pub(crate) fn command_of(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.path())
+            .env("XDG_CACHE_HOME", self.path().join(".cache"))
+            .stdin(Stdio::null());
+        for name in ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "CLICOLOR_FORCE", "COLUMNS"]
+        {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Runs `whyslow` with these arguments.
+    pub(crate) fn whyslow<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Outcome {
+        outcome(self.command().args(args))
+    }
+}
+
+pub(crate) fn outcome(command: &mut Command) -> Outcome {
+    let output = command.output().unwrap();
+    Outcome {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Outcome {
+    /// Failed with this code and one error that says all of this.
+    #[track_caller]
+    pub(crate) fn fails(&self, code: i32, says: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        assert_eq!(self.stderr.matches("whyslow: error: ").count(), 1, "{self:#?}");
+        for words in says {
+            assert!(self.stderr.contains(words), "missing {words:?} in {self:#?}");
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn succeeds(&self) -> &Self {
+        assert_eq!(self.code, Some(0), "{self:#?}");
+        self
+    }
+}
+
+/// Whether perf events are granted here; tests that record say that they were skipped otherwise.
+pub(crate) fn can_record() -> bool {
+    let can = Folder::new().whyslow(["doctor"]).code == Some(0);
+    if !can {
+        let _ = writeln!(std::io::stderr(), "skipped: the kernel refuses perf events here");
+    }
+    can
+}

@@ -1,0 +1,40 @@
+//! Help texts: complete, and changed only on purpose.
+
+use crate::harness::{Folder, outcome};
+
+fn help(args: &[&str]) -> String {
+    let outcome = Folder::new().whyslow(args);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+    outcome.stdout
+}
+
+#[test]
+fn whyslow_help() {
+    insta::assert_snapshot!(help(&["--help"]));
+}
+
+#[test]
+fn commands_help() {
+    for command in ["record", "report", "flame", "export", "doctor", "lab"] {
+        insta::assert_snapshot!(format!("{command}_help"), help(&[command, "--help"]));
+    }
+}
+
+#[test]
+fn cargo_whyslow_help() {
+    let outcome =
+        outcome(Folder::new().command_of(env!("CARGO_BIN_EXE_cargo-whyslow")).args(["whyslow", "--help"]));
+    insta::assert_snapshot!(outcome.succeeds().stdout);
+}
+
+#[test]
+fn nothing_asked_for_shows_the_help_as_an_error() {
+    let outcome = Folder::new().whyslow([""; 0]);
+    assert_eq!(outcome.code, Some(125));
+    assert!(outcome.stdout.is_empty() && outcome.stderr.contains("Usage: whyslow"), "{outcome:?}");
+}
+
+#[test]
+fn version_is_one_line() {
+    assert_eq!(help(&["--version"]).lines().count(), 1);
+}

@@ -1,0 +1,1 @@
+//! `whyslow report`: each view, as text and JSON.
