@@ -168,7 +168,7 @@ impl Warning {
         let lower = |frequency_hz: u32| format!("-F {}", (frequency_hz / 2).max(1));
         Some(match self {
             Self::Incomplete => {
-                "record again, and end with Ctrl-C rather than `kill -9`; what is here is right".to_owned()
+                "record again and end with Ctrl-C, not `kill -9`; what is here is right".to_owned()
             }
             Self::NoSamples => {
                 "the program used next to no CPU time: record a longer run, or raise the rate with -F 10000"
@@ -249,11 +249,7 @@ impl fmt::Display for Warning {
                 )
             }
             Self::DebugBuild(modules) => {
-                write!(
-                    f,
-                    "{} built without optimisation: where a release build is slow may be elsewhere",
-                    names(modules, "was", "were")
-                )
+                write!(f, "{} built without optimisation", names(modules, "was", "were"))
             }
             Self::Stripped(modules) => write!(
                 f,

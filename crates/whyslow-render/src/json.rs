@@ -1,0 +1,507 @@
+//! JSON for programs. Names are stable within a schema; `docs/report-json.md` describes them.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use whyslow_analyze::{
+    CallTree, Callers, FunctionRow, FunctionTable, HotStep, Label, Lines, Outline, Overview, Quality, Share,
+    Threads,
+};
+use whyslow_profile::{ExitStatus, Host, Profile, StringId, Unit};
+
+use crate::text::{kernel_label, source_label};
+
+/// The name and version of the schema. Fields may be added within a version; none changes its meaning.
+pub const SCHEMA: &str = "whyslow-report/1";
+
+/// A view as indented JSON with a line end.
+pub fn to_string(view: &impl Serialize) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string_pretty(view)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// What every view starts with.
+#[derive(Debug, Serialize)]
+struct Head<'a> {
+    schema: &'static str,
+    view: &'static str,
+    command: &'a [String],
+    recorder: &'a str,
+    started_unix_ns: u64,
+    duration_ns: u64,
+    cpu_time_ns: u64,
+    exit: Option<ExitStatus>,
+    host: &'a Host,
+    metric: MetricJson<'a>,
+    samples: u64,
+    value: u64,
+    quality: QualityBody,
+}
+
+#[derive(Debug, Serialize)]
+struct MetricJson<'a> {
+    name: &'a str,
+    unit: &'static str,
+}
+
+/// Names the parts of a view that depend on what was asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The profile.
+    pub profile: &'a Profile,
+    /// The metric that was selected.
+    pub metric: usize,
+    /// The quality of the profile.
+    pub quality: &'a Quality,
+}
+
+impl<'a> Context<'a> {
+    fn head(&self, view: &'static str, samples: u64, value: u64) -> Head<'a> {
+        let Self { profile, metric, quality } = *self;
+        let overview = Overview::of(profile);
+        let metric = profile.metrics.get(metric);
+        Head {
+            schema: SCHEMA,
+            view,
+            command: &profile.meta.command,
+            recorder: &profile.meta.recorder,
+            started_unix_ns: profile.meta.started_unix_ns,
+            duration_ns: overview.duration_ns,
+            cpu_time_ns: overview.cpu_time_ns,
+            exit: profile.meta.exit,
+            host: &profile.meta.host,
+            metric: MetricJson {
+                name: metric.map_or("", |metric| profile.text(metric.name)),
+                unit: metric.map_or(Unit::Nanoseconds, |metric| metric.unit).label(),
+            },
+            samples,
+            value,
+            quality: QualityBody::new(quality),
+        }
+    }
+
+    fn unit(&self) -> Unit {
+        self.profile.metrics.get(self.metric).map_or(Unit::Nanoseconds, |metric| metric.unit)
+    }
+
+    fn cost(&self, own: u64, total: u64, whole: u64) -> Cost {
+        let of_whole = |part: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        let time = self.unit() == Unit::Nanoseconds;
+        Cost {
+            self_ns: time.then_some(own),
+            total_ns: time.then_some(total),
+            self_value: (!time).then_some(own),
+            total_value: (!time).then_some(total),
+            self_share: of_whole(own),
+            total_share: of_whole(total),
+        }
+    }
+}
+
+/// Values are `_ns` for metrics in nanoseconds and `_value` for others.
+#[derive(Debug, Serialize)]
+struct Cost {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    self_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    self_value: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_value: Option<u64>,
+    self_share: f64,
+    total_share: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Named<'a> {
+    name: Cow<'a, str>,
+    #[serde(rename = "crate")]
+    crate_name: Option<&'a str>,
+    kind: &'static str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+}
+
+impl<'a> Named<'a> {
+    fn new(profile: &'a Profile, label: Label) -> Self {
+        let function = match label {
+            Label::Function(id) => profile.functions.get(id.index()),
+            _ => None,
+        };
+        let text = |id: Option<StringId>| id.map(|id| profile.text(id));
+        Self {
+            name: CallTree::name(profile, label),
+            crate_name: text(function.and_then(|function| function.crate_name)),
+            kind: CallTree::kind(profile, label).label(),
+            file: text(function.and_then(|function| function.file)),
+            line: function.map(|function| function.line).filter(|line| *line > 0),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionJson<'a> {
+    #[serde(flatten)]
+    named: Named<'a>,
+    #[serde(flatten)]
+    cost: Cost,
+    self_error: f64,
+    total_error: f64,
+    self_samples: u64,
+    total_samples: u64,
+    raw_name: Option<&'a str>,
+    module: Option<&'a str>,
+}
+
+impl<'a> FunctionJson<'a> {
+    fn new(context: &Context<'a>, table: &FunctionTable, row: &FunctionRow) -> Self {
+        let profile = context.profile;
+        let (raw_name, module) = match row.label {
+            Label::Function(id) => {
+                let function = &profile.functions[id.index()];
+                (Some(profile.text(function.raw_name)), function.module)
+            }
+            Label::Module(module) => (None, Some(module)),
+            _ => (None, None),
+        };
+        Self {
+            named: Named::new(profile, row.label),
+            cost: context.cost(row.self_value, row.total_value, table.total_value),
+            self_error: table.self_share(row).error,
+            total_error: table.total_share(row).error,
+            self_samples: row.self_samples,
+            total_samples: row.total_samples,
+            raw_name,
+            module: module.map(|module| profile.text(profile.modules[module.index()].path)),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct StepJson<'a> {
+    #[serde(flatten)]
+    named: Named<'a>,
+    #[serde(flatten)]
+    cost: Cost,
+    inlined: bool,
+    repeats: u32,
+    repeat_frames: u32,
+}
+
+/// The main view: the functions, at most `limit` of them, the hottest path and the threads.
+pub fn report<'a>(
+    context: &Context<'a>,
+    table: &FunctionTable,
+    hot_path: &[HotStep],
+    threads: &Threads,
+    limit: usize,
+) -> impl Serialize + use<'a> {
+    #[derive(Serialize)]
+    struct Report<'a> {
+        #[serde(flatten)]
+        head: Head<'a>,
+        functions: Vec<FunctionJson<'a>>,
+        functions_left_out: usize,
+        hot_path: Vec<StepJson<'a>>,
+        #[serde(flatten)]
+        threads: ThreadsBody<'a>,
+    }
+    let step = |step: &HotStep| StepJson {
+        named: Named::new(context.profile, step.label),
+        cost: context.cost(step.self_value, step.total_value, table.total_value),
+        inlined: step.inlined,
+        repeats: step.repeat.times.max(1),
+        repeat_frames: step.repeat.frames.max(1),
+    };
+    Report {
+        head: context.head("functions", table.total_samples, table.total_value),
+        functions: table.rows.iter().take(limit).map(|row| FunctionJson::new(context, table, row)).collect(),
+        functions_left_out: table.rows.len().saturating_sub(limit),
+        hot_path: hot_path.iter().map(step).collect(),
+        threads: ThreadsBody::new(context, threads),
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct NodeJson<'a> {
+    id: usize,
+    parent: Option<usize>,
+    depth: u32,
+    #[serde(flatten)]
+    step: StepJson<'a>,
+}
+
+/// The nodes of a tree in reading order. A list and not nested objects, because stacks can be deeper than JSON parsers
+/// allow.
+fn nodes<'a>(context: &Context<'a>, outline: &Outline, whole: u64, min_share: f64) -> Vec<NodeJson<'a>> {
+    let items = outline.items(min_share);
+    let mut ids = vec![None; outline.tree.len()];
+    let mut nodes = Vec::with_capacity(items.len());
+    for (id, item) in items.iter().enumerate() {
+        let at = item.node as usize;
+        ids[at] = Some(id);
+        let tree = &outline.tree;
+        nodes.push(NodeJson {
+            id,
+            parent: ids[tree.parent[at] as usize],
+            depth: item.depth,
+            step: StepJson {
+                named: Named::new(context.profile, tree.label[at]),
+                cost: context.cost(tree.self_value[at], tree.total_value[at], whole),
+                inlined: tree.inlined[at],
+                repeats: outline.repeats[at].times.max(1),
+                repeat_frames: outline.repeats[at].frames.max(1),
+            },
+        });
+    }
+    nodes
+}
+
+/// A call tree, without the branches below a share of everything.
+pub fn tree<'a>(
+    context: &Context<'a>,
+    outline: &Outline,
+    samples: u64,
+    inverted: bool,
+    min_share: f64,
+) -> impl Serialize + use<'a> {
+    #[derive(Serialize)]
+    struct Tree<'a> {
+        #[serde(flatten)]
+        head: Head<'a>,
+        inverted: bool,
+        min_share: f64,
+        nodes: Vec<NodeJson<'a>>,
+    }
+    Tree {
+        head: context.head("tree", samples, outline.total_value()),
+        inverted,
+        min_share,
+        nodes: nodes(context, outline, outline.total_value(), min_share),
+    }
+}
+
+/// A function, its callers and its callees. The shares of their nodes are of the function's total.
+pub fn callers<'a>(context: &Context<'a>, callers: &Callers, min_share: f64) -> impl Serialize + use<'a> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        #[serde(flatten)]
+        head: Head<'a>,
+        function: Target<'a>,
+        min_share: f64,
+        callers: Vec<NodeJson<'a>>,
+        callees: Vec<NodeJson<'a>>,
+    }
+    let function =
+        Target::new(context, &callers.labels, callers.self_value, callers.total_value, callers.whole_value);
+    Body {
+        head: context.head("callers", callers.whole_samples, callers.whole_value),
+        function,
+        min_share,
+        callers: nodes(context, &callers.callers, callers.total_value, min_share),
+        callees: nodes(context, &callers.callees, callers.total_value, min_share),
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Target<'a> {
+    #[serde(flatten)]
+    named: Named<'a>,
+    #[serde(flatten)]
+    cost: Cost,
+}
+
+impl<'a> Target<'a> {
+    fn new(context: &Context<'a>, labels: &[Label], own: u64, total: u64, whole: u64) -> Self {
+        let label = labels.first().copied().unwrap_or(Label::Unknown);
+        Self { named: Named::new(context.profile, label), cost: context.cost(own, total, whole) }
+    }
+}
+
+/// The lines of a function.
+pub fn lines<'a>(context: &Context<'a>, lines: &Lines) -> impl Serialize + use<'a> {
+    #[derive(Serialize)]
+    struct LineJson<'a> {
+        file: Option<&'a str>,
+        line: Option<u32>,
+        text: Option<&'a str>,
+        #[serde(flatten)]
+        cost: Cost,
+        self_share_of_function: f64,
+        total_share_of_function: f64,
+        self_samples: u64,
+        total_samples: u64,
+        hottest: bool,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        #[serde(flatten)]
+        head: Head<'a>,
+        function: Target<'a>,
+        lines: Vec<LineJson<'a>>,
+    }
+    let profile = context.profile;
+    let of_function = |part: u64| Share::new(part, lines.total_value, 0).value;
+    let rows = lines.rows.iter().enumerate().map(|(index, row)| LineJson {
+        file: row.file.map(|file| profile.text(file)),
+        line: Some(row.line).filter(|line| *line > 0),
+        text: row.text.map(|text| profile.text(text)),
+        cost: context.cost(row.self_value, row.total_value, lines.whole_value),
+        self_share_of_function: of_function(row.self_value),
+        total_share_of_function: of_function(row.total_value),
+        self_samples: row.self_samples,
+        total_samples: row.total_samples,
+        hottest: lines.hottest == Some(index),
+    });
+    Body {
+        head: context.head("lines", lines.whole_samples, lines.whole_value),
+        function: Target::new(context, &lines.labels, lines.self_value, lines.total_value, lines.whole_value),
+        lines: rows.collect(),
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ThreadsBody<'a> {
+    threads: Vec<ThreadJson<'a>>,
+    processes: Vec<ProcessJson<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ThreadJson<'a> {
+    name: &'a str,
+    tid: u32,
+    process: &'a str,
+    pid: u32,
+    start_ns: u64,
+    end_ns: Option<u64>,
+    value: u64,
+    share: f64,
+    samples: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct ProcessJson<'a> {
+    name: &'a str,
+    pid: u32,
+    parent_pid: Option<u32>,
+    start_ns: u64,
+    end_ns: Option<u64>,
+    value: u64,
+    share: f64,
+    samples: u64,
+    threads: u64,
+}
+
+impl<'a> ThreadsBody<'a> {
+    fn new(context: &Context<'a>, threads: &Threads) -> Self {
+        let profile = context.profile;
+        let share = |part: u64| Share::new(part, threads.total_value, 0).value;
+        let rows = threads.rows.iter().map(|row| {
+            let thread = &profile.threads[row.thread.index()];
+            let process = &profile.processes[thread.process.index()];
+            ThreadJson {
+                name: profile.text(thread.name),
+                tid: thread.tid,
+                process: profile.text(process.name),
+                pid: process.pid,
+                start_ns: thread.start_ns,
+                end_ns: thread.end_ns,
+                value: row.value,
+                share: share(row.value),
+                samples: row.samples,
+            }
+        });
+        let processes = threads.processes.iter().map(|row| {
+            let process = &profile.processes[row.process.index()];
+            ProcessJson {
+                name: profile.text(process.name),
+                pid: process.pid,
+                parent_pid: process.parent.map(|parent| profile.processes[parent.index()].pid),
+                start_ns: process.start_ns,
+                end_ns: process.end_ns,
+                value: row.value,
+                share: share(row.value),
+                samples: row.samples,
+                threads: row.threads,
+            }
+        });
+        Self { threads: rows.collect(), processes: processes.collect() }
+    }
+}
+
+/// The threads and processes.
+pub fn threads<'a>(context: &Context<'a>, threads: &Threads) -> impl Serialize + use<'a> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        #[serde(flatten)]
+        head: Head<'a>,
+        #[serde(flatten)]
+        threads: ThreadsBody<'a>,
+    }
+    Body {
+        head: context.head("threads", threads.total_samples, threads.total_value),
+        threads: ThreadsBody::new(context, threads),
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct QualityBody {
+    grade: &'static str,
+    samples: u64,
+    lost: u64,
+    lost_records: u64,
+    throttled: u64,
+    truncated_share: f64,
+    unresolved_share: f64,
+    nameless_share: f64,
+    source: String,
+    kernel: &'static str,
+    missing_kernel_share: f64,
+    frequency_hz: u32,
+    expected_samples: Option<u64>,
+    incomplete: bool,
+    warnings: Vec<WarningJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct WarningJson {
+    id: &'static str,
+    severity: &'static str,
+    message: String,
+    fix: Option<String>,
+}
+
+impl QualityBody {
+    fn new(quality: &Quality) -> Self {
+        let warnings = quality.warnings.iter().map(|warning| WarningJson {
+            id: warning.id(),
+            severity: warning.severity().label(),
+            message: warning.to_string(),
+            fix: warning.fix(),
+        });
+        Self {
+            grade: quality.grade.label(),
+            samples: quality.samples,
+            lost: quality.lost,
+            lost_records: quality.lost_records,
+            throttled: quality.throttled,
+            truncated_share: quality.truncated_share,
+            unresolved_share: quality.unresolved_share,
+            nameless_share: quality.nameless_share,
+            source: source_label(&quality.source),
+            kernel: kernel_label(quality.kernel),
+            missing_kernel_share: quality.missing_kernel_share,
+            frequency_hz: quality.frequency_hz,
+            expected_samples: quality.expected_samples,
+            incomplete: quality.incomplete,
+            warnings: warnings.collect(),
+        }
+    }
+}
+
+/// The quality alone: what every view starts with.
+pub fn quality<'a>(context: &Context<'a>, total_value: u64) -> impl Serialize + use<'a> {
+    context.head("quality", context.quality.samples, total_value)
+}

@@ -1,0 +1,43 @@
+//! A function between its callers and its callees.
+
+use whyslow_analyze::{Callers, Percent};
+use whyslow_profile::Profile;
+
+use super::layout::{BOLD, Page, label_name, push_line, styled};
+use super::tree::{Direction, Drawing, push_legend};
+use crate::units::{Count, value};
+
+/// Callers above, callees below; shares are of the function's own total.
+pub fn callers(profile: &Profile, callers: &Callers, min_share: f64, page: Page) -> String {
+    let mut out = String::new();
+    let name = callers.labels.first().map_or(String::new(), |label| label_name(profile, *label));
+    let of_all = |part: u64| Percent(part as f64 / callers.whole_value.max(1) as f64);
+    push_line(&mut out, &styled(BOLD, &name));
+    push_line(
+        &mut out,
+        &format!(
+            "{} of all by itself ({}), {} with its callees ({}), {} samples",
+            of_all(callers.self_value),
+            value(callers.self_value, page.unit),
+            of_all(callers.total_value),
+            value(callers.total_value, page.unit),
+            Count(callers.samples)
+        ),
+    );
+    let outlines = [
+        ("called by", &callers.callers, Direction::Callers, "nothing: it is the outermost function"),
+        ("calls", &callers.callees, Direction::Callees, "nothing"),
+    ];
+    for (title, outline, direction, nothing) in outlines {
+        out.push('\n');
+        if outline.tree.is_empty() {
+            push_line(&mut out, &format!("{} {nothing}", styled(BOLD, title)));
+            continue;
+        }
+        push_line(&mut out, &format!("{} (shares of {name})", styled(BOLD, title)));
+        let whole = callers.total_value;
+        Drawing { profile, outline, whole, min_share, direction, below: true, page }.draw(&mut out);
+    }
+    push_legend(&mut out);
+    out
+}

@@ -1,0 +1,93 @@
+//! The table of functions.
+
+use whyslow_analyze::{CallTree, FunctionRow, FunctionTable, Label, Share};
+use whyslow_profile::Profile;
+
+use super::layout::{BOLD, DIM, Page, columns, kind_style, label_name, left, push_line, right, styled};
+use super::names::{place, shorten};
+use crate::sanitize::clean;
+use crate::units::{Count, Percent, value};
+
+const SHARE: usize = 8;
+const TIME: usize = 10;
+const KIND: usize = 11;
+
+/// The functions of a table in its order, at most `limit` of them.
+pub fn functions(profile: &Profile, table: &FunctionTable, limit: usize, page: Page) -> String {
+    let mut out = String::new();
+    let rough = Share::new(1, 2, table.total_samples).margin_95();
+    let all = value(table.total_value, page.unit);
+    let samples = Count(table.total_samples);
+    push_line(
+        &mut out,
+        &format!("{all} in {samples} samples; a share of 50 % is exact to ±{:.1} points", rough * 100.0),
+    );
+    out.push('\n');
+    out.push_str(&rows(profile, table, limit, true, page));
+    let more = table.rows.len().saturating_sub(limit);
+    if more > 0 {
+        push_line(&mut out, &styled(DIM, format!("and {} more functions", Count(more as u64))));
+    }
+    out
+}
+
+/// The header and the first rows of a table; with `times`, also the value of self.
+pub(super) fn rows(
+    profile: &Profile,
+    table: &FunctionTable,
+    limit: usize,
+    times: bool,
+    page: Page,
+) -> String {
+    if limit == 0 || table.rows.is_empty() {
+        return String::new();
+    }
+    let time = if times { TIME } else { 0 };
+    let rest = page.width.saturating_sub(2 * SHARE + time + 2 + KIND);
+    let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
+    let name_width = rest.saturating_sub(if place_width > 0 { place_width + 2 } else { 0 });
+    let shown = &table.rows[..table.rows.len().min(limit)];
+    // Names get the room that places do not need, and the other way round.
+    let places = shown.iter().map(|row| row_place(profile, row, place_width)).collect::<Vec<_>>();
+    let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
+    let name_width = name_width + (place_width - widest.min(place_width));
+    let names =
+        shown.iter().map(|row| shorten(&label_name(profile, row.label), name_width)).collect::<Vec<_>>();
+    let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0).clamp(8, name_width.max(8));
+
+    let mut out = String::new();
+    let mut header = format!("{}{}", right("self", SHARE), right("total", SHARE));
+    if times {
+        header.push_str(&right("self", TIME));
+    }
+    header.push_str(&format!("  {}{}  ", left("kind", KIND), left("function", name_column)));
+    if widest > 0 {
+        header.push_str("where");
+    }
+    push_line(&mut out, &styled(BOLD, header.trim_end()));
+    for ((row, name), place) in shown.iter().zip(&names).zip(&places) {
+        let kind = CallTree::kind(profile, row.label);
+        let style = kind_style(kind);
+        let own = Percent(table.self_share(row).value);
+        let total = Percent(table.total_share(row).value);
+        let mut line = format!("{own:>SHARE$}{total:>SHARE$}");
+        if times {
+            line.push_str(&right(&value(row.self_value, page.unit), TIME));
+        }
+        let padding = " ".repeat(name_column.saturating_sub(columns(name)));
+        let kind = styled(style, left(kind.label(), KIND));
+        let name = styled(style, name);
+        line.push_str(&format!("  {kind}{name}"));
+        if !place.is_empty() {
+            line.push_str(&format!("{padding}  {}", styled(DIM, place)));
+        }
+        push_line(&mut out, &line);
+    }
+    out
+}
+
+fn row_place(profile: &Profile, row: &FunctionRow, width: usize) -> String {
+    let Label::Function(id) = row.label else { return String::new() };
+    let function = &profile.functions[id.index()];
+    function.file.map_or(String::new(), |file| place(&clean(profile.text(file)), function.line, width))
+}

@@ -1,0 +1,25 @@
+//! Text for terminals. Every view is a function from an analysis to a string with ANSI styles, which the caller's
+//! stream takes away where they are not wanted.
+
+mod callers;
+mod functions;
+mod layout;
+mod lines;
+mod names;
+mod quality;
+mod summary;
+mod threads;
+mod tree;
+
+pub use callers::callers;
+pub use functions::functions;
+pub use layout::Page;
+pub use lines::lines;
+pub use quality::{headline, quality};
+pub(crate) use quality::{kernel_label, source_label};
+pub use summary::{Summary, summary};
+pub use threads::threads;
+pub use tree::{TreeView, tree};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! How far a profile can be trusted, in words.
+
+use whyslow_analyze::{Quality, Warning};
+use whyslow_profile::{EventSource, KernelView};
+
+use super::layout::{BOLD, columns, grade_style, left, push_line, push_titled, severity_style, styled, wrap};
+use crate::sanitize::clean;
+use crate::units::{Count, Percent};
+
+const KEY: usize = 20;
+
+/// Everything that is known of a profile's quality.
+pub fn quality(quality: &Quality, width: usize) -> String {
+    let mut out = String::new();
+    push_line(&mut out, &headline(quality));
+    out.push('\n');
+    let mut fact = |key: &str, text: String| push_line(&mut out, &format!("{}{text}", left(key, KEY)));
+    fact("samples", Count(quality.samples).to_string());
+    if let (Some(expected), Some(achieved)) = (quality.expected_samples, quality.achieved_share()) {
+        let rate = quality.frequency_hz;
+        fact(
+            "expected",
+            format!("{} at {rate} per second of CPU time: {} came", Count(expected), Percent(achieved)),
+        );
+    }
+    fact("source", source_words(&quality.source));
+    fact("kernel", kernel_words(quality));
+    fact("stacks complete", Percent(1.0 - quality.truncated_share).to_string());
+    fact(
+        "unresolved",
+        format!("{} of the samples end in code without a name", Percent(quality.unresolved_share)),
+    );
+    fact("without any name", Percent(quality.nameless_share).to_string());
+    fact("lost", format!("{} samples, {} other records", Count(quality.lost), Count(quality.lost_records)));
+    fact("throttled", format!("{} times", Count(quality.throttled)));
+    fact("recording", if quality.incomplete { "incomplete" } else { "complete" }.to_owned());
+    if !quality.warnings.is_empty() {
+        out.push('\n');
+    }
+    for warning in &quality.warnings {
+        out.push_str(&warning_lines(warning, width));
+    }
+    out
+}
+
+/// The verdict in one line: `good: 4,812 samples, 99.9 % of stacks complete, 0 lost`.
+pub fn headline(quality: &Quality) -> String {
+    let grade = styled(grade_style(quality.grade), quality.grade.label());
+    let mut text = format!("{grade}: {} samples", Count(quality.samples));
+    if quality.samples > 0 {
+        text.push_str(&format!(", {} of stacks complete", Percent(1.0 - quality.truncated_share)));
+    }
+    text.push_str(&format!(", {} lost", Count(quality.lost)));
+    if quality.incomplete {
+        text.push_str(", recording incomplete");
+    }
+    text
+}
+
+/// A warning and its fix, wrapped.
+pub(super) fn warning_lines(warning: &Warning, width: usize) -> String {
+    let severity = warning.severity();
+    let label = format!("{}: ", severity.label());
+    let mut out = String::new();
+    let text = wrap(&clean(&warning.to_string()), width.saturating_sub(columns(&label)));
+    push_titled(&mut out, &label, severity_style(severity), &text);
+    if let Some(fix) = warning.fix() {
+        let label = "  fix: ";
+        push_titled(&mut out, label, BOLD, &wrap(&fix, width.saturating_sub(columns(label))));
+    }
+    out
+}
+
+/// The word for what triggered the samples, as in JSON.
+pub(crate) fn source_label(source: &EventSource) -> String {
+    match source {
+        EventSource::Unknown => "unknown".to_owned(),
+        EventSource::Cycles => "cycles".to_owned(),
+        EventSource::CpuClock => "cpu-clock".to_owned(),
+        EventSource::Imported(tool) => format!("imported: {tool}"),
+    }
+}
+
+/// The word for what is seen of the kernel, as in JSON.
+pub(crate) fn kernel_label(kernel: KernelView) -> &'static str {
+    match kernel {
+        KernelView::Unknown => "unknown",
+        KernelView::Included => "included",
+        KernelView::Unnamed => "unnamed",
+        KernelView::Hidden => "hidden",
+    }
+}
+
+fn source_words(source: &EventSource) -> String {
+    match source {
+        EventSource::Cycles => "cycles: the hardware's counter".to_owned(),
+        EventSource::CpuClock => "cpu-clock: the kernel's timer".to_owned(),
+        other => clean(&source_label(other)).into_owned(),
+    }
+}
+
+fn kernel_words(quality: &Quality) -> String {
+    match quality.kernel {
+        KernelView::Hidden => {
+            format!("hidden: {} of the CPU time is not in the profile", Percent(quality.missing_kernel_share))
+        }
+        KernelView::Unnamed => "unnamed: its time is there, its functions have no names".to_owned(),
+        kernel => kernel_label(kernel).to_owned(),
+    }
+}

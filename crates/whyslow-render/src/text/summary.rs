@@ -1,0 +1,171 @@
+//! The one-screen answer.
+
+use whyslow_analyze::{FunctionTable, HotStep, Overview, Percent, Quality};
+use whyslow_profile::{ExitStatus, Profile};
+
+use super::functions::rows;
+use super::layout::{
+    BOLD, DIM, Page, columns, cut, flow, kind_style, label_name, push_line, push_titled, styled,
+};
+use super::names::shorten;
+use super::quality::{headline, warning_lines};
+use super::tree::repeat_note;
+use crate::sanitize::clean;
+use crate::units::{Count, duration};
+
+/// A terminal's usual height; the answer stays within it.
+const SCREEN: usize = 24;
+const MOST_FUNCTIONS: usize = 10;
+const FEWEST_FUNCTIONS: usize = 5;
+const MOST_WARNINGS: usize = 3;
+const PATH_LINES: usize = 3;
+
+/// What the one-screen answer is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Summary<'a> {
+    /// The profile.
+    pub profile: &'a Profile,
+    /// Its functions, by self.
+    pub functions: &'a FunctionTable,
+    /// Its hottest path.
+    pub hot_path: &'a [HotStep],
+    /// How far to trust it.
+    pub quality: &'a Quality,
+    /// The file that holds it, as the user would type it.
+    pub file: &'a str,
+}
+
+/// How long, how many samples, how far to trust it, the hottest functions, the hottest path, and what to type next.
+pub fn summary(summary: &Summary<'_>, page: Page) -> String {
+    let Summary { profile, quality, .. } = *summary;
+    let file = quoted(&clean(summary.file));
+    let foot = foot(summary, &file, page);
+    let lines = |text: &str| text.lines().count();
+    // The header of the table and the fewest functions must fit too; then warnings, then more functions.
+    let mut head = String::new();
+    for warnings in (0..=MOST_WARNINGS.min(quality.warnings.len())).rev() {
+        head = self::head(summary, warnings, &file, page);
+        if lines(&head) + 1 + FEWEST_FUNCTIONS + lines(&foot) <= SCREEN {
+            break;
+        }
+    }
+    let room = SCREEN.saturating_sub(lines(&head) + 1 + lines(&foot));
+    let with_samples = summary.functions.rows.iter().take_while(|row| row.self_samples > 0).count();
+    let limit = room.clamp(FEWEST_FUNCTIONS, MOST_FUNCTIONS).min(with_samples);
+    let functions = rows(profile, summary.functions, limit, false, page);
+    format!("{head}{functions}{foot}")
+}
+
+fn head(summary: &Summary<'_>, warnings: usize, file: &str, page: Page) -> String {
+    let Summary { profile, quality, .. } = *summary;
+    let mut head = String::new();
+    if !profile.meta.command.is_empty() {
+        push_line(&mut head, &styled(BOLD, cut(&command_line(&profile.meta.command), page.width)));
+    }
+    push_line(&mut head, &times(profile));
+    push_line(&mut head, &headline(quality));
+    for warning in &quality.warnings[..warnings] {
+        head.push_str(&warning_lines(warning, page.width));
+    }
+    let more = quality.warnings.len() - warnings;
+    if more > 0 {
+        push_line(&mut head, &styled(DIM, format!("+{more} more: whyslow report {file} quality")));
+    }
+    head.push('\n');
+    head
+}
+
+fn foot(summary: &Summary<'_>, file: &str, page: Page) -> String {
+    let mut foot = String::from("\n");
+    if !summary.hot_path.is_empty() {
+        foot.push_str(&hottest_path(summary, page));
+    }
+    push_line(&mut foot, &format!("{} {file}", styled(BOLD, "saved:")));
+    foot.push_str(&next_commands(file, page.width));
+    foot
+}
+
+fn times(profile: &Profile) -> String {
+    let overview = Overview::of(profile);
+    let plural = |count: u64, one: &str, many: &str| {
+        format!("{} {}", Count(count), if count == 1 { one } else { many })
+    };
+    let mut text = format!("{} wall, {} CPU", duration(overview.duration_ns), duration(overview.cpu_time_ns));
+    if overview.duration_ns > 0 {
+        let cores = overview.cpu_time_ns as f64 / overview.duration_ns as f64;
+        text.push_str(&format!(" ({cores:.2} cores busy)"));
+    }
+    text.push_str(&format!(", {}", plural(overview.threads, "thread", "threads")));
+    if overview.processes > 1 {
+        text.push_str(&format!(" in {}", plural(overview.processes, "process", "processes")));
+    }
+    match profile.meta.exit {
+        Some(ExitStatus::Code(code)) if code != 0 => text.push_str(&format!(", exit code {code}")),
+        Some(ExitStatus::Signal(signal)) => text.push_str(&format!(", ended by signal {signal}")),
+        _ => {}
+    }
+    text
+}
+
+/// The steps with arrows, broken into lines; when there are too many, the middle is left out.
+fn hottest_path(summary: &Summary<'_>, page: Page) -> String {
+    let profile = summary.profile;
+    let title = "hottest path: ";
+    let room = page.width - columns(title);
+    let share = |value: u64| Percent(value as f64 / summary.functions.total_value.max(1) as f64);
+    let steps = summary.hot_path.iter().enumerate().map(|(index, step)| {
+        let arrow = match (index, step.inlined) {
+            (0, _) => "",
+            (_, true) => "⇢ ",
+            (_, false) => "→ ",
+        };
+        let mut after = repeat_note(step.repeat);
+        if index + 1 == summary.hot_path.len() {
+            after.push_str(&format!(" {}", share(step.total_value)));
+        }
+        let name = label_name(profile, step.label);
+        let name = shorten(&name, room.saturating_sub(columns(arrow) + columns(&after)));
+        let width = columns(arrow) + columns(&name) + columns(&after);
+        let style = kind_style(whyslow_analyze::CallTree::kind(profile, step.label));
+        (format!("{arrow}{}{after}", styled(style, name)), width)
+    });
+    let mut lines = flow(steps, " ", room);
+    if lines.len() > PATH_LINES {
+        let left_out = lines.len() - PATH_LINES + 1;
+        lines.splice(1..=left_out, ["→ …".to_owned()]);
+    }
+    let mut out = String::new();
+    push_titled(&mut out, title, BOLD, &lines);
+    out
+}
+
+fn next_commands(file: &str, width: usize) -> String {
+    let title = "next:  ";
+    let commands = [
+        format!("whyslow flame {file} -o flame.svg"),
+        format!("whyslow report {file} tree"),
+        format!("whyslow report {file} lines FUNCTION"),
+    ];
+    let pieces = commands.into_iter().map(|command| {
+        let width = columns(&command);
+        (command, width)
+    });
+    let mut out = String::new();
+    push_titled(&mut out, title, BOLD, &flow(pieces, "   ", width - columns(title)));
+    out
+}
+
+/// A command as it would be typed.
+fn command_line(words: &[String]) -> String {
+    words.iter().map(|word| quoted(&clean(word))).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell needs it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%^".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,358 @@
+//! What the views look like.
+
+use whyslow_analyze::testing::{self, SAMPLE_NS};
+use whyslow_analyze::{
+    Callers, FunctionTable, Lines, Outline, Quality, Selection, SortBy, Threads, TreeOptions, hot_path,
+};
+use whyslow_profile::{EventSource, KernelView, Profile};
+
+use super::*;
+
+/// The text without its styles.
+fn plain(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('\x1b') {
+        out.push_str(&rest[..start]);
+        rest = rest[start..].split_once('m').map_or("", |(_, after)| after);
+    }
+    out + rest
+}
+
+fn program() -> Profile {
+    let start = "_start;__libc_start_main;std::rt::lang_start;app::main@src/main.rs:9;app::run@src/main.rs:4";
+    let mut profile = testing::profile(&format!(
+        "{start};app::parse::Parser::next_token@src/parse.rs:3;+core::str::Chars::next@/rustc/abc/library/core/src/str/iter.rs:40 600
+         {start};app::parse::Parser::next_token@src/parse.rs:2 300
+         {start};app::eval@src/eval.rs:7;dep::hash::Map::get@/home/me/.cargo/registry/src/index/dep-1.2/src/map.rs:77 400
+         {start};app::eval@src/eval.rs:8;malloc;[kernel] 80
+         {start};[libz.so.1] 20
+         worker: clone3;app::work@src/work.rs:1{};app::leaf@src/work.rs:5 600",
+        ";app::visit@src/work.rs:3".repeat(500),
+    ));
+    testing::add_source(
+        &mut profile,
+        "src/parse.rs",
+        "fn next_token(&mut self) -> Token {\n\tlet start = self.at;\n\twhile let Some(c) = self.chars.next() {\n\t}\n}",
+    );
+    profile.meta.command = ["./app", "--input", "my file.json"].map(str::to_owned).to_vec();
+    profile.meta.source = EventSource::CpuClock;
+    profile.meta.kernel = KernelView::Included;
+    profile.meta.duration_ns = 1_500 * SAMPLE_NS;
+    profile
+}
+
+fn one_screen(profile: &Profile, width: usize) -> String {
+    let functions = FunctionTable::build(profile, &Selection::default(), true, SortBy::SelfValue);
+    let outline = Outline::build(profile, &Selection::default(), &TreeOptions::default());
+    let made = Summary {
+        profile,
+        functions: &functions,
+        hot_path: &hot_path(profile, &outline),
+        quality: &Quality::of(profile),
+        file: "app.whyslow",
+    };
+    plain(&summary(&made, Page::new(profile, 0, width)))
+}
+
+#[test]
+fn summary_of_a_good_recording() {
+    insta::assert_snapshot!(one_screen(&program(), 100), @r#"
+    ./app --input 'my file.json'
+    1.50 s wall, 2.00 s CPU (1.33 cores busy), 2 threads
+    good: 2,000 samples, 100.0 % of stacks complete, 0 lost
+
+        self   total  kind       function                        where
+      30.0 %  30.0 %  yours      app::leaf                       src/work.rs:1
+      30.0 %  30.0 %  std        core::str::Chars::next          …/core/src/str/iter.rs:1
+      20.0 %  20.0 %  dependency dep::hash::Map::get             …/index/dep-1.2/src/map.rs:1
+      15.0 %  45.0 %  yours      app::parse::Parser::next_token  src/parse.rs:1
+       4.0 %   4.0 %  kernel     [kernel]
+       1.0 %   1.0 %  unknown    [libz.so.1]
+
+    hottest path: app::main → app::run → app::parse::Parser::next_token ⇢ core::str::Chars::next 30.0 %
+    saved: app.whyslow
+    next:  whyslow flame app.whyslow -o flame.svg   whyslow report app.whyslow tree
+           whyslow report app.whyslow lines FUNCTION
+    "#);
+}
+
+#[test]
+fn summary_with_every_kind_of_trouble_stays_on_one_screen() {
+    let mut profile = program();
+    profile.meta.kernel = KernelView::Hidden;
+    profile.meta.system_time_ns = profile.meta.user_time_ns / 4;
+    profile.meta.counters.lost_samples = 400;
+    profile.meta.counters.throttled = 3;
+    profile.modules[0].symbols = whyslow_profile::SymbolState::Names;
+    profile.modules[0].optimised = whyslow_profile::Optimised::No;
+    profile.meta.exit = Some(whyslow_profile::ExitStatus::Signal(15));
+    profile.sealed = false;
+    let text = one_screen(&profile, 80);
+    assert!(text.lines().count() <= 24, "{text}");
+    insta::assert_snapshot!(text, @r#"
+    ./app --input 'my file.json'
+    1.50 s wall, 2.50 s CPU (1.67 cores busy), 2 threads, ended by signal 15
+    poor: 2,000 samples, 100.0 % of stacks complete, 400 lost, recording incomplete
+    serious: app (95.0 % of the samples) was built without optimisation
+      fix: build with `cargo build --release`; `cargo whyslow` does it by itself
+    serious: 400 samples were lost (16.7 % of all)
+      fix: record with a lower rate: -F 500
+    warning: the recording is incomplete: the recorder was killed
+      fix: record again and end with Ctrl-C, not `kill -9`; what is here is right
+    +3 more: whyslow report app.whyslow quality
+
+        self   total  kind       function                        where
+      30.0 %  30.0 %  yours      app::leaf                       src/work.rs:1
+      30.0 %  30.0 %  std        core::str::Chars::next          …/src/str/iter.rs:1
+      20.0 %  20.0 %  dependency dep::hash::Map::get             …/src/map.rs:1
+      15.0 %  45.0 %  yours      app::parse::Parser::next_token  src/parse.rs:1
+       4.0 %   4.0 %  kernel     [kernel]
+       1.0 %   1.0 %  unknown    [libz.so.1]
+
+    hottest path: app::main → app::run → app::parse::Parser::next_token
+                  ⇢ core::str::Chars::next 30.0 %
+    saved: app.whyslow
+    next:  whyslow flame app.whyslow -o flame.svg   whyslow report app.whyslow tree
+           whyslow report app.whyslow lines FUNCTION
+    "#);
+}
+
+#[test]
+fn summary_of_nothing() {
+    insta::assert_snapshot!(one_screen(&Profile::default(), 80), @r#"
+    0 ns wall, 0 ns CPU, 0 threads
+    poor: 0 samples, 0 lost, recording incomplete
+    serious: there is no sample in the recording
+      fix: the program used next to no CPU time: record a longer run, or raise the
+           rate with -F 10000
+    warning: the recording is incomplete: the recorder was killed
+      fix: record again and end with Ctrl-C, not `kill -9`; what is here is right
+
+
+    saved: app.whyslow
+    next:  whyslow flame app.whyslow -o flame.svg   whyslow report app.whyslow tree
+           whyslow report app.whyslow lines FUNCTION
+    "#);
+}
+
+#[test]
+fn no_view_is_wider_than_its_page_unless_a_name_is() {
+    let profile = program();
+    for width in [80, 100, 120] {
+        let text = one_screen(&profile, width);
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+    }
+}
+
+#[test]
+fn table_of_functions() {
+    let profile = program();
+    let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::Total);
+    let text = plain(&functions(&profile, &table, 8, Page::new(&profile, 0, 110)));
+    insta::assert_snapshot!(text, @r#"
+    2.00 s in 2,000 samples; a share of 50 % is exact to ±2.2 points
+
+        self   total      self  kind       function                        where
+       0.0 %  70.0 %      0 ns  runtime    __libc_start_main
+       0.0 %  70.0 %      0 ns  runtime    _start
+       0.0 %  70.0 %      0 ns  yours      app::main                       src/main.rs:1
+       0.0 %  70.0 %      0 ns  yours      app::run                        src/main.rs:1
+       0.0 %  70.0 %      0 ns  runtime    std::rt::lang_start
+      15.0 %  45.0 %    300 ms  yours      app::parse::Parser::next_token  src/parse.rs:1
+      30.0 %  30.0 %    600 ms  yours      app::leaf                       src/work.rs:1
+      30.0 %  30.0 %    600 ms  std        core::str::Chars::next          …/core/src/str/iter.rs:1
+    and 8 more functions
+    "#);
+}
+
+#[test]
+fn top_down_tree() {
+    let profile = program();
+    let outline = Outline::build(&profile, &Selection::default(), &TreeOptions::default());
+    let text = plain(&tree(&profile, &outline, TreeView::default(), Page::new(&profile, 0, 80)));
+    insta::assert_snapshot!(text, @r#"
+    2.00 s; below each function are its callees; branches from 1.0 % up
+
+       total    self
+      70.0 %   0.0 %  _start → __libc_start_main → std::rt::lang_start → app::main
+      70.0 %   0.0 %  → app::run
+      45.0 %  15.0 %  ├─ app::parse::Parser::next_token
+      30.0 %  30.0 %  │  └┄ core::str::Chars::next
+      24.0 %   0.0 %  ├─ app::eval
+      20.0 %  20.0 %  │  ├─ dep::hash::Map::get
+       4.0 %   4.0 %  │  └─ malloc → [kernel]
+       1.0 %   1.0 %  └─ [libz.so.1]
+      30.0 %  30.0 %  clone3 → app::work → app::visit (×500) → app::leaf
+
+    dashed lines and arrows: inlined by the compiler
+    "#);
+}
+
+#[test]
+fn inverted_tree() {
+    let profile = program();
+    let options = TreeOptions { inverted: true, ..TreeOptions::default() };
+    let outline = Outline::build(&profile, &Selection::default(), &options);
+    let view = TreeView { inverted: true, min_share: 0.05 };
+    let text = plain(&tree(&profile, &outline, view, Page::new(&profile, 0, 120)));
+    insta::assert_snapshot!(text, @r#"
+    2.00 s; below each function are its callers; branches from 5.0 % up
+
+       total
+      30.0 %  core::str::Chars::next ⇠ app::parse::Parser::next_token ← app::run ← app::main ← std::rt::lang_start
+      30.0 %  ← __libc_start_main ← _start
+      30.0 %  app::leaf ← app::visit (×500) ← app::work ← clone3
+      20.0 %  dep::hash::Map::get ← app::eval ← app::run ← app::main ← std::rt::lang_start ← __libc_start_main ← _start
+      15.0 %  app::parse::Parser::next_token ← app::run ← app::main ← std::rt::lang_start ← __libc_start_main ← _start
+
+    dashed lines and arrows: inlined by the compiler
+    "#);
+}
+
+#[test]
+fn callers_and_callees() {
+    let profile = program();
+    let made = Callers::build(&profile, &Selection::default(), "next_token", true).unwrap();
+    insta::assert_snapshot!(plain(&callers(&profile, &made, 0.01, Page::new(&profile, 0, 100))), @r#"
+    app::parse::Parser::next_token
+    15.0 % of all by itself (300 ms), 45.0 % with its callees (900 ms), 900 samples
+
+    called by (shares of app::parse::Parser::next_token)
+       total
+     100.0 %  └─ app::run ← app::main ← std::rt::lang_start ← __libc_start_main ← _start
+
+    calls (shares of app::parse::Parser::next_token)
+       total    self
+      66.7 %  66.7 %  └┄ core::str::Chars::next
+
+    dashed lines and arrows: inlined by the compiler
+    "#);
+}
+
+#[test]
+fn lines_with_source() {
+    let profile = program();
+    let made = Lines::build(&profile, &Selection::default(), "next_token").unwrap();
+    insta::assert_snapshot!(plain(&lines(&profile, &made, Page::new(&profile, 0, 80))), @r#"
+    app::parse::Parser::next_token
+    15.0 % of all by itself, 45.0 % with its callees (900 ms); shares below are of the function
+
+        self   total   line  src/parse.rs
+                          1  fn next_token(&mut self) -> Token {
+      33.3 %  33.3 %      2      let start = self.at;
+              66.7 %      3▶     while let Some(c) = self.chars.next() {
+                          4      }
+                          5  }
+    "#);
+}
+
+#[test]
+fn lines_without_source_or_debug_info() {
+    let profile = program();
+    let page = Page::new(&profile, 0, 80);
+    let made = Lines::build(&profile, &Selection::default(), "app::eval").unwrap();
+    insta::assert_snapshot!(plain(&lines(&profile, &made, page)), @r#"
+    app::eval
+    0.0 % of all by itself, 24.0 % with its callees (480 ms); shares below are of the function
+
+        self   total   line  src/eval.rs
+              83.3 %      7▶ (source text not in the profile)
+              16.7 %      8  (source text not in the profile)
+    "#);
+    let made = Lines::build(&profile, &Selection::default(), "malloc").unwrap();
+    assert!(plain(&lines(&profile, &made, page)).contains("debug = \"line-tables-only\""));
+}
+
+#[test]
+fn table_of_threads() {
+    let mut profile = program();
+    profile.threads[1].end_ns = Some(1_200 * SAMPLE_NS);
+    let made = Threads::build(&profile, &Selection::default());
+    insta::assert_snapshot!(plain(&threads(&profile, &made, 10, Page::new(&profile, 0, 100))), @r#"
+     share       used    samples  thread      tid      pid      start        end
+    70.0 %     1.40 s      1,400  main        100      100       0 ns          -
+    30.0 %     600 ms        600  worker      101      100       0 ns     1.20 s
+    "#);
+    assert!(
+        plain(&threads(&profile, &made, 1, Page::new(&profile, 0, 100))).ends_with("and 1 more threads\n")
+    );
+}
+
+#[test]
+fn quality_in_full() {
+    let mut profile = program();
+    profile.meta.kernel = KernelView::Hidden;
+    profile.meta.system_time_ns = profile.meta.user_time_ns / 4;
+    profile.meta.counters.lost_samples = 4;
+    profile.meta.notes.push("a note from the recorder".to_owned());
+    insta::assert_snapshot!(plain(&quality(&Quality::of(&profile), 80)), @r#"
+    fair: 2,000 samples, 100.0 % of stacks complete, 4 lost
+
+    samples             2,000
+    expected            2,000 at 1000 per second of CPU time: 100.2 % came
+    source              cpu-clock: the kernel's timer
+    kernel              hidden: 20.0 % of the CPU time is not in the profile
+    stacks complete     100.0 %
+    unresolved          5.0 % of the samples end in code without a name
+    without any name    0.0 %
+    lost                4 samples, 0 other records
+    throttled           0 times
+    recording           complete
+
+    warning: kernel time is not in the profile: 20.0 % of the CPU time is missing
+      fix: `sudo sysctl kernel.perf_event_paranoid=1`, then record again
+    note: 4 samples were lost (0.2 % of all)
+      fix: record with a lower rate: -F 500
+    note: a note from the recorder
+    "#);
+}
+
+#[test]
+fn hostile_names_reach_no_terminal() {
+    let mut profile = testing::profile("main;evil@f.rs:1 300\nworker: main;evil@f.rs:1 10");
+    let hostile = profile.strings.push("ev\x1b[2Jil\r\n\u{202e}::x");
+    for function in &mut profile.functions {
+        function.name = hostile;
+        function.file = Some(hostile);
+    }
+    profile.threads.iter_mut().for_each(|thread| thread.name = hostile);
+    profile.processes.iter_mut().for_each(|process| process.name = hostile);
+    profile.modules[0].path = hostile;
+    profile.modules[0].symbols = whyslow_profile::SymbolState::Names;
+    profile.meta.command = vec!["\x1b]0;title\x07".to_owned()];
+    profile.meta.notes = vec!["\x1b[31m".to_owned()];
+    profile.meta.source = EventSource::Imported("\x1b[31m".to_owned());
+    let everything = Selection::default();
+    let page = Page::new(&profile, 0, 80);
+    let outline = Outline::build(&profile, &everything, &TreeOptions::default());
+    let name = "ev\x1b[2Jil\r\n\u{202e}::x";
+    let texts = [
+        one_screen(&profile, 80),
+        plain(&functions(
+            &profile,
+            &FunctionTable::build(&profile, &everything, true, SortBy::Total),
+            9,
+            page,
+        )),
+        plain(&tree(&profile, &outline, TreeView::default(), page)),
+        plain(&callers(&profile, &Callers::build(&profile, &everything, name, true).unwrap(), 0.0, page)),
+        plain(&lines(&profile, &Lines::build(&profile, &everything, name).unwrap(), page)),
+        plain(&threads(&profile, &Threads::build(&profile, &everything), 9, page)),
+        plain(&quality(&Quality::of(&profile), 80)),
+    ];
+    for text in texts {
+        assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{text:?}");
+    }
+}
+
+#[test]
+fn a_very_deep_tree_is_drawn_on_a_small_stack() {
+    let deep = format!("main{};leaf 2", ";f;g;h;i;j".repeat(2_000));
+    let profile = testing::profile(&deep);
+    let work = move || {
+        let outline = Outline::build(&profile, &Selection::default(), &TreeOptions::default());
+        tree(&profile, &outline, TreeView::default(), Page::new(&profile, 0, 80))
+    };
+    std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap().join().unwrap();
+}

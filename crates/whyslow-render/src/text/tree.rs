@@ -1,0 +1,221 @@
+//! Call trees drawn with lines.
+
+use whyslow_analyze::{CallTree, Outline, Percent, Repeat};
+use whyslow_profile::Profile;
+
+use super::layout::{BOLD, DIM, Page, columns, kind_style, label_name, push_line, styled};
+use super::names::shorten;
+use crate::units::{Count, value};
+
+const SHARE: usize = 8;
+/// Names are not squeezed below this many columns: deeper calls are left out instead.
+const NAME: usize = 24;
+
+/// How a tree is drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TreeView {
+    /// Whether callers are below their callees.
+    pub inverted: bool,
+    /// Branches with a smaller share of everything are left out.
+    pub min_share: f64,
+}
+
+impl Default for TreeView {
+    fn default() -> Self {
+        Self { inverted: false, min_share: 0.01 }
+    }
+}
+
+/// A whole tree: heaviest branch first, a chain of calls that has no other branch on one line.
+pub fn tree(profile: &Profile, outline: &Outline, view: TreeView, page: Page) -> String {
+    let mut out = String::new();
+    let all = value(outline.total_value(), page.unit);
+    let what = if view.inverted {
+        "below each function are its callers"
+    } else {
+        "below each function are its callees"
+    };
+    push_line(&mut out, &format!("{all}; {what}; branches from {} up", Percent(view.min_share)));
+    out.push('\n');
+    let direction = if view.inverted { Direction::Callers } else { Direction::Callees };
+    let whole = outline.total_value();
+    Drawing { profile, outline, whole, min_share: view.min_share, direction, below: false, page }
+        .draw(&mut out);
+    push_legend(&mut out);
+    out
+}
+
+/// Says what dashes mean, where there are any.
+pub(super) fn push_legend(out: &mut String) {
+    if out.contains(['┄', '⇢', '⇠']) {
+        out.push('\n');
+        push_line(out, &styled(DIM, "dashed lines and arrows: inlined by the compiler"));
+    }
+}
+
+/// What is below a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Callers,
+    Callees,
+}
+
+/// A tree on its way to text. Shares are of `whole`.
+pub(super) struct Drawing<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) outline: &'a Outline,
+    pub(super) whole: u64,
+    pub(super) min_share: f64,
+    pub(super) direction: Direction,
+    /// Whether the root stands above the drawing, and its children hang from it.
+    pub(super) below: bool,
+    pub(super) page: Page,
+}
+
+struct Branch {
+    node: u32,
+    /// Lines of the branches around it.
+    prefix: String,
+    /// What connects it to its parent, and what stands below that.
+    connector: &'static str,
+    below: &'static str,
+}
+
+impl Drawing<'_> {
+    pub(super) fn draw(&self, out: &mut String) {
+        let mut header = format!("{:>SHARE$}", "total");
+        if self.direction == Direction::Callees {
+            header.push_str(&format!("{:>SHARE$}", "self"));
+        }
+        push_line(out, &styled(BOLD, header));
+        let mut open = self.branches(0, String::new(), !self.below);
+        while let Some(branch) = open.pop() {
+            let indent = format!("{}{}", branch.prefix, branch.connector);
+            let prefix = format!("{}{}", branch.prefix, branch.below);
+            if columns(&indent) + NAME > self.room() {
+                push_line(out, &format!("{}{indent}… deeper calls do not fit this width", self.no_shares()));
+                continue;
+            }
+            let chain = self.chain(branch.node);
+            self.write_chain(out, &chain, &indent, &prefix);
+            let last = chain.last().copied().unwrap_or(branch.node);
+            open.extend(self.branches(last, prefix, false));
+        }
+    }
+
+    /// Whether the callee of these two was inlined into the caller.
+    fn is_inline_edge(&self, above: u32, below: u32) -> bool {
+        let callee = if self.direction == Direction::Callees { below } else { above };
+        self.outline.tree.inlined[callee as usize]
+    }
+
+    fn room(&self) -> usize {
+        self.page.width.saturating_sub(columns(&self.no_shares()))
+    }
+
+    fn min_value(&self) -> u64 {
+        (self.whole as f64 * self.min_share.clamp(0.0, 1.0)).ceil() as u64
+    }
+
+    /// The branches below a node, last one first.
+    fn branches(&self, node: u32, prefix: String, outermost: bool) -> Vec<Branch> {
+        let children = self.outline.children_from(node, self.min_value());
+        let branches = children.iter().enumerate().rev().map(|(index, &child)| {
+            let inlined = self.is_inline_edge(node, child);
+            let (connector, below) = match (outermost, index + 1 == children.len(), inlined) {
+                (true, _, _) => ("", ""),
+                (_, true, false) => ("└─ ", "   "),
+                (_, true, true) => ("└┄ ", "   "),
+                (_, false, false) => ("├─ ", "│  "),
+                (_, false, true) => ("├┄ ", "│  "),
+            };
+            Branch { node: child, prefix: prefix.clone(), connector, below }
+        });
+        branches.collect()
+    }
+
+    /// The node and those below it as long as there is one branch and next to nothing is spent outside of it.
+    fn chain(&self, node: u32) -> Vec<u32> {
+        let total = &self.outline.tree.total_value;
+        let spare = self.min_value() / 10;
+        let mut chain = vec![node];
+        let mut at = node;
+        while let [only] = self.outline.children_from(at, self.min_value()) {
+            if total[at as usize] - total[*only as usize] > spare {
+                break;
+            }
+            chain.push(*only);
+            at = *only;
+        }
+        chain
+    }
+
+    /// Writes a chain on as few lines as it fits. Each line has the total of its first and the self of its last node.
+    fn write_chain(&self, out: &mut String, chain: &[u32], indent: &str, prefix: &str) {
+        let mut lead = indent.to_owned();
+        let mut line: Vec<u32> = Vec::new();
+        let mut names = String::new();
+        let mut used = 0;
+        for (index, &node) in chain.iter().enumerate() {
+            let inlined = index > 0 && self.is_inline_edge(chain[index - 1], node);
+            let arrow = match (self.direction, inlined) {
+                _ if index == 0 => "",
+                (Direction::Callees, true) => "⇢ ",
+                (Direction::Callees, false) => "→ ",
+                (Direction::Callers, true) => "⇠ ",
+                (Direction::Callers, false) => "← ",
+            };
+            let room = self.room().saturating_sub(columns(&lead) + columns(arrow));
+            let (shown, width) = self.node_name(node, room);
+            let needed = columns(arrow) + width + usize::from(!line.is_empty());
+            if !line.is_empty() && columns(&lead) + used + needed > self.room() {
+                self.write_line(out, &line, &lead, &names);
+                prefix.clone_into(&mut lead);
+                line.clear();
+                names.clear();
+                used = 0;
+            }
+            if !line.is_empty() {
+                names.push(' ');
+            }
+            names.push_str(arrow);
+            names.push_str(&shown);
+            used += needed;
+            line.push(node);
+        }
+        self.write_line(out, &line, &lead, &names);
+    }
+
+    fn write_line(&self, out: &mut String, line: &[u32], lead: &str, names: &str) {
+        let (Some(&first), Some(&last)) = (line.first(), line.last()) else { return };
+        let share = |part: u64| Percent(if self.whole == 0 { 0.0 } else { part as f64 / self.whole as f64 });
+        let mut shares = format!("{:>SHARE$}", share(self.outline.tree.total_value[first as usize]));
+        if self.direction == Direction::Callees {
+            shares.push_str(&format!("{:>SHARE$}", share(self.outline.tree.self_value[last as usize])));
+        }
+        push_line(out, &format!("{shares}  {}{names}", styled(DIM, lead)));
+    }
+
+    fn no_shares(&self) -> String {
+        let columns = if self.direction == Direction::Callees { 2 } else { 1 };
+        " ".repeat(columns * SHARE + 2)
+    }
+
+    /// A node's name in colour, and its width.
+    fn node_name(&self, node: u32, room: usize) -> (String, usize) {
+        let label = self.outline.tree.label[node as usize];
+        let repeat = repeat_note(self.outline.repeats[node as usize]);
+        let name = shorten(&label_name(self.profile, label), room.saturating_sub(columns(&repeat)));
+        let width = columns(&name) + columns(&repeat);
+        (format!("{}{repeat}", styled(kind_style(CallTree::kind(self.profile, label)), name)), width)
+    }
+}
+
+/// ` (×500)`, or for a cycle of several functions ` (last 2 ×250)`; nothing without recursion.
+pub(super) fn repeat_note(repeat: Repeat) -> String {
+    match repeat {
+        Repeat { times: 0 | 1, .. } => String::new(),
+        Repeat { frames: 1, times } => format!(" (×{})", Count(times.into())),
+        Repeat { frames, times } => format!(" (last {frames} ×{})", Count(times.into())),
+    }
+}
