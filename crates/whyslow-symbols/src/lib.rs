@@ -5,16 +5,20 @@
 //! the vdso, and the files of JIT compilers. Only addresses that were seen are looked up.
 
 mod answers;
+mod cache;
+mod code;
 mod demangle;
 mod dwarf;
 mod elf;
 mod fill;
+mod hot;
 mod jit;
 mod kernel;
 mod kind;
 mod map;
 mod module;
 mod optimised;
+mod sources;
 mod split;
 mod symtab;
 mod vdso;
@@ -78,12 +82,13 @@ pub fn default_cache_folder() -> Option<PathBuf> {
 /// Never fails as a whole: a module that cannot be read is [`whyslow_profile::SymbolState::Missing`].
 pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
     let work = questions(profile);
-    let answers: Vec<Answer> =
-        work.par_iter().map(|(_, question, _)| module::resolve(question, options)).collect();
+    let answers: Vec<(Answer, usize)> =
+        work.par_iter().map(|(_, question, _)| cache::resolve(question, options)).collect();
 
     let mut summary = Summary::default();
     let mut texts = fill::Texts::of(&profile.strings);
-    for ((module, question, locations), answer) in work.iter().zip(&answers) {
+    let mut extents = code::Extents::default();
+    for ((module, question, locations), (answer, from_cache)) in work.iter().zip(&answers) {
         fill::fill(profile, &mut texts, *module, &answer.answers, locations);
         let row = &mut profile.modules[module.index()];
         row.symbols = answer.state();
@@ -92,7 +97,24 @@ pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
             locations.iter().filter(|&&(_, location)| !profile.frames.of(location).is_empty()).count();
         summary.resolved += named;
         summary.unresolved += locations.len() - named;
+        summary.from_cache += from_cache;
+        for site in answer.answers.sites() {
+            let at = locations.partition_point(|&(address, _)| address < site.address);
+            let same = locations[at..].iter().take_while(|&&(address, _)| address == site.address);
+            extents.extend(same.map(|&(_, location)| (location, site.extent)));
+        }
         summary.problems.extend(answer.problem.clone().map(|problem| (question.path.clone(), problem)));
+    }
+    if options.keep_sources || options.keep_code {
+        let heat = hot::Heat::of(profile);
+        if options.keep_sources {
+            summary.newer_sources = sources::keep(profile, &mut texts, &heat);
+        }
+        if options.keep_code {
+            let questions: Vec<(ModuleId, &Question)> =
+                work.iter().map(|(module, question, _)| (*module, question)).collect();
+            code::keep(profile, &questions, &extents, &heat);
+        }
     }
     summary
 }

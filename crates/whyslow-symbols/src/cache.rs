@@ -1,0 +1,404 @@
+//! The cache on disk: what was learned about a file's addresses, so that the next recording of it needs no debug
+//! information.
+//!
+//! One file per module, named by its build id, or by path, size and time of change where there is none:
+//!
+//! ```text
+//! file    = magic, checksum of the rest, zstd( source evidence texts functions sites )
+//! numbers = LEB128; optional ids are stored plus one, 0 for none
+//! ```
+//!
+//! Files are written beside their name and renamed, so that readers and other writers never see half of one. When
+//! two processes learn at once, the later one's file stays and the earlier one's news is learned again. A file that
+//! is damaged or of another version is ignored and replaced.
+
+use std::fs;
+use std::hash::Hasher;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+use rustc_hash::{FxHashSet, FxHasher};
+use whyslow_profile::ModuleKind;
+
+use crate::Options;
+use crate::answers::{Answers, RawFrame, RawFunction, TextId};
+use crate::module::{self, Answer, Question, Source};
+use crate::optimised::Evidence;
+
+const MAGIC: &[u8; 16] = b"whyslow-symbols1";
+/// All files of the cache together; the least recently used go first.
+const LARGEST_CACHE: u64 = 256 << 20;
+/// One file, decompressed.
+const LARGEST_FILE: usize = 64 << 20;
+/// A file that is used gets a new time, but not more often than this.
+const TOUCH_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Answers a question from the cache as far as it goes, then from the module's files; says how many addresses the
+/// cache knew.
+pub(crate) fn resolve(question: &Question, options: &Options) -> (Answer, usize) {
+    let Some(path) = options.cache.as_ref().and_then(|folder| file_for(folder, question)) else {
+        return (module::resolve(question, options), 0);
+    };
+    let Some(cached) = load(&path) else {
+        let answer = module::resolve(question, options);
+        store(&path, question, &answer, &Answers::default());
+        return (answer, 0);
+    };
+    let wanted: FxHashSet<u64> = question.addresses.iter().copied().collect();
+    let mut known = Answers::default();
+    known.absorb(&cached.answers, |site| wanted.contains(&site.address));
+    let hits = known.sites().len();
+    let found: FxHashSet<u64> = known.sites().iter().map(|site| site.address).collect();
+    let addresses: Vec<u64> =
+        question.addresses.iter().copied().filter(|address| !found.contains(address)).collect();
+    let mut answer = Answer { answers: known, complete: true, ..cached.clone() };
+    if addresses.is_empty() {
+        touch(&path);
+        return (answer, hits);
+    }
+    let fresh = module::resolve(&Question { addresses, ..question.clone() }, options);
+    answer.answers.absorb(&fresh.answers, |_| true);
+    answer.problem = fresh.problem;
+    answer.complete = fresh.complete;
+    if fresh.source != Source::Missing {
+        answer.source = fresh.source;
+        answer.evidence.add(&fresh.evidence);
+        store(&path, question, &answer, &cached.answers);
+    }
+    (answer, hits)
+}
+
+/// The file for a module; none for modules that are not worth it.
+fn file_for(folder: &Path, question: &Question) -> Option<PathBuf> {
+    let folder = folder.join("symbols");
+    match question.kind {
+        ModuleKind::Program | ModuleKind::Library | ModuleKind::Unknown => {}
+        ModuleKind::Kernel => return Some(folder.join(format!("kernel-{}", kernel_build_id()?))),
+        ModuleKind::Vdso | ModuleKind::Jit => return None,
+    }
+    if let Some(id) = &question.build_id {
+        let plain = (8..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        return plain.then(|| folder.join(format!("id-{id}")));
+    }
+    let metadata = fs::metadata(question.file()).ok().filter(fs::Metadata::is_file)?;
+    let mut hasher = FxHasher::default();
+    hasher.write(question.path.as_bytes());
+    let (path, size, seconds, nanoseconds) =
+        (hasher.finish(), metadata.len(), metadata.mtime(), metadata.mtime_nsec());
+    Some(folder.join(format!("file-{path:016x}-{size:x}-{seconds:x}.{nanoseconds:x}")))
+}
+
+/// The build id of the running kernel: its core functions are at the same places after every boot.
+fn kernel_build_id() -> Option<String> {
+    let notes = fs::read("/sys/kernel/notes").ok()?;
+    let mut rest = notes.as_slice();
+    loop {
+        let (head, after) = rest.split_at_checked(12)?;
+        let number = |at: usize| head.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+        let (name_size, data_size, kind) = (number(0)? as usize, number(4)? as usize, number(8)?);
+        let name = after.get(..name_size)?;
+        let data_at = name_size.next_multiple_of(4);
+        let data = after.get(data_at..data_at.checked_add(data_size)?)?;
+        if kind == 3 && name == b"GNU\0" {
+            return Some(crate::elf::hex(data));
+        }
+        rest = after.get(data_at.checked_add(data_size.next_multiple_of(4))?..)?;
+    }
+}
+
+fn load(path: &Path) -> Option<Answer> {
+    let bytes = fs::read(path).ok()?;
+    let answer = decode(&bytes);
+    if answer.is_none() {
+        // Damaged or of another version: the next store writes a good one.
+        let _ = fs::remove_file(path);
+    }
+    answer
+}
+
+/// Keeps what an answer says, and what the cache knew before.
+fn store(path: &Path, question: &Question, answer: &Answer, before: &Answers) {
+    let kernel = question.kind == ModuleKind::Kernel;
+    // Names from symbol tables are read in no time, and debug information may be installed later.
+    if !answer.complete || !(kernel || answer.source == Source::Lines) {
+        return;
+    }
+    let mut all = Answers::default();
+    let mut seen = FxHashSet::default();
+    for part in [&answer.answers, before] {
+        all.absorb(part, |site| (!kernel || is_core(part, site)) && seen.insert(site.address));
+    }
+    let bytes = encode(answer.source, &answer.evidence, &all);
+    if bytes.is_some_and(|bytes| write(path, &bytes).is_ok())
+        && let Some(folder) = path.parent()
+    {
+        shrink(folder, LARGEST_CACHE);
+    }
+}
+
+/// Whether a kernel address lies in the kernel itself: modules move with every boot.
+fn is_core(answers: &Answers, site: &crate::answers::Site) -> bool {
+    answers.frames_of(site).first().is_some_and(|frame| {
+        let function = answers.functions().get(frame.function as usize);
+        function.is_some_and(|function| crate::kernel::split_module(answers.text(function.name)).1.is_none())
+    })
+}
+
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let temporary = folder.join(format!("tmp-{}-{unique}", std::process::id()));
+    let written = fs::File::create(&temporary).and_then(|mut file| file.write_all(bytes));
+    let result = written.and_then(|()| fs::rename(&temporary, path));
+    if result.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    result
+}
+
+fn touch(path: &Path) {
+    let is_old = |time: SystemTime| time.elapsed().is_ok_and(|age| age > TOUCH_AFTER);
+    if fs::metadata(path).and_then(|metadata| metadata.modified()).is_ok_and(is_old)
+        && let Ok(file) = fs::File::options().append(true).open(path)
+    {
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+/// Removes the least recently used files until the rest is small enough.
+fn shrink(folder: &Path, largest: u64) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let metadata = entry.metadata().ok()?;
+            Some((metadata.modified().ok()?, metadata.len(), entry.path()))
+        })
+        .collect();
+    files.sort();
+    let mut total: u64 = files.iter().map(|(_, size, _)| size).sum();
+    for (_, size, path) in files {
+        if total <= largest {
+            break;
+        }
+        if fs::remove_file(path).is_ok() {
+            total -= size;
+        }
+    }
+}
+
+fn checksum(bytes: &[u8]) -> [u8; 4] {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum().to_le_bytes()
+}
+
+fn encode(source: Source, evidence: &Evidence, answers: &Answers) -> Option<Vec<u8>> {
+    let mut out = Numbers(Vec::new());
+    out.put(match source {
+        Source::Missing => 0,
+        Source::Stripped => 1,
+        Source::Names => 2,
+        Source::Lines => 3,
+    });
+    for count in [evidence.rust_functions, evidence.rust_inlined, evidence.flagged_yes, evidence.flagged_no] {
+        out.put(count.into());
+    }
+    out.put(answers.texts().len() as u64);
+    for text in answers.texts() {
+        out.put(text.len() as u64);
+        out.0.extend_from_slice(text.as_bytes());
+    }
+    let optional = |id: Option<TextId>| id.map_or(0, |id| u64::from(id.0) + 1);
+    out.put(answers.functions().len() as u64);
+    for function in answers.functions() {
+        out.put(function.name.0.into());
+        out.put(optional(function.file));
+        out.put(function.line.into());
+    }
+    out.put(answers.sites().len() as u64);
+    for site in answers.sites() {
+        let frames = answers.frames_of(site);
+        out.put(site.address);
+        out.put(site.extent.0);
+        out.put(site.extent.1);
+        out.put(frames.len() as u64);
+        for frame in frames {
+            out.put(frame.function.into());
+            out.put(optional(frame.file));
+            out.put(frame.line.into());
+        }
+    }
+    if out.0.len() > LARGEST_FILE {
+        return None;
+    }
+    let body = zstd::bulk::compress(&out.0, 1).ok()?;
+    Some([MAGIC.as_slice(), &checksum(&body), &body].concat())
+}
+
+fn decode(bytes: &[u8]) -> Option<Answer> {
+    let rest = bytes.strip_prefix(MAGIC.as_slice())?;
+    let (sum, body) = rest.split_at_checked(4)?;
+    if sum != checksum(body) {
+        return None;
+    }
+    let body = zstd::bulk::decompress(body, LARGEST_FILE).ok()?;
+    let mut input = Input(&body);
+    let source = match input.number()? {
+        1 => Source::Stripped,
+        2 => Source::Names,
+        3 => Source::Lines,
+        _ => return None,
+    };
+    let evidence = Evidence {
+        rust_functions: input.small()?,
+        rust_inlined: input.small()?,
+        flagged_yes: input.small()?,
+        flagged_no: input.small()?,
+    };
+    let mut answers = Answers::default();
+    let mut texts = Vec::new();
+    for _ in 0..input.number()? {
+        let length = usize::try_from(input.number()?).ok()?;
+        texts.push(answers.text_id(std::str::from_utf8(input.take(length)?).ok()?));
+    }
+    let text = |id: u64| texts.get(usize::try_from(id).ok()?).copied();
+    let optional = |id: u64| match id {
+        0 => Some(None),
+        id => text(id - 1).map(Some),
+    };
+    let mut functions = Vec::new();
+    for _ in 0..input.number()? {
+        let name = text(input.number()?)?;
+        let file = optional(input.number()?)?;
+        functions.push(answers.function_id(RawFunction { name, file, line: input.small()? }));
+    }
+    let mut frames = Vec::new();
+    for _ in 0..input.number()? {
+        let address = input.number()?;
+        let extent = (input.number()?, input.number()?);
+        frames.clear();
+        for _ in 0..input.number()? {
+            let function = *functions.get(input.small()? as usize)?;
+            let file = optional(input.number()?)?;
+            frames.push(RawFrame { function, file, line: input.small()? });
+        }
+        answers.add(address, extent, &frames);
+    }
+    Some(Answer { answers, source, evidence, complete: true, problem: None })
+}
+
+struct Numbers(Vec<u8>);
+
+impl Numbers {
+    fn put(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+}
+
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1)?[0];
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn small(&mut self) -> Option<u32> {
+        u32::try_from(self.number()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample() -> Answers {
+        let mut answers = Answers::default();
+        let name = answers.text_id("f");
+        let file = Some(answers.text_id("/src/f.rs"));
+        let function = answers.function_id(RawFunction { name, file, line: 3 });
+        answers.add(
+            10,
+            (8, 20),
+            &[RawFrame { function, file, line: 4 }, RawFrame { function, file: None, line: 0 }],
+        );
+        answers.add(u64::MAX, (0, 0), &[]);
+        answers
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let evidence = Evidence { rust_functions: 300, rust_inlined: 2, flagged_yes: 0, flagged_no: 1 };
+        let answers = sample();
+        let read = decode(&encode(Source::Lines, &evidence, &answers).unwrap()).unwrap();
+        assert_eq!(read.source, Source::Lines);
+        assert_eq!(read.evidence, evidence);
+        assert_eq!(read.answers.texts(), answers.texts());
+        assert_eq!(read.answers.functions(), answers.functions());
+        assert_eq!(read.answers.sites(), answers.sites());
+        assert_eq!(read.answers.frames_of(&read.answers.sites()[0]), answers.frames_of(&answers.sites()[0]));
+    }
+
+    #[test]
+    fn damaged_and_foreign_files_are_ignored_and_removed() {
+        let good = encode(Source::Lines, &Evidence::default(), &sample()).unwrap();
+        for cut in 0..good.len() {
+            assert!(decode(&good[..cut]).is_none());
+        }
+        let mut other_version = good.clone();
+        other_version[15] = b'0';
+        assert!(decode(&other_version).is_none());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("id-00");
+        fs::write(&path, &other_version).unwrap();
+        assert!(load(&path).is_none());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_least_recently_used_files_go_first() {
+        let folder = tempfile::tempdir().unwrap();
+        for (age, name) in [(30, "old"), (20, "middle"), (10, "new")] {
+            let path = folder.path().join(name);
+            fs::write(&path, [0; 100]).unwrap();
+            let time = SystemTime::now() - Duration::from_secs(age);
+            fs::File::options().append(true).open(&path).unwrap().set_modified(time).unwrap();
+        }
+        shrink(folder.path(), 250);
+        let exists = |name| folder.path().join(name).exists();
+        assert!(!exists("old") && exists("middle") && exists("new"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_body_decodes_or_is_refused(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let packed = zstd::bulk::compress(&body, 1).unwrap();
+            let file = [MAGIC.as_slice(), &checksum(&packed), &packed].concat();
+            let _ = decode(&file);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Keeps the machine code of hot functions inside the profile.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_profile::{Code, LocationId, ModuleId, ModuleKind, Profile, RelativeAddress};
+
+use crate::elf::{Elf, ElfBytes};
+use crate::hot::Heat;
+use crate::module::{self, Question};
+use crate::{jit, vdso};
+
+/// Bytes kept of one function.
+const LARGEST_FUNCTION: u64 = 64 << 10;
+/// Bytes kept of all functions.
+const LARGEST_TOTAL: usize = 256 << 10;
+
+/// The contiguous code around a location's address.
+pub(crate) type Extents = FxHashMap<LocationId, (u64, u64)>;
+
+/// A hot range of code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Range {
+    value: u64,
+    module: ModuleId,
+    start: u64,
+    end: u64,
+}
+
+/// Samples in a range: their sum, and the value of each address.
+#[derive(Default)]
+struct Seen {
+    value: u64,
+    addresses: Vec<(u64, u64)>,
+}
+
+/// Reads the code of functions with a notable share of the samples, hottest first.
+pub(crate) fn keep(
+    profile: &mut Profile,
+    questions: &[(ModuleId, &Question)],
+    extents: &Extents,
+    heat: &Heat,
+) {
+    let mut sources: FxHashMap<ModuleId, Bytes<'_>> = FxHashMap::default();
+    let mut kept: FxHashSet<(ModuleId, u64)> =
+        profile.code.rows.iter().map(|row| (row.module, row.start.0)).collect();
+    let mut total: usize = profile.code.rows.iter().map(|row| row.bytes.len()).sum();
+    for range in ranges(profile, extents, heat) {
+        if !kept.insert((range.module, range.start)) {
+            continue;
+        }
+        let Some((_, question)) = questions.iter().find(|(module, _)| *module == range.module) else {
+            continue;
+        };
+        let source = sources.entry(range.module).or_insert_with(|| Bytes::open(question));
+        let size = (range.end - range.start).min(LARGEST_FUNCTION);
+        let Some(bytes) = source.read(range.start, size) else { continue };
+        if total + bytes.len() > LARGEST_TOTAL {
+            break;
+        }
+        total += bytes.len();
+        profile.code.rows.push(Code { module: range.module, start: RelativeAddress(range.start), bytes });
+    }
+}
+
+/// Hot ranges, hottest first.
+fn ranges(profile: &Profile, extents: &Extents, heat: &Heat) -> Vec<Range> {
+    let mut values: FxHashMap<(ModuleId, u64, u64), Seen> = FxHashMap::default();
+    for (&location, &value) in &heat.own {
+        let Some(&(start, end)) = extents.get(&location) else { continue };
+        let Some(module) = profile.locations.module.get(location.index()).copied().flatten() else {
+            continue;
+        };
+        if start < end {
+            let row = values.entry((module, start, end)).or_default();
+            row.value = row.value.saturating_add(value);
+            row.addresses.push((value, profile.locations.address[location.index()].0));
+        }
+    }
+    let mut ranges: Vec<Range> = values
+        .into_iter()
+        .filter(|(_, seen)| heat.is_notable(seen.value))
+        .map(|((module, start, end), seen)| Range {
+            value: seen.value,
+            module,
+            start: first_kept(start, &seen.addresses),
+            end,
+        })
+        .collect();
+    ranges.sort_by_key(|range| (std::cmp::Reverse(range.value), range.module, range.start));
+    ranges
+}
+
+/// Where to start in a function: at its start, unless the hottest address is beyond what is kept. Then at the first seen
+/// address close before it, since only seen addresses are known to be instructions.
+fn first_kept(start: u64, seen: &[(u64, u64)]) -> u64 {
+    let hottest = seen.iter().max().map_or(start, |&(_, address)| address);
+    if hottest.saturating_sub(start) < LARGEST_FUNCTION {
+        return start;
+    }
+    let earliest = hottest - LARGEST_FUNCTION / 2;
+    seen.iter().map(|&(_, address)| address).filter(|&address| address >= earliest).min().unwrap_or(start)
+}
+
+/// Where a module's code is read from.
+enum Bytes<'q> {
+    File(ElfBytes),
+    Image(Vec<u8>),
+    Jit(&'q str),
+    None,
+}
+
+impl<'q> Bytes<'q> {
+    fn open(question: &'q Question) -> Self {
+        match question.kind {
+            ModuleKind::Program | ModuleKind::Library | ModuleKind::Unknown => {
+                module::open(question).map_or(Self::None, Self::File)
+            }
+            ModuleKind::Vdso => vdso::image().map_or(Self::None, Self::Image),
+            ModuleKind::Jit => Self::Jit(&question.path),
+            ModuleKind::Kernel => Self::None,
+        }
+    }
+
+    fn read(&self, start: u64, size: u64) -> Option<Vec<u8>> {
+        let in_elf = |bytes| {
+            let elf = Elf::parse(bytes).ok()?;
+            elf.bytes_at(elf.image_base().checked_add(start)?, size).map(<[u8]>::to_vec)
+        };
+        match self {
+            Self::File(file) => in_elf(file.bytes()),
+            Self::Image(bytes) => in_elf(bytes),
+            Self::Jit(module) => jit::code(module, start, usize::try_from(size).ok()?),
+            Self::None => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_starts_where_the_function_does_unless_the_hot_part_is_far() {
+        assert_eq!(first_kept(100, &[(5, 120), (1, 300)]), 100);
+        let far = 100 + 3 * LARGEST_FUNCTION;
+        assert_eq!(first_kept(100, &[(5, far), (1, far - 8), (1, 120)]), far - 8);
+    }
+}

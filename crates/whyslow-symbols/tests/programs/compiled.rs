@@ -1,0 +1,272 @@
+//! Programs that are compiled here, in many flavours of debug information, and must give the same answers.
+
+use crate::common::{addresses_of, build_id, frames, has_chain, options, profile, run, rust_program, spread};
+use whyslow_profile::{CodeKind, Optimised, Profile, SymbolState};
+use whyslow_symbols::{Options, symbolize};
+
+#[track_caller]
+fn chain_of(flags: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = rust_program(folder.path(), flags) else { return };
+    let mut profile = profile(&program, None, &addresses_of(&program, "5outer"));
+    let summary = symbolize(&mut profile, &options());
+    assert!(has_chain(&profile), "{flags:?} {summary:?}\n{:#?}", frames(&profile));
+    assert_eq!(summary.unresolved, 0);
+    assert_eq!(profile.modules[0].symbols, SymbolState::Lines);
+}
+
+#[test]
+fn inlined_calls_with_dwarf_4() {
+    chain_of(&["-O", "-g", "-Cdwarf-version=4"]);
+}
+
+#[test]
+fn inlined_calls_with_dwarf_5() {
+    chain_of(&["-O", "-g", "-Cdwarf-version=5"]);
+}
+
+#[test]
+fn inlined_calls_with_limited_debug_information() {
+    chain_of(&["-O", "-Cdebuginfo=1"]);
+    chain_of(&["-O", "-Cdebuginfo=line-tables-only"]);
+}
+
+#[test]
+fn inlined_calls_with_v0_names() {
+    chain_of(&["-O", "-g", "-Csymbol-mangling-version=v0"]);
+}
+
+#[test]
+fn a_program_at_a_fixed_address() {
+    chain_of(&["-O", "-g", "-Crelocation-model=static", "-Ctarget-feature=+crt-static"]);
+}
+
+#[test]
+fn split_units_beside_the_objects() {
+    chain_of(&["-O", "-g", "-Csplit-debuginfo=unpacked"]);
+    chain_of(&["-O", "-g", "-Csplit-debuginfo=unpacked", "-Cdwarf-version=5"]);
+}
+
+#[test]
+fn split_units_in_a_package() {
+    chain_of(&["-O", "-g", "-Csplit-debuginfo=packed"]);
+    chain_of(&["-O", "-g", "-Csplit-debuginfo=packed", "-Cdwarf-version=5"]);
+}
+
+#[test]
+fn compressed_sections() {
+    for kind in ["zlib", "zstd", "zlib-gnu"] {
+        chain_of(&["-O", "-g", &format!("-Clink-arg=-Wl,--compress-debug-sections={kind}")]);
+    }
+}
+
+/// A program, a copy of it without debug information, and the debug information alone.
+fn separated(link: bool) -> Option<(tempfile::TempDir, Vec<u64>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let program = rust_program(folder.path(), &["-O", "-g"])?;
+    let addresses = addresses_of(&program, "5outer");
+    let place = folder.path();
+    let made = run("objcopy", place, &["--only-keep-debug", "app", "app.debug"])
+        && run("objcopy", place, &["--strip-all", "app", "stripped"])
+        && (!link || run("objcopy", place, &["--add-gnu-debuglink=app.debug", "stripped"]));
+    made.then_some((folder, addresses))
+}
+
+#[test]
+fn a_separate_debug_file_by_link() {
+    let Some((folder, addresses)) = separated(true) else { return };
+    let mut linked = profile(&folder.path().join("stripped"), None, &addresses);
+    symbolize(&mut linked, &options());
+    assert!(has_chain(&linked), "{:#?}", frames(&linked));
+
+    // A file with another checksum is another build's.
+    let debug = folder.path().join("app.debug");
+    let mut bytes = std::fs::read(&debug).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&debug, bytes).unwrap();
+    let mut changed = profile(&folder.path().join("stripped"), None, &addresses);
+    symbolize(&mut changed, &options());
+    assert_eq!(changed.modules[0].symbols, SymbolState::Stripped);
+}
+
+#[test]
+fn a_separate_debug_file_by_build_id() {
+    let Some((folder, addresses)) = separated(false) else { return };
+    let stripped = folder.path().join("stripped");
+    let id = build_id(&stripped);
+    let place = folder.path().join("debug/.build-id").join(&id[..2]);
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::rename(folder.path().join("app.debug"), place.join(format!("{}.debug", &id[2..]))).unwrap();
+    let mut found = profile(&stripped, Some(&id), &addresses);
+    symbolize(&mut found, &Options { debug_folders: vec![folder.path().join("debug")], ..options() });
+    assert!(has_chain(&found), "{:#?}", frames(&found));
+}
+
+#[test]
+fn a_stripped_program_has_no_names() {
+    let Some((folder, addresses)) = separated(false) else { return };
+    let mut stripped = profile(&folder.path().join("stripped"), None, &addresses);
+    let summary = symbolize(&mut stripped, &options());
+    assert_eq!((summary.resolved, summary.unresolved), (0, addresses.len()));
+    assert_eq!(stripped.modules[0].symbols, SymbolState::Stripped);
+}
+
+#[test]
+fn a_program_without_its_own_debug_information_has_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = rust_program(folder.path(), &["-O", "-Cdebuginfo=0", "-Cstrip=none"]) else { return };
+    let mut profile = profile(&program, None, &addresses_of(&program, "5outer"));
+    symbolize(&mut profile, &options());
+    assert!(frames(&profile).iter().all(|frames| frames.len() == 1 && frames[0].0 == "app::outer"));
+    assert_eq!(profile.modules[0].symbols, SymbolState::Names);
+    assert_eq!(profile.modules[0].optimised, Optimised::Unknown);
+}
+
+#[test]
+fn kinds_crates_and_definitions_of_a_whole_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = rust_program(folder.path(), &["-O", "-g"]) else { return };
+    let mut profile = profile(&program, None, &spread(&program, 4));
+    symbolize(&mut profile, &options());
+    let find = |name: &str| {
+        let row = profile.functions.iter().find(|function| profile.text(function.name) == name);
+        row.unwrap_or_else(|| panic!("no {name}"))
+    };
+    let outer = find("app::outer");
+    assert_eq!((outer.kind, outer.line), (CodeKind::Yours, 2));
+    assert_eq!(outer.crate_name.map(|name| profile.text(name)), Some("app"));
+    assert_eq!(find("app::main").kind, CodeKind::Yours);
+    assert_eq!(find("main").kind, CodeKind::Runtime);
+    assert_eq!(find("_start").kind, CodeKind::Runtime);
+    assert_eq!(find("std::rt::lang_start_internal").kind, CodeKind::Runtime);
+    assert_eq!(find("core::fmt::write").kind, CodeKind::Std);
+}
+
+fn optimised_with(flags: &[&str]) -> Option<Optimised> {
+    let folder = tempfile::tempdir().unwrap();
+    let program = rust_program(folder.path(), flags)?;
+    let mut profile = profile(&program, None, &spread(&program, 4));
+    symbolize(&mut profile, &options());
+    Some(profile.modules[0].optimised)
+}
+
+#[test]
+fn debug_and_release_builds_are_told_apart() {
+    assert!(optimised_with(&["-g"]).is_none_or(|found| found != Optimised::Yes));
+    assert!(optimised_with(&["-O", "-g"]).is_none_or(|found| found == Optimised::Yes));
+}
+
+fn c_program(compiler: &str, source: &str, flags: &[&str]) -> Option<Profile> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("app.c"), source).unwrap();
+    let mut arguments = vec!["app.c", "-o", "app"];
+    arguments.extend(flags);
+    if !run(compiler, folder.path(), &arguments) {
+        return None;
+    }
+    let program = folder.path().join("app");
+    let mut profile = profile(&program, None, &addresses_of(&program, "busy"));
+    symbolize(&mut profile, &options());
+    Some(profile)
+}
+
+const C: &str = "static void twice(volatile int *x) { *x = *x * 2; }
+__attribute__((noinline)) int busy(volatile int *x) {
+    twice(x);
+    return 1;
+}
+int main(int count, char **arguments) { return busy(&count); }
+";
+
+#[test]
+fn c_programs() {
+    for (flags, optimised) in [
+        (["-O2", "-g", "-gdwarf-5"], Optimised::Yes),
+        (["-O0", "-g", "-gdwarf-4"], Optimised::No),
+        (["-O2", "-g", "-gz=zlib"], Optimised::Yes),
+    ] {
+        let Some(profile) = c_program("gcc", C, &flags) else { return };
+        let all = frames(&profile);
+        assert!(all.iter().all(|frames| frames.first().is_some_and(|frame| frame.0 == "busy")), "{all:#?}");
+        assert!(all.iter().any(|frames| frames[0].1 == "app.c" && (2..=5).contains(&frames[0].2)));
+        let inlined =
+            all.iter().any(|frames| frames.len() == 2 && frames[1].0 == "twice" && frames[1].2 == 1);
+        assert_eq!(inlined, optimised == Optimised::Yes);
+        assert_eq!(profile.modules[0].optimised, optimised);
+        let busy = profile.functions.iter().find(|function| profile.text(function.name) == "busy").unwrap();
+        assert_eq!((busy.kind, busy.line), (CodeKind::Yours, 2));
+    }
+}
+
+#[test]
+fn cpp_names() {
+    let source = "namespace app { struct Thing { int n; int busy(int x); };
+__attribute__((noinline)) int Thing::busy(int x) { return x * n; } }
+int main(int count, char **) { app::Thing thing{count}; return thing.busy(count); }
+";
+    let Some(profile) = c_program("g++", source, &["-O1", "-g", "-x", "c++"]) else { return };
+    let all = frames(&profile);
+    assert!(
+        all.iter().all(|frames| frames[0].0 == "app::Thing::busy(int)" && frames[0].1 == "app.c"),
+        "{all:#?}"
+    );
+}
+
+#[test]
+fn a_file_that_was_rebuilt_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = rust_program(folder.path(), &["-O", "-g"]) else { return };
+    let mut profile = profile(&program, Some("00112233445566778899"), &addresses_of(&program, "5outer"));
+    let summary = symbolize(&mut profile, &options());
+    assert_eq!(profile.modules[0].symbols, SymbolState::Missing);
+    assert_eq!(summary.resolved, 0);
+    assert_eq!(summary.problems.len(), 1);
+}
+
+#[test]
+fn the_cache_gives_the_same_answers_without_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = rust_program(folder.path(), &["-O", "-g"]) else { return };
+    let id = build_id(&program);
+    let addresses = spread(&program, 64);
+    let options = Options { cache: Some(folder.path().join("cache")), keep_code: false, ..options() };
+    let (first, rest) = addresses.split_at(addresses.len() / 2);
+    let mut half = profile(&program, Some(&id), first);
+    assert_eq!(symbolize(&mut half, &options).from_cache, 0);
+    let mut whole = profile(&program, Some(&id), &addresses);
+    assert_eq!(symbolize(&mut whole, &options).from_cache, first.len());
+    let mut fresh = profile(&program, Some(&id), &addresses);
+    symbolize(&mut fresh, &Options { cache: None, ..options.clone() });
+    assert_eq!(frames(&whole), frames(&fresh));
+
+    std::fs::remove_file(&program).unwrap();
+    let mut again = profile(&program, Some(&id), &addresses);
+    let summary = symbolize(&mut again, &options);
+    assert_eq!(summary.from_cache, addresses.len());
+    assert_eq!(frames(&again), frames(&fresh));
+    assert_eq!(again.modules[0].symbols, fresh.modules[0].symbols);
+    assert_eq!(again.modules[0].optimised, fresh.modules[0].optimised);
+    assert!(!rest.is_empty());
+}
+
+#[test]
+fn source_lines_and_code_of_hot_functions_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = rust_program(folder.path(), &["-O", "-g"]) else { return };
+    let addresses = addresses_of(&program, "5outer");
+    let mut profile = profile(&program, None, &addresses);
+    let summary = symbolize(&mut profile, &options());
+    assert!(summary.newer_sources.is_empty());
+    let texts: Vec<&str> = profile.sources.rows.iter().map(|row| profile.text(row.text)).collect();
+    assert!(texts.contains(&"        sum ^= data[at]; // line 18"), "{texts:#?}");
+    assert_eq!(profile.code.rows.len(), 1);
+    let code = &profile.code.rows[0];
+    assert_eq!((code.start.0, code.bytes.len()), (addresses[0], addresses.len()));
+
+    // A file that is saved after the build is kept, and said to be newer.
+    let source = std::fs::File::options().append(true).open(folder.path().join("app.rs")).unwrap();
+    source.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
+    let mut later = crate::common::profile(&program, None, &addresses);
+    assert_eq!(symbolize(&mut later, &options()).newer_sources.len(), 1);
+    assert!(!later.sources.rows.is_empty());
+}
