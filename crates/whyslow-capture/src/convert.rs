@@ -255,7 +255,10 @@ impl Converter {
             MappedAs::Vdso => (modules.vdso(builder), 0),
             MappedAs::JitDump => {
                 // The program announces the file that describes its run-time code by mapping it.
-                process.jit = Some(modules.jit(builder, pid, Some(&key.path)));
+                let described = modules.jit(builder, pid, Some(&key.path));
+                if let Some(undescribed) = process.jit.replace(described) {
+                    process.space.replace_module(undescribed, described);
+                }
                 return;
             }
             MappedAs::Anonymous => {

@@ -1,9 +1,9 @@
 //! Walking one stack: from the registers of a sample outwards, frame by frame.
 
-use whyslow_profile::{Builder, LocationId, StackId};
-use whyslow_unwind::{Memory, Registers, Rule, Step, StepError, is_after_call};
+use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId};
+use whyslow_unwind::{Found, Memory, Registers, Rule, Step, StepError, is_after_call};
 
-use crate::modules::{AddressSpace, Modules};
+use crate::modules::{AddressSpace, Mapping, Modules};
 
 /// More frames than any real stack has.
 const MOST_FRAMES: usize = 250_000;
@@ -82,7 +82,7 @@ impl Walk {
             let address = if self.exact { ip } else { ip.wrapping_sub(1) };
             let Some(mapping) = world.space.find(address) else {
                 if self.frames.is_empty() {
-                    let location = world.builder.location(None, whyslow_profile::RelativeAddress(address));
+                    let location = world.builder.location(None, RelativeAddress(address));
                     self.push(location);
                 }
                 return Ended::Lost;
@@ -90,29 +90,63 @@ impl Walk {
             let relative = mapping.relative_address(address);
             let module = world.modules.get_mut(mapping.module);
             let (id, builder) = (module.id, &mut *world.builder);
-            let (found, location) = module.unwinder.find(relative.0, || builder.location(Some(id), relative));
+            let (found, location) = module.unwinder.find(relative.0, |found| {
+                // The kernel makes a signal handler return to the trampoline's first byte; nothing called from there.
+                let at = if found.signal && !self.exact { relative.0.wrapping_add(1) } else { relative.0 };
+                builder.location(Some(id), RelativeAddress(at))
+            });
             if !self.entered {
                 self.push(location);
             }
-            let guessed = found.rule == Rule::Unknown;
-            let before = self.registers;
-            match module.unwinder.step(found, relative.0, self.exact, &mut self.registers, memory) {
+            let step = if found.rule == Rule::Unknown {
+                self.guess(found, mapping, world, memory)
+            } else {
+                module.unwinder.step(found, relative.0, self.exact, &mut self.registers, memory)
+            };
+            match step {
                 Ok(Step::End) => return Ended::Complete,
                 Ok(step) => {
-                    let was_exact = std::mem::replace(&mut self.exact, step == Step::Interrupted);
+                    self.exact = step == Step::Interrupted;
                     self.entered = false;
-                    if guessed && !self.is_believable(world) {
-                        self.registers = before;
-                        self.exact = was_exact;
-                        self.entered = true;
-                        return if self.is_entry(world) { Ended::Complete } else { Ended::Lost };
-                    }
                 }
                 Err(StepError::Memory(address)) => return Ended::OutOfMemory(address),
                 Err(StepError::Impossible) => {
                     return if self.is_entry(world) { Ended::Complete } else { Ended::Lost };
                 }
             }
+        }
+    }
+
+    /// Steps out of code without unwind information: by the frame pointer, or, for the innermost frame, as code that
+    /// has no frame at all. Only a step that leads behind a call instruction is believed.
+    fn guess(
+        &mut self,
+        found: Found,
+        mapping: Mapping,
+        world: &World<'_>,
+        memory: &mut impl Memory,
+    ) -> Result<Step, StepError> {
+        let before = self.registers;
+        let address = if self.exact { before.ip() } else { before.ip().wrapping_sub(1) };
+        let relative = mapping.relative_address(address).0;
+        let unwinder = &world.modules.get(mapping.module).unwinder;
+        let by_frame_pointer = unwinder.step(found, relative, self.exact, &mut self.registers, memory);
+        match by_frame_pointer {
+            Ok(Step::End) => return by_frame_pointer,
+            Ok(_) if self.is_believable(world) => return by_frame_pointer,
+            _ => self.registers = before,
+        }
+        if self.exact {
+            let frameless = Found { rule: Rule::FRAMELESS, signal: false };
+            let step = unwinder.step(frameless, relative, true, &mut self.registers, memory);
+            if step == Ok(Step::Caller) && self.is_believable(world) {
+                return step;
+            }
+            self.registers = before;
+        }
+        match by_frame_pointer {
+            Err(StepError::Memory(address)) => Err(StepError::Memory(address)),
+            _ => Err(StepError::Impossible),
         }
     }
 

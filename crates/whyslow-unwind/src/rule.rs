@@ -62,6 +62,9 @@ pub enum StepError {
 }
 
 impl Rule {
+    /// Code that has put nothing on the stack: the return address is on top.
+    pub const FRAMELESS: Self = Self::sp_plus(8);
+
     /// `cfa = sp + offset`, nothing saved.
     pub(crate) const fn sp_plus(offset: i32) -> Self {
         Self::Cfa { base: Register::RSP, offset, slots: [NO_SLOT; 6] }

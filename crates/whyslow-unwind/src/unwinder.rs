@@ -32,7 +32,7 @@ impl<T: Copy> Unwinder<T> {
     /// For a caller's frame pass the address of its call instruction (return address minus one): the return
     /// address itself may already belong to the next function.
     #[inline]
-    pub fn find(&mut self, address: u64, remember: impl FnOnce() -> T) -> (Found, T) {
+    pub fn find(&mut self, address: u64, remember: impl FnOnce(Found) -> T) -> (Found, T) {
         if let Some(&known) = self.known.get(&address) {
             return known;
         }
@@ -40,7 +40,7 @@ impl<T: Copy> Unwinder<T> {
             Some(image) => self.cfi.find(image, address),
             None => Found { rule: Rule::Unknown, signal: false },
         };
-        let known = (found, remember());
+        let known = (found, remember(found));
         self.known.insert(address, known);
         known
     }
@@ -75,11 +75,11 @@ impl<T: Copy> Unwinder<T> {
         registers: &mut Registers,
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
-        // A cleared frame pointer marks the outermost frame (x86-64 ABI, process entry).
         let code = self.image.as_ref().map_or(&[][..], |image| image.code_at(address, 8));
         let rule = if innermost { prologue::rule_at(code) } else { prologue::FRAME_POINTER };
         if rule == prologue::FRAME_POINTER && registers.bp() == 0 {
-            return Ok(Step::End);
+            // A cleared frame pointer marks the outermost frame, but only a caller is known to use it as such.
+            return if innermost { Err(StepError::Impossible) } else { Ok(Step::End) };
         }
         match rule {
             Rule::Cfa { base, offset, slots } => rule::apply_cfa(base, offset, &slots, registers, memory),

@@ -1,0 +1,107 @@
+//! Kill it, fill it, swamp it: nothing recorded is lost, nothing hangs.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use whyslow_lab_harness::{Variant, build_or_skip, run};
+use whyslow_profile::file;
+
+use crate::recorded::{PATIENCE, record, whyslow};
+
+#[test]
+fn a_killed_recorder_leaves_a_profile_that_opens_and_says_so() {
+    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.whyslow");
+    let mut command = whyslow(folder.path());
+    command.args(["record", "-o", "run.whyslow", "--"]).arg(program).args(["1", "20000"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // Wait until samples are on disk, then kill the recorder without warning.
+    let patience = Instant::now() + PATIENCE;
+    let recorded = loop {
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(Instant::now() < patience, "nothing was written");
+        match file::read(&path) {
+            Ok(profile) if !profile.samples.is_empty() && !profile.samples[0].is_empty() => break profile,
+            _ => {}
+        }
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let profile = file::read(&path).unwrap();
+    assert!(!profile.sealed);
+    assert!(profile.samples[0].len() >= recorded.samples[0].len());
+    let report = run(whyslow(folder.path()).args(["report", "run.whyslow"]), PATIENCE).unwrap();
+    assert!(report.status.success());
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&report.stdout), String::from_utf8_lossy(&report.stderr));
+    assert!(text.contains("alpha"), "it is symbolised when it is read: {text}");
+    assert!(text.contains("incomplete"), "{text}");
+    // The program lived on; end it.
+    let pid = profile.processes[0].pid;
+    let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+}
+
+/// A file size limit stands in for a full disk: writes fail in the middle of the recording.
+#[test]
+fn a_full_disk_is_one_clear_error_and_the_program_runs_on() {
+    let Some(program) = build_or_skip("churn", Variant::Release) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // 8 blocks of 1 KB; SIGXFSZ ignored, so that write fails as on a full disk.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 8; exec '{}' record -o run.whyslow -- '{}' 2 2500",
+        env!("CARGO_BIN_EXE_whyslow"),
+        program.display()
+    );
+    let mut command = Command::new("bash");
+    command.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path()).args(["-c", &script]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(125), "{stderr}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("rounds"), "the program ran to its end");
+    assert!(stderr.contains("run.whyslow"), "{stderr}");
+    let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+    assert!(!profile.sealed, "what was written before is still there");
+}
+
+#[test]
+fn a_thousand_threads_at_once_are_recorded_in_bounded_memory() {
+    let Some(recorded) = record("many", Variant::Release, &["threads", "1000", "1000"]) else { return };
+    let profile = &recorded.profile;
+    assert_eq!(profile.threads.len(), 1001);
+    assert_eq!(profile.meta.counters.lost_samples, 0);
+    let resident = profile.meta.counters.recorder_max_resident_bytes;
+    assert!(resident < 64 << 20, "the recorder used {resident} bytes");
+}
+
+#[test]
+fn two_hundred_processes_are_recorded_in_bounded_memory() {
+    let Some(recorded) = record("many", Variant::Release, &["processes", "200", "1000"]) else { return };
+    let profile = &recorded.profile;
+    assert_eq!(profile.processes.len(), 201);
+    let resident = profile.meta.counters.recorder_max_resident_bytes;
+    assert!(resident < 64 << 20, "the recorder used {resident} bytes");
+}
+
+#[test]
+fn a_running_process_can_be_attached_to() {
+    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut target = Command::new(program).args(["2", "60000"]).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let pid = target.id().to_string();
+    let mut command = whyslow(folder.path());
+    let output =
+        run(command.args(["record", "-p", &pid, "--duration", "1s", "-o", "run.whyslow"]), PATIENCE).unwrap();
+    let ended = target.try_wait().unwrap();
+    target.kill().unwrap();
+    target.wait().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(ended, None, "the process goes on");
+    let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+    assert!(profile.sealed && profile.samples[0].len() > 200, "{} samples", profile.samples[0].len());
+    let functions: Vec<_> = profile.functions.iter().map(|function| profile.text(function.name)).collect();
+    assert!(functions.contains(&"ratio::alpha"), "{functions:?}");
+    let truncated = profile.samples[0].stack.iter().filter(|stack| profile.is_truncated(**stack)).count();
+    assert!(truncated * 100 <= profile.samples[0].len(), "{truncated} truncated");
+}

@@ -1,0 +1,11 @@
+//! Ground truth: whyslow records the programs of `lab/`, and what it says is compared with their known answers.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod abuse;
+mod recorded;
+mod shapes;
+mod shares;
+mod stacks;
+mod transparent;
+mod unprivileged;

@@ -1,0 +1,141 @@
+//! Records a lab program and answers questions about the profile by function name.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use whyslow_lab_harness::{Truth, Variant, build_or_skip, run};
+use whyslow_profile::{CodeKind, Profile, StackId, file};
+
+/// No recording takes longer than this, even on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A recorded program.
+pub(crate) struct Recorded {
+    pub(crate) profile: Profile,
+    pub(crate) truth: Truth,
+    /// Keeps the profile's folder until the test ends.
+    pub(crate) folder: tempfile::TempDir,
+}
+
+/// The whyslow command with its cache in a folder of the test's own.
+pub(crate) fn whyslow(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.current_dir(folder).env("XDG_CACHE_HOME", folder.join("cache"));
+    command
+}
+
+/// Builds and records a lab program; `None` when a compiler is missing (said on stderr).
+pub(crate) fn record(program: &str, variant: Variant, args: &[&str]) -> Option<Recorded> {
+    let program = build_or_skip(program, variant)?;
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["record", "-o", "run.whyslow"]).arg("--").arg(&program).args(args);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+    let truth = Truth::parse(&String::from_utf8_lossy(&output.stdout));
+    Some(Recorded { profile, truth, folder })
+}
+
+impl Recorded {
+    pub(crate) fn samples(&self) -> u64 {
+        self.profile.samples[0].len() as u64
+    }
+
+    /// All sampled stacks.
+    pub(crate) fn stacks(&self) -> impl Iterator<Item = StackId> + '_ {
+        self.profile.samples[0].stack.iter().copied()
+    }
+
+    /// The names on a stack, innermost first, without the kernel's; inlined functions included. Addresses without a
+    /// name are `?`.
+    pub(crate) fn names(&self, stack: StackId) -> Vec<&str> {
+        let profile = &self.profile;
+        let mut names = Vec::new();
+        for location in profile.locations_of(stack) {
+            let frames = profile.frames.of(location);
+            if frames.is_empty() && location != whyslow_profile::LocationId::TRUNCATED {
+                names.push("?");
+            }
+            for frame in frames.iter().rev() {
+                let function = &profile.functions[frame.function.index()];
+                if function.kind != CodeKind::Kernel {
+                    names.push(profile.text(function.name));
+                }
+            }
+        }
+        names
+    }
+
+    /// The share of samples whose stack, without the kernel's part, has this as its innermost physical function.
+    pub(crate) fn self_share(&self, function: &str) -> f64 {
+        self.share(|names| names.first().is_some_and(|name| last_segment(name) == function))
+    }
+
+    /// The share of samples with this function anywhere on the stack.
+    pub(crate) fn total_share(&self, function: &str) -> f64 {
+        self.share(|names| names.iter().any(|name| last_segment(name) == function))
+    }
+
+    /// The share of samples whose stack fits.
+    pub(crate) fn share(&self, fits: impl Fn(&[&str]) -> bool) -> f64 {
+        let fitting = self.stacks().filter(|stack| fits(&self.names(*stack))).count();
+        fitting as f64 / self.samples() as f64
+    }
+
+    /// The share of samples whose stack reaches its outermost frame.
+    pub(crate) fn complete_share(&self) -> f64 {
+        let complete = self.stacks().filter(|stack| !self.profile.is_truncated(*stack)).count();
+        complete as f64 / self.samples() as f64
+    }
+
+    /// Fails unless at least 99 % of the stacks are complete.
+    pub(crate) fn assert_complete(&self, what: &str) {
+        let share = self.complete_share();
+        assert!(
+            share >= 0.99,
+            "{what}: {:.2} % of {} stacks are complete; {:?}",
+            share * 100.0,
+            self.samples(),
+            self.profile.meta.counters
+        );
+    }
+}
+
+/// The function's own name: `a::b::f::<T>` → `f`, `<T as Trait>::f` → `f`, `f<T>` → `f`.
+pub(crate) fn last_segment(name: &str) -> &str {
+    let mut depth = 0;
+    let (mut start, mut end) = (0, 0);
+    let bytes = name.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            b'>' => depth -= 1,
+            b':' => {}
+            _ if depth == 0 => {
+                if at == 0 || matches!(bytes[at - 1], b':' | b'>') {
+                    start = at;
+                }
+                end = at + 1;
+            }
+            _ => {}
+        }
+    }
+    &name[start..end]
+}
+
+#[test]
+fn function_names_are_cut_to_their_last_segment() {
+    for (name, last) in [
+        ("ratio::alpha", "alpha"),
+        ("main", "main"),
+        ("middle<inlined::Doubling>", "middle"),
+        ("inlined::middle::<inlined::Doubling>", "middle"),
+        ("<inlined::Doubling as inlined::Turn>::turn", "turn"),
+        ("core::ops::FnOnce::call_once{{vtable.shim}}", "call_once{{vtable.shim}}"),
+        ("?", "?"),
+    ] {
+        assert_eq!(last_segment(name), last);
+    }
+}

@@ -1,0 +1,145 @@
+//! Every shape of code: inlined, without frame pointers, with nothing but frame pointers, signal frames, stubs, plug-ins,
+//! run-time code; and every shape of debug information.
+
+use whyslow_lab_harness::Variant;
+
+use crate::recorded::{Recorded, last_segment, record};
+
+fn chain_share(recorded: &Recorded, chain: &[&str]) -> f64 {
+    recorded.share(|names| {
+        let names: Vec<_> = names.iter().map(|name| last_segment(name)).collect();
+        names.windows(chain.len()).any(|window| window == chain)
+    })
+}
+
+/// Inlined frames are there, in order, whatever way the debug information is stored.
+#[test]
+fn inlined_frames_are_in_order_in_every_kind_of_debug_information() {
+    for variant in [
+        Variant::Release,
+        Variant::LineTablesOnly,
+        Variant::Dwarf4,
+        Variant::Dwarf5,
+        Variant::SplitPacked,
+        Variant::SplitUnpacked,
+        Variant::DebugLink,
+        Variant::CompressedDebugInfo,
+        Variant::V0Names,
+        Variant::PanicAbort,
+        Variant::FramePointers,
+        Variant::StaticPie,
+    ] {
+        let Some(recorded) = record("inlined", variant, &["250"]) else { continue };
+        recorded.assert_complete(variant.name());
+        // black_box and iterators may be the innermost frames of all.
+        let plain = chain_share(&recorded, &["d", "c", "b", "a", "plain", "main"]);
+        assert!((plain - 0.6).abs() < 0.15, "{}: d < c < b < a < plain has {plain}", variant.name());
+        let generic = chain_share(&recorded, &["turn", "middle", "outer", "generic", "main"]);
+        assert!((generic - 0.4).abs() < 0.15, "{}: turn < … < generic has {generic}", variant.name());
+    }
+}
+
+/// Functions keep their names and stacks stay complete, with less and less to go by.
+#[test]
+fn programs_without_debug_information_keep_their_stacks() {
+    for variant in [Variant::NoDebugInfo, Variant::Stripped, Variant::Debug, Variant::Static] {
+        let Some(recorded) = record("ratio", variant, &["1", "250"]) else { continue };
+        recorded.assert_complete(variant.name());
+        if variant != Variant::Stripped {
+            assert!(recorded.total_share("alpha") > 0.35, "{}", variant.name());
+        }
+    }
+}
+
+#[test]
+fn c_without_unwind_information_is_walked_by_its_frame_pointers() {
+    for variant in [Variant::FramePointers, Variant::DebugFrame, Variant::Static, Variant::Stripped] {
+        let Some(recorded) = record("chain", variant, &["400"]) else { continue };
+        recorded.assert_complete(variant.name());
+        if variant != Variant::Stripped {
+            let share = chain_share(&recorded, &["third", "second", "first", "main"]);
+            assert!((share - 0.5).abs() < 0.12, "{}: third < second < first has {share}", variant.name());
+        }
+    }
+}
+
+#[test]
+fn signal_handlers_are_walked_through_to_the_interrupted_code() {
+    for mode in ["timer", "raise"] {
+        let Some(recorded) = record("signals", Variant::Release, &["300", mode]) else { return };
+        recorded.assert_complete(mode);
+        let through = recorded.share(|names| {
+            let names: Vec<_> = names.iter().map(|name| last_segment(name)).collect();
+            names.contains(&"handler_work") && names.contains(&"main")
+        });
+        let handled = recorded.total_share("handler_work");
+        assert!(handled > 0.2 && through >= handled * 0.99, "{mode}: {through} of {handled}");
+    }
+}
+
+/// The interrupted stack is another one than the copied bytes, and nothing in them proves what it held.
+#[test]
+fn handlers_on_a_stack_of_their_own_are_truncated_rather_than_guessed() {
+    let Some(recorded) = record("signals", Variant::Release, &["300", "altstack"]) else { return };
+    for stack in recorded.stacks() {
+        let names = recorded.names(stack);
+        if names.iter().any(|name| last_segment(name) == "handler_work")
+            && !recorded.profile.is_truncated(stack)
+        {
+            assert!(names.iter().any(|name| last_segment(name) == "main"), "{names:?}");
+        }
+    }
+    assert!(recorded.total_share("on_signal") > 0.2);
+}
+
+#[test]
+fn linker_stubs_are_crossed_and_named() {
+    let Some(recorded) = record("plt", Variant::Release, &["500"]) else { return };
+    recorded.assert_complete("plt");
+    assert!(recorded.total_share("hot_loop") > 0.97);
+    let stub = recorded.self_share("tiny_step@plt");
+    assert!(stub > 0.02, "the stub tiny_step@plt has {stub}");
+}
+
+#[test]
+fn plugins_that_are_loaded_later_are_resolved() {
+    let Some(recorded) = record("dlopen_host", Variant::Release, &["500"]) else { return };
+    recorded.assert_complete("dlopen_host");
+    let share = chain_share(&recorded, &["plugin_work", "plugin_entry", "rounds"]);
+    assert!((share - 0.8).abs() < 0.08, "plugin_work has {share}");
+}
+
+#[test]
+fn code_made_at_run_time_has_names_and_callers() {
+    for mode in ["perfmap", "jitdump"] {
+        let Some(recorded) = record("jit", Variant::Release, &["500", mode]) else { return };
+        recorded.assert_complete(mode);
+        let share = chain_share(&recorded, &["jit_hot", "rounds", "main"]);
+        assert!((share - 0.75).abs() < 0.08, "{mode}: jit_hot < rounds < main has {share}");
+        if let Some(pid) = recorded.truth.counts.get("pid") {
+            // The program leaves this file behind, as real ones do.
+            let _ = std::fs::remove_file(format!("/tmp/perf-{pid}.map"));
+        }
+    }
+}
+
+#[test]
+fn kernel_time_is_seen_or_said_to_be_missing() {
+    use whyslow_profile::{CodeKind, KernelView};
+    let Some(recorded) = record("syscalls", Variant::Release, &["500", "read"]) else { return };
+    let profile = &recorded.profile;
+    if profile.meta.kernel == KernelView::Included {
+        let in_kernel = recorded.stacks().filter(|stack| {
+            let location = profile.stacks.location(*stack);
+            let frames = profile.frames.of(location);
+            frames
+                .first()
+                .is_some_and(|frame| profile.functions[frame.function.index()].kind == CodeKind::Kernel)
+        });
+        let share = in_kernel.count() as f64 / recorded.samples() as f64;
+        assert!(share > 0.6, "the kernel has {share}");
+        assert!(recorded.total_share("read_much") > 0.9, "and its callers are known");
+    } else {
+        assert!(profile.meta.system_time_ns > profile.meta.user_time_ns, "{:?}", profile.meta);
+    }
+}

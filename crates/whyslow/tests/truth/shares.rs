@@ -1,0 +1,127 @@
+//! Shares of CPU time against programs that know theirs.
+
+use whyslow_lab_harness::{Variant, binomial_ok, standard_error};
+
+use crate::recorded::record;
+
+/// Five runs of five: every share within three standard errors.
+fn five_runs_agree(program: &str, args: &[&str]) {
+    for round in 1..=5 {
+        let Some(recorded) = record(program, Variant::Release, args) else { return };
+        assert!(!recorded.truth.shares.is_empty(), "{program} says nothing");
+        for (function, truth) in &recorded.truth.shares {
+            // Samples that interrupted the program to run kernel work belong to the function that was interrupted.
+            let share = recorded.total_share(function);
+            assert!(
+                binomial_ok(share, *truth, recorded.samples()),
+                "round {round}: {function} has {:.2} %, the truth is {:.2} % ± {:.2} %, {} samples",
+                share * 100.0,
+                truth * 100.0,
+                standard_error(*truth, recorded.samples()) * 100.0,
+                recorded.samples()
+            );
+        }
+    }
+}
+
+#[test]
+fn fixed_ratios_of_one_thread_are_found() {
+    five_runs_agree("ratio", &["1", "700"]);
+}
+
+#[test]
+fn fixed_ratios_of_four_threads_are_found() {
+    five_runs_agree("ratio", &["4", "1000"]);
+}
+
+/// A program whose answer is exact, but whose shares are not made of equal steps: one run is enough.
+fn one_run_agrees(program: &str, args: &[&str]) {
+    let Some(recorded) = record(program, Variant::Release, args) else { return };
+    recorded.assert_complete(program);
+    for (function, truth) in &recorded.truth.shares {
+        let share = recorded.total_share(function);
+        let allowed = 4.0 * standard_error(*truth, recorded.samples()).max(1.0 / recorded.samples() as f64);
+        assert!(
+            (share - truth).abs() <= allowed,
+            "{program}: {function} has {:.2} %, the truth is {:.2} %, {} samples",
+            share * 100.0,
+            truth * 100.0,
+            recorded.samples()
+        );
+    }
+    for (function, least) in &recorded.truth.at_least {
+        let share = recorded.total_share(function);
+        assert!(share >= *least, "{program}: {function} has {share}, at least {least} is true");
+    }
+}
+
+#[test]
+fn forked_and_executed_processes_are_followed() {
+    let Some(recorded) = record("forktree", Variant::Release, &["1000"]) else { return };
+    assert_eq!(recorded.profile.processes.len() as u64, recorded.truth.counts["processes"]);
+    for (function, truth) in &recorded.truth.shares {
+        let share = recorded.total_share(function);
+        // Each process loses up to one period at its end.
+        assert!((share - truth).abs() < 0.05, "{function}: {share} instead of {truth}");
+    }
+}
+
+#[test]
+fn hundreds_of_short_threads_are_seen() {
+    let Some(recorded) = record("threads", Variant::Release, &["400", "1500"]) else { return };
+    assert_eq!(recorded.profile.threads.len() as u64, recorded.truth.counts["threads"] + 1);
+    recorded.assert_complete("threads");
+    let named = recorded.profile.threads.iter();
+    let named = named.filter(|thread| recorded.profile.text(thread.name).starts_with("even-")).count();
+    assert_eq!(named, 200);
+}
+
+#[test]
+fn quadratic_search_is_found() {
+    one_run_agrees("quadratic", &["50000"]);
+}
+
+#[test]
+fn allocation_heavy_code_is_found() {
+    one_run_agrees("allocations", &["12000000"]);
+}
+
+#[test]
+fn strided_memory_is_found() {
+    one_run_agrees("strides", &["5"]);
+}
+
+#[test]
+fn closures_and_generics_are_found() {
+    one_run_agrees("closures", &["700"]);
+}
+
+#[test]
+fn c_programs_are_found() {
+    let Some(recorded) = record("chain", Variant::Release, &["700"]) else { return };
+    recorded.assert_complete("chain");
+    for (function, truth) in &recorded.truth.shares {
+        let share = recorded.self_share(function);
+        let allowed = 4.0 * standard_error(*truth, recorded.samples());
+        assert!((share - truth).abs() <= allowed, "{function}: {share} instead of {truth}");
+    }
+}
+
+#[test]
+fn tail_calls_are_attributed_to_the_function_that_runs() {
+    let Some(recorded) = record("tailcall", Variant::Release, &["700"]) else { return };
+    recorded.assert_complete("tailcall");
+    let share = recorded.share(|names| names.starts_with(&["after", "entry", "main"]));
+    assert!((share - 0.75).abs() < 0.06, "after < entry < main has {share}");
+}
+
+#[test]
+fn a_mostly_sleeping_program_says_that_it_has_few_samples() {
+    let Some(recorded) = record("sleepy", Variant::Release, &["500"]) else { return };
+    assert!(recorded.total_share("brief_work") > 0.5);
+    let mut report = crate::recorded::whyslow(recorded.folder.path());
+    let report = report.args(["report", "run.whyslow", "quality"]).output().unwrap();
+    let text = String::from_utf8_lossy(&report.stdout).into_owned();
+    assert!(text.contains("samples"), "{text}");
+    assert!(text.contains("longer"), "the fix is to run longer: {text}");
+}
