@@ -80,12 +80,12 @@ impl Answer {
         for site in self.answers.sites() {
             let frames = self.answers.frames_of(site);
             let Some(outermost) = frames.first() else { continue };
-            if frames.iter().all(|frame| frame.line == 0) {
+            let function = self.answers.functions().get(outermost.function as usize);
+            let file = function.and_then(|function| function.file).or(outermost.file);
+            if file.is_none() && frames.iter().all(|frame| frame.line == 0) {
                 only_names += 1;
                 continue;
             }
-            let function = self.answers.functions().get(outermost.function as usize);
-            let file = function.and_then(|function| function.file).or(outermost.file);
             own_lines +=
                 usize::from(!file.is_some_and(|file| crate::kind::is_std_path(self.answers.text(file))));
         }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use gimli::UnitType;
+use gimli::{Reader, Section, UnitType};
 use rayon::prelude::*;
 
 use super::unit::Ranges;
@@ -67,7 +67,10 @@ impl<'a> Units<'a> {
         self.ask_by_aranges(&mut asked, &mut indexed);
         if asked.times.contains(&0) {
             // Not every compiler writes .debug_aranges, and not for every unit.
-            let others: Vec<usize> = (0..self.slots.len()).filter(|&row| !indexed[row]).collect();
+            let any_indexed = indexed.contains(&true);
+            let may_have_code =
+                |&row: &usize| !indexed[row] && (!any_indexed || self.declares_code(row).unwrap_or(true));
+            let others: Vec<usize> = (0..self.slots.len()).filter(may_have_code).collect();
             let ranges: Vec<(usize, Vec<gimli::Range>)> =
                 others.into_par_iter().map(|row| (row, self.root_ranges(row))).collect();
             for (row, ranges) in ranges {
@@ -98,6 +101,44 @@ impl<'a> Units<'a> {
                 }
             }
         }
+    }
+
+    /// Whether a unit's root entry has an attribute for addresses. Reads no more than the start of the unit's list of
+    /// abbreviations: most units of a Rust program have no code, and parsing all their lists would take longer than
+    /// everything else.
+    fn declares_code(&self, row: usize) -> Option<bool> {
+        let header = &self.slots[row].header;
+        let root = header.range_from(header.root_offset()..).ok()?.read_uleb128().ok()?;
+        let mut list = *self.dwarf.debug_abbrev.reader();
+        list.skip(header.debug_abbrev_offset().0).ok()?;
+        // The root's abbreviation comes first, or nearly so.
+        for _ in 0..4 {
+            let code = list.read_uleb128().ok()?;
+            let _tag = list.read_uleb128().ok()?;
+            let _children = list.read_u8().ok()?;
+            let mut has_addresses = false;
+            loop {
+                let name = list.read_uleb128().ok()?;
+                let form = list.read_uleb128().ok()?;
+                if form == u64::from(gimli::DW_FORM_implicit_const.0) {
+                    list.read_sleb128().ok()?;
+                }
+                if name == 0 && form == 0 {
+                    break;
+                }
+                let addresses = [
+                    gimli::DW_AT_low_pc,
+                    gimli::DW_AT_ranges,
+                    gimli::DW_AT_dwo_name,
+                    gimli::DW_AT_GNU_dwo_name,
+                ];
+                has_addresses |= addresses.iter().any(|at| u64::from(at.0) == name);
+            }
+            if code == root {
+                return Some(has_addresses);
+            }
+        }
+        None
     }
 
     /// The ranges that a unit's root entry declares, or else those of its line table.

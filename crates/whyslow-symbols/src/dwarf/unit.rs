@@ -15,24 +15,46 @@ use crate::split;
 pub(crate) fn resolve(info: &DebugInfo<'_>, row: usize, wanted: &[u64]) -> Found {
     let mut found = Found::default();
     let Some(unit) = info.units.get(row) else { return found };
-    let lines = lines_of(unit, wanted);
     let mut files = Files { info, unit, paths: FxHashMap::default(), std: FxHashMap::default() };
     let Some(dwo_id) = unit.dwo_id else {
         let walked = Walk::run(info.units.dwarf, unit, wanted);
+        let lines = Lines::read(unit, wanted, &walked);
         answer(Some(info), &mut files, info.units.dwarf, unit, wanted, &lines, walked, &mut found);
         return found;
     };
     let opened = split::with_unit(info, unit, dwo_id, |dwarf, split_unit| {
         let walked = Walk::run(dwarf, split_unit, wanted);
+        let lines = Lines::read(unit, wanted, &walked);
         answer(None, &mut files, dwarf, split_unit, wanted, &lines, walked, &mut found);
     });
     if opened.is_none() {
         found.missing_units = 1;
-        for (&address, line) in wanted.iter().zip(&lines) {
+        for (&address, line) in wanted.iter().zip(lines_of(unit, wanted)) {
             found.lines.extend(line.map(|line| (address, files.path(FileTable::Own, line.file), line.line)));
         }
     }
     found
+}
+
+/// Lines of the wanted addresses and of the starts of their functions.
+struct Lines {
+    addresses: Vec<u64>,
+    lines: Vec<Option<Line>>,
+}
+
+impl Lines {
+    fn read(unit: &Unit<'_>, wanted: &[u64], walked: &Walk) -> Self {
+        let starts = walked.innermost.iter().flatten().map(|&(_, (start, _))| start);
+        let mut addresses: Vec<u64> = wanted.iter().copied().chain(starts).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let lines = lines_of(unit, &addresses);
+        Self { addresses, lines }
+    }
+
+    fn at(&self, address: u64) -> Option<Line> {
+        self.lines[self.addresses.binary_search(&address).ok()?]
+    }
 }
 
 /// Paths of the files that entries refer to.
@@ -212,20 +234,22 @@ fn answer<'u, 'a: 'u>(
     dwarf: &'u Dwarf<'a>,
     unit: &'u Unit<'a>,
     wanted: &[u64],
-    lines: &[Option<Line>],
+    lines: &Lines,
     walked: Walk,
     found: &mut Found,
 ) {
     found.evidence = evidence(files, dwarf, unit, wanted, &walked);
     let mut functions: FxHashMap<usize, Option<u32>> = FxHashMap::default();
     let mut frames = Vec::new();
-    for ((&address, line), innermost) in wanted.iter().zip(lines).zip(&walked.innermost) {
+    for (&address, innermost) in wanted.iter().zip(&walked.innermost) {
+        let own_line = lines.at(address);
         let Some((innermost, extent)) = *innermost else {
-            found.lines.extend(line.map(|line| (address, files.path(FileTable::Own, line.file), line.line)));
+            found
+                .lines
+                .extend(own_line.map(|line| (address, files.path(FileTable::Own, line.file), line.line)));
             continue;
         };
         frames.clear();
-        let own_line = *line;
         let mut file = own_line.and_then(|line| files.text(found, FileTable::Own, line.file));
         let mut line = own_line.map_or(0, |line| line.line);
         let mut next = Some(innermost);
@@ -236,12 +260,19 @@ fn answer<'u, 'a: 'u>(
                 None => {
                     let identity = identity(references, dwarf, unit, node.entry);
                     let symbol = if node.parent.is_none() { files.info.symbols.find(address) } else { None };
-                    let function = function_id(files, found, &identity, symbol.map(|symbol| symbol.name));
+                    let start = lines.at(extent.0).filter(|line| node.parent.is_none() && line.line > 0);
+                    let seen = start.map_or((file, 0), |start| {
+                        (files.text(found, FileTable::Own, start.file), start.line)
+                    });
+                    let function =
+                        function_id(files, found, &identity, symbol.map(|symbol| symbol.name), seen);
                     functions.insert(id, function);
                     function
                 }
             };
-            frames.extend(function.map(|function| RawFrame { function, file, line }));
+            // A line of 0 is code that the compiler ascribes to no line; its file says nothing either.
+            let shown_file = file.filter(|_| line > 0);
+            frames.extend(function.map(|function| RawFrame { function, file: shown_file, line }));
             file = node.call_file.and_then(|index| files.text(found, FileTable::Own, index));
             line = node.call_line;
             next = node.parent;
@@ -258,12 +289,14 @@ fn answer<'u, 'a: 'u>(
 }
 
 /// The row of a function. Its own linkage name comes first, then a mangled symbol at its address (debug information
-/// that has only line tables leaves linkage names out), then the plain name.
+/// that has only line tables leaves linkage names out), then the plain name. Where the definition is not said, it is
+/// taken to be at the first line of the function, or in the file that it was seen in.
 fn function_id(
     files: &mut Files<'_, '_>,
     found: &mut Found,
     identity: &Identity<'_>,
     symbol: Option<&str>,
+    seen: (Option<TextId>, u32),
 ) -> Option<u32> {
     let mangled = symbol.filter(|name| crate::demangle::is_mangled(name));
     let name = match (identity.linkage, mangled, identity.plain, symbol) {
@@ -273,7 +306,8 @@ fn function_id(
     };
     let name = found.answers.text_id(&name);
     let file = identity.file.and_then(|(table, index)| files.text(found, table, index));
-    Some(found.answers.function_id(RawFunction { name, file, line: identity.line }))
+    let (file, line) = if file.is_some() { (file, identity.line) } else { seen };
+    Some(found.answers.function_id(RawFunction { name, file, line }))
 }
 
 fn evidence<'a>(
