@@ -141,14 +141,15 @@ impl Walk {
         while !entries.is_empty() {
             let offset = entries.next_offset();
             let depth = entries.next_depth();
+            // Every entry closes the scopes beside it, also a lexical block, which may hold further inlined calls.
+            while scopes.last().is_some_and(|&(open, _)| open >= depth) {
+                scopes.pop();
+            }
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
             let tag = abbreviation.tag();
             if tag != gimli::DW_TAG_subprogram && tag != gimli::DW_TAG_inlined_subroutine {
                 entries.skip_attributes(abbreviation.attributes())?;
                 continue;
-            }
-            while scopes.last().is_some_and(|&(open, _)| open >= depth) {
-                scopes.pop();
             }
             let parent = scopes.last().and_then(|&(_, node)| node);
             let inlined = tag == gimli::DW_TAG_inlined_subroutine;

@@ -270,3 +270,58 @@ fn source_lines_and_code_of_hot_functions_are_kept() {
     assert_eq!(symbolize(&mut later, &options()).newer_sources.len(), 1);
     assert!(!later.sources.rows.is_empty());
 }
+
+#[test]
+fn lines_of_inlined_calls_agree_with_binutils() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = rust_program(folder.path(), &["-O", "-g"]) else { return };
+    let mut addresses = addresses_of(&program, "5outer");
+    addresses.extend(spread(&program, 64));
+    let mut command = std::process::Command::new("addr2line");
+    command.arg("-ai").arg("-e").arg(&program).args(addresses.iter().map(|address| format!("{address:#x}")));
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: no addr2line");
+        return;
+    };
+    let mut expected: Vec<Vec<u32>> = Vec::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        if line.starts_with("0x") {
+            expected.push(Vec::new());
+        } else if let Some(lines) = expected.last_mut() {
+            let place = line.split(" (discriminator").next().unwrap_or(line);
+            lines.push(place.rsplit(':').next().and_then(|number| number.parse().ok()).unwrap_or(0));
+        }
+    }
+    let mut profile = profile(&program, None, &addresses);
+    symbolize(&mut profile, &options());
+    assert_eq!(expected.len(), addresses.len());
+    for ((address, expected), frames) in addresses.iter().zip(expected).zip(frames(&profile)) {
+        let found: Vec<u32> = frames.iter().rev().map(|frame| frame.2).collect();
+        let nothing = found.is_empty() && expected == [0];
+        assert!(found == expected || nothing, "{address:#x}: {frames:?}, binutils {expected:?}");
+    }
+}
+
+#[test]
+fn functions_of_the_running_kernel() {
+    let kallsyms = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let address = |name: &str| {
+        let line = kallsyms.lines().find(|line| line.split(' ').nth(2) == Some(name))?;
+        u64::from_str_radix(line.split(' ').next()?, 16).ok().filter(|&address| address > 0)
+    };
+    let (Some(base), Some(read)) = (address("_text"), address("vfs_read")) else {
+        eprintln!("skipped: the kernel hides its symbols");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { cache: Some(folder.path().to_owned()), ..options() };
+    for known in [0, 1] {
+        let mut profile = profile(std::path::Path::new("[kernel]"), None, &[read.wrapping_sub(base) + 1]);
+        profile.modules[0].kind = whyslow_profile::ModuleKind::Kernel;
+        let summary = symbolize(&mut profile, &options);
+        assert_eq!((summary.resolved, summary.from_cache), (1, known));
+        let function = &profile.functions[0];
+        assert_eq!((profile.text(function.name), function.kind), ("vfs_read", CodeKind::Kernel));
+        assert_eq!(profile.modules[0].symbols, SymbolState::Names);
+    }
+}
