@@ -9,6 +9,7 @@ use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::commands::{cargo, doctor, export, flame, lab, record, report};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::output;
 use crate::recording::RecordOptions;
 
 /// Why is this program slow? Run it under whyslow: it records where the CPU time goes, then prints the answer
@@ -136,7 +137,7 @@ pub(crate) fn run(request: Request) -> Result<Exit> {
 pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
     if args.len() < 2 {
         // Nothing was asked for: the short help is the most useful error.
-        let _ = anstream::eprint!("{}", Cli::command().render_help().ansi());
+        output::note(&Cli::command().render_help().ansi().to_string());
         return Ok(Request::Answered(Exit::Failed));
     }
     let matches = match Cli::command().try_get_matches_from(args) {

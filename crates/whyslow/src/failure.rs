@@ -1,4 +1,4 @@
-//! The one kind of error a user sees: what happened and why, then the next thing to try.
+//! The one kind of error a user sees, on one line: what happened and why, then the next thing to try.
 
 use std::fmt;
 use std::io::Write;
@@ -52,7 +52,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
         match &self.next {
-            Some(next) => write!(f, "\n  try: {next}"),
+            Some(next) => write!(f, "; try: {next}"),
             None => Ok(()),
         }
     }

@@ -78,7 +78,7 @@ mod tests {
         let failure = regex("--function", "Vec<(").unwrap_err().to_string();
         assert_eq!(
             failure,
-            "--function 'Vec<(': not a regular expression: unclosed group\n  \
+            "--function 'Vec<(': not a regular expression: unclosed group; \
              try: --function 'Vec<\\(' to search for the text as it is"
         );
     }

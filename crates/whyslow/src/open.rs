@@ -21,7 +21,7 @@ pub(crate) fn in_browser(file: &Path) {
         } else {
             "no browser could be started"
         };
-        warn(&format!("--open: {why}\n  try: open file://{} in a browser", file.display()));
+        warn(&format!("--open: {why}; try: open file://{} in a browser", file.display()));
     }
 }
 

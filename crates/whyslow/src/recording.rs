@@ -203,7 +203,7 @@ fn output_path(name: &OsStr, options: &RecordOptions) -> PathBuf {
         Err(_) => {
             let there = std::env::temp_dir().join(file);
             warn(&format!(
-                "nothing can be written in this folder; the profile goes to {}\n  try: -o FILE to choose another place",
+                "nothing can be written in this folder; the profile goes to {}; try: -o FILE to choose another place",
                 there.display()
             ));
             there
@@ -225,13 +225,12 @@ fn explain(error: RecordError) -> Failure {
     let failure = Failure::new(error.to_string());
     match &error {
         RecordError::NotFound { program } => match similar_command(program) {
-            Some(command) => {
-                failure.next(format!("did you mean the command `{command}`? `whyslow {command} --help`"))
-            }
+            Some(command) => Failure::new(format!("{error}; did you mean the command `{command}`?"))
+                .next(format!("whyslow {command} --help")),
             None if !program.contains('/') && Path::new(program).exists() => {
-                failure.next(format!("whyslow ./{program} (programs in this folder need their path)"))
+                failure.next(format!("whyslow ./{program}; programs in this folder need their path"))
             }
-            None => failure.next("the path of the program, such as ./target/release/app"),
+            None => failure.next("the path of a program, such as ./target/release/app"),
         }
         .exit_with(Exit::NotFound),
         RecordError::NotExecutable { .. } => failure.exit_with(Exit::NotExecutable),

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use whyslow_analyze::{CallTree, Overview, Selection, TreeOptions};
+use whyslow_analyze::{CallTree, Overview, Quality, Selection, TreeOptions};
 use whyslow_profile::Profile;
 use whyslow_render::flame::{FlameOptions, svg};
+use whyslow_render::text::headline;
 
 use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
@@ -101,17 +102,13 @@ fn title(profile: &Profile) -> String {
     }
 }
 
-/// What was measured, and a word when it is not everything.
+/// What was measured, and how far to trust it.
 fn subtitle(profile: &Profile) -> String {
     let overview = Overview::of(profile);
-    let mut text = format!(
-        "{} samples in {:.2} s, {:.2} s of CPU time",
-        overview.samples,
+    let plain = anstream::adapter::strip_str(&headline(&Quality::of(profile))).to_string();
+    format!(
+        "{:.2} s, {:.2} s of CPU time; {plain}",
         overview.duration_ns as f64 / 1e9,
         overview.cpu_time_ns as f64 / 1e9
-    );
-    if !profile.sealed {
-        text += "; incomplete: the recorder was stopped before the end";
-    }
-    text
+    )
 }

@@ -13,7 +13,7 @@ fn each_command_says(bytes: &[u8], says: &[&str]) {
     folder.file("bad.whyslow", bytes);
     for command in COMMANDS {
         let outcome = folder.whyslow(command);
-        outcome.fails(125, &["bad.whyslow: ", "\n  try: "]);
+        outcome.fails(125, &["bad.whyslow: ", "; try: "]);
         outcome.fails(125, says);
         assert!(outcome.stdout.is_empty());
         assert_eq!(folder.names(), ["bad.whyslow"], "nothing is written");

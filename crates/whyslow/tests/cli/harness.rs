@@ -98,7 +98,14 @@ impl Outcome {
     #[track_caller]
     pub(crate) fn fails(&self, code: i32, says: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:#?}");
-        assert_eq!(self.stderr.matches("whyslow: error: ").count(), 1, "{self:#?}");
+        let errors: Vec<_> =
+            self.stderr.lines().filter(|line| line.starts_with("whyslow: error: ")).collect();
+        assert_eq!(errors.len(), 1, "{self:#?}");
+        assert_eq!(
+            self.stderr.lines().last(),
+            errors.first().copied(),
+            "an error is one line, the last: {self:#?}"
+        );
         for words in says {
             assert!(self.stderr.contains(words), "missing {words:?} in {self:#?}");
         }

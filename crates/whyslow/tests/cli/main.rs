@@ -1,5 +1,7 @@
 //! The executables as a user meets them: arguments in; stdout, stderr, files and exit codes out.
 
+#![expect(clippy::unwrap_used, reason = "a failed step of a test fails the test")]
+
 mod bad_input;
 mod cargo_whyslow;
 mod doctor;

@@ -1,1 +1,108 @@
 //! `whyslow report`: each view, as text and JSON.
+
+use serde_json::Value;
+
+use crate::harness::{Folder, Outcome, outcome};
+
+const STACKS: &str = "
+main@app.rs:3;parse@app.rs:10;std::read 60
+main@app.rs:4;+small@app.rs:20 30
+worker: main@app.rs:3;parse@app.rs:11 10
+";
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", STACKS);
+    folder
+}
+
+fn report(args: &[&str]) -> Outcome {
+    let outcome = folder().whyslow(["report", "x.whyslow"].iter().chain(args));
+    outcome.succeeds();
+    assert_eq!(outcome.stderr, "");
+    outcome
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&report(&[args, &["--format", "json"]].concat()).stdout).unwrap()
+}
+
+#[test]
+fn functions_are_the_usual_view() {
+    assert_eq!(report(&[]).stdout, report(&["functions"]).stdout);
+    assert!(report(&[]).stdout.contains("std::read"));
+    let json = json(&[]);
+    assert_eq!((&json["samples"], &json["duration_ns"]), (&Value::from(100), &Value::from(100_000_000)));
+    let first = &json["functions"][0];
+    assert_eq!(
+        (&first["name"], &first["kind"], &first["self_share"]),
+        (&"std::read".into(), &"std".into(), &0.6.into())
+    );
+    for field in ["crate", "file", "line", "self_ns", "total_ns", "total_share"] {
+        assert!(first.get(field).is_some(), "{field}");
+    }
+    for field in ["lost", "throttled", "truncated_share", "unresolved_share", "source", "kernel", "warnings"]
+    {
+        assert!(json["quality"].get(field).is_some(), "{field}");
+    }
+}
+
+#[test]
+fn functions_are_sorted_limited_and_cut_off() {
+    assert_eq!(json(&["--sort", "total"])["functions"][0]["name"], "main");
+    let count = |args: &[&str]| json(args)["functions"].as_array().unwrap().len();
+    assert_eq!((count(&[]), count(&["-n", "2"]), count(&["-n", "0"])), (4, 2, 4));
+    assert_eq!(count(&["--min-share", "20%"]), 2);
+    assert_eq!(count(&["--no-inline"]), 3);
+}
+
+#[test]
+fn filters_choose_samples() {
+    assert_eq!(json(&["--thread", "worker"])["samples"], 10);
+    assert_eq!(json(&["--function", "^small$"])["samples"], 30);
+    assert_eq!(json(&["--kind", "std"])["samples"], 60);
+    assert_eq!(json(&["--kind", "std,yours"])["samples"], 100);
+    assert_eq!(json(&["--time", "..50ms"])["samples"], 50);
+    assert_eq!(json(&["--process", "app", "--thread", "worker"])["samples"], 10);
+}
+
+#[test]
+fn every_view_has_text_and_json() {
+    for (view, words) in [
+        (&["tree"][..], "parse"),
+        (&["tree", "--inverted"], "std::read"),
+        (&["callers", "parse"], "main"),
+        (&["lines", "parse"], "app.rs"),
+        (&["threads"], "worker"),
+        (&["quality"], "samples"),
+    ] {
+        let text = report(view).stdout;
+        assert!(text.contains(words) && !text.contains('\x1b'), "{view:?}: {text}");
+        let json = json(view);
+        assert_eq!(json["view"], view[0]);
+        assert!(json["quality"]["grade"].is_string(), "{view:?}");
+    }
+}
+
+#[test]
+fn functions_that_are_not_there_or_not_one() {
+    let folder = folder();
+    folder
+        .whyslow(["report", "x.whyslow", "callers", "prase"])
+        .fails(125, &["x.whyslow: ", "'prase'", "did you mean 'parse'"]);
+    folder
+        .whyslow(["report", "x.whyslow", "lines", "a"])
+        .fails(125, &["x.whyslow: ", "'a' could be any of", "try: more of its name"]);
+}
+
+#[test]
+fn colours_only_when_wanted() {
+    let folder = folder();
+    let colours = |variable: &str| {
+        let mut command = folder.command();
+        command.args(["report", "x.whyslow"]).env("CLICOLOR_FORCE", "1").env(variable, "1");
+        outcome(&mut command).stdout.contains('\x1b')
+    };
+    assert!(colours("CLICOLOR_FORCE"));
+    assert!(!colours("NO_COLOR"));
+}

@@ -81,7 +81,7 @@ pub(crate) fn run(args: CargoArgs, volume: Volume) -> Result<Exit> {
     let executable = build.executable(&choice)?;
     if executable.is_unoptimised() {
         warn(&format!(
-            "{} is built WITHOUT OPTIMISATION: its time goes elsewhere than in the program you ship\n  \
+            "{} is built WITHOUT OPTIMISATION: its time goes elsewhere than in the program you ship; \
              try: cargo whyslow without {}, for an optimised build",
             choice.name,
             if args.build.dev { "--dev" } else { "--profile" }

@@ -217,7 +217,7 @@ mod tests {
     fn several_binaries_are_listed() {
         let metadata = workspace(&[("a", &["bin:one", "bin:two"], None), ("b", &["bin:three"], None)]);
         let failure = chosen(&metadata, TargetArgs::default()).unwrap_err();
-        assert_eq!(failure, "there are several programs: one, two, three\n  try: cargo whyslow --bin one");
+        assert_eq!(failure, "there are several programs: one, two, three; try: cargo whyslow --bin one");
         let args = TargetArgs { package: Some("b".into()), ..TargetArgs::default() };
         assert_eq!(chosen(&metadata, args).unwrap(), "build --bin three --package b");
     }

@@ -73,7 +73,7 @@ impl Binary {
         }
         let file = object::File::parse(bytes).map_err(|error| NotElf::Other(error.to_string()))?;
         let (units, symbols) =
-            (Units::read(&file), file.symbols().filter(|symbol| symbol.is_definition()).count());
+            (Units::read(&file), file.symbols().filter(ObjectSymbol::is_definition).count());
         let is_rust = units.rust > 0 || mentions_rust(&file);
         let names = Names::read(&file);
         let has = |name: &str| file.section_by_name(name).is_some_and(|section| section.size() > 0);
@@ -91,7 +91,7 @@ impl Binary {
             arch: arch(file.architecture()),
             is_rust,
             debug,
-            symbols: (symbols, file.dynamic_symbols().filter(|symbol| symbol.is_definition()).count()),
+            symbols: (symbols, file.dynamic_symbols().filter(ObjectSymbol::is_definition).count()),
             eh_frame: has(".eh_frame"),
             eh_frame_hdr: has(".eh_frame_hdr"),
             debug_frame: has(".debug_frame"),
@@ -140,7 +140,7 @@ fn has_soname(bytes: &[u8]) -> bool {
     let Ok(header) = elf::FileHeader64::<object::LittleEndian>::parse(bytes) else { return false };
     let segments = header.program_headers(endian, bytes).unwrap_or_default();
     let dynamic = segments.iter().find_map(|segment| segment.dynamic(endian, bytes).ok().flatten());
-    dynamic.unwrap_or_default().iter().any(|entry| entry.d_tag(endian) == elf::DT_SONAME.into())
+    dynamic.unwrap_or_default().iter().any(|entry| entry.d_tag(endian) == elf::DT_SONAME)
 }
 
 fn mentions_rust(file: &object::File<'_>) -> bool {
@@ -223,7 +223,11 @@ impl Units {
         let producer = text(gimli::DW_AT_producer).unwrap_or_default();
         let is_rust = producer.contains("rustc");
         self.rust += usize::from(is_rust);
-        if is_rust && ["/rustc/", "/rust/deps/"].iter().any(|of_std| folder.starts_with(of_std) || file.starts_with(of_std)) {
+        if is_rust
+            && ["/rustc/", "/rust/deps/"]
+                .iter()
+                .any(|of_std| folder.starts_with(of_std) || file.starts_with(of_std))
+        {
             self.std += 1;
         } else {
             self.own += 1;
