@@ -110,7 +110,11 @@ pub(crate) fn resolve(question: &Question, options: &Options) -> Answer {
             Err(error) => Answer::missing(error.to_string()),
         },
         ModuleKind::Jit => match jit::resolve(&question.path, &question.addresses) {
-            Some(answers) => Answer { answers, source: Source::Names, ..Answer::default() },
+            Some(answers) => {
+                let has_lines = answers.functions().iter().any(|function| function.line > 0);
+                let source = if has_lines { Source::Lines } else { Source::Names };
+                Answer { answers, source, ..Answer::default() }
+            }
             None => Answer::missing("no perf map or jitdump file"),
         },
         ModuleKind::Program | ModuleKind::Library | ModuleKind::Unknown => resolve_file(question, options),
