@@ -1,5 +1,6 @@
 //! From the kernel's records to the tables of a profile.
 
+use std::collections::VecDeque;
 use std::fs;
 
 use linux_perf_event_reader::{
@@ -31,11 +32,13 @@ struct ProcessState {
     jit: Option<ModuleIndex>,
     /// Whether its memory can be read.
     readable: bool,
+    threads: usize,
 }
 
 #[derive(Debug)]
 struct ThreadState {
     id: ThreadId,
+    pid: u32,
     images: Images,
 }
 
@@ -56,6 +59,8 @@ pub(crate) struct Converter {
     /// Whether a live stack had to be read in this drain.
     read_live: bool,
     image_memory: usize,
+    /// Threads that have ended: the drain, the system's number, the row.
+    ended: VecDeque<(u64, u32, ThreadId)>,
     frames: Vec<WalkedFrame>,
     stack_bytes: Vec<u8>,
     /// Sum of the raw sample values.
@@ -79,16 +84,35 @@ impl Converter {
             drain: 0,
             read_live: false,
             image_memory: 0,
+            ended: VecDeque::new(),
             frames: Vec::new(),
             stack_bytes: Vec::new(),
             total_value: 0,
         }
     }
 
-    /// Begins a round of records.
+    /// Begins a round of records. Threads that ended some rounds ago get no more samples and are forgotten, so that memory
+    /// depends on what lives, not on what has lived.
     pub(crate) fn begin_drain(&mut self) {
+        const MOURNED_DRAINS: u64 = 4;
         self.drain += 1;
         self.read_live = false;
+        while let Some(&(drain, tid, id)) = self.ended.front()
+            && drain + MOURNED_DRAINS < self.drain
+        {
+            self.ended.pop_front();
+            // The number may belong to a new thread by now.
+            if self.threads.get(&tid).is_none_or(|thread| thread.id != id) {
+                continue;
+            }
+            let Some(thread) = self.threads.remove(&tid) else { continue };
+            if let Some(process) = self.processes.get_mut(&thread.pid) {
+                process.threads -= 1;
+                if process.threads == 0 {
+                    self.processes.remove(&thread.pid);
+                }
+            }
+        }
     }
 
     /// Whether a live stack had to be read in this round.
@@ -150,17 +174,18 @@ impl Converter {
         let name = self.builder.string(name);
         let start_ns = self.since_start(time);
         let id = self.builder.process(Process { pid, parent, name, start_ns, end_ns: None });
-        let state = ProcessState { id, space, expects_program: false, jit: None, readable: true };
+        let state = ProcessState { id, space, expects_program: false, jit: None, readable: true, threads: 0 };
         self.processes.insert(pid, state);
     }
 
     fn new_thread(&mut self, pid: u32, tid: u32, name: &str, time: u64) {
-        let Some(process) = self.processes.get(&pid) else { return };
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.threads += 1;
         let name = self.builder.string(name);
-        let thread =
-            Thread { process: process.id, tid, name, start_ns: self.since_start(time), end_ns: None };
+        let process = process.id;
+        let thread = Thread { process, tid, name, start_ns: self.since_start(time), end_ns: None };
         let id = self.builder.thread(thread);
-        self.threads.insert(tid, ThreadState { id, images: Images::default() });
+        self.threads.insert(tid, ThreadState { id, pid, images: Images::default() });
     }
 
     fn fork(&mut self, fork: &ForkOrExitRecord) {

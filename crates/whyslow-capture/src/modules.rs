@@ -197,7 +197,10 @@ impl AddressSpace {
 
     /// Lets every mapping of one module be of another: what its code is has become known.
     pub(crate) fn replace_module(&mut self, old: ModuleIndex, new: ModuleIndex) {
-        self.mappings.iter_mut().filter(|mapping| mapping.module == old).for_each(|mapping| mapping.module = new);
+        self.mappings
+            .iter_mut()
+            .filter(|mapping| mapping.module == old)
+            .for_each(|mapping| mapping.module = new);
     }
 
     pub(crate) fn clear(&mut self) {

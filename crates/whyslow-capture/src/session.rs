@@ -1,6 +1,7 @@
 //! A recording from start to end: start the program, drain the rings while it runs, finish the file.
 
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -31,7 +32,8 @@ const FLUSH_SAMPLES: usize = 100_000;
 /// Who is being recorded.
 enum Subject {
     Child(Running),
-    Process(u32),
+    /// An attached process, with the descriptor that tells of its end.
+    Process(u32, Option<OwnedFd>),
     System,
 }
 
@@ -124,7 +126,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         (Target::Process(pid), _) => {
             converter.add_running_process(*pid);
             events.enable().map_err(system("sampling could not be started"))?;
-            Subject::Process(*pid)
+            Subject::Process(*pid, signals::watch(*pid))
         }
         _ => {
             for pid in crate::numbers_in(Path::new("/proc")) {
@@ -252,7 +254,15 @@ impl Session {
 
     fn is_over(&self, deadline: Option<Instant>) -> Option<End> {
         let timed_out = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let gone = matches!(self.subject, Subject::Process(pid) if !signals::exists(pid));
+        let gone = match &self.subject {
+            Subject::Process(_, Some(watch)) => {
+                let mut ended = [libc::pollfd { fd: watch.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+                signals::poll(&mut ended, 0);
+                ended[0].revents != 0
+            }
+            Subject::Process(pid, None) => crate::threads_of(*pid).is_empty(),
+            Subject::Child(_) | Subject::System => false,
+        };
         (timed_out || gone).then_some(End::Stopped)
     }
 }

@@ -96,12 +96,14 @@ pub(crate) fn send(pid: u32, signal: i32) {
     unsafe { libc::kill(pid.cast_signed(), signal) };
 }
 
-/// Whether a process exists.
-#[expect(unsafe_code, reason = "libc call without a safe wrapper")]
-pub(crate) fn exists(pid: u32) -> bool {
-    // SAFETY: signal 0 only checks.
-    let result = unsafe { libc::kill(pid.cast_signed(), 0) };
-    result == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+/// Becomes readable when a process ends, even if nobody collects its exit status. `None` on kernels before 5.3.
+#[expect(unsafe_code, reason = "system call without a wrapper")]
+pub(crate) fn watch(pid: u32) -> Option<OwnedFd> {
+    // SAFETY: no memory is involved.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0)?;
+    // SAFETY: the kernel just gave us this descriptor.
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Waits until a descriptor is ready or the time is over; the flags that each became ready with.

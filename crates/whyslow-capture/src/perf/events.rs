@@ -60,7 +60,9 @@ impl OpenError {
             Some(libc::EACCES | libc::EPERM) => Self::Denied(error),
             Some(libc::ESRCH) => Self::Gone,
             Some(
-                libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL | libc::ENOSYS | libc::E2BIG,
+                libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL | libc::ENOSYS | libc::E2BIG
+                // All hardware counters are taken.
+                | libc::EBUSY | libc::ENOSPC,
             ) => Self::Unsupported(error),
             Some(libc::EMFILE | libc::ENFILE) => Self::TooManyFiles(error),
             _ => Self::Other(error),
