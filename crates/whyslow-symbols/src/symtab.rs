@@ -1,6 +1,6 @@
 //! Symbol tables: names of functions where there is no debug information.
 
-use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionKind, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionFlags, SymbolKind};
 
 use crate::elf::Elf;
 
@@ -41,7 +41,7 @@ impl<'a> Symbols<'a> {
             if index >= code_ends.len() {
                 code_ends.resize(index + 1, None);
             }
-            if section.kind() == SectionKind::Text {
+            if is_code(section.flags()) {
                 code_ends[index] = Some(section.address().saturating_add(section.size()));
             }
         }
@@ -70,6 +70,11 @@ impl<'a> Symbols<'a> {
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
+}
+
+/// Goes by the flag, not by the type: a separate debug file has its code sections without bytes.
+fn is_code(flags: SectionFlags) -> bool {
+    matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.0 & object::elf::SHF_EXECINSTR.0 != 0)
 }
 
 fn candidate<'a>(

@@ -63,11 +63,13 @@ pub(crate) fn rust_program(folder: &Path, flags: &[&str]) -> Option<PathBuf> {
     run("rustc", folder, &arguments).then(|| folder.join("app"))
 }
 
-/// Every address of the function whose symbol contains `name`, relative to the image base.
+/// Every address of the function whose symbol is, or else contains, `name`, relative to the image base.
 pub(crate) fn addresses_of(file: &Path, name: &str) -> Vec<u64> {
     let bytes = std::fs::read(file).unwrap();
     let elf = object::File::parse(&*bytes).unwrap();
-    let symbol = elf.symbols().find(|symbol| symbol.name().is_ok_and(|text| text.contains(name))).unwrap();
+    let exact = elf.symbols().find(|symbol| symbol.name() == Ok(name));
+    let close = || elf.symbols().find(|symbol| symbol.name().is_ok_and(|text| text.contains(name)));
+    let symbol = exact.or_else(close).unwrap();
     let base = image_base(&elf);
     (symbol.address()..symbol.address() + symbol.size()).map(|address| address - base).collect()
 }

@@ -78,6 +78,11 @@ fn a_separate_debug_file_by_link() {
     let mut linked = profile(&folder.path().join("stripped"), None, &addresses);
     symbolize(&mut linked, &options());
     assert!(has_chain(&linked), "{:#?}", frames(&linked));
+    // The symbol table is in the debug file too: it names code without debug information, such as the C start-up.
+    let start = addresses_of(&folder.path().join("app"), "_start");
+    let mut named = profile(&folder.path().join("stripped"), None, &start[..1]);
+    symbolize(&mut named, &options());
+    assert_eq!(frames(&named)[0][0].0, "_start");
 
     // A file with another checksum is another build's.
     let debug = folder.path().join("app.debug");
