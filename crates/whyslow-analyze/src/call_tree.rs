@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use whyslow_profile::{CodeKind, Profile, StackId};
 
-use crate::growing::{Cursor, Growing, Repeat};
+use crate::growing::{Cursor, Growing, Outward, Repeat};
 use crate::labels::{self, Label, Labels};
 use crate::selection::{Selection, Weights};
 
 /// How stacks become a tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TreeOptions {
     /// Whether inlined functions are nodes of their own; otherwise they are part of the function they were
     /// inlined into.
@@ -20,11 +20,14 @@ pub struct TreeOptions {
     /// Frames of each stack that are used, counted from the root of the tree. What is deeper counts at the last
     /// node used.
     pub max_depth: usize,
+    /// In an inverted tree, branches with a smaller share of everything may not be followed to their end; what is
+    /// deeper counts at the last node used. It keeps such trees small, and nobody can see the difference.
+    pub least_share: f64,
 }
 
 impl Default for TreeOptions {
     fn default() -> Self {
-        Self { inline: true, inverted: false, max_depth: usize::MAX }
+        Self { inline: true, inverted: false, max_depth: usize::MAX, least_share: 0.0001 }
     }
 }
 
@@ -125,17 +128,16 @@ pub(crate) fn merge(
     let labels = Labels::new(profile);
     let mut growing = Growing::new(&labels, options, fold);
     if options.inverted {
-        for stack in (0..profile.stacks.len()).filter(|&stack| weights.count[stack] > 0) {
-            let mut at = Cursor::default();
-            for location in profile.locations_of(StackId::from(stack)) {
-                if growing.descend_outwards(profile, &mut at, location).is_break() {
-                    break;
-                }
-            }
-            growing.add(at.node, weights.value[stack]);
-        }
+        let stacks = (0..profile.stacks.len()).filter(|&stack| weights.count[stack] > 0);
+        let stacks = stacks.map(|stack| Outward {
+            at: Cursor::default(),
+            next: Some(StackId::from(stack)),
+            value: weights.value[stack],
+        });
+        growing.outwards(profile, stacks.collect());
     } else {
         let (_, used) = weights.with_callees(profile);
+        growing.reserve(used.iter().filter(|&&count| count > 0).count());
         let mut ends = vec![Cursor::default(); profile.stacks.len()];
         for stack in (0..profile.stacks.len()).filter(|&stack| used[stack] > 0) {
             let id = StackId::from(stack);

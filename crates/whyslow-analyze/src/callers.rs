@@ -1,13 +1,11 @@
 //! Who calls a function, and what it calls.
 
-use std::ops::ControlFlow;
-
 use whyslow_profile::{LocationId, Profile, StackId};
 
 use crate::call_tree::TreeOptions;
 use crate::find::{FindError, find};
 use crate::functions::{FunctionTable, SortBy};
-use crate::growing::{Cursor, Growing};
+use crate::growing::{Cursor, Growing, Outward};
 use crate::labels::{Label, Labels};
 use crate::outline::Outline;
 use crate::selection::{Selection, Weights};
@@ -94,6 +92,7 @@ impl Search<'_> {
         let mut growing = Growing::new(self.labels, self.options, true);
         let mut inside = vec![false; stacks.len()];
         let mut codes = Vec::new();
+        let mut entries = Vec::new();
         let mut samples = 0;
         for stack in (0..stacks.len()).filter(|&stack| count[stack] > 0) {
             let id = StackId::from(stack);
@@ -108,18 +107,12 @@ impl Search<'_> {
             inside[stack] = true;
             samples += count[stack];
             let mut at = Cursor::default();
-            let mut more = codes[..first]
-                .iter()
-                .rev()
-                .try_for_each(|&(code, inlined)| growing.step(&mut at, code, inlined));
-            for location in self.profile.locations_of(id).skip(1) {
-                if more == ControlFlow::Break(()) {
-                    break;
-                }
-                more = growing.descend_outwards(self.profile, &mut at, location);
+            for &(code, inlined) in codes[..first].iter().rev() {
+                let _ = growing.step(&mut at, code, inlined);
             }
-            growing.add(at.node, value[stack]);
+            entries.push(Outward { at, next: stacks.parent(id), value: value[stack] });
         }
+        growing.outwards(self.profile, entries);
         (Outline::from_parts(growing.finish()), samples)
     }
 

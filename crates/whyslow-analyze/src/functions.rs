@@ -65,41 +65,46 @@ impl FunctionTable {
         let mut rows = vec![empty; labels.len()];
         let mut open = vec![0u32; labels.len()];
         let (total_value, total_count) = weights.with_callees(profile);
-        walk(profile, &total_count, |stack, step| {
-            let location = profile.stacks.location(stack);
-            match step {
-                Step::Enter => {
-                    let mut innermost = 0;
-                    labels.outermost_first(profile, location, inline, |code, _| {
-                        innermost = code as usize;
-                        // A function that is on the stack already has these samples.
-                        if open[innermost] == 0 {
-                            let row = &mut rows[innermost];
-                            row.total_value = row.total_value.saturating_add(total_value[stack.index()]);
-                            row.total_samples += total_count[stack.index()];
-                        }
-                        open[innermost] += 1;
-                    });
-                    let row = &mut rows[innermost];
+        // The functions on the current stack from the outside in, and how many the locations on it have each.
+        let mut path: Vec<u32> = Vec::new();
+        let mut frames: Vec<usize> = Vec::new();
+        walk(profile, &total_count, |stack, step| match step {
+            Step::Enter => {
+                let outside = path.len();
+                let (value, count) = (total_value[stack.index()], total_count[stack.index()]);
+                labels.outermost_first(profile, profile.stacks.location(stack), inline, |code, _| {
+                    let function = code as usize;
+                    // A function that is on the stack already has these samples.
+                    if open[function] == 0 {
+                        let row = &mut rows[function];
+                        row.total_value = row.total_value.saturating_add(value);
+                        row.total_samples += count;
+                    }
+                    open[function] += 1;
+                    path.push(code);
+                });
+                frames.push(path.len() - outside);
+                if let Some(&innermost) = path.last() {
+                    let row = &mut rows[innermost as usize];
                     row.self_value = row.self_value.saturating_add(weights.value[stack.index()]);
                     row.self_samples += weights.count[stack.index()];
                 }
-                Step::Leave => {
-                    labels.outermost_first(profile, location, inline, |code, _| open[code as usize] -= 1);
-                }
+            }
+            Step::Leave => {
+                let outside = path.len() - frames.pop().unwrap_or(0);
+                path.drain(outside..).for_each(|code| open[code as usize] -= 1);
             }
         });
         for (code, row) in (0u32..).zip(&mut rows) {
             row.label = labels.label(code);
         }
         rows.retain(|row| row.total_samples > 0);
-        rows.sort_by_cached_key(|row| {
-            let name = labels::name(profile, row.label).into_owned();
-            match sort {
-                SortBy::SelfValue => (Reverse(row.self_value), Reverse(row.total_value), name),
-                SortBy::Total => (Reverse(row.total_value), Reverse(row.self_value), name),
-            }
-        });
+        let key = |row: &FunctionRow| match sort {
+            SortBy::SelfValue => (Reverse(row.self_value), Reverse(row.total_value)),
+            SortBy::Total => (Reverse(row.total_value), Reverse(row.self_value)),
+        };
+        let name = |row: &FunctionRow| labels::name(profile, row.label);
+        rows.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| name(a).cmp(&name(b))));
         Self { rows, total_value: weights.total_value, total_samples: weights.total_count }
     }
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{LocationId, Profile};
+use whyslow_profile::{LocationId, Profile, StackId};
 
 use crate::call_tree::{CallTree, TreeOptions};
 use crate::labels::{Label, Labels};
@@ -18,6 +18,19 @@ pub struct Repeat {
     pub frames: u32,
     /// Rounds on the deepest stack; 0 and 1 are no recursion.
     pub times: u32,
+}
+
+/// Locations per stack in the first round of [`Growing::outwards`]; each round has twice those of the one before.
+const FIRST_ROUND: usize = 4;
+
+/// A stack that is added to the tree from the inside out.
+pub(crate) struct Outward {
+    /// Where it has got to in the tree.
+    pub(crate) at: Cursor,
+    /// The frames still to come: this one and its callers.
+    pub(crate) next: Option<StackId>,
+    /// What it weighs.
+    pub(crate) value: u64,
 }
 
 /// Where a stack has got to in the tree.
@@ -62,6 +75,11 @@ impl<'a> Growing<'a> {
         }
     }
 
+    /// Makes room for about so many nodes.
+    pub(crate) fn reserve(&mut self, nodes: usize) {
+        self.nodes.reserve(nodes);
+    }
+
     /// Goes down one frame. Breaks when the tree is not to be deeper.
     #[inline]
     pub(crate) fn step(&mut self, at: &mut Cursor, code: u32, inlined: bool) -> ControlFlow<()> {
@@ -85,17 +103,45 @@ impl<'a> Growing<'a> {
         });
     }
 
-    /// Goes down all frames of a location, innermost first.
-    pub(crate) fn descend_outwards(
-        &mut self,
-        profile: &Profile,
-        at: &mut Cursor,
-        location: LocationId,
-    ) -> ControlFlow<()> {
+    /// Adds stacks from the inside out.
+    ///
+    /// Seen from the inside, stacks share few frames: a tree of all of them would have about as many nodes as all stacks
+    /// have frames together. So all of them go on in rounds, and after each those end that stand at a node with too
+    /// little value to matter.
+    pub(crate) fn outwards(&mut self, profile: &Profile, mut stacks: Vec<Outward>) {
+        let whole = stacks.iter().fold(0u64, |sum, stack| sum.saturating_add(stack.value));
+        let least = (whole as f64 * self.options.least_share) as u64;
+        let mut round = FIRST_ROUND;
+        let mut standing: FxHashMap<u32, u64> = FxHashMap::default();
+        while !stacks.is_empty() {
+            standing.clear();
+            for stack in &mut stacks {
+                self.outwards_by(profile, stack, round);
+                let value = standing.entry(stack.at.node).or_default();
+                *value = value.saturating_add(stack.value);
+            }
+            stacks.retain(|stack| {
+                let ends = stack.next.is_none() || standing[&stack.at.node] < least;
+                if ends {
+                    self.add(stack.at.node, stack.value);
+                }
+                !ends
+            });
+            round = round.saturating_mul(2);
+        }
+    }
+
+    /// Goes down the frames of so many locations, innermost first.
+    fn outwards_by(&mut self, profile: &Profile, stack: &mut Outward, locations: usize) {
         let labels = self.labels;
-        labels.innermost_first(profile, location, self.options.inline, |code, inlined| {
-            self.step(at, code, inlined)
-        })
+        for _ in 0..locations {
+            let Some(next) = stack.next else { return };
+            let location = profile.stacks.location(next);
+            let more = labels.innermost_first(profile, location, self.options.inline, |code, inlined| {
+                self.step(&mut stack.at, code, inlined)
+            });
+            stack.next = if more.is_continue() { profile.stacks.parent(next) } else { None };
+        }
     }
 
     pub(crate) fn add(&mut self, node: u32, value: u64) {

@@ -33,8 +33,9 @@ fn profiles() -> impl Strategy<Value = Profile> {
 }
 
 fn options() -> impl Strategy<Value = TreeOptions> {
-    (any::<bool>(), any::<bool>(), prop_oneof![Just(usize::MAX), 0usize..6])
-        .prop_map(|(inline, inverted, max_depth)| TreeOptions { inline, inverted, max_depth })
+    (any::<bool>(), any::<bool>(), prop_oneof![Just(usize::MAX), 0usize..6]).prop_map(
+        |(inline, inverted, max_depth)| TreeOptions { inline, inverted, max_depth, ..TreeOptions::default() },
+    )
 }
 
 fn check_tree(tree: &CallTree, whole: u64) -> Result<(), TestCaseError> {
