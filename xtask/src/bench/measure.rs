@@ -18,6 +18,8 @@ use crate::process;
 pub(super) struct Run {
     /// CPU time of the program itself.
     pub(super) target_cpu: f64,
+    /// CPU time of the recorder until the program ended.
+    pub(super) running_cpu: f64,
     /// CPU time of the recorder: everything the recording command used, less the program.
     pub(super) recorder_cpu: f64,
     /// The same, plus what it took to get from the recording to the result.
@@ -75,6 +77,7 @@ impl Bench {
         let sizes = tool.files.iter().map(|file| std::fs::metadata(out.join(file)).map_or(0, |it| it.len()));
         let mut run = Run {
             target_cpu: seconds(target.cpu_ns),
+            running_cpu: seconds(target.parent_cpu_ns),
             recorder_cpu: seconds(recorder_ns),
             total_cpu: seconds(recorder_ns + after.cpu_ns),
             to_result: seconds(done.saturating_sub(target.end_unix_ns)),

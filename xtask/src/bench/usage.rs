@@ -13,6 +13,8 @@ pub(super) struct Usage {
     pub(super) cpu_ns: u64,
     pub(super) max_resident_kb: u64,
     pub(super) end_unix_ns: u64,
+    /// What the parent of the wrapper had used when the command ended.
+    pub(super) parent_cpu_ns: u64,
 }
 
 impl Usage {
@@ -20,10 +22,10 @@ impl Usage {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let numbers = text.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>()?;
-        let [cpu_ns, max_resident_kb, end_unix_ns] = numbers[..] else {
+        let [cpu_ns, max_resident_kb, end_unix_ns, parent_cpu_ns] = numbers[..] else {
             anyhow::bail!("{text:?} is no usage")
         };
-        Ok(Self { cpu_ns, max_resident_kb, end_unix_ns })
+        Ok(Self { cpu_ns, max_resident_kb, end_unix_ns, parent_cpu_ns })
     }
 }
 
