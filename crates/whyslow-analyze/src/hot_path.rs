@@ -61,7 +61,7 @@ pub fn hot_path(profile: &Profile, top_down: &Outline) -> Vec<HotStep> {
 }
 
 /// True for names of code that only starts a program or a thread.
-fn is_start_up(name: &str) -> bool {
+pub fn is_start_up(name: &str) -> bool {
     name == "_start"
         || name == "clone"
         || name == "clone3"

@@ -28,7 +28,7 @@ pub use callers::Callers;
 pub use find::FindError;
 pub use functions::{FunctionRow, FunctionTable, Share, SortBy};
 pub use growing::Repeat;
-pub use hot_path::{HotStep, hot_path};
+pub use hot_path::{HotStep, hot_path, is_start_up};
 pub use labels::Label;
 pub use lines::{LineRow, Lines};
 pub use outline::{Outline, OutlineItem};

@@ -175,8 +175,7 @@ fn top_down_tree() {
     2.00 s; below each function are its callees; branches from 1.0 % up
 
        total    self
-      70.0 %   0.0 %  _start → __libc_start_main → std::rt::lang_start → app::main
-      70.0 %   0.0 %  → app::run
+      70.0 %   0.0 %  [3 start-up frames] → app::main → app::run
       45.0 %  15.0 %  ├─ app::parse::Parser::next_token
       30.0 %  30.0 %  │  └┄ core::str::Chars::next
       24.0 %   0.0 %  ├─ app::eval
@@ -200,11 +199,10 @@ fn inverted_tree() {
     2.00 s; below each function are its callers; branches from 5.0 % up
 
        total
-      30.0 %  core::str::Chars::next ⇠ app::parse::Parser::next_token ← app::run ← app::main ← std::rt::lang_start
-      30.0 %  ← __libc_start_main ← _start
+      30.0 %  core::str::Chars::next ⇠ app::parse::Parser::next_token ← app::run ← app::main ← [3 start-up frames]
       30.0 %  app::leaf ← app::visit (×500) ← app::work ← clone3
-      20.0 %  dep::hash::Map::get ← app::eval ← app::run ← app::main ← std::rt::lang_start ← __libc_start_main ← _start
-      15.0 %  app::parse::Parser::next_token ← app::run ← app::main ← std::rt::lang_start ← __libc_start_main ← _start
+      20.0 %  dep::hash::Map::get ← app::eval ← app::run ← app::main ← [3 start-up frames]
+      15.0 %  app::parse::Parser::next_token ← app::run ← app::main ← [3 start-up frames]
 
     dashed lines and arrows: inlined by the compiler
     "#);
@@ -220,7 +218,7 @@ fn callers_and_callees() {
 
     called by (shares of app::parse::Parser::next_token)
        total
-     100.0 %  └─ app::run ← app::main ← std::rt::lang_start ← __libc_start_main ← _start
+     100.0 %  └─ app::run ← app::main ← [3 start-up frames]
 
     calls (shares of app::parse::Parser::next_token)
        total    self

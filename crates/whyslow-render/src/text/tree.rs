@@ -1,7 +1,7 @@
 //! Call trees drawn with lines.
 
-use whyslow_analyze::{CallTree, Outline, Percent, Repeat};
-use whyslow_profile::Profile;
+use whyslow_analyze::{CallTree, Outline, Percent, Repeat, is_start_up};
+use whyslow_profile::{CodeKind, Profile};
 
 use super::layout::{BOLD, DIM, Page, columns, kind_style, label_name, push_line, styled};
 use super::names::shorten;
@@ -152,25 +152,26 @@ impl Drawing<'_> {
 
     /// Writes a chain on as few lines as it fits. Each line has the total of its first and the self of its last node.
     fn write_chain(&self, out: &mut String, chain: &[u32], indent: &str, prefix: &str) {
-        let mut lead = indent.to_owned();
+        let mut lead = indent;
         let mut line: Vec<u32> = Vec::new();
         let mut names = String::new();
         let mut used = 0;
-        for (index, &node) in chain.iter().enumerate() {
-            let inlined = index > 0 && self.is_inline_edge(chain[index - 1], node);
-            let arrow = match (self.direction, inlined) {
-                _ if index == 0 => "",
-                (Direction::Callees, true) => "⇢ ",
-                (Direction::Callees, false) => "→ ",
-                (Direction::Callers, true) => "⇠ ",
-                (Direction::Callers, false) => "← ",
+        let mut above = None;
+        for nodes in self.pieces(chain) {
+            let (first, last) = (nodes[0], nodes[nodes.len() - 1]);
+            let arrow = above.map_or("", |above| self.arrow(above, first));
+            let room = self.room().saturating_sub(columns(indent).max(columns(prefix)) + columns(arrow));
+            let (shown, width) = match nodes {
+                [node] => self.node_name(*node, room),
+                _ => {
+                    let text = format!("[{} start-up frames]", nodes.len());
+                    (styled(DIM, &text), columns(&text))
+                }
             };
-            let room = self.room().saturating_sub(columns(&lead) + columns(arrow));
-            let (shown, width) = self.node_name(node, room);
             let needed = columns(arrow) + width + usize::from(!line.is_empty());
-            if !line.is_empty() && columns(&lead) + used + needed > self.room() {
-                self.write_line(out, &line, &lead, &names);
-                prefix.clone_into(&mut lead);
+            if !line.is_empty() && columns(lead) + used + needed > self.room() {
+                self.write_line(out, &line, lead, &names);
+                lead = prefix;
                 line.clear();
                 names.clear();
                 used = 0;
@@ -181,9 +182,39 @@ impl Drawing<'_> {
             names.push_str(arrow);
             names.push_str(&shown);
             used += needed;
-            line.push(node);
+            line.extend([first, last]);
+            above = Some(last);
         }
-        self.write_line(out, &line, &lead, &names);
+        self.write_line(out, &line, lead, &names);
+    }
+
+    /// The parts of a chain that are shown: each node, but what starts a program or a thread as one.
+    fn pieces<'b>(&self, chain: &'b [u32]) -> impl Iterator<Item = &'b [u32]> {
+        let label = |node: u32| self.outline.tree.label[node as usize];
+        let starts = |&node: &u32| is_start_up(&CallTree::name(self.profile, label(node)));
+        let carries = |&node: &u32| {
+            let kind = CallTree::kind(self.profile, label(node));
+            matches!(kind, CodeKind::Runtime | CodeKind::Std) || starts(&node)
+        };
+        let start_up = match (chain.iter().position(starts), chain.iter().rposition(starts)) {
+            (Some(first), Some(last)) if last - first >= 2 && chain[first..=last].iter().all(carries) => {
+                first..last + 1
+            }
+            _ => 0..0,
+        };
+        let (before, rest) = chain.split_at(start_up.start);
+        let (start_up, after) = rest.split_at(start_up.len());
+        let one = (!start_up.is_empty()).then_some(start_up);
+        before.chunks(1).chain(one).chain(after.chunks(1))
+    }
+
+    fn arrow(&self, above: u32, below: u32) -> &'static str {
+        match (self.direction, self.is_inline_edge(above, below)) {
+            (Direction::Callees, true) => "⇢ ",
+            (Direction::Callees, false) => "→ ",
+            (Direction::Callers, true) => "⇠ ",
+            (Direction::Callers, false) => "← ",
+        }
     }
 
     fn write_line(&self, out: &mut String, line: &[u32], lead: &str, names: &str) {

@@ -1,0 +1,127 @@
+//! The JSON of reports: the names that programs rely on, and their description.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::Value;
+use whyslow_analyze::testing::{self, SAMPLE_NS};
+use whyslow_analyze::{
+    Callers, FunctionTable, Lines, Outline, Quality, Selection, SortBy, Threads, TreeOptions, hot_path,
+};
+use whyslow_profile::{EventSource, KernelView, Profile, Unit};
+use whyslow_render::json::{self, Context};
+
+fn program() -> Profile {
+    let mut profile = testing::profile(
+        "app::main@src/main.rs:9;app::parse@src/parse.rs:3;+core::str::next@/rustc/lib.rs:40 60
+         app::main@src/main.rs:9;app::parse@src/parse.rs:2 20
+         app::main@src/main.rs:9;app::visit@src/main.rs:4;app::visit@src/main.rs:4;[libz.so] 10
+         worker: [truncated];app::parse@src/parse.rs:2 10",
+    );
+    testing::add_source(&mut profile, "src/parse.rs", "fn parse() {\n    let x = 1;\n    next()\n}");
+    profile.meta.source = EventSource::CpuClock;
+    profile.meta.kernel = KernelView::Hidden;
+    profile
+}
+
+/// Every view of a profile.
+fn views(profile: &Profile) -> Vec<Value> {
+    let everything = Selection::default();
+    let quality = Quality::of(profile);
+    let context = Context { profile, metric: 0, quality: &quality };
+    let table = FunctionTable::build(profile, &everything, true, SortBy::SelfValue);
+    let outline = Outline::build(profile, &everything, &TreeOptions::default());
+    let threads = Threads::build(profile, &everything);
+    let callers = Callers::build(profile, &everything, "app::parse", true).unwrap();
+    let lines = Lines::build(profile, &everything, "app::parse").unwrap();
+    let path = hot_path(profile, &outline);
+    let texts = [
+        json::to_string(&json::report(&context, &table, &path, &threads, usize::MAX)),
+        json::to_string(&json::tree(&context, &outline, table.total_samples, false, 0.0)),
+        json::to_string(&json::callers(&context, &callers, 0.0)),
+        json::to_string(&json::lines(&context, &lines)),
+        json::to_string(&json::threads(&context, &threads)),
+        json::to_string(&json::quality(&context, table.total_value)),
+    ];
+    texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
+}
+
+#[test]
+fn the_main_view_has_what_the_schema_promises() {
+    let report = &views(&program())[0];
+    assert_eq!(report["schema"], "whyslow-report/1");
+    assert_eq!(report["view"], "functions");
+    assert_eq!(report["command"], serde_json::json!(["./app"]));
+    assert_eq!(report["duration_ns"], 100 * SAMPLE_NS);
+    assert_eq!(report["cpu_time_ns"], 100 * SAMPLE_NS);
+    assert_eq!(report["samples"], 100);
+    assert_eq!(report["metric"], serde_json::json!({"name": "cpu-time", "unit": "ns"}));
+    let hottest = &report["functions"][0];
+    assert_eq!(hottest["name"], "core::str::next");
+    assert_eq!(hottest["crate"], "core");
+    assert_eq!(hottest["kind"], "std");
+    assert_eq!((&hottest["file"], &hottest["line"]), (&"/rustc/lib.rs".into(), &1.into()));
+    assert_eq!(hottest["self_ns"], 60 * SAMPLE_NS);
+    assert_eq!((&hottest["self_share"], &hottest["total_share"]), (&0.6.into(), &0.6.into()));
+    let parse =
+        report["functions"].as_array().unwrap().iter().find(|row| row["name"] == "app::parse").unwrap();
+    assert_eq!((&parse["self_ns"], &parse["total_ns"]), (&(30 * SAMPLE_NS).into(), &(90 * SAMPLE_NS).into()));
+    let quality = &report["quality"];
+    assert_eq!((&quality["lost"], &quality["throttled"]), (&0.into(), &0.into()));
+    assert_eq!((&quality["truncated_share"], &quality["unresolved_share"]), (&0.1.into(), &0.1.into()));
+    assert_eq!((&quality["source"], &quality["kernel"]), (&"cpu-clock".into(), &"hidden".into()));
+    for warning in quality["warnings"].as_array().unwrap() {
+        assert!(
+            ["id", "severity", "message", "fix"].iter().all(|name| warning[*name].is_string()),
+            "{warning}"
+        );
+    }
+    assert_eq!(report["threads"][0]["name"], "main");
+}
+
+#[test]
+fn trees_are_lists_whose_parents_come_first() {
+    let tree = &views(&program())[1];
+    for node in tree["nodes"].as_array().unwrap() {
+        assert!(node["parent"].is_null() == (node["depth"] == 0));
+        assert!(node["parent"].is_null() || node["parent"].as_u64() < node["id"].as_u64());
+    }
+    let visit = tree["nodes"].as_array().unwrap().iter().find(|node| node["name"] == "app::visit").unwrap();
+    assert_eq!((&visit["repeats"], &visit["repeat_frames"]), (&2.into(), &1.into()));
+}
+
+#[test]
+fn lines_carry_their_text_and_the_hottest_is_marked() {
+    let lines = &views(&program())[3]["lines"];
+    assert_eq!(lines[1]["text"], "    next()");
+    assert_eq!((&lines[0]["hottest"], &lines[1]["hottest"]), (&false.into(), &true.into()));
+    assert_eq!(lines[0]["self_share"], 0.3);
+}
+
+#[test]
+fn other_units_have_other_names() {
+    let mut profile = program();
+    profile.metrics[0].unit = Unit::Bytes;
+    let row = &views(&profile)[0]["functions"][0];
+    assert!(row["self_ns"].is_null());
+    assert_eq!(row["self_value"], 60 * SAMPLE_NS);
+}
+
+#[test]
+fn every_name_is_described() {
+    fn names(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                found.extend(fields.keys().cloned());
+                fields.values().for_each(|value| names(value, found));
+            }
+            Value::Array(values) => values.iter().for_each(|value| names(value, found)),
+            _ => {}
+        }
+    }
+    let description = include_str!("../../../docs/report-json.md");
+    let mut found = Vec::new();
+    views(&program()).iter().for_each(|view| names(view, &mut found));
+    found.sort();
+    found.dedup();
+    let missing = found.iter().filter(|name| !description.contains(&format!("`{name}`"))).collect::<Vec<_>>();
+    assert!(missing.is_empty(), "docs/report-json.md does not describe {missing:?}");
+}
