@@ -13,9 +13,9 @@ use whyslow_profile::StackId;
 
 use crate::host;
 
-/// Bytes that must agree. 2 KB let up to 3 in 1,000 wrong stacks through when the outer path changed every
-/// millisecond; twice that leaves none to be seen.
-const EDGE: usize = 4 << 10;
+/// Bytes that must agree. With outer paths that change every millisecond, 2 KB (three frames) let 3 in 1,000 wrong stacks
+/// through and 4 KB 1 in 4,000: a path can come back to the same few frames by chance.
+const EDGE: usize = 8 << 10;
 /// Read at first, and the most that is read for one image.
 const FIRST_READ: usize = 256 << 10;
 const MOST_READ: usize = 16 << 20;
