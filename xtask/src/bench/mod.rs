@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: whyslow and its peers on the same programs, in the same run, one after the other in each round.
 
 mod measure;
+mod memory;
 mod programs;
 mod quality;
 mod report;
@@ -53,7 +54,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
     let asked_for = |names: &[String], name: &str| names.is_empty() || names.iter().any(|it| it == name);
     let path = tools::prepare()?;
-    let mut programs = programs::all(if options.quick { 500 } else { 4000 })?;
+    let milliseconds = if options.quick { 500 } else { 4000 };
+    let mut programs = programs::all(milliseconds)?;
     programs.retain(|program| asked_for(&options.programs, program.name));
 
     let folder = tempfile::Builder::new().prefix("whyslow-bench-").tempdir()?;
@@ -72,9 +74,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         }
     }
 
+    let memory = memory::table(&bench, milliseconds)
+        .inspect_err(|error| eprintln!("memory is left out: {error:#}"))
+        .unwrap_or_default();
     let command = std::iter::once("cargo xtask bench").chain(arguments.iter().copied());
     let command = command.collect::<Vec<_>>().join(" ");
-    let markdown = report::markdown(&results, &tools::versions(&bench.path), &command, options.rounds);
+    let markdown =
+        report::markdown(&results, &memory, &tools::versions(&bench.path), &command, options.rounds);
     println!("{markdown}");
     if options.is_whole() {
         std::fs::write(process::root().join("BENCHMARKS.md"), markdown)?;

@@ -69,7 +69,13 @@ impl Results {
     }
 }
 
-pub(super) fn markdown(results: &[Results], versions: &[String], command: &str, rounds: usize) -> String {
+pub(super) fn markdown(
+    results: &[Results],
+    memory: &str,
+    versions: &[String],
+    command: &str,
+    rounds: usize,
+) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "# Benchmarks\n");
     let _ =
@@ -86,7 +92,8 @@ pub(super) fn markdown(results: &[Results], versions: &[String], command: &str, 
     for results in results {
         aims(&mut out, results);
     }
-    out.push_str("\n## Command lines\n\n");
+    let _ = writeln!(out, "\n## Memory of the recorder\n\n{MEMORY}\n\n{memory}");
+    out.push_str("## Command lines\n\n");
     for tool in TOOLS.iter().filter(|tool| tool.name != PLAIN) {
         let then = if tool.then.is_empty() { String::new() } else { format!(", then `{}`", tool.then) };
         let _ = writeln!(out, "- {}: `{}`{then}", tool.name, tool.record);
@@ -105,6 +112,10 @@ resident memory of the biggest process while recording; where the recorded progr
 program's. `perf` runs at its default dump of 8 KB, `cargo-flamegraph` at its own of 64 KB. `samply` gives up at
 `perf_event_paranoid` 2 where there is no hardware counter, even as root, so it is shown a 1 there.
 ";
+
+const MEMORY: &str = "\
+What whyslow holds grows with distinct addresses and call paths (up to two million paths, then it starts anew), with open
+threads and modules, and with what is not yet written; not with the number of samples. One run each:";
 
 fn program(out: &mut String, results: &Results) {
     let _ = writeln!(out, "\n## {}\n\n{}\n", results.program.name, results.program.what);
@@ -180,14 +191,14 @@ fn aims(out: &mut String, results: &Results) {
         "the same, with an empty symbol cache",
         times(results.ratio(SAMPLY_SYMBOLS, WHYSLOW_COLD, to_result)),
     );
+    let less = |ratio: Option<f64>| ratio.map(|ratio| format!("1/{ratio:.1}"));
     let running: Value = |run| run.running_cpu;
     let in_all: Value = |run| run.recorder_cpu;
-    for (peer, aim) in [(SAMPLY, "a fifth of samply's"), (PERF, "a tenth of perf's")] {
-        row(
-            &format!("recorder CPU time while the program runs at most {aim}"),
-            times(results.ratio(peer, WHYSLOW, running)),
-        );
-        row("in all, although whyslow finds symbols too", times(results.ratio(peer, WHYSLOW_RECORD, in_all)));
+    for (peer, aim) in [(SAMPLY, "1/5 of samply's"), (PERF, "1/10 of perf's")] {
+        let while_running = less(results.ratio(peer, WHYSLOW, running));
+        row(&format!("recorder CPU time while the program runs at most {aim}"), while_running);
+        let whole = less(results.ratio(peer, WHYSLOW_RECORD, in_all));
+        row("in all, although whyslow finds symbols too", whole);
     }
     let file = |run: &Run| run.file_bytes;
     let share = results.ratio(WHYSLOW, PERF, file).map(|share| format!("{:.2} %", share * 100.0));
