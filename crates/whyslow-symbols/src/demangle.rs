@@ -28,7 +28,11 @@ pub(crate) fn is_rust(name: &str) -> bool {
 /// | `_ZN3Foo3barEi.isra.0` | `Foo::bar(int)` |
 /// | `compute.part.0.cold` | `compute` |
 /// | `malloc@@GLIBC_2.2.5` | `malloc` |
+/// | `malloc@plt` | `malloc@plt`: the linker's stub, not the function |
 pub(crate) fn shown_name(raw: &str) -> String {
+    if let Some(function) = raw.strip_suffix(STUB) {
+        return shown_name(function) + STUB;
+    }
     let name = without_suffixes(raw);
     if is_rust(name)
         && let Ok(rust) = rustc_demangle::try_demangle(name)
@@ -44,6 +48,9 @@ pub(crate) fn shown_name(raw: &str) -> String {
     }
     name.to_owned()
 }
+
+/// The end of a linker stub's name.
+pub(crate) const STUB: &str = "@plt";
 
 /// Cuts `.llvm.123`, `.cold`, `.part.0`, `.isra.0`, symbol versions and the like from the end.
 pub(crate) fn without_suffixes(raw: &str) -> &str {
@@ -72,6 +79,7 @@ mod tests {
     #[test]
     fn names_are_shown_as_people_write_them() {
         for (raw, shown) in [
+            ("_ZN4core3fmt5write17h0123456789abcdefE@plt", "core::fmt::write@plt"),
             ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
             ("_ZN4core3fmt5write17h0123456789abcdefE.llvm.12345", "core::fmt::write"),
             ("_ZN3app4main28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE", "app::main::{{closure}}"),

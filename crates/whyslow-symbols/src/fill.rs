@@ -76,12 +76,13 @@ pub(crate) fn fill(
         };
         profile.functions.push(row);
     }
+    let same = with_definitions(answers.functions());
     let mut frames = Vec::new();
     for site in answers.sites() {
         frames.clear();
         for frame in answers.frames_of(site) {
             let file = frame.file.map(|file| text(profile, texts, file));
-            let function = FunctionId::from(first + frame.function as usize);
+            let function = FunctionId::from(first + same[frame.function as usize]);
             frames.push(Frame { function, file, line: frame.line });
         }
         if frames.is_empty() {
@@ -92,6 +93,19 @@ pub(crate) fn fill(
             profile.frames.set(location, &frames);
         }
     }
+}
+
+/// For each function the row that stands for it. Of hand-written assembly the debug information knows a line at some
+/// addresses and only the symbol at others: both are the function whose definition is known.
+fn with_definitions(functions: &[RawFunction]) -> Vec<usize> {
+    let defined = functions.iter().enumerate().filter(|(_, function)| function.file.is_some());
+    let defined: FxHashMap<TextId, usize> = defined.map(|(row, function)| (function.name, row)).collect();
+    let rows = functions.iter().enumerate();
+    rows.map(|(row, function)| match (function.file, defined.get(&function.name)) {
+        (None, Some(&definition)) => definition,
+        _ => row,
+    })
+    .collect()
 }
 
 fn show(

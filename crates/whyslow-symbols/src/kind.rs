@@ -5,6 +5,7 @@
 //! | rule | kind | crate |
 //! |---|---|---|
 //! | the module is the kernel | kernel | `kernel` |
+//! | the name is a linker stub's, `NAME@plt` | runtime | none |
 //! | the name or file is a memory allocator's: malloc family, `__rust_alloc`, `alloc::alloc::…`, jemalloc, mimalloc, tcmalloc, `operator new` | allocator | as below |
 //! | the name is start-up code: `_start`, `main` made by rustc, `std::rt::lang_start`, `start_thread`, … | runtime | as below |
 //! | file in `/rustc/HASH/…`, a rust-src folder, `/rust/deps/NAME-VERSION/` | std | `core`, `alloc`, `std`, … |
@@ -43,6 +44,9 @@ pub(crate) struct Subject<'a> {
 pub(crate) fn classify(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
     if subject.module_kind == ModuleKind::Kernel {
         return (CodeKind::Kernel, Some("kernel".to_owned()));
+    }
+    if subject.raw.ends_with(crate::demangle::STUB) {
+        return (CodeKind::Runtime, None);
     }
     let (kind, crate_name) = by_place(subject);
     if is_allocator(subject, crate_name.as_deref()) {
@@ -509,6 +513,11 @@ mod tests {
 
     fn c(name: &str, file: Option<&str>, module: (ModuleKind, &str)) -> (CodeKind, Option<String>) {
         check(name, name, file, module)
+    }
+
+    #[test]
+    fn linker_stubs_are_runtime() {
+        expect(c("malloc@plt", None, (ModuleKind::Program, APP)), Runtime, None);
     }
 
     #[test]

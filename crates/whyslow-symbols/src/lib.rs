@@ -18,6 +18,7 @@ mod kind;
 mod map;
 mod module;
 mod optimised;
+mod plt;
 mod sources;
 mod split;
 mod symtab;

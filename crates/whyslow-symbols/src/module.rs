@@ -9,6 +9,7 @@ use crate::answers::{Answers, RawFrame, RawFunction};
 use crate::dwarf::{self, DebugInfo, Units};
 use crate::elf::ElfBytes;
 use crate::optimised::Evidence;
+use crate::plt::{self, Stub};
 use crate::symtab::Symbols;
 use crate::{jit, kernel, split, vdso};
 
@@ -126,7 +127,7 @@ fn resolve_image(image: &[u8], question: &Question) -> Answer {
         Ok(elf) => {
             let symbols = Symbols::read(&elf);
             let mut answers = Answers::default();
-            name_the_rest(&symbols, &question.addresses, elf.image_base(), &mut answers);
+            name_the_rest(&symbols, &[], &question.addresses, elf.image_base(), &mut answers);
             Answer { answers, source: Source::Names, ..Answer::default() }
         }
         Err(error) => Answer::missing(error.to_string()),
@@ -205,7 +206,7 @@ fn resolve_file(question: &Question, options: &Options) -> Answer {
                 Some(format!("{} split units of debug information were not found", found.missing_units));
         }
     }
-    name_the_rest(&symbols, &question.addresses, base, &mut answer.answers);
+    name_the_rest(&symbols, &plt::stubs(&elf), &question.addresses, base, &mut answer.answers);
     answer
 }
 
@@ -224,18 +225,21 @@ fn relative(answers: Answers, base: u64) -> Answers {
     if base == 0 { answers } else { answers.moved_down(base) }
 }
 
-/// Adds the addresses that have no site yet, with the symbol's name where there is one.
-fn name_the_rest(symbols: &Symbols<'_>, addresses: &[u64], base: u64, answers: &mut Answers) {
+/// Adds the addresses that have no site yet, with the symbol's or the stub's name where there is one.
+fn name_the_rest(symbols: &Symbols<'_>, stubs: &[Stub], addresses: &[u64], base: u64, answers: &mut Answers) {
     let known: rustc_hash::FxHashSet<u64> = answers.sites().iter().map(|site| site.address).collect();
     for &address in addresses.iter().filter(|address| !known.contains(address)) {
-        let symbol = address.checked_add(base).and_then(|address| symbols.find(address));
-        let Some(symbol) = symbol else {
+        let found = address.checked_add(base).and_then(|address| {
+            let symbol = symbols.find(address).map(|symbol| (symbol.name, symbol.start, symbol.end));
+            symbol.or_else(|| plt::find(stubs, address).map(|stub| (&*stub.name, stub.start, stub.end)))
+        });
+        let Some((name, start, end)) = found else {
             answers.add(address, (0, 0), &[]);
             continue;
         };
-        let name = answers.text_id(symbol.name);
+        let name = answers.text_id(name);
         let function = answers.function_id(RawFunction { name, file: None, line: 0 });
-        let extent = (symbol.start.saturating_sub(base), symbol.end.saturating_sub(base));
+        let extent = (start.saturating_sub(base), end.saturating_sub(base));
         answers.add(address, extent, &[RawFrame { function, file: None, line: 0 }]);
     }
 }
