@@ -70,6 +70,12 @@ fn check(command: &mut Command) -> Result<Outcome> {
     Ok(if process::succeeds(command)? { Outcome::Ok } else { Outcome::Failed })
 }
 
+/// Whether a cargo command is really there; rustup puts place-holders where it is not.
+fn cargo_has(subcommand: &str) -> bool {
+    let probe = cargo().args([subcommand, "--version"]).output();
+    probe.is_ok_and(|output| output.status.success())
+}
+
 fn tools() -> Result<Outcome> {
     let missing = setup::install_missing();
     if missing.is_empty() {
@@ -80,14 +86,14 @@ fn tools() -> Result<Outcome> {
 }
 
 fn format() -> Result<Outcome> {
-    if process::find("cargo-fmt").is_none() {
+    if !cargo_has("fmt") {
         return Ok(Outcome::Skipped("rustfmt is not installed (rustup component add rustfmt)".into()));
     }
     check(cargo().args(["fmt", "--all", "--check"]))
 }
 
 fn lints() -> Result<Outcome> {
-    if process::find("cargo-clippy").is_none() {
+    if !cargo_has("clippy") {
         return Ok(Outcome::Skipped("clippy is not installed (rustup component add clippy)".into()));
     }
     check(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
@@ -102,7 +108,7 @@ fn doc_tests() -> Result<Outcome> {
 }
 
 fn tests() -> Result<Outcome> {
-    if process::find("cargo-nextest").is_some() {
+    if cargo_has("nextest") {
         let mut nextest = cargo();
         nextest.args(["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]);
         if std::env::var_os("CI").is_some() {

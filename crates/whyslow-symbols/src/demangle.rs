@@ -98,7 +98,7 @@ mod tests {
             ("compute.constprop.0", "compute"),
             ("nested.0", "nested"),
             ("malloc@@GLIBC_2.2.5", "malloc"),
-            ("memcpy@plt", "memcpy"),
+            ("memcpy@plt", "memcpy@plt"),
             ("main", "main"),
             ("_Znonsense", "_Znonsense"),
             ("_Rubbish", "_Rubbish"),
