@@ -100,7 +100,19 @@ fn finish(recording: Recording, options: &RecordOptions, volume: Volume) -> Resu
     if let Some(old) = moved_aside.filter(|_| volume > Volume::Quiet) {
         note(&format!("whyslow: the profile that was {} is now {}\n", path.display(), old.display()));
     }
-    let mut profile = profile_file::read(&path)?;
+    let cannot_write = |error: io::Error| {
+        Failure::new(format!(
+            "{}: cannot be written: {error}; what was recorded before is in it",
+            path.display()
+        ))
+        .next("-o with a file on a disk that has space")
+    };
+    let (mut profile, write_error) = match (profile_file::read(&path), write_error) {
+        (Ok(profile), error) => (profile, error),
+        // A full disk is the reason, and not that so little can be read.
+        (Err(_), Some(error)) => return Err(cannot_write(error)),
+        (Err(failure), None) => return Err(failure),
+    };
     let started = Instant::now();
     let symbols = profile_file::symbolize(&mut profile, !options.no_symbol_cache);
     if volume == Volume::Verbose {
@@ -110,14 +122,9 @@ fn finish(recording: Recording, options: &RecordOptions, volume: Volume) -> Resu
         Some(error) => Err(error),
         None => writer.append_symbols(&profile).and_then(|()| writer.seal()),
     };
-    let trouble = written.err().map(|error| {
-        Failure::new(format!(
-            "{}: cannot be written: {error}; what was recorded before is in it",
-            path.display()
-        ))
-        .next("-o with a file on a disk that has space")
-    });
-    profile.sealed = trouble.is_none();
+    let trouble = written.err().map(cannot_write);
+    // The answer is about what is in memory; the error at the end says what became of the file.
+    profile.sealed = true;
     Ok(Recorded { path, profile, exit, trouble })
 }
 

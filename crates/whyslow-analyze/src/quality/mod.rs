@@ -117,8 +117,12 @@ impl Quality {
         if self.incomplete {
             warnings.push(Warning::Incomplete);
         }
+        let unobservable = counters.unobservable_execs;
         if self.samples == 0 {
-            warnings.push(Warning::NoSamples);
+            // A program that may not be observed explains it.
+            if unobservable == 0 {
+                warnings.push(Warning::NoSamples);
+            }
         } else if self.samples < ENOUGH_SAMPLES {
             warnings.push(Warning::TooFewSamples { samples: self.samples, frequency_hz });
         }
@@ -159,8 +163,9 @@ impl Quality {
             }
             _ => {}
         }
-        if counters.unobservable_execs > 0 {
-            warnings.push(Warning::UnobservableExecs { times: counters.unobservable_execs });
+        if unobservable > 0 {
+            warnings
+                .push(Warning::UnobservableExecs { times: unobservable, other_samples: self.samples > 0 });
         }
         warnings.extend(profile.meta.notes.iter().cloned().map(Warning::Recorder));
         warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));

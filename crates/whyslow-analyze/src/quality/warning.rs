@@ -118,6 +118,8 @@ pub enum Warning {
     UnobservableExecs {
         /// How many.
         times: u64,
+        /// Whether anything else was recorded.
+        other_samples: bool,
     },
     /// What the recorder had to say.
     Recorder(String),
@@ -152,7 +154,9 @@ impl Warning {
     /// How much it matters.
     pub fn severity(&self) -> Severity {
         match self {
-            Self::NoSamples | Self::DebugBuild(_) => Severity::Serious,
+            Self::NoSamples | Self::DebugBuild(_) | Self::UnobservableExecs { other_samples: false, .. } => {
+                Severity::Serious
+            }
             Self::TooFewSamples { samples, .. } if *samples < 30 => Severity::Serious,
             Self::Truncated { share } | Self::NoUnwindInfo { share } if *share >= 0.5 => Severity::Serious,
             Self::Lost { share, .. } if *share >= 0.1 => Severity::Serious,
@@ -199,7 +203,9 @@ impl Warning {
                     .to_owned()
             }
             Self::Truncated { .. } => {
-                "use `whyslow report FILE tree --inverted`, which does not need the outer frames".to_owned()
+                "record with --stack-size 60000, which copies more of each stack; or read `whyslow report FILE tree \
+                 --inverted`, which does not need the outer frames"
+                    .to_owned()
             }
             Self::NoUnwindInfo { .. } => {
                 "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)"
@@ -217,7 +223,8 @@ impl Warning {
                 lower(*frequency_hz)
             ),
             Self::FewerSamplesThanExpected { .. } => {
-                "record again on a quieter machine, or with `-F 500`; `whyslow doctor` checks the machine"
+                "threads that end between two samples are seen too little: raise the rate with -F 4000; or the machine was \
+                 busy: record again when it is quiet"
                     .to_owned()
             }
             Self::KernelHidden { .. } => {
@@ -227,7 +234,8 @@ impl Warning {
                 "`sudo sysctl kernel.kptr_restrict=0`, then record again".to_owned()
             }
             Self::UnobservableExecs { .. } => {
-                "record as root, or start a copy without the set-uid bit that you may read".to_owned()
+                "the kernel observes only programs that are readable and not set-uid: record a copy that is, or as root"
+                    .to_owned()
             }
             Self::Recorder(_) => return None,
         })
@@ -322,10 +330,10 @@ impl fmt::Display for Warning {
             Self::KernelUnnamed { share } => {
                 write!(f, "the kernel hides the names of its functions ({} of the samples)", Percent(*share))
             }
-            Self::UnobservableExecs { times } => {
+            Self::UnobservableExecs { times, .. } => {
                 write!(
                     f,
-                    "a program that this user may not observe was started {}: it is not in the profile",
+                    "a program that this user may not read or that is set-uid was started {}: it is not in the profile",
                     how_often(*times)
                 )
             }

@@ -68,8 +68,11 @@ impl Machine {
     pub(super) fn check(&self) -> Vec<Item> {
         let mut items = vec![self.perf_events()];
         if self.probe.user_clock.is_ok() {
-            items.extend([self.kernel_time(), self.kernel_names(), self.hardware()]);
-            items.extend([self.sample_rate(), self.buffers()]);
+            items.push(self.kernel_time());
+            if self.probe.kernel_clock.is_ok() {
+                items.push(self.kernel_names());
+            }
+            items.extend([self.hardware(), self.sample_rate(), self.buffers()]);
         }
         items.push(self.live_stacks());
         items.extend(self.surroundings());
@@ -223,6 +226,12 @@ impl Machine {
 
     fn disk(&self) -> Option<Item> {
         let (folder, free) = self.probe.cache.as_ref()?;
+        let Some(free) = free else {
+            let item = Item::note("symbol cache", format!("{} cannot be written", folder.display()));
+            return Some(
+                item.so("symbols are read afresh each time").fix("set XDG_CACHE_HOME to a folder of yours"),
+            );
+        };
         let found = format!("{} MB free in {}", free / 1_000_000, folder.display());
         Some(if *free < ENOUGH_DISK {
             Item::note("symbol cache", found)
@@ -318,7 +327,16 @@ mod tests {
             item(&items, "kernel time").fix.as_deref(),
             Some("sudo sysctl kernel.perf_event_paranoid=1")
         );
-        assert_eq!(item(&items, "kernel names").found, "are hidden (kptr_restrict 1)");
+        assert!(!items.iter().any(|item| item.check == "kernel names"), "they do not matter then");
+    }
+
+    #[test]
+    fn hidden_kernel_addresses_are_noted() {
+        let files = [
+            ("proc/sys/kernel/kptr_restrict", "1\n"),
+            ("proc/kallsyms", "0000000000000000 T _text\n0000000000000000 T _stext\n"),
+        ];
+        assert_eq!(item(&check(&files, GRANTED), "kernel names").found, "are hidden (kptr_restrict 1)");
     }
 
     #[test]

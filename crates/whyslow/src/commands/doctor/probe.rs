@@ -25,8 +25,8 @@ pub(super) struct Probe {
     pub(super) cycles: Result<(), Errno>,
     /// `RLIMIT_MEMLOCK` in bytes; `None` means no limit.
     pub(super) locked_memory: Option<u64>,
-    /// Where symbols are kept, and the bytes that are free there.
-    pub(super) cache: Option<(PathBuf, u64)>,
+    /// Where symbols are kept, and the bytes that are free there if it can be written.
+    pub(super) cache: Option<(PathBuf, Option<u64>)>,
 }
 
 impl Probe {
@@ -40,7 +40,10 @@ impl Probe {
             kernel_clock: opens(clock, false),
             cycles: opens(cycles, true),
             locked_memory: locked_memory(),
-            cache: cache.and_then(|folder| free_space(&folder).map(|bytes| (folder, bytes))),
+            cache: cache.map(|folder| {
+                let free = free_space(&folder);
+                (folder, free)
+            }),
         }
     }
 }
@@ -78,13 +81,15 @@ fn locked_memory() -> Option<u64> {
     }
 }
 
-/// Bytes that this user may still write in a folder, or in the nearest one above it that exists.
+/// Bytes that this user may still write in a folder, or in the nearest one above it that exists; `None` when nothing.
 fn free_space(folder: &Path) -> Option<u64> {
     let existing = folder.ancestors().find(|folder| folder.is_dir())?;
     let path = CString::new(existing.as_os_str().as_bytes()).ok()?;
+    // SAFETY: the path ends with a zero byte.
+    let writable = unsafe { libc::access(path.as_ptr(), libc::W_OK) } == 0;
     // SAFETY: all zeros is a valid value of this structure of integers.
     let mut stat: libc::statvfs64 = unsafe { mem::zeroed() };
     // SAFETY: the path ends with a zero byte and `stat` is a valid place for the answer.
     let answered = unsafe { libc::statvfs64(path.as_ptr(), &mut stat) } == 0;
-    answered.then(|| stat.f_bavail.saturating_mul(stat.f_frsize))
+    (writable && answered).then(|| stat.f_bavail.saturating_mul(stat.f_frsize))
 }
