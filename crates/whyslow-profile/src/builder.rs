@@ -4,28 +4,30 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::ids::{LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId};
-use crate::tables::{Metric, Module, Process, Samples, Thread, Unit};
+use crate::ids::{
+    CounterId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId,
+};
+use crate::tables::{Counter, CounterValues, Metric, Module, Process, Samples, Span, Thread, Unit};
 
 /// Stack nodes remembered for sharing before the memory is given back: about 64 MB of table.
 const STACKS_REMEMBERED: usize = 2_000_000;
 
 /// Rows that a flush takes away; `first` is the id of the first of them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Span<T> {
+pub(crate) struct Pending<T> {
     /// The id of the first row.
-    pub first: u32,
+    pub(crate) first: u32,
     /// The rows.
-    pub rows: Vec<T>,
+    pub(crate) rows: Vec<T>,
 }
 
-impl<T> Default for Span<T> {
+impl<T> Default for Pending<T> {
     fn default() -> Self {
         Self { first: 0, rows: Vec::new() }
     }
 }
 
-impl<T> Span<T> {
+impl<T> Pending<T> {
     fn push(&mut self, row: T) -> u32 {
         let id = self.first + self.rows.len() as u32;
         self.rows.push(row);
@@ -47,16 +49,19 @@ pub struct Builder {
     texts: Vec<Arc<str>>,
     location_ids: FxHashMap<(u32, u64), LocationId>,
     stack_ids: FxHashMap<(u32, u32), StackId>,
-    pub(crate) strings: Span<Arc<str>>,
-    pub(crate) locations: Span<(Option<ModuleId>, RelativeAddress)>,
-    pub(crate) stacks: Span<(Option<StackId>, LocationId)>,
+    pub(crate) strings: Pending<Arc<str>>,
+    pub(crate) locations: Pending<(Option<ModuleId>, RelativeAddress)>,
+    pub(crate) stacks: Pending<(Option<StackId>, LocationId)>,
     pub(crate) processes: Vec<Process>,
     pub(crate) dirty_processes: Vec<ProcessId>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) dirty_threads: Vec<ThreadId>,
-    pub(crate) modules: Span<Module>,
-    pub(crate) metrics: Span<Metric>,
+    pub(crate) modules: Pending<Module>,
+    pub(crate) metrics: Pending<Metric>,
     pub(crate) samples: Vec<Samples>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) counters: Pending<Counter>,
+    pub(crate) counter_values: CounterValues,
 }
 
 impl Default for Builder {
@@ -66,17 +71,20 @@ impl Default for Builder {
             texts: Vec::new(),
             location_ids: FxHashMap::default(),
             stack_ids: FxHashMap::default(),
-            strings: Span::default(),
+            strings: Pending::default(),
             // Row 0 is `LocationId::TRUNCATED`, which every profile has without being told.
-            locations: Span { first: 1, rows: Vec::new() },
-            stacks: Span::default(),
+            locations: Pending { first: 1, rows: Vec::new() },
+            stacks: Pending::default(),
             processes: Vec::new(),
             dirty_processes: Vec::new(),
             threads: Vec::new(),
             dirty_threads: Vec::new(),
-            modules: Span::default(),
-            metrics: Span::default(),
+            modules: Pending::default(),
+            metrics: Pending::default(),
             samples: Vec::new(),
+            spans: Vec::new(),
+            counters: Pending::default(),
+            counter_values: CounterValues::default(),
         }
     }
 }
@@ -173,6 +181,21 @@ impl Builder {
         self.samples[metric.index()].push(time_ns, thread, stack, value);
     }
 
+    /// Adds a span.
+    pub fn span(&mut self, span: Span) {
+        self.spans.push(span);
+    }
+
+    /// Adds a counter.
+    pub fn counter(&mut self, counter: Counter) -> CounterId {
+        CounterId(self.counters.push(counter))
+    }
+
+    /// Adds a value of a counter.
+    pub fn counter_value(&mut self, counter: CounterId, time_ns: u64, value: i64) {
+        self.counter_values.push(counter, time_ns, value);
+    }
+
     /// Samples that a flush would write.
     pub fn pending_samples(&self) -> usize {
         self.samples.iter().map(Samples::len).sum()
@@ -193,6 +216,9 @@ impl Builder {
         self.dirty_processes.clear();
         self.dirty_threads.clear();
         self.samples.iter_mut().for_each(Samples::clear);
+        self.spans.clear();
+        self.counters.clear();
+        self.counter_values.clear();
         if self.stack_ids.len() > STACKS_REMEMBERED {
             self.stack_ids = FxHashMap::default();
         }

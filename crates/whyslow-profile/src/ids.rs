@@ -44,6 +44,8 @@ row_ids! {
     StackId,
     /// A row of `Profile::metrics`.
     MetricId,
+    /// A row of `Profile::counters`.
+    CounterId,
 }
 
 impl LocationId {

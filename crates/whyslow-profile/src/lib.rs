@@ -10,6 +10,8 @@
 //! frame     = location, function, file, line        what that address means; several when code was inlined
 //! function  = name, crate, kind of code, file, line
 //! thread    = process, tid, name, life span
+//! span      = name, thread, start, end              marked by the program itself
+//! counter   = name, unit, process; with values over time
 //! ```
 //!
 //! A recorder fills a [`Builder`] and streams it to a [`file::Writer`]; everything after that works on a
@@ -22,15 +24,17 @@ mod meta;
 mod strings;
 mod tables;
 
-pub use builder::{Builder, Span};
+pub use builder::Builder;
 pub use ids::{
-    FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId,
+    CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,
+    ThreadId,
 };
 pub use meta::{Counters, EventSource, ExitStatus, Host, KernelView, Meta};
 pub use strings::Strings;
 pub use tables::{
-    Code, CodeKind, Codes, Frame, Frames, Function, Locations, Metric, Module, ModuleKind, Optimised,
-    Process, Samples, SourceLine, SourceLines, Stacks, SymbolState, Thread, Unit,
+    Code, CodeKind, Codes, Counter, CounterValues, Frame, Frames, Function, Locations, Metric, Module,
+    ModuleKind, Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, SymbolState, Thread,
+    Unit,
 };
 
 /// A whole profile in memory.
@@ -58,6 +62,12 @@ pub struct Profile {
     pub metrics: Vec<Metric>,
     /// One table of samples per metric.
     pub samples: Vec<Samples>,
+    /// Stretches of time that the program marked.
+    pub spans: Vec<Span>,
+    /// Series of numbers over time.
+    pub counters: Vec<Counter>,
+    /// Their values.
+    pub counter_values: CounterValues,
     /// Source lines around the hot places.
     pub sources: SourceLines,
     /// Machine code of the hot functions.

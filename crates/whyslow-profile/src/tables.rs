@@ -1,6 +1,8 @@
 //! The tables of a profile. Large ones are structs of columns, small ones vectors of rows.
 
-use crate::ids::{FunctionId, LocationId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId};
+use crate::ids::{
+    CounterId, FunctionId, LocationId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId,
+};
 
 /// A process that ran during the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -371,6 +373,69 @@ impl Samples {
         self.time_ns.clear();
         self.thread.clear();
         self.stack.clear();
+        self.value.clear();
+    }
+}
+
+/// A stretch of time with a name, marked by the program itself or by the trace it was imported from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// What it is called; spans of one name belong together.
+    pub name: StringId,
+    /// The thread it was on; `None` for the whole program.
+    pub thread: Option<ThreadId>,
+    /// Start, in nanoseconds since the recording began.
+    pub start_ns: u64,
+    /// End; equal to the start for a moment.
+    pub end_ns: u64,
+    /// What the program said about it.
+    pub detail: Option<StringId>,
+}
+
+/// A series of numbers over time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counter {
+    /// What is counted.
+    pub name: StringId,
+    /// What its values count.
+    pub unit: Unit,
+    /// The process it belongs to; `None` for the whole machine.
+    pub process: Option<ProcessId>,
+}
+
+/// The values of all counters.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct CounterValues {
+    /// Which counter.
+    pub counter: Vec<CounterId>,
+    /// Nanoseconds since the recording began.
+    pub time_ns: Vec<u64>,
+    /// The value from this time on.
+    pub value: Vec<i64>,
+}
+
+impl CounterValues {
+    /// Adds a row.
+    pub fn push(&mut self, counter: CounterId, time_ns: u64, value: i64) {
+        self.counter.push(counter);
+        self.time_ns.push(time_ns);
+        self.value.push(value);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.counter.len()
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.counter.is_empty()
+    }
+
+    /// Removes all rows, keeping the memory.
+    pub fn clear(&mut self) {
+        self.counter.clear();
+        self.time_ns.clear();
         self.value.clear();
     }
 }

@@ -20,6 +20,9 @@ pub(super) const FUNCTIONS: Kind = *b"FUNC";
 pub(super) const FRAMES: Kind = *b"FRAM";
 pub(super) const SOURCES: Kind = *b"SRCL";
 pub(super) const CODE: Kind = *b"CODE";
+pub(super) const SPANS: Kind = *b"SPAN";
+pub(super) const COUNTERS: Kind = *b"CNTR";
+pub(super) const COUNTER_VALUES: Kind = *b"CVAL";
 
 const CHUNK_HEADER_LEN: usize = 16;
 /// The largest chunk that is read. Writers split their tables well below it.

@@ -113,6 +113,9 @@ fn apply(chunk: &Chunk<'_>, profile: &mut Profile) -> Result<(), Malformed> {
         chunk::FRAMES => tables::read_frames,
         chunk::SOURCES => tables::read_sources,
         chunk::CODE => tables::read_code,
+        chunk::SPANS => tables::read_spans,
+        chunk::COUNTERS => tables::read_counters,
+        chunk::COUNTER_VALUES => tables::read_counter_values,
         _ => return Ok(()),
     };
     let raw = chunk.unpack()?;

@@ -3,10 +3,12 @@
 
 use super::column::{ColumnReader, ColumnWriter, Malformed};
 use crate::Profile;
-use crate::ids::{FunctionId, LocationId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId};
+use crate::ids::{
+    CounterId, FunctionId, LocationId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId,
+};
 use crate::tables::{
-    Code, CodeKind, Frame, Function, Metric, Module, ModuleKind, Optimised, Process, Samples, SourceLine,
-    SymbolState, Thread, Unit,
+    Code, CodeKind, Counter, CounterValues, Frame, Function, Metric, Module, ModuleKind, Optimised, Process,
+    Samples, SourceLine, Span, SymbolState, Thread, Unit,
 };
 
 type Bytes = Vec<u8>;
@@ -392,6 +394,74 @@ pub(super) fn read_code(columns: &ColumnReader<'_>, profile: &mut Profile) -> Ap
             start: RelativeAddress(start[at]),
             bytes: bytes[at].to_vec(),
         });
+    }
+    Ok(())
+}
+
+pub(super) fn write_spans<'a>(rows: impl Iterator<Item = &'a Span> + Clone) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("name", rows.clone().map(|row| u64::from(row.name.0)))
+        .numbers("thread", rows.clone().map(|row| optional(row.thread.map(|id| id.0))))
+        .numbers("start", rows.clone().map(|row| row.start_ns))
+        .numbers("length", rows.clone().map(|row| row.end_ns.saturating_sub(row.start_ns)))
+        .numbers("detail", rows.map(|row| optional(row.detail.map(|id| id.0))));
+    columns.into_bytes()
+}
+
+pub(super) fn read_spans(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (name, thread, start) =
+        (columns.numbers("name")?, columns.numbers("thread")?, columns.numbers("start")?);
+    let (length, detail) = (columns.numbers("length")?, columns.numbers("detail")?);
+    for at in 0..columns.rows() {
+        profile.spans.push(Span {
+            name: StringId(row(name[at], profile.strings.len())?),
+            thread: optional_row(thread[at], profile.threads.len())?.map(ThreadId),
+            start_ns: start[at],
+            end_ns: start[at].saturating_add(length[at]),
+            detail: optional_row(detail[at], profile.strings.len())?.map(StringId),
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn write_counters<'a>(rows: impl Iterator<Item = &'a Counter> + Clone) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("name", rows.clone().map(|row| u64::from(row.name.0)))
+        .numbers("unit", rows.clone().map(|row| u64::from(row.unit.code())))
+        .numbers("process", rows.map(|row| optional(row.process.map(|id| id.0))));
+    columns.into_bytes()
+}
+
+pub(super) fn read_counters(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (name, unit, process) =
+        (columns.numbers("name")?, columns.numbers("unit")?, columns.numbers("process")?);
+    for at in 0..columns.rows() {
+        profile.counters.push(Counter {
+            name: StringId(row(name[at], profile.strings.len())?),
+            unit: Unit::from_code(unit[at]),
+            process: optional_row(process[at], profile.processes.len())?.map(ProcessId),
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn write_counter_values(values: &CounterValues, rows: std::ops::Range<usize>) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("counter", values.counter[rows.clone()].iter().map(|id| u64::from(id.0)))
+        .numbers("time", values.time_ns[rows.clone()].iter().copied())
+        .numbers("value", values.value[rows].iter().map(|value| value.cast_unsigned()));
+    columns.into_bytes()
+}
+
+pub(super) fn read_counter_values(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (counter, time, value) =
+        (columns.numbers("counter")?, columns.numbers("time")?, columns.numbers("value")?);
+    for at in 0..columns.rows() {
+        let counter = CounterId(row(counter[at], profile.counters.len())?);
+        profile.counter_values.push(counter, time[at], value[at].cast_signed());
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::chunk::{self, Kind};
 use super::{HEADER_LEN, MAGIC, VERSION, tables};
 use crate::builder::Builder;
 use crate::ids::LocationId;
-use crate::{Meta, Profile, Samples};
+use crate::{CounterValues, Meta, Profile, Samples};
 
 /// Where tables are split into chunks: after so many rows, or so many bytes of text or code.
 const ROWS_PER_CHUNK: usize = 250_000;
@@ -85,7 +85,18 @@ impl Writer {
             tables::write_locations(rows.iter().copied())
         })?;
         self.table(chunk::STACKS, &b.stacks.rows, |rows| tables::write_stacks(rows.iter().copied()))?;
-        self.samples(&b.samples)
+        self.samples(&b.samples)?;
+        self.table(chunk::SPANS, &b.spans, |rows| tables::write_spans(rows.iter()))?;
+        self.table(chunk::COUNTERS, &b.counters.rows, |rows| tables::write_counters(rows.iter()))?;
+        self.counter_values(&b.counter_values)
+    }
+
+    fn counter_values(&mut self, values: &CounterValues) -> io::Result<()> {
+        for start in (0..values.len()).step_by(ROWS_PER_CHUNK) {
+            let rows = start..values.len().min(start + ROWS_PER_CHUNK);
+            self.chunk(chunk::COUNTER_VALUES, &tables::write_counter_values(values, rows))?;
+        }
+        Ok(())
     }
 
     fn symbol_tables(&mut self, profile: &Profile) -> io::Result<()> {
@@ -253,6 +264,9 @@ fn write_to(file: File, profile: &Profile) -> io::Result<()> {
         stacks.map(|id| (profile.stacks.parent(id), profile.stacks.location(id))).collect::<Vec<_>>();
     writer.table(chunk::STACKS, &stacks, |rows| tables::write_stacks(rows.iter().copied()))?;
     writer.samples(&profile.samples)?;
+    writer.table(chunk::SPANS, &profile.spans, |rows| tables::write_spans(rows.iter()))?;
+    writer.table(chunk::COUNTERS, &profile.counters, |rows| tables::write_counters(rows.iter()))?;
+    writer.counter_values(&profile.counter_values)?;
     writer.append_symbols(profile)?;
     // What was incomplete stays incomplete.
     if profile.sealed { writer.seal() } else { Ok(()) }

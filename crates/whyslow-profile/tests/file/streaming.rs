@@ -67,6 +67,19 @@ fn stream(profile: &Profile, path: &std::path::Path, r: &mut Random) -> file::Wr
             flush(&mut builder);
         }
     }
+    for span in &profile.spans {
+        builder.span(span.clone());
+        flush(&mut builder);
+    }
+    for counter in &profile.counters {
+        builder.counter(counter.clone());
+        flush(&mut builder);
+    }
+    let values = &profile.counter_values;
+    for row in 0..values.len() {
+        builder.counter_value(values.counter[row], values.time_ns[row], values.value[row]);
+        flush(&mut builder);
+    }
     writer.append(&mut builder).unwrap();
     assert_eq!(builder.pending_samples(), 0);
     writer

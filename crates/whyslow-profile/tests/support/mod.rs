@@ -1,9 +1,10 @@
 //! What the tests of the file share: profiles made from a seed, and a second, independent view of the chunks.
 
 use whyslow_profile::{
-    Code, CodeKind, EventSource, ExitStatus, Frame, Function, FunctionId, Host, KernelView, LocationId, Meta,
-    Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress, Samples,
-    SourceLine, StackId, StringId, SymbolState, Thread, ThreadId, Unit,
+    Code, CodeKind, Counter, CounterId, EventSource, ExitStatus, Frame, Function, FunctionId, Host,
+    KernelView, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId,
+    Profile, RelativeAddress, Samples, SourceLine, Span, StackId, StringId, SymbolState, Thread, ThreadId,
+    Unit,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -113,6 +114,23 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
         };
         let frames = (0..1 + r.below(4)).map(|_| frame(r)).collect::<Vec<_>>();
         p.frames.set(location, &frames);
+    }
+    p.spans = (0..r.below(size))
+        .map(|_| {
+            let (start_ns, length) = (r.number() >> 1, r.number() >> 1);
+            let thread = r.maybe(|r| ThreadId::from(r.below(p.threads.len())));
+            Span { name: text(r), thread, start_ns, end_ns: start_ns + length, detail: r.maybe(text) }
+        })
+        .collect();
+    p.counters = (0..r.below(size))
+        .map(|_| {
+            let process = r.maybe(|r| ProcessId::from(r.below(p.processes.len())));
+            Counter { name: text(r), unit: r.pick(Unit::ALL), process }
+        })
+        .collect();
+    for _ in 0..if p.counters.is_empty() { 0 } else { r.below(size) } {
+        let counter = CounterId::from(r.below(p.counters.len()));
+        p.counter_values.push(counter, r.number(), r.number().cast_signed());
     }
     for row in 0..1 + r.below(size) {
         let parent = (row > 0).then(|| r.maybe(|r| StackId::from(r.below(row)))).flatten();
