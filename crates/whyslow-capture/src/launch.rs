@@ -63,6 +63,14 @@ struct Prepared {
     folder: Option<CString>,
 }
 
+/// The descriptors of a new child. It closes those that are ours: while it held them itself, it would never see us
+/// close them.
+struct ChildEnds<'a> {
+    wait: &'a OwnedFd,
+    report: &'a OwnedFd,
+    ours: [&'a OwnedFd; 2],
+}
+
 impl Prepared {
     fn new(command: &Command) -> io::Result<Self> {
         let text = |text: &OsStr| {
@@ -97,7 +105,8 @@ impl Suspended {
         let prepared = Prepared::new(command).map_err(failed)?;
         let (wait, go) = pipe().map_err(failed)?;
         let (error, report) = pipe().map_err(failed)?;
-        let pid = fork_and_wait(&prepared, signals, &wait, &report).map_err(failed)?;
+        let ends = ChildEnds { wait: &wait, report: &report, ours: [&go, &error] };
+        let pid = fork_and_wait(&prepared, signals, &ends).map_err(failed)?;
         Ok(Self { pid, go, error, command: command.clone() })
     }
 
@@ -151,7 +160,9 @@ fn exec_error(command: &Command, error: io::Error) -> RecordError {
 
 #[expect(unsafe_code, reason = "fork, exec and wait have no safe form that can pause in between")]
 mod calls {
-    use super::{ExitStatus, FromRawFd, Ordering, OwnedFd, Prepared, SIGPIPE_AT_START, Signals, Usage, io};
+    use super::{
+        ChildEnds, ExitStatus, FromRawFd, Ordering, OwnedFd, Prepared, SIGPIPE_AT_START, Signals, Usage, io,
+    };
     use std::os::fd::AsRawFd;
 
     pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -167,23 +178,25 @@ mod calls {
     pub(super) fn fork_and_wait(
         prepared: &Prepared,
         signals: &Signals,
-        wait: &OwnedFd,
-        report: &OwnedFd,
+        ends: &ChildEnds<'_>,
     ) -> io::Result<u32> {
         // SAFETY: the child only makes system calls on memory prepared before the fork, then executes or exits.
         let pid = unsafe { libc::fork() };
         match pid {
             ..0 => Err(io::Error::last_os_error()),
-            0 => child(prepared, signals, wait, report),
+            0 => child(prepared, signals, ends),
             pid => Ok(pid.unsigned_abs()),
         }
     }
 
-    fn child(prepared: &Prepared, signals: &Signals, wait: &OwnedFd, report: &OwnedFd) -> ! {
+    fn child(prepared: &Prepared, signals: &Signals, ends: &ChildEnds<'_>) -> ! {
         // SAFETY: system calls on prepared memory; see `fork_and_wait`. Every path ends in exec or _exit.
         unsafe {
+            for end in ends.ours {
+                libc::close(end.as_raw_fd());
+            }
             let mut go = 0u8;
-            if libc::read(wait.as_raw_fd(), (&raw mut go).cast(), 1) != 1 {
+            if libc::read(ends.wait.as_raw_fd(), (&raw mut go).cast(), 1) != 1 {
                 libc::_exit(125);
             }
             libc::signal(libc::SIGPIPE, SIGPIPE_AT_START.load(Ordering::Relaxed));
@@ -196,7 +209,7 @@ mod calls {
                 libc::execvpe(prepared.program.as_ptr(), prepared.argv.as_ptr(), prepared.envp.as_ptr());
             }
             let code = *libc::__errno_location();
-            libc::write(report.as_raw_fd(), (&raw const code).cast(), size_of_val(&code));
+            libc::write(ends.report.as_raw_fd(), (&raw const code).cast(), size_of_val(&code));
             libc::_exit(125)
         }
     }
@@ -224,3 +237,23 @@ mod calls {
     }
 }
 use calls::{fork_and_wait, pipe, wait4};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Were the child to hold its own end of the pipe open, this would wait for ever.
+    #[test]
+    fn a_cancelled_program_never_runs_and_is_not_waited_for_in_vain() {
+        let folder = tempfile::tempdir().unwrap();
+        let proof = folder.path().join("it-ran");
+        let command = Command {
+            program: "touch".into(),
+            args: vec![proof.clone().into_os_string()],
+            ..Command::default()
+        };
+        let signals = Signals::new().unwrap();
+        Suspended::new(&command, &signals).unwrap().cancel();
+        assert!(!proof.exists());
+    }
+}
