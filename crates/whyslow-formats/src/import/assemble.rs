@@ -1,0 +1,240 @@
+//! Builds a profile from what importers find: texts, functions, locations and stacks once each.
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{
+    CodeKind, Counter, CounterId, EventSource, Frame, Function, FunctionId, LocationId, Metric, MetricId,
+    Module, ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress, Samples, Span,
+    StackId, StringId, SymbolState, Thread, ThreadId, Unit,
+};
+
+use super::{ImportError, Imported};
+
+/// The most bytes of text in a profile, and the most rows of a table: ids have 32 bits.
+const MOST_TEXT: usize = 3 << 30;
+const MOST_ROWS: usize = u32::MAX as usize - 1;
+
+/// What an importer knows of a function.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FunctionText<'a> {
+    /// Its name, mangled or not.
+    pub(crate) name: &'a str,
+    /// The file it is defined in.
+    pub(crate) file: Option<&'a str>,
+    /// The line of its definition; 0 when not known.
+    pub(crate) line: u32,
+    /// The module its code is in.
+    pub(crate) module: Option<ModuleId>,
+}
+
+/// A profile in the making. Ids beyond what a profile can hold are noticed and are an error at the end.
+#[derive(Debug)]
+pub(crate) struct Assembly {
+    /// What is there already. Threads and processes may be changed in place.
+    pub(crate) profile: Profile,
+    notes: Vec<String>,
+    texts: FxHashMap<Box<str>, StringId>,
+    functions: FxHashMap<(StringId, Option<StringId>, u32, Option<ModuleId>), FunctionId>,
+    locations: FxHashMap<LocationKey, LocationId>,
+    stacks: FxHashMap<(u32, LocationId), StackId>,
+    overflow: bool,
+}
+
+type LocationKey = (Option<ModuleId>, RelativeAddress, Box<[(FunctionId, Option<StringId>, u32)]>);
+
+impl Assembly {
+    /// An empty profile that the named tool recorded.
+    pub(crate) fn new(tool: &str) -> Self {
+        let mut profile = Profile { sealed: true, ..Profile::default() };
+        profile.meta.source = EventSource::Imported(tool.to_owned());
+        profile.meta.recorder = tool.to_owned();
+        Self {
+            profile,
+            notes: Vec::new(),
+            texts: FxHashMap::default(),
+            functions: FxHashMap::default(),
+            locations: FxHashMap::default(),
+            stacks: FxHashMap::default(),
+            overflow: false,
+        }
+    }
+
+    /// Says once what the format could not hold or was left out.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// The id of a text.
+    pub(crate) fn text(&mut self, text: &str) -> StringId {
+        if let Some(&id) = self.texts.get(text) {
+            return id;
+        }
+        let strings = &mut self.profile.strings;
+        if strings.byte_len() + text.len() > MOST_TEXT || strings.len() >= MOST_ROWS {
+            self.overflow = true;
+            return StringId(0);
+        }
+        let id = strings.push(text);
+        self.texts.insert(text.into(), id);
+        id
+    }
+
+    /// Adds a process.
+    pub(crate) fn process(&mut self, pid: u32, name: &str) -> ProcessId {
+        let name = self.text(name);
+        self.profile.processes.push(Process { pid, parent: None, name, start_ns: 0, end_ns: None });
+        ProcessId::from(self.profile.processes.len() - 1)
+    }
+
+    /// Adds a thread.
+    pub(crate) fn thread(&mut self, process: ProcessId, tid: u32, name: &str) -> ThreadId {
+        let name = self.text(name);
+        self.profile.threads.push(Thread { process, tid, name, start_ns: 0, end_ns: None });
+        ThreadId::from(self.profile.threads.len() - 1)
+    }
+
+    /// Adds a module.
+    pub(crate) fn module(&mut self, path: &str, build_id: Option<&str>, kind: ModuleKind) -> ModuleId {
+        let path = self.text(path);
+        let build_id = build_id.filter(|id| !id.is_empty()).map(|id| self.text(id));
+        let (symbols, optimised) = (SymbolState::NotLoaded, Optimised::Unknown);
+        self.profile.modules.push(Module { path, build_id, kind, symbols, optimised });
+        ModuleId::from(self.profile.modules.len() - 1)
+    }
+
+    /// The id of a function.
+    pub(crate) fn function(&mut self, text: &FunctionText<'_>) -> FunctionId {
+        let raw_name = self.text(text.name);
+        let file = text.file.filter(|file| !file.is_empty()).map(|file| self.text(file));
+        let key = (raw_name, file, text.line, text.module);
+        if let Some(&id) = self.functions.get(&key) {
+            return id;
+        }
+        let function = Function {
+            name: raw_name,
+            raw_name,
+            crate_name: None,
+            kind: CodeKind::Unknown,
+            file,
+            line: text.line,
+            module: text.module,
+        };
+        self.profile.functions.push(function);
+        let id = FunctionId::from(self.profile.functions.len() - 1);
+        self.functions.insert(key, id);
+        id
+    }
+
+    /// The id of a place in the code with what it means, outermost frame first. Without a module the address is 0 when
+    /// it is not known.
+    pub(crate) fn location(
+        &mut self,
+        module: Option<ModuleId>,
+        address: u64,
+        frames: &[Frame],
+    ) -> LocationId {
+        let address = RelativeAddress(address);
+        let rows = frames.iter().map(|frame| (frame.function, frame.file, frame.line)).collect();
+        let key: LocationKey = (module, address, rows);
+        if let Some(&id) = self.locations.get(&key) {
+            return id;
+        }
+        if self.profile.locations.len() >= MOST_ROWS || self.profile.frames.len() + frames.len() >= MOST_ROWS
+        {
+            self.overflow = true;
+            return LocationId::TRUNCATED;
+        }
+        let id = self.profile.locations.push(module, address);
+        if !frames.is_empty() {
+            self.profile.frames.set(id, frames);
+        }
+        self.locations.insert(key, id);
+        id
+    }
+
+    /// The id of a stack: this location, called from `parent`.
+    pub(crate) fn stack(&mut self, parent: Option<StackId>, location: LocationId) -> StackId {
+        let key = (parent.map_or(u32::MAX, |parent| parent.0), location);
+        if let Some(&id) = self.stacks.get(&key) {
+            return id;
+        }
+        if self.profile.stacks.len() >= MOST_ROWS {
+            self.overflow = true;
+            return StackId(0);
+        }
+        let id = self.profile.stacks.push(parent, location);
+        self.stacks.insert(key, id);
+        id
+    }
+
+    /// Adds a metric.
+    pub(crate) fn metric(&mut self, name: &str, unit: Unit) -> MetricId {
+        let name = self.text(name);
+        self.profile.metrics.push(Metric { name, unit });
+        self.profile.samples.push(Samples::default());
+        MetricId::from(self.profile.metrics.len() - 1)
+    }
+
+    /// Adds a sample.
+    pub(crate) fn sample(
+        &mut self,
+        metric: MetricId,
+        time_ns: u64,
+        thread: ThreadId,
+        stack: StackId,
+        value: u64,
+    ) {
+        self.profile.samples[metric.index()].push(time_ns, thread, stack, value);
+    }
+
+    /// Adds a span.
+    pub(crate) fn span(&mut self, span: Span) {
+        self.profile.spans.push(span);
+    }
+
+    /// Adds a counter.
+    pub(crate) fn counter(&mut self, name: &str, unit: Unit, process: Option<ProcessId>) -> CounterId {
+        let name = self.text(name);
+        self.profile.counters.push(Counter { name, unit, process });
+        CounterId::from(self.profile.counters.len() - 1)
+    }
+
+    /// Adds a value of a counter.
+    pub(crate) fn counter_value(&mut self, counter: CounterId, time_ns: u64, value: i64) {
+        self.profile.counter_values.push(counter, time_ns, value);
+    }
+
+    /// The profile, its samples in order of time, with a duration that covers everything in it when none was set.
+    pub(crate) fn finish(mut self) -> Result<Imported, ImportError> {
+        if self.overflow {
+            return Err(ImportError::TooLarge {
+                what: "it has more texts or stacks than a profile holds".to_owned(),
+            });
+        }
+        let profile = &mut self.profile;
+        profile.samples.iter_mut().for_each(sort_by_time);
+        if profile.meta.duration_ns == 0 {
+            let samples = profile.samples.iter().filter_map(|samples| samples.time_ns.last());
+            let spans = profile.spans.iter().map(|span| &span.end_ns);
+            let counters = profile.counter_values.time_ns.iter();
+            profile.meta.duration_ns = samples.chain(spans).chain(counters).copied().max().unwrap_or(0);
+        }
+        profile.meta.notes = self.notes.clone();
+        Ok(Imported { profile: self.profile, notes: self.notes })
+    }
+}
+
+fn sort_by_time(samples: &mut Samples) {
+    if samples.time_ns.is_sorted() {
+        return;
+    }
+    let mut order: Vec<u32> = (0..samples.len() as u32).collect();
+    order.sort_by_key(|&row| samples.time_ns[row as usize]);
+    let mut sorted = Samples::default();
+    for row in order.into_iter().map(|row| row as usize) {
+        sorted.push(samples.time_ns[row], samples.thread[row], samples.stack[row], samples.value[row]);
+    }
+    *samples = sorted;
+}
