@@ -10,7 +10,7 @@ use whyslow_profile::Host;
 /// What a recording says about its machine.
 pub(crate) fn describe(cpus: usize) -> Host {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpuinfo = first_cpu();
     Host {
         os: format!("Linux {}", release.trim()),
         arch: std::env::consts::ARCH.to_owned(),
@@ -20,6 +20,17 @@ pub(crate) fn describe(cpus: usize) -> Host {
             .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
             .then(|| hypervisor_name(Path::new("/sys"))),
     }
+}
+
+/// The entry of the first CPU in `/proc/cpuinfo`; the kernel takes its time for all of them on large machines.
+fn first_cpu() -> String {
+    use io::Read as _;
+    let mut text = Vec::new();
+    if let Ok(file) = fs::File::open("/proc/cpuinfo") {
+        // What could be read until an error is enough.
+        let _ = file.take(4096).read_to_end(&mut text);
+    }
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 fn cpuinfo_value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {

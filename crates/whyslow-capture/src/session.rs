@@ -18,11 +18,12 @@ use crate::signals::{self, Received, Signals};
 use crate::{Options, RecordError, Recording, Target};
 
 /// How long samples may wait in a ring. Reading a live stack needs a drain within the life of its outer frames, so
-/// drains come faster while that is needed.
-const CALM: Duration = Duration::from_millis(20);
+/// drains come faster while that is needed, and at first, when it is not known yet. Each costs some 30 µs.
+const CALM: Duration = Duration::from_millis(50);
 const EAGER: Duration = Duration::from_millis(5);
-/// Drains that stay eager after a live stack was read.
-const EAGER_DRAINS: u32 = 100;
+/// Drains that stay eager at first, and after a live stack was read.
+const EAGER_AT_FIRST: u32 = 20;
+const EAGER_AFTER_READ: u32 = 100;
 /// A record may be this much younger than another ring's and not be visible yet.
 const SETTLE_NS: u64 = 200_000;
 /// How often the file gets what was recorded.
@@ -185,7 +186,7 @@ impl Session {
             .chain(self.events.wait_on().iter().copied())
             .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
             .collect();
-        let mut eager_left = EAGER_DRAINS;
+        let mut eager_left = EAGER_AT_FIRST;
         let mut flushed = Instant::now();
         loop {
             let mut pause = if eager_left > 0 { EAGER } else { CALM };
@@ -199,7 +200,7 @@ impl Session {
             let end = self.signals_received().or_else(|| self.is_over(deadline));
             if end.is_none() {
                 eager_left = if self.drain(host::monotonic_ns().saturating_sub(SETTLE_NS)) {
-                    EAGER_DRAINS
+                    EAGER_AFTER_READ
                 } else {
                     eager_left.saturating_sub(1)
                 };

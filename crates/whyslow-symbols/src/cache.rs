@@ -44,7 +44,7 @@ pub(crate) fn resolve(question: &Question, options: &Options) -> (Answer, usize)
     };
     let Some(cached) = load(&path) else {
         let answer = module::resolve(question, options);
-        store(&path, question, &answer, &Answers::default());
+        store(&path, &answer, &Answers::default());
         return (answer, 0);
     };
     let wanted: FxHashSet<u64> = question.addresses.iter().copied().collect();
@@ -66,7 +66,7 @@ pub(crate) fn resolve(question: &Question, options: &Options) -> (Answer, usize)
     if fresh.source != Source::Missing {
         answer.source = fresh.source;
         answer.evidence.add(&fresh.evidence);
-        store(&path, question, &answer, &cached.answers);
+        store(&path, &answer, &cached.answers);
     }
     (answer, hits)
 }
@@ -76,8 +76,8 @@ fn file_for(folder: &Path, question: &Question) -> Option<PathBuf> {
     let folder = folder.join("symbols");
     match question.kind {
         ModuleKind::Program | ModuleKind::Library | ModuleKind::Unknown => {}
-        ModuleKind::Kernel => return Some(folder.join(format!("kernel-{}", kernel_build_id()?))),
-        ModuleKind::Vdso | ModuleKind::Jit => return None,
+        // The kernel has a table of its own; the others are read in no time.
+        ModuleKind::Kernel | ModuleKind::Vdso | ModuleKind::Jit => return None,
     }
     if let Some(id) = &question.build_id {
         let plain = (8..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -91,24 +91,6 @@ fn file_for(folder: &Path, question: &Question) -> Option<PathBuf> {
     Some(folder.join(format!("file-{path:016x}-{size:x}-{seconds:x}.{nanoseconds:x}")))
 }
 
-/// The build id of the running kernel: its core functions are at the same places after every boot.
-fn kernel_build_id() -> Option<String> {
-    let notes = fs::read("/sys/kernel/notes").ok()?;
-    let mut rest = notes.as_slice();
-    loop {
-        let (head, after) = rest.split_at_checked(12)?;
-        let number = |at: usize| head.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
-        let (name_size, data_size, kind) = (number(0)? as usize, number(4)? as usize, number(8)?);
-        let name = after.get(..name_size)?;
-        let data_at = name_size.next_multiple_of(4);
-        let data = after.get(data_at..data_at.checked_add(data_size)?)?;
-        if kind == 3 && name == b"GNU\0" {
-            return Some(crate::elf::hex(data));
-        }
-        rest = after.get(data_at.checked_add(data_size.next_multiple_of(4))?..)?;
-    }
-}
-
 fn load(path: &Path) -> Option<Answer> {
     let bytes = fs::read(path).ok()?;
     let answer = decode(&bytes);
@@ -120,16 +102,15 @@ fn load(path: &Path) -> Option<Answer> {
 }
 
 /// Keeps what an answer says, and what the cache knew before.
-fn store(path: &Path, question: &Question, answer: &Answer, before: &Answers) {
-    let kernel = question.kind == ModuleKind::Kernel;
+fn store(path: &Path, answer: &Answer, before: &Answers) {
     // Names from symbol tables are read in no time, and debug information may be installed later.
-    if !answer.complete || !(kernel || answer.source == Source::Lines) {
+    if !answer.complete || answer.source != Source::Lines {
         return;
     }
     let mut all = Answers::default();
     let mut seen = FxHashSet::default();
     for part in [&answer.answers, before] {
-        all.absorb(part, |site| (!kernel || is_core(part, site)) && seen.insert(site.address));
+        all.absorb(part, |site| seen.insert(site.address));
     }
     let bytes = encode(answer.source, &answer.evidence, &all);
     if bytes.is_some_and(|bytes| write(path, &bytes).is_ok())
@@ -139,15 +120,8 @@ fn store(path: &Path, question: &Question, answer: &Answer, before: &Answers) {
     }
 }
 
-/// Whether a kernel address lies in the kernel itself: modules move with every boot.
-fn is_core(answers: &Answers, site: &crate::answers::Site) -> bool {
-    answers.frames_of(site).first().is_some_and(|frame| {
-        let function = answers.functions().get(frame.function as usize);
-        function.is_some_and(|function| crate::kernel::split_module(answers.text(function.name)).1.is_none())
-    })
-}
-
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Writes a file whole, under a temporary name first.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
@@ -192,7 +166,8 @@ fn shrink(folder: &Path, largest: u64) {
     }
 }
 
-fn checksum(bytes: &[u8]) -> [u8; 4] {
+/// CRC-32.
+pub(crate) fn checksum(bytes: &[u8]) -> [u8; 4] {
     let mut crc = flate2::Crc::new();
     crc.update(bytes);
     crc.sum().to_le_bytes()

@@ -1,57 +1,166 @@
 //! Kernel functions, from `/proc/kallsyms`.
 
+use std::path::Path;
+
 use crate::answers::{Answers, RawFrame, RawFunction};
 
 /// No kernel function is larger: addresses further from a symbol are in a gap.
 const LARGEST_FUNCTION: u64 = 1 << 20;
 
-/// Answers for addresses that are relative to `_text`; `None` when the kernel hides its symbols.
-pub(crate) fn resolve(addresses: &[u64]) -> Option<Answers> {
-    let text = std::fs::read("/proc/kallsyms").ok()?;
-    resolve_in(&String::from_utf8_lossy(&text), addresses)
+/// The functions of a kernel, by their distance from `_text`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Sorted.
+    starts: Vec<u64>,
+    /// Where each name ends in `names`.
+    ends: Vec<u32>,
+    /// Names, one after the other; a module's functions have its name behind theirs: `f [ext4]`.
+    names: String,
 }
 
-/// The same from the text of `kallsyms`. Modules' functions get the module's name behind theirs: `f [ext4]`.
-pub(crate) fn resolve_in(kallsyms: &str, addresses: &[u64]) -> Option<Answers> {
-    let mut base = 0;
-    let mut rows: Vec<(u64, u8, &str)> = Vec::with_capacity(kallsyms.len() / 45);
-    for line in kallsyms.lines() {
-        let Some((address, rest)) = line.split_once(' ') else { continue };
-        let Ok(address) = u64::from_str_radix(address, 16) else { continue };
-        let Some((kind, name)) = rest.split_once(' ') else { continue };
-        if name == "_text" {
-            base = address;
-        }
-        if matches!(kind, "t" | "T" | "w" | "W") {
-            rows.push((address, rank(kind, name), name));
-        }
+/// Answers for addresses that are relative to `_text`; `None` when the kernel hides its symbols.
+///
+/// Reading `/proc/kallsyms` takes the kernel some 50 ms, so the part that is the same after every boot is kept in the
+/// cache; only addresses in kernel modules, which move, make it be read again.
+pub(crate) fn resolve(addresses: &[u64], cache: Option<&Path>) -> Option<Answers> {
+    let file =
+        cache.and_then(|folder| Some(folder.join("symbols").join(format!("kernel-table-{}", build_id()?))));
+    if let Some(core) = file.as_deref().and_then(load)
+        && core.starts.last().is_some_and(|last| addresses.iter().all(|address| address <= last))
+    {
+        return Some(core.answer(addresses));
     }
-    // With kptr_restrict every address reads as 0.
-    if base == 0 {
+    let kallsyms = std::fs::read("/proc/kallsyms").ok()?;
+    let table = Table::parse(&String::from_utf8_lossy(&kallsyms))?;
+    if let Some(file) = file {
+        store(&file, &table.without_modules());
+    }
+    Some(table.answer(addresses))
+}
+
+impl Table {
+    /// Reads the text of `kallsyms`.
+    pub(crate) fn parse(kallsyms: &str) -> Option<Self> {
+        let mut base = 0;
+        let mut rows: Vec<(u64, u8, &str)> = Vec::with_capacity(kallsyms.len() / 45);
+        for line in kallsyms.lines() {
+            let Some((address, rest)) = line.split_once(' ') else { continue };
+            let Ok(address) = u64::from_str_radix(address, 16) else { continue };
+            let Some((kind, name)) = rest.split_once(' ') else { continue };
+            if name == "_text" {
+                base = address;
+            }
+            if matches!(kind, "t" | "T" | "w" | "W") {
+                rows.push((address, rank(kind, name), name));
+            }
+        }
+        // With kptr_restrict every address reads as 0.
+        if base == 0 {
+            return None;
+        }
+        rows.iter_mut().for_each(|row| row.0 = row.0.wrapping_sub(base));
+        rows.sort_unstable();
+        rows.dedup_by_key(|row| row.0);
+        let mut table = Self::default();
+        for (start, _, name) in rows {
+            table.push(start, name);
+        }
+        Some(table)
+    }
+
+    fn push(&mut self, start: u64, name: &str) {
+        self.starts.push(start);
+        self.names.extend(name.chars().map(|letter| if letter == '\t' { ' ' } else { letter }));
+        self.ends.push(self.names.len() as u32);
+    }
+
+    fn name(&self, row: usize) -> &str {
+        let start = row.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(row).copied().unwrap_or(start);
+        self.names.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// The functions of the kernel itself.
+    fn without_modules(&self) -> Self {
+        let mut core = Self::default();
+        for (row, &start) in self.starts.iter().enumerate() {
+            if split_module(self.name(row)).1.is_none() {
+                core.push(start, self.name(row));
+            }
+        }
+        core
+    }
+
+    /// One site per address.
+    pub(crate) fn answer(&self, addresses: &[u64]) -> Answers {
+        let mut answers = Answers::default();
+        for &address in addresses {
+            let after = self.starts.partition_point(|start| *start <= address);
+            let row = after.checked_sub(1);
+            let next = self.starts.get(after).copied().unwrap_or(u64::MAX);
+            let found = row.map(|row| (row, self.starts[row]));
+            let found =
+                found.map(|(row, start)| (row, start, next.min(start.saturating_add(LARGEST_FUNCTION))));
+            let Some((row, start, end)) = found.filter(|(_, _, end)| address < *end) else {
+                answers.add(address, (0, 0), &[]);
+                continue;
+            };
+            let name = answers.text_id(self.name(row));
+            let function = answers.function_id(RawFunction { name, file: None, line: 0 });
+            answers.add(address, (start, end), &[RawFrame { function, file: None, line: 0 }]);
+        }
+        answers
+    }
+}
+
+const MAGIC: &[u8; 16] = b"whyslow-kernel-1";
+
+/// file = magic, crc32 of the rest, rows: u32, starts: u64 each, ends: u32 each, names
+fn load(file: &Path) -> Option<Table> {
+    let bytes = std::fs::read(file).ok()?;
+    let (checksum, rest) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<4>()?;
+    if *checksum != crate::cache::checksum(rest) {
         return None;
     }
-    rows.sort_unstable();
-    rows.dedup_by_key(|row| row.0);
-    let mut answers = Answers::default();
-    for &relative in addresses {
-        let address = relative.wrapping_add(base);
-        let after = rows.partition_point(|row| row.0 <= address);
-        let Some(&(start, _, name)) = after.checked_sub(1).and_then(|at| rows.get(at)) else {
-            answers.add(relative, (0, 0), &[]);
-            continue;
-        };
-        let next = rows.get(after).map_or(u64::MAX, |row| row.0);
-        let end = next.min(start.saturating_add(LARGEST_FUNCTION));
-        if address >= end {
-            answers.add(relative, (0, 0), &[]);
-            continue;
+    let (rows, rest) = rest.split_first_chunk::<4>()?;
+    let rows = u32::from_le_bytes(*rows) as usize;
+    let (starts, rest) = rest.split_at_checked(rows.checked_mul(8)?)?;
+    let (ends, names) = rest.split_at_checked(rows.checked_mul(4)?)?;
+    Some(Table {
+        starts: starts.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect(),
+        ends: ends.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
+        names: std::str::from_utf8(names).ok()?.to_owned(),
+    })
+}
+
+fn store(file: &Path, table: &Table) {
+    let mut rest = (table.starts.len() as u32).to_le_bytes().to_vec();
+    table.starts.iter().for_each(|start| rest.extend_from_slice(&start.to_le_bytes()));
+    table.ends.iter().for_each(|end| rest.extend_from_slice(&end.to_le_bytes()));
+    rest.extend_from_slice(table.names.as_bytes());
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&crate::cache::checksum(&rest));
+    bytes.append(&mut rest);
+    // A cache that cannot be written costs time, nothing else.
+    let _ = crate::cache::write(file, &bytes);
+}
+
+/// The build id of the running kernel: its core functions are at the same distances after every boot.
+fn build_id() -> Option<String> {
+    let notes = std::fs::read("/sys/kernel/notes").ok()?;
+    let mut rest = notes.as_slice();
+    loop {
+        let (head, after) = rest.split_at_checked(12)?;
+        let number = |at: usize| head.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+        let (name_size, data_size, kind) = (number(0)? as usize, number(4)? as usize, number(8)?);
+        let name = after.get(..name_size)?;
+        let data_at = name_size.next_multiple_of(4);
+        let data = after.get(data_at..data_at.checked_add(data_size)?)?;
+        if kind == 3 && name == b"GNU\0" {
+            return Some(crate::elf::hex(data));
         }
-        let name = answers.text_id(&name.replace('\t', " "));
-        let function = answers.function_id(RawFunction { name, file: None, line: 0 });
-        let extent = (start.wrapping_sub(base), end.wrapping_sub(base));
-        answers.add(relative, extent, &[RawFrame { function, file: None, line: 0 }]);
+        rest = after.get(data_at.checked_add(data_size.next_multiple_of(4))?..)?;
     }
-    Some(answers)
 }
 
 /// The better name of an address is smaller: functions before marks, global before local.
@@ -93,7 +202,7 @@ not a line
     fn addresses_are_relative_to_the_text_and_modules_are_named() {
         let module = 0xffff_ffff_c010_0010_u64.wrapping_sub(0xffff_ffff_8100_0000);
         let wanted = [0, 0x150, 0x210, 0x350, 0x400, module, 0x80_0000, u64::MAX];
-        let answers = resolve_in(SAMPLE, &wanted).unwrap();
+        let answers = Table::parse(SAMPLE).unwrap().answer(&wanted);
         let names: Vec<_> = (0..wanted.len()).map(|index| name_of(&answers, index)).collect();
         assert_eq!(
             names,
@@ -114,8 +223,23 @@ not a line
     #[test]
     fn hidden_symbols_resolve_nothing() {
         let hidden = "0000000000000000 T _text\n0000000000000000 T vfs_read\n";
-        assert!(resolve_in(hidden, &[0]).is_none());
-        assert!(resolve_in("", &[0]).is_none());
+        assert!(Table::parse(hidden).is_none());
+        assert!(Table::parse("").is_none());
+    }
+
+    #[test]
+    fn the_core_is_kept_and_modules_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kernel");
+        let table = Table::parse(SAMPLE).unwrap();
+        let core = table.without_modules();
+        assert_eq!(core.starts.len() + 1, table.starts.len());
+        store(&file, &core);
+        assert_eq!(load(&file), Some(core));
+        let mut bytes = std::fs::read(&file).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(load(&file), None, "a damaged file is not believed");
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Answer {
 /// Answers a question.
 pub(crate) fn resolve(question: &Question, options: &Options) -> Answer {
     match question.kind {
-        ModuleKind::Kernel => match kernel::resolve(&question.addresses) {
+        ModuleKind::Kernel => match kernel::resolve(&question.addresses, options.cache.as_deref()) {
             Some(answers) => Answer { answers, source: Source::Names, complete: true, ..Answer::default() },
             None => Answer::missing("the kernel hides its symbols (kernel.kptr_restrict)"),
         },

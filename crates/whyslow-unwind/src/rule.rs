@@ -27,7 +27,7 @@ pub enum Rule {
         base: Register,
         /// Added to it.
         offset: i32,
-        /// Where each of [`Register::CALLEE_SAVED`] is, in words from the cfa; [`NO_SLOT`] when not saved.
+        /// Where each of rbx, rbp, r12, r13, r14, r15 is, in words from the cfa; `i8::MIN` when not saved.
         slots: [i8; 6],
     },
     /// The outermost frame: there is no caller.

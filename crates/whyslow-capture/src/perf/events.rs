@@ -117,7 +117,7 @@ impl Events {
         let mut rings = Vec::with_capacity(cpus.len());
         for &cpu in cpus {
             let mut attr = plan.attr(core_type(Path::new("/sys"), cpu));
-            attr.__bindgen_anon_2.wakeup_watermark = (ring_bytes / 4) as u32;
+            attr.__bindgen_anon_2.wakeup_watermark = watermark(ring_bytes) as u32;
             let mut owner: Option<RawFd> = None;
             for &thread in threads {
                 // `u32::MAX` is -1 for the kernel: every thread.
@@ -162,6 +162,11 @@ impl Events {
     pub(crate) fn wait_on(&self) -> &[RawFd] {
         &self.owners
     }
+}
+
+/// How full a ring may be before it wakes us: the rest must last until we run, which takes longer on a busy machine.
+fn watermark(ring_bytes: usize) -> usize {
+    if ring_bytes >= 2 << 20 { ring_bytes / 2 } else { ring_bytes / 4 }
 }
 
 /// Stack bytes per sample for a ring: a quarter of the ring must hold several samples.
