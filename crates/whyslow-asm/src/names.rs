@@ -1,0 +1,229 @@
+//! Where calls and jumps go, as far as the samples of a profile show it.
+//!
+//! A profile knows functions by the addresses that were sampled, not by where they start. So a target has a name when
+//! the code that was kept starts there, or when the call was seen on a stack and led to one function, and nothing that
+//! is known of lies between the target and that function's first known address.
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{FunctionId, LocationId, ModuleId, Profile, StackId};
+
+use crate::disassemble::Branch;
+
+/// Names of the functions that branches go to.
+#[derive(Debug)]
+pub struct Names<'p> {
+    profile: &'p Profile,
+    /// Locations with a function, by module and address.
+    owners: Vec<(ModuleId, u64, FunctionId)>,
+    /// Functions whose first byte is known.
+    starts: FxHashMap<(ModuleId, u64), FunctionId>,
+    /// What was called from an address; `None` when it was more than one function.
+    callees: FxHashMap<(ModuleId, u64), Option<FunctionId>>,
+}
+
+impl<'p> Names<'p> {
+    /// Collects what the samples show. Only calls from kept code are remembered.
+    pub fn of(profile: &'p Profile) -> Self {
+        let owner = |location: LocationId| {
+            let module = profile.locations.module.get(location.index()).copied().flatten()?;
+            let function = profile.frames.of(location).first()?.function;
+            Some((module, profile.locations.address[location.index()].0, function))
+        };
+        let mut names = Self {
+            profile,
+            owners: (1..profile.locations.len()).filter_map(|row| owner(row.into())).collect(),
+            starts: FxHashMap::default(),
+            callees: FxHashMap::default(),
+        };
+        if profile.code.rows.is_empty() {
+            return names;
+        }
+        names.owners.sort_unstable();
+        for code in &profile.code.rows {
+            let (start, length) = (code.start.0, code.bytes.len() as u64);
+            if let Some((address, function)) = names.first_from(code.module, start)
+                && address - start < length
+            {
+                names.starts.insert((code.module, start), function);
+            }
+        }
+        names.callees = names.callees(owner);
+        names
+    }
+
+    fn callees(
+        &self,
+        owner: impl Fn(LocationId) -> Option<(ModuleId, u64, FunctionId)>,
+    ) -> FxHashMap<(ModuleId, u64), Option<FunctionId>> {
+        let stacks = &self.profile.stacks;
+        let mut kept = self
+            .profile
+            .code
+            .rows
+            .iter()
+            .map(|code| (code.module, code.start.0, code.start.0.saturating_add(code.bytes.len() as u64)))
+            .collect::<Vec<_>>();
+        kept.sort_unstable();
+        let is_kept = |module: ModuleId, address: u64| {
+            let after = kept.partition_point(|&(of, start, _)| (of, start) <= (module, address));
+            kept[..after].last().is_some_and(|&(of, _, end)| of == module && address < end)
+        };
+        let mut callees = FxHashMap::default();
+        for stack in (0..stacks.len()).map(StackId::from) {
+            let Some(parent) = stacks.parent(stack) else { continue };
+            let Some((module, address, _)) = owner(stacks.location(parent)) else { continue };
+            if !is_kept(module, address) {
+                continue;
+            }
+            let callee = owner(stacks.location(stack));
+            let callee = callee.filter(|(of, ..)| *of == module).map(|(.., function)| function);
+            callees
+                .entry((module, address))
+                .and_modify(|known| {
+                    if *known != callee {
+                        *known = None;
+                    }
+                })
+                .or_insert(callee);
+        }
+        callees
+    }
+
+    /// The first known address from here on, and whose it is.
+    fn first_from(&self, module: ModuleId, address: u64) -> Option<(u64, FunctionId)> {
+        let at = self.owners.partition_point(|&(of, known, _)| (of, known) < (module, address));
+        let &(of, known, function) = self.owners.get(at)?;
+        (of == module).then_some((known, function))
+    }
+
+    /// The name of the function that a branch in this module goes to.
+    pub fn target(&self, module: ModuleId, branch: Branch) -> Option<String> {
+        let function = match self.starts.get(&(module, branch.target)) {
+            Some(function) => *function,
+            None => self.seen_callee(module, branch)?,
+        };
+        let function = self.profile.functions.get(function.index())?;
+        Some(self.profile.text(function.name).to_owned())
+    }
+
+    fn seen_callee(&self, module: ModuleId, branch: Branch) -> Option<FunctionId> {
+        if !branch.is_call {
+            return None;
+        }
+        // A caller's location is the last byte of its call instruction.
+        let function = (*self.callees.get(&(module, branch.next.wrapping_sub(1)))?)?;
+        let (_, nearest) = self.first_from(module, branch.target)?;
+        (nearest == function).then_some(function)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_profile::{
+        Code, CodeKind, Frame, Function, Module, ModuleKind, Optimised, RelativeAddress, SymbolState,
+    };
+
+    use super::*;
+    use crate::disassemble;
+
+    /// `outer` at 0x1000 calls 0x2000, 0x3000 and 0x4000; stacks show the callees at the given addresses.
+    struct Program(Profile);
+
+    impl Program {
+        fn new() -> Self {
+            let mut profile = Profile::default();
+            let path = profile.strings.push("/app");
+            profile.modules.push(Module {
+                path,
+                build_id: None,
+                kind: ModuleKind::Program,
+                symbols: SymbolState::Lines,
+                optimised: Optimised::Yes,
+            });
+            let bytes = [0x2000_u32, 0x3000, 0x4000].iter().enumerate().flat_map(|(index, target)| {
+                let next = 0x1000 + 5 * (index as u32 + 1);
+                std::iter::once(0xe8).chain((target - next).to_le_bytes())
+            });
+            profile.code.rows.push(Code {
+                module: ModuleId(0),
+                start: RelativeAddress(0x1000),
+                bytes: bytes.collect(),
+            });
+            Self(profile)
+        }
+
+        fn location(&mut self, function: &str, address: u64) -> LocationId {
+            let profile = &mut self.0;
+            let known = profile.functions.iter().position(|row| profile.strings.get(row.name) == function);
+            let function = known.unwrap_or_else(|| {
+                let name = profile.strings.push(function);
+                profile.functions.push(Function {
+                    name,
+                    raw_name: name,
+                    crate_name: None,
+                    kind: CodeKind::Yours,
+                    file: None,
+                    line: 0,
+                    module: Some(ModuleId(0)),
+                });
+                profile.functions.len() - 1
+            });
+            let location = profile.locations.push(Some(ModuleId(0)), RelativeAddress(address));
+            profile.frames.set(location, &[Frame { function: function.into(), file: None, line: 0 }]);
+            location
+        }
+
+        fn call(&mut self, from: u64, function: &str, address: u64) {
+            let caller = self.location("outer", from);
+            let callee = self.location(function, address);
+            let caller = self.0.stacks.push(None, caller);
+            self.0.stacks.push(Some(caller), callee);
+        }
+
+        fn text(&self) -> Vec<String> {
+            let names = Names::of(&self.0);
+            let code = &self.0.code.rows[0];
+            disassemble(code, |branch| names.target(code.module, branch))
+                .into_iter()
+                .map(|row| row.text)
+                .collect()
+        }
+    }
+
+    #[test]
+    fn a_seen_callee_has_its_name() {
+        let mut program = Program::new();
+        program.call(0x1004, "first", 0x2010);
+        program.call(0x1009, "second", 0x3010);
+        assert_eq!(program.text(), ["call first", "call second", "call 0x4000"]);
+    }
+
+    #[test]
+    fn a_callee_that_may_be_another_function_has_none() {
+        let mut program = Program::new();
+        // The call went to something that jumped on, once to each; and something else lies before what was seen.
+        program.call(0x1004, "first", 0x2010);
+        program.call(0x1004, "other", 0x2110);
+        program.call(0x1009, "second", 0x3010);
+        program.location("between", 0x3008);
+        assert_eq!(program.text(), ["call 0x2000", "call 0x3000", "call 0x4000"]);
+    }
+
+    #[test]
+    fn kept_code_is_known_from_its_first_byte() {
+        let mut program = Program::new();
+        program.location("third", 0x4001);
+        program.0.code.rows.push(Code {
+            module: ModuleId(0),
+            start: RelativeAddress(0x4000),
+            bytes: vec![0x90; 4],
+        });
+        assert_eq!(program.text()[2], "call third");
+    }
+
+    #[test]
+    fn a_profile_without_anything_has_no_names() {
+        let branch = Branch { address: 0, next: 5, target: 9, is_call: true };
+        assert_eq!(Names::of(&Profile::default()).target(ModuleId(0), branch), None);
+    }
+}
