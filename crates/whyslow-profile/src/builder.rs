@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::Profile;
 use crate::ids::{
     CounterId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId,
 };
+use crate::meta::Meta;
 use crate::tables::{Counter, CounterValues, Metric, Module, Process, Samples, Span, Thread, Unit};
 
 /// Stack nodes remembered for sharing before the memory is given back: about 64 MB of table.
@@ -194,6 +196,33 @@ impl Builder {
     /// Adds a value of a counter.
     pub fn counter_value(&mut self, counter: CounterId, time_ns: u64, value: i64) {
         self.counter_values.push(counter, time_ns, value);
+    }
+
+    /// The whole profile, sealed and without symbols; `None` when part of it was written to a file already.
+    pub fn into_profile(self, meta: Meta) -> Option<Profile> {
+        let written = self.strings.first > 0 || self.locations.first > 1 || self.stacks.first > 0;
+        if written || self.modules.first > 0 || self.metrics.first > 0 || self.counters.first > 0 {
+            return None;
+        }
+        let mut profile = Profile { meta, sealed: true, ..Profile::default() };
+        self.strings.rows.iter().for_each(|text| {
+            profile.strings.push(text);
+        });
+        for (module, address) in self.locations.rows {
+            profile.locations.push(module, address);
+        }
+        for (parent, location) in self.stacks.rows {
+            profile.stacks.push(parent, location);
+        }
+        profile.processes = self.processes;
+        profile.threads = self.threads;
+        profile.modules = self.modules.rows;
+        profile.metrics = self.metrics.rows;
+        profile.samples = self.samples;
+        profile.spans = self.spans;
+        profile.counters = self.counters.rows;
+        profile.counter_values = self.counter_values;
+        Some(profile)
     }
 
     /// Samples that a flush would write.

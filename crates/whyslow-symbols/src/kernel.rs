@@ -146,7 +146,7 @@ fn store(file: &Path, table: &Table) {
 }
 
 /// The build id of the running kernel: its core functions are at the same distances after every boot.
-fn build_id() -> Option<String> {
+pub(crate) fn build_id() -> Option<String> {
     let notes = std::fs::read("/sys/kernel/notes").ok()?;
     let mut rest = notes.as_slice();
     loop {

@@ -60,7 +60,9 @@ pub(crate) fn classify(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
 
 /// The rules about files, modules and the crate in the name.
 fn by_place(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
-    let from_name = if crate::demangle::is_mangled(subject.raw) { crate_of_name(subject.name) } else { None };
+    // Other tools give names that are demangled already.
+    let is_path = crate::demangle::is_mangled(subject.raw) || subject.raw.contains("::");
+    let from_name = if is_path { crate_of_name(subject.name) } else { None };
     if let Some(file) = subject.file {
         if let Some(name) = std_crate_of_path(file) {
             return (CodeKind::Std, Some(name));

@@ -12,6 +12,7 @@ mod dwarf;
 mod elf;
 mod fill;
 mod hot;
+mod imported;
 mod jit;
 mod kernel;
 mod kind;
@@ -30,6 +31,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whyslow_profile::{LocationId, ModuleId, Profile};
 
+pub use imported::{Described, Given, describe, keep_sources};
 use module::{Answer, Question};
 
 /// How to symbolise.

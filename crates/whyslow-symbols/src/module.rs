@@ -102,6 +102,9 @@ impl Answer {
 /// Answers a question.
 pub(crate) fn resolve(question: &Question, options: &Options) -> Answer {
     match question.kind {
+        ModuleKind::Kernel if question.build_id.is_some() && question.build_id != kernel::build_id() => {
+            Answer::missing("it was recorded under another kernel")
+        }
         ModuleKind::Kernel => match kernel::resolve(&question.addresses, options.cache.as_deref()) {
             Some(answers) => Answer { answers, source: Source::Names, complete: true, ..Answer::default() },
             None => Answer::missing("the kernel hides its symbols (kernel.kptr_restrict)"),
@@ -124,6 +127,9 @@ pub(crate) fn resolve(question: &Question, options: &Options) -> Answer {
 
 fn resolve_image(image: &[u8], question: &Question) -> Answer {
     match crate::elf::Elf::parse(image) {
+        Ok(elf) if question.build_id.is_some() && question.build_id != elf.build_id() => {
+            Answer::missing("it was recorded under another kernel")
+        }
         Ok(elf) => {
             let symbols = Symbols::read(&elf);
             let mut answers = Answers::default();
