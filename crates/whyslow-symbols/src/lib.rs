@@ -18,6 +18,7 @@ mod kernel;
 mod kind;
 mod map;
 mod module;
+mod named;
 mod optimised;
 mod plt;
 mod sources;
@@ -33,6 +34,8 @@ use whyslow_profile::{LocationId, ModuleId, Profile};
 
 pub use imported::{Described, Given, describe, keep_sources};
 use module::{Answer, Question};
+
+pub use named::{Named, named};
 
 /// How to symbolise.
 #[derive(Debug, Clone)]

@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
-    CodeKind, Counter, CounterId, EventSource, Frame, Function, FunctionId, LocationId, Metric, MetricId,
-    Module, ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress, Samples, Span,
-    StackId, StringId, SymbolState, Thread, ThreadId, Unit,
+    Counter, CounterId, EventSource, Frame, Function, FunctionId, LocationId, Metric, MetricId, Module,
+    ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress, Samples, Span, StackId,
+    StringId, SymbolState, Thread, ThreadId, Unit,
 };
 
 use super::{ImportError, Imported};
@@ -112,11 +112,14 @@ impl Assembly {
         if let Some(&id) = self.functions.get(&key) {
             return id;
         }
+        let module = text.module.and_then(|id| self.profile.modules.get(id.index()));
+        let module = module.map(|module| (module.kind, self.profile.text(module.path)));
+        let named = whyslow_symbols::named(text.name, text.file.filter(|file| !file.is_empty()), module);
         let function = Function {
-            name: raw_name,
+            name: self.text(&named.name),
             raw_name,
-            crate_name: None,
-            kind: CodeKind::Unknown,
+            crate_name: named.crate_name.map(|name| self.text(&name)),
+            kind: named.kind,
             file,
             line: text.line,
             module: text.module,
