@@ -18,7 +18,6 @@ mod kernel;
 mod kind;
 mod map;
 mod module;
-mod named;
 mod optimised;
 mod plt;
 mod sources;
@@ -34,8 +33,6 @@ use whyslow_profile::{LocationId, ModuleId, Profile};
 
 pub use imported::{Described, Given, describe, keep_sources};
 use module::{Answer, Question};
-
-pub use named::{Named, named};
 
 /// How to symbolise.
 #[derive(Debug, Clone)]

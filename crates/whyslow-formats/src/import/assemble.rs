@@ -6,6 +6,7 @@ use whyslow_profile::{
     ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress, Samples, Span, StackId,
     StringId, SymbolState, Thread, ThreadId, Unit,
 };
+use whyslow_symbols::{Given, describe};
 
 use super::{ImportError, Imported};
 
@@ -113,8 +114,9 @@ impl Assembly {
             return id;
         }
         let module = text.module.and_then(|id| self.profile.modules.get(id.index()));
-        let module = module.map(|module| (module.kind, self.profile.text(module.path)));
-        let named = whyslow_symbols::named(text.name, text.file.filter(|file| !file.is_empty()), module);
+        let (module_kind, module_path) =
+            module.map_or_else(Default::default, |module| (module.kind, self.profile.text(module.path)));
+        let named = describe(&Given { name: text.name, file: text.file, module_kind, module_path });
         let function = Function {
             name: self.text(&named.name),
             raw_name,
