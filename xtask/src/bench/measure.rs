@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use super::programs::Program;
-use super::tools::{PLAIN, Tool};
+use super::tools::{Cache, PLAIN, Tool};
 use super::usage::{Usage, now_unix_ns};
 use crate::process;
 
@@ -52,7 +52,11 @@ impl Bench {
             let _ = std::fs::remove_dir_all(folder);
             std::fs::create_dir_all(folder)?;
         }
-        let cache = if tool.warm_cache { self.folder.join("warm-cache") } else { cold };
+        let warm = self.folder.join("warm-cache");
+        if tool.cache == Cache::NewBinary {
+            keep_kernel_names(&warm, &cold)?;
+        }
+        let cache = if tool.cache == Cache::Warm { warm } else { cold };
 
         let inner = self.folder.join("target.usage");
         let mut target = vec![self.wrapper.clone().into_os_string(), inner.clone().into_os_string()];
@@ -172,4 +176,17 @@ fn expand(template: &str, out: &Path, target: &[OsString]) -> Vec<OsString> {
             _ => vec![OsStr::new(&word.replace("OUT", &out)).to_owned()],
         })
         .collect()
+}
+
+/// Copies what a cache knows of the kernel.
+fn keep_kernel_names(from: &Path, to: &Path) -> Result<()> {
+    let symbols = |cache: &Path| cache.join("whyslow/symbols");
+    std::fs::create_dir_all(symbols(to))?;
+    for entry in std::fs::read_dir(symbols(from)).into_iter().flatten() {
+        let name = entry?.file_name();
+        if name.to_string_lossy().starts_with("kernel-") {
+            std::fs::copy(symbols(from).join(&name), symbols(to).join(&name))?;
+        }
+    }
+    Ok(())
 }

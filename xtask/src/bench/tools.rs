@@ -16,15 +16,27 @@ pub(super) struct Tool {
     pub(super) files: &'static [&'static str],
     /// What the user was waiting for.
     pub(super) result: &'static str,
-    /// Whether symbols from earlier runs may be reused.
-    pub(super) warm_cache: bool,
+    /// What whyslow knows from earlier runs.
+    pub(super) cache: Cache,
     /// Whether it gives up at `perf_event_paranoid` 2, even where its user may do everything.
     pub(super) wants_paranoid_1: bool,
+}
+
+/// What whyslow's symbol cache holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cache {
+    /// The program and everything else, as in the second recording of it.
+    Warm,
+    /// Only the kernel's names, as after a rebuild of the program (and, since the cache is by file, of all libraries).
+    NewBinary,
+    /// Nothing: the first recording ever on a machine.
+    Empty,
 }
 
 pub(super) const PLAIN: &str = "plain";
 pub(super) const WHYSLOW: &str = "whyslow";
 pub(super) const WHYSLOW_COLD: &str = "whyslow, empty cache";
+pub(super) const WHYSLOW_REBUILT: &str = "whyslow, new binary";
 pub(super) const WHYSLOW_RECORD: &str = "whyslow, no picture";
 pub(super) const PERF: &str = "perf + inferno";
 pub(super) const SAMPLY: &str = "samply";
@@ -38,7 +50,7 @@ pub(super) const TOOLS: &[Tool] = &[
         then: "",
         files: &[],
         result: "",
-        warm_cache: false,
+        cache: Cache::Empty,
         wants_paranoid_1: false,
     },
     Tool {
@@ -47,7 +59,16 @@ pub(super) const TOOLS: &[Tool] = &[
         then: "",
         files: &["run.whyslow"],
         result: "flame.svg",
-        warm_cache: true,
+        cache: Cache::Warm,
+        wants_paranoid_1: false,
+    },
+    Tool {
+        name: WHYSLOW_REBUILT,
+        record: "whyslow record -q -F 997 -o OUT/run.whyslow --flame OUT/flame.svg -- TARGET",
+        then: "",
+        files: &["run.whyslow"],
+        result: "flame.svg",
+        cache: Cache::NewBinary,
         wants_paranoid_1: false,
     },
     Tool {
@@ -56,7 +77,7 @@ pub(super) const TOOLS: &[Tool] = &[
         then: "",
         files: &["run.whyslow"],
         result: "flame.svg",
-        warm_cache: false,
+        cache: Cache::Empty,
         wants_paranoid_1: false,
     },
     Tool {
@@ -65,7 +86,7 @@ pub(super) const TOOLS: &[Tool] = &[
         then: "",
         files: &["run.whyslow"],
         result: "run.whyslow",
-        warm_cache: true,
+        cache: Cache::Warm,
         wants_paranoid_1: false,
     },
     Tool {
@@ -74,7 +95,7 @@ pub(super) const TOOLS: &[Tool] = &[
         then: "perf script -i OUT/perf.data | inferno-collapse-perf | inferno-flamegraph > OUT/flame.svg",
         files: &["perf.data"],
         result: "flame.svg",
-        warm_cache: false,
+        cache: Cache::Empty,
         wants_paranoid_1: false,
     },
     Tool {
@@ -83,7 +104,7 @@ pub(super) const TOOLS: &[Tool] = &[
         then: "",
         files: &["run.json.gz"],
         result: "run.json.gz",
-        warm_cache: false,
+        cache: Cache::Empty,
         wants_paranoid_1: true,
     },
     Tool {
@@ -92,7 +113,7 @@ pub(super) const TOOLS: &[Tool] = &[
         then: "",
         files: &["run.json.gz", "run.json.syms.json"],
         result: "run.json.gz",
-        warm_cache: false,
+        cache: Cache::Empty,
         wants_paranoid_1: true,
     },
     Tool {
@@ -101,7 +122,7 @@ pub(super) const TOOLS: &[Tool] = &[
         then: "",
         files: &["perf.data"],
         result: "flame.svg",
-        warm_cache: false,
+        cache: Cache::Empty,
         wants_paranoid_1: false,
     },
 ];
