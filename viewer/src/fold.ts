@@ -1,0 +1,114 @@
+// Folds recursion in a call tree: `f` calling itself 500 times becomes one node that says so.
+//
+// The shape of the folded tree does not depend on the samples that are selected, so it is made once per tree; a brush
+// only adds the values up again (`weigh`).
+
+import { childLists, type Shape } from './aggregate.ts';
+
+/** Cycles of more functions than this are not recognised as recursion; the same limit as in `whyslow report`. */
+const LONGEST_CYCLE = 4;
+
+/** A folded tree without values. Node 0 is the root, its own parent. */
+export interface Folded extends Pick<Shape, 'parent' | 'fn' | 'inlined' | 'firstChild' | 'children'> {
+  /** Rounds on the deepest stack per node; 0 without recursion. */
+  times: Uint32Array;
+  /** Frames in one round per node. */
+  frames: Uint8Array;
+  /** Where each node of the whole tree went. */
+  nodeOf: Uint32Array;
+}
+
+/** A folded tree with values. */
+export interface FoldedTree extends Folded {
+  self: Float64Array;
+  total: Float64Array;
+}
+
+/** Folds a tree; parents stay before their children. */
+export function foldRecursion(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>): Folded {
+  const count = tree.parent.length;
+  const nodeOf = new Uint32Array(count);
+  const parent = new Uint32Array(count);
+  const fn = new Uint32Array(count);
+  const inlined = new Uint8Array(count);
+  const times = new Uint32Array(count);
+  const frames = new Uint8Array(count);
+  // Per node of the whole tree: the round it is in, so that its children can go on with it.
+  const roundFrames = new Uint8Array(count);
+  const roundTimes = new Uint32Array(count);
+  const sinceRound = new Uint32Array(count);
+  const known = new Map<number, number>();
+  let nodes = Math.min(1, count);
+  if (count > 0) fn[0] = tree.fn[0]!;
+
+  for (let at = 1; at < count; at++) {
+    const above = tree.parent[at]!;
+    const name = tree.fn[at]!;
+    const under = nodeOf[above]!;
+    const back = roundBack(parent, fn, under, name);
+    if (back > 0) {
+      let first = under;
+      for (let step = 1; step < back; step++) first = parent[first]!;
+      const goesOn = roundFrames[above] === back && sinceRound[above]! + 1 === back;
+      roundFrames[at] = back;
+      roundTimes[at] = goesOn ? roundTimes[above]! + 1 : 2;
+      nodeOf[at] = first;
+      inlined[first]! &= tree.inlined[at]!;
+      if (roundTimes[at]! > times[first]!) {
+        times[first] = roundTimes[at]!;
+        frames[first] = back;
+      }
+      continue;
+    }
+    const key = under * 0x100000000 + name;
+    let node = known.get(key);
+    if (node === undefined) {
+      node = nodes++;
+      known.set(key, node);
+      parent[node] = under;
+      fn[node] = name;
+      inlined[node] = tree.inlined[at]!;
+    } else {
+      inlined[node]! &= tree.inlined[at]!;
+    }
+    nodeOf[at] = node;
+    roundFrames[at] = roundFrames[above]!;
+    roundTimes[at] = roundTimes[above]!;
+    sinceRound[at] = sinceRound[above]! + 1;
+  }
+  const parents = parent.slice(0, nodes);
+  return {
+    parent: parents, fn: fn.slice(0, nodes), inlined: inlined.slice(0, nodes), ...childLists(parents),
+    times: times.slice(0, nodes), frames: frames.slice(0, nodes), nodeOf,
+  };
+}
+
+/** Frames of the round that a call of `name` from `node` completes again; 0 when it completes none. */
+function roundBack(parent: Uint32Array, fn: Uint32Array, node: number, name: number): number {
+  let end = node;
+  for (let frames = 1; frames <= LONGEST_CYCLE && end !== 0; frames++, end = parent[end]!) {
+    if (fn[end] !== name) continue;
+    let inner = node;
+    let outer = parent[end]!;
+    let same = 1;
+    while (same < frames && outer !== 0 && fn[inner] === fn[outer]) {
+      inner = parent[inner]!;
+      outer = parent[outer]!;
+      same++;
+    }
+    if (same === frames) return frames;
+  }
+  return 0;
+}
+
+/** Adds the own values of the whole tree's nodes up on the folded tree. */
+export function weigh(folded: Folded, selfOfWhole: Float64Array): FoldedTree {
+  const self = new Float64Array(folded.parent.length);
+  for (let at = 0; at < selfOfWhole.length; at++) {
+    const value = selfOfWhole[at]!;
+    if (value !== 0) self[folded.nodeOf[at]!]! += value;
+  }
+  const total = self.slice();
+  for (let node = total.length - 1; node > 0; node--) total[folded.parent[node]!]! += total[node]!;
+  return { ...folded, self, total };
+}

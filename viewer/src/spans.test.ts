@@ -1,0 +1,45 @@
+// Spans: lengths, the samples inside of them, and no sample counted twice.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { NONE } from './payload.ts';
+import { insideWindows, merged, quantile, spanNames, windowsOf } from './spans.ts';
+
+const REQUEST = 1, QUERY = 2;
+const spans = {
+  name: Uint32Array.of(REQUEST, QUERY, REQUEST, REQUEST, QUERY),
+  thread: Uint32Array.of(0, 0, 0, 1, NONE),
+  start: Float64Array.of(0, 10, 20, 100, 150),
+  end: Float64Array.of(50, 20, 60, 200, 160),
+};
+const samples = {
+  time: Float64Array.of(5, 15, 55, 60, 100, 155, 155, 200),
+  thread: Uint32Array.of(0, 0, 0, 0, 1, 1, 0, 1),
+  value: Float64Array.of(1, 2, 4, 8, 16, 32, 64, 128),
+};
+
+test('spans of a name are one row', () => {
+  const [request, query] = spanNames(spans, samples);
+  assert.deepEqual([request!.name, request!.spans, request!.total, request!.mean, request!.max], [REQUEST, [0, 2, 3], 190, 190 / 3, 100]);
+  assert.deepEqual([request!.p50, request!.p95], [50, 100]);
+  assert.equal(request!.inside, 1 + 2 + 4 + 16 + 32, 'overlapping spans count a sample once, the end is outside');
+  assert.equal(query!.inside, 2 + 32 + 64, 'a span without a thread has the samples of all');
+});
+
+test('samples inside windows', () => {
+  assert.deepEqual([...insideWindows(samples, windowsOf(spans, [0, 2, 3]))], [1, 1, 1, 0, 1, 1, 0, 0]);
+  assert.deepEqual([...insideWindows(samples, windowsOf(spans, [4]))], [0, 0, 0, 0, 0, 1, 1, 0]);
+  assert.deepEqual([...insideWindows(samples, [])], [0, 0, 0, 0, 0, 0, 0, 0]);
+});
+
+test('windows of one thread and of all do not overlap', () => {
+  const window = (thread: number, start: number, end: number) => ({ thread, start, end });
+  assert.deepEqual(merged([window(NONE, 10, 20), window(3, 0, 30), window(3, 30, 40), window(NONE, 15, 25)]), [
+    window(3, 0, 10), window(3, 25, 40), window(NONE, 10, 25),
+  ]);
+});
+
+test('quantiles are lengths that occurred', () => {
+  assert.equal(quantile(Float64Array.of(1, 2, 3, 4), 0.5), 2);
+  assert.equal(quantile(Float64Array.of(7), 0.95), 7);
+});
