@@ -1,5 +1,7 @@
 //! From the kernel's records to the tables of a profile.
 
+mod recorded;
+
 use std::collections::VecDeque;
 use std::fs;
 
@@ -18,6 +20,10 @@ use crate::completion::{Dump, Images, StackImage, TailFrame};
 use crate::modules::{AddressSpace, FileKey, Mapping, ModuleIndex, Modules};
 use crate::perf::{Record, user_register_names};
 use crate::walk::{Ended, Walk, WalkedFrame, World};
+
+/// The kernel marks the parts of a callchain with numbers just below zero.
+const FIRST_MARK: u64 = -4095_i64 as u64;
+const USER_MARK: u64 = -512_i64 as u64;
 
 /// Memory for images of live stacks, over all threads.
 const IMAGES_MOST: usize = 64 << 20;
@@ -65,7 +71,13 @@ pub(crate) struct Converter {
     stack_bytes: Vec<u8>,
     /// Sum of the raw sample values.
     pub(crate) total_value: u64,
+    /// Samples of the idle loop, which are left out.
+    idle_samples: u64,
+    /// Set when the records come out of a file: nothing that runs now has to do with them.
+    file: Option<recorded::File>,
 }
+
+pub use recorded::{Converted, RecordConverter, RecordedOn, SampledEvent};
 
 impl Converter {
     pub(crate) fn new(start_ns: u64, kernel_base: u64) -> Self {
@@ -88,6 +100,8 @@ impl Converter {
             frames: Vec::new(),
             stack_bytes: Vec::new(),
             total_value: 0,
+            idle_samples: 0,
+            file: None,
         }
     }
 
@@ -126,6 +140,7 @@ impl Converter {
         match record.parse() {
             Ok(EventRecord::Sample(sample)) => self.sample(&sample),
             Ok(EventRecord::Mmap2(mmap)) => self.mmap(&mmap),
+            Ok(EventRecord::Mmap(mmap)) => self.old_mmap(&mmap),
             Ok(EventRecord::Comm(comm)) => self.comm(&comm, time),
             Ok(EventRecord::Fork(fork)) => self.fork(&fork),
             Ok(EventRecord::Exit(exit)) => self.exit(&exit),
@@ -174,7 +189,14 @@ impl Converter {
         let name = self.builder.string(name);
         let start_ns = self.since_start(time);
         let id = self.builder.process(Process { pid, parent, name, start_ns, end_ns: None });
-        let state = ProcessState { id, space, expects_program: false, jit: None, readable: true, threads: 0 };
+        let state = ProcessState {
+            id,
+            space,
+            expects_program: false,
+            jit: None,
+            readable: self.is_live(),
+            threads: 0,
+        };
         self.processes.insert(pid, state);
     }
 
@@ -211,13 +233,14 @@ impl Converter {
     fn comm(&mut self, comm: &CommOrExecRecord<'_>, time: u64) {
         let (pid, tid) = (comm.pid.cast_unsigned(), comm.tid.cast_unsigned());
         let name = text(&comm.name);
+        let live = self.is_live();
         if comm.is_execve
             && let Some(process) = self.processes.get_mut(&pid)
         {
             process.space.clear();
             process.expects_program = true;
             process.jit = None;
-            process.readable = true;
+            process.readable = live;
         }
         if !self.processes.contains_key(&pid) {
             self.new_process(pid, None, &name, time);
@@ -266,8 +289,13 @@ impl Converter {
             Mmap2FileId::BuildId(_) => ((0, 0), 0),
         };
         let key = FileKey { path: text(&mmap.path), device, inode };
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        let is_program = key.path.starts_with('/') && std::mem::take(&mut process.expects_program);
+        if let Mmap2FileId::BuildId(build_id) = &mmap.file_id {
+            self.modules.tell_build_id(&key.path, build_id);
+        }
+        if !self.is_live() {
+            self.know_process(pid);
+        }
+        let is_program = self.is_program(pid, &key.path);
         let kind = if is_program { ModuleKind::Program } else { ModuleKind::Library };
         self.map(pid, mmap.address, mmap.address.saturating_add(mmap.length), mmap.page_offset, key, kind);
     }
@@ -300,36 +328,40 @@ impl Converter {
     }
 
     fn sample(&mut self, sample: &SampleRecord<'_>) {
-        let (Some(pid), Some(tid), Some(time)) = (sample.pid, sample.tid, sample.timestamp) else { return };
+        let (Some(pid), Some(tid)) = (sample.pid, sample.tid) else { return };
+        let time = sample.timestamp.unwrap_or(self.start_ns);
         let (pid, tid) = (pid.cast_unsigned(), tid.cast_unsigned());
         // Thread 0 is the idle loop, -1 a task that is already gone.
         if pid == 0 || pid == u32::MAX || pid == self.own_pid {
+            self.idle_samples += u64::from(pid == 0);
             return;
         }
-        if !self.processes.contains_key(&pid) {
-            self.add_running_process(pid);
-        }
+        self.know_process(pid);
         if !self.threads.contains_key(&tid) {
             self.new_thread(pid, tid, "unknown", time);
         }
-        let user = self.user_stack(sample, pid, tid);
+        let user = match self.callchain_instead(sample, pid) {
+            Some(user) => user,
+            None => self.user_stack(sample, pid, tid),
+        };
         let Some(stack) = self.kernel_stack(sample, user) else { return };
         let Some(thread) = self.threads.get(&tid) else { return };
-        let value = sample.period.unwrap_or(1);
-        self.total_value += value;
+        let value = sample.period.unwrap_or_else(|| self.file.as_ref().map_or(1, |file| file.period));
+        self.total_value = self.total_value.saturating_add(value);
         let time = self.since_start(time);
         self.builder.sample(self.metric, time, thread.id, stack, value);
     }
 
     /// Puts the kernel's part of the callchain on top of the user's stack.
     fn kernel_stack(&mut self, sample: &SampleRecord<'_>, mut stack: Option<StackId>) -> Option<StackId> {
-        // The kernel marks the parts of a callchain with numbers just below zero.
-        const FIRST_MARK: u64 = -4095_i64 as u64;
-        const USER_MARK: u64 = -512_i64 as u64;
-        let Some(callchain) = &sample.callchain else { return stack };
-        let chain = (0..callchain.len()).filter_map(|at| callchain.get(at));
-        let kernel: Vec<u64> =
-            chain.take_while(|ip| *ip != USER_MARK).filter(|ip| *ip < FIRST_MARK).collect();
+        let kernel: Vec<u64> = match &sample.callchain {
+            Some(callchain) => (0..callchain.len())
+                .filter_map(|at| callchain.get(at))
+                .take_while(|ip| *ip != USER_MARK)
+                .filter(|ip| *ip < FIRST_MARK)
+                .collect(),
+            None => self.kernel_address(sample).into_iter().collect(),
+        };
         if kernel.is_empty() {
             return stack;
         }
@@ -337,11 +369,31 @@ impl Converter {
         let id = self.modules.get(module).id;
         for (at, ip) in kernel.iter().enumerate().rev() {
             let address = if at == 0 { *ip } else { ip.wrapping_sub(1) };
-            let location =
-                self.builder.location(Some(id), RelativeAddress(address.wrapping_sub(self.kernel_base)));
+            let location = if self.is_kernel_code(address) {
+                let relative = RelativeAddress(address.wrapping_sub(self.kernel_base));
+                self.builder.location(Some(id), relative)
+            } else {
+                self.builder.location(None, RelativeAddress(address))
+            };
             stack = Some(self.builder.stack(stack, location));
         }
         stack
+    }
+
+    fn is_live(&self) -> bool {
+        self.file.is_none()
+    }
+
+    /// Adds a process that was not announced.
+    fn know_process(&mut self, pid: u32) {
+        if self.processes.contains_key(&pid) {
+            return;
+        }
+        if self.is_live() {
+            self.add_running_process(pid);
+        } else {
+            self.new_process(pid, None, &format!("pid {pid}"), self.start_ns);
+        }
     }
 
     fn user_stack(&mut self, sample: &SampleRecord<'_>, pid: u32, tid: u32) -> Option<StackId> {

@@ -12,6 +12,8 @@ mod session;
 mod signals;
 mod walk;
 
+pub use convert::{Converted, RecordConverter, RecordedOn, SampledEvent};
+
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -8,6 +8,10 @@ use whyslow_profile::{
 };
 use whyslow_unwind::{Image, Unwinder};
 
+/// The kernel's and the vdso's names in recordings.
+pub(crate) const KERNEL: &str = "[kernel.kallsyms]";
+const VDSO: &str = "[vdso]";
+
 /// A module and its unwind rules.
 #[derive(Debug)]
 pub(crate) struct CodeModule {
@@ -34,6 +38,40 @@ pub(crate) struct Modules {
     by_file: FxHashMap<FileKey, ModuleIndex>,
     kernel: Option<ModuleIndex>,
     vdso: Option<ModuleIndex>,
+    /// Set when the modules were mapped at another time, maybe on another machine.
+    pub(crate) recorded: Option<RecordedFiles>,
+}
+
+/// What a recording tells of the files in it.
+#[derive(Debug, Default)]
+pub(crate) struct RecordedFiles {
+    /// Build ids by path, in hexadecimal.
+    pub(crate) build_ids: FxHashMap<String, String>,
+    /// Whether the kernel that runs now is the one of the recording.
+    pub(crate) same_kernel: bool,
+    /// Files that are there, but are not the recorded ones.
+    pub(crate) changed: Vec<String>,
+    /// Files that were taken although nothing proves them to be the recorded ones.
+    pub(crate) unproven: Vec<String>,
+}
+
+impl RecordedFiles {
+    /// The file, if it is the one that was recorded, and its build id.
+    fn open(&mut self, path: &str) -> (Option<Image>, Option<String>) {
+        let build_id = self.build_ids.get(path).cloned();
+        let Ok(image) = Image::open(Path::new(path)) else { return (None, build_id) };
+        match &build_id {
+            Some(recorded) if image.build_id().map(ToString::to_string).as_ref() != Some(recorded) => {
+                self.changed.push(path.to_owned());
+                (None, build_id)
+            }
+            Some(_) => (Some(image), build_id),
+            None => {
+                self.unproven.push(path.to_owned());
+                (Some(image), None)
+            }
+        }
+    }
 }
 
 impl Modules {
@@ -56,8 +94,14 @@ impl Modules {
         if let Some(&known) = self.by_file.get(&key) {
             return known;
         }
-        let image = open_candidates(pid, &key.path).into_iter().find_map(|path| Image::open(&path).ok());
-        let index = self.add(builder, &key.path, kind, image, None);
+        let (image, build_id) = match &mut self.recorded {
+            Some(files) => files.open(&key.path),
+            None => {
+                let mut candidates = open_candidates(pid, &key.path).into_iter();
+                (candidates.find_map(|path| Image::open(&path).ok()), None)
+            }
+        };
+        let index = self.add(builder, &key.path, kind, image, build_id);
         self.by_file.insert(key, index);
         index
     }
@@ -67,7 +111,12 @@ impl Modules {
         if let Some(known) = self.kernel {
             return known;
         }
-        let build_id = crate::host::kernel_build_id();
+        let build_id = match &self.recorded {
+            None => crate::host::kernel_build_id(),
+            Some(files) if files.same_kernel => crate::host::kernel_build_id(),
+            // No kernel has this one, so that no other kernel's names are taken for it.
+            Some(files) => Some(files.build_ids.get(KERNEL).map_or("unknown", String::as_str).to_owned()),
+        };
         let index = self.add(builder, "[kernel]", ModuleKind::Kernel, None, build_id);
         self.kernel = Some(index);
         index
@@ -79,7 +128,16 @@ impl Modules {
             return known;
         }
         let image = own_vdso().and_then(|bytes| Image::from_bytes(bytes).ok());
-        let index = self.add(builder, "[vdso]", ModuleKind::Vdso, image, None);
+        let recorded = self.recorded.as_ref();
+        let (image, build_id) = match recorded.map(|files| (files.build_ids.get(VDSO), files.same_kernel)) {
+            None | Some((None, true)) => (image, None),
+            Some((None, false)) => (None, Some("unknown".to_owned())),
+            Some((Some(id), _)) => {
+                let same = |image: &Image| image.build_id().is_some_and(|own| own.to_string() == *id);
+                (image.filter(same), Some(id.clone()))
+            }
+        };
+        let index = self.add(builder, VDSO, ModuleKind::Vdso, image, build_id);
         self.vdso = Some(index);
         index
     }
@@ -88,6 +146,14 @@ impl Modules {
     pub(crate) fn jit(&mut self, builder: &mut Builder, pid: u32, dump: Option<&str>) -> ModuleIndex {
         let path = dump.map_or_else(|| format!("[jit:{pid}]"), str::to_owned);
         self.add(builder, &path, ModuleKind::Jit, None, None)
+    }
+
+    /// Notes the build id that a record has of a file.
+    pub(crate) fn tell_build_id(&mut self, path: &str, build_id: &[u8]) {
+        if let Some(files) = self.recorded.as_mut().filter(|files| !files.build_ids.contains_key(path)) {
+            let hex = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+            files.build_ids.insert(path.to_owned(), hex);
+        }
     }
 
     fn add(
