@@ -1,0 +1,420 @@
+// Adds samples up: per stack, per node of a call tree, per function. Pure functions over columns, without recursion:
+// a stack can be deeper than JavaScript's own.
+
+import type { Model } from './model.ts';
+import { NONE, type SampleTable } from './payload.ts';
+
+/** Which samples count. */
+export interface Selection {
+  /** 1 for each thread that counts; nothing when all do. */
+  threads: Uint8Array | undefined;
+  /** From (included) to (excluded), in nanoseconds; nothing for all of the time. */
+  range: readonly [number, number] | undefined;
+  /** 1 for each sample that counts; nothing when all do. */
+  mask: Uint8Array | undefined;
+}
+
+export type Transform =
+  /** Only stacks with this function, without the frames around its outermost call. */
+  | { kind: 'focus'; fn: number }
+  /** Only stacks without this function. */
+  | { kind: 'hide'; fn: number }
+  /** The function's frames are left out: what they weigh belongs to their callers. */
+  | { kind: 'merge'; fn: number };
+
+export interface ShapeOptions {
+  /** Inlined functions are frames of their own. */
+  inline: boolean;
+  /** Instances of a generic function are one function. */
+  generics: boolean;
+  /** A function that is already on the stack is not entered a second time. */
+  collapse: boolean;
+  transforms: readonly Transform[];
+}
+
+/** A tree without values: it depends on what is merged, not on which samples are selected. A parent comes before its children. */
+export interface Shape {
+  /** Node 0 is the root, its own parent. */
+  parent: Uint32Array;
+  fn: Uint32Array;
+  /** 1 when the function was inlined into its caller everywhere. */
+  inlined: Uint8Array;
+  depth: Uint32Array;
+  /** 1 when no node around it has the same function, so that recursion counts once. */
+  outermost: Uint8Array;
+  /** The children of node N are `children[firstChild[N] .. firstChild[N + 1]]`. */
+  firstChild: Uint32Array;
+  children: Uint32Array;
+  /** Stack → its innermost node; NONE for stacks that a transform leaves out. */
+  nodeOfStack: Uint32Array;
+}
+
+/** A call tree with values: node 0 is the root; in a tree of callers, `total` of a node is what its root-side function weighs by itself. */
+export interface CallTree extends Omit<Shape, 'nodeOfStack' | 'outermost'> {
+  self: Float64Array;
+  total: Float64Array;
+}
+
+/** The first row whose time is at least `time`. */
+export function lowerBound(times: Float64Array, time: number): number {
+  let low = 0, high = times.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (times[middle]! < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** What the selected samples weigh, per stack. */
+export function stackWeights(samples: SampleTable, stackCount: number, { threads, range, mask }: Selection): Float64Array {
+  const weights = new Float64Array(stackCount);
+  const { time, thread, stack, value } = samples;
+  const from = range ? lowerBound(time, range[0]) : 0;
+  const to = range ? lowerBound(time, range[1]) : time.length;
+  for (let i = from; i < to; i++) {
+    if (threads !== undefined && threads[thread[i]!] !== 1) continue;
+    if (mask !== undefined && mask[i] !== 1) continue;
+    const at = stack[i]!;
+    if (at !== NONE) weights[at]! += value[i]!;
+  }
+  return weights;
+}
+
+/** How many samples are selected. */
+export function countSamples(samples: SampleTable, { threads, range, mask }: Selection): number {
+  const from = range ? lowerBound(samples.time, range[0]) : 0;
+  const to = range ? lowerBound(samples.time, range[1]) : samples.time.length;
+  if (!threads && !mask) return to - from;
+  let count = 0;
+  for (let i = from; i < to; i++) {
+    if ((!threads || threads[samples.thread[i]!] === 1) && (!mask || mask[i] === 1)) count++;
+  }
+  return count;
+}
+
+/** 1 for each sample inside one of the given spans (of its thread, when the span has one). */
+export function spanMask(model: Model, samples: SampleTable, spans: Iterable<number>): Uint8Array {
+  const { spans: table } = model.profile;
+  const perThread = new Map<number, [number, number][]>();
+  for (const span of spans) {
+    const thread = table.thread[span]!;
+    const end = table.end[span]!;
+    const list = perThread.get(thread);
+    const range: [number, number] = [table.start[span]!, Number.isNaN(end) ? Infinity : end];
+    if (list) list.push(range);
+    else perThread.set(thread, [range]);
+  }
+  const mask = new Uint8Array(samples.time.length);
+  const everywhere = merged(perThread.get(NONE) ?? []);
+  const cursors = new Map<number, { ranges: [number, number][]; at: number }>();
+  for (const [thread, ranges] of perThread) if (thread !== NONE) cursors.set(thread, { ranges: merged(ranges), at: 0 });
+  const all = { ranges: everywhere, at: 0 };
+  const inside = (cursor: { ranges: [number, number][]; at: number } | undefined, time: number): boolean => {
+    if (!cursor) return false;
+    while (cursor.at < cursor.ranges.length && cursor.ranges[cursor.at]![1] < time) cursor.at++;
+    return cursor.at < cursor.ranges.length && cursor.ranges[cursor.at]![0] <= time;
+  };
+  for (let i = 0; i < mask.length; i++) {
+    const time = samples.time[i]!;
+    if (inside(all, time) || inside(cursors.get(samples.thread[i]!), time)) mask[i] = 1;
+  }
+  return mask;
+}
+
+function merged(ranges: [number, number][]): [number, number][] {
+  const out: [number, number][] = [];
+  for (const [start, end] of [...ranges].sort((a, b) => a[0] - b[0])) {
+    const last = out.at(-1);
+    if (last && start <= last[1]) last[1] = Math.max(last[1], end);
+    else out.push([start, end]);
+  }
+  return out;
+}
+
+/** Finds or adds nodes by (parent, function): a hash table in one typed array. */
+class Growing {
+  parent = new Uint32Array(1024);
+  fn = new Uint32Array(1024);
+  inlined = new Uint8Array(1024);
+  count = 1;
+  private slots = new Uint32Array(4096);
+
+  constructor(root: number) {
+    this.fn[0] = root;
+  }
+
+  child(parent: number, fn: number, inlined: number): number {
+    let slot = this.slotOf(parent, fn);
+    for (;;) {
+      const node = this.slots[slot]!;
+      if (node === 0) break;
+      if (this.parent[node] === parent && this.fn[node] === fn) {
+        this.inlined[node]! &= inlined;
+        return node;
+      }
+      slot = (slot + 1) & (this.slots.length - 1);
+    }
+    const node = this.count++;
+    if (node >= this.parent.length) this.grow();
+    this.parent[node] = parent;
+    this.fn[node] = fn;
+    this.inlined[node] = inlined;
+    this.slots[slot] = node;
+    if (this.count * 2 > this.slots.length) this.rehash();
+    return node;
+  }
+
+  private slotOf(parent: number, fn: number): number {
+    let hash = Math.imul(parent, 0x9e3779b1) ^ Math.imul(fn + 1, 0x85ebca6b);
+    hash ^= hash >>> 15;
+    return Math.imul(hash, 0x2c1b3c6d) >>> 7 & (this.slots.length - 1);
+  }
+
+  private grow(): void {
+    const size = this.parent.length * 2;
+    const wider = <T extends Uint32Array | Uint8Array>(next: T, old: T): T => { next.set(old); return next; };
+    this.parent = wider(new Uint32Array(size), this.parent);
+    this.fn = wider(new Uint32Array(size), this.fn);
+    this.inlined = wider(new Uint8Array(size), this.inlined);
+  }
+
+  private rehash(): void {
+    this.slots = new Uint32Array(this.slots.length * 2);
+    for (let node = 1; node < this.count; node++) {
+      let slot = this.slotOf(this.parent[node]!, this.fn[node]!);
+      while (this.slots[slot] !== 0) slot = (slot + 1) & (this.slots.length - 1);
+      this.slots[slot] = node;
+    }
+  }
+}
+
+/** Builds the tree of all stacks, from the root to the innermost frame. */
+export function buildShape(model: Model, options: ShapeOptions): Shape {
+  const { stacks, locations, frames } = model.profile;
+  const same = options.generics ? model.generic : model.sameAs;
+  const functionBase = model.profile.functions.count;
+  const growing = new Growing(model.root);
+  const nodeOf = new Uint32Array(stacks.count);
+
+  // A transform applies to the frames that the transforms before it left: those inside of all earlier focuses.
+  const focuses: number[] = [];
+  const hideAfter = new Map<number, number>(), mergeAfter = new Map<number, number>();
+  for (const { kind, fn } of options.transforms) {
+    if (kind === 'focus') focuses.push(fn);
+    else (kind === 'hide' ? hideAfter : mergeAfter).set(fn, Math.min(focuses.length, (kind === 'hide' ? hideAfter : mergeAfter).get(fn) ?? Infinity));
+  }
+  const plain = options.transforms.length === 0;
+  const focused = focuses.length ? new Uint16Array(stacks.count) : undefined; // how many focuses a stack has passed
+  const dropped = new Uint8Array(hideAfter.size ? stacks.count : 0);
+
+  for (let stack = 0; stack < stacks.count; stack++) {
+    const parent = stacks.parent[stack]!;
+    let node = parent === NONE ? 0 : nodeOf[parent]!;
+    let passed = focused && parent !== NONE ? focused[parent]! : 0;
+    let drop = hideAfter.size && parent !== NONE ? dropped[parent] === 1 : false;
+    const location = stacks.location[stack]!;
+    const first = locations.frames[location]!;
+    const last = locations.frames[location + 1]!;
+    const steps = first === last ? 1 : options.inline ? last - first : 1;
+    for (let step = 0; step < steps; step++) {
+      let fn: number;
+      if (first !== last) fn = same[frames.function[first + step]!]!;
+      else if (location === 0) fn = model.truncated;
+      else fn = locations.module[location] === NONE ? model.unknown : functionBase + locations.module[location]!;
+      if (!plain) {
+        if (passed < focuses.length && focuses[passed] === fn) {
+          passed++;
+          node = 0; // the frames around it are left out
+        }
+        const hide = hideAfter.get(fn);
+        if (hide !== undefined && passed >= hide) drop = true;
+        const merge = mergeAfter.get(fn);
+        if (merge !== undefined && passed >= merge) continue;
+        if (passed < focuses.length) continue; // may never be shown; needs no node
+      }
+      if (options.collapse) {
+        let around = node;
+        while (around !== 0 && growing.fn[around] !== fn) around = growing.parent[around]!;
+        if (around !== 0) { node = around; continue; }
+      }
+      node = growing.child(node, fn, step > 0 ? 1 : 0);
+    }
+    nodeOf[stack] = node;
+    if (focused) focused[stack] = passed;
+    if (drop) dropped[stack] = 1;
+  }
+  if (focused) for (let stack = 0; stack < stacks.count; stack++) if (focused[stack]! < focuses.length) nodeOf[stack] = NONE;
+  if (hideAfter.size) for (let stack = 0; stack < stacks.count; stack++) if (dropped[stack]) nodeOf[stack] = NONE;
+
+  const count = growing.count;
+  const parent = growing.parent.slice(0, count), fn = growing.fn.slice(0, count);
+  const { firstChild, children } = childLists(parent);
+  return {
+    parent, fn, inlined: growing.inlined.slice(0, count), depth: depths(parent), firstChild, children,
+    outermost: findOutermost(parent, fn, firstChild, children, model.functionCount), nodeOfStack: nodeOf,
+  };
+}
+
+/** Node → how far it is from the root. */
+export function depths(parent: Uint32Array): Uint32Array {
+  const depth = new Uint32Array(parent.length);
+  for (let node = 1; node < parent.length; node++) depth[node] = depth[parent[node]!]! + 1;
+  return depth;
+}
+
+/** The children of each node as slices of one array. */
+export function childLists(parent: Uint32Array): { firstChild: Uint32Array; children: Uint32Array } {
+  const count = parent.length;
+  const firstChild = new Uint32Array(count + 1);
+  for (let node = 1; node < count; node++) firstChild[parent[node]! + 1]!++;
+  for (let node = 0; node < count; node++) firstChild[node + 1]! += firstChild[node]!;
+  const next = firstChild.slice();
+  const children = new Uint32Array(Math.max(0, count - 1));
+  for (let node = 1; node < count; node++) children[next[parent[node]!]!++] = node;
+  return { firstChild, children };
+}
+
+/** Walks the tree depth first and counts the open calls of each function. */
+function findOutermost(parent: Uint32Array, fn: Uint32Array, firstChild: Uint32Array, children: Uint32Array, functionCount: number): Uint8Array {
+  const outermost = new Uint8Array(parent.length);
+  const open = new Uint32Array(functionCount);
+  const next = firstChild.slice();
+  let node = 0;
+  outermost[0] = 1;
+  for (;;) {
+    const at = next[node]!;
+    if (at < firstChild[node + 1]!) {
+      next[node] = at + 1;
+      node = children[at]!;
+      if (open[fn[node]!]!++ === 0) outermost[node] = 1;
+    } else {
+      if (node === 0) return outermost;
+      open[fn[node]!]!--;
+      node = parent[node]!;
+    }
+  }
+}
+
+/** The values of a tree for the given weights of stacks. */
+export function addUp(shape: Shape, weights: Float64Array): CallTree {
+  const { parent, nodeOfStack } = shape;
+  const self = new Float64Array(parent.length);
+  for (let stack = 0; stack < weights.length; stack++) {
+    const weight = weights[stack]!;
+    if (weight === 0) continue;
+    const node = nodeOfStack[stack]!;
+    if (node !== NONE) self[node]! += weight;
+  }
+  const total = self.slice();
+  for (let node = parent.length - 1; node > 0; node--) total[parent[node]!]! += total[node]!;
+  return { ...shape, self, total };
+}
+
+/** Self and total per function; a function that is on a stack several times counts once. */
+export function functionValues(shape: Shape, tree: CallTree, functionCount: number): { self: Float64Array; total: Float64Array } {
+  const self = new Float64Array(functionCount), total = new Float64Array(functionCount);
+  const { fn, outermost } = shape;
+  for (let node = 1; node < fn.length; node++) {
+    const value = tree.total[node]!;
+    if (value === 0) continue;
+    const of = fn[node]!;
+    self[of]! += tree.self[node]!;
+    if (outermost[node]) total[of]! += value;
+  }
+  return { self, total };
+}
+
+export interface InvertOptions {
+  /** Nodes that weigh less are not entered: an inverted tree of everything can be far larger than the tree itself. */
+  minimum: number;
+  /** No more nodes than this. */
+  limit: number;
+  /** Only samples taken in this function. */
+  of?: number;
+}
+
+/**
+ * The tree of callers: below the root are the functions in which samples were taken, below each its callers.
+ * `self` of a node is what ends there: the outermost function of a stack.
+ */
+export function invert(tree: CallTree, root: number, { minimum, limit, of }: InvertOptions): CallTree {
+  let size = 1024;
+  let parent = new Uint32Array(size), fn = new Uint32Array(size), inlined = new Uint8Array(size);
+  let total = new Float64Array(size), self = new Float64Array(size);
+  let count = 1;
+  fn[0] = root;
+  // What belongs to a node: places in the tree (the next frame outwards) and what goes through each of them.
+  let places: { at: Uint32Array; weight: Float64Array }[] = [];
+  {
+    const at: number[] = [], weight: number[] = [];
+    for (let node = 1; node < tree.self.length; node++) {
+      if (tree.self[node]! > 0 && (of === undefined || tree.fn[node] === of)) { at.push(node); weight.push(tree.self[node]!); }
+    }
+    places[0] = { at: Uint32Array.from(at), weight: Float64Array.from(weight) };
+  }
+  const slotOf = new Map<number, number>();
+  for (let node = 0; node < count; node++) {
+    const here = places[node]!;
+    delete places[node];
+    if (node > 0 && (total[node]! < minimum || count >= limit)) continue;
+    // Group the places by function; equal places become one, so the lists shrink towards the root.
+    slotOf.clear();
+    const lists: Map<number, number>[] = [];
+    const first = count;
+    for (let i = 0; i < here.at.length; i++) {
+      const place = here.at[i]!, weight = here.weight[i]!;
+      if (place === 0) { self[node]! += weight; continue; }
+      const of = tree.fn[place]!;
+      let slot = slotOf.get(of);
+      if (slot === undefined) {
+        if (count === size) {
+          size *= 2;
+          const wider = <T extends Uint32Array | Uint8Array | Float64Array>(next: T, old: T): T => { next.set(old); return next; };
+          parent = wider(new Uint32Array(size), parent);
+          fn = wider(new Uint32Array(size), fn);
+          inlined = wider(new Uint8Array(size), inlined);
+          total = wider(new Float64Array(size), total);
+          self = wider(new Float64Array(size), self);
+        }
+        slot = count++;
+        slotOf.set(of, slot);
+        parent[slot] = node;
+        fn[slot] = of;
+        inlined[slot] = 1;
+        lists.push(new Map());
+      }
+      total[slot]! += weight;
+      if (!tree.inlined[place]) inlined[slot] = 0;
+      const outer = tree.parent[place]!;
+      const list = lists[slot - first]!;
+      list.set(outer, (list.get(outer) ?? 0) + weight);
+    }
+    lists.forEach((list, at) => {
+      places[first + at] = { at: Uint32Array.from(list.keys()), weight: Float64Array.from(list.values()) };
+    });
+  }
+  places = [];
+  for (let node = 1; node < count; node++) if (parent[node] === 0) total[0]! += total[node]!;
+  parent = parent.slice(0, count);
+  return {
+    parent, fn: fn.slice(0, count), inlined: inlined.slice(0, count), depth: depths(parent), ...childLists(parent),
+    self: self.slice(0, count), total: total.slice(0, count),
+  };
+}
+
+/** What matches weigh together inside of `within`, each sample counted once, and how many nodes with any weight match. */
+export function matchedValue(tree: CallTree, matched: Uint8Array, within: number): { value: number; nodes: number } {
+  const state = new Uint8Array(tree.parent.length); // 1 inside of `within`, 2 inside of a match as well
+  let value = 0, nodes = 0;
+  for (let node = 0; node < state.length; node++) {
+    let inside = node === within ? 1 : node === 0 ? 0 : state[tree.parent[node]!]!;
+    if (inside && node !== 0 && matched[tree.fn[node]!] && tree.total[node]! > 0) {
+      nodes++;
+      if (inside === 1) value += tree.total[node]!;
+      inside = 2;
+    }
+    state[node] = inside;
+  }
+  return { value, nodes };
+}

@@ -1,0 +1,113 @@
+// The application: one state, its history and its address; the layout around the panels.
+//
+// Panels get `{ model, state, dispatch, dark }`: see panels/README.md.
+
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { FlamePanel } from './flame/panel.tsx';
+import { Header } from './header.tsx';
+import { Help } from './help.tsx';
+import type { Model } from './model.ts';
+import type { Dispatch, PanelProps } from './panel.ts';
+import { CallTreePanel } from './panels/calltree.tsx';
+import { FunctionsPanel } from './panels/functions.tsx';
+import { QualityBanner, QualityPanel } from './panels/quality.tsx';
+import { SourcePanel } from './panels/source.tsx';
+import { SpansPanel } from './panels/spans.tsx';
+import { StackChartPanel } from './panels/stackchart.tsx';
+import { globalKey } from './shortcuts.ts';
+import { begin, change, fit, fromHash, redo, same, TABS, toHash, undo, type History, type State, type Tab } from './state.ts';
+import { Timeline } from './timeline/timeline.tsx';
+import { Toolbar } from './toolbar.tsx';
+import { useDark } from './theme.ts';
+
+const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.ComponentChild }> = {
+  flame: { title: 'Flame', Panel: FlamePanel },
+  functions: { title: 'Functions', Panel: FunctionsPanel },
+  tree: { title: 'Call tree', Panel: CallTreePanel },
+  source: { title: 'Source', Panel: SourcePanel },
+  chart: { title: 'Stack chart', Panel: StackChartPanel },
+  spans: { title: 'Spans', Panel: SpansPanel },
+  quality: { title: 'Quality', Panel: QualityPanel },
+};
+
+export function App({ model }: { model: Model }) {
+  const [history, setHistory] = useState<History>(() => begin(fromAddress(model)));
+  const [help, setHelp] = useState(false);
+  const state = history.present;
+  const dark = useDark(state.theme);
+  const latest = useRef(state);
+  latest.current = state;
+
+  const dispatch = useCallback<Dispatch>((changes, merging) => setHistory(history => change(history, changes, merging)), []);
+  const goBack = useCallback(() => setHistory(undo), []);
+  const goForward = useCallback(() => setHistory(redo), []);
+
+  useAddress(model, state, setHistory);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => globalKey(event, latest.current, { dispatch, undo: goBack, redo: goForward, help: () => setHelp(shown => !shown) });
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+
+  const props = useMemo<PanelProps>(() => ({ model, state, dispatch, dark }), [model, state, dark]);
+  const { Panel } = PANELS[state.tab];
+  return (
+    <div class="app">
+      <Header {...props} undo={history.past.length ? goBack : undefined} redo={history.future.length ? goForward : undefined} help={() => setHelp(true)} />
+      <QualityBanner {...props} />
+      <Timeline {...props} />
+      <div class="bar">
+        <Tabs state={state} dispatch={dispatch} />
+        <Toolbar {...props} />
+      </div>
+      <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${state.tab}`}>
+        <Panel {...props} />
+      </div>
+      {help && <Help close={() => setHelp(false)} />}
+    </div>
+  );
+}
+
+function Tabs({ state, dispatch }: { state: State; dispatch: Dispatch }) {
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    const tab = TABS[(TABS.indexOf(state.tab) + step + TABS.length) % TABS.length]!;
+    dispatch({ tab });
+    document.getElementById(`tab-${tab}`)?.focus();
+    event.preventDefault();
+  };
+  return (
+    <div class="tabs" role="tablist" aria-label="Panels" onKeyDown={onKeyDown}>
+      {TABS.map(tab => (
+        <button key={tab} id={`tab-${tab}`} role="tab" type="button" aria-selected={tab === state.tab} aria-controls="panel"
+          tabIndex={tab === state.tab ? 0 : -1} onClick={() => dispatch({ tab })}>{PANELS[tab].title}</button>
+      ))}
+    </div>
+  );
+}
+
+const fromAddress = (model: Model): State => fit(fromHash(location.hash), {
+  metrics: model.profile.metrics.count, threads: model.profile.threads.count, functions: model.functionCount,
+  spans: model.profile.spans.count, duration: model.duration,
+});
+
+/** Keeps the address like the state, and the state like the address when a reader changes that. */
+function useAddress(model: Model, state: State, setHistory: (step: (history: History) => History) => void): void {
+  useEffect(() => {
+    // Not for every step of a drag: browsers limit how often an address may change.
+    const timer = setTimeout(() => {
+      const hash = '#' + toHash(state);
+      if (hash !== (location.hash || '#')) location.replace(hash);
+    }, 150);
+    return () => clearTimeout(timer);
+  }, [state]);
+  useEffect(() => {
+    const onHash = () => setHistory(history => {
+      const wanted = fromAddress(model);
+      return same(wanted, history.present) || toHash(history.present) === location.hash.slice(1) ? history : change(history, wanted);
+    });
+    addEventListener('hashchange', onHash);
+    return () => removeEventListener('hashchange', onHash);
+  }, [model]);
+}

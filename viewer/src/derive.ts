@@ -1,0 +1,117 @@
+// What panels ask of a model and a state: call trees, function tables, matches. Each answer is kept until something it
+// depends on changes, so every panel may ask in every render.
+
+import { addUp, buildShape, countSamples, functionValues, invert, spanMask, stackWeights, type CallTree, type Selection, type Shape } from './aggregate.ts';
+import type { Model } from './model.ts';
+import { timeRange, type State } from './state.ts';
+
+/** Remembers the last few answers of one question, per model. */
+function remembered<T>(keep: number, key: (state: State) => string, answer: (model: Model, state: State) => T): (model: Model, state: State) => T {
+  const known = new WeakMap<Model, Map<string, T>>();
+  return (model, state) => {
+    let answers = known.get(model);
+    if (!answers) known.set(model, answers = new Map());
+    const question = key(state);
+    let value = answers.get(question);
+    if (value === undefined) {
+      value = answer(model, state);
+      if (answers.size >= keep) answers.delete(answers.keys().next().value!);
+    } else {
+      answers.delete(question);
+    }
+    answers.set(question, value);
+    return value;
+  };
+}
+
+const maskKey = (state: State) => JSON.stringify([state.metric, state.spans]);
+const selectionKey = (state: State) => JSON.stringify([state.metric, state.threads, timeRange(state), state.spans]);
+const shapeKey = (state: State) => JSON.stringify([state.inline, state.generics, state.collapse, state.transforms]);
+const treeKey = (state: State) => `${shapeKey(state)} ${selectionKey(state)}`;
+
+/** 1 for each sample inside the chosen spans; nothing when all samples count. */
+const chosenSpans = remembered<{ mask: Uint8Array | undefined }>(2, maskKey, (model, { metric, spans }) => {
+  const samples = model.profile.samples[metric];
+  if (!spans || !samples) return { mask: undefined };
+  const { count, name } = model.profile.spans;
+  const wanted = model.text(name[spans.span]!);
+  const rows = spans.kind === 'one' ? [spans.span] : Array.from({ length: count }, (_, at) => at).filter(at => model.text(name[at]!) === wanted);
+  return { mask: spanMask(model, samples, rows) };
+});
+
+/** Which samples of the selected metric count. */
+export function selection(model: Model, state: State): Selection {
+  let threads: Uint8Array | undefined;
+  if (state.threads) {
+    threads = new Uint8Array(Math.max(1, model.profile.threads.count));
+    for (const thread of state.threads) threads[thread] = 1;
+  }
+  return { threads, range: timeRange(state), mask: chosenSpans(model, state).mask };
+}
+
+/** What the selected samples weigh, per stack of the profile. */
+export const weights = remembered<Float64Array>(4, selectionKey, (model, state) => {
+  const samples = model.profile.samples[state.metric];
+  const { count } = model.profile.stacks;
+  return samples ? stackWeights(samples, count, selection(model, state)) : new Float64Array(count);
+});
+
+export const sampleCount = remembered<number>(4, selectionKey, (model, state) => {
+  const samples = model.profile.samples[state.metric];
+  return samples ? countSamples(samples, selection(model, state)) : 0;
+});
+
+/** The tree without values: inline, generics, recursion and transforms applied. */
+export const shape = remembered<Shape>(3, shapeKey, (model, state) => buildShape(model, state));
+
+/** The call tree from the root to the innermost frames, for the selected samples. */
+export const callTree = remembered<CallTree>(3, treeKey, (model, state) => addUp(shape(model, state), weights(model, state)));
+
+/** Self and total of each function (index: number of the function), recursion counted once. */
+export const functionTable = remembered<{ self: Float64Array; total: Float64Array }>(3, treeKey, (model, state) =>
+  functionValues(shape(model, state), callTree(model, state), model.functionCount));
+
+/** What everything weighs together. */
+export const whole = (model: Model, state: State): number => callTree(model, state).total[0]!;
+
+/** The tree of callers. Nodes lighter than 1/4,000 of everything have no children here; ask {@link callersOf} for one function. */
+export const callers = remembered<CallTree>(2, treeKey, (model, state) => {
+  const tree = callTree(model, state);
+  return invert(tree, model.root, { minimum: tree.total[0]! / 4000, limit: 400_000 });
+});
+
+/** The tree of callers of the samples that were taken in one function itself. */
+export function callersOf(model: Model, state: State, fn: number, minimum: number): CallTree {
+  return invert(callTree(model, state), model.root, { minimum, limit: 100_000, of: fn });
+}
+
+export interface Search {
+  /** 1 for each function whose name matches. */
+  matched: Uint8Array;
+  /** Functions that match. */
+  count: number;
+}
+
+export type SearchResult = { kind: 'none' } | { kind: 'invalid'; message: string } | ({ kind: 'found' } & Search);
+
+/** Which functions the search text matches. */
+export const search = remembered<SearchResult>(4, state => JSON.stringify([state.search, state.regex]), (model, { search: text, regex }) => {
+  if (!text) return { kind: 'none' };
+  let test: (name: string) => boolean;
+  if (regex) {
+    let pattern: RegExp;
+    try {
+      pattern = new RegExp(text, 'i');
+    } catch {
+      return { kind: 'invalid', message: 'Not a regular expression' };
+    }
+    test = name => pattern.test(name);
+  } else {
+    const small = text.toLowerCase();
+    test = name => name.toLowerCase().includes(small);
+  }
+  const matched = new Uint8Array(model.functionCount);
+  let count = 0;
+  for (let fn = 0; fn < matched.length; fn++) if (fn !== model.root && test(model.name(fn))) { matched[fn] = 1; count++; }
+  return { kind: 'found', matched, count };
+});

@@ -1,0 +1,37 @@
+// The top line: what was profiled, the metric, the search, undo, theme and help.
+
+import { amount, count, duration } from './format.ts';
+import { sampleCount, whole } from './derive.ts';
+import type { PanelProps } from './panel.ts';
+import { SearchBox } from './search.tsx';
+
+interface HeaderProps extends PanelProps { undo: (() => void) | undefined; redo: (() => void) | undefined; help: () => void }
+
+export function Header({ model, state, dispatch, dark, undo, redo, help }: HeaderProps) {
+  const { context, metrics } = model.profile;
+  const command = Array.isArray(context.command) ? context.command.map(String).join(' ') : '';
+  const title = command || String(context.file) || 'profile';
+  document.title = `${title.slice(0, 80)} · whyslow`;
+  return (
+    <header class="header">
+      <h1 title={title}><span class="brand">whyslow</span> <bdi>{title}</bdi></h1>
+      <div class="facts">
+        {duration(Number(context.duration_ns) || model.duration)} · {count(sampleCount(model, state))} samples · {amount(whole(model, state), model.unit(state.metric))}
+      </div>
+      <label class="metric">
+        <span class="hidden">Metric</span>
+        <select value={String(state.metric)} onChange={event => dispatch({ metric: Number(event.currentTarget.value) })} disabled={metrics.count < 2}>
+          {Array.from(metrics.name, (name, metric) => <option key={metric} value={String(metric)}>{model.text(name) || `metric ${metric + 1}`}</option>)}
+        </select>
+      </label>
+      <SearchBox model={model} state={state} dispatch={dispatch} dark={dark} />
+      <div class="buttons">
+        <button type="button" class="icon" onClick={undo} disabled={!undo} aria-label="Undo" title="Undo (u)">↶</button>
+        <button type="button" class="icon" onClick={redo} disabled={!redo} aria-label="Redo" title="Redo (r)">↷</button>
+        <button type="button" class="icon" onClick={() => dispatch({ theme: dark ? 'light' : 'dark' })} aria-label={dark ? 'Light theme' : 'Dark theme'}
+          title={dark ? 'Light theme (d)' : 'Dark theme (d)'}>{dark ? '☀' : '☾'}</button>
+        <button type="button" class="icon" onClick={help} aria-label="Keys" title="Keys (?)">?</button>
+      </div>
+    </header>
+  );
+}

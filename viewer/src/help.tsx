@@ -1,0 +1,28 @@
+// The list of keys.
+
+import { useEffect, useRef } from 'preact/hooks';
+import { KEYS, type Place } from './keys.ts';
+
+const PLACES: [Place, string][] = [['anywhere', 'Anywhere'], ['flame', 'In the flame graph'], ['timeline', 'In the timeline'], ['table', 'In tables']];
+
+export function Help({ close }: { close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class="help" onClose={close} onClick={event => { if (event.target === dialog.current) dialog.current?.close(); }} aria-labelledby="help-title">
+      <div class="help-body">
+        <h2 id="help-title">Keys</h2>
+        {PLACES.map(([place, title]) => {
+          const keys = KEYS.filter(key => key.place === place);
+          return keys.length > 0 && (
+            <section key={place}>
+              <h3>{title}</h3>
+              <dl>{keys.map(({ keys, does }) => <div key={keys}><dt>{keys.split('  ').map(key => <kbd key={key}>{key}</kbd>)}</dt><dd>{does}</dd></div>)}</dl>
+            </section>
+          );
+        })}
+        <button type="button" autofocus onClick={() => dialog.current?.close()}>Close</button>
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,64 @@
+// Gets the payload: from the blocks in the page, or from the server that served it.
+
+import { Model } from './model.ts';
+import { decode, PayloadError } from './payload.ts';
+
+interface WithFromBase64 { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }
+
+export async function load(): Promise<Model> {
+  const blocks = document.querySelectorAll<HTMLScriptElement>('script.payload');
+  const zipped = blocks.length ? fromBlocks(blocks) : await fromServer();
+  return new Model(decode(await unzip(zipped)));
+}
+
+function fromBlocks(blocks: Iterable<HTMLScriptElement>): Blob {
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  for (const block of blocks) {
+    parts.push(base64((block.textContent ?? '').trim()));
+    block.textContent = ''; // the text is not needed a second time
+  }
+  return new Blob(parts);
+}
+
+/** A file opened from disk may not fetch: then the page lacks its profile. */
+async function fromServer(): Promise<Blob> {
+  if (location.protocol === 'file:') throw new PayloadError('This page holds no profile. Was the file cut short? Write it again with `whyslow view FILE -o FILE.html`.');
+  let answer: Response;
+  try {
+    answer = await fetch('profile' + location.search);
+  } catch {
+    throw new PayloadError('`whyslow view` does not answer. Is it still running?');
+  }
+  if (!answer.ok) throw new PayloadError(`\`whyslow view\` answered ${answer.status} ${answer.statusText}. Open the address that it printed.`);
+  return answer.blob();
+}
+
+/** Decodes in pieces: one call over megabytes would hold several copies of them at once. */
+export function base64(text: string): Uint8Array<ArrayBuffer> {
+  try {
+    const { fromBase64 } = Uint8Array as unknown as WithFromBase64;
+    if (fromBase64) return fromBase64.call(Uint8Array, text);
+    const size = Math.floor(text.length * 3 / 4) - (text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0);
+    const out = new Uint8Array(size);
+    const piece = 64 * 1024;
+    let at = 0;
+    for (let start = 0; start < text.length; start += piece) {
+      const bytes = atob(text.slice(start, start + piece));
+      for (let i = 0; i < bytes.length; i++) out[at++] = bytes.charCodeAt(i);
+    }
+    return out;
+  } catch {
+    throw new PayloadError('The profile in this page is damaged: it is not base64.');
+  }
+}
+
+async function unzip(zipped: Blob): Promise<Uint8Array> {
+  const head = new Uint8Array(await zipped.slice(0, 2).arrayBuffer());
+  if (head[0] !== 0x1f || head[1] !== 0x8b) throw new PayloadError('The profile in this page is damaged: it is not compressed data.');
+  try {
+    const stream = zipped.stream().pipeThrough(new DecompressionStream('gzip'));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  } catch {
+    throw new PayloadError('The profile in this page is damaged or cut short: it cannot be decompressed.');
+  }
+}

@@ -1,0 +1,25 @@
+// Starts the viewer: loads the profile, then shows the application or what went wrong.
+
+import { render } from 'preact';
+import { App } from './app.tsx';
+import { load } from './load.ts';
+import { PayloadError } from './payload.ts';
+import './style.css';
+
+async function start(): Promise<void> {
+  const root = document.getElementById('app') ?? document.body.appendChild(document.createElement('div'));
+  root.id = 'app';
+  render(<p class="message" role="status">Opening the profile …</p>, root);
+  try {
+    const model = await load();
+    performance.mark('whyslow-loaded');
+    render(<App model={model} />, root);
+    performance.mark('whyslow-shown');
+  } catch (problem) {
+    const text = problem instanceof PayloadError ? problem.message : `The profile cannot be shown: ${String(problem)}`;
+    if (!(problem instanceof PayloadError)) console.error(problem);
+    render(<div class="message" role="alert"><h1>This profile cannot be opened</h1><p>{text}</p></div>, root);
+  }
+}
+
+void start();

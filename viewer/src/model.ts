@@ -1,0 +1,185 @@
+// A decoded profile with what all panels need to know about it: texts, and one numbered list of everything that can
+// be a frame.
+
+import { clean, shortName, withoutGenerics } from './names.ts';
+import { NONE, type Profile } from './payload.ts';
+
+/** Whose code it is: the codes of PAYLOAD.md. */
+export const KIND = { unknown: 0, yours: 1, dependency: 2, std: 3, allocator: 4, kernel: 5, runtime: 6 } as const;
+
+/**
+ * Functions as panels see them, numbered from 0. After the functions of the profile come one per module (its code
+ * without a name), `[unknown]`, `[truncated stack]`, the root "all", and then one per group of generic instances,
+ * which only occurs when instances are merged.
+ */
+export class Model {
+  readonly profile: Profile;
+  /** How many functions there are, with all of the above. */
+  readonly functionCount: number;
+  readonly unknown: number;
+  readonly truncated: number;
+  readonly root: number;
+  /** Functions that a reader cannot tell apart (same name, file and line) are one: the first of them. */
+  readonly sameAs: Uint32Array;
+  /** Function → the function of all its generic instances; itself when it has none. */
+  readonly generic: Uint32Array;
+  /** The last moment of the recording, in nanoseconds. */
+  readonly duration: number;
+  private readonly decoder = new TextDecoder();
+  private readonly texts: (string | undefined)[];
+  private readonly names: (string | undefined)[];
+  private readonly shorts: (string | undefined)[];
+  private readonly groupNames: string[] = [];
+  private readonly groupMember: number[] = [];
+
+  constructor(profile: Profile) {
+    this.profile = profile;
+    this.texts = new Array<string | undefined>(profile.strings.ends.length);
+    const { functions, modules } = profile;
+    this.unknown = functions.count + modules.count;
+    this.truncated = this.unknown + 1;
+    this.root = this.unknown + 2;
+    this.sameAs = this.findSame();
+    this.generic = this.findGenerics();
+    this.functionCount = this.root + 1 + this.groupNames.length;
+    this.names = new Array<string | undefined>(this.functionCount);
+    this.shorts = new Array<string | undefined>(this.functionCount);
+    this.duration = this.findDuration();
+  }
+
+  /** A text of the profile, harmless to show; empty for NONE. */
+  text(id: number): string {
+    if (id === NONE) return '';
+    return this.texts[id] ??= clean(this.rawText(id));
+  }
+
+  /** The whole name of a function. */
+  name(fn: number): string {
+    return this.names[fn] ??= this.findName(fn);
+  }
+
+  /** The part of the name that says most, where the whole has no room. */
+  short(fn: number): string {
+    return this.shorts[fn] ??= shortName(this.name(fn));
+  }
+
+  kind(fn: number): number {
+    const { functions, modules } = this.profile;
+    const of = this.member(fn);
+    if (of < functions.count) return functions.kind[of]!;
+    if (of < this.unknown) {
+      const kind = modules.kind[of - functions.count]!;
+      return kind === 3 ? KIND.kernel : kind === 4 ? KIND.runtime : KIND.unknown;
+    }
+    return KIND.unknown;
+  }
+
+  /** The crate's name; empty when unknown. */
+  crate(fn: number): string {
+    const of = this.member(fn);
+    return of < this.profile.functions.count ? this.text(this.profile.functions.crate[of]!) : '';
+  }
+
+  /** The module (row of `modules`) or NONE. */
+  moduleOf(fn: number): number {
+    const { functions } = this.profile;
+    const of = this.member(fn);
+    if (of < functions.count) return functions.module[of]!;
+    return of < this.unknown ? of - functions.count : NONE;
+  }
+
+  /** The last part of a module's path. */
+  moduleName(module: number): string {
+    const path = module === NONE ? '' : this.text(this.profile.modules.path[module]!);
+    return path.startsWith('[') ? path : path.slice(path.lastIndexOf('/') + 1);
+  }
+
+  /** `src/main.rs:12`; empty when unknown. */
+  place(fn: number): string {
+    const { functions } = this.profile;
+    const of = this.member(fn);
+    if (of >= functions.count || functions.file[of] === NONE) return '';
+    const line = functions.line[of]!;
+    return this.text(functions.file[of]!) + (line ? `:${line}` : '');
+  }
+
+  /** The code of the unit of a metric: 0 count, 1 nanoseconds, 2 bytes. */
+  unit(metric: number): number {
+    return this.profile.metrics.unit[metric] ?? 0;
+  }
+
+  threadName(thread: number): string {
+    const { threads } = this.profile;
+    return thread < threads.count ? this.text(threads.name[thread]!) || `thread ${threads.tid[thread]}` : 'all threads';
+  }
+
+  processName(process: number): string {
+    const { processes } = this.profile;
+    return process < processes.count ? this.text(processes.name[process]!) || `process ${processes.pid[process]}` : 'unknown process';
+  }
+
+  /** A function of the profile that stands for a group of generic instances; any other function itself. */
+  member(fn: number): number {
+    return fn > this.root ? this.groupMember[fn - this.root - 1]! : fn;
+  }
+
+  private rawText(id: number): string {
+    const { bytes, ends } = this.profile.strings;
+    return this.decoder.decode(bytes.subarray(id ? ends[id - 1]! : 0, ends[id]!));
+  }
+
+  private findName(fn: number): string {
+    const { functions } = this.profile;
+    if (fn < functions.count) return this.text(functions.name[fn]!) || '[unnamed]';
+    if (fn < this.unknown) {
+      const name = this.moduleName(fn - functions.count);
+      return name.startsWith('[') ? name : `[${name}]`;
+    }
+    if (fn === this.unknown) return '[unknown]';
+    if (fn === this.truncated) return '[truncated stack]';
+    return fn === this.root ? 'all' : this.groupNames[fn - this.root - 1]!;
+  }
+
+  private findSame(): Uint32Array {
+    const { functions } = this.profile;
+    const same = new Uint32Array(this.root + 1).map((_, at) => at);
+    const first = new Map<string, number>();
+    for (let fn = 0; fn < functions.count; fn++) {
+      const file = functions.file[fn]!;
+      const key = `${functions.name[fn]} ${file} ${functions.line[fn]} ${file === NONE ? functions.module[fn] : ''}`;
+      const known = first.get(key);
+      if (known === undefined) first.set(key, fn);
+      else same[fn] = known;
+    }
+    return same;
+  }
+
+  private findGenerics(): Uint32Array {
+    const { functions } = this.profile;
+    const generic = this.sameAs.slice();
+    const groups = new Map<string, number>();
+    for (let fn = 0; fn < functions.count; fn++) {
+      const name = this.text(functions.name[fn]!);
+      if (!name.includes('<') || name.length > 10_000) continue;
+      const plain = withoutGenerics(name);
+      if (plain === name) continue;
+      const key = `${functions.crate[fn]} ${plain}`;
+      let group = groups.get(key);
+      if (group === undefined) {
+        group = this.root + 1 + this.groupNames.length;
+        groups.set(key, group);
+        this.groupNames.push(plain);
+        this.groupMember.push(fn);
+      }
+      generic[fn] = group;
+    }
+    return generic;
+  }
+
+  private findDuration(): number {
+    let last = Number(this.profile.context.duration_ns) || 0;
+    for (const { time } of this.profile.samples) if (time.length) last = Math.max(last, time[time.length - 1]!);
+    for (const end of this.profile.spans.end) if (end > last) last = end;
+    return Math.max(last, 1);
+  }
+}

@@ -1,0 +1,46 @@
+// Colours. Those of the kinds of code are the ones of the SVG flame graph: at least 20 CIE Lab units apart in simulated
+// colour blindness. Dark text is readable on all of them in both themes.
+
+import { KIND, type Model } from './model.ts';
+import { NONE } from './payload.ts';
+import type { Colour } from './state.ts';
+
+/** Kinds in the order of the legend, by the codes of the payload. */
+export const KINDS: readonly { code: number; word: string }[] = [
+  { code: KIND.yours, word: 'your code' },
+  { code: KIND.dependency, word: 'dependency' },
+  { code: KIND.std, word: 'std' },
+  { code: KIND.allocator, word: 'allocator' },
+  { code: KIND.kernel, word: 'kernel' },
+  { code: KIND.runtime, word: 'runtime' },
+  { code: KIND.unknown, word: 'unknown' },
+];
+
+export const kindWord = (code: number): string => KINDS.find(kind => kind.code === code)?.word ?? 'unknown';
+
+/** Colours by code of kind, then the colour of what is no code. */
+const LIGHT = ['#8b8e92', '#f09a48', '#f8db8d', '#54c8f6', '#cf84c8', '#5bb077', '#d8e3eb', '#eceef0'];
+const DARK = ['#84878b', '#f09a48', '#f8db8d', '#54c8f6', '#cf84c8', '#5bb077', '#c3ced7', '#b4b8be'];
+const NO_CODE = 7;
+
+/** For crates, modules and functions: neighbours in this list differ in lightness too. */
+const MANY = ['#f09a48', '#54c8f6', '#f8db8d', '#cf84c8', '#5bb077', '#a9b8e8', '#e7b8a4', '#bcd96f', '#7fd0c0', '#e69ab0', '#c9b17c', '#9db8c9'];
+
+export const kindColours = (dark: boolean): readonly string[] => dark ? DARK : LIGHT;
+export const kindColour = (kind: number, dark: boolean): string => (dark ? DARK : LIGHT)[kind] ?? LIGHT[0]!;
+
+/** The colour of a function under a colour mode. */
+export function functionColour(model: Model, fn: number, mode: Colour, dark: boolean): string {
+  if (fn === model.root || fn === model.truncated) return (dark ? DARK : LIGHT)[NO_CODE]!;
+  if (mode === 'kind') return kindColour(model.kind(fn), dark);
+  const key = mode === 'crate' ? model.crate(fn) || model.moduleName(model.moduleOf(fn))
+    : mode === 'module' ? (model.moduleOf(fn) === NONE ? '' : model.moduleName(model.moduleOf(fn)))
+    : model.name(fn).slice(0, 200);
+  return key ? MANY[hash(key) % MANY.length]! : kindColour(KIND.unknown, dark);
+}
+
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
+  return (value ^ value >>> 13) >>> 0;
+}

@@ -1,0 +1,7 @@
+// Spans.
+
+import type { PanelProps } from '../panel.ts';
+
+export function SpansPanel(_: PanelProps) {
+  return <h2>Spans</h2>;
+}

@@ -1,0 +1,291 @@
+// Decodes the container that PAYLOAD.md describes into tables of typed arrays, and checks every reference once.
+
+export const NONE = 0xffffffff;
+
+/** The payload cannot be shown; the message is for the reader of the page. */
+export class PayloadError extends Error {}
+
+export interface Context {
+  command: string[];
+  file: string;
+  duration_ns: number;
+  samples: number;
+  recorder: string;
+  started_unix_ns: number;
+}
+
+/** The `quality` object of `whyslow report --format json`, as it came. */
+export type Quality = Record<string, unknown>;
+
+export interface SampleTable {
+  /** Nanoseconds since the recording began, ascending. */
+  time: Float64Array;
+  thread: Uint32Array;
+  stack: Uint32Array;
+  value: Float64Array;
+}
+
+export interface Profile {
+  context: Context;
+  quality: Quality;
+  strings: { bytes: Uint8Array; ends: Uint32Array };
+  processes: { count: number; pid: Uint32Array; parent: Uint32Array; name: Uint32Array; start: Float64Array; end: Float64Array };
+  threads: { count: number; process: Uint32Array; tid: Uint32Array; name: Uint32Array; start: Float64Array; end: Float64Array };
+  modules: { count: number; path: Uint32Array; kind: Uint8Array };
+  functions: {
+    count: number; name: Uint32Array; crate: Uint32Array; kind: Uint8Array; file: Uint32Array; line: Uint32Array; module: Uint32Array;
+  };
+  /** The frames of location L are the rows `frames[L] .. frames[L + 1]` of the frame table. */
+  locations: { count: number; module: Uint32Array; address: Float64Array; frames: Uint32Array };
+  frames: { count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array };
+  stacks: { count: number; parent: Uint32Array; location: Uint32Array };
+  metrics: { count: number; name: Uint32Array; unit: Uint8Array };
+  samples: SampleTable[];
+  spans: { count: number; name: Uint32Array; thread: Uint32Array; start: Float64Array; end: Float64Array; detail: Uint32Array };
+  counters: { count: number; name: Uint32Array; unit: Uint8Array; process: Uint32Array };
+  counterValues: { count: number; counter: Uint32Array; time: Float64Array; value: Float64Array };
+  sources: { count: number; file: Uint32Array; line: Uint32Array; text: Uint32Array };
+  code: { count: number; module: Uint32Array; start: Float64Array; end: Float64Array };
+  instructions: { count: number; code: Uint32Array; address: Float64Array; text: Uint32Array };
+}
+
+interface Column { type: string; offset: number; length: number }
+interface Header { schema: string; context: Partial<Context>; quality: Quality; columns: Record<string, Column> }
+
+const SIZES: Record<string, number> = { u8: 1, u32: 4, f64: 8 };
+
+/** Reads a container (already unzipped). Columns that an older writer did not have are filled with "unknown". */
+export function decode(bytes: Uint8Array): Profile {
+  const { header, data } = split(bytes);
+  const columns = new Columns(header.columns, data);
+  const rows = (table: string, main: string): number => columns.length(`${table}.${main}`);
+  const u32 = (name: string, count: number, missing = NONE) => columns.u32(name, count, missing);
+  const f64 = (name: string, count: number, missing = NaN) => columns.f64(name, count, missing);
+  const u8 = (name: string, count: number) => columns.u8(name, count);
+
+  const strings = {
+    bytes: u8('strings.bytes', columns.length('strings.bytes')),
+    ends: u32('strings.ends', columns.length('strings.ends')),
+  };
+  const processCount = rows('processes', 'pid');
+  const threadCount = rows('threads', 'tid');
+  const moduleCount = rows('modules', 'path');
+  const functionCount = rows('functions', 'name');
+  const locationCount = Math.max(0, columns.length('locations.frames') - 1);
+  const frameCount = rows('frames', 'function');
+  const stackCount = rows('stacks', 'location');
+  const metricCount = rows('metrics', 'name');
+  const spanCount = rows('spans', 'name');
+  const counterCount = rows('counters', 'name');
+  const valueCount = rows('counter_values', 'counter');
+  const sourceCount = rows('sources', 'file');
+  const codeCount = rows('code', 'module');
+  const instructionCount = rows('instructions', 'code');
+
+  const profile: Profile = {
+    context: {
+      command: [], file: '', duration_ns: 0, samples: 0, recorder: '', started_unix_ns: 0,
+      ...header.context,
+    },
+    quality: header.quality,
+    strings,
+    processes: {
+      count: processCount, pid: u32('processes.pid', processCount), parent: u32('processes.parent', processCount),
+      name: u32('processes.name', processCount), start: f64('processes.start', processCount, 0), end: f64('processes.end', processCount),
+    },
+    threads: {
+      count: threadCount, process: u32('threads.process', threadCount), tid: u32('threads.tid', threadCount),
+      name: u32('threads.name', threadCount), start: f64('threads.start', threadCount, 0), end: f64('threads.end', threadCount),
+    },
+    modules: { count: moduleCount, path: u32('modules.path', moduleCount), kind: u8('modules.kind', moduleCount) },
+    functions: {
+      count: functionCount, name: u32('functions.name', functionCount), crate: u32('functions.crate', functionCount),
+      kind: u8('functions.kind', functionCount), file: u32('functions.file', functionCount),
+      line: u32('functions.line', functionCount, 0), module: u32('functions.module', functionCount),
+    },
+    locations: {
+      count: locationCount, module: u32('locations.module', locationCount), address: f64('locations.address', locationCount),
+      frames: u32('locations.frames', locationCount ? locationCount + 1 : columns.length('locations.frames'), 0),
+    },
+    frames: {
+      count: frameCount, function: u32('frames.function', frameCount), file: u32('frames.file', frameCount),
+      line: u32('frames.line', frameCount, 0),
+    },
+    stacks: { count: stackCount, parent: u32('stacks.parent', stackCount), location: u32('stacks.location', stackCount) },
+    metrics: { count: metricCount, name: u32('metrics.name', metricCount), unit: u8('metrics.unit', metricCount) },
+    samples: Array.from({ length: metricCount }, (_, metric) => readSamples(columns, metric)),
+    spans: {
+      count: spanCount, name: u32('spans.name', spanCount), thread: u32('spans.thread', spanCount),
+      start: f64('spans.start', spanCount, 0), end: f64('spans.end', spanCount), detail: u32('spans.detail', spanCount),
+    },
+    counters: {
+      count: counterCount, name: u32('counters.name', counterCount), unit: u8('counters.unit', counterCount),
+      process: u32('counters.process', counterCount),
+    },
+    counterValues: {
+      count: valueCount, counter: u32('counter_values.counter', valueCount), time: f64('counter_values.time', valueCount, 0),
+      value: f64('counter_values.value', valueCount, 0),
+    },
+    sources: {
+      count: sourceCount, file: u32('sources.file', sourceCount), line: u32('sources.line', sourceCount, 0),
+      text: u32('sources.text', sourceCount),
+    },
+    code: { count: codeCount, module: u32('code.module', codeCount), start: f64('code.start', codeCount, 0), end: f64('code.end', codeCount, 0) },
+    instructions: {
+      count: instructionCount, code: u32('instructions.code', instructionCount),
+      address: f64('instructions.address', instructionCount, 0), text: u32('instructions.text', instructionCount),
+    },
+  };
+  check(profile);
+  return profile;
+}
+
+function split(bytes: Uint8Array): { header: Header; data: Uint8Array } {
+  if (bytes.length < 4) throw new PayloadError('The profile in this page is cut short: it has no header.');
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  if (length > bytes.length - 4) throw new PayloadError('The profile in this page is cut short: its header is incomplete.');
+  let header: unknown;
+  try {
+    header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  } catch {
+    throw new PayloadError('The profile in this page is damaged: its header cannot be read.');
+  }
+  if (!isRecord(header) || typeof header.schema !== 'string' || !isRecord(header.columns)) {
+    throw new PayloadError('The profile in this page is damaged: its header is not one of a profile.');
+  }
+  if (header.schema !== 'whyslow-view/1') {
+    throw new PayloadError(`This viewer reads whyslow-view/1, but the profile is ${header.schema}. Use the whyslow that wrote it.`);
+  }
+  const columns: Record<string, Column> = {};
+  for (const [name, column] of Object.entries(header.columns)) {
+    if (!isRecord(column) || typeof column.type !== 'string' || !isCount(column.offset) || !isCount(column.length)) {
+      throw new PayloadError(`The profile in this page is damaged: column ${name} is not described.`);
+    }
+    columns[name] = { type: column.type, offset: column.offset, length: column.length };
+  }
+  const start = Math.ceil((4 + length) / 8) * 8;
+  return {
+    header: {
+      schema: header.schema,
+      context: isRecord(header.context) ? header.context : {},
+      quality: isRecord(header.quality) ? header.quality : {},
+      columns,
+    },
+    data: bytes.subarray(Math.min(start, bytes.length)),
+  };
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+
+class Columns {
+  constructor(private readonly columns: Record<string, Column>, private readonly data: Uint8Array) {}
+
+  length(name: string): number {
+    return this.columns[name]?.length ?? 0;
+  }
+
+  u8(name: string, count: number): Uint8Array {
+    return this.bytes(name, 'u8', count) ?? new Uint8Array(count);
+  }
+
+  u32(name: string, count: number, missing: number): Uint32Array {
+    const bytes = this.bytes(name, 'u32', count);
+    return bytes ? new Uint32Array(bytes.buffer, bytes.byteOffset, count) : new Uint32Array(count).fill(missing);
+  }
+
+  f64(name: string, count: number, missing: number): Float64Array {
+    const bytes = this.bytes(name, 'f64', count);
+    return bytes ? new Float64Array(bytes.buffer, bytes.byteOffset, count) : new Float64Array(count).fill(missing);
+  }
+
+  /** The bytes of a column, at an address that typed arrays accept; nothing when the column is missing. */
+  private bytes(name: string, type: string, count: number): Uint8Array | undefined {
+    const column = this.columns[name];
+    if (!column) return undefined;
+    const size = SIZES[type]!;
+    const end = column.offset + column.length * size;
+    if (column.type !== type) throw new PayloadError(`The profile in this page is damaged: column ${name} is ${column.type}, not ${type}.`);
+    if (column.length !== count) {
+      throw new PayloadError(`The profile in this page is damaged: column ${name} has ${column.length} rows instead of ${count}.`);
+    }
+    if (end > this.data.length) throw new PayloadError(`The profile in this page is cut short: column ${name} is incomplete.`);
+    const bytes = this.data.subarray(column.offset, end);
+    return bytes.byteOffset % size ? bytes.slice() : bytes;
+  }
+}
+
+function readSamples(columns: Columns, metric: number): SampleTable {
+  const count = columns.length(`samples.${metric}.stack`);
+  const delta = columns.u32(`samples.${metric}.time_delta`, count, 0);
+  const time = new Float64Array(count);
+  let now = 0;
+  for (let i = 0; i < count; i++) time[i] = now += delta[i]! * 1000;
+  return {
+    time,
+    thread: columns.u32(`samples.${metric}.thread`, count, 0),
+    stack: columns.u32(`samples.${metric}.stack`, count, NONE),
+    value: columns.f64(`samples.${metric}.value`, count, 1),
+  };
+}
+
+/** Nothing behind this can index out of bounds. */
+function check(profile: Profile): void {
+  const { strings, processes, threads, modules, functions, locations, frames, stacks, metrics, spans, counters, counterValues, sources, code,
+    instructions } = profile;
+  const texts = strings.ends.length;
+  ascending('strings.ends', strings.ends, strings.bytes.length);
+  within('processes.name', processes.name, texts, true);
+  within('processes.parent', processes.parent, processes.count, true);
+  within('threads.process', threads.process, processes.count, true);
+  within('threads.name', threads.name, texts, true);
+  within('modules.path', modules.path, texts, true);
+  within('functions.name', functions.name, texts, true);
+  within('functions.crate', functions.crate, texts, true);
+  within('functions.file', functions.file, texts, true);
+  within('functions.module', functions.module, modules.count, true);
+  within('locations.module', locations.module, modules.count, true);
+  ascending('locations.frames', locations.frames, frames.count);
+  within('frames.function', frames.function, functions.count, false);
+  within('frames.file', frames.file, texts, true);
+  within('stacks.location', stacks.location, locations.count, false);
+  for (let i = 0; i < stacks.count; i++) {
+    const parent = stacks.parent[i]!;
+    if (parent !== NONE && parent >= i) throw damaged('stacks.parent', i);
+  }
+  within('metrics.name', metrics.name, texts, true);
+  profile.samples.forEach((samples, metric) => {
+    within(`samples.${metric}.thread`, samples.thread, Math.max(1, threads.count), false);
+    within(`samples.${metric}.stack`, samples.stack, stacks.count, true);
+  });
+  within('spans.name', spans.name, texts, true);
+  within('spans.thread', spans.thread, threads.count, true);
+  within('spans.detail', spans.detail, texts, true);
+  within('counters.name', counters.name, texts, true);
+  within('counters.process', counters.process, processes.count, true);
+  within('counter_values.counter', counterValues.counter, counters.count, false);
+  within('sources.file', sources.file, texts, true);
+  within('sources.text', sources.text, texts, true);
+  within('code.module', code.module, modules.count, true);
+  within('instructions.code', instructions.code, code.count, false);
+  within('instructions.text', instructions.text, texts, true);
+}
+
+const damaged = (name: string, row: number) =>
+  new PayloadError(`The profile in this page is damaged: row ${row} of column ${name} refers to nothing.`);
+
+function within(name: string, column: Uint32Array, bound: number, optional: boolean): void {
+  for (let i = 0; i < column.length; i++) {
+    const value = column[i]!;
+    if (value >= bound && !(optional && value === NONE)) throw damaged(name, i);
+  }
+}
+
+function ascending(name: string, column: Uint32Array, bound: number): void {
+  let before = 0;
+  for (let i = 0; i < column.length; i++) {
+    const value = column[i]!;
+    if (value < before || value > bound) throw damaged(name, i);
+    before = value;
+  }
+}

@@ -1,0 +1,49 @@
+// Keys that work anywhere on the page; keys.ts lists them for the reader.
+
+import type { Dispatch } from './panel.ts';
+import { COLOURS, escape, TABS, type State } from './state.ts';
+
+interface Acts { dispatch: Dispatch; undo: () => void; redo: () => void; help: () => void }
+
+const focus = (selector: string) => document.querySelector<HTMLElement>(selector)?.focus();
+
+export function globalKey(event: KeyboardEvent, state: State, { dispatch, undo, redo, help }: Acts): void {
+  if (event.defaultPrevented || event.altKey) return;
+  const target = event.target as HTMLElement;
+  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+  const control = event.ctrlKey || event.metaKey;
+  let act: (() => void) | undefined;
+  if (control) {
+    const key = event.key.toLowerCase();
+    if (typing) return;
+    if (key === 'z') act = event.shiftKey ? redo : undo;
+    else if (key === 'y') act = redo;
+  } else if (event.key === 'Escape') {
+    if (document.querySelector('dialog[open]')) return;
+    act = () => {
+      if (typing) target.blur();
+      dispatch(typing && target.id === 'search' ? { search: '' } : escape(state));
+    };
+  } else if (!typing) {
+    const plain: Record<string, () => void> = {
+      '/': () => focus('#search'),
+      '?': help,
+      u: undo,
+      r: redo,
+      i: () => dispatch({ inverted: !state.inverted }),
+      k: () => dispatch({ icicle: !state.icicle }),
+      l: () => dispatch({ inline: !state.inline }),
+      g: () => dispatch({ generics: !state.generics }),
+      o: () => dispatch({ collapse: !state.collapse }),
+      c: () => dispatch({ colour: COLOURS[(COLOURS.indexOf(state.colour) + 1) % COLOURS.length]! }),
+      d: () => dispatch({ theme: document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark' }),
+      t: () => focus('.timeline-tracks'),
+    };
+    const tab = TABS[Number(event.key) - 1];
+    act = tab ? () => dispatch({ tab }) : plain[event.key];
+  }
+  if (act) {
+    event.preventDefault();
+    act();
+  }
+}

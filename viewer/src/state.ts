@@ -1,0 +1,208 @@
+// What is shown, as plain data: one value for the whole application, its history, and its text for the address.
+
+import type { Transform } from './aggregate.ts';
+
+export type Range = readonly [number, number];
+export const TABS = ['flame', 'functions', 'tree', 'source', 'chart', 'spans', 'quality'] as const;
+export type Tab = (typeof TABS)[number];
+export const COLOURS = ['kind', 'crate', 'module', 'function'] as const;
+export type Colour = (typeof COLOURS)[number];
+export type Theme = 'auto' | 'light' | 'dark';
+/** Only samples inside one span (a row of the span table), or inside all spans with the same name as this one. */
+export type SpanFilter = { kind: 'one' | 'name'; span: number };
+
+export interface State {
+  metric: number;
+  /** Rows of the thread table, ascending; nothing for all threads. */
+  threads: readonly number[] | undefined;
+  /** Committed time ranges, each inside of the one before; the timeline shows the last one. Nanoseconds. */
+  ranges: readonly Range[];
+  /** The brushed part of it. */
+  brush: Range | undefined;
+  spans: SpanFilter | undefined;
+  search: string;
+  regex: boolean;
+  /** Callers instead of callees. */
+  inverted: boolean;
+  /** The root is on top even when the flame graph shows callees. */
+  icicle: boolean;
+  inline: boolean;
+  colour: Colour;
+  generics: boolean;
+  collapse: boolean;
+  transforms: readonly Transform[];
+  /** The selected function: the same in all panels. */
+  fn: number | undefined;
+  /** The zoomed frame of the flame graph: the functions from the root to it. */
+  zoom: readonly number[];
+  tab: Tab;
+  theme: Theme;
+  /** What a panel wants to have kept in the address. Keys are letters, digits and dashes; the panel's name comes first. */
+  panel: Readonly<Record<string, string>>;
+}
+
+export const START: State = {
+  metric: 0, threads: undefined, ranges: [], brush: undefined, spans: undefined, search: '', regex: false, inverted: false, icicle: false,
+  inline: true, colour: 'kind', generics: false, collapse: false, transforms: [], fn: undefined, zoom: [], tab: 'flame', theme: 'auto', panel: {},
+};
+
+/** Not undone: going back should not move the reader to another panel. */
+const KEPT = ['tab', 'theme', 'fn', 'panel'] as const satisfies (keyof State)[];
+
+export interface History {
+  present: State;
+  past: readonly State[];
+  future: readonly State[];
+  /** Changes with the same key, one after the other, are one step: typing, dragging. */
+  merging: string | undefined;
+}
+
+export const LIMIT = 200;
+
+export const begin = (present: State): History => ({ present, past: [], future: [], merging: undefined });
+
+/** Makes a change; the state before it can be had back, unless only kept things changed. */
+export function change(history: History, changes: Partial<State>, merging?: string): History {
+  const before = history.present;
+  const present = consistent(before, { ...before, ...changes });
+  if (same(before, present)) return history;
+  const undoable = (Object.keys(START) as (keyof State)[]).some(key =>
+    !(KEPT as readonly string[]).includes(key) && !sameValue(before[key], present[key]));
+  if (!undoable) return { ...history, present };
+  if (merging !== undefined && merging === history.merging) return { ...history, present, future: [] };
+  return { present, past: [...history.past, before].slice(-LIMIT), future: [], merging };
+}
+
+export function undo(history: History): History {
+  const present = history.past.at(-1);
+  if (!present) return history;
+  return { present: keep(history.present, present), past: history.past.slice(0, -1), future: [history.present, ...history.future], merging: undefined };
+}
+
+export function redo(history: History): History {
+  const [present, ...future] = history.future;
+  if (!present) return history;
+  return { present: keep(history.present, present), past: [...history.past, history.present], future, merging: undefined };
+}
+
+const keep = (from: State, to: State): State => ({ ...to, ...Object.fromEntries(KEPT.map(key => [key, from[key]])) });
+
+/** A path of callees means nothing in a tree of callers, nor below another root. */
+function consistent(before: State, after: State): State {
+  if (before.zoom !== after.zoom || !after.zoom.length) return after;
+  const moved = before.inverted !== after.inverted || before.generics !== after.generics || before.transforms !== after.transforms;
+  return moved ? { ...after, zoom: [] } : after;
+}
+
+export const sameValue = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b);
+export const same = (a: State, b: State): boolean => (Object.keys(START) as (keyof State)[]).every(key => sameValue(a[key], b[key]));
+
+// Changes that several panels make.
+
+/** The time that is looked at: the brushed part, or the committed range; nothing for all. */
+export const timeRange = (state: State): Range | undefined => state.brush ?? state.ranges.at(-1);
+
+export const zoomIntoBrush = (state: State): Partial<State> =>
+  state.brush ? { ranges: [...state.ranges, state.brush], brush: undefined } : {};
+
+export const transformed = (state: State, transform: Transform): Partial<State> =>
+  state.transforms.some(known => sameValue(known, transform)) ? {} : { transforms: [...state.transforms, transform] };
+
+/** One step back towards everything: zoomed frame, brush, committed range, span filter, search, transforms. */
+export function escape(state: State): Partial<State> {
+  if (state.zoom.length) return { zoom: [] };
+  if (state.brush) return { brush: undefined };
+  if (state.ranges.length) return { ranges: state.ranges.slice(0, -1) };
+  if (state.spans) return { spans: undefined };
+  if (state.search) return { search: '' };
+  if (state.transforms.length) return { transforms: state.transforms.slice(0, -1) };
+  return state.threads ? { threads: undefined } : {};
+}
+
+// The address. Numbers in base 36; what is as at the start is left out.
+
+const SHORT = { focus: 'f', hide: 'h', merge: 'm' } as const;
+const LONG: Record<string, Transform['kind']> = { f: 'focus', h: 'hide', m: 'merge' };
+const digits = (value: number): string => Math.round(value).toString(36);
+const number = (text: string | undefined): number | undefined =>
+  text !== undefined && /^[0-9a-z]{1,11}$/.test(text) ? parseInt(text, 36) : undefined;
+const rangeText = ([from, to]: Range): string => `${digits(from)}-${digits(to)}`;
+
+function range(text: string): Range | undefined {
+  const [from, to] = text.split('-').map(number);
+  return from !== undefined && to !== undefined && from < to ? [from, to] : undefined;
+}
+
+const isOne = <T extends string>(list: readonly T[], text: string | null): text is T => (list as readonly (string | null)[]).includes(text);
+const present = <T>(value: T | undefined): value is T => value !== undefined;
+
+/** The text after `#`. */
+export function toHash(state: State): string {
+  const out = new URLSearchParams();
+  if (state.tab !== START.tab) out.set('tab', state.tab);
+  if (state.metric) out.set('m', digits(state.metric));
+  if (state.threads) out.set('t', state.threads.map(digits).join('.'));
+  if (state.ranges.length) out.set('r', state.ranges.map(rangeText).join('.'));
+  if (state.brush) out.set('b', rangeText(state.brush));
+  if (state.spans) out.set('s', (state.spans.kind === 'one' ? 'o' : 'n') + digits(state.spans.span));
+  if (state.search) out.set('q', state.search);
+  if (state.transforms.length) out.set('x', state.transforms.map(({ kind, fn }) => SHORT[kind] + digits(fn)).join('.'));
+  if (state.colour !== START.colour) out.set('c', state.colour);
+  if (state.fn !== undefined) out.set('fn', digits(state.fn));
+  if (state.zoom.length) out.set('z', state.zoom.map(digits).join('.'));
+  if (state.theme !== START.theme) out.set('theme', state.theme);
+  const on = [state.regex && 're', state.inverted && 'inv', state.icicle && 'ice', !state.inline && 'noinline', state.generics && 'gen',
+    state.collapse && 'rec'].filter(Boolean);
+  if (on.length) out.set('on', on.join('.'));
+  for (const [key, value] of Object.entries(state.panel)) out.set(`p.${key}`, value);
+  return out.toString();
+}
+
+/** The state of a text after `#`; what cannot be read is as at the start. */
+export function fromHash(text: string): State {
+  const given = new URLSearchParams(text.replace(/^#/, ''));
+  const list = (key: string): string[] => given.get(key)?.split('.') ?? [];
+  const on = list('on'), tab = given.get('tab'), colour = given.get('c'), theme = given.get('theme');
+  const spans = /^([on])(.+)$/.exec(given.get('s') ?? '');
+  const span = number(spans?.[2]);
+  const threads = given.has('t') ? list('t').map(number).filter(present) : undefined;
+  const panel: Record<string, string> = {};
+  for (const [key, value] of given) if (/^p\.[\w-]+$/.test(key)) panel[key.slice(2)] = value;
+  return {
+    metric: number(given.get('m') ?? undefined) ?? 0,
+    threads: threads?.length ? threads : undefined,
+    ranges: list('r').map(range).filter(present),
+    brush: range(given.get('b') ?? ''),
+    spans: spans && span !== undefined ? { kind: spans[1] === 'o' ? 'one' : 'name', span } : undefined,
+    search: given.get('q') ?? '',
+    regex: on.includes('re'), inverted: on.includes('inv'), icicle: on.includes('ice'), inline: !on.includes('noinline'),
+    generics: on.includes('gen'), collapse: on.includes('rec'),
+    colour: isOne(COLOURS, colour) ? colour : START.colour,
+    transforms: list('x').map((step): Transform | undefined => {
+      const kind = LONG[step[0] ?? ''], fn = number(step.slice(1));
+      return kind && fn !== undefined ? { kind, fn } : undefined;
+    }).filter(present),
+    fn: number(given.get('fn') ?? undefined),
+    zoom: list('z').map(number).filter(present),
+    tab: isOne(TABS, tab) ? tab : START.tab,
+    theme: theme === 'light' || theme === 'dark' ? theme : START.theme,
+    panel,
+  };
+}
+
+/** A state from an address may speak of another profile: what does not exist here is left out. */
+export function fit(state: State, bounds: { metrics: number; threads: number; functions: number; spans: number; duration: number }): State {
+  const threads = state.threads?.filter(thread => thread < bounds.threads);
+  const inTime = ([from]: Range): boolean => from < bounds.duration;
+  return {
+    ...state,
+    metric: state.metric < bounds.metrics ? state.metric : 0,
+    threads: threads?.length ? threads : undefined,
+    ranges: state.ranges.filter(inTime),
+    brush: state.brush && inTime(state.brush) ? state.brush : undefined,
+    spans: state.spans && state.spans.span < bounds.spans ? state.spans : undefined,
+    transforms: state.transforms.filter(({ fn }) => fn < bounds.functions),
+    fn: state.fn !== undefined && state.fn < bounds.functions ? state.fn : undefined,
+    zoom: state.zoom.every(fn => fn < bounds.functions) ? state.zoom : [],
+  };
+}

@@ -1,0 +1,27 @@
+// Switches that change what all panels show.
+
+import type { PanelProps } from './panel.ts';
+import { COLOURS, type Colour } from './state.ts';
+
+const COLOUR_WORDS: Record<Colour, string> = { kind: 'kind of code', crate: 'crate', module: 'module', function: 'function' };
+
+export function Toolbar({ state, dispatch }: PanelProps) {
+  return (
+    <div class="toolbar" role="toolbar" aria-label="View">
+      <Switch on={state.inverted} set={inverted => dispatch({ inverted })} title="Callers instead of callees (i)">Callers</Switch>
+      <Switch on={state.inline} set={inline => dispatch({ inline })} title="Show inlined frames (l)">Inlined</Switch>
+      <Switch on={state.generics} set={generics => dispatch({ generics })} title="Merge instances of generic functions (g)">Merge generics</Switch>
+      <Switch on={state.collapse} set={collapse => dispatch({ collapse })} title="Enter a function only once per stack (o)">Collapse recursion</Switch>
+      {state.tab === 'flame' && <>
+        <Switch on={state.icicle} set={icicle => dispatch({ icicle })} title="Root on top (k)">Icicle</Switch>
+        <label>Colour <select value={state.colour} onChange={event => dispatch({ colour: event.currentTarget.value as Colour })} title="Colour by (c)">
+          {COLOURS.map(colour => <option key={colour} value={colour}>{COLOUR_WORDS[colour]}</option>)}
+        </select></label>
+      </>}
+    </div>
+  );
+}
+
+function Switch({ on, set, title, children }: { on: boolean; set: (on: boolean) => void; title: string; children: string }) {
+  return <button type="button" class="switch" aria-pressed={on} title={title} onClick={() => set(!on)}>{children}</button>;
+}
