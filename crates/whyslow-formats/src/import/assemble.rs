@@ -59,6 +59,11 @@ impl Assembly {
         }
     }
 
+    /// Whether a name at the root of a stack stands for outer frames that could not be had: ours or another tool's.
+    pub(crate) fn is_truncation(name: &str) -> bool {
+        matches!(name, "[truncated stack]" | "[truncated]")
+    }
+
     /// Says once what the format could not hold or was left out.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();

@@ -18,20 +18,22 @@ mod source;
 mod speedscope;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use whyslow_profile::Profile;
 
 /// How to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportOptions {
+    /// Where the file is, for what another tool keeps beside it; [`import`] fills it in.
+    pub path: Option<PathBuf>,
     /// The most bytes that a packed file may unpack to.
     pub unpacked_limit: u64,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { unpacked_limit: 4 << 30 }
+        Self { path: None, unpacked_limit: 4 << 30 }
     }
 }
 
@@ -191,7 +193,8 @@ pub fn import(
     format: Option<Format>,
     options: &ImportOptions,
 ) -> Result<(Format, Imported), ImportError> {
-    import_bytes(source::Source::open(path)?.bytes(), format, options)
+    let options = ImportOptions { path: Some(path.to_owned()), ..options.clone() };
+    import_bytes(source::Source::open(path)?.bytes(), format, &options)
 }
 
 /// The same for bytes in memory.

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn packed_files_are_unpacked_up_to_the_limit() {
-        let options = ImportOptions { unpacked_limit: 1000 };
+        let options = ImportOptions { unpacked_limit: 1000, ..ImportOptions::default() };
         assert_eq!(unpack(&packed(&[7; 1000]), &options).expect("fits"), Some(vec![7; 1000]));
         assert!(matches!(unpack(&packed(&[7; 1001]), &options), Err(ImportError::TooLarge { .. })));
         assert_eq!(unpack(b"plain", &options).expect("plain"), None);

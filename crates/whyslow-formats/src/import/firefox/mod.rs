@@ -1,0 +1,230 @@
+//! The Firefox Profiler's processed profile, versions 41 to 70, as samply and many other tools write it.
+//!
+//! Weights become time in nanoseconds (a sample counts the recording's interval) or bytes. Where a file also has the CPU
+//! time of each sample and that differs, the two are separate metrics: CPU time and time on the clock.
+
+mod code;
+mod paths;
+mod schema;
+mod symbols;
+mod tracks;
+mod values;
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{ModuleId, ModuleKind, ProcessId, StackId};
+
+use self::code::Code;
+use self::schema::{File, Lib, Thread, times};
+use self::symbols::Sidecar;
+use self::values::Values;
+use super::assemble::Assembly;
+use super::json::{self, nanoseconds};
+use super::{Format, ImportError, ImportOptions, Imported};
+
+const NS_PER_MS: f64 = 1e6;
+
+/// The oldest version with libraries shared by all threads, and the newest that was known here.
+const OLDEST: u32 = 41;
+const NEWEST: u32 = 70;
+
+pub(super) fn looks_like(start: &[u8]) -> bool {
+    json::has_key(start, "preprocessedProfileVersion")
+        || (json::has_key(start, "markerSchema") && json::has_key(start, "interval"))
+}
+
+pub(super) fn read(bytes: &[u8], options: &ImportOptions) -> Result<Imported, ImportError> {
+    let file: File<'_> = json::parse(Format::Firefox, bytes)?;
+    let unusable = |what: String| Err(ImportError::unusable(Format::Firefox, what));
+    match file.meta.preprocessed_profile_version {
+        None => {
+            return unusable(
+                "it is as Firefox records it, not processed: save it in the Firefox Profiler".to_owned(),
+            );
+        }
+        Some(version @ 0..OLDEST) => {
+            return unusable(format!(
+                "its version is {version}, and {OLDEST} is the oldest that is read: save it again in the Firefox Profiler"
+            ));
+        }
+        Some(_) => {}
+    }
+    let beside = options.path.as_deref().and_then(symbols::beside);
+    let sidecar = beside.as_deref().and_then(|bytes| Sidecar::parse(bytes, &file.libs));
+    Import::new(&file).run(sidecar.as_ref())
+}
+
+struct Import<'f, 'a> {
+    file: &'f File<'a>,
+    assembly: Assembly,
+    /// Milliseconds at which our time starts.
+    zero: f64,
+    processes: FxHashMap<String, ProcessId>,
+    without_stack: u64,
+}
+
+impl<'f, 'a> Import<'f, 'a> {
+    fn new(file: &'f File<'a>) -> Self {
+        let mut assembly = Assembly::new("Firefox Profiler");
+        let meta = &file.meta;
+        let text = |text: &Option<json::Text<'_>>| {
+            text.as_ref().map_or(String::new(), |text| text.as_str().to_owned())
+        };
+        let ours = &mut assembly.profile.meta;
+        ours.command = meta.product.iter().map(|product| product.as_str().to_owned()).collect();
+        ours.started_unix_ns = nanoseconds(meta.start_time.0, NS_PER_MS);
+        ours.frequency_hz = if meta.interval.0 > 0.0 { (1000.0 / meta.interval.0).round() as u32 } else { 0 };
+        ours.host.os = text(&meta.oscpu);
+        ours.host.cpu = text(&meta.cpu_name);
+        ours.host.cpus = meta.logical_cpus.and_then(|cpus| cpus.0).unwrap_or(0);
+        if meta.preprocessed_profile_version.is_some_and(|version| version > NEWEST) {
+            assembly.note(format!("its version is newer than {NEWEST}: what that added is left out"));
+        }
+        Self { file, assembly, zero: start_of(file), processes: FxHashMap::default(), without_stack: 0 }
+    }
+
+    fn ns(&self, ms: f64) -> u64 {
+        nanoseconds(ms - self.zero, NS_PER_MS)
+    }
+
+    fn run(mut self, sidecar: Option<&Sidecar<'_>>) -> Result<Imported, ImportError> {
+        let file = self.file;
+        let libs: Vec<ModuleId> = file.libs.iter().map(|lib| self.module(lib)).collect();
+        let shared = Code::shared(&file.shared).map(|code| {
+            let used = file.threads.iter().flat_map(used_stacks);
+            code.add_stacks(&mut self.assembly, &libs, sidecar, used)
+        });
+        let mut values = Values::new(&file.meta);
+        for thread in &file.threads {
+            let own = Code::of_thread(file, thread)
+                .map(|code| code.add_stacks(&mut self.assembly, &libs, sidecar, used_stacks(thread)));
+            let stacks = own.as_deref().or(shared.as_deref()).unwrap_or_default();
+            self.thread(thread, stacks, &mut values);
+        }
+        values.add_to(&mut self.assembly);
+        for counter in file.counters.iter().flatten() {
+            self.counter(counter);
+        }
+        if self.without_stack > 0 {
+            self.assembly.note(format!("samples without a stack are left out: {}", self.without_stack));
+        }
+        self.assembly.finish()
+    }
+
+    fn module(&mut self, lib: &Lib<'_>) -> ModuleId {
+        let path = [&lib.path, &lib.name, &lib.debug_name].into_iter().flatten().map(json::Text::as_str);
+        let path = path.into_iter().find(|path| !path.is_empty()).unwrap_or("[no name]");
+        let build_id = lib.code_id.as_ref().map(json::Text::as_str);
+        self.assembly.module(path, build_id, module_kind(path))
+    }
+
+    fn thread(&mut self, thread: &Thread<'_>, stacks: &[Option<StackId>], values: &mut Values) {
+        let process = self.process(thread);
+        let tid = thread.tid.map_or(0, |tid| tracks::number(tid.get()));
+        let id = self.assembly.thread(process, tid, thread.name.as_str());
+        let (start, end) = (
+            thread.register_time.map(|time| self.ns(time.0)),
+            thread.unregister_time.map(|time| self.ns(time.0)),
+        );
+        let row = &mut self.assembly.profile.threads[id.index()];
+        row.start_ns = start.unwrap_or(0);
+        row.end_ns = end;
+
+        let samples = &thread.samples;
+        let times_ms = times(samples.time.as_deref(), samples.time_deltas.as_deref());
+        for (row, stack) in samples.stack.iter().enumerate() {
+            match stack.of(stacks) {
+                Some(&Some(stack)) => {
+                    let time = times_ms.get(row).map_or(0, |&time| self.ns(time));
+                    values.sample(samples, row, time, id, stack);
+                }
+                _ => self.without_stack += 1,
+            }
+        }
+        if let Some(allocations) = &thread.native_allocations {
+            let times_ms = times(allocations.time.as_deref(), allocations.time_deltas.as_deref());
+            for (row, stack) in allocations.stack.iter().enumerate() {
+                let weight = allocations
+                    .weight
+                    .as_ref()
+                    .and_then(|weight| weight.get(row))
+                    .map_or(0.0, |weight| weight.0);
+                if let Some(&Some(stack)) = stack.of(stacks) {
+                    let time = times_ms.get(row).map_or(0, |&time| self.ns(time));
+                    values.allocation(time, id, stack, weight);
+                }
+            }
+        }
+        self.markers(thread, id);
+    }
+
+    fn process(&mut self, thread: &Thread<'_>) -> ProcessId {
+        let key = thread.pid.map_or("0", |pid| pid.get()).trim_matches('"').to_owned();
+        let name = thread.process_name.as_ref().unwrap_or(&thread.name);
+        let id = match self.processes.get(&key) {
+            Some(&id) => id,
+            None => {
+                let id = self.assembly.process(tracks::number(&key), name.as_str());
+                self.processes.insert(key, id);
+                let start = thread.process_startup_time.map_or(0, |time| self.ns(time.0));
+                let end =
+                    thread.process_shutdown_time.filter(|time| time.0 > 0.0).map(|time| self.ns(time.0));
+                let row = &mut self.assembly.profile.processes[id.index()];
+                row.start_ns = start;
+                row.end_ns = end;
+                id
+            }
+        };
+        if thread.is_main_thread && thread.process_name.is_none() {
+            let name = self.assembly.text(thread.name.as_str());
+            self.assembly.profile.processes[id.index()].name = name;
+        }
+        id
+    }
+}
+
+/// The rows of the stack table that a thread's samples use.
+fn used_stacks<'t>(thread: &'t Thread<'_>) -> impl Iterator<Item = usize> + 't {
+    let allocations = thread.native_allocations.iter().flat_map(|table| &table.stack);
+    thread.samples.stack.iter().chain(allocations).filter_map(|stack| stack.0).map(|stack| stack as usize)
+}
+
+/// The first moment of a recording in its own milliseconds: 0, or later for one that began long after that.
+fn start_of(file: &File<'_>) -> f64 {
+    let first = file.threads.iter().filter_map(|thread| {
+        let samples = &thread.samples;
+        let times = samples.time.as_deref().or(samples.time_deltas.as_deref())?;
+        times.first().map(|time| time.0)
+    });
+    let first = first.fold(f64::INFINITY, f64::min);
+    let start = file.meta.profiling_start_time.map_or(0.0, |start| start.0);
+    start.min(first)
+}
+
+/// What a library is, by its path: the recorder's operating system is not always ours.
+fn module_kind(path: &str) -> ModuleKind {
+    let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let lower = file.to_ascii_lowercase();
+    let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
+    if file.starts_with("[vdso") {
+        ModuleKind::Vdso
+    } else if file.starts_with("[kernel")
+        || matches!(lower.as_str(), "kernel" | "vmlinux" | "ntoskrnl.exe")
+        || ends(&[".ko", ".sys"])
+    {
+        ModuleKind::Kernel
+    } else if ends(&[".so", ".dylib", ".dll"])
+        || lower.contains(".so.")
+        || path.starts_with("/System/Library/")
+    {
+        ModuleKind::Library
+    } else if file.starts_with("jit-") || ends(&[".dump"]) || file.starts_with("[jit") {
+        ModuleKind::Jit
+    } else if file.starts_with('[') {
+        ModuleKind::Unknown
+    } else {
+        ModuleKind::Program
+    }
+}
+
+#[cfg(test)]
+mod tests;
