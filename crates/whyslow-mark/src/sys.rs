@@ -1,0 +1,39 @@
+//! What the system knows and std does not tell: the time, the thread, the user.
+
+#![expect(unsafe_code, reason = "C functions that std has no form of")]
+
+use std::ffi::{c_int, c_long, c_uint};
+
+#[repr(C)]
+struct Timespec {
+    seconds: c_long,
+    nanoseconds: c_long,
+}
+
+const CLOCK_MONOTONIC: c_int = 1;
+
+// SAFETY: these are the C library's own declarations; the safe ones take nothing and only return a number.
+unsafe extern "C" {
+    safe fn geteuid() -> c_uint;
+    safe fn gettid() -> c_int;
+    fn clock_gettime(clock: c_int, time: *mut Timespec) -> c_int;
+}
+
+/// The user that files of this process belong to.
+pub(super) fn user() -> u32 {
+    geteuid()
+}
+
+/// The calling thread. Asked for each time: after a fork it is another one.
+pub(super) fn thread() -> u32 {
+    gettid().unsigned_abs()
+}
+
+/// Nanoseconds of `CLOCK_MONOTONIC`, the clock that samples carry.
+#[inline]
+pub(super) fn now_ns() -> u64 {
+    let mut time = Timespec { seconds: 0, nanoseconds: 0 };
+    // SAFETY: `time` is ours to fill, and has the layout that the function expects.
+    unsafe { clock_gettime(CLOCK_MONOTONIC, &raw mut time) };
+    (time.seconds as u64).wrapping_mul(1_000_000_000).wrapping_add(time.nanoseconds as u64)
+}
