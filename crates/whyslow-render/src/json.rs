@@ -446,8 +446,9 @@ pub fn threads<'a>(context: &Context<'a>, threads: &Threads) -> impl Serialize +
     }
 }
 
+/// What every view says about trust.
 #[derive(Debug, Serialize)]
-struct QualityBody {
+pub(crate) struct QualityBody {
     grade: &'static str,
     samples: u64,
     lost: u64,
@@ -474,7 +475,7 @@ struct WarningJson {
 }
 
 impl QualityBody {
-    fn new(quality: &Quality) -> Self {
+    pub(crate) fn new(quality: &Quality) -> Self {
         let warnings = quality.warnings.iter().map(|warning| WarningJson {
             id: warning.id(),
             severity: warning.severity().label(),

@@ -1,6 +1,7 @@
 //! Text, JSON and pictures from analyses. Nothing here reads a profile's file or prints.
 
 pub mod flame;
+pub mod html;
 pub mod json;
 pub mod sanitize;
 pub mod text;

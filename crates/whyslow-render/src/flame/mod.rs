@@ -10,7 +10,7 @@ mod functions;
 mod kinds;
 mod layout;
 mod short_name;
-mod text;
+pub(crate) mod text;
 
 use whyslow_analyze::CallTree;
 use whyslow_profile::{Profile, Unit};

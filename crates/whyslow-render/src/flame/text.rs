@@ -7,7 +7,7 @@ const LONGEST_NAME: usize = 1_000;
 
 /// The same text with everything that cannot be seen, or that changes how its surroundings are shown, spelt out:
 /// control characters (which XML cannot hold at all), marks of writing direction, invisible spaces.
-pub(super) fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len().min(LONGEST_NAME));
     let mut chars = text.chars();
     for c in chars.by_ref().take(LONGEST_NAME) {
@@ -38,7 +38,7 @@ fn spell_out(shown: &mut String, c: char) {
 }
 
 /// Appends visible text as XML character data, safe in elements and in double-quoted attributes.
-pub(super) fn push_xml(out: &mut String, visible: &str) {
+pub(crate) fn push_xml(out: &mut String, visible: &str) {
     for c in visible.chars() {
         match c {
             '&' => out.push_str("&amp;"),

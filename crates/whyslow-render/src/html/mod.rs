@@ -1,0 +1,14 @@
+//! The browser viewer: the payload that carries a whole profile to it, and the pages that hold it.
+//!
+//! `viewer/PAYLOAD.md` describes the payload. The viewer itself is the bundle in `viewer/dist`, built from `viewer/src`
+//! and embedded here, so that a page needs nothing from anywhere.
+
+mod base64;
+mod container;
+mod page;
+mod payload;
+mod sha256;
+mod texts;
+
+pub use page::{Bundle, Page, served_page, served_policy, write_page};
+pub use payload::write_payload;

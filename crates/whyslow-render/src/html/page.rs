@@ -1,0 +1,195 @@
+//! The page around the viewer: one file that holds everything, or a short one whose parts a server has.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use whyslow_analyze::{CallTree, FunctionTable, Quality, Selection, SortBy};
+use whyslow_profile::Profile;
+
+use super::base64::{self, Blocks};
+use super::payload::{compressed, write_container};
+use super::sha256::sha256;
+use crate::flame::text::{push_xml, visible};
+use crate::text::headline;
+use crate::units::Percent;
+
+/// Functions in the table for readers without scripts.
+const FUNCTIONS: usize = 30;
+
+/// The built viewer.
+#[derive(Debug, Clone, Copy)]
+pub struct Bundle<'a> {
+    /// Its script.
+    pub script: &'a str,
+    /// Its style.
+    pub style: &'a str,
+}
+
+impl Bundle<'static> {
+    /// The viewer that belongs to this version.
+    pub const EMBEDDED: Self = Self {
+        script: include_str!("../../../../viewer/dist/viewer.js"),
+        style: include_str!("../../../../viewer/dist/viewer.css"),
+    };
+}
+
+/// What a page shows, and how it is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'a> {
+    /// The profile.
+    pub profile: &'a Profile,
+    /// The name of its file.
+    pub file: &'a str,
+    /// The viewer.
+    pub bundle: Bundle<'a>,
+    /// Most characters in one block of the payload: a string of JavaScript has a limit.
+    pub block_length: usize,
+}
+
+impl<'a> Page<'a> {
+    /// A page with the embedded viewer.
+    pub fn new(profile: &'a Profile, file: &'a str) -> Self {
+        Self { profile, file, bundle: Bundle::EMBEDDED, block_length: 8_000_000 }
+    }
+
+    fn title(&self) -> String {
+        match self.profile.meta.command.as_slice() {
+            [] => format!("{} - whyslow", self.file),
+            words => format!("{} - whyslow", words.join(" ")),
+        }
+    }
+}
+
+/// Writes one self-contained page. It works from disk, without a network, and says the main thing without scripts, too.
+pub fn write_page(page: &Page<'_>, mut out: impl Write) -> io::Result<()> {
+    let Page { profile, file, bundle, block_length } = *page;
+    let quality = Quality::of(profile);
+    let policy = format!(
+        "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; base-uri 'none'; form-action 'none'",
+        allowed(bundle.script),
+        allowed(bundle.style)
+    );
+    let mut head = head(&page.title());
+    let _ = writeln!(head, "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
+    out.write_all(head.as_bytes())?;
+    out.write_all(b"<style>")?;
+    out.write_all(bundle.style.as_bytes())?;
+    out.write_all(b"</style>\n</head>\n<body>\n<div id=\"app\"></div>\n")?;
+    out.write_all(without_scripts(page, &quality).as_bytes())?;
+
+    let tags = ["<script type=\"application/octet-stream\" class=\"payload\">", "</script>\n"];
+    let mut payload = compressed(Blocks::new(&mut out, block_length, tags)?);
+    write_container(profile, &quality, file, &mut payload)?;
+    payload.finish()?.finish()?;
+
+    out.write_all(b"<script>")?;
+    out.write_all(bundle.script.as_bytes())?;
+    out.write_all(b"</script>\n</body>\n</html>\n")?;
+    out.flush()
+}
+
+/// The page of a server that has the parts beside it. `query` comes after their names, such as `?token=1`; it has no
+/// characters with a meaning in HTML.
+pub fn served_page(page: &Page<'_>, query: &str) -> String {
+    let mut html = head(&page.title());
+    let _ = write!(
+        html,
+        "<link rel=\"stylesheet\" href=\"viewer.css{query}\">\n</head>\n<body>\n<div id=\"app\"></div>\n{}\
+         <script src=\"viewer.js{query}\"></script>\n</body>\n</html>\n",
+        without_scripts(page, &Quality::of(page.profile)),
+    );
+    html
+}
+
+/// The content security policy for [`served_page`]: its own parts, and nothing from elsewhere.
+pub fn served_policy() -> &'static str {
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data: blob:; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
+/// The source of a policy that allows exactly this text as a script or style.
+fn allowed(text: &str) -> String {
+    let mut hash = Vec::new();
+    base64::encode(&sha256(text.as_bytes()), &mut hash);
+    format!("'sha256-{}'", String::from_utf8_lossy(&hash))
+}
+
+fn head(title: &str) -> String {
+    let mut head =
+        String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>");
+    push_xml(&mut head, &visible(title));
+    head.push_str(concat!(
+        "</title>\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
+        "<meta name=\"referrer\" content=\"no-referrer\">\n",
+        "<meta name=\"generator\" content=\"whyslow ",
+        env!("CARGO_PKG_VERSION"),
+        "\">\n<link rel=\"icon\" href=\"data:,\">\n",
+    ));
+    head
+}
+
+/// The hottest functions as a plain table.
+fn without_scripts(page: &Page<'_>, quality: &Quality) -> String {
+    let profile = page.profile;
+    let table = FunctionTable::build(profile, &Selection::default(), true, SortBy::SelfValue);
+    let mut html = String::from("<noscript>\n<h1>");
+    push_xml(&mut html, &visible(&page.title()));
+    html.push_str("</h1>\n<p>");
+    push_xml(&mut html, &visible(&plain(&headline(quality))));
+    html.push_str("</p>\n");
+    for warning in &quality.warnings {
+        html.push_str("<p>");
+        push_xml(&mut html, &visible(&format!("{}: {warning}", warning.severity().label())));
+        html.push_str("</p>\n");
+    }
+    html.push_str(
+        "<p>The viewer needs JavaScript, which is off here. The functions that take most of the time:</p>\n\
+         <table>\n<tr><th>self</th><th>total</th><th>function</th></tr>\n",
+    );
+    for row in table.rows.iter().take(FUNCTIONS) {
+        let [own, total] = [table.self_share(row), table.total_share(row)].map(|share| Percent(share.value));
+        let _ = write!(html, "<tr><td>{own}</td><td>{total}</td><td>");
+        push_xml(&mut html, &visible(&CallTree::name(profile, row.label)));
+        html.push_str("</td></tr>\n");
+    }
+    html.push_str("</table>\n");
+    let more = table.rows.len().saturating_sub(FUNCTIONS);
+    if more > 0 {
+        let _ = writeln!(html, "<p>and {more} more</p>");
+    }
+    html.push_str("</noscript>\n");
+    html
+}
+
+/// A text for terminals without its styles.
+fn plain(styled: &str) -> String {
+    let mut pieces = styled.split('\x1b');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |text, piece| text + piece.split_once('m').map_or("", |(_, after)| after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_viewer_can_stand_in_a_page() {
+        let Bundle { script, style } = Bundle::EMBEDDED;
+        let lower = script.to_ascii_lowercase();
+        assert!(!lower.contains("</script") && !lower.contains("<!--"), "it would end its own element");
+        assert!(!style.to_ascii_lowercase().contains("</style"));
+        // A browser changes these before it computes the hash.
+        assert!(!script.contains(['\r', '\0']) && !style.contains(['\r', '\0']));
+    }
+
+    #[test]
+    fn a_policy_names_what_it_allows() {
+        assert_eq!(allowed(""), "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='");
+    }
+
+    #[test]
+    fn styles_of_terminals_are_taken_away() {
+        assert_eq!(plain("\x1b[1mgood\x1b[0m: \x1b[31m2\x1b[0m lost"), "good: 2 lost");
+        assert_eq!(plain("plain"), "plain");
+    }
+}

@@ -1,0 +1,8 @@
+//! The payload and the page of the viewer, decoded again the way a browser does it.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test fails the test")]
+
+mod decoder;
+mod page;
+mod payload;
+mod program;
