@@ -15,6 +15,8 @@ pub struct RecordedOn {
     pub build_ids: FxHashMap<String, String>,
     /// Whether registers and stack bytes are those of x86-64 and can be unwound.
     pub x86_64: bool,
+    /// The kernel's release, which must do where there is no build id of it.
+    pub os_release: String,
 }
 
 /// The event that a record belongs to.
@@ -74,8 +76,13 @@ impl RecordConverter {
         let mut converter = Converter::new(0, 0);
         converter.builder = Builder::new();
         converter.own_pid = u32::MAX;
-        let kernel = on.build_ids.get(KERNEL);
-        let same_kernel = kernel.is_some() && kernel == crate::host::kernel_build_id().as_ref();
+        let same_kernel = match on.build_ids.get(KERNEL) {
+            Some(recorded) => crate::host::kernel_build_id().as_ref() == Some(recorded),
+            None => {
+                let running = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+                !on.os_release.is_empty() && running.trim() == on.os_release
+            }
+        };
         converter.modules.recorded =
             Some(RecordedFiles { build_ids: on.build_ids, same_kernel, ..RecordedFiles::default() });
         converter.file = Some(File {
@@ -92,6 +99,13 @@ impl RecordConverter {
     /// Adds a metric.
     pub fn metric(&mut self, name: &str, unit: Unit) -> MetricId {
         self.converter.builder.metric(name, unit)
+    }
+
+    /// Takes build ids that were learned later, for files that are not mapped yet.
+    pub fn tell_build_ids<'a>(&mut self, build_ids: impl Iterator<Item = (&'a String, &'a String)>) {
+        if let Some(files) = &mut self.converter.modules.recorded {
+            files.build_ids.extend(build_ids.map(|(path, id)| (path.clone(), id.clone())));
+        }
     }
 
     /// Takes the next record in order of time. The first time that is not 0 is the start of the recording.

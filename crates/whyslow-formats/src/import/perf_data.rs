@@ -1,11 +1,276 @@
-//! Not read yet.
+//! perf.data: what `perf record` writes, to a file or into a pipe.
+//!
+//! Stacks are unwound here, from the registers and stack bytes of `--call-graph dwarf`; other recordings have the
+//! kernel's callchains. Names are looked up afterwards, like those of a recording of our own.
+
+mod check;
+mod fields;
+mod header;
+mod records;
+
+use linux_perf_event_reader::{
+    AttrFlags, PerfEventType, RawEventRecord, RecordType, SampleFormat, SamplingPolicy, SoftwareCounterType,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_capture::{Converted, RecordConverter, RecordedOn, SampledEvent};
+use whyslow_profile::{EventSource, KernelView, Meta, Metric, MetricId, ModuleId, Profile, Unit};
 
 use super::{Format, ImportError, ImportOptions, Imported};
+use header::{Event, Header};
+use records::{Seen, Sink};
 
-pub(super) fn looks_like(_start: &[u8]) -> bool {
-    false
+pub(super) fn looks_like(start: &[u8]) -> bool {
+    start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP")
 }
 
-pub(super) fn read(_bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
-    Err(ImportError::unusable(Format::PerfData, "this version does not read it yet"))
+pub(super) fn read(bytes: &[u8], options: &ImportOptions) -> Result<Imported, ImportError> {
+    let mut header = Header::parse(bytes)?;
+    let mut conversion = Conversion::default();
+    let seen = records::read(bytes, &mut header, options, &mut conversion)?;
+    if header.events.is_empty() {
+        return Err(ImportError::unusable(Format::PerfData, "it does not say which events were recorded"));
+    }
+    conversion.finish(&header, seen)
+}
+
+/// Gives records to the converter.
+#[derive(Default)]
+struct Conversion {
+    /// Made with the first record: in a pipe, what is known of the machine comes before it.
+    converter: Option<RecordConverter>,
+    /// The metric of each event.
+    metrics: Vec<SampledEvent>,
+    by_name: FxHashMap<String, MetricId>,
+    known_build_ids: usize,
+    last_ns: u64,
+    samples: u64,
+}
+
+impl Sink for Conversion {
+    fn record(&mut self, header: &Header, event: usize, record: &RawEventRecord<'_>) {
+        let facts = &header.facts;
+        let converter = self.converter.get_or_insert_with(|| {
+            RecordConverter::new(RecordedOn {
+                build_ids: facts.build_ids.clone(),
+                x86_64: matches!(facts.arch.as_str(), "x86_64" | ""),
+                os_release: facts.os_release.clone(),
+            })
+        });
+        if self.known_build_ids != facts.build_ids.len() {
+            self.known_build_ids = facts.build_ids.len();
+            converter.tell_build_ids(facts.build_ids.iter());
+        }
+        while self.metrics.len() < header.events.len() {
+            let event = &header.events[self.metrics.len()];
+            let metric = metric_of(event, converter, &mut self.by_name);
+            self.metrics.push(SampledEvent { metric, period: period_of(event) });
+        }
+        let Some(&sampled) = self.metrics.get(event) else { return };
+        self.last_ns = self.last_ns.max(record.timestamp().unwrap_or(0));
+        self.samples += u64::from(record.record_type == RecordType::SAMPLE);
+        converter.record(record, sampled);
+    }
+
+    fn end_round(&mut self) {
+        if let Some(converter) = &mut self.converter {
+            converter.end_round();
+        }
+    }
+}
+
+/// The metric of an event: clocks measure time, everything else counts. Events that give no samples share one.
+fn metric_of(
+    event: &Event,
+    converter: &mut RecordConverter,
+    known: &mut FxHashMap<String, MetricId>,
+) -> MetricId {
+    let own = event.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| kind_of(event));
+    let (name, unit) = match event.attr.type_ {
+        PerfEventType::Software(SoftwareCounterType::CpuClock | SoftwareCounterType::TaskClock) => {
+            let taken = known.contains_key(Metric::CPU_TIME);
+            (if taken { own } else { Metric::CPU_TIME.to_owned() }, Unit::Nanoseconds)
+        }
+        PerfEventType::Software(SoftwareCounterType::Dummy) if !known.is_empty() => {
+            return known.values().copied().min().unwrap_or(MetricId(0));
+        }
+        _ => (own, Unit::Count),
+    };
+    *known.entry(name).or_insert_with_key(|name| converter.metric(name, unit))
+}
+
+/// The name of an event that perf did not name.
+fn kind_of(event: &Event) -> String {
+    match event.attr.type_ {
+        PerfEventType::Hardware(id, _) => words(&format!("{id:?}")),
+        PerfEventType::Software(id) => words(&format!("{id:?}")),
+        PerfEventType::HwCache(id, ..) => format!("cache {}", words(&format!("{id:?}"))),
+        PerfEventType::Tracepoint(id) => format!("tracepoint {id}"),
+        PerfEventType::Breakpoint(..) => "breakpoints".to_owned(),
+        PerfEventType::DynamicPmu(unit, config, ..) => format!("event {unit}/{config:#x}"),
+    }
+}
+
+/// `CpuCycles` becomes `cpu-cycles`.
+fn words(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !text.is_empty() {
+            text.push('-');
+        }
+        text.extend(c.to_lowercase());
+    }
+    text
+}
+
+/// What a sample weighs that does not say it.
+fn period_of(event: &Event) -> u64 {
+    match event.attr.sampling_policy {
+        SamplingPolicy::Period(period) => period.get(),
+        SamplingPolicy::Frequency(_) | SamplingPolicy::NoSampling => 1,
+    }
+}
+
+impl Conversion {
+    fn finish(self, header: &Header, seen: Seen) -> Result<Imported, ImportError> {
+        let empty = || ImportError::unusable(Format::PerfData, "it holds no records");
+        let converter = self.converter.ok_or_else(empty)?;
+        let start_ns = converter.start_ns();
+        let mut converted = converter.finish();
+        let mut meta = meta(header, &converted);
+        meta.duration_ns = self.last_ns.saturating_sub(start_ns);
+        if let Some((wall, clock)) = header.facts.clock {
+            meta.started_unix_ns = wall.saturating_add(start_ns).saturating_sub(clock);
+        }
+        let too_large = || ImportError::TooLarge { what: "it has too many rows".to_owned() };
+        let builder = std::mem::take(&mut converted.builder);
+        let mut profile = builder.into_profile(meta).ok_or_else(too_large)?;
+        if profile.samples.len() > 1 {
+            drop_empty_metrics(&mut profile);
+        }
+        keep_seen(&mut converted.changed, &profile);
+        keep_seen(&mut converted.unproven, &profile);
+        let notes = notes(header, &converted, seen, self.samples);
+        profile.meta.notes.clone_from(&notes);
+        Ok(Imported { profile, notes })
+    }
+}
+
+/// Forgets the files that no stack goes through.
+fn keep_seen(paths: &mut Vec<String>, profile: &Profile) {
+    let modules: FxHashSet<ModuleId> = profile.locations.module.iter().flatten().copied().collect();
+    let seen = modules.iter().filter_map(|module| profile.modules.get(module.index()));
+    let seen: FxHashSet<&str> = seen.map(|module| profile.text(module.path)).collect();
+    paths.retain(|path| seen.contains(path.as_str()));
+    paths.sort();
+    paths.dedup();
+}
+
+/// Takes out the metrics of events that gave no samples, but leaves one.
+fn drop_empty_metrics(profile: &mut Profile) {
+    let metrics = std::mem::take(&mut profile.metrics);
+    let samples = std::mem::take(&mut profile.samples);
+    let mut rows: Vec<_> = metrics.into_iter().zip(samples).collect();
+    if rows.iter().any(|(_, samples)| !samples.is_empty()) {
+        rows.retain(|(_, samples)| !samples.is_empty());
+    } else {
+        rows.truncate(1);
+    }
+    (profile.metrics, profile.samples) = rows.into_iter().unzip();
+}
+
+fn meta(header: &Header, converted: &Converted) -> Meta {
+    let facts = &header.facts;
+    let mut meta = Meta { counters: converted.counters.clone(), ..Meta::default() };
+    let version = if facts.version.is_empty() { String::new() } else { format!(" {}", facts.version) };
+    meta.recorder = format!("perf{version}");
+    meta.source = EventSource::Imported("perf record".to_owned());
+    // After `--` stands the program; without it, its options cannot be told from perf's.
+    meta.command = match facts.command.iter().position(|word| word == "--") {
+        Some(at) => facts.command[at + 1..].to_vec(),
+        None => facts.command.clone(),
+    };
+    if !facts.os_release.is_empty() {
+        meta.host.os = format!("Linux {}", facts.os_release);
+    }
+    meta.host.arch.clone_from(&facts.arch);
+    meta.host.cpu.clone_from(&facts.cpu);
+    meta.host.cpus = facts.cpus;
+    meta.frequency_hz = header
+        .events
+        .iter()
+        .find_map(|event| match event.attr.sampling_policy {
+            SamplingPolicy::Frequency(hz) => u32::try_from(hz).ok(),
+            SamplingPolicy::Period(_) | SamplingPolicy::NoSampling => None,
+        })
+        .unwrap_or(0);
+    let hidden = header.events.iter().all(|event| event.attr.flags.contains(AttrFlags::EXCLUDE_KERNEL));
+    meta.kernel = match (hidden, converted.same_kernel) {
+        (true, _) => KernelView::Hidden,
+        (false, true) => KernelView::Included,
+        (false, false) => KernelView::Unnamed,
+    };
+    meta
+}
+
+/// What its reader should know, each with how much it concerns.
+fn notes(header: &Header, converted: &Converted, seen: Seen, samples: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    let list = |paths: &[String]| match paths {
+        [one] => one.clone(),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+        [] => String::new(),
+    };
+    let foreign = !matches!(header.facts.arch.as_str(), "x86_64" | "");
+    let dumps = header.events.iter().any(|event| event.attr.sample_format.contains(SampleFormat::STACK_USER));
+    if header.unfinished {
+        notes.push(
+            "perf was stopped before it finished the file; build ids and host are not known".to_owned(),
+        );
+    }
+    if dumps && foreign {
+        notes
+            .push(format!("stack bytes of {} are not unwound; only callchains are shown", header.facts.arch));
+    }
+    if !dumps && converted.without_stack == samples && samples > 0 {
+        notes.push("perf recorded no call stacks; try: perf record --call-graph dwarf".to_owned());
+    } else if !dumps && samples > 0 {
+        notes.push(
+            "stacks are the kernel's callchains: code without frame pointers is missing from them; try: perf record \
+             --call-graph dwarf"
+                .to_owned(),
+        );
+    }
+    if converted.counters.truncated > 0 {
+        notes.push(format!(
+            "{} of {samples} stacks go on beyond the bytes that perf copied and stay truncated; try: perf record \
+             --call-graph dwarf,65528, or whyslow record, which completes them",
+            converted.counters.truncated
+        ));
+    }
+    if !converted.changed.is_empty() {
+        notes.push(format!(
+            "{} changed since the recording (another build id): no names and no unwinding there",
+            list(&converted.changed)
+        ));
+    }
+    if !converted.unproven.is_empty() {
+        notes.push(format!(
+            "the recording has no build id of {}: the files of this machine are used",
+            list(&converted.unproven)
+        ));
+    }
+    let kernel = header.events.iter().any(|event| !event.attr.flags.contains(AttrFlags::EXCLUDE_KERNEL));
+    if kernel && !converted.same_kernel {
+        notes.push("it was recorded under another kernel: kernel functions have no names".to_owned());
+    }
+    if converted.idle_samples > 0 {
+        notes.push(format!("{} samples of idle CPUs are left out", converted.idle_samples));
+    }
+    if seen.traces > 0 {
+        notes.push("hardware traces (Intel PT and the like) are not read".to_owned());
+    }
+    if seen.broken > 0 {
+        notes.push(format!("{} records that cannot be understood are left out", seen.broken));
+    }
+    notes
 }
