@@ -1,0 +1,284 @@
+//! pprof's `profile.proto`, as Go, pprof-rs, jemalloc_pprof and many others write it.
+//!
+//! Each kind of value becomes a metric; the one that pprof shows first comes first. Labels name threads. The format has
+//! no times, and equal stacks are usually added up.
+
+mod tables;
+mod wire;
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{Frame, LocationId, Metric, MetricId, ModuleId, ModuleKind, ThreadId, Unit};
+
+use self::tables::{Label, Location, Sample, Tables, ValueType, each_sample};
+use self::wire::{Message, Value};
+use super::assemble::{Assembly, FunctionText};
+use super::{Format, ImportError, ImportOptions, Imported};
+
+/// Fields that must be right before bytes count as a profile.
+const FIELDS_LOOKED_AT: usize = 4;
+
+/// Nothing marks a profile: the first fields have to be those of one.
+pub(super) fn looks_like(start: &[u8]) -> bool {
+    let mut fields = Message::file(start).fields();
+    let mut seen = 0;
+    let mut has_type = false;
+    while seen < FIELDS_LOOKED_AT {
+        match fields.next() {
+            Ok(Some((number, value))) => {
+                let is_message = matches!(value, Value::Bytes(_));
+                let right = match number {
+                    1..=6 | 11 => is_message,
+                    7..=10 | 12 | 14 | 15 => matches!(value, Value::Number(_)),
+                    13 => true,
+                    _ => false,
+                };
+                if !right {
+                    return false;
+                }
+                has_type |= number == 1;
+                seen += 1;
+            }
+            Ok(None) => break,
+            // The start of a file can be cut inside a field.
+            Err(_) => break,
+        }
+    }
+    has_type && seen > 1
+}
+
+pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
+    let file = Message::file(bytes);
+    let tables = Tables::read(file)?;
+    if tables.sample_types.is_empty() {
+        return Err(ImportError::unusable(Format::Pprof, "it does not say what its values are"));
+    }
+    let mut import = Import::new(&tables);
+    each_sample(file, |message, sample| import.sample(message, &sample))?;
+    import.finish()
+}
+
+struct Import<'t, 'a> {
+    tables: &'t Tables<'a>,
+    assembly: Assembly,
+    /// For each kind of value: its metric, and what to multiply it with.
+    metrics: Vec<(MetricId, u64)>,
+    modules: Vec<ModuleId>,
+    /// Locations that were seen, by row.
+    locations: FxHashMap<usize, LocationId>,
+    threads: FxHashMap<(String, u32), ThreadId>,
+    negative: u64,
+    without_stack: u64,
+    left_out_labels: Vec<String>,
+}
+
+impl<'t, 'a> Import<'t, 'a> {
+    fn new(tables: &'t Tables<'a>) -> Self {
+        let mut assembly = Assembly::new("pprof");
+        let meta = &mut assembly.profile.meta;
+        meta.started_unix_ns = tables.time_ns;
+        meta.duration_ns = tables.duration_ns;
+        if let Some(period) = tables.period_type
+            && let (Unit::Nanoseconds, factor) = unit(tables.text(period.unit))
+            && tables.period > 0
+        {
+            let period_ns = tables.period.saturating_mul(factor);
+            meta.frequency_hz = u32::try_from(1_000_000_000 / period_ns.max(1)).unwrap_or(0);
+        }
+        let modules: Vec<ModuleId> = tables
+            .mappings
+            .iter()
+            .enumerate()
+            .map(|(row, mapping)| {
+                let path = match tables.text(mapping.file) {
+                    "" => "[no name]",
+                    path => path,
+                };
+                let build_id = Some(tables.text(mapping.build_id));
+                assembly.module(path, build_id, module_kind(path, row == 0))
+            })
+            .collect();
+        if let Some(mapping) = tables.mappings.first() {
+            let path = tables.text(mapping.file);
+            assembly.profile.meta.command = vec![path.to_owned()];
+        }
+        let metrics = metrics(tables, &mut assembly);
+        Self {
+            tables,
+            assembly,
+            metrics,
+            modules,
+            locations: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            negative: 0,
+            without_stack: 0,
+            left_out_labels: Vec::new(),
+        }
+    }
+
+    fn sample(&mut self, message: Message<'_>, sample: &Sample) -> Result<(), ImportError> {
+        if sample.values.len() != self.metrics.len() {
+            return Err(message.wrong(format!(
+                "a sample has {} values, and there are {} kinds",
+                sample.values.len(),
+                self.metrics.len()
+            )));
+        }
+        let thread = self.thread(&sample.labels);
+        let mut stack = None;
+        for &id in sample.locations.iter().rev() {
+            let Some(&row) = self.tables.location_rows.get(&id) else {
+                return Err(message.wrong(format!("a sample uses location {id}, which does not exist")));
+            };
+            let location = match self.locations.get(&row) {
+                Some(&location) => location,
+                None => {
+                    let location = self.location(&self.tables.locations[row], stack.is_none());
+                    self.locations.insert(row, location);
+                    location
+                }
+            };
+            stack = Some(self.assembly.stack(stack, location));
+        }
+        let Some(stack) = stack else {
+            self.without_stack += 1;
+            return Ok(());
+        };
+        for (&value, &(metric, factor)) in sample.values.iter().zip(&self.metrics) {
+            match value.cast_signed() {
+                0 => {}
+                ..0 => self.negative += 1,
+                _ => self.assembly.sample(metric, 0, thread, stack, value.saturating_mul(factor)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The thread that a sample's labels name.
+    fn thread(&mut self, labels: &[Label]) -> ThreadId {
+        let (mut name, mut number) = ("", 0u64);
+        for label in labels {
+            let (key, text) = (self.tables.text(label.key), self.tables.text(label.text));
+            match key {
+                "thread" | "thread_name" | "thread name" | "threadname" if !text.is_empty() => name = text,
+                "thread" | "thread_id" | "thread id" | "tid" => number = label.number,
+                key if !self.left_out_labels.iter().any(|known| known == key) => {
+                    self.left_out_labels.push(key.to_owned());
+                }
+                _ => {}
+            }
+        }
+        let number = u32::try_from(number).unwrap_or(0);
+        let key = (name.to_owned(), number);
+        if let Some(&id) = self.threads.get(&key) {
+            return id;
+        }
+        if self.assembly.profile.processes.is_empty() {
+            let path = self.tables.mappings.first().map_or("", |mapping| self.tables.text(mapping.file));
+            self.assembly.process(0, path.rsplit('/').next().unwrap_or(path));
+        }
+        let shown = match (name, number) {
+            ("", 0) => "all threads".to_owned(),
+            ("", number) => format!("thread {number}"),
+            (name, _) => name.to_owned(),
+        };
+        let id = self.assembly.thread(0.into(), number, &shown);
+        self.threads.insert(key, id);
+        id
+    }
+
+    fn location(&mut self, row: &Location, at_root: bool) -> LocationId {
+        let mapping = self.tables.mapping_rows.get(&row.mapping).copied();
+        let module = mapping.map(|mapping| self.modules[mapping]);
+        let address = match mapping.map(|mapping| &self.tables.mappings[mapping]) {
+            Some(mapping) => row.address.wrapping_sub(mapping.start).wrapping_add(mapping.file_offset),
+            None => row.address,
+        };
+        let mut frames = Vec::with_capacity(row.lines.len());
+        for line in row.lines.iter().rev() {
+            let Some(&function) = self.tables.function_rows.get(&line.function) else { continue };
+            let function = &self.tables.functions[function];
+            let raw = match self.tables.text(function.system_name) {
+                "" => self.tables.text(function.name),
+                raw => raw,
+            };
+            if row.lines.len() == 1 && at_root && Assembly::is_truncation(raw) {
+                return LocationId::TRUNCATED;
+            }
+            let small = |number: u64| u32::try_from(number).unwrap_or(0);
+            let file = Some(self.tables.text(function.file)).filter(|file| !file.is_empty());
+            let text = FunctionText { name: raw, file, line: small(function.start_line), module };
+            let function = self.assembly.function(&text);
+            let file = file.map(|file| self.assembly.text(file));
+            frames.push(Frame { function, file, line: small(line.line) });
+        }
+        self.assembly.location(module, address, &frames)
+    }
+
+    fn finish(mut self) -> Result<Imported, ImportError> {
+        let assembly = &mut self.assembly;
+        assembly.note("the format has no times: all samples are at the start");
+        if self.negative > 0 {
+            assembly.note(format!("negative values (of a comparison) are left out: {}", self.negative));
+        }
+        if self.without_stack > 0 {
+            assembly.note(format!("samples without a stack are left out: {}", self.without_stack));
+        }
+        if !self.left_out_labels.is_empty() {
+            self.left_out_labels.truncate(5);
+            assembly.note(format!("labels are left out: {}", self.left_out_labels.join(", ")));
+        }
+        self.assembly.finish()
+    }
+}
+
+/// Adds a metric per kind of value, the default one first, and says which each kind became.
+fn metrics(tables: &Tables<'_>, assembly: &mut Assembly) -> Vec<(MetricId, u64)> {
+    let name = |kind: &ValueType| tables.text(kind.name);
+    let kinds = &tables.sample_types;
+    let default = tables.text(tables.default_type);
+    let first = kinds.iter().position(|kind| !default.is_empty() && name(kind) == default);
+    let first = first.unwrap_or(kinds.len() - 1);
+    let mut order: Vec<usize> = (0..kinds.len()).collect();
+    order[..=first].rotate_right(1);
+    let mut metrics = vec![(MetricId(0), 1); kinds.len()];
+    for row in order {
+        let (unit, factor) = unit(tables.text(kinds[row].unit));
+        let name = match name(&kinds[row]) {
+            "cpu" if unit == Unit::Nanoseconds => Metric::CPU_TIME.to_owned(),
+            "" => "value".to_owned(),
+            name => name.replace([' ', '_'], "-"),
+        };
+        metrics[row] = (assembly.metric(&name, unit), factor);
+    }
+    metrics
+}
+
+/// What a unit counts, and how many of ours one of it is.
+fn unit(text: &str) -> (Unit, u64) {
+    match text {
+        "nanoseconds" | "nanosecond" | "ns" => (Unit::Nanoseconds, 1),
+        "microseconds" | "microsecond" | "us" => (Unit::Nanoseconds, 1_000),
+        "milliseconds" | "millisecond" | "ms" => (Unit::Nanoseconds, 1_000_000),
+        "seconds" | "second" | "s" => (Unit::Nanoseconds, 1_000_000_000),
+        "bytes" | "byte" => (Unit::Bytes, 1),
+        "kilobytes" | "kilobyte" | "kb" => (Unit::Bytes, 1 << 10),
+        "megabytes" | "megabyte" | "mb" => (Unit::Bytes, 1 << 20),
+        _ => (Unit::Count, 1),
+    }
+}
+
+/// What a mapping is: the first one of a file is the program.
+fn module_kind(path: &str, first: bool) -> ModuleKind {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    match file {
+        _ if path.starts_with("[vdso") => ModuleKind::Vdso,
+        _ if path.starts_with("[kernel") => ModuleKind::Kernel,
+        _ if path.starts_with('[') => ModuleKind::Unknown,
+        _ if file.ends_with(".so") || file.contains(".so.") => ModuleKind::Library,
+        _ if first => ModuleKind::Program,
+        _ => ModuleKind::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests;
