@@ -17,6 +17,7 @@ use whyslow_profile::{
 use whyslow_unwind::{Register, Registers};
 
 use crate::completion::{Dump, Images, StackImage, TailFrame};
+use crate::marks::{self, Marks};
 use crate::modules::{AddressSpace, FileKey, Mapping, ModuleIndex, Modules};
 use crate::perf::{Record, user_register_names};
 use crate::walk::{Ended, Walk, WalkedFrame, World};
@@ -53,6 +54,8 @@ struct ThreadState {
 pub(crate) struct Converter {
     pub(crate) builder: Builder,
     pub(crate) counters: Counters,
+    /// What the programs mark themselves.
+    pub(crate) marks: Marks,
     metric: MetricId,
     modules: Modules,
     processes: FxHashMap<u32, ProcessState>,
@@ -86,6 +89,7 @@ impl Converter {
         Self {
             builder,
             counters: Counters::default(),
+            marks: Marks::default(),
             metric,
             modules: Modules::default(),
             processes: FxHashMap::default(),
@@ -134,6 +138,15 @@ impl Converter {
         self.read_live
     }
 
+    /// Adds the marks of the programs up to a time, when the records up to then are there.
+    pub(crate) fn add_marks(&mut self, until: u64) {
+        let Self { marks, builder, threads, processes, .. } = self;
+        marks.add(until, builder, &|tid| {
+            let thread = threads.get(&tid)?;
+            Some((thread.id, processes.get(&thread.pid)?.id))
+        });
+    }
+
     /// Takes one record.
     pub(crate) fn record(&mut self, record: &Record<'_>) {
         let time = record.timestamp().unwrap_or(self.start_ns);
@@ -175,7 +188,14 @@ impl Converter {
         }
         let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-        for line in maps.lines().filter_map(MapsLine::parse).filter(|line| line.executable) {
+        for line in maps.lines().filter_map(MapsLine::parse) {
+            if marks::is_marker_file(line.path) {
+                let thread = marks::thread_in_name(line.path).and_then(|tid| self.threads.get(&tid));
+                self.marks.marker_file(pid, line.path, thread.map(|thread| thread.id));
+            }
+            if !line.executable {
+                continue;
+            }
             let is_program = exe.as_ref().is_some_and(|exe| exe.as_os_str() == line.path);
             let kind = if is_program { ModuleKind::Program } else { ModuleKind::Library };
             self.map(pid, line.start, line.end, line.offset, line.key(), kind);
@@ -198,6 +218,7 @@ impl Converter {
             threads: 0,
         };
         self.processes.insert(pid, state);
+        self.marks.process_started(pid);
     }
 
     fn new_thread(&mut self, pid: u32, tid: u32, name: &str, time: u64) {
@@ -275,15 +296,22 @@ impl Converter {
             if std::mem::take(&mut process.expects_program) {
                 self.counters.unobservable_execs += 1;
             }
+            self.marks.process_ended(pid);
         }
     }
 
     fn mmap(&mut self, mmap: &Mmap2Record<'_>) {
         const PROT_EXEC: u32 = libc::PROT_EXEC as u32;
+        let (pid, tid) = (mmap.pid.cast_unsigned(), mmap.tid.cast_unsigned());
+        if mmap.path.as_slice().ends_with(b".txt") {
+            let path = text(&mmap.path);
+            if marks::is_marker_file(&path) {
+                self.marks.marker_file(pid, &path, self.threads.get(&tid).map(|thread| thread.id));
+            }
+        }
         if mmap.protection & PROT_EXEC == 0 {
             return;
         }
-        let pid = mmap.pid.cast_unsigned();
         let (device, inode) = match &mmap.file_id {
             Mmap2FileId::InodeAndVersion(file) => ((file.major, file.minor), file.inode),
             Mmap2FileId::BuildId(_) => ((0, 0), 0),

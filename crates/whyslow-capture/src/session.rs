@@ -1,5 +1,6 @@
 //! A recording from start to end: start the program, drain the rings while it runs, finish the file.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
@@ -11,6 +12,7 @@ use whyslow_profile::{EventSource, ExitStatus, KernelView, Meta};
 use crate::convert::Converter;
 use crate::host::{self, Usage};
 use crate::launch::{Running, Suspended};
+use crate::marks::Marks;
 use crate::output::Output;
 use crate::perf::{Events, Plan, Scope};
 use crate::refusal;
@@ -108,6 +110,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let own_before = host::own_usage();
     let start_ns = host::monotonic_ns();
     let mut converter = Converter::new(start_ns, kernel_base.unwrap_or(0));
+    converter.marks = Marks::live(start_ns, runtime_folder(target).as_deref());
     let cannot_write = |error| RecordError::Output { path: output.to_owned(), error };
     let writer = match Writer::new(file, &meta) {
         Ok(writer) => writer,
@@ -144,6 +147,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let end = session.run(deadline);
     let duration_ns = host::monotonic_ns().saturating_sub(start_ns);
     session.drain(u64::MAX);
+    session.read_marker_files();
 
     meta.duration_ns = duration_ns;
     if let End::Exited(exit, usage) = &end {
@@ -160,6 +164,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     }
     let own = host::own_usage();
     meta.counters = std::mem::take(&mut converter.counters);
+    meta.notes.extend(converter.marks.notes());
     meta.counters.recorder_max_resident_bytes = own.max_resident_bytes;
     meta.counters.recorder_cpu_ns =
         (own.user + own.system).saturating_sub(own_before.user + own_before.system).as_nanos() as u64;
@@ -219,19 +224,26 @@ impl Session {
     fn drain(&mut self, until: u64) -> bool {
         let Self { events, converter, .. } = self;
         converter.begin_drain();
+        converter.marks.collect();
         events.merge.drain(until, events.parse_info, |record| converter.record(record));
+        converter.add_marks(until);
         converter.has_read_live()
     }
 
     /// Writes what is new. After a failure (disk full) nothing more is written, and the rows are dropped: the program
     /// runs on undisturbed and memory stays bounded.
     fn flush(&mut self) {
+        self.read_marker_files();
         if self.write_error.is_none() {
             self.write_error = self.writer.append(&mut self.converter.builder).err();
         }
         if self.write_error.is_some() {
             self.converter.builder.discard_samples();
         }
+    }
+
+    fn read_marker_files(&mut self) {
+        self.converter.marks.read_files(&mut self.converter.builder);
     }
 
     fn signals_received(&mut self) -> Option<End> {
@@ -266,6 +278,16 @@ impl Session {
         };
         (timed_out || gone).then_some(End::Stopped)
     }
+}
+
+/// The `XDG_RUNTIME_DIR` that the program sees.
+fn runtime_folder(target: &Target) -> Option<OsString> {
+    const NAME: &str = "XDG_RUNTIME_DIR";
+    let set = match target {
+        Target::Command(command) => command.env.iter().rev().find(|(name, _)| name == NAME),
+        Target::Process(_) | Target::System => None,
+    };
+    set.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(NAME))
 }
 
 fn command_line(target: &Target) -> Vec<String> {

@@ -109,7 +109,14 @@ impl Builder {
         id
     }
 
-    /// The text of an id.
+    /// A new id for a text that is hardly ever met again. It is forgotten once it is written, so that memory does not grow
+    /// with such texts.
+    pub fn string_once(&mut self, text: &str) -> StringId {
+        self.texts.push(Arc::default());
+        StringId(self.strings.push(text.into()))
+    }
+
+    /// The text of an id; empty for one of [`Builder::string_once`].
     pub fn text(&self, id: StringId) -> &str {
         self.texts.get(id.index()).map_or("", |text| text)
     }
@@ -230,9 +237,11 @@ impl Builder {
         self.samples.iter().map(Samples::len).sum()
     }
 
-    /// Drops samples that were not written, when nothing can be written any more.
+    /// Drops samples, spans and values of counters that were not written, when nothing can be written any more.
     pub fn discard_samples(&mut self) {
         self.samples.iter_mut().for_each(Samples::clear);
+        self.spans.clear();
+        self.counter_values.clear();
     }
 
     /// Forgets what has been written.

@@ -80,6 +80,8 @@ impl Plan {
         }
         attr.set_mmap(1);
         attr.set_mmap2(1);
+        // Marker files are announced by mappings that need not be executable.
+        attr.set_mmap_data(1);
         attr.set_comm(1);
         attr.set_comm_exec(1);
         attr.set_task(1);

@@ -1,0 +1,292 @@
+//! Spans, moments and counters that recorded programs mark themselves: with the crate whyslow-mark, or in marker files.
+
+mod file;
+mod pipe;
+
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt as _;
+
+use rustc_hash::FxHashMap;
+use whyslow_mark::wire::{Kind, Record, VERSION};
+use whyslow_profile::{Builder, Counter, CounterId, ProcessId, Span, StringId, ThreadId, Unit};
+
+use file::MarkerFile;
+pub(crate) use file::{is_marker_file, thread_in_name};
+use pipe::{Folder, Pipe};
+
+/// Processes that can mark at the same time.
+const PIPES_MOST: usize = 256;
+const MARKER_FILES_MOST: usize = 4_096;
+/// A recording holds so many marks, and so much text of theirs.
+const MARKS_MOST: u64 = 4_000_000;
+const TEXT_MOST: usize = 256 << 20;
+/// Names of which one text is kept for all spans; further ones are written each time.
+const SHARED_NAMES_MOST: usize = 1 << 16;
+const COUNTERS_MOST: usize = 1_000;
+
+/// The marks of a live recording. Without [`Marks::live`] there are none.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    folder: Option<Folder>,
+    pipes: Vec<Pipe>,
+    files: Vec<MarkerFile>,
+    waiting: Vec<Mark>,
+    names: FxHashMap<Box<str>, StringId>,
+    counters: FxHashMap<(Option<ProcessId>, String), CounterId>,
+    is_live: bool,
+    start_ns: u64,
+    taken: u64,
+    text_bytes: usize,
+    lost: u64,
+    notes: Vec<String>,
+}
+
+/// A mark that was read, until all records of its time are there.
+#[derive(Debug)]
+struct Mark {
+    kind: Kind,
+    tid: u32,
+    start_ns: u64,
+    end_ns: u64,
+    name: String,
+    detail: String,
+}
+
+impl Mark {
+    /// When it was made.
+    fn time(&self) -> u64 {
+        if self.kind == Kind::Counter { self.start_ns } else { self.end_ns }
+    }
+}
+
+/// A thread by its number, and its process.
+pub(crate) type ThreadOf<'a> = &'a dyn Fn(u32) -> Option<(ThreadId, ProcessId)>;
+
+impl Marks {
+    /// Marks of the processes that will be told of. `runtime` is the program's `XDG_RUNTIME_DIR`.
+    pub(crate) fn live(start_ns: u64, runtime: Option<&OsStr>) -> Self {
+        let mut marks = Self::default();
+        (marks.is_live, marks.start_ns) = (true, start_ns);
+        match Folder::open(runtime) {
+            Ok(folder) => {
+                folder.remove_stale();
+                marks.folder = Some(folder);
+            }
+            Err(error) => marks.notes.push(format!("marks of the program could not be recorded: {error}")),
+        }
+        marks
+    }
+
+    /// Lets a process mark, before its first mark or as soon as it is known.
+    pub(crate) fn process_started(&mut self, pid: u32) {
+        let Some(folder) = &mut self.folder else { return };
+        if self.pipes.iter().any(|pipe| pipe.is_of(pid)) || !is_own(pid) {
+            return;
+        }
+        if self.pipes.len() >= PIPES_MOST {
+            let Some(ended) = self.pipes.iter().position(|pipe| pipe.ended) else { return };
+            self.pipes.remove(ended);
+        }
+        let mut made = folder.make(pid);
+        if folder.is_removed() && folder.open_again().is_ok() {
+            made = folder.make(pid);
+        }
+        // A refusal means that another recorder has this process.
+        self.pipes.extend(made);
+    }
+
+    /// Takes the pipe of an ended process away. One that was used is read to the end: a child may still hold it.
+    pub(crate) fn process_ended(&mut self, pid: u32) {
+        let Some(folder) = &self.folder else { return };
+        let Some(at) = self.pipes.iter().position(|pipe| pipe.is_of(pid)) else { return };
+        folder.remove(pid);
+        let pipe = &mut self.pipes[at];
+        pipe.ended = true;
+        pipe.fill();
+        if !pipe.greeted && pipe.bytes.is_empty() {
+            self.pipes.remove(at);
+        }
+    }
+
+    /// Notices that a process mapped a marker file.
+    pub(crate) fn marker_file(&mut self, pid: u32, path: &str, thread: Option<ThreadId>) {
+        let known = self.files.iter().any(|file| file.is_at(path));
+        if !self.is_live || known || self.files.len() >= MARKER_FILES_MOST {
+            return;
+        }
+        let owner = owner_of(pid).unwrap_or_else(pipe::user);
+        self.files.push(MarkerFile::new(path, thread, owner));
+    }
+
+    /// Reads what programs have marked. To be done before records are read, so that the threads that marked are known by then.
+    pub(crate) fn collect(&mut self) {
+        let Self { pipes, waiting, lost, notes, .. } = self;
+        pipes.retain_mut(|pipe| {
+            pipe.fill();
+            let mut bytes = std::mem::take(&mut pipe.bytes);
+            let mut at = 0;
+            let sound = loop {
+                let (record, length) = match Record::decode(&bytes[at..]) {
+                    Ok(Some(found)) => found,
+                    Ok(None) => break true,
+                    Err(_) => {
+                        notes.push(format!("the marks of process {} are not understood", pipe.pid));
+                        break false;
+                    }
+                };
+                at += length;
+                *lost += u64::from(record.lost);
+                if record.kind == Kind::Hello {
+                    if record.end_ns != VERSION {
+                        notes.push(format!(
+                            "process {} uses another version of whyslow-mark; use the one of this whyslow",
+                            pipe.pid
+                        ));
+                        break false;
+                    }
+                    if !std::mem::replace(&mut pipe.greeted, true) {
+                        pipe.enlarge();
+                    }
+                    continue;
+                }
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                waiting.push(Mark {
+                    kind: record.kind,
+                    tid: record.tid,
+                    start_ns: record.start_ns,
+                    end_ns: record.end_ns,
+                    name: text(record.name),
+                    detail: text(record.detail),
+                });
+            };
+            bytes.drain(..at);
+            pipe.bytes = bytes;
+            sound
+        });
+    }
+
+    /// Adds the marks up to a time to the profile.
+    pub(crate) fn add(&mut self, until: u64, builder: &mut Builder, thread_of: ThreadOf<'_>) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.retain(|mark| {
+            let now = mark.time() <= until;
+            if now {
+                self.add_one(mark, builder, thread_of(mark.tid));
+            }
+            !now
+        });
+        self.waiting = waiting;
+    }
+
+    fn add_one(&mut self, mark: &Mark, builder: &mut Builder, owner: Option<(ThreadId, ProcessId)>) {
+        if mark.kind == Kind::Counter {
+            self.add_value(mark, builder, owner.map(|(_, process)| process));
+        } else {
+            let thread = owner.map(|(thread, _)| thread);
+            self.add_span(builder, thread, (mark.start_ns, mark.end_ns), &mark.name, &mark.detail);
+        }
+    }
+
+    fn add_span(
+        &mut self,
+        builder: &mut Builder,
+        thread: Option<ThreadId>,
+        (start, end): (u64, u64),
+        name: &str,
+        detail: &str,
+    ) {
+        // What ended before the recording began is not part of it.
+        if end < self.start_ns || start > end || !self.has_room(name.len() + detail.len()) {
+            return;
+        }
+        let name = self.name(builder, name);
+        let detail = (!detail.is_empty()).then(|| builder.string_once(detail));
+        let since_start = |time: u64| time.saturating_sub(self.start_ns);
+        let (start_ns, end_ns) = (since_start(start), since_start(end));
+        builder.span(Span { name, thread, start_ns, end_ns, detail });
+    }
+
+    fn add_value(&mut self, mark: &Mark, builder: &mut Builder, process: Option<ProcessId>) {
+        let key = (process, mark.name.clone());
+        let known = self.counters.get(&key).copied();
+        if !self.has_room(0) || (known.is_none() && self.counters.len() >= COUNTERS_MOST) {
+            self.lost += 1;
+            return;
+        }
+        let counter = known.unwrap_or_else(|| {
+            let name = builder.string(&mark.name);
+            let counter = builder.counter(Counter { name, unit: Unit::Count, process });
+            self.counters.insert(key, counter);
+            counter
+        });
+        let time = mark.start_ns.saturating_sub(self.start_ns);
+        builder.counter_value(counter, time, mark.end_ns.cast_signed());
+    }
+
+    /// Whether one more mark fits into the recording; it is counted as lost if not.
+    fn has_room(&mut self, text: usize) -> bool {
+        let room = self.taken < MARKS_MOST && self.text_bytes + text <= TEXT_MOST;
+        if room {
+            self.taken += 1;
+            self.text_bytes += text;
+        } else {
+            self.lost += 1;
+        }
+        room
+    }
+
+    fn name(&mut self, builder: &mut Builder, name: &str) -> StringId {
+        if let Some(id) = self.names.get(name) {
+            return *id;
+        }
+        if self.names.len() >= SHARED_NAMES_MOST {
+            return builder.string_once(name);
+        }
+        let id = builder.string(name);
+        self.names.insert(name.into(), id);
+        id
+    }
+
+    /// Reads what is new in marker files.
+    pub(crate) fn read_files(&mut self, builder: &mut Builder) {
+        let mut files = std::mem::take(&mut self.files);
+        for file in &mut files {
+            let thread = file.thread;
+            file.read(|start, end, name| self.add_span(builder, thread, (start, end), name, ""));
+        }
+        self.files = files;
+    }
+
+    /// What the profile should say about its marks, once all are there.
+    pub(crate) fn notes(&mut self) -> Vec<String> {
+        let mut notes = std::mem::take(&mut self.notes);
+        if self.lost > 0 {
+            notes.push(format!(
+                "{} marks of the program are missing: it made more than can be recorded; mark longer spans",
+                self.lost
+            ));
+        }
+        notes
+    }
+}
+
+/// Nothing of a recording stays behind.
+impl Drop for Marks {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            for pipe in self.pipes.iter().filter(|pipe| !pipe.ended) {
+                folder.remove(pipe.pid);
+            }
+            folder.remove_folder();
+        }
+    }
+}
+
+fn owner_of(pid: u32) -> Option<u32> {
+    std::fs::metadata(format!("/proc/{pid}")).ok().map(|about| about.uid())
+}
+
+/// Whether it is a process of this user, or gone already.
+fn is_own(pid: u32) -> bool {
+    owner_of(pid).is_none_or(|owner| owner == pipe::user())
+}

@@ -1,0 +1,287 @@
+//! The named pipes through which programs tell their marks: made, read and taken away by the recorder.
+//!
+//! They are in a folder that only this user can enter, are made and removed by name within that open folder, and are never
+//! followed as links: nobody else can make the recorder read, or remove, anything else.
+
+use std::ffi::{CString, OsStr};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use whyslow_mark::place;
+use whyslow_mark::wire::RECORD_MOST;
+
+/// The size of a pipe whose program marks.
+const PIPE_BYTES: i32 = 1 << 20;
+/// Read from one pipe in one round, at most: more than it can hold.
+const READ_MOST: usize = 2 << 20;
+
+/// The open folder of the pipes.
+#[derive(Debug)]
+pub(super) struct Folder {
+    file: File,
+    path: PathBuf,
+    user: u32,
+}
+
+impl Folder {
+    /// Opens the first folder that can be had, made if need be. `runtime` is the program's `XDG_RUNTIME_DIR`.
+    pub(super) fn open(runtime: Option<&OsStr>) -> io::Result<Self> {
+        let user = user();
+        let mut result = Err(io::ErrorKind::NotFound.into());
+        for path in place::folders(runtime, user) {
+            result = Self::open_at(path, user);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+
+    fn open_at(path: PathBuf, user: u32) -> io::Result<Self> {
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let file = File::options().read(true).custom_flags(flags).open(&path)?;
+        if !place::is_private(&file.metadata()?, user) {
+            let reason = format!("{} is open to other users", path.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+        }
+        Ok(Self { file, path, user })
+    }
+
+    /// Whether another recorder has ended and taken the folder along.
+    pub(super) fn is_removed(&self) -> bool {
+        self.file.metadata().is_ok_and(|about| about.nlink() == 0)
+    }
+
+    /// Opens the folder again, made anew.
+    pub(super) fn open_again(&mut self) -> io::Result<()> {
+        *self = Self::open_at(self.path.clone(), self.user)?;
+        Ok(())
+    }
+
+    /// Makes the pipe of a process. One that a killed recorder has left is replaced; one that another recorder reads is an
+    /// error.
+    pub(super) fn make(&self, pid: u32) -> io::Result<Pipe> {
+        let name = name(pid)?;
+        match make_fifo(self.file.as_fd(), &name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.open_pipe(&name)?;
+                remove(self.file.as_fd(), &name)?;
+                make_fifo(self.file.as_fd(), &name)?;
+            }
+            other => other?,
+        }
+        Ok(Pipe { file: self.open_pipe(&name)?, pid, greeted: false, ended: false, bytes: Vec::new() })
+    }
+
+    /// Opens a pipe and makes it ours: the lock tells other recorders that somebody reads it.
+    fn open_pipe(&self, name: &CString) -> io::Result<File> {
+        let file = open(self.file.as_fd(), name)?;
+        let about = file.metadata()?;
+        if !about.file_type().is_fifo() || about.uid() != self.user {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is not a pipe of this user"));
+        }
+        lock(file.as_fd())?;
+        Ok(file)
+    }
+
+    pub(super) fn remove(&self, pid: u32) {
+        if let Ok(name) = name(pid) {
+            // What is gone need not be removed.
+            let _ = remove(self.file.as_fd(), &name);
+        }
+    }
+
+    /// Removes the pipes of processes that are gone, left by recorders that were killed.
+    pub(super) fn remove_stale(&self) {
+        for pid in crate::numbers_in(&self.path) {
+            let gone = !Path::new(&format!("/proc/{pid}")).exists();
+            if gone && name(pid).and_then(|name| self.open_pipe(&name)).is_ok() {
+                self.remove(pid);
+            }
+        }
+    }
+
+    /// Removes the folder, unless another recorder uses it.
+    pub(super) fn remove_folder(&self) {
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+fn name(pid: u32) -> io::Result<CString> {
+    Ok(CString::new(pid.to_string())?)
+}
+
+/// The pipe of one process.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    file: File,
+    pub(super) pid: u32,
+    /// Whether a program has found it.
+    pub(super) greeted: bool,
+    /// Whether its process has ended; its name is gone then.
+    pub(super) ended: bool,
+    /// Bytes that were read and not taken yet.
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Pipe {
+    /// Whether it is the pipe of this process, and not of an earlier one with the same number.
+    pub(super) fn is_of(&self, pid: u32) -> bool {
+        self.pid == pid && !self.ended
+    }
+
+    /// Reads what is there.
+    pub(super) fn fill(&mut self) {
+        let mut buffer = [0; 16 * RECORD_MOST];
+        while self.bytes.len() < READ_MOST
+            && let Ok(read @ 1..) = self.file.read(&mut buffer)
+        {
+            self.bytes.extend_from_slice(&buffer[..read]);
+        }
+    }
+
+    /// Gives a program that marks more room; with less, more marks may be lost.
+    pub(super) fn enlarge(&self) {
+        set_size(self.file.as_fd(), PIPE_BYTES);
+    }
+}
+
+#[expect(unsafe_code, reason = "std has no form of these calls")]
+mod calls {
+    use super::{CString, File, io};
+    use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _};
+
+    fn checked(result: i32) -> io::Result<i32> {
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    }
+
+    /// The user whose files this process makes.
+    pub(crate) fn user() -> u32 {
+        // SAFETY: takes nothing and cannot fail.
+        unsafe { libc::geteuid() }
+    }
+
+    pub(super) fn make_fifo(folder: BorrowedFd<'_>, name: &CString) -> io::Result<()> {
+        // SAFETY: an open folder and a C string that outlives the call.
+        checked(unsafe { libc::mkfifoat(folder.as_raw_fd(), name.as_ptr(), 0o600) }).map(drop)
+    }
+
+    /// For reading and writing: so it opens at once, and never reads as ended between two writers.
+    pub(super) fn open(folder: BorrowedFd<'_>, name: &CString) -> io::Result<File> {
+        let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        // SAFETY: an open folder and a C string that outlives the call.
+        let file = checked(unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), flags) })?;
+        // SAFETY: the kernel just gave us this descriptor.
+        Ok(unsafe { File::from_raw_fd(file) })
+    }
+
+    pub(super) fn remove(folder: BorrowedFd<'_>, name: &CString) -> io::Result<()> {
+        // SAFETY: an open folder and a C string that outlives the call.
+        checked(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), 0) }).map(drop)
+    }
+
+    pub(super) fn lock(file: BorrowedFd<'_>) -> io::Result<()> {
+        // SAFETY: an open descriptor; the call changes only kernel state.
+        checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).map(drop)
+    }
+
+    pub(super) fn set_size(file: BorrowedFd<'_>, bytes: i32) {
+        // SAFETY: an open descriptor; the call changes only kernel state. A refusal leaves the size as it was.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
+    }
+}
+pub(super) use calls::user;
+use calls::{lock, make_fifo, open, remove, set_size};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn folder(runtime: &Path) -> Folder {
+        Folder::open(Some(runtime.as_os_str())).unwrap()
+    }
+
+    #[test]
+    fn pipes_come_and_go_and_leave_nothing() {
+        let runtime = tempfile::tempdir().unwrap();
+        let folder = folder(runtime.path());
+        let mut pipe = folder.make(42).unwrap();
+        let path = runtime.path().join("whyslow/42");
+        fs::write(&path, b"some bytes").unwrap();
+        pipe.fill();
+        assert_eq!(pipe.bytes, b"some bytes");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        folder.remove(42);
+        folder.remove_folder();
+        assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_another_recorder_took_along_is_made_again() {
+        let runtime = tempfile::tempdir().unwrap();
+        let mut folder = folder(runtime.path());
+        assert!(!folder.is_removed());
+        folder.remove_folder();
+        assert!(folder.is_removed() && folder.make(42).is_err());
+        folder.open_again().unwrap();
+        assert!(folder.make(42).is_ok());
+    }
+
+    #[test]
+    fn a_pipe_that_is_read_is_not_taken_away_and_a_left_one_is_replaced() {
+        let runtime = tempfile::tempdir().unwrap();
+        let folder = folder(runtime.path());
+        let first = folder.make(42).unwrap();
+        assert!(folder.make(42).is_err());
+        drop(first);
+        assert!(folder.make(42).is_ok());
+    }
+
+    #[test]
+    fn only_pipes_of_processes_that_are_gone_are_cleaned_up() {
+        let runtime = tempfile::tempdir().unwrap();
+        let folder = folder(runtime.path());
+        let gone = u32::MAX;
+        let own = std::process::id();
+        drop(folder.make(gone).unwrap());
+        drop(folder.make(own).unwrap());
+        let read_by_another = folder.make(gone - 1).unwrap();
+        let path = |name: &str| runtime.path().join("whyslow").join(name);
+        fs::write(path("notes"), "not a number").unwrap();
+        fs::write(path(&(gone - 2).to_string()), "not a pipe").unwrap();
+        folder.remove_stale();
+        let left = [own, gone - 1, gone - 2].map(|number| path(&number.to_string()));
+        assert!(left.iter().all(|path| path.exists()) && path("notes").exists());
+        assert!(!path(&gone.to_string()).exists());
+        drop(read_by_another);
+    }
+
+    #[test]
+    fn links_and_folders_of_others_are_not_used() {
+        let runtime = tempfile::tempdir().unwrap();
+        let foreign = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(foreign.path(), runtime.path().join("whyslow")).unwrap();
+        assert!(Folder::open_at(runtime.path().join("whyslow"), user()).is_err());
+
+        let open = runtime.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Folder::open_at(open, user()).is_err());
+        assert!(Folder::open_at(runtime.path().join("fine"), user() + 1).is_err());
+
+        let folder = Folder::open_at(runtime.path().join("good"), user()).unwrap();
+        let target = foreign.path().join("precious");
+        fs::write(&target, "precious").unwrap();
+        std::os::unix::fs::symlink(&target, runtime.path().join("good/42")).unwrap();
+        assert!(folder.make(42).is_err());
+        assert_eq!(fs::read_to_string(target).unwrap(), "precious");
+    }
+}
