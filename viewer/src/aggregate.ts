@@ -332,13 +332,15 @@ export interface InvertOptions {
   limit: number;
   /** Only samples taken in this function. */
   of?: number;
+  /** Only this path of functions is entered, and everything below its end. */
+  path?: readonly number[];
 }
 
 /**
  * The tree of callers: below the root are the functions in which samples were taken, below each its callers.
  * `self` of a node is what ends there: the outermost function of a stack.
  */
-export function invert(tree: CallTree, root: number, { minimum, limit, of }: InvertOptions): CallTree {
+export function invert(tree: CallTree, root: number, { minimum, limit, of, path = [] }: InvertOptions): CallTree {
   let size = 1024;
   let parent = new Uint32Array(size), fn = new Uint32Array(size), inlined = new Uint8Array(size);
   let total = new Float64Array(size), self = new Float64Array(size);
@@ -354,10 +356,17 @@ export function invert(tree: CallTree, root: number, { minimum, limit, of }: Inv
     places[0] = { at: Uint32Array.from(at), weight: Float64Array.from(weight) };
   }
   const slotOf = new Map<number, number>();
+  let onPath = 0, steps = 0; // the end of the path as far as it is built
+  const far: number[] = [0]; // node → its depth
   for (let node = 0; node < count; node++) {
     const here = places[node]!;
     delete places[node];
     if (node > 0 && (total[node]! < minimum || count >= limit)) continue;
+    if (far[node]! <= path.length && far[node]! > 0) {
+      if (parent[node] !== onPath || far[node] !== steps + 1 || fn[node] !== path[steps]) continue;
+      onPath = node;
+      steps++;
+    }
     // Group the places by function; equal places become one, so the lists shrink towards the root.
     slotOf.clear();
     const lists: Map<number, number>[] = [];
@@ -381,6 +390,7 @@ export function invert(tree: CallTree, root: number, { minimum, limit, of }: Inv
         slotOf.set(of, slot);
         parent[slot] = node;
         fn[slot] = of;
+        far[slot] = far[node]! + 1;
         inlined[slot] = 1;
         lists.push(new Map());
       }

@@ -2,6 +2,7 @@
 // depends on changes, so every panel may ask in every render.
 
 import { addUp, buildShape, countSamples, functionValues, invert, spanMask, stackWeights, type CallTree, type Selection, type Shape } from './aggregate.ts';
+import { nodeAt, pathOf } from './flame/path.ts';
 import type { Model } from './model.ts';
 import { timeRange, type State } from './state.ts';
 
@@ -78,6 +79,23 @@ export const whole = (model: Model, state: State): number => callTree(model, sta
 export const callers = remembered<CallTree>(2, treeKey, (model, state) => {
   const tree = callTree(model, state);
   return invert(tree, model.root, { minimum: tree.total[0]! / 4000, limit: 400_000 });
+});
+
+/** What the flame graph draws: the call tree, or callers with all detail inside the zoomed frame. */
+export const flameTree = remembered<CallTree>(2, state => `${treeKey(state)} ${state.inverted ? state.zoom.join() : '-'}`, (model, state) => {
+  if (!state.inverted) return callTree(model, state);
+  const tree = callTree(model, state);
+  let up = callers(model, state);
+  // Frames inside of a narrow one are not in the tree of everything: build it again around the zoomed frame. The path
+  // may lead further down than the coarser tree does, so several steps can be needed.
+  for (let step = 0, last = 0; step < 6 && state.zoom.length; step++) {
+    const { node, whole } = nodeAt(up, state.zoom);
+    if (node === last || up.total[node]! > up.total[0]! / 4) break;
+    last = whole ? node : 0;
+    up = invert(tree, model.root, { minimum: up.total[node]! / 4000, limit: 400_000, path: pathOf(up, node) });
+    if (whole) break;
+  }
+  return up;
 });
 
 /** The tree of callers of the samples that were taken in one function itself. */

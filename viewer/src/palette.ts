@@ -33,10 +33,17 @@ export const kindColour = (kind: number, dark: boolean): string => (dark ? DARK 
 export function functionColour(model: Model, fn: number, mode: Colour, dark: boolean): string {
   if (fn === model.root || fn === model.truncated) return (dark ? DARK : LIGHT)[NO_CODE]!;
   if (mode === 'kind') return kindColour(model.kind(fn), dark);
-  const key = mode === 'crate' ? model.crate(fn) || model.moduleName(model.moduleOf(fn))
-    : mode === 'module' ? (model.moduleOf(fn) === NONE ? '' : model.moduleName(model.moduleOf(fn)))
-    : model.name(fn).slice(0, 200);
-  return key ? MANY[hash(key) % MANY.length]! : kindColour(KIND.unknown, dark);
+  const group = colourGroup(model, fn, mode);
+  return group ? MANY[hash(group) % MANY.length]! : kindColour(KIND.unknown, dark);
+}
+
+/** What functions of one colour have in common; empty when unknown. */
+export function colourGroup(model: Model, fn: number, mode: Colour): string {
+  if (mode === 'kind') return kindWord(model.kind(fn));
+  const module = model.moduleOf(fn);
+  const moduleName = module === NONE ? '' : model.moduleName(module);
+  if (mode === 'module') return moduleName;
+  return mode === 'crate' ? model.crate(fn) || moduleName : model.name(fn).slice(0, 200);
 }
 
 function hash(text: string): number {

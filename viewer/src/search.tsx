@@ -1,7 +1,7 @@
 // The search box, and what the matches weigh.
 
 import { matchedValue } from './aggregate.ts';
-import { callTree, callers, search, whole } from './derive.ts';
+import { callTree, flameTree, search } from './derive.ts';
 import { share } from './format.ts';
 import { nodeAt } from './flame/path.ts';
 import type { PanelProps } from './panel.ts';
@@ -34,18 +34,9 @@ function found({ model, state }: Pick<PanelProps, 'model' | 'state'>): string {
   if (result.kind === 'none') return '';
   if (result.kind === 'invalid') return result.message;
   if (!result.count) return 'no match';
-  const tree = callTree(model, state);
-  let value: number, of = whole(model, state);
   const zoomed = state.zoom.length > 0 && state.tab === 'flame';
-  if (state.inverted && zoomed) {
-    const up = callers(model, state);
-    const node = nodeAt(up, state.zoom).node;
-    value = matchedValue(up, result.matched, node).value;
-    of = up.total[node]!;
-  } else {
-    const node = zoomed ? nodeAt(tree, state.zoom).node : 0;
-    value = matchedValue(tree, result.matched, node).value;
-    of = tree.total[node]!;
-  }
-  return `${share(value, of)} matched`;
+  const tree = zoomed ? flameTree(model, state) : callTree(model, state);
+  const node = zoomed ? nodeAt(tree, state.zoom).node : 0;
+  const { value } = matchedValue(tree, result.matched, node);
+  return `${share(value, tree.total[node]!)} matched`;
 }

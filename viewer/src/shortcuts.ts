@@ -1,10 +1,12 @@
 // Keys that work anywhere on the page; keys.ts lists them for the reader.
 
+import { TO_MATCH } from './events.ts';
 import type { Dispatch } from './panel.ts';
 import { COLOURS, escape, TABS, type State } from './state.ts';
 
 interface Acts { dispatch: Dispatch; undo: () => void; redo: () => void; help: () => void }
 
+const toMatch = (by: number) => dispatchEvent(new CustomEvent(TO_MATCH, { detail: by }));
 const focus = (selector: string) => document.querySelector<HTMLElement>(selector)?.focus();
 
 export function globalKey(event: KeyboardEvent, state: State, { dispatch, undo, redo, help }: Acts): void {
@@ -28,6 +30,8 @@ export function globalKey(event: KeyboardEvent, state: State, { dispatch, undo, 
     const plain: Record<string, () => void> = {
       '/': () => focus('#search'),
       '?': help,
+      n: () => toMatch(1),
+      N: () => toMatch(-1),
       u: undo,
       r: redo,
       i: () => dispatch({ inverted: !state.inverted }),

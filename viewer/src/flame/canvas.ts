@@ -1,0 +1,200 @@
+// The flame graph on its canvas: what is in view, scrolling, zooming, finding the frame at a place. The canvas is as large as
+// the window that scrolls over the rows, never as large as the rows.
+
+import { boxAt, rowsNeeded, NARROW, type Boxes, type Layout, type View } from './layout.ts';
+import { Colours, draw, FONT, ROW, type Look } from './draw.ts';
+
+export interface Shown {
+  layout: Layout;
+  look: Look;
+  zoomed: number;
+  rootOnTop: boolean;
+}
+
+const ZOOM_TIME = 180;
+/** Room around the outermost row. */
+const EDGE = 4;
+
+export class FlameCanvas {
+  boxes: Boxes = { count: 0, x: [], width: [], row: [], node: [], run: [] };
+  private shown: Shown | undefined;
+  private view: View = { start: 0, span: 1 };
+  private colours: Colours | undefined;
+  private width = 0;
+  private height = 0;
+  private content = 0;
+  private topDepth = 0;
+  private column = 7;
+  private frame = 0;
+  private animation = 0;
+  private readonly context: CanvasRenderingContext2D;
+  private readonly observer: ResizeObserver;
+
+  constructor(private readonly scroller: HTMLElement, private readonly canvas: HTMLCanvasElement, private readonly spacer: HTMLElement,
+    private readonly onDraw: () => void) {
+    this.context = canvas.getContext('2d')!;
+    this.observer = new ResizeObserver(() => { this.resize(); this.drawNow(); });
+    this.observer.observe(scroller);
+    this.resize();
+    scroller.addEventListener('scroll', this.request, { passive: true });
+  }
+
+  close(): void {
+    this.observer.disconnect();
+    this.scroller.removeEventListener('scroll', this.request);
+    cancelAnimationFrame(this.frame);
+    cancelAnimationFrame(this.animation);
+  }
+
+  show(shown: Shown): void {
+    const before = this.shown;
+    this.shown = shown;
+    const { colour, dark, model } = shown.look;
+    if (!this.colours || this.colours.mode !== colour || this.colours.dark !== dark) this.colours = new Colours(model, colour, dark);
+    const view = shown.layout.viewOf(shown.zoomed);
+    const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    const moved = before && before.zoomed !== shown.zoomed;
+    this.fitContent();
+    if (!before || before.rootOnTop !== shown.rootOnTop) this.toRoot();
+    if (moved && !still) this.animate(view);
+    else if (!before || moved || before.layout !== shown.layout) {
+      cancelAnimationFrame(this.animation);
+      this.view = view;
+    }
+    if (moved) this.reveal(shown.zoomed);
+    // Drawn at once, not with the next frame: after a brush nothing old is seen.
+    this.drawNow();
+  }
+
+  /** The node at a place of the window; -1 when there is none. */
+  nodeAt(clientX: number, clientY: number): number {
+    if (!this.shown) return -1;
+    const { left, top } = this.canvas.getBoundingClientRect();
+    const y = clientY - top + this.scroller.scrollTop;
+    const depth = Math.floor((this.shown.rootOnTop ? y - EDGE : this.content - EDGE - y) / ROW);
+    const box = boxAt(this.boxes, clientX - left, depth - this.topDepth);
+    return box < 0 ? -1 : this.boxes.node[box]!;
+  }
+
+  /** Where a node is, relative to the canvas; nothing when it is out of sight. */
+  rectOf(node: number): { x: number; y: number; width: number; height: number } | undefined {
+    if (!this.shown || node < 0) return undefined;
+    const { tree } = this.shown.layout;
+    const y = this.yOfDepth(tree.depth[node]!);
+    if (y < -ROW || y > this.height) return undefined;
+    const scale = this.width / this.view.span;
+    const left = (this.shown.layout.startOf(node) - this.view.start) * scale;
+    const from = Math.max(0, left), to = Math.min(this.width, left + tree.total[node]! * scale);
+    return to < 0 || from > this.width ? undefined : { x: from, y, width: Math.max(2, to - from), height: ROW - 1 };
+  }
+
+  /** Scrolls so that a node's row is in sight. */
+  reveal(node: number): void {
+    if (!this.shown) return;
+    const y = this.yOfDepth(this.shown.layout.tree.depth[node]!);
+    if (y < ROW || y > this.height - 2 * ROW) this.scroller.scrollTop += y - this.height / 2;
+  }
+
+  toRoot(): void {
+    this.scroller.scrollTop = this.shown?.rootOnTop ? 0 : this.content;
+  }
+
+  /** Whether a node is wide enough to be seen. */
+  isVisible(node: number): boolean {
+    return !!this.shown && this.shown.layout.tree.total[node]! * this.width / this.view.span >= NARROW;
+  }
+
+  /** Makes everything `factor` times wider, with the value under `clientX` staying where it is. */
+  zoomAt(clientX: number, factor: number): void {
+    const whole = this.shown?.layout.tree.total[0] ?? 1;
+    const at = (clientX - this.canvas.getBoundingClientRect().left) / this.width;
+    const span = Math.min(whole, Math.max(whole / 1e7, this.view.span / factor));
+    this.move({ start: this.view.start + at * (this.view.span - span), span });
+  }
+
+  pan(pixels: number): void {
+    this.move({ start: this.view.start + pixels * this.view.span / this.width, span: this.view.span });
+  }
+
+  get zoomedFreely(): boolean {
+    if (!this.shown) return false;
+    const { start, span } = this.shown.layout.viewOf(this.shown.zoomed);
+    return Math.abs(start - this.view.start) > span / 1e6 || Math.abs(span - this.view.span) > span / 1e6;
+  }
+
+  /** Back to the zoomed frame from edge to edge. */
+  resetView(): void {
+    if (this.shown) this.animate(this.shown.layout.viewOf(this.shown.zoomed));
+  }
+
+  private move({ start, span }: View): void {
+    cancelAnimationFrame(this.animation);
+    const whole = this.shown?.layout.tree.total[0] ?? 1;
+    this.view = { start: Math.max(0, Math.min(whole - span, start)), span };
+    this.request();
+  }
+
+  private animate(to: View): void {
+    cancelAnimationFrame(this.animation);
+    const from = this.view, begun = performance.now();
+    const step = (now: number) => {
+      const t = Math.min(1, Math.max(0, now - begun) / ZOOM_TIME), eased = 1 - (1 - t) ** 3;
+      const span = from.span * (to.span / from.span) ** eased;
+      const moved = from.span === to.span ? eased : (from.span - span) / (from.span - to.span);
+      this.view = t < 1 ? { start: from.start + (to.start - from.start) * moved, span } : to;
+      this.drawNow();
+      if (t < 1) this.animation = requestAnimationFrame(step);
+    };
+    this.animation = requestAnimationFrame(step);
+  }
+
+  private readonly request = (): void => {
+    if (!this.frame) this.frame = requestAnimationFrame(() => { this.frame = 0; this.drawNow(); });
+  };
+
+  private resize(): void {
+    const { clientWidth, clientHeight } = this.scroller;
+    const ratio = devicePixelRatio || 1;
+    this.width = Math.max(1, clientWidth);
+    this.height = Math.max(1, clientHeight);
+    this.canvas.width = Math.round(this.width * ratio);
+    this.canvas.height = Math.round(this.height * ratio);
+    this.canvas.style.width = `${this.width}px`;
+    this.canvas.style.height = `${this.height}px`;
+    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.context.font = FONT;
+    this.column = this.context.measureText('m'.repeat(100)).width / 100 || 7;
+    const first = this.content === 0;
+    this.fitContent();
+    if (first) this.toRoot();
+  }
+
+  /** As many rows as the frames in view need; the distance from the root stays. */
+  private fitContent(): void {
+    if (!this.shown) return;
+    const { layout: { tree }, zoomed, rootOnTop } = this.shown;
+    const rows = rowsNeeded(tree, (tree.total[zoomed]! || 1) * NARROW / this.width);
+    const content = Math.max(this.height, rows * ROW + 2 * EDGE);
+    if (content === this.content) return;
+    const below = this.content - this.scroller.scrollTop;
+    this.spacer.style.height = `${content - this.height}px`;
+    if (!rootOnTop && this.content) this.scroller.scrollTop = content - below;
+    this.content = content;
+  }
+
+  private yOfDepth(depth: number): number {
+    return (this.shown?.rootOnTop ? EDGE + depth * ROW : this.content - EDGE - (depth + 1) * ROW) - this.scroller.scrollTop;
+  }
+
+  private drawNow(): void {
+    const { shown } = this;
+    if (!shown || !this.colours) return;
+    const scroll = this.scroller.scrollTop;
+    const fromRoot = shown.rootOnTop ? scroll - EDGE : this.content - EDGE - scroll - this.height;
+    this.topDepth = Math.max(0, Math.floor(fromRoot / ROW));
+    this.boxes = shown.layout.visible(this.view, this.width, this.topDepth, Math.ceil(this.height / ROW) + 1);
+    draw(this.context, shown.layout.tree, this.boxes, this.colours, shown.look, this.width, this.height,
+      row => this.yOfDepth(this.topDepth + row), this.column);
+    this.onDraw();
+  }
+}

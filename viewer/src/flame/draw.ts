@@ -1,0 +1,82 @@
+// Draws the visible boxes of a flame graph onto a canvas.
+
+import type { CallTree } from '../aggregate.ts';
+import type { Model } from '../model.ts';
+import { functionColour } from '../palette.ts';
+import type { Colour } from '../state.ts';
+import type { Labels } from './label.ts';
+import type { Boxes } from './layout.ts';
+
+export const ROW = 18;
+export const FONT = '11.5px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
+const PAD = 4;
+
+export interface Look {
+  model: Model;
+  labels: Labels;
+  colour: Colour;
+  dark: boolean;
+  /** 1 for each function that is not dimmed; nothing when none is. */
+  wanted: Uint8Array | undefined;
+  /** Frames around the zoomed one are dimmed. */
+  zoomed: number;
+}
+
+/** Colours of functions under one mode and theme; looking one up for thousands of boxes must cost nothing. */
+export class Colours {
+  private readonly known: (string | undefined)[] = [];
+  constructor(private readonly model: Model, readonly mode: Colour, readonly dark: boolean) {}
+  of(fn: number): string {
+    return this.known[fn] ??= functionColour(this.model, fn, this.mode, this.dark);
+  }
+}
+
+/** `yOf(row)`: the top of a row on the canvas, in CSS pixels. */
+export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: Boxes, colours: Colours, look: Look, width: number, height: number,
+  yOf: (row: number) => number, column: number): void {
+  const { labels, wanted, dark, zoomed } = look;
+  context.clearRect(0, 0, width, height);
+  const zoomedDepth = tree.depth[zoomed]!;
+  const inlined: number[] = [], texts: { text: string; x: number; y: number; faint: boolean }[] = [];
+  let colour = '', alpha = 1;
+  context.globalAlpha = 1;
+  for (let i = 0; i < boxes.count; i++) {
+    const node = boxes.node[i]!, fn = tree.fn[node]!, wide = boxes.width[i]!, x = boxes.x[i]!, y = yOf(boxes.row[i]!);
+    const faint = tree.depth[node]! < zoomedDepth || (wanted !== undefined && node !== 0 && wanted[fn] !== 1);
+    const next = colours.of(fn);
+    if (next !== colour) context.fillStyle = colour = next;
+    const opacity = (faint ? .28 : 1) * (boxes.run[i] ? .6 : 1);
+    if (opacity !== alpha) context.globalAlpha = alpha = opacity;
+    // A hair between neighbours, as far as there is room for it.
+    context.fillRect(x, y, wide - (wide > 1.5 ? .6 : wide * .3), ROW - 1);
+    if (tree.inlined[node] && wide > 2 && !boxes.run[i]) inlined.push(x, y, wide, faint ? 1 : 0);
+    if (wide > 20 && !boxes.run[i]) {
+      const text = labels.fitting(fn, Math.floor((wide - 2 * PAD) / column));
+      if (text) texts.push({ text, x: x + PAD, y: y + ROW / 2, faint });
+    }
+  }
+  // Inlined frames are paler, with a dashed edge.
+  context.globalAlpha = dark ? .34 : .42;
+  context.fillStyle = '#fff';
+  for (let i = 0; i < inlined.length; i += 4) if (!inlined[i + 3]) context.fillRect(inlined[i]!, inlined[i + 1]!, inlined[i + 2]! - .6, ROW - 1);
+  context.globalAlpha = .75;
+  context.strokeStyle = '#16181d';
+  context.lineWidth = 1;
+  context.setLineDash([3, 2]);
+  context.beginPath();
+  for (let i = 0; i < inlined.length; i += 4) {
+    context.moveTo(inlined[i]!, inlined[i + 1]! + ROW - 1.5);
+    context.lineTo(inlined[i]! + inlined[i + 2]! - .6, inlined[i + 1]! + ROW - 1.5);
+  }
+  context.stroke();
+  context.setLineDash([]);
+
+  context.globalAlpha = 1;
+  context.font = FONT;
+  context.textBaseline = 'middle';
+  context.direction = 'ltr';
+  for (const { text, x, y, faint } of texts) {
+    context.fillStyle = faint ? (dark ? '#eceef1a6' : '#16181d80') : '#16181d';
+    context.fillText(text, x, y);
+  }
+}

@@ -1,0 +1,38 @@
+// The frames in view as a real table, for those who do not see the canvas.
+
+import { useMemo } from 'preact/hooks';
+import type { CallTree } from '../aggregate.ts';
+import { amount, share } from '../format.ts';
+import type { Model } from '../model.ts';
+import type { State } from '../state.ts';
+import type { Boxes } from './layout.ts';
+
+const MOST = 200;
+
+interface FrameTableProps { model: Model; state: State; tree: CallTree; boxes: Boxes | undefined; version: number }
+
+/** Only made again when a new picture was drawn and left alone for a moment. */
+export function FrameTable(props: FrameTableProps) {
+  return useMemo(() => table(props), [props.version]);
+}
+
+function table({ model, state, tree, boxes }: FrameTableProps) {
+  if (!boxes) return null;
+  const rows = boxes.node.map((node, at) => ({ node, at })).filter(({ node, at }) => !boxes.run[at] && node < tree.total.length)
+    .sort((a, b) => tree.total[b.node]! - tree.total[a.node]! || a.node - b.node).slice(0, MOST);
+  const unit = model.unit(state.metric);
+  return (
+    <table class="hidden">
+      <caption>The {rows.length} heaviest frames in view</caption>
+      <thead><tr><th>Function</th><th>Level</th><th>Total</th><th>Share</th><th>Self</th></tr></thead>
+      <tbody>
+        {rows.map(({ node }) => (
+          <tr key={node}>
+            <td>{model.name(tree.fn[node]!).slice(0, 300)}{tree.inlined[node] ? ' (inlined)' : ''}</td><td>{tree.depth[node]}</td>
+            <td>{amount(tree.total[node]!, unit)}</td><td>{share(tree.total[node]!, tree.total[0]!)}</td><td>{amount(tree.self[node]!, unit)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,51 @@
+// The text that fits into a frame. Labels are in a font of equal widths, so columns are counted instead of measured.
+
+import type { Model } from '../model.ts';
+
+const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|[\ud83c-\ud83e\ud840-\ud8bf][\udc00-\udfff]/g;
+/** No frame shows more. */
+const LONGEST = 2000;
+
+/** Columns of a text: letters of East Asian scripts and pictures take two. */
+export function columns(text: string): number {
+  const wide = text.match(WIDE)?.length ?? 0;
+  return (/[\ud800-\udfff]/.test(text) ? [...text].length : text.length) + wide;
+}
+
+interface Known { texts: [string, number][]; last: string }
+
+/** Remembers the forms of each function's name. */
+export class Labels {
+  private readonly known = new Map<number, Known>();
+  constructor(private readonly model: Model) {}
+
+  /** The longest form of the name that fits into so many columns; empty when not even its beginning does. */
+  fitting(fn: number, room: number): string {
+    if (room < 3) return '';
+    const { texts, last } = this.forms(fn);
+    for (const [text, size] of texts) if (size <= room) return text;
+    let text = '', used = 0;
+    for (const c of last) {
+      used += columns(c);
+      if (used >= room) break;
+      text += c;
+    }
+    return text + '…';
+  }
+
+  private forms(fn: number): Known {
+    let known = this.known.get(fn);
+    if (!known) {
+      const name = this.model.name(fn);
+      if (name.length > LONGEST) {
+        known = { texts: [], last: name.slice(0, LONGEST) };
+      } else {
+        const short = this.model.short(fn);
+        const last = /}[^:]*$/.test(short) ? short : short.slice(short.lastIndexOf('::') + 1).replace(/^:/, '') || short;
+        known = { texts: [name, short, last].map(text => [text, columns(text)]), last };
+      }
+      this.known.set(fn, known);
+    }
+    return known;
+  }
+}

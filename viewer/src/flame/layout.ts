@@ -1,0 +1,137 @@
+// Where each frame of a flame graph goes. Children are ordered and placed only when they come into sight, so a tree of any
+// size costs what is visible of it.
+
+import type { CallTree } from '../aggregate.ts';
+
+/** The values from edge to edge. */
+export interface View { start: number; span: number }
+
+/** Boxes narrower than this are drawn as one with their lighter siblings. */
+export const NARROW = 0.6;
+
+/** What is visible, as columns; within a row from left to right. */
+export interface Boxes {
+  count: number;
+  x: number[];
+  width: number[];
+  row: number[];
+  /** The node; of a run of narrow frames its heaviest one. */
+  node: number[];
+  /** 1 when the box is a run of frames too narrow to draw each. */
+  run: number[];
+}
+
+export class Layout {
+  readonly tree: CallTree;
+  private readonly start: Float64Array;
+  private readonly children: Uint32Array;
+  private readonly opened: Uint8Array;
+
+  constructor(tree: CallTree) {
+    this.tree = tree;
+    this.start = new Float64Array(tree.parent.length);
+    this.children = tree.children.slice();
+    this.opened = new Uint8Array(tree.parent.length);
+  }
+
+  /** The value to the left of a node. */
+  startOf(node: number): number {
+    const path: number[] = [];
+    for (let at = node; at !== 0; at = this.tree.parent[at]!) path.push(this.tree.parent[at]!);
+    for (let i = path.length - 1; i >= 0; i--) this.open(path[i]!);
+    return this.start[node]!;
+  }
+
+  viewOf(node: number): View {
+    return { start: this.startOf(node), span: this.tree.total[node]! || 1 };
+  }
+
+  /** The children of a node, heaviest first. */
+  childrenOf(node: number): Uint32Array {
+    this.open(node);
+    return this.children.subarray(this.tree.firstChild[node]!, this.tree.firstChild[node + 1]!);
+  }
+
+  /** Orders the children of a node, heaviest first, and places them. */
+  private open(node: number): void {
+    if (this.opened[node]) return;
+    this.opened[node] = 1;
+    const { total, firstChild } = this.tree;
+    const children = this.children.subarray(firstChild[node]!, firstChild[node + 1]!);
+    if (children.length > 1) children.sort((a, b) => total[b]! - total[a]! || a - b);
+    let at = this.start[node]!;
+    for (const child of children) {
+      this.start[child] = at;
+      at += total[child]!;
+    }
+  }
+
+  /** The boxes of `rows` rows from depth `top` on, when `view` fills `width` pixels. */
+  visible(view: View, width: number, top: number, rows: number): Boxes {
+    const { tree: { total, depth, firstChild }, start } = this;
+    const boxes: Boxes = { count: 0, x: [], width: [], row: [], node: [], run: [] };
+    const add = (node: number, left: number, right: number, row: number, run: number) => {
+      const from = Math.max(0, left), to = Math.min(width, right);
+      if (row < 0 || to <= from) return;
+      boxes.x.push(from);
+      boxes.width.push(to - from);
+      boxes.row.push(row);
+      boxes.node.push(node);
+      boxes.run.push(run);
+      boxes.count++;
+    };
+    const scale = width / view.span;
+    const pending = total.length && total[0]! > 0 ? [0] : [];
+    while (pending.length) {
+      const node = pending.pop()!;
+      const left = (start[node]! - view.start) * scale;
+      const row = depth[node]! - top;
+      add(node, left, left + total[node]! * scale, row, 0);
+      if (row + 1 >= rows) continue;
+      this.open(node);
+      const first = pending.length;
+      for (let at = firstChild[node]!; at < firstChild[node + 1]!; at++) {
+        const child = this.children[at]!;
+        const x = (start[child]! - view.start) * scale, wide = total[child]! * scale;
+        if (x > width || wide === 0) break;
+        if (wide < NARROW) {
+          // All that follow are lighter: they end where the heaviest-first order ends.
+          const last = this.children[firstChild[node + 1]! - 1]!;
+          const end = (start[last]! + total[last]! - view.start) * scale;
+          if (end - x >= .25) add(child, x, end, row + 1, 1);
+          break;
+        }
+        if (x + wide > 0) pending.push(child);
+      }
+      // The leftmost is next.
+      for (let low = first, high = pending.length - 1; low < high; low++, high--) {
+        const swap = pending[low]!;
+        pending[low] = pending[high]!;
+        pending[high] = swap;
+      }
+    }
+    return boxes;
+  }
+}
+
+/** Rows that are needed for all frames at least `minimum` heavy. */
+export function rowsNeeded(tree: CallTree, minimum: number): number {
+  let deepest = 0;
+  for (let node = 0; node < tree.total.length; node++) {
+    if (tree.total[node]! >= minimum && tree.total[node]! > 0 && tree.depth[node]! > deepest) deepest = tree.depth[node]!;
+  }
+  return deepest + 1;
+}
+
+/** The box at a place; -1 when there is none. A box a pixel wide can be hit a pixel beside it. */
+export function boxAt(boxes: Boxes, x: number, row: number): number {
+  let best = -1, distance = 1.5;
+  for (let i = 0; i < boxes.count; i++) {
+    if (boxes.row[i] !== row) continue;
+    const left = boxes.x[i]!, right = left + boxes.width[i]!;
+    const away = x < left ? left - x : x >= right ? x - right : 0;
+    if (away === 0) return i;
+    if (away < distance) { distance = away; best = i; }
+  }
+  return best;
+}

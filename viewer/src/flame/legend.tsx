@@ -1,0 +1,52 @@
+// What the colours mean and how much of the samples each stands for; a click dims everything else.
+
+import { useMemo } from 'preact/hooks';
+import { functionTable, whole } from '../derive.ts';
+import { share } from '../format.ts';
+import type { Model } from '../model.ts';
+import { colourGroup, functionColour, KINDS } from '../palette.ts';
+import type { Colour, State } from '../state.ts';
+
+const MOST = 7;
+
+interface LegendProps { model: Model; state: State; dark: boolean; group: string | undefined; setGroup: (group: string | undefined) => void }
+
+export function Legend({ model, state, dark, group, setGroup }: LegendProps) {
+  const { self } = functionTable(model, state);
+  const all = whole(model, state);
+  const groups = useMemo(() => {
+    const sums = new Map<string, { value: number; fn: number }>();
+    for (let fn = 0; fn < self.length; fn++) {
+      if (!self[fn]) continue;
+      const key = colourGroup(model, fn, state.colour);
+      const sum = sums.get(key);
+      if (sum) sum.value += self[fn]!;
+      else sums.set(key, { value: self[fn]!, fn });
+    }
+    const list = [...sums].map(([key, sum]) => ({ key, ...sum }));
+    if (state.colour === 'kind') {
+      const order = KINDS.map(kind => kind.word);
+      return list.sort((a, b) => order.indexOf(a.key) - order.indexOf(b.key));
+    }
+    return list.sort((a, b) => b.value - a.value).slice(0, MOST);
+  }, [self, state.colour]);
+  if (state.colour === 'function') return null;
+  return (
+    <div class="legend" role="group" aria-label="Colours">
+      {groups.map(({ key, value, fn }) => (
+        <button key={key} type="button" aria-pressed={group === key} title={`${key || 'unknown'}: ${share(value, all)} of the samples were taken in it`}
+          onClick={() => setGroup(group === key ? undefined : key)}>
+          <i style={{ background: functionColour(model, fn, state.colour, dark) }} />{(key || 'unknown').slice(0, 40)} <span>{share(value, all)}</span>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** 1 for each function of the chosen group; nothing when none is chosen. */
+export function useWanted(model: Model, mode: Colour, group: string | undefined): Uint8Array | undefined {
+  return useMemo(() => {
+    if (group === undefined) return undefined;
+    return new Uint8Array(model.functionCount).map((_, fn) => colourGroup(model, fn, mode) === group ? 1 : 0);
+  }, [model, mode, group]);
+}

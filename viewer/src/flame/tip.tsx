@@ -1,0 +1,44 @@
+// Details of a frame beside the pointer.
+
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import type { CallTree } from '../aggregate.ts';
+import { amount, share } from '../format.ts';
+import type { Model } from '../model.ts';
+import { kindWord } from '../palette.ts';
+import type { State } from '../state.ts';
+
+interface TipProps { model: Model; state: State; tree: CallTree; node: number; zoomed: number; x: number; y: number }
+
+/** Nobody reads more of a name than this in a tooltip. */
+const LONGEST = 1000;
+const cut = (text: string): string => text.length > LONGEST ? text.slice(0, LONGEST) + '…' : text;
+
+export function Tip({ model, state, tree, node, zoomed, x, y }: TipProps) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const { width, height } = box.current!.getBoundingClientRect();
+    const left = Math.max(4, Math.min(x + 14, innerWidth - width - 6));
+    const top = y + 18 + height > innerHeight ? y - height - 10 : y + 18;
+    box.current!.style.transform = `translate(${left}px, ${Math.max(4, top)}px)`;
+  });
+  const fn = tree.fn[node]!, unit = model.unit(state.metric), whole = tree.total[0]!;
+  const inside = zoomed && tree.depth[node]! >= tree.depth[zoomed]! ? `, ${share(tree.total[node]!, tree.total[zoomed]!)} of the zoomed frame` : '';
+  const about = node === 0 ? [] : [kindWord(model.kind(fn)), model.crate(fn) && `crate ${cut(model.crate(fn))}`,
+    model.moduleName(model.moduleOf(fn)), tree.inlined[node] ? 'inlined into its caller' : ''];
+  return (
+    <div class="tip" ref={box}>
+      <b><bdi>{cut(model.name(fn))}</bdi></b>
+      <div>total {amount(tree.total[node]!, unit)}, {share(tree.total[node]!, whole)}{inside}</div>
+      {!state.inverted && <div>self {amount(tree.self[node]!, unit)}, {share(tree.self[node]!, whole)}</div>}
+      <div class="quiet">{about.filter(Boolean).join(' · ')}</div>
+      {model.place(fn) && <div class="quiet tip-place"><bdi>{cut(model.place(fn))}</bdi></div>}
+    </div>
+  );
+}
+
+/** The same as one sentence, for screen readers. */
+export function describe(model: Model, state: State, tree: CallTree, node: number): string {
+  const fn = tree.fn[node]!, unit = model.unit(state.metric);
+  return `${cut(model.name(fn))}, total ${amount(tree.total[node]!, unit)}, ${share(tree.total[node]!, tree.total[0]!)}, level ${tree.depth[node]}` +
+    (tree.inlined[node] ? ', inlined' : '');
+}
