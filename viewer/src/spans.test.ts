@@ -1,9 +1,9 @@
-// Spans: lengths, the samples inside of them, and no sample counted twice.
+// Spans: the samples inside of them, and no sample counted twice.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NONE } from './payload.ts';
-import { insideWindows, merged, quantile, spanNames, windowsOf } from './spans.ts';
+import { merged, quantile, ThreadSums, windowsOf } from './spans.ts';
 
 const REQUEST = 1, QUERY = 2;
 const spans = {
@@ -18,18 +18,23 @@ const samples = {
   value: Float64Array.of(1, 2, 4, 8, 16, 32, 64, 128),
 };
 
-test('spans of a name are one row', () => {
-  const [request, query] = spanNames(spans, samples);
-  assert.deepEqual([request!.name, request!.spans, request!.total, request!.mean, request!.max], [REQUEST, [0, 2, 3], 190, 190 / 3, 100]);
-  assert.deepEqual([request!.p50, request!.p95], [50, 100]);
-  assert.equal(request!.inside, 1 + 2 + 4 + 16 + 32, 'overlapping spans count a sample once, the end is outside');
-  assert.equal(query!.inside, 2 + 32 + 64, 'a span without a thread has the samples of all');
+const inside = (rows: number[]): number => {
+  const sums = new ThreadSums(samples);
+  return merged(windowsOf(spans, rows)).reduce((sum, window) => sum + sums.within(window), 0);
+};
+
+test('overlapping spans count a sample once, and their end is outside', () => {
+  assert.equal(inside([0, 2, 3]), 1 + 2 + 4 + 16 + 32);
 });
 
-test('samples inside windows', () => {
-  assert.deepEqual([...insideWindows(samples, windowsOf(spans, [0, 2, 3]))], [1, 1, 1, 0, 1, 1, 0, 0]);
-  assert.deepEqual([...insideWindows(samples, windowsOf(spans, [4]))], [0, 0, 0, 0, 0, 1, 1, 0]);
-  assert.deepEqual([...insideWindows(samples, [])], [0, 0, 0, 0, 0, 0, 0, 0]);
+test('a span without a thread has the samples of all', () => {
+  assert.equal(inside([1, 4]), 2 + 32 + 64);
+});
+
+test('a span that never ended goes on', () => {
+  const open = { ...spans, end: Float64Array.of(50, 20, 60, Number.NaN, 160) };
+  const sums = new ThreadSums(samples);
+  assert.equal(sums.within(windowsOf(open, [3])[0]!), 16 + 32 + 128);
 });
 
 test('windows of one thread and of all do not overlap', () => {

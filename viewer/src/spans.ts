@@ -1,4 +1,4 @@
-// Spans: the marks that a program makes itself, as a table, and which samples are inside of them.
+// Spans as windows of time: without overlaps, and what the samples inside of them weigh.
 
 import { lowerBound } from './bounds.ts';
 import { NONE, type Profile, type SampleTable } from './payload.ts';
@@ -16,58 +16,14 @@ export interface Window {
 /** Samples of one metric, sorted by time. */
 export type SampleTimes = Pick<SampleTable, 'time' | 'thread' | 'value'>;
 
-export interface SpanName {
-  readonly name: number;
-  /** Rows of the span table, by start. */
-  readonly spans: readonly number[];
-  readonly total: number;
-  readonly mean: number;
-  readonly p50: number;
-  readonly p95: number;
-  readonly max: number;
-  /** Value of the samples inside at least one of the spans. */
-  readonly inside: number;
-}
-
-/** One row per name, those that last longest first. */
-export function spanNames(spans: SpanTable, samples: SampleTimes): SpanName[] {
-  const rows = new Map<number, number[]>();
-  for (let span = 0; span < spans.name.length; span++) {
-    const of = rows.get(spans.name[span]!);
-    if (of === undefined) rows.set(spans.name[span]!, [span]);
-    else of.push(span);
-  }
-  const sums = new ThreadSums(samples);
-  const names = [...rows].map(([name, of]) => {
-    const lengths = Float64Array.from(of, span => length(spans, span)).sort();
-    const total = lengths.reduce((sum, value) => sum + value, 0);
-    const inside = merged(windowsOf(spans, of)).reduce((sum, window) => sum + sums.within(window), 0);
-    return {
-      name,
-      spans: of,
-      total,
-      mean: total / of.length,
-      p50: quantile(lengths, 0.5),
-      p95: quantile(lengths, 0.95),
-      max: lengths[lengths.length - 1]!,
-      inside,
-    };
-  });
-  return names.sort((a, b) => b.total - a.total || a.name - b.name);
-}
-
-/** How long a span is. */
-export function length(spans: SpanTable, span: number): number {
-  return Math.max(0, spans.end[span]! - spans.start[span]!);
-}
-
 /** The smallest length that at least `share` of the spans do not exceed. */
 export function quantile(sorted: Float64Array, share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 }
 
+/** The times of some spans; one that never ended goes on for ever. */
 export function windowsOf(spans: SpanTable, rows: Iterable<number>): Window[] {
-  return Array.from(rows, span => ({ thread: spans.thread[span]!, start: spans.start[span]!, end: spans.end[span]! }));
+  return Array.from(rows, span => ({ thread: spans.thread[span]!, start: spans.start[span]!, end: Number.isNaN(spans.end[span]!) ? Infinity : spans.end[span]! }));
 }
 
 /** The same time without overlaps: no sample is in two windows. Sorted by thread, then start. */
@@ -136,30 +92,4 @@ export class ThreadSums {
     const after = lowerBound(thread.times.length, at => thread.times[at]! < window.end);
     return thread.sums[Math.max(first, after)]! - thread.sums[first]!;
   }
-}
-
-/** 1 for each sample that is inside at least one window. */
-export function insideWindows(samples: Pick<SampleTimes, 'time' | 'thread'>, windows: readonly Window[]): Uint8Array {
-  const inside = new Uint8Array(samples.time.length);
-  const byThread = new Map<number, Window[]>();
-  for (const window of merged(windows)) {
-    const of = byThread.get(window.thread);
-    if (of === undefined) byThread.set(window.thread, [window]);
-    else of.push(window);
-  }
-  // Samples and windows are both sorted by time, so each thread's windows are gone through once.
-  const next = new Map<number, number>();
-  const isIn = (thread: number, time: number): boolean => {
-    const of = byThread.get(thread);
-    if (of === undefined) return false;
-    let at = next.get(thread) ?? 0;
-    while (at < of.length && of[at]!.end <= time) at++;
-    next.set(thread, at);
-    return at < of.length && of[at]!.start <= time;
-  };
-  for (let sample = 0; sample < samples.time.length; sample++) {
-    const time = samples.time[sample]!;
-    if (isIn(samples.thread[sample]!, time) || isIn(NONE, time)) inside[sample] = 1;
-  }
-  return inside;
 }

@@ -1,7 +1,46 @@
-// Call tree.
+// The call tree: from the outermost callers inwards, or inverted, with the heaviest path opened.
 
+import './panels.css';
+import { useMemo, useState } from 'preact/hooks';
+import { search, whole } from '../derive.ts';
+import { foldedTree } from '../folded.ts';
+import { inverted, topDown } from '../outline.ts';
 import type { PanelProps } from '../panel.ts';
+import { TreeTable } from './tree.tsx';
 
-export function CallTreePanel(_: PanelProps) {
-  return <h2>Call tree</h2>;
+export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
+  const tree = foldedTree(model, state);
+  const outline = useMemo(() => (state.inverted ? inverted(tree) : topDown(tree)), [tree, state.inverted]);
+  const [again, setAgain] = useState(0);
+  const found = search(model, state);
+  const about = JSON.stringify([state.inverted, state.inline, state.generics, state.collapse, state.transforms, again]);
+  return (
+    <div class="calltree pane">
+      <div class="tools">
+        <div class="segments" role="group" aria-label="Direction">
+          <button type="button" aria-pressed={!state.inverted} onClick={() => dispatch({ inverted: false })}>Top-down</button>
+          <button type="button" aria-pressed={state.inverted} onClick={() => dispatch({ inverted: true })}>Inverted</button>
+        </div>
+        <button type="button" onClick={() => setAgain(again + 1)}>Heaviest path</button>
+        <span class="quiet hint">
+          {state.inverted ? 'Whose own time it is, then who called it.' : 'From the outermost callers inwards.'} ← → open and close, * opens everything below
+        </span>
+      </div>
+      <TreeTable
+        label={state.inverted ? 'Call tree, inverted' : 'Call tree'}
+        model={model}
+        dark={dark}
+        outline={outline}
+        whole={whole(model, state)}
+        unit={model.unit(state.metric)}
+        columns={['total', 'self', 'place']}
+        about={about}
+        matched={found.kind === 'found' ? found.matched : undefined}
+        selected={state.fn}
+        onCursor={fn => dispatch({ fn })}
+        onPick={fn => dispatch({ fn })}
+        empty="No samples are selected. Escape goes one step back."
+      />
+    </div>
+  );
 }

@@ -1,7 +1,79 @@
-// Functions.
+// All functions with what they cost, and below them the selected one between its callers and callees.
 
+import './panels.css';
+import { useMemo } from 'preact/hooks';
+import { functionTable, search, whole } from '../derive.ts';
+import { count } from '../format.ts';
+import { functionRows, parseSort, SORTS, sortText } from '../functionrows.ts';
+import { kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
+import { Amount, Name, Share, Text } from './cells.tsx';
+import { Rows, type Column, type Sort } from './rows.tsx';
+import { SandwichPanel } from './sandwich.tsx';
 
-export function FunctionsPanel(_: PanelProps) {
-  return <h2>Functions</h2>;
+const COLUMNS: readonly Column[] = [
+  { id: 'self', title: 'Self', help: 'Samples in the function itself', width: '5rem', numeric: true, sorts: 'down' },
+  { id: 'self-share', title: '%', width: '5rem', numeric: true },
+  { id: 'total', title: 'Total', help: 'Samples in the function and what it calls; recursion counts once', width: '5rem', numeric: true, sorts: 'down' },
+  { id: 'total-share', title: '%', width: '5rem', numeric: true },
+  { id: 'name', title: 'Function', sorts: 'up' },
+  { id: 'crate', title: 'Crate', width: '9rem', sorts: 'up' },
+  { id: 'kind', title: 'Kind', width: '6.6rem', sorts: 'up' },
+  { id: 'place', title: 'Defined at', width: '20%', sorts: 'up' },
+];
+
+export function FunctionsPanel(props: PanelProps) {
+  const { model, state, dispatch, dark } = props;
+  const sortKey = state.panel['functions-sort'];
+  const sort = parseSort(sortKey);
+  const values = functionTable(model, state);
+  const found = search(model, state);
+  const rows = useMemo(() => functionRows(model, state, sort), [values, found, sortKey]);
+  const cursor = state.fn === undefined ? -1 : rows.indexOf(state.fn);
+  const unit = model.unit(state.metric);
+  const all = whole(model, state);
+
+  const onSort = ({ column, descending }: Sort): void => {
+    const known = SORTS.find(name => name === column);
+    if (known) dispatch({ panel: { ...state.panel, 'functions-sort': sortText({ column: known, descending }) } });
+  };
+  const status = found.kind === 'found' ? `${count(rows.length)} functions match “${state.search.slice(0, 60)}”`
+    : found.kind === 'invalid' ? found.message : `${count(rows.length)} functions`;
+
+  return (
+    <div class="functions pane">
+      <div class="upper">
+        <Rows
+          label="Functions"
+          columns={COLUMNS}
+          count={rows.length}
+          cursor={cursor}
+          reveal={`${sortKey} ${rows.length} ${state.tab}`}
+          onCursor={at => dispatch({ fn: rows[at]! })}
+          onOpen={at => dispatch({ fn: rows[at]!, tab: 'source' })}
+          sort={sort}
+          onSort={onSort}
+          empty={found.kind === 'found' ? 'No function with selected samples matches the search.' : 'No samples are selected. Escape goes one step back.'}
+          row={at => {
+            const fn = rows[at]!;
+            return {
+              key: fn,
+              cells: [
+                <Amount value={values.self[fn]!} unit={unit} />,
+                <Share value={values.self[fn]!} whole={all} />,
+                <Amount value={values.total[fn]!} unit={unit} />,
+                <Share value={values.total[fn]!} whole={all} />,
+                <Name model={model} fn={fn} dark={dark} />,
+                <Text text={model.crate(fn)} className="quiet" />,
+                <span class="quiet">{kindWord(model.kind(fn))}</span>,
+                <Text text={model.place(fn)} className="quiet" />,
+              ],
+            };
+          }}
+        />
+        <div class="status quiet" role="status">{status}</div>
+      </div>
+      <SandwichPanel {...props} />
+    </div>
+  );
 }

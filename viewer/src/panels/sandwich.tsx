@@ -1,7 +1,70 @@
-// Sandwich.
+// The selected function between its callers and its callees. A click walks on to the next function.
 
+import './panels.css';
+import { useMemo, useRef } from 'preact/hooks';
+import { functionTable, whole } from '../derive.ts';
+import { foldedTree } from '../folded.ts';
+import { amount, share } from '../format.ts';
+import { calleesOf, callersOf } from '../outline.ts';
+import { kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
+import { transformed } from '../state.ts';
+import { Name, Text } from './cells.tsx';
+import { TreeTable } from './tree.tsx';
 
-export function SandwichPanel(_: PanelProps) {
-  return <h2>Sandwich</h2>;
+export function SandwichPanel(props: PanelProps) {
+  const { model, state, dispatch, dark } = props;
+  const tree = foldedTree(model, state);
+  const fn = state.fn;
+  const callers = useMemo(() => (fn === undefined ? undefined : callersOf(tree, fn)), [tree, fn]);
+  const callees = useMemo(() => (fn === undefined ? undefined : calleesOf(tree, fn)), [tree, fn]);
+  // Where the reader came from, to go back.
+  const walked = useRef<number[]>([]);
+  if (fn === undefined || !callers || !callees) {
+    return <div class="sandwich pane"><p class="empty">Select a function to see who calls it and what it calls.</p></div>;
+  }
+  const walk = (to: number): void => {
+    if (to === fn) return;
+    walked.current = [...walked.current, fn].slice(-50);
+    dispatch({ fn: to });
+  };
+  const back = (): void => {
+    const to = walked.current.at(-1);
+    walked.current = walked.current.slice(0, -1);
+    if (to !== undefined) dispatch({ fn: to });
+  };
+  const unit = model.unit(state.metric);
+  const all = whole(model, state);
+  const values = functionTable(model, state);
+  const shared = { model, dark, unit, whole: all, matched: undefined, selected: undefined, onPick: walk, walks: true };
+  const about = JSON.stringify([fn, state.inline, state.generics, state.collapse, state.transforms]);
+  return (
+    <div class="sandwich pane">
+      <div class="tools">
+        <button type="button" onClick={back} disabled={walked.current.length === 0} title="Back to the function before" aria-label="Back">←</button>
+        <strong class="grow"><Name model={model} fn={fn} dark={dark} /></strong>
+        <span class="figures">
+          self <b>{amount(values.self[fn]!, unit)}</b> {share(values.self[fn]!, all)}
+          <i /> total <b>{amount(values.total[fn]!, unit)}</b> {share(values.total[fn]!, all)}
+        </span>
+        <span class="quiet where"><Text text={[kindWord(model.kind(fn)), model.crate(fn), model.place(fn)].filter(Boolean).join(' · ')} /></span>
+        <button type="button" onClick={() => dispatch(transformed(state, { kind: 'focus', fn }))} title="Only stacks with this function">Focus</button>
+        <button type="button" onClick={() => dispatch(transformed(state, { kind: 'hide', fn }))} title="Only stacks without this function">Hide</button>
+        <button type="button" onClick={() => dispatch(transformed(state, { kind: 'merge', fn }))} title="Count it as its callers">Merge</button>
+        <button type="button" onClick={() => dispatch({ tab: 'source' })} title="Lines and instructions">Source</button>
+      </div>
+      <div class="halves">
+        <section aria-label="Callers">
+          <h3>Called by</h3>
+          <TreeTable {...shared} label="Callers" columns={['total']} outline={callers} about={`callers ${about}`}
+            empty={callers.whole > 0 ? 'Nothing calls it: its stacks begin here.' : 'No selected sample has it on its stack.'} />
+        </section>
+        <section aria-label="Callees">
+          <h3>Calls</h3>
+          <TreeTable {...shared} label="Callees" columns={['total', 'self']} outline={callees} about={`callees ${about}`}
+            empty={callees.whole > 0 ? 'It calls nothing: all of its time is its own.' : 'No selected sample has it on its stack.'} />
+        </section>
+      </div>
+    </div>
+  );
 }

@@ -1,7 +1,164 @@
-// Source.
+// Source and machine code of the selected function beside each other, with what each line and instruction costs.
 
+import './panels.css';
+import './source.css';
+import { useMemo, useState } from 'preact/hooks';
+import { shape, weights, whole } from '../derive.ts';
+import { amount, share } from '../format.ts';
+import { codePieces, type CodePiece } from '../instructions.ts';
+import { functionCosts, stackLinks, type FunctionCosts, type StackLinks } from '../lines.ts';
+import type { Model } from '../model.ts';
+import { NONE, type Profile } from '../payload.ts';
 import type { PanelProps } from '../panel.ts';
+import type { State } from '../state.ts';
+import { limited, Name } from './cells.tsx';
+import { CodeListing } from './codelisting.tsx';
+import { SourceListing } from './sourcelisting.tsx';
+import { whyNoCode, whyNoLines, whyNoText, type Why } from './why.ts';
+import { sourceRows } from '../sourcerows.ts';
 
-export function SourcePanel(_: PanelProps) {
-  return <h2>Source</h2>;
+const links = new WeakMap<Profile, StackLinks>();
+
+function linksOf(profile: Profile): StackLinks {
+  let known = links.get(profile);
+  if (!known) links.set(profile, known = stackLinks(profile.stacks.parent));
+  return known;
 }
+
+/** What the selected function's lines cost; stacks that a transform leaves out do not count. */
+function costsOf(model: Model, state: State, fn: number): FunctionCosts {
+  const same = state.generics ? model.generic : model.sameAs;
+  let values = weights(model, state);
+  if (state.transforms.length > 0) {
+    const { nodeOfStack } = shape(model, state);
+    values = values.map((value, stack) => (nodeOfStack[stack] === NONE ? 0 : value));
+  }
+  return functionCosts(model.profile, linksOf(model.profile), values, of => same[of] === fn || model.sameAs[of] === fn);
+}
+
+export function SourcePanel(props: PanelProps) {
+  const { state } = props;
+  if (state.fn === undefined || state.fn === props.model.root) {
+    return (
+      <div class="source pane">
+        <div class="empty"><p>Select a function: in the flame graph, the function table or the call tree.</p></div>
+      </div>
+    );
+  }
+  // A new function starts without marks of the one before.
+  return <FunctionSource key={state.fn} {...props} fn={state.fn} />;
+}
+
+function FunctionSource(props: PanelProps & { fn: number }) {
+  const { model, state, dark, fn } = props;
+  const costs = useMemo(() => costsOf(model, state, fn), [weights(model, state), shape(model, state), fn]);
+  const pieces = useMemo(() => codePieces(model.profile, costs), [costs]);
+  const ownFile = model.profile.functions.file[model.member(fn)] ?? NONE;
+  const [pickedFile, setFile] = useState<number>();
+  const [pickedPiece, setPiece] = useState<number>();
+  /** Rows of `costs.lines` that are marked on both sides: under the pointer, and chosen. */
+  const [hovered, setHovered] = useState<readonly number[]>([]);
+  const [chosen, setChosen] = useState<readonly number[]>([]);
+
+  const files = costs.files.filter(file => file.file !== NONE);
+  const file = files.find(known => known.file === pickedFile) ?? files.find(known => known.file === ownFile) ?? files[0];
+  const piece = pieces.find(known => known.code === pickedPiece) ?? pieces[0];
+  const rows = useMemo(() => (file ? sourceRows(model, costs, file.file) : []), [costs, file?.file]);
+  const unit = model.unit(state.metric);
+  const marks = hovered.length ? hovered : chosen;
+
+  /** To the innermost line of an instruction, in whichever file it was written. */
+  const toLines = (lines: readonly number[]): void => {
+    setChosen(lines);
+    const inner = costs.lines[lines.at(-1) ?? -1];
+    if (inner && inner.file !== NONE) setFile(inner.file);
+  };
+  const hasText = rows.some(row => row.text !== undefined);
+  return (
+    <div class="source pane">
+      <div class="tools">
+        <strong class="grow"><Name model={model} fn={fn} dark={dark} /></strong>
+        <span class="figures" title="With the code that was inlined into it">
+          self <b>{amount(costs.whole.self, unit)}</b> {share(costs.whole.self, whole(model, state))}
+          <i /> total <b>{amount(costs.whole.total, unit)}</b> {share(costs.whole.total, whole(model, state))}
+        </span>
+        <span class="quiet hint">Shares below are of the function · n p: next, previous hot line</span>
+      </div>
+      <div class="halves">
+        <section aria-label="Source">
+          {file ? (
+            <>
+              <Files model={model} costs={costs} file={file.file} own={ownFile} onPick={setFile} />
+              {!hasText && <Explain why={whyNoText(model.text(file.file))} />}
+              <SourceListing key={file.file} model={model} costs={costs} rows={rows} unit={unit} marks={marks} chosen={chosen} onHover={setHovered} onChoose={setChosen} />
+            </>
+          ) : <Explain why={whyNoLines(model, fn, costs.whole.total > 0)} />}
+        </section>
+        <section aria-label="Machine code">
+          {piece ? (
+            <>
+              <Pieces model={model} pieces={pieces} piece={piece} onPick={setPiece} />
+              <CodeListing key={piece.code} model={model} costs={costs} piece={piece} unit={unit} marks={marks} onHover={setHovered} onChoose={toLines} />
+            </>
+          ) : <Explain why={costs.whole.total > 0 ? whyNoCode(model, fn) : whyNoLines(model, fn, false)} />}
+        </section>
+      </div>
+    </div>
+  );
+}
+
+function Explain({ why }: { why: Why }) {
+  return (
+    <div class="why">
+      <p>{why.reason}</p>
+      <p class="quiet">{why.fix}</p>
+    </div>
+  );
+}
+
+interface FilesProps { model: Model; costs: FunctionCosts; file: number; own: number; onPick: (file: number) => void }
+
+/** The files that the function's code was written in: its own, and those of inlined functions. */
+function Files({ model, costs, file, own, onPick }: FilesProps) {
+  const files = costs.files.filter(known => known.file !== NONE);
+  return (
+    <div class="files" role="group" aria-label="Files with code of the function">
+      {files.slice(0, 40).map(known => {
+        const path = model.text(known.file);
+        return (
+          <button key={known.file} type="button" aria-pressed={known.file === file} onClick={() => onPick(known.file)}
+            title={`${limited(path, 600)}\n${known.file === own ? 'Where the function is written' : 'Inlined into the function'}\nself ${share(known.self, costs.whole.total)}, total ${share(known.total, costs.whole.total)} of the function`}>
+            {limited(shortPath(path), 60)} <span class="quiet">{share(known.self, costs.whole.total)}</span>
+          </button>
+        );
+      })}
+      {files.length > 40 && <span class="quiet">and {files.length - 40} more</span>}
+    </div>
+  );
+}
+
+/** The last two parts of a path. */
+const shortPath = (path: string): string => path.split('/').slice(-2).join('/');
+
+interface PiecesProps { model: Model; pieces: readonly CodePiece[]; piece: CodePiece; onPick: (code: number) => void }
+
+/** Which piece of machine code: an inlined or a generic function is in several. */
+function Pieces({ model, pieces, piece, onPick }: PiecesProps) {
+  const { code } = model.profile;
+  const name = (of: CodePiece): string =>
+    `${model.moduleName(code.module[of.code]!)} ${hex(code.start[of.code]!)} – ${hex(code.end[of.code]!)}`;
+  return (
+    <div class="files">
+      {pieces.length === 1 ? <span class="quiet one">{limited(name(piece), 120)}</span> : (
+        <label>
+          <span class="quiet">In {pieces.length} places:</span>{' '}
+          <select value={String(piece.code)} onChange={event => onPick(Number(event.currentTarget.value))}>
+            {pieces.map(of => <option key={of.code} value={String(of.code)}>{limited(name(of), 80)}</option>)}
+          </select>
+        </label>
+      )}
+    </div>
+  );
+}
+
+const hex = (address: number): string => `0x${address.toString(16)}`;

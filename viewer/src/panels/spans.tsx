@@ -1,7 +1,181 @@
-// Spans.
+// Spans that the program marked itself: by name, and one by one. Choosing one shows only the samples inside, in every panel.
 
+import './panels.css';
+import { useMemo } from 'preact/hooks';
+import { amount, count, duration } from '../format.ts';
+import { NONE } from '../payload.ts';
 import type { PanelProps } from '../panel.ts';
+import { spanLength, spanNames, valueInside, type SpanName } from '../spanrows.ts';
+import { timeRange } from '../state.ts';
+import { limited, Text } from './cells.tsx';
+import { Rows, type Column, type Sort } from './rows.tsx';
 
-export function SpansPanel(_: PanelProps) {
-  return <h2>Spans</h2>;
+export function SpansPanel(props: PanelProps) {
+  const { model, state, dispatch } = props;
+  const key = JSON.stringify([state.metric, state.threads, timeRange(state)]);
+  const names = useMemo(() => spanNames(model, state), [model, key]);
+  const sort = readSort(state.panel['spans-sort'], 'total');
+  const sorted = useMemo(() => sortNames(names, sort), [names, state.panel['spans-sort']]);
+  const filtered = state.spans && model.text(model.profile.spans.name[state.spans.span]!);
+  const chosen = state.panel['spans-name'] ?? filtered ?? sorted[0]?.name;
+  const cursor = sorted.findIndex(row => row.name === chosen);
+  const unit = model.unit(state.metric);
+  const keep = (changes: Record<string, string>): void => dispatch({ panel: { ...state.panel, ...changes } });
+
+  if (model.profile.spans.count === 0) {
+    return (
+      <div class="spans pane">
+        <div class="empty">
+          <p>The profile has no spans.</p>
+          <p>A program marks its own spans with the crate <code>whyslow-mark</code>, or with <code>tracing</code> through its layer.</p>
+        </div>
+      </div>
+    );
+  }
+  const onlyName = (at: number): void => dispatch({ spans: { kind: 'name', span: sorted[at]!.spans[0]! } });
+  return (
+    <div class="spans pane">
+      <div class="tools">
+        <strong>Spans</strong>
+        <span class="quiet hint">Enter shows only the samples inside, in every panel</span>
+        <button type="button" disabled={cursor < 0} onClick={() => onlyName(cursor)}>Only inside spans of this name</button>
+        <button type="button" disabled={!state.spans} onClick={() => dispatch({ spans: undefined })}>All samples again</button>
+      </div>
+      <div class="halves">
+        <section aria-label="Names of spans">
+          <Rows
+            label="Spans by name"
+            columns={nameColumns(model.text(model.profile.metrics.name[state.metric] ?? NONE))}
+            count={sorted.length}
+            cursor={cursor}
+            sort={sort}
+            onSort={next => keep({ 'spans-sort': sortText(next) })}
+            onCursor={at => keep({ 'spans-name': sorted[at]!.name })}
+            onOpen={onlyName}
+            empty="No span touches the selected time and threads."
+            row={at => {
+              const row = sorted[at]!;
+              return {
+                key: row.name,
+                className: state.spans?.kind === 'name' && filtered === row.name ? 'selected' : '',
+                cells: [
+                  <Text text={row.name} />, count(row.spans.length), duration(row.total), duration(row.mean), duration(row.p50), duration(row.p95),
+                  duration(row.max), amount(row.inside, unit),
+                ],
+              };
+            }}
+          />
+        </section>
+        <section aria-label="Single spans">
+          {sorted[cursor] && <Singles {...props} name={sorted[cursor]} />}
+        </section>
+      </div>
+    </div>
+  );
+}
+
+const SINGLE: readonly Column[] = [
+  { id: 'start', title: 'Start', width: '5rem', numeric: true, sorts: 'up' },
+  { id: 'length', title: 'Duration', width: '5rem', numeric: true, sorts: 'down' },
+  { id: 'inside', title: 'Inside', help: 'Samples of its thread inside of it', width: '5rem', numeric: true, sorts: 'down' },
+  { id: 'thread', title: 'Thread', width: '9rem', sorts: 'up' },
+  { id: 'detail', title: 'Detail', sorts: 'up' },
+];
+
+function Singles({ model, state, dispatch, name }: PanelProps & { name: SpanName }) {
+  const { spans } = model.profile;
+  const sort = readSort(state.panel['spans-single'], 'length');
+  const rows = useMemo(() => {
+    const rows = name.spans.map(span => ({
+      span,
+      start: spans.start[span]!,
+      length: spanLength(model, span),
+      inside: valueInside(model, state, [span]),
+      thread: spans.thread[span] === NONE ? 'all threads' : model.threadName(spans.thread[span]!),
+      detail: model.text(spans.detail[span]!),
+    }));
+    const sign = sort.descending ? -1 : 1;
+    const column = sort.column as 'start' | 'length' | 'inside' | 'thread' | 'detail';
+    const value = (row: (typeof rows)[number]): number | string => row[column] ?? row.length;
+    return rows.sort((a, b) => (value(a) < value(b) ? -sign : value(a) > value(b) ? sign : a.span - b.span));
+  }, [name, state.panel['spans-single']]);
+  const chosen = state.spans?.kind === 'one' ? state.spans.span : Number(state.panel['spans-one'] ?? -1);
+  const cursor = rows.findIndex(row => row.span === chosen);
+  const unit = model.unit(state.metric);
+  const keep = (changes: Record<string, string>): void => dispatch({ panel: { ...state.panel, ...changes } });
+  // While one span is chosen, moving the cursor goes through the spans one by one.
+  const move = (at: number): void => {
+    const { span } = rows[at]!;
+    if (state.spans?.kind === 'one') dispatch({ spans: { kind: 'one', span } }, 'span');
+    else keep({ 'spans-one': String(span) });
+  };
+  return (
+    <Rows
+      label={`Spans named ${limited(name.name, 80)}`}
+      columns={SINGLE}
+      count={rows.length}
+      cursor={cursor}
+      reveal={`${name.name} ${state.panel['spans-single']}`}
+      sort={sort}
+      onSort={next => keep({ 'spans-single': sortText(next) })}
+      onCursor={move}
+      onOpen={at => dispatch({ spans: { kind: 'one', span: rows[at]!.span } })}
+      row={at => {
+        const row = rows[at]!;
+        return {
+          key: row.span,
+          className: state.spans?.kind === 'one' && state.spans.span === row.span ? 'selected' : '',
+          cells: [duration(row.start), duration(row.length), amount(row.inside, unit), <Text text={row.thread} />, <Text text={row.detail} className="quiet" />],
+        };
+      }}
+    />
+  );
+}
+
+function nameColumns(metric: string): Column[] {
+  const time = (id: string, title: string, help: string): Column => ({ id, title, help, width: '4.5rem', numeric: true, sorts: 'down' });
+  return [
+    { id: 'name', title: 'Name', sorts: 'up' },
+    { id: 'count', title: 'Count', width: '3.8rem', numeric: true, sorts: 'down' },
+    time('total', 'Total', 'All spans of the name together, from start to end'),
+    time('mean', 'Mean', 'Average duration'),
+    time('p50', 'Median', 'Half of the spans are not longer'),
+    time('p95', '95 %', '95 of 100 spans are not longer'),
+    time('max', 'Longest', 'The longest span'),
+    time('inside', 'Inside', `${metric || 'Samples'} inside: a sample in two spans of the name counts once`),
+  ];
+}
+
+function sortNames(names: readonly SpanName[], { column, descending }: Sort): SpanName[] {
+  const sign = descending ? -1 : 1;
+  const value = (row: SpanName): number | string => {
+    switch (column) {
+      case 'name': return row.name;
+      case 'count': return row.spans.length;
+      case 'mean': case 'p50': case 'p95': case 'max': case 'inside': return row[column];
+      default: return row.total;
+    }
+  };
+  return [...names].sort((a, b) => (value(a) < value(b) ? -sign : value(a) > value(b) ? sign : 0));
+}
+
+/** `total` from large to small, `-total` from small to large. */
+const readSort = (text: string | undefined, usual: string): Sort => ({
+  column: text?.replace(/^-/, '') || usual,
+  descending: !(text ?? usual).startsWith('-'),
+});
+const sortText = ({ column, descending }: Sort): string => (descending ? column : `-${column}`);
+
+/** Says in the header that only samples inside of spans are shown, and leads back. */
+export function SpanChip({ model, state, dispatch }: PanelProps) {
+  if (!state.spans) return null;
+  const { kind, span } = state.spans;
+  const name = model.text(model.profile.spans.name[span]!) || '[unnamed]';
+  const what = kind === 'name' ? `all spans “${limited(name, 40)}”` : `one span “${limited(name, 40)}”, ${duration(spanLength(model, span))}`;
+  return (
+    <span class="chip" role="status">
+      <button type="button" class="to" onClick={() => dispatch({ tab: 'spans' })} title={limited(name, 400)}>Inside {what}</button>
+      <button type="button" class="off" onClick={() => dispatch({ spans: undefined })} aria-label="Show all samples again" title="Show all samples again">×</button>
+    </span>
+  );
 }

@@ -1,7 +1,81 @@
-// Stack chart.
+// The stack chart: what one thread did, in the order of time.
 
+import './panels.css';
+import './stackchart.css';
+import { useMemo, useState } from 'preact/hooks';
+import { selection, shape } from '../derive.ts';
+import { duration } from '../format.ts';
+import type { Model } from '../model.ts';
 import type { PanelProps } from '../panel.ts';
+import { deepest, threadSamples } from '../stackchart.ts';
+import { timeRange, type Range, type State } from '../state.ts';
+import { limited } from './cells.tsx';
+import { ChartCanvas, type ChartView } from './chartcanvas.tsx';
 
-export function StackChartPanel(_: PanelProps) {
-  return <h2>Stack chart</h2>;
+/** Threads with samples of the metric, those with most first. */
+function busyThreads(model: Model, metric: number): number[] {
+  const counts = new Map<number, number>();
+  for (const thread of model.profile.samples[metric]?.thread ?? []) counts.set(thread, (counts.get(thread) ?? 0) + 1);
+  return [...counts.keys()].sort((a, b) => counts.get(b)! - counts.get(a)!);
+}
+
+function threadOf(state: State, busy: readonly number[]): number | undefined {
+  const asked = Number(state.panel['chart-thread'] ?? -1);
+  if (busy.includes(asked)) return asked;
+  return busy.find(thread => state.threads?.includes(thread)) ?? busy[0];
+}
+
+export function StackChartPanel(props: PanelProps) {
+  const { model, state, dispatch } = props;
+  const busy = useMemo(() => busyThreads(model, state.metric), [model, state.metric]);
+  const thread = threadOf(state, busy);
+  const tree = shape(model, state);
+  const { mask } = selection(model, state);
+  const samples = useMemo(() => {
+    const table = model.profile.samples[state.metric];
+    if (!table || thread === undefined) return undefined;
+    return threadSamples(table, thread, stack => tree.nodeOfStack[stack]!, mask && (sample => mask[sample] === 1));
+  }, [model, state.metric, thread, tree, mask]);
+  const rows = useMemo(() => (samples ? deepest(tree, samples) : 0), [tree, samples]);
+
+  // The chart can be zoomed further; another selected range starts anew.
+  const range: Range = timeRange(state) ?? [0, model.duration];
+  const about = `${range} ${thread}`;
+  const [zoomed, setZoomed] = useState<{ about: string; view: ChartView }>();
+  const view = zoomed?.about === about ? zoomed.view : { from: range[0], to: range[1], firstRow: 0 };
+  const isZoomed = view.from > range[0] || view.to < range[1];
+
+  if (thread === undefined || !samples) {
+    return <div class="chart pane"><p class="empty">The metric has no samples.</p></div>;
+  }
+  return (
+    <div class="chart pane">
+      <div class="tools">
+        <label>Thread{' '}
+          <select value={String(thread)} onChange={event => dispatch({ panel: { ...state.panel, 'chart-thread': event.currentTarget.value } })}>
+            {busy.slice(0, 1000).map(of => <option key={of} value={String(of)}>{limited(threadLabel(model, of), 80)}</option>)}
+          </select>
+        </label>
+        <span class="figures">{duration(view.from)} – {duration(view.to)} <i /> {duration(view.to - view.from)}</span>
+        <button type="button" disabled={!isZoomed} onClick={() => dispatch({ brush: [view.from, view.to] })}>Select this time</button>
+        <button type="button" disabled={!isZoomed} onClick={() => setZoomed(undefined)}>Whole range</button>
+        <span class="quiet hint">Wheel zooms, drag moves · keys: ← → ↑ ↓ + − 0, Enter selects the time</span>
+      </div>
+      <ChartCanvas
+        {...props}
+        tree={tree}
+        samples={samples}
+        rows={rows}
+        bounds={range}
+        view={view}
+        onView={next => setZoomed({ about, view: next })}
+      />
+    </div>
+  );
+}
+
+function threadLabel(model: Model, thread: number): string {
+  const { threads } = model.profile;
+  const name = model.threadName(thread);
+  return thread < threads.count ? `${name} · ${model.processName(threads.process[thread]!)} ${threads.tid[thread]}` : name;
 }

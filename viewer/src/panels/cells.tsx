@@ -1,0 +1,60 @@
+// What the tables of several panels have in common: names, amounts with their share, and texts that may be too long.
+
+import type { JSX } from 'preact';
+import { amount, share } from '../format.ts';
+import type { Model } from '../model.ts';
+import { kindColour, kindWord } from '../palette.ts';
+
+/** Names can be 100 KB long: a cell has no room for more than this, and a tooltip no use for it. */
+const CELL_LENGTH = 240;
+const TITLE_LENGTH = 1200;
+
+export function limited(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}
+
+/** A text that is cut to its cell, with more of it as a tooltip. */
+export function Text({ text, className }: { text: string; className?: string }): JSX.Element {
+  return <span class={className} dir="ltr" title={limited(text, TITLE_LENGTH)}>{limited(text, CELL_LENGTH)}</span>;
+}
+
+interface NameProps {
+  model: Model;
+  fn: number;
+  dark: boolean;
+  inlined?: boolean;
+  /** Rounds of recursion in this row, and frames in a round. */
+  times?: number;
+  frames?: number;
+}
+
+/** A function: the colour of its kind, its name, and what was done to it. */
+export function Name({ model, fn, dark, inlined, times = 0, frames = 1 }: NameProps): JSX.Element {
+  const name = model.name(fn);
+  const place = model.place(fn);
+  const title = [limited(name, TITLE_LENGTH), limited(place, TITLE_LENGTH), kindWord(model.kind(fn))].filter(Boolean).join('\n');
+  return (
+    <span class="name" title={title}>
+      <i class="kind" style={{ background: kindColour(model.kind(fn), dark) }} />
+      <span class="text" dir="ltr">{limited(name, CELL_LENGTH)}</span>
+      {inlined && <span class="tag" title="Its code was inlined into the caller">inlined</span>}
+      {times > 1 && (
+        <span class="tag" title={frames > 1 ? `The last ${frames} functions call each other, up to ${times} rounds deep` : `Calls itself, up to ${times} calls deep`}>
+          {frames > 1 ? `${frames} fns ` : ''}×{times}
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** A value in the metric's unit; nothing for zero, so that what matters stands out. */
+export function Amount({ value, unit }: { value: number; unit: number }): JSX.Element | null {
+  return value === 0 ? null : <>{amount(value, unit)}</>;
+}
+
+/** A share with a bar as long as it. */
+export function Share({ value, whole }: { value: number; whole: number }): JSX.Element | null {
+  if (value === 0) return null;
+  const percent = whole > 0 ? Math.min(100, Math.max(0, 100 * value / whole)) : 0;
+  return <span class="share" style={{ '--share': `${percent.toFixed(2)}%` }}>{share(value, whole)}</span>;
+}

@@ -1,0 +1,281 @@
+// The canvas of the stack chart: draws the boxes in view, zooms, pans, and says what is under the pointer.
+
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { JSX } from 'preact';
+import type { Shape } from '../aggregate.ts';
+import { duration } from '../format.ts';
+import type { Model } from '../model.ts';
+import { functionColour, kindWord } from '../palette.ts';
+import type { PanelProps } from '../panel.ts';
+import { boxesIn, type Box, type ThreadSamples } from '../stackchart.ts';
+import type { Range } from '../state.ts';
+import { limited } from './cells.tsx';
+
+const ROW = 18;
+const AXIS = 20;
+/** Boxes in the table for screen readers. */
+const TOLD = 200;
+
+export interface ChartView {
+  from: number;
+  to: number;
+  firstRow: number;
+}
+
+interface Props extends PanelProps {
+  tree: Shape;
+  samples: ThreadSamples;
+  /** Rows of the deepest stack. */
+  rows: number;
+  /** The chart goes no further than this. */
+  bounds: Range;
+  view: ChartView;
+  onView: (view: ChartView) => void;
+}
+
+interface Pointed {
+  box: Box;
+  x: number;
+  y: number;
+}
+
+export function ChartCanvas(props: Props): JSX.Element {
+  const { model, state, dispatch, dark, tree, samples, rows, bounds, view, onView } = props;
+  const holder = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [size, setSize] = useState({ width: 800, height: 300 });
+  const [pointed, setPointed] = useState<Pointed>();
+  const dragged = useRef<{ x: number; y: number; view: ChartView; hasMoved: boolean } | undefined>(undefined);
+
+  useLayoutEffect(() => {
+    const element = holder.current!;
+    const measure = (): void => setSize({ width: Math.max(50, element.clientWidth), height: Math.max(50, element.clientHeight) });
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    measure();
+    return () => observer.disconnect();
+  }, []);
+
+  const shownRows = Math.max(1, Math.ceil((size.height - AXIS) / ROW));
+  const span = view.to - view.from;
+  const boxes = useMemo(
+    () => boxesIn(tree, samples, { from: view.from, to: view.to, width: size.width, firstRow: view.firstRow, rows: shownRows }),
+    [tree, samples, view.from, view.to, view.firstRow, size.width, shownRows],
+  );
+
+  const setView = (from: number, to: number, firstRow: number): void => {
+    const wide = Math.min(bounds[1] - bounds[0], Math.max(1000, to - from));
+    const start = Math.min(Math.max(bounds[0], from), bounds[1] - wide);
+    const lastFirst = Math.max(0, rows - Math.floor((size.height - AXIS) / ROW));
+    onView({ from: start, to: start + wide, firstRow: Math.min(lastFirst, Math.max(0, Math.round(firstRow))) });
+  };
+  const zoom = (factor: number, at: number): void => setView(at - (at - view.from) * factor, at + (view.to - at) * factor, view.firstRow);
+
+  // Wheel events must be able to stop the page from scrolling, which only a listener that says so can.
+  useEffect(() => {
+    const element = canvas.current!;
+    const onWheel = (event: WheelEvent): void => {
+      event.preventDefault();
+      const sideways = event.shiftKey ? event.deltaY : event.deltaX;
+      if (sideways !== 0) return setView(view.from + sideways * span / size.width, view.to + sideways * span / size.width, view.firstRow);
+      if (event.altKey) return setView(view.from, view.to, view.firstRow + Math.sign(event.deltaY) * 3);
+      zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY / 400))), view.from + event.offsetX * span / size.width);
+    };
+    element.addEventListener('wheel', onWheel, { passive: false });
+    return () => element.removeEventListener('wheel', onWheel);
+  });
+
+  useLayoutEffect(() => {
+    const frame = requestAnimationFrame(() => {
+      draw(canvas.current!, { model, dark, boxes, view, size, tree, colour: state.colour, selected: state.fn, pointed: pointed?.box });
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [boxes, dark, state.colour, state.fn, pointed?.box, size]);
+
+  const boxAt = (x: number, y: number): Box | undefined => {
+    if (y < AXIS) return undefined;
+    const row = view.firstRow + Math.floor((y - AXIS) / ROW);
+    const time = view.from + x * span / size.width;
+    const pixel = span / size.width;
+    return boxes.find(box => box.row === row && box.start <= time && Math.max(box.end, box.start + pixel) > time);
+  };
+
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const middle = (view.from + view.to) / 2;
+    const acts: Record<string, () => void> = {
+      ArrowLeft: () => setView(view.from - span / 8, view.to - span / 8, view.firstRow),
+      ArrowRight: () => setView(view.from + span / 8, view.to + span / 8, view.firstRow),
+      ArrowUp: () => setView(view.from, view.to, view.firstRow - 1),
+      ArrowDown: () => setView(view.from, view.to, view.firstRow + 1),
+      PageUp: () => setView(view.from, view.to, view.firstRow - shownRows + 2),
+      PageDown: () => setView(view.from, view.to, view.firstRow + shownRows - 2),
+      Home: () => setView(view.from, view.to, 0),
+      End: () => setView(view.from, view.to, rows),
+      '+': () => zoom(0.7, middle),
+      '=': () => zoom(0.7, middle),
+      '-': () => zoom(1 / 0.7, middle),
+      '0': () => setView(bounds[0], bounds[1], 0),
+      Enter: () => dispatch({ brush: [view.from, view.to] }),
+    };
+    const act = acts[event.key];
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  };
+
+  const onPointerDown = (event: PointerEvent): void => {
+    if (event.button !== 0) return;
+    dragged.current = { x: event.offsetX, y: event.offsetY, view, hasMoved: false };
+    canvas.current!.setPointerCapture(event.pointerId);
+  };
+  const onPointerMove = (event: PointerEvent): void => {
+    const drag = dragged.current;
+    if (drag && (drag.hasMoved || Math.hypot(event.offsetX - drag.x, event.offsetY - drag.y) > 3)) {
+      drag.hasMoved = true;
+      setPointed(undefined);
+      const by = (drag.x - event.offsetX) * (drag.view.to - drag.view.from) / size.width;
+      setView(drag.view.from + by, drag.view.to + by, drag.view.firstRow + (drag.y - event.offsetY) / ROW);
+      return;
+    }
+    const box = boxAt(event.offsetX, event.offsetY);
+    setPointed(box && { box, x: event.offsetX, y: event.offsetY });
+  };
+  const onPointerUp = (event: PointerEvent): void => {
+    const drag = dragged.current;
+    dragged.current = undefined;
+    if (!drag || drag.hasMoved) return;
+    const box = boxAt(event.offsetX, event.offsetY);
+    if (box) dispatch({ fn: tree.fn[box.node]! });
+  };
+  const onDblClick = (event: MouseEvent): void => {
+    const box = boxAt(event.offsetX, event.offsetY);
+    if (box) setView(box.start, box.end, view.firstRow);
+  };
+
+  return (
+    <div class="chart-canvas" ref={holder}>
+      <canvas
+        ref={canvas}
+        tabIndex={0}
+        role="img"
+        aria-label={`Stack chart from ${duration(view.from)} to ${duration(view.to)}, ${boxes.length} boxes; the table after it has the same`}
+        style={{ width: `${size.width}px`, height: `${size.height}px` }}
+        onKeyDown={onKeyDown}
+        onPointerDown={onPointerDown}
+        onPointerMove={onPointerMove}
+        onPointerUp={onPointerUp}
+        onPointerLeave={() => setPointed(undefined)}
+        onDblClick={onDblClick}
+      />
+      {samples.time.length === 0 && <p class="empty">The thread has no selected samples.</p>}
+      {rows > shownRows - 1 && <div class="chart-rows quiet" aria-hidden="true">rows {view.firstRow + 1} – {Math.min(rows, view.firstRow + shownRows - 1)} of {rows}</div>}
+      {pointed && <Tip model={model} tree={tree} pointed={pointed} size={size} />}
+      <table class="hidden" aria-label="Stack chart as a table">
+        <thead><tr><th>Function</th><th>Depth</th><th>Start</th><th>Duration</th></tr></thead>
+        <tbody>
+          {boxes.slice(0, TOLD).map((box, at) => (
+            <tr key={at}>
+              <td>{limited(model.name(tree.fn[box.node]!), 200)}</td><td>{box.row + 1}</td><td>{duration(box.start)}</td><td>{duration(box.end - box.start)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Tip({ model, tree, pointed, size }: { model: Model; tree: Shape; pointed: Pointed; size: { width: number; height: number } }) {
+  const fn = tree.fn[pointed.box.node]!;
+  const isRight = pointed.x > size.width - 380;
+  const isLow = pointed.y > size.height - 110;
+  const style = {
+    [isRight ? 'right' : 'left']: `${isRight ? size.width - pointed.x + 12 : pointed.x + 12}px`,
+    [isLow ? 'bottom' : 'top']: `${isLow ? size.height - pointed.y + 12 : pointed.y + 14}px`,
+  };
+  return (
+    <div class="chart-tip" style={style}>
+      <b dir="ltr">{limited(model.name(fn), 300)}</b>
+      <div>{duration(pointed.box.end - pointed.box.start)} from {duration(pointed.box.start)}</div>
+      <div class="quiet">{[kindWord(model.kind(fn)), model.crate(fn), limited(model.place(fn), 200), tree.inlined[pointed.box.node] ? 'inlined' : ''].filter(Boolean).join(' · ')}</div>
+    </div>
+  );
+}
+
+interface Picture {
+  model: Model;
+  dark: boolean;
+  boxes: readonly Box[];
+  view: ChartView;
+  size: { width: number; height: number };
+  tree: Shape;
+  colour: PanelProps['state']['colour'];
+  selected: number | undefined;
+  pointed: Box | undefined;
+}
+
+function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree, colour, selected, pointed }: Picture): void {
+  const ratio = globalThis.devicePixelRatio || 1;
+  canvas.width = Math.round(size.width * ratio);
+  canvas.height = Math.round(size.height * ratio);
+  const context = canvas.getContext('2d')!;
+  const style = getComputedStyle(document.documentElement);
+  const variable = (name: string): string => style.getPropertyValue(name).trim();
+  context.scale(ratio, ratio);
+  context.clearRect(0, 0, size.width, size.height);
+  context.font = `11px ${variable('--sans') || 'sans-serif'}`;
+  context.textBaseline = 'middle';
+  const scale = size.width / (view.to - view.from);
+  const x = (time: number): number => (time - view.from) * scale;
+
+  for (const box of boxes) {
+    const left = Math.max(0, x(box.start));
+    const width = Math.min(size.width, x(box.end)) - left;
+    const top = AXIS + (box.row - view.firstRow) * ROW;
+    const fn = tree.fn[box.node]!;
+    context.globalAlpha = pointed === box ? 0.75 : 1;
+    context.fillStyle = functionColour(model, fn, colour, dark);
+    context.fillRect(left, top, Math.max(0.6, width - (width > 3 ? 0.8 : 0)), ROW - 1);
+    context.globalAlpha = 1;
+    if (fn === selected && width > 2) {
+      context.strokeStyle = variable('--accent');
+      context.lineWidth = 2;
+      context.strokeRect(left + 1, top + 1, width - 2.6, ROW - 3);
+    }
+    if (width > 34) label(context, model, fn, left, top, width);
+  }
+  axis(context, view, size, variable('--quiet'), variable('--line'), variable('--background'));
+}
+
+function label(context: CanvasRenderingContext2D, model: Model, fn: number, left: number, top: number, width: number): void {
+  // About 6 pixels a letter; measured text of every box would be slow.
+  const room = Math.floor((width - 8) / 6.2);
+  const short = model.short(fn);
+  const text = short.length <= room ? short : `${short.slice(0, Math.max(0, room - 1))}…`;
+  if (text.length < 3) return;
+  context.fillStyle = '#17191e';
+  context.fillText(text, left + 4, top + ROW / 2, width - 6);
+}
+
+function axis(context: CanvasRenderingContext2D, view: ChartView, size: { width: number }, ink: string, line: string, paper: string): void {
+  const steps = [1, 2, 5];
+  const least = (view.to - view.from) * 110 / size.width;
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = (steps.find(of => of * power >= least) ?? 10) * power;
+  context.fillStyle = paper;
+  context.fillRect(0, 0, size.width, AXIS - 1);
+  context.fillStyle = ink;
+  context.strokeStyle = line;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step) {
+    const at = Math.round((time - view.from) * size.width / (view.to - view.from)) + 0.5;
+    context.moveTo(at, AXIS - 6);
+    context.lineTo(at, AXIS - 1);
+    context.fillText(duration(time), at + 4, AXIS / 2 - 1);
+  }
+  context.moveTo(0, AXIS - 0.5);
+  context.lineTo(size.width, AXIS - 0.5);
+  context.stroke();
+}

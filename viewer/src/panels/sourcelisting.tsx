@@ -1,0 +1,93 @@
+// Source lines with their cost; the hottest one is shown first, n and p go on to the next.
+
+import { useMemo, useState } from 'preact/hooks';
+import type { FunctionCosts } from '../lines.ts';
+import type { Model } from '../model.ts';
+import { hotRows, type SourceRow } from '../sourcerows.ts';
+import { Amount, limited, Share } from './cells.tsx';
+import { Rows, type Column } from './rows.tsx';
+
+const COLUMNS: readonly Column[] = [
+  { id: 'self', title: 'Self', help: 'Samples at this line itself, as a share of the function', width: '4.9rem', numeric: true },
+  { id: 'total', title: 'Total', help: 'Samples at this line or in something it calls, as a share of the function', width: '4.9rem', numeric: true },
+  { id: 'amount', title: '', help: 'Total in the unit of the metric', width: '4.9rem', numeric: true },
+  { id: 'line', title: 'Line', width: '3.6rem', numeric: true },
+  { id: 'text', title: 'Source' },
+];
+
+interface Props {
+  model: Model;
+  costs: FunctionCosts;
+  rows: readonly SourceRow[];
+  unit: number;
+  /** Rows of `costs.lines` to mark. */
+  marks: readonly number[];
+  chosen: readonly number[];
+  onHover: (lines: readonly number[]) => void;
+  onChoose: (lines: readonly number[]) => void;
+}
+
+export function SourceListing({ costs, rows, unit, marks, chosen, onHover, onChoose }: Props) {
+  const hot = useMemo(() => hotRows(costs, rows), [costs, rows]);
+  const [cursor, setCursor] = useState(hot[0] ?? -1);
+  const [revealed, reveal] = useState(0);
+  // A chosen instruction brings its line into view.
+  const wanted = rows.findIndex(row => row.cost >= 0 && row.cost === chosen.at(-1));
+  const at = wanted >= 0 ? wanted : cursor;
+
+  const move = (to: number): void => {
+    setCursor(to);
+    const cost = rows[to]?.cost ?? -1;
+    onChoose(cost >= 0 ? [cost] : []);
+  };
+  const toHot = (step: number): void => {
+    if (hot.length === 0) return;
+    const now = hot.indexOf(at);
+    move(hot[now < 0 ? 0 : (now + step + hot.length) % hot.length]!);
+    reveal(count => count + 1);
+  };
+  const onKey = (event: KeyboardEvent): boolean => {
+    if (event.key !== 'n' && event.key !== 'p') return false;
+    toHot(event.key === 'n' ? 1 : -1);
+    return true;
+  };
+  return (
+    <>
+      <Rows
+        label="Source lines"
+        className="listing"
+        columns={COLUMNS}
+        count={rows.length}
+        cursor={at}
+        reveal={`${revealed} ${wanted}`}
+        onCursor={move}
+        onKey={onKey}
+        row={index => {
+          const row = rows[index]!;
+          const cost = costs.lines[row.cost];
+          const isHot = cost !== undefined && hot[0] === index;
+          return {
+            key: index,
+            className: [row.isGap && 'gap', row.cost >= 0 && marks.includes(row.cost) && 'linked', isHot && 'hottest'].filter(Boolean).join(' '),
+            attributes: {
+              onMouseEnter: () => onHover(row.cost >= 0 ? [row.cost] : []),
+              onMouseLeave: () => onHover([]),
+            },
+            cells: [
+              cost && <Share value={cost.self} whole={costs.whole.total} />,
+              cost && <Share value={cost.total} whole={costs.whole.total} />,
+              cost && <Amount value={cost.total} unit={unit} />,
+              <span class="quiet">{row.isGap ? '⋮' : row.line || '?'}</span>,
+              <code dir="ltr">{row.text === undefined ? '' : limited(row.text.replaceAll('\\u{9}', '    '), 500)}</code>,
+            ],
+          };
+        }}
+      />
+      <div class="status quiet">
+        <button type="button" onClick={() => toHot(-1)} disabled={hot.length < 2}>Previous hot line</button>
+        <button type="button" onClick={() => toHot(1)} disabled={hot.length < 2}>Next hot line</button>
+        <span role="status">{hot.length ? `${Math.max(0, hot.indexOf(at)) + 1} of ${hot.length} hot lines` : ''}</span>
+      </div>
+    </>
+  );
+}

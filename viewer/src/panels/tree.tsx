@@ -1,0 +1,166 @@
+// A table of a call tree: rows open and close, the cursor follows the path it is on when values change.
+
+import { useMemo, useRef, useState } from 'preact/hooks';
+import type { JSX } from 'preact';
+import type { Model } from '../model.ts';
+import type { Outline } from '../outline.ts';
+import { heaviestPath, MOST_ROWS, Paths, pathsBelow, rowsOf, type Row } from '../outlinerows.ts';
+import { Amount, Name, Share, Text } from './cells.tsx';
+import { Rows, type Column } from './rows.tsx';
+
+/** Levels that are indented; below them the level is written as a number. */
+const INDENTED = 16;
+
+interface Props {
+  label: string;
+  model: Model;
+  dark: boolean;
+  outline: Outline;
+  /** What shares are of. */
+  whole: number;
+  unit: number;
+  columns: readonly ('total' | 'self' | 'place')[];
+  /** Another value starts anew with the heaviest path opened. */
+  about: string;
+  /** 1 for functions that the search matches. */
+  matched: Uint8Array | undefined;
+  /** The selected function of all panels. */
+  selected: number | undefined;
+  /** The cursor moved to a function. */
+  onCursor?: (fn: number) => void;
+  /** A click on a function, or Enter when `walks`. */
+  onPick: (fn: number) => void;
+  /** Enter goes on to the function instead of opening the row. */
+  walks?: boolean;
+  empty: string;
+}
+
+interface Opened {
+  about: string;
+  paths: Paths;
+  open: ReadonlySet<number>;
+  cursor: number;
+}
+
+export function TreeTable(props: Props): JSX.Element {
+  const { model, outline, whole, unit } = props;
+  const opened = useRef<Opened | undefined>(undefined);
+  const [, redraw] = useState(0);
+  if (opened.current?.about !== props.about) {
+    const paths = new Paths();
+    opened.current = { about: props.about, paths, open: new Set(heaviestPath(outline, paths)), cursor: 0 };
+  }
+  const { paths, open, cursor: cursorPath } = opened.current;
+  const rows = useMemo(() => rowsOf(outline, paths, open), [outline, paths, open]);
+  const cursor = cursorPath ? rows.findIndex(row => row.path === cursorPath) : -1;
+
+  const change = (changes: Partial<Opened>): void => {
+    opened.current = { ...opened.current!, ...changes };
+    redraw(count => count + 1);
+  };
+  const setOpen = (row: Row, isOpen: boolean): void => {
+    const next = new Set(open);
+    if (isOpen) next.add(row.path);
+    else next.delete(row.path);
+    change({ open: next, cursor: row.path });
+  };
+  const moveTo = (row: Row | undefined): void => {
+    if (!row) return;
+    change({ cursor: row.path });
+    props.onCursor?.(row.branch.fn);
+  };
+
+  const onKey = (event: KeyboardEvent, at: number): boolean => {
+    const row = rows[at];
+    if (!row) return false;
+    switch (event.key) {
+      case 'ArrowRight':
+        if (row.open) moveTo(rows[at + 1]);
+        else if (row.branch.mayOpen) setOpen(row, true);
+        return true;
+      case 'ArrowLeft':
+        if (row.open) setOpen(row, false);
+        else moveTo(rows[row.parent]);
+        return true;
+      case '*': {
+        const below = pathsBelow(outline, paths, row.branch, row.path, MOST_ROWS);
+        change({ open: new Set([...open, ...below]) });
+        return true;
+      }
+      case 'Enter':
+        if (props.walks) props.onPick(row.branch.fn);
+        else if (row.branch.mayOpen) setOpen(row, !row.open);
+        return true;
+      default:
+        return false;
+    }
+  };
+
+  return (
+    <Rows
+      label={props.label}
+      role="treegrid"
+      className="tree"
+      columns={headings(props.columns)}
+      count={rows.length}
+      cursor={cursor}
+      onCursor={at => moveTo(rows[at])}
+      onPick={at => { moveTo(rows[at]); props.onPick(rows[at]!.branch.fn); }}
+      onKey={onKey}
+      empty={props.empty}
+      row={at => {
+        const row = rows[at]!;
+        const { branch } = row;
+        const name = (
+          <span class="branch" style={{ paddingLeft: `${Math.min(row.depth, INDENTED) * 14}px` }}>
+            {row.depth > INDENTED && <span class="level" title={`Level ${row.depth + 1}`}>{row.depth + 1}</span>}
+            <span
+              class={`twisty${branch.mayOpen ? '' : ' leaf'}`}
+              aria-hidden="true"
+              onClick={event => {
+                if (!branch.mayOpen) return;
+                event.stopPropagation();
+                setOpen(row, !row.open);
+              }}
+            >
+              {branch.mayOpen ? (row.open ? '▾' : '▸') : ''}
+            </span>
+            <Name model={model} fn={branch.fn} dark={props.dark} inlined={branch.inlined} times={branch.times} frames={branch.frames} />
+          </span>
+        );
+        const cells = props.columns.flatMap(column => {
+          if (column === 'place') return [];
+          const value = branch[column];
+          return [<Amount key="amount" value={value} unit={unit} />, <Share key="share" value={value} whole={whole} />];
+        });
+        cells.push(name);
+        if (props.columns.includes('place')) cells.push(<Text text={model.place(branch.fn)} className="quiet" />);
+        const marks = [branch.fn === props.selected && 'selected', props.matched?.[branch.fn] === 1 && 'match'].filter(Boolean).join(' ');
+        return {
+          key: row.path,
+          cells,
+          className: marks,
+          attributes: {
+            'aria-level': row.depth + 1,
+            'aria-setsize': row.setSize,
+            'aria-posinset': row.place,
+            ...(branch.mayOpen ? { 'aria-expanded': row.open } : {}),
+          },
+        };
+      }}
+    />
+  );
+}
+
+function headings(shown: Props['columns']): Column[] {
+  const columns: Column[] = [];
+  for (const id of shown) {
+    if (id === 'place') continue;
+    const title = id === 'self' ? 'Self' : 'Total';
+    const help = id === 'self' ? 'Samples that end in this row' : 'Samples in this row and everything below it';
+    columns.push({ id, title, help, width: '5rem', numeric: true }, { id: `${id}-share`, title: '%', help, width: '5rem', numeric: true });
+  }
+  columns.push({ id: 'name', title: 'Function' });
+  if (shown.includes('place')) columns.push({ id: 'place', title: 'Defined at', width: '24%' });
+  return columns;
+}

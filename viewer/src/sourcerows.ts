@@ -1,0 +1,67 @@
+// The rows of a source listing: the lines the profile has, with gaps marked, and what each line of the function costs.
+
+import type { FunctionCosts } from './lines.ts';
+import type { Model } from './model.ts';
+import { NONE } from './payload.ts';
+
+export interface SourceRow {
+  /** The line; 0 for a gap or an unknown line. */
+  line: number;
+  text: string | undefined;
+  /** Row of `FunctionCosts.lines`, or -1 when no sample is at this line. */
+  cost: number;
+  isGap: boolean;
+}
+
+const files = new WeakMap<Model, Map<number, number[]>>();
+
+/** Rows of the source table per file. */
+function rowsOfFile(model: Model, file: number): readonly number[] {
+  let known = files.get(model);
+  if (!known) {
+    files.set(model, known = new Map());
+    const { sources } = model.profile;
+    for (let row = 0; row < sources.count; row++) {
+      const rows = known.get(sources.file[row]!);
+      if (rows) rows.push(row);
+      else known.set(sources.file[row]!, [row]);
+    }
+  }
+  return known.get(file) ?? [];
+}
+
+/** Lines further than this from one with samples are a gap when the profile has much of the file. */
+const AROUND = 400;
+
+export function sourceRows(model: Model, costs: FunctionCosts, file: number): SourceRow[] {
+  const { sources } = model.profile;
+  const costOf = new Map<number, number>();
+  costs.lines.forEach((line, at) => { if (line.file === file) costOf.set(line.line, at); });
+  const lines = new Map<number, string | undefined>();
+  for (const line of costOf.keys()) lines.set(line, undefined);
+  if (file !== NONE && costOf.size > 0) {
+    const known = [...costOf.keys()].filter(line => line > 0);
+    const first = Math.min(...known) - AROUND, last = Math.max(...known) + AROUND;
+    for (const row of rowsOfFile(model, file)) {
+      const line = sources.line[row]!;
+      if (line >= first && line <= last) lines.set(line, model.text(sources.text[row]!));
+    }
+  }
+  const rows: SourceRow[] = [];
+  let before = 0;
+  for (const line of [...lines.keys()].sort((a, b) => a - b)) {
+    if (before > 0 && line > before + 1) rows.push({ line: 0, text: undefined, cost: -1, isGap: true });
+    rows.push({ line, text: lines.get(line), cost: costOf.get(line) ?? -1, isGap: false });
+    before = line;
+  }
+  return rows;
+}
+
+/** Rows by what they cost, most first; of equals the one that spends more itself. Rows below 1/200 of the function are left out. */
+export function hotRows(costs: FunctionCosts, rows: readonly SourceRow[]): number[] {
+  const least = costs.whole.total / 200;
+  const value = (row: number) => costs.lines[rows[row]!.cost]!;
+  return rows.map((_, at) => at)
+    .filter(at => rows[at]!.cost >= 0 && value(at).total >= least)
+    .sort((a, b) => value(b).total - value(a).total || value(b).self - value(a).self || a - b);
+}

@@ -1,0 +1,80 @@
+// Which spans the span table shows for a state, and what the samples inside of them weigh.
+
+import { NONE, type SampleTable } from './payload.ts';
+import type { Model } from './model.ts';
+import { merged, quantile, ThreadSums, windowsOf, type Window } from './spans.ts';
+import { timeRange, type State } from './state.ts';
+
+export interface SpanName {
+  name: string;
+  /** Rows of the span table, by start. */
+  spans: number[];
+  total: number;
+  mean: number;
+  p50: number;
+  p95: number;
+  max: number;
+  /** Value of the samples inside at least one of the spans. */
+  inside: number;
+}
+
+const sums = new WeakMap<SampleTable, ThreadSums>();
+
+function sumsOf(samples: SampleTable): ThreadSums {
+  let known = sums.get(samples);
+  if (!known) sums.set(samples, known = new ThreadSums(samples));
+  return known;
+}
+
+/** How long a span is; one that never ended lasts until the end of the recording. */
+export function spanLength(model: Model, span: number): number {
+  const { start, end } = model.profile.spans;
+  return Math.max(0, (Number.isNaN(end[span]!) ? model.duration : end[span]!) - start[span]!);
+}
+
+/** Spans that touch the selected time on the selected threads. */
+export function spansInView(model: Model, state: State): number[] {
+  const { spans } = model.profile;
+  const range = timeRange(state);
+  const rows: number[] = [];
+  for (let span = 0; span < spans.count; span++) {
+    const thread = spans.thread[span]!;
+    if (state.threads && thread !== NONE && !state.threads.includes(thread)) continue;
+    if (range && (spans.start[span]! >= range[1] || spans.start[span]! + spanLength(model, span) < range[0])) continue;
+    rows.push(span);
+  }
+  return rows;
+}
+
+/** Value of the selected samples inside any of some spans. The span filter itself does not count. */
+export function valueInside(model: Model, state: State, rows: readonly number[]): number {
+  const samples = model.profile.samples[state.metric];
+  if (!samples) return 0;
+  const { spans } = model.profile;
+  const range = timeRange(state) ?? [0, Infinity];
+  const windows = windowsOf(spans, rows).flatMap((window): Window[] => {
+    const clipped = { ...window, start: Math.max(window.start, range[0]), end: Math.min(window.end, range[1]) };
+    return window.thread === NONE && state.threads ? state.threads.map(thread => ({ ...clipped, thread })) : [clipped];
+  });
+  const inThreads = sumsOf(samples);
+  return merged(windows).reduce((sum, window) => sum + inThreads.within(window), 0);
+}
+
+/** One row per name. */
+export function spanNames(model: Model, state: State): SpanName[] {
+  const byName = new Map<string, number[]>();
+  for (const span of spansInView(model, state)) {
+    const name = model.text(model.profile.spans.name[span]!) || '[unnamed]';
+    const rows = byName.get(name);
+    if (rows) rows.push(span);
+    else byName.set(name, [span]);
+  }
+  return [...byName].map(([name, spans]) => {
+    const lengths = Float64Array.from(spans, span => spanLength(model, span)).sort();
+    const total = lengths.reduce((sum, value) => sum + value, 0);
+    return {
+      name, spans, total, mean: total / spans.length, p50: quantile(lengths, 0.5), p95: quantile(lengths, 0.95), max: lengths.at(-1)!,
+      inside: valueInside(model, state, spans),
+    };
+  });
+}
