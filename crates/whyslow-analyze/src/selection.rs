@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use regex::Regex;
-use whyslow_profile::{CodeKind, Process, Profile, StackId, Thread};
+use whyslow_profile::{CodeKind, Process, Profile, Samples, StackId, Thread};
 
 use crate::labels::{self, Labels};
 
@@ -177,6 +177,28 @@ impl Selection {
         });
     }
 
+    /// The samples that pass every filter, in their order.
+    pub fn samples(&self, profile: &Profile) -> Samples {
+        let Some(samples) = profile.samples.get(self.metric) else { return Samples::default() };
+        if self.is_everything() {
+            return samples.clone();
+        }
+        let threads =
+            profile.threads.iter().map(|thread| self.thread_counts(profile, thread)).collect::<Vec<_>>();
+        let stack_counts = self.stacks_that_count(profile);
+        let mut kept = Samples::default();
+        for row in 0..samples.len() {
+            let (time, thread, stack) = (samples.time_ns[row], samples.thread[row], samples.stack[row]);
+            if threads[thread.index()]
+                && self.time_ns.as_ref().is_none_or(|range| range.contains(&time))
+                && stack_counts.as_ref().is_none_or(|counts| counts[stack.index()])
+            {
+                kept.push(time, thread, stack, samples.value[row]);
+            }
+        }
+        kept
+    }
+
     /// Visits the samples that pass the filters by thread, process and time.
     fn each_sample(&self, profile: &Profile, mut visit: impl FnMut(usize, StackId, u64)) {
         let Some(samples) = profile.samples.get(self.metric) else { return };
@@ -291,6 +313,7 @@ mod tests {
         let profile = testing::profile(FOLDED);
         let weights = selection.weigh(&profile);
         assert_eq!(weights.total_value, weights.total_count * SAMPLE_NS);
+        assert_eq!(selection.samples(&profile).len() as u64, weights.total_count);
         weights.total_count
     }
 
