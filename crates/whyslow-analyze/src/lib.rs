@@ -17,6 +17,7 @@ mod overview;
 mod properties;
 mod quality;
 mod selection;
+mod spans;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod threads;
@@ -33,7 +34,8 @@ pub use labels::Label;
 pub use lines::{LineRow, Lines};
 pub use outline::{Outline, OutlineItem};
 pub use overview::Overview;
-pub use quality::{Grade, ModuleShare, Quality, Severity, Warning};
+pub use quality::{BuiltWith, Grade, ModuleShare, Quality, Severity, Warning};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
+pub use spans::{SpanPattern, SpanRow, SpanTable};
 pub use threads::{ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent};

@@ -5,7 +5,7 @@ mod warning;
 
 use whyslow_profile::{EventSource, KernelView, LocationId, Profile, StackId};
 
-pub use warning::{ModuleShare, Severity, Warning};
+pub use warning::{BuiltWith, ModuleShare, Severity, Warning};
 
 use crate::labels::{Label, Labels};
 use crate::selection::{Selection, Weights};

@@ -1,8 +1,8 @@
 //! Warnings about how modules were built.
 
-use whyslow_profile::{ModuleId, ModuleKind, Optimised, Profile, StackId, SymbolState};
+use whyslow_profile::{Function, ModuleId, ModuleKind, Optimised, Profile, StackId, SymbolState};
 
-use super::warning::{ModuleShare, Warning};
+use super::warning::{BuiltWith, ModuleShare, Warning};
 use crate::labels::module_file_name;
 use crate::selection::Weights;
 use crate::units::share;
@@ -33,6 +33,7 @@ pub(super) fn warn(profile: &Profile, weights: &Weights, warnings: &mut Vec<Warn
         }
     }
 
+    let built_with = built_with(profile);
     let mut debug_builds = Vec::new();
     let mut stripped = Vec::new();
     let mut without_lines = Vec::new();
@@ -46,7 +47,7 @@ pub(super) fn warn(profile: &Profile, weights: &Weights, warnings: &mut Vec<Warn
         if !ours || share < NOTABLE_MODULE {
             continue;
         }
-        let row = ModuleShare { name: name.to_owned(), share };
+        let row = ModuleShare { name: name.to_owned(), share, built_with: built_with[index] };
         if module.optimised == Optimised::No {
             debug_builds.push(row.clone());
         }
@@ -72,6 +73,35 @@ pub(super) fn warn(profile: &Profile, weights: &Weights, warnings: &mut Vec<Warn
             warnings.push(warning(modules));
         }
     }
+}
+
+/// What builds each module, by the functions that were seen in it.
+fn built_with(profile: &Profile) -> Vec<BuiltWith> {
+    let mut built_with = vec![BuiltWith::Unknown; profile.modules.len()];
+    for function in &profile.functions {
+        let Some(module) = function.module.and_then(|module| built_with.get_mut(module.index())) else {
+            continue;
+        };
+        if is_rust(profile, function) {
+            *module = BuiltWith::Cargo;
+        } else if *module == BuiltWith::Unknown {
+            *module = BuiltWith::Other;
+        }
+    }
+    built_with
+}
+
+/// Whether a function is Rust code: by its file, or by how the compiler writes its name.
+fn is_rust(profile: &Profile, function: &Function) -> bool {
+    let raw = profile.text(function.raw_name);
+    // `_ZN…17h` and 16 hexadecimal digits and `E`, or `_R…`.
+    let hashed = raw.rsplit_once("17h").is_some_and(|(_, hash)| {
+        hash.as_bytes().first_chunk::<16>().is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+            && hash[16..].starts_with('E')
+    });
+    raw.starts_with("_R")
+        || (raw.starts_with("_ZN") && hashed)
+        || function.file.is_some_and(|file| profile.text(file).ends_with(".rs"))
 }
 
 #[cfg(test)]
@@ -101,18 +131,51 @@ mod tests {
 
     #[test]
     fn a_debug_build_is_serious() {
-        let mut profile = testing::profile("main 900");
+        let mut profile = testing::profile("main@main.rs:1 900");
         profile.modules[0].optimised = Optimised::No;
         let quality = Quality::of(&profile);
         assert_eq!(quality.grade, crate::quality::Grade::Poor);
         assert!(quality.warnings[0].fix().unwrap().contains("--release"));
     }
 
+    /// The fix for a program whose functions have these linker's names.
+    fn fix(raw_names: &[&str], change: impl Fn(&mut whyslow_profile::Module)) -> String {
+        let mut profile = testing::profile("main;a 900");
+        change(&mut profile.modules[0]);
+        profile.functions.truncate(raw_names.len());
+        for (row, raw_name) in raw_names.iter().enumerate() {
+            profile.functions[row].raw_name = profile.strings.push(raw_name);
+        }
+        if raw_names.is_empty() {
+            profile.frames = Default::default();
+        }
+        Quality::of(&profile).warnings[0].fix().unwrap()
+    }
+
     #[test]
     fn a_program_without_lines_says_which_setting_brings_them() {
-        let mut profile = testing::profile("main 900");
-        profile.modules[0].symbols = SymbolState::Names;
-        let quality = Quality::of(&profile);
-        assert!(quality.warnings[0].fix().unwrap().contains("debug = \"line-tables-only\""));
+        for rust in ["_RNvCs1234_7mycrate3foo", "_ZN4core3fmt5write17h0123456789abcdefE.llvm.1"] {
+            let fix = fix(&["main", rust], |module| module.symbols = SymbolState::Names);
+            assert!(fix.contains("debug = \"line-tables-only\"") && !fix.contains("gcc"), "{fix}");
+        }
+    }
+
+    #[test]
+    fn a_program_without_rust_is_not_told_of_cargo() {
+        let names = ["main", "_ZN3Foo3barEv"];
+        let fixes = [
+            fix(&names, |module| module.symbols = SymbolState::Names),
+            fix(&names, |module| module.symbols = SymbolState::Stripped),
+            fix(&names, |module| module.optimised = Optimised::No),
+        ];
+        for fix in fixes {
+            assert!(fix.contains("gcc") && !fix.to_lowercase().contains("cargo"), "{fix}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_names_may_be_either() {
+        let fix = fix(&[], |module| module.symbols = SymbolState::Stripped);
+        assert!(fix.contains("Cargo.toml") && fix.contains("gcc -g"), "{fix}");
     }
 }

@@ -33,6 +33,31 @@ pub struct ModuleShare {
     pub name: String,
     /// Share of the samples whose innermost frame is in it.
     pub share: f64,
+    /// How it is built.
+    pub built_with: BuiltWith,
+}
+
+/// What builds a module, as far as the names of its functions show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuiltWith {
+    /// Cargo: it has Rust code.
+    Cargo,
+    /// Another compiler: it has names, and none is of Rust code.
+    Other,
+    /// It has no names.
+    Unknown,
+}
+
+impl BuiltWith {
+    /// Of several modules: what one fix for all of them must speak of.
+    fn of_all(modules: &[ModuleShare]) -> Self {
+        let all = |built_with| modules.iter().all(|module| module.built_with == built_with);
+        match modules {
+            _ if all(Self::Cargo) => Self::Cargo,
+            _ if all(Self::Other) => Self::Other,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// Something wrong with a profile. `Display` says what, [`Warning::fix`] what to do.
@@ -182,19 +207,36 @@ impl Warning {
                 let higher = frequency_hz.saturating_mul(10).clamp(1000, 20_000);
                 format!("record a longer run, or raise the rate with -F {higher}")
             }
-            Self::DebugBuild(_) => {
-                "build with `cargo build --release`; `cargo whyslow` does it by itself".to_owned()
+            Self::DebugBuild(modules) => match BuiltWith::of_all(modules) {
+                BuiltWith::Cargo => "build with `cargo build --release`; `cargo whyslow` does it by itself",
+                BuiltWith::Other => "build with optimisation: `gcc -O2 -g`",
+                BuiltWith::Unknown => "build with `cargo build --release` (C and C++: `gcc -O2 -g`)",
             }
-            Self::Stripped(_) => {
-                "put `strip = false` and `debug = \"line-tables-only\"` under [profile.release] \
-                 in Cargo.toml; `cargo whyslow` does it by itself"
-                    .to_owned()
+            .to_owned(),
+            Self::Stripped(modules) => match BuiltWith::of_all(modules) {
+                BuiltWith::Cargo => {
+                    "put `strip = false` and `debug = \"line-tables-only\"` under [profile.release] \
+                     in Cargo.toml; `cargo whyslow` does it by itself"
+                }
+                BuiltWith::Other => "build with `gcc -g`, and neither link with -s nor run `strip`",
+                // A stripped file does not say what it was built with.
+                BuiltWith::Unknown => {
+                    "put `strip = false` and `debug = \"line-tables-only\"` under [profile.release] \
+                     in Cargo.toml (C and C++: `gcc -g`, and no `strip`)"
+                }
             }
-            Self::NoDebugInfo(_) => {
-                "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml \
-                 (C: -g); `cargo whyslow` does it by itself"
-                    .to_owned()
+            .to_owned(),
+            Self::NoDebugInfo(modules) => match BuiltWith::of_all(modules) {
+                BuiltWith::Cargo => {
+                    "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml; \
+                     `cargo whyslow` does it by itself"
+                }
+                BuiltWith::Other => "build with debug information: `gcc -g`",
+                BuiltWith::Unknown => {
+                    "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml (C and C++: `gcc -g`)"
+                }
             }
+            .to_owned(),
             Self::MissingFile(_) => {
                 "open the profile on the machine it was recorded on, with the file still in place".to_owned()
             }

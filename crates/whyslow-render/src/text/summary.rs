@@ -81,7 +81,7 @@ fn foot(summary: &Summary<'_>, file: &str, page: Page) -> String {
         foot.push_str(&hottest_path(summary, page));
     }
     push_line(&mut foot, &format!("{} {file}", styled(BOLD, "saved:")));
-    foot.push_str(&next_commands(file, page.width));
+    foot.push_str(&next_commands(file, summary.quality.samples > 0, page.width));
     foot
 }
 
@@ -139,13 +139,16 @@ fn hottest_path(summary: &Summary<'_>, page: Page) -> String {
     out
 }
 
-fn next_commands(file: &str, width: usize) -> String {
+fn next_commands(file: &str, has_samples: bool, width: usize) -> String {
     let title = "next:  ";
-    let commands = [
-        format!("whyslow flame {file} -o flame.svg"),
+    let mut commands = vec![
+        format!("whyslow view {file}"),
         format!("whyslow report {file} tree"),
-        format!("whyslow report {file} lines FUNCTION"),
+        format!("whyslow flame {file}"),
     ];
+    if has_samples {
+        commands.push(format!("whyslow report {file} lines FUNCTION"));
+    }
     let pieces = commands.into_iter().map(|command| {
         let width = columns(&command);
         (command, width)

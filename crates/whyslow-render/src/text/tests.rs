@@ -72,7 +72,7 @@ fn summary_of_a_good_recording() {
 
     hottest path: app::main → app::run → app::parse::Parser::next_token ⇢ core::str::Chars::next 30.0 %
     saved: app.whyslow
-    next:  whyslow flame app.whyslow -o flame.svg   whyslow report app.whyslow tree
+    next:  whyslow view app.whyslow   whyslow report app.whyslow tree   whyslow flame app.whyslow
            whyslow report app.whyslow lines FUNCTION
     "#);
 }
@@ -113,8 +113,8 @@ fn summary_with_every_kind_of_trouble_stays_on_one_screen() {
     hottest path: app::main → app::run → app::parse::Parser::next_token
                   ⇢ core::str::Chars::next 30.0 %
     saved: app.whyslow
-    next:  whyslow flame app.whyslow -o flame.svg   whyslow report app.whyslow tree
-           whyslow report app.whyslow lines FUNCTION
+    next:  whyslow view app.whyslow   whyslow report app.whyslow tree
+           whyslow flame app.whyslow   whyslow report app.whyslow lines FUNCTION
     "#);
 }
 
@@ -131,8 +131,8 @@ fn summary_of_nothing() {
 
 
     saved: app.whyslow
-    next:  whyslow flame app.whyslow -o flame.svg   whyslow report app.whyslow tree
-           whyslow report app.whyslow lines FUNCTION
+    next:  whyslow view app.whyslow   whyslow report app.whyslow tree
+           whyslow flame app.whyslow
     "#);
 }
 
