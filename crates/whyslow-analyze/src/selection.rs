@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use regex::Regex;
-use whyslow_profile::{CodeKind, Process, Profile, Samples, StackId, Thread};
+use whyslow_profile::{CodeKind, Process, Profile, Samples, Span, StackId, Thread, ThreadId};
 
 use crate::labels::{self, Labels};
+use crate::spans::{Inside, SpanPattern};
 
 /// Which samples count. The default is every sample of the first metric.
 #[derive(Debug, Default, Clone)]
@@ -23,6 +24,8 @@ pub struct Selection {
     pub function: Option<Regex>,
     /// Only samples whose innermost frame (inlined ones included) is of one of these kinds; empty means all.
     pub kinds: Vec<CodeKind>,
+    /// Only samples inside one of these spans: at its time, and on its thread if it has one; empty means all.
+    pub spans: Vec<SpanPattern>,
 }
 
 /// Picks a thread or a process by its number or its name.
@@ -97,6 +100,14 @@ pub enum SelectionError {
         /// What was asked for.
         pattern: String,
     },
+    /// No span is called this.
+    #[error("no span is called '{pattern}'; the spans are {}", listed(.have))]
+    NoSpan {
+        /// What was asked for.
+        pattern: String,
+        /// The names that exist.
+        have: Vec<String>,
+    },
     /// Each filter matches something, but no sample passes all of them.
     #[error("no sample passes all filters; widen the time range or leave a filter out")]
     NoSamples,
@@ -147,6 +158,7 @@ impl Selection {
             && self.time_ns.is_none()
             && self.function.is_none()
             && self.kinds.is_empty()
+            && self.spans.is_empty()
     }
 
     /// Adds up the selected samples per stack, in one pass over the samples.
@@ -183,30 +195,25 @@ impl Selection {
         if self.is_everything() {
             return samples.clone();
         }
-        let threads =
-            profile.threads.iter().map(|thread| self.thread_counts(profile, thread)).collect::<Vec<_>>();
+        let rows = Rows::new(self, profile);
         let stack_counts = self.stacks_that_count(profile);
         let mut kept = Samples::default();
         for row in 0..samples.len() {
             let (time, thread, stack) = (samples.time_ns[row], samples.thread[row], samples.stack[row]);
-            if threads[thread.index()]
-                && self.time_ns.as_ref().is_none_or(|range| range.contains(&time))
-                && stack_counts.as_ref().is_none_or(|counts| counts[stack.index()])
-            {
+            if rows.count(thread, time) && stack_counts.as_ref().is_none_or(|counts| counts[stack.index()]) {
                 kept.push(time, thread, stack, samples.value[row]);
             }
         }
         kept
     }
 
-    /// Visits the samples that pass the filters by thread, process and time.
+    /// Visits the samples that pass the filters by thread, process, time and span.
     fn each_sample(&self, profile: &Profile, mut visit: impl FnMut(usize, StackId, u64)) {
         let Some(samples) = profile.samples.get(self.metric) else { return };
-        let threads =
-            profile.threads.iter().map(|thread| self.thread_counts(profile, thread)).collect::<Vec<_>>();
+        let counted = Rows::new(self, profile);
         let rows = samples.time_ns.iter().zip(&samples.thread).zip(&samples.stack).zip(&samples.value);
         for (((time, thread), stack), value) in rows {
-            if threads[thread.index()] && self.time_ns.as_ref().is_none_or(|range| range.contains(time)) {
+            if counted.count(*thread, *time) {
                 visit(thread.index(), *stack, *value);
             }
         }
@@ -218,6 +225,17 @@ impl Selection {
             || self.threads.iter().any(|pattern| thread_matches(profile, pattern, thread)))
             && (self.processes.is_empty()
                 || self.processes.iter().any(|pattern| process_matches(profile, pattern, process)))
+    }
+
+    /// Whether a span passes the filters by thread, process and time: spans without a thread are on every thread.
+    pub(crate) fn span_counts(&self, profile: &Profile, span: &Span) -> bool {
+        let on_thread =
+            span.thread.is_none_or(|id| self.thread_counts(profile, &profile.threads[id.index()]));
+        on_thread
+            && self
+                .time_ns
+                .as_ref()
+                .is_none_or(|range| span.start_ns < range.end && span.end_ns >= range.start)
     }
 
     /// Which stacks pass the filters by function and kind; `None` when all do.
@@ -269,6 +287,13 @@ impl Selection {
                 return Err(SelectionError::NoProcess { pattern: pattern.to_string(), have });
             }
         }
+        for pattern in &self.spans {
+            let mut spans = profile.spans.iter().enumerate();
+            if !spans.any(|(row, span)| pattern.matches(profile, row, span)) {
+                let have = distinct(profile.spans.iter().map(|span| profile.text(span.name)));
+                return Err(SelectionError::NoSpan { pattern: pattern.to_string(), have });
+            }
+        }
         if let Some(regex) = &self.function {
             let labels = Labels::new(profile);
             if !self.labels_that_match(profile, &labels, regex).contains(&true) {
@@ -279,6 +304,35 @@ impl Selection {
             return Err(SelectionError::NoSamples);
         }
         Ok(())
+    }
+}
+
+/// Which samples pass the filters by thread, process, time and span.
+struct Rows<'a> {
+    /// By the thread's row.
+    threads: Vec<bool>,
+    time_ns: Option<&'a Range<u64>>,
+    inside: Option<Inside>,
+}
+
+impl<'a> Rows<'a> {
+    fn new(selection: &'a Selection, profile: &Profile) -> Self {
+        let Selection { spans, time_ns, .. } = selection;
+        let counts = |thread| selection.thread_counts(profile, thread);
+        let wanted =
+            |(row, span): &(usize, &Span)| spans.iter().any(|pattern| pattern.matches(profile, *row, span));
+        let inside = || Inside::new(profile.spans.iter().enumerate().filter(wanted).map(|(_, span)| span));
+        Self {
+            threads: profile.threads.iter().map(counts).collect(),
+            time_ns: time_ns.as_ref(),
+            inside: (!spans.is_empty()).then(inside),
+        }
+    }
+
+    fn count(&self, thread: ThreadId, time: u64) -> bool {
+        self.threads[thread.index()]
+            && self.time_ns.is_none_or(|range| range.contains(&time))
+            && self.inside.as_ref().is_none_or(|inside| inside.contains(thread, time))
     }
 }
 
