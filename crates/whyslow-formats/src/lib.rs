@@ -1,6 +1,6 @@
 //! Other tools' formats: recordings that are read, and what a profile becomes outside whyslow.
 
-mod folded;
+pub mod export;
 pub mod import;
 
-pub use folded::{FoldedOptions, FoldedRoot, write_folded};
+pub use export::{FoldedOptions, FoldedRoot, write_folded};

@@ -64,6 +64,14 @@ impl Assembly {
         matches!(name, "[truncated stack]" | "[truncated]")
     }
 
+    /// Whether a name is what whyslow shows for code of this module that has no name: `[libfoo.so]`.
+    pub(crate) fn is_unnamed(&self, module: ModuleId, name: &str) -> bool {
+        let path = self.profile.text(self.profile.modules[module.index()].path);
+        let file = path.rsplit('/').next().unwrap_or(path);
+        name == path && path.starts_with('[')
+            || name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) == Some(file)
+    }
+
     /// Says once what the format could not hold or was left out.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();

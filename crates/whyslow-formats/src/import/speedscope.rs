@@ -111,11 +111,15 @@ struct Target {
 impl Import<'_, '_> {
     /// The metric for a unit; profiles of equal units share one.
     fn metric(&mut self, unit: Option<&str>) -> (MetricId, f64, bool) {
+        // The file does not say what kind of time it is; ours is CPU time.
+        let ours =
+            self.file.exporter.as_ref().is_some_and(|exporter| exporter.as_str().starts_with("whyslow"));
+        let time = if ours { Metric::CPU_TIME } else { "time" };
         let (name, kind, factor) = match unit {
-            Some("nanoseconds") => (Metric::CPU_TIME, Unit::Nanoseconds, 1.0),
-            Some("microseconds") => (Metric::CPU_TIME, Unit::Nanoseconds, 1e3),
-            Some("milliseconds") => (Metric::CPU_TIME, Unit::Nanoseconds, 1e6),
-            Some("seconds") => (Metric::CPU_TIME, Unit::Nanoseconds, 1e9),
+            Some("nanoseconds") => (time, Unit::Nanoseconds, 1.0),
+            Some("microseconds") => (time, Unit::Nanoseconds, 1e3),
+            Some("milliseconds") => (time, Unit::Nanoseconds, 1e6),
+            Some("seconds") => (time, Unit::Nanoseconds, 1e9),
             Some("bytes") => ("bytes", Unit::Bytes, 1.0),
             _ => ("samples", Unit::Count, 1.0),
         };

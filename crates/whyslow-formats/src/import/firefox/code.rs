@@ -157,7 +157,9 @@ impl<'f, 'a> Code<'f, 'a> {
             if at_root && module.is_none() && Assembly::is_truncation(name) {
                 return LocationId::TRUNCATED;
             }
-            if let Some(raw) = unresolved(name) {
+            let unnamed =
+                module.is_some_and(|module| assembly.is_unnamed(module, name)) || name == "[unknown]";
+            if let Some(raw) = unresolved(name).or(unnamed.then_some(0)) {
                 let address = address.unwrap_or(raw);
                 let known = sidecar.zip(lib).and_then(|(sidecar, lib)| sidecar.find(lib, address));
                 return match (known, module) {

@@ -7,7 +7,7 @@ mod tables;
 mod wire;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Frame, LocationId, Metric, MetricId, ModuleId, ModuleKind, ThreadId, Unit};
+use whyslow_profile::{Frame, LocationId, Metric, MetricId, ModuleId, ModuleKind, ProcessId, ThreadId, Unit};
 
 use self::tables::{Label, Location, Sample, Tables, ValueType, each_sample};
 use self::wire::{Message, Value};
@@ -65,7 +65,8 @@ struct Import<'t, 'a> {
     modules: Vec<ModuleId>,
     /// Locations that were seen, by row.
     locations: FxHashMap<usize, LocationId>,
-    threads: FxHashMap<(String, u32), ThreadId>,
+    processes: FxHashMap<(String, u32), ProcessId>,
+    threads: FxHashMap<(ProcessId, String, u32), ThreadId>,
     negative: u64,
     without_stack: u64,
     left_out_labels: Vec<String>,
@@ -108,6 +109,7 @@ impl<'t, 'a> Import<'t, 'a> {
             metrics,
             modules,
             locations: FxHashMap::default(),
+            processes: FxHashMap::default(),
             threads: FxHashMap::default(),
             negative: 0,
             without_stack: 0,
@@ -156,33 +158,46 @@ impl<'t, 'a> Import<'t, 'a> {
     /// The thread that a sample's labels name.
     fn thread(&mut self, labels: &[Label]) -> ThreadId {
         let (mut name, mut number) = ("", 0u64);
+        let (mut process_name, mut pid) = ("", 0u64);
         for label in labels {
             let (key, text) = (self.tables.text(label.key), self.tables.text(label.text));
             match key {
                 "thread" | "thread_name" | "thread name" | "threadname" if !text.is_empty() => name = text,
                 "thread" | "thread_id" | "thread id" | "tid" => number = label.number,
+                "process" | "process_name" if !text.is_empty() => process_name = text,
+                "process" | "process_id" | "pid" => pid = label.number,
                 key if !self.left_out_labels.iter().any(|known| known == key) => {
                     self.left_out_labels.push(key.to_owned());
                 }
                 _ => {}
             }
         }
-        let number = u32::try_from(number).unwrap_or(0);
-        let key = (name.to_owned(), number);
+        let small = |number: u64| u32::try_from(number).unwrap_or(0);
+        let process = self.process(process_name, small(pid));
+        let number = small(number);
+        let key = (process, name.to_owned(), number);
         if let Some(&id) = self.threads.get(&key) {
             return id;
-        }
-        if self.assembly.profile.processes.is_empty() {
-            let path = self.tables.mappings.first().map_or("", |mapping| self.tables.text(mapping.file));
-            self.assembly.process(0, path.rsplit('/').next().unwrap_or(path));
         }
         let shown = match (name, number) {
             ("", 0) => "all threads".to_owned(),
             ("", number) => format!("thread {number}"),
             (name, _) => name.to_owned(),
         };
-        let id = self.assembly.thread(0.into(), number, &shown);
+        let id = self.assembly.thread(process, number, &shown);
         self.threads.insert(key, id);
+        id
+    }
+
+    fn process(&mut self, name: &str, pid: u32) -> ProcessId {
+        let key = (name.to_owned(), pid);
+        if let Some(&id) = self.processes.get(&key) {
+            return id;
+        }
+        let path = self.tables.mappings.first().map_or("", |mapping| self.tables.text(mapping.file));
+        let program = path.rsplit('/').next().unwrap_or(path);
+        let id = self.assembly.process(pid, if name.is_empty() { program } else { name });
+        self.processes.insert(key, id);
         id
     }
 

@@ -1,0 +1,89 @@
+//! The text of `perf script`, which many tools read: one paragraph per sample.
+//!
+//! ```text
+//! app 100/101 1.500000000:    1000000 cpu-time:
+//!             1f3a app::parse (/home/me/app)
+//!             1f3a app::run (inlined)
+//!             20b4 main (/home/me/app)
+//! ```
+//! Frames from the innermost to the outermost. An inlined function comes before the one it was inlined into.
+
+use std::io::{self, Write};
+
+use super::places::{module_of, places};
+use super::{Export, LeftOut, one_line};
+
+/// Writes the samples, and says what the format cannot hold.
+pub fn write_perf_script(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+    let profile = export.profile;
+    let event = one_line(export.metric_name()).replace([' ', ':'], "-");
+    // The text of each stack's own location, made once.
+    let mut texts: Vec<Option<Box<str>>> = vec![None; profile.locations.len()];
+    let samples = &export.samples;
+    for row in 0..samples.len() {
+        let thread = &profile.threads[samples.thread[row].index()];
+        let process = &profile.processes[thread.process.index()];
+        let time = samples.time_ns[row];
+        let name = one_line(profile.text(thread.name));
+        let name = if name.trim().is_empty() { "[no name]".into() } else { name };
+        writeln!(
+            out,
+            "{} {}/{} {}.{:09}: {:>10} {event}:",
+            name.trim(),
+            process.pid,
+            thread.tid,
+            time / 1_000_000_000,
+            time % 1_000_000_000,
+            samples.value[row]
+        )?;
+        for location in profile.locations_of(samples.stack[row]) {
+            let text = texts[location.index()].get_or_insert_with(|| lines(export, location).into());
+            out.write_all(text.as_bytes())?;
+        }
+        writeln!(out)?;
+    }
+    Ok(export.left_out(&[LeftOut::Metrics, LeftOut::Lines, LeftOut::Spans, LeftOut::Counters, LeftOut::Code]))
+}
+
+/// The lines of one location, innermost frame first.
+fn lines(export: &Export<'_>, location: whyslow_profile::LocationId) -> String {
+    let profile = export.profile;
+    let address = profile.locations.address[location.index()].0;
+    let module = module_of(profile, location).map(|id| profile.text(profile.modules[id.index()].path));
+    let module = one_line(module.unwrap_or("[unknown]"));
+    let mut text = String::new();
+    for place in places(profile, location, export.inline).iter().rev() {
+        let name = one_line(&place.name);
+        let name = if name.trim().is_empty() { "[no name]" } else { name.trim() };
+        let dso = if place.depth > 0 { "inlined" } else { &module };
+        text.push_str(&format!("\t{address:16x} {name} ({dso})\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_analyze::{Selection, testing};
+
+    #[test]
+    fn a_sample_is_a_paragraph() {
+        let profile = testing::profile("main;a;+b 1\nwork er: [truncated];[libfoo.so] 1");
+        let selection = Selection::default();
+        let mut out = Vec::new();
+        let notes = write_perf_script(&Export::new(&profile, &selection, true), &mut out).expect("memory");
+        assert_eq!(notes, Vec::<String>::new());
+        assert_eq!(
+            String::from_utf8(out).expect("UTF-8"),
+            "main 100/100 0.000000000:    1000000 cpu-time:\n\
+             \t            1020 b (inlined)\n\
+             \t            1020 a (/home/me/app)\n\
+             \t            1010 main (/home/me/app)\n\
+             \n\
+             work er 100/101 0.001000000:    1000000 cpu-time:\n\
+             \t            1030 [libfoo.so] (/usr/lib/libfoo.so)\n\
+             \t               0 [truncated stack] ([unknown])\n\
+             \n"
+        );
+    }
+}

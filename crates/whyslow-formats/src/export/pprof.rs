@@ -1,0 +1,279 @@
+//! pprof's `profile.proto`, packed with gzip: equal stacks of a thread added up, all metrics, inlined functions.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rustc_hash::FxHashMap;
+use whyslow_analyze::Selection;
+use whyslow_profile::{LocationId, Metric, StackId, ThreadId, Unit};
+
+use super::places::{Place, module_of, places};
+use super::{Export, LeftOut};
+
+/// Where the made-up address space of each module starts: modules must not overlap.
+const MODULE_SPACE: u64 = 1 << 40;
+
+/// Writes the profile, and says what the format cannot hold.
+pub fn write_pprof(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+    let mut packed = GzEncoder::new(out, Compression::default());
+    packed.write_all(&encode(export))?;
+    packed.finish()?;
+    Ok(export.left_out(&[LeftOut::Times, LeftOut::Spans, LeftOut::Counters, LeftOut::Code]))
+}
+
+/// A message being written.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    /// A number; 0 is what a missing one reads as.
+    fn number(&mut self, field: u64, value: u64) {
+        if value != 0 {
+            self.varint(field << 3);
+            self.varint(value);
+        }
+    }
+
+    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn message(&mut self, field: u64, fill: impl FnOnce(&mut Self)) {
+        let mut inner = Self::default();
+        fill(&mut inner);
+        self.bytes(field, &inner.0);
+    }
+
+    fn packed(&mut self, field: u64, values: impl Iterator<Item = u64>) {
+        let mut inner = Self::default();
+        values.for_each(|value| inner.varint(value));
+        self.bytes(field, &inner.0);
+    }
+}
+
+/// The texts of the file; row 0 is empty.
+struct Texts {
+    rows: Vec<String>,
+    ids: FxHashMap<String, u64>,
+}
+
+impl Texts {
+    fn id(&mut self, text: &str) -> u64 {
+        if let Some(&id) = self.ids.get(text) {
+            return id;
+        }
+        let id = self.rows.len() as u64;
+        self.rows.push(text.to_owned());
+        self.ids.insert(text.to_owned(), id);
+        id
+    }
+}
+
+/// The values of the samples of one thread at one stack: first their number, then each metric.
+type Sums = FxHashMap<(ThreadId, StackId), Vec<i64>>;
+
+fn encode(export: &Export<'_>) -> Vec<u8> {
+    let profile = export.profile;
+    let mut texts = Texts { rows: vec![String::new()], ids: FxHashMap::from_iter([(String::new(), 0)]) };
+    let mut file = Message::default();
+    for (name, unit) in sample_types(export) {
+        let (name, unit) = (texts.id(&name), texts.id(unit));
+        file.message(1, |kind| {
+            kind.number(1, name);
+            kind.number(2, unit);
+        });
+    }
+    let mut keys: Vec<(ThreadId, StackId)> = Vec::new();
+    let sums = sums(export, &mut keys);
+    let label_keys = ["thread", "thread_id", "process", "process_id"].map(|key| texts.id(key));
+    for &(thread, stack) in &keys {
+        let row = &profile.threads[thread.index()];
+        let process = &profile.processes[row.process.index()];
+        let names = [profile.text(row.name), profile.text(process.name)].map(|name| texts.id(name));
+        file.message(2, |sample| {
+            sample.packed(1, profile.locations_of(stack).map(|location| u64::from(location.0) + 1));
+            sample.packed(2, sums[&(thread, stack)].iter().map(|&value| value.cast_unsigned()));
+            let labels = [(names[0], 0), (0, row.tid), (names[1], 0), (0, process.pid)];
+            for (key, (text, number)) in label_keys.into_iter().zip(labels) {
+                sample.message(3, |label| {
+                    label.number(1, key);
+                    label.number(2, text);
+                    label.number(3, u64::from(number));
+                });
+            }
+        });
+    }
+    mappings(export, &mut file, &mut texts);
+    locations(export, &mut file, &mut texts, keys.iter().map(|&(_, stack)| stack));
+    file.number(9, profile.meta.started_unix_ns);
+    file.number(10, profile.meta.duration_ns);
+    let (name, unit) = (texts.id(&kind_name(export.metric_name())), texts.id(unit_name(export.unit())));
+    if let Some(period) = 1_000_000_000_u64.checked_div(u64::from(profile.meta.frequency_hz))
+        && export.unit() == Unit::Nanoseconds
+    {
+        file.message(11, |kind| {
+            kind.number(1, name);
+            kind.number(2, unit);
+        });
+        file.number(12, period);
+    }
+    file.number(14, name);
+    for text in &texts.rows {
+        file.bytes(6, text.as_bytes());
+    }
+    file.0
+}
+
+/// What is counted: the samples of the chosen metric, then the value of each metric.
+fn sample_types(export: &Export<'_>) -> Vec<(String, &'static str)> {
+    let metrics = &export.profile.metrics;
+    let name = |metric: &Metric| kind_name(export.profile.text(metric.name));
+    let taken = metrics.iter().any(|metric| name(metric) == "samples");
+    let count = if taken { "sample_count" } else { "samples" };
+    let mut kinds = vec![(count.to_owned(), "count")];
+    kinds.extend(metrics.iter().map(|metric| (name(metric), unit_name(metric.unit))));
+    kinds
+}
+
+/// pprof's word for our metric.
+fn kind_name(metric: &str) -> String {
+    if metric == Metric::CPU_TIME { "cpu".to_owned() } else { metric.to_owned() }
+}
+
+fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Bytes => "bytes",
+        Unit::Count => "count",
+    }
+}
+
+/// Adds up the samples of all metrics; the keys come in the order in which they were first seen.
+fn sums(export: &Export<'_>, keys: &mut Vec<(ThreadId, StackId)>) -> Sums {
+    let metrics = export.profile.metrics.len();
+    let mut sums = Sums::default();
+    for metric in 0..metrics {
+        let other;
+        let samples = if metric == export.selection.metric {
+            &export.samples
+        } else {
+            other = Selection { metric, ..export.selection.clone() }.samples(export.profile);
+            &other
+        };
+        for row in 0..samples.len() {
+            let key = (samples.thread[row], samples.stack[row]);
+            let values = sums.entry(key).or_insert_with(|| {
+                keys.push(key);
+                vec![0; metrics + 1]
+            });
+            let value = i64::try_from(samples.value[row]).unwrap_or(i64::MAX);
+            values[metric + 1] = values[metric + 1].saturating_add(value);
+            values[0] += i64::from(metric == export.selection.metric);
+        }
+    }
+    sums
+}
+
+fn module_start(module: usize) -> u64 {
+    (module as u64 + 1).wrapping_mul(MODULE_SPACE)
+}
+
+fn mappings(export: &Export<'_>, file: &mut Message, texts: &mut Texts) {
+    let profile = export.profile;
+    for (row, module) in profile.modules.iter().enumerate() {
+        let path = texts.id(profile.text(module.path));
+        let build_id = module.build_id.map_or(0, |id| texts.id(profile.text(id)));
+        file.message(3, |mapping| {
+            mapping.number(1, row as u64 + 1);
+            mapping.number(2, module_start(row));
+            mapping.number(3, module_start(row + 1));
+            mapping.number(5, path);
+            mapping.number(6, build_id);
+            // Names, files, lines and inlined frames are known already: nobody needs to look for them.
+            (7..=10).for_each(|field| mapping.number(field, 1));
+        });
+    }
+}
+
+/// Writes the locations on these stacks, and the functions they use.
+fn locations(
+    export: &Export<'_>,
+    file: &mut Message,
+    texts: &mut Texts,
+    stacks: impl Iterator<Item = StackId>,
+) {
+    let profile = export.profile;
+    let mut seen = vec![false; profile.stacks.len()];
+    let mut used = vec![false; profile.locations.len()];
+    for stack in stacks {
+        for node in profile.stacks.towards_root(stack) {
+            if std::mem::replace(&mut seen[node.index()], true) {
+                break;
+            }
+            used[profile.stacks.location(node).index()] = true;
+        }
+    }
+    let mut functions = FxHashMap::default();
+    for row in (0..used.len()).filter(|&row| used[row]) {
+        let location = LocationId::from(row);
+        let module = module_of(profile, location);
+        let start = module.map_or(0, |module| module_start(module.index()));
+        let address = start.wrapping_add(profile.locations.address[row].0);
+        let places = places(profile, location, export.inline);
+        let lines: Vec<(u64, u64)> = places
+            .iter()
+            .rev()
+            .map(|place| (function(export, file, texts, &mut functions, place), u64::from(place.line)))
+            .collect();
+        file.message(4, |message| {
+            message.number(1, row as u64 + 1);
+            message.number(2, module.map_or(0, |module| module.index() as u64 + 1));
+            message.number(3, address);
+            for (function, line) in lines {
+                message.message(4, |message| {
+                    message.number(1, function);
+                    message.number(2, line);
+                });
+            }
+        });
+    }
+}
+
+type Functions = FxHashMap<(String, u64, u32), u64>;
+
+/// The id of a function, which is written when it is new.
+fn function(
+    export: &Export<'_>,
+    file: &mut Message,
+    texts: &mut Texts,
+    functions: &mut Functions,
+    place: &Place<'_>,
+) -> u64 {
+    let source = export.definition(place.label).0.or(place.file).map_or(0, |file| texts.id(file));
+    let key = (place.name.clone().into_owned(), source, place.definition);
+    if let Some(&id) = functions.get(&key) {
+        return id;
+    }
+    let id = functions.len() as u64 + 1;
+    let name = texts.id(&key.0);
+    file.message(5, |message| {
+        message.number(1, id);
+        message.number(2, name);
+        message.number(3, name);
+        message.number(4, source);
+        message.number(5, u64::from(place.definition));
+    });
+    functions.insert(key, id);
+    id
+}
