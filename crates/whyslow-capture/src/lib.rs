@@ -80,6 +80,8 @@ pub struct Recording {
     pub write_error: Option<io::Error>,
     /// The profile that had this name before and was moved aside.
     pub moved_aside: Option<PathBuf>,
+    /// Signals stay held back until the profile is finished: an impatient second Ctrl-C must not cost it.
+    _signals: signals::Signals,
 }
 
 /// Why a recording could not be made. `Display` says what happened, why, and what to try.

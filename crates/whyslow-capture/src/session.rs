@@ -156,7 +156,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         meta.system_time_ns = usage.system.as_nanos() as u64;
         meta.max_resident_bytes = usage.max_resident_bytes;
     }
-    let Session { mut converter, mut writer, mut write_error, events, .. } = session;
+    let Session { mut converter, mut writer, mut write_error, events, signals, .. } = session;
     if events.plan.cycles {
         let visible = meta.user_time_ns + if events.plan.kernel { meta.system_time_ns } else { 0 };
         meta.ns_per_cycle =
@@ -172,7 +172,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         write_error = writer.append(&mut converter.builder).and_then(|()| writer.meta(&meta)).err();
     }
     let exit = meta.exit;
-    Ok(Recording { path: output.to_owned(), writer, meta, exit, write_error, moved_aside })
+    Ok(Recording { path: output.to_owned(), writer, meta, exit, write_error, moved_aside, _signals: signals })
 }
 
 struct Session {

@@ -84,8 +84,7 @@ impl Signals {
 #[expect(unsafe_code, reason = "restores the mask")]
 impl Drop for Signals {
     fn drop(&mut self) {
-        // One press of Ctrl-C can arrive twice (from the terminal and from a wrapper such as `timeout`). What is here by now
-        // has had its effect and must not end us while the profile is finished.
+        // What is here by now has had its effect.
         while self.next().is_some() {}
         // SAFETY: the set was filled by `new`.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.original, std::ptr::null_mut()) };

@@ -105,3 +105,28 @@ fn a_running_process_can_be_attached_to() {
     let truncated = profile.samples[0].stack.iter().filter(|stack| profile.is_truncated(**stack)).count();
     assert!(truncated * 100 <= profile.samples[0].len(), "{truncated} truncated");
 }
+
+/// Ctrl-C ends an attached recording; pressed twice, or passed on by a wrapper as well, it still does only that.
+#[test]
+fn an_attached_recording_is_ended_by_ctrl_c_and_saved() {
+    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut target = Command::new(program).args(["1", "60000"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["record", "-o", "run.whyslow", "-p", &target.id().to_string()]);
+    let mut recorder = command.stderr(Stdio::null()).spawn().unwrap();
+    let path = folder.path().join("run.whyslow");
+    let patience = Instant::now() + PATIENCE;
+    while !path.exists() && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    for _ in 0..2 {
+        let _ = Command::new("kill").args(["-INT", &recorder.id().to_string()]).status();
+    }
+    let status = recorder.wait().unwrap();
+    target.kill().unwrap();
+    target.wait().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(file::read(&path).unwrap().sealed);
+}
