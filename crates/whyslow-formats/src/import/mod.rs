@@ -11,6 +11,7 @@ mod dhat;
 mod firefox;
 mod folded;
 mod json;
+mod lines;
 mod perf_data;
 mod perf_script;
 mod pprof;
