@@ -34,7 +34,7 @@ export function functionColour(model: Model, fn: number, mode: Colour, dark: boo
   if (fn === model.root || fn === model.truncated) return (dark ? DARK : LIGHT)[NO_CODE]!;
   if (mode === 'kind') return kindColour(model.kind(fn), dark);
   const group = colourGroup(model, fn, mode);
-  return group ? MANY[hash(group) % MANY.length]! : kindColour(KIND.unknown, dark);
+  return group ? nameColour(group) : kindColour(KIND.unknown, dark);
 }
 
 /** What functions of one colour have in common; empty when unknown. */
@@ -45,6 +45,9 @@ export function colourGroup(model: Model, fn: number, mode: Colour): string {
   if (mode === 'module') return moduleName;
   return mode === 'crate' ? model.crate(fn) || moduleName : model.name(fn).slice(0, 200);
 }
+
+/** The same colour for the same name, wherever it is. */
+export const nameColour = (name: string): string => MANY[hash(name.slice(0, 200)) % MANY.length]!;
 
 function hash(text: string): number {
   let value = 0x811c9dc5;

@@ -1,7 +1,189 @@
-// The timeline.
+// The timeline: tracks of counters, spans and threads; brushing a range of time; choosing threads.
 
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { PanelProps } from '../panel.ts';
+import { timeRange, zoomIntoBrush, type Range } from '../state.ts';
+import { byThread, stackKinds, type ThreadSamples } from './activity.ts';
+import { TimelineBar } from './bar.tsx';
+import { brushKey } from './keyboard.ts';
+import { ActivityCache, binsFor, drawTracks, type Scene } from './draw.ts';
+import { Labels, LABEL_WIDTH } from './labels.tsx';
+import { Ruler } from './ruler_view.tsx';
+import { chooseThread } from './threads.ts';
+import { tracksBetween, tracksOf } from './tracks.ts';
+import './timeline.css';
 
-export function Timeline(_: PanelProps) {
-  return null;
+const MOST_HEIGHT = 300;
+/** Pixels around an edge of the brush where it can be taken hold of. */
+const GRIP = 5;
+
+type Drag =
+  | { kind: 'new'; from: number; x: number; moved: boolean }
+  | { kind: 'edge'; other: number };
+
+export function Timeline({ model, state, dispatch, dark }: PanelProps) {
+  const scroller = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null);
+  const [size, setSize] = useState({ width: 600, height: 100 });
+  const [scroll, setScroll] = useState(0);
+  const [cursor, setCursor] = useState(0);
+  const hover = useRef<HTMLDivElement>(null);
+
+  const kinds = useMemo(() => stackKinds(model), [model]);
+  const samples = useMemo<ThreadSamples>(() => {
+    const table = model.profile.samples[state.metric];
+    const count = Math.max(1, model.profile.threads.count);
+    return byThread(table ?? { time: new Float64Array(), thread: new Uint32Array(), stack: new Uint32Array(), value: new Float64Array() }, count, kinds);
+  }, [model, state.metric]);
+  const tracks = useMemo(() => tracksOf(model, samples.total), [samples]);
+  const range: Range = state.ranges.at(-1) ?? [0, model.duration];
+  const [from, to] = range;
+  const unit = model.unit(state.metric);
+  const cache = useMemo(() => new ActivityCache(samples, unit, range, binsFor(size.width)), [samples, from, to, size.width]);
+  const chosen = useMemo(() => {
+    if (!state.threads) return undefined;
+    const mask = new Uint8Array(model.profile.threads.count);
+    for (const thread of state.threads) mask[thread] = 1;
+    return mask;
+  }, [state.threads]);
+  const chosenSpans = useMemo(() => {
+    if (!state.spans) return undefined;
+    const { span: wanted, kind } = state.spans, name = model.text(model.profile.spans.name[wanted]!);
+    return (span: number) => kind === 'one' ? span === wanted : model.text(model.profile.spans.name[span]!) === name;
+  }, [state.spans]);
+
+  useLayoutEffect(() => {
+    const fit = () => setSize({ width: Math.max(50, scroller.current!.clientWidth - LABEL_WIDTH), height: scroller.current!.clientHeight });
+    fit();
+    const observer = new ResizeObserver(fit);
+    observer.observe(scroller.current!);
+    return () => observer.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    const element = canvas.current!, ratio = devicePixelRatio || 1;
+    const [wide, high] = [Math.round(size.width * ratio), Math.round(size.height * ratio)];
+    if (element.width !== wide || element.height !== high) Object.assign(element, { width: wide, height: high });
+    const context = element.getContext('2d')!;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const scene: Scene = { model, tracks, samples, unit, range, dark, chosen, chosenSpans, cache };
+    drawTracks(context, scene, size.width, size.height, scroll);
+  }, [tracks, cache, size, scroll, dark, chosen, chosenSpans]);
+
+  const xOf = (time: number) => (time - from) * size.width / (to - from);
+  const timeAt = (event: PointerEvent | MouseEvent): number => {
+    const x = event.clientX - canvas.current!.getBoundingClientRect().left;
+    return Math.round(Math.max(from, Math.min(to, from + x / size.width * (to - from))));
+  };
+  const brush = (a: number, b: number) => {
+    const next: Range = [Math.min(a, b), Math.max(a, b)];
+    if (next[1] > next[0]) dispatch({ brush: next }, 'brush');
+  };
+
+  const drag = useRef<Drag | undefined>(undefined);
+  const onPointerDown = (event: PointerEvent) => {
+    if (event.button !== 0) return;
+    canvas.current!.setPointerCapture(event.pointerId);
+    const x = event.clientX - canvas.current!.getBoundingClientRect().left;
+    const [a, b] = state.brush ?? [NaN, NaN];
+    if (Math.abs(x - xOf(a)) <= GRIP) drag.current = { kind: 'edge', other: b };
+    else if (Math.abs(x - xOf(b)) <= GRIP) drag.current = { kind: 'edge', other: a };
+    else drag.current = { kind: 'new', from: timeAt(event), x: event.clientX, moved: false };
+  };
+  const onPointerMove = (event: PointerEvent) => {
+    placeHover(event);
+    const now = drag.current;
+    const x = event.clientX - canvas.current!.getBoundingClientRect().left;
+    const atEdge = state.brush && state.brush.some(time => Math.abs(x - xOf(time)) <= GRIP);
+    canvas.current!.style.cursor = now?.kind === 'edge' || (!now && atEdge) ? 'ew-resize' : 'crosshair';
+    if (!now) return;
+    if (now.kind === 'edge') brush(now.other, timeAt(event));
+    else if (now.moved ||= Math.abs(event.clientX - now.x) > 3) brush(now.from, timeAt(event));
+  };
+  const onPointerUp = (event: PointerEvent) => {
+    const now = drag.current;
+    drag.current = undefined;
+    if (!now || now.kind !== 'new' || now.moved) return;
+    // A click: away with the brush, or the thread under it.
+    if (state.brush && !event.ctrlKey && !event.metaKey && !event.shiftKey) { if (event.detail < 2) dispatch({ brush: undefined }); return; }
+    const y = event.clientY - scroller.current!.getBoundingClientRect().top + scroll;
+    const track = tracksBetween(tracks.list, y, y + 1)[0];
+    if (track?.kind === 'thread') select(track.thread, event);
+  };
+  const placeHover = (event: PointerEvent | undefined) => {
+    const style = hover.current?.style;
+    if (!style) return;
+    style.display = event ? 'block' : 'none';
+    if (event) style.transform = `translateX(${xOf(timeAt(event))}px)`;
+  };
+
+  const select = (thread: number, how: { ctrlKey: boolean; metaKey: boolean; shiftKey: boolean }) => {
+    const at = tracks.threads.indexOf(thread);
+    dispatch({ threads: chooseThread(tracks.threads, state.threads, thread, how.shiftKey ? cursor : undefined, how.ctrlKey || how.metaKey) });
+    if (!how.shiftKey) setCursor(at);
+  };
+
+  const reveal = (at: number) => {
+    setCursor(at);
+    const track = tracks.list.find(track => track.kind === 'thread' && track.thread === tracks.threads[at]);
+    const element = scroller.current!;
+    if (!track) return;
+    if (track.y < element.scrollTop) element.scrollTop = track.y;
+    else if (track.y + track.height > element.scrollTop + element.clientHeight) element.scrollTop = track.y + track.height - element.clientHeight;
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const last = tracks.threads.length - 1;
+    const acts: Record<string, () => void> = {
+      ArrowDown: () => reveal(Math.min(last, cursor + 1)),
+      ArrowUp: () => reveal(Math.max(0, cursor - 1)),
+      Home: () => reveal(0),
+      End: () => reveal(last),
+      ' ': () => { const thread = tracks.threads[cursor]; if (thread !== undefined) select(thread, event); },
+      Enter: () => dispatch(zoomIntoBrush(state)),
+      a: () => dispatch({ threads: undefined }),
+    };
+    const moved = brushKey(event, range, state.brush);
+    if (moved) dispatch({ brush: moved }, 'brush');
+    else if (acts[event.key] && (event.key === ' ' || (!event.ctrlKey && !event.metaKey))) acts[event.key]!();
+    else return;
+    event.preventDefault();
+  };
+
+  const shown = tracksBetween(tracks.list, scroll, scroll + size.height);
+  const active = tracks.threads[cursor];
+  const looked = timeRange(state);
+  const wanted = Math.min(tracks.height, Number(state.panel['timeline-height']) || Math.min(MOST_HEIGHT, Math.max(80, innerHeight * .32)));
+  return (
+    <section class="timeline" aria-label="Timeline">
+      <TimelineBar model={model} state={state} dispatch={dispatch} />
+      <Ruler range={range} width={size.width} left={LABEL_WIDTH} />
+      <div class="timeline-tracks" ref={scroller} style={{ height: `${wanted}px` }} tabIndex={0} role="listbox" aria-multiselectable="true" aria-label="Threads"
+        aria-activedescendant={active === undefined ? undefined : `thread-${active}`} onScroll={event => setScroll(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
+        <div class="timeline-window" style={{ marginLeft: `${LABEL_WIDTH}px`, width: `${size.width}px`, height: `${size.height}px` }}>
+          <canvas ref={canvas} style={{ width: `${size.width}px`, height: `${size.height}px` }} onPointerDown={onPointerDown} onPointerMove={onPointerMove}
+            onPointerUp={onPointerUp} onPointerLeave={() => placeHover(undefined)} onDblClick={() => dispatch(zoomIntoBrush(state))} />
+          <div class="timeline-hover" ref={hover} />
+          {state.brush && looked && <div class="timeline-brush" style={{ left: `${xOf(looked[0])}px`, width: `${Math.max(1, xOf(looked[1]) - xOf(looked[0]))}px` }} />}
+        </div>
+        <Labels model={model} tracks={shown} state={state} all={tracks.threads} active={active} select={select} dispatch={dispatch} samples={samples} />
+        <div style={{ height: `${Math.max(0, tracks.height - size.height)}px` }} />
+      </div>
+      <Resizer height={wanted} most={tracks.height} set={height => dispatch({ panel: { ...state.panel, 'timeline-height': String(Math.round(height)) } })} />
+    </section>
+  );
+}
+
+/** The edge below the timeline: drag it, or move it with the arrow keys. */
+function Resizer({ height, most, set }: { height: number; most: number; set: (height: number) => void }) {
+  const from = useRef<{ y: number; height: number } | undefined>(undefined);
+  const change = (next: number) => set(Math.max(40, Math.min(most, innerHeight * .7, next)));
+  useEffect(() => () => { from.current = undefined; }, []);
+  return (
+    <div class="timeline-resizer" role="separator" aria-orientation="horizontal" aria-label="Height of the timeline" aria-valuenow={Math.round(height)} tabIndex={0}
+      onPointerDown={event => { event.currentTarget.setPointerCapture(event.pointerId); from.current = { y: event.clientY, height }; }}
+      onPointerMove={event => { if (from.current) change(from.current.height + event.clientY - from.current.y); }}
+      onPointerUp={() => { from.current = undefined; }}
+      onKeyDown={event => {
+        const step = { ArrowDown: 24, ArrowUp: -24 }[event.key];
+        if (step) { change(height + step); event.preventDefault(); }
+      }} />
+  );
 }

@@ -1,0 +1,24 @@
+// What is left out or changed at the moment, each with a button that takes it back.
+
+import type { PanelProps } from './panel.ts';
+
+const WORDS = { focus: 'Focus on', hide: 'Without', merge: 'Merged' } as const;
+
+export function Chips({ model, state, dispatch }: Omit<PanelProps, 'dark'>) {
+  const { spans, transforms } = state;
+  if (!spans && !transforms.length) return null;
+  return (
+    <ul class="chips" aria-label="Filters">
+      {spans && <Chip word={spans.kind === 'one' ? 'Inside span' : 'Inside spans'} name={model.text(model.profile.spans.name[spans.span]!)} remove={() => dispatch({ spans: undefined })} />}
+      {transforms.map((transform, at) => (
+        <Chip key={`${transform.kind} ${transform.fn}`} word={WORDS[transform.kind]} name={model.short(transform.fn)}
+          remove={() => dispatch({ transforms: transforms.filter((_, other) => other !== at) })} />
+      ))}
+    </ul>
+  );
+}
+
+function Chip({ word, name, remove }: { word: string; name: string; remove: () => void }) {
+  const shown = name.slice(0, 100);
+  return <li class="chip"><span class="quiet">{word}</span> <bdi title={name.slice(0, 500)}>{shown}</bdi> <button type="button" class="icon" aria-label={`Remove: ${word} ${shown}`} title="Take back" onClick={remove}>×</button></li>;
+}

@@ -1,0 +1,38 @@
+// The line above the timeline: the ranges one inside the other, the brush, the chosen threads, the filters.
+
+import { duration, UNIT_NANOSECONDS } from '../format.ts';
+import type { PanelProps } from '../panel.ts';
+import { zoomIntoBrush, type Range } from '../state.ts';
+import { Chips } from '../chips.tsx';
+import { clock } from './ruler.ts';
+
+export function TimelineBar({ model, state, dispatch }: Omit<PanelProps, 'dark'>) {
+  const { threads } = model.profile;
+  return (
+    <div class="timeline-bar">
+      <nav class="ranges" aria-label="Time range">
+        <button type="button" onClick={() => dispatch({ ranges: [], brush: undefined })} aria-current={state.ranges.length ? undefined : 'location'}>All {duration(model.duration)}</button>
+        {state.ranges.map((range, at) => (
+          <span key={at}><span class="quiet" aria-hidden="true">›</span>
+            <button type="button" aria-current={at === state.ranges.length - 1 ? 'location' : undefined}
+              onClick={() => dispatch({ ranges: state.ranges.slice(0, at + 1), brush: undefined })}>{between(range)}</button></span>
+        ))}
+      </nav>
+      {state.brush && <span class="brushed" role="status">
+        <b>{between(state.brush)}</b> <span class="quiet">{duration(state.brush[1] - state.brush[0])}</span>
+        <button type="button" onClick={() => dispatch(zoomIntoBrush(state))} title="Zoom into the brushed time (Enter in the timeline, or double-click)">Zoom in</button>
+        <button type="button" onClick={() => dispatch({ brush: undefined })} title="Away with the brush (Escape)">Clear</button>
+      </span>}
+      <Chips model={model} state={state} dispatch={dispatch} />
+      <span class="thread-count quiet">{state.threads
+        ? <>{state.threads.length} of {threads.count} threads <button type="button" onClick={() => dispatch({ threads: undefined })} title="All threads (a in the timeline)">All threads</button></>
+        : `${threads.count} ${threads.count === 1 ? 'thread' : 'threads'}`}{model.unit(state.metric) === UNIT_NANOSECONDS ? '' : ' · common scale'}</span>
+    </div>
+  );
+}
+
+/** `2.10 – 4.30 s`, with as many digits as tell the ends apart. */
+function between([from, to]: Range): string {
+  const step = 10 ** Math.floor(Math.log10(Math.max(1, (to - from) / 50)));
+  return `${clock(from, step)} – ${clock(to, step)}`;
+}

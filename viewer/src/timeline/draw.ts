@@ -1,0 +1,182 @@
+// Draws the tracks that are in sight.
+
+import type { Model } from '../model.ts';
+import { kindColours, KINDS, nameColour } from '../palette.ts';
+import type { Range } from '../state.ts';
+import { lowerBound } from '../aggregate.ts';
+import { activity, highest, type ThreadSamples } from './activity.ts';
+import { ticks } from './ruler.ts';
+import { HEIGHT, tracksBetween, type Tracks } from './tracks.ts';
+
+/** Pixels per step of an activity curve. */
+const STEP = 3;
+
+export interface Scene {
+  model: Model;
+  tracks: Tracks;
+  samples: ThreadSamples;
+  unit: number;
+  range: Range;
+  dark: boolean;
+  /** 1 for each selected thread; nothing for all. */
+  chosen: Uint8Array | undefined;
+  /** 1 for each span the samples are filtered to; nothing for all. */
+  chosenSpans: ((span: number) => boolean) | undefined;
+  cache: ActivityCache;
+}
+
+/** Activity of threads for one range and width: scrolling back and forth adds nothing up twice. */
+export class ActivityCache {
+  private readonly known = new Map<number, Float64Array>();
+  private scale = 0;
+  constructor(private readonly samples: ThreadSamples, private readonly unit: number, private readonly range: Range, readonly bins: number) {}
+  of(thread: number): Float64Array {
+    let bins = this.known.get(thread);
+    if (!bins) {
+      if (this.known.size > 256) this.known.clear();
+      this.known.set(thread, bins = activity(this.samples, thread, this.unit, this.range, this.bins));
+    }
+    return bins;
+  }
+  get top(): number {
+    return this.scale ||= highest(this.samples, this.unit, this.range, this.bins);
+  }
+}
+
+export const binsFor = (width: number): number => Math.max(1, Math.floor(width / STEP));
+
+export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, width: number, height: number, scroll: number): void {
+  const { range: [from, to], dark, tracks } = scene;
+  context.clearRect(0, 0, width, height);
+  const scale = width / (to - from);
+  context.fillStyle = dark ? '#262a32' : '#eef1f5';
+  for (const { at } of ticks(from, to, width)) context.fillRect(Math.round((at - from) * scale), 0, 1, height);
+  for (const track of tracksBetween(tracks.list, scroll, scroll + height)) {
+    const y = track.y - scroll;
+    context.globalAlpha = 1;
+    if (track.kind === 'process') {
+      context.fillStyle = dark ? '#1e2127' : '#f6f7f9';
+      context.fillRect(0, y, width, track.height);
+    } else if (track.kind === 'thread') {
+      context.globalAlpha = scene.chosen && !scene.chosen[track.thread] ? .3 : 1;
+      drawThread(context, scene, track.thread, width, y, track.height);
+    } else if (track.kind === 'counter') drawCounter(context, scene, track.counter, width, y, track.height);
+    else drawSpans(context, scene, width, y);
+    context.globalAlpha = 1;
+    context.fillStyle = dark ? '#2e323a' : '#dfe2e7';
+    context.fillRect(0, y + track.height - 1, width, 1);
+  }
+}
+
+function drawThread(context: CanvasRenderingContext2D, { model, range: [from, to], cache, dark }: Scene, thread: number, width: number, y: number, height: number): void {
+  const { threads } = model.profile;
+  const x = (time: number) => Math.max(0, Math.min(width, (time - from) * width / (to - from)));
+  const bins = cache.of(thread), count = cache.bins, top = cache.top, room = height - 4;
+  const begin = x(threads.start[thread] || 0), end = Number.isNaN(threads.end[thread]!) ? width : x(threads.end[thread]!);
+  context.fillStyle = dark ? '#2e323a' : '#dfe2e7';
+  if (end > begin) context.fillRect(begin, y + height - 3, end - begin, 2); // while the thread lived
+  const base = y + height - 1, colours = kindColours(dark);
+  const level = new Float64Array(count);
+  const step = width / count;
+  for (const { code } of KINDS) {
+    const at = code * count;
+    let any = false;
+    for (let bin = 0; bin < count && !any; bin++) any = bins[at + bin]! > 0;
+    if (!any) continue;
+    // One shape per kind: along the tops from left to right, along what is below from right to left.
+    context.fillStyle = colours[code]!;
+    context.beginPath();
+    for (let bin = 0; bin < count;) {
+      if (!(bins[at + bin]! > 0)) { bin++; continue; }
+      const first = bin;
+      for (; bin < count && bins[at + bin]! > 0; bin++) {
+        const top_ = base - Math.min(1, (level[bin]! + bins[at + bin]!) / top) * room;
+        if (bin === first) context.moveTo(bin * step, top_);
+        else context.lineTo(bin * step, top_);
+        context.lineTo((bin + 1) * step, top_);
+      }
+      for (let back = bin - 1; back >= first; back--) {
+        const low = base - Math.min(1, level[back]! / top) * room;
+        context.lineTo((back + 1) * step, low);
+        context.lineTo(back * step, low);
+      }
+      context.closePath();
+    }
+    context.fill();
+    for (let bin = 0; bin < count; bin++) level[bin]! += bins[at + bin]!;
+  }
+}
+
+function drawCounter(context: CanvasRenderingContext2D, { model, range: [from, to], dark }: Scene, counter: number, width: number, y: number, height: number): void {
+  const { counterValues: { time, value } } = model.profile;
+  const [first, last] = counterRows(model, counter);
+  let low = Infinity, high = -Infinity;
+  for (let i = first; i < last; i++) { low = Math.min(low, value[i]!); high = Math.max(high, value[i]!); }
+  if (!(high > -Infinity)) return;
+  low = Math.min(0, low);
+  const rows = time.subarray(first, last);
+  const begin = Math.max(0, lowerBound(rows, from) - 1), end = Math.min(rows.length, lowerBound(rows, to) + 1);
+  const x = (t: number) => (t - from) * width / (to - from), at = (v: number) => y + height - 2 - (v - low) / (high - low || 1) * (height - 6);
+  context.beginPath();
+  let drawn = -Infinity, before = at(value[first + begin] ?? low), startX = Math.max(0, x(rows[begin] ?? from));
+  context.moveTo(startX, before);
+  for (let i = begin; i < end; i++) {
+    const here = x(rows[i]!), level = at(value[first + i]!);
+    if (here - drawn < .7) { before = Math.min(before, level); continue; } // more values than pixels
+    context.lineTo(Math.min(width, here), before);
+    context.lineTo(Math.min(width, here), level);
+    before = level;
+    drawn = here;
+  }
+  context.lineTo(end === rows.length ? Math.min(width, x(rows[end - 1] ?? to)) : width, before);
+  context.strokeStyle = dark ? '#6cb2ff' : '#1f6fc4';
+  context.lineWidth = 1.25;
+  context.stroke();
+  context.lineTo(end === rows.length ? Math.min(width, x(rows[end - 1] ?? to)) : width, y + height - 1);
+  context.lineTo(startX, y + height - 1);
+  context.closePath();
+  context.fillStyle = dark ? '#6cb2ff26' : '#1f6fc41f';
+  context.fill();
+}
+
+/** The rows of a counter in the table of values. */
+export function counterRows(model: Model, counter: number): [number, number] {
+  const column = model.profile.counterValues.counter;
+  const bound = (wanted: number): number => {
+    let low = 0, high = column.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (column[middle]! < wanted) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  return [bound(counter), bound(counter + 1)];
+}
+
+function drawSpans(context: CanvasRenderingContext2D, { model, tracks, range: [from, to], chosenSpans }: Scene, width: number, y: number): void {
+  const { spans } = model.profile;
+  const scale = width / (to - from);
+  const drawn = new Float64Array(16).fill(-1);
+  context.font = '10px system-ui, sans-serif';
+  context.textBaseline = 'middle';
+  for (let span = 0; span < spans.count; span++) {
+    const start = spans.start[span]!, end = Number.isNaN(spans.end[span]!) ? to : spans.end[span]!;
+    if (start > to) break;
+    if (end < from) continue;
+    const lane = tracks.lanes[span]!;
+    const left = Math.max(0, (start - from) * scale), right = Math.min(width, Math.max(left + 1.5, (end - from) * scale));
+    if (right <= drawn[lane]! + .5) continue; // already covered
+    drawn[lane] = right;
+    const top = y + 4 + lane * HEIGHT.lane;
+    context.globalAlpha = chosenSpans && !chosenSpans(span) ? .25 : 1;
+    context.fillStyle = nameColour(model.text(spans.name[span]!));
+    context.fillRect(left, top, right - left - (right - left > 3 ? .6 : 0), HEIGHT.lane - 2);
+    if (right - left > 34) {
+      context.fillStyle = '#16181d';
+      const fit = Math.floor((right - left - 6) / 5.4), name = model.text(spans.name[span]!);
+      context.fillText(name.length > fit ? [...name].slice(0, Math.max(0, fit - 1)).join('') + '…' : name, left + 3, top + HEIGHT.lane / 2 - .5);
+    }
+  }
+  context.globalAlpha = 1;
+}

@@ -1,0 +1,21 @@
+// Choosing threads like files in a list: a click takes one, Ctrl adds or removes, Shift takes all up to here.
+
+/**
+ * The chosen threads after a click on `thread`; nothing for all of them. `order` is the order on the screen; `anchor` the place in
+ * it where a Shift-click begins.
+ */
+export function chooseThread(order: readonly number[], chosen: readonly number[] | undefined, thread: number, anchor: number | undefined, add: boolean): readonly number[] | undefined {
+  let next: Set<number>;
+  if (anchor !== undefined) {
+    const at = order.indexOf(thread);
+    next = new Set([...(add ? chosen ?? [] : []), ...order.slice(Math.min(at, anchor), Math.max(at, anchor) + 1)]);
+  } else if (add) {
+    next = new Set(chosen ?? []);
+    if (!next.delete(thread)) next.add(thread);
+  } else if (chosen?.length === 1 && chosen[0] === thread) {
+    return undefined; // a second click brings all back
+  } else {
+    next = new Set([thread]);
+  }
+  return next.size === 0 || next.size === order.length ? undefined : [...next].sort((a, b) => a - b);
+}
