@@ -93,7 +93,7 @@ export function countSamples(samples: SampleTable, { threads, range, mask }: Sel
   return count;
 }
 
-/** 1 for each sample inside one of the given spans (of its thread, when the span has one). */
+/** 1 for each sample inside one of the given spans (of its thread, when the span has one); the end is outside. */
 export function spanMask(model: Model, samples: SampleTable, spans: Iterable<number>): Uint8Array {
   const { spans: table } = model.profile;
   const perThread = new Map<number, [number, number][]>();
@@ -112,7 +112,7 @@ export function spanMask(model: Model, samples: SampleTable, spans: Iterable<num
   const all = { ranges: everywhere, at: 0 };
   const inside = (cursor: { ranges: [number, number][]; at: number } | undefined, time: number): boolean => {
     if (!cursor) return false;
-    while (cursor.at < cursor.ranges.length && cursor.ranges[cursor.at]![1] < time) cursor.at++;
+    while (cursor.at < cursor.ranges.length && cursor.ranges[cursor.at]![1] <= time) cursor.at++;
     return cursor.at < cursor.ranges.length && cursor.ranges[cursor.at]![0] <= time;
   };
   for (let i = 0; i < mask.length; i++) {

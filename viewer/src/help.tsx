@@ -3,7 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { KEYS, type Place } from './keys.ts';
 
-const PLACES: [Place, string][] = [['anywhere', 'Anywhere'], ['flame', 'In the flame graph'], ['timeline', 'In the timeline'], ['table', 'In tables']];
+const PLACES: [Place, string][] = [['anywhere', 'Anywhere'], ['flame', 'In the flame graph'], ['timeline', 'In the timeline'], ['table', 'In tables'], ['chart', 'In the stack chart']];
 
 export function Help({ close }: { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);

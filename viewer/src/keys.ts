@@ -1,6 +1,6 @@
 // The keyboard, in one table: what `?` shows is what happens.
 
-export type Place = 'anywhere' | 'flame' | 'timeline' | 'table';
+export type Place = 'anywhere' | 'flame' | 'timeline' | 'table' | 'chart';
 export interface Key { keys: string; does: string; place: Place }
 
 export const KEYS: readonly Key[] = [
@@ -30,4 +30,12 @@ export const KEYS: readonly Key[] = [
   { place: 'timeline', keys: 'Space', does: 'Select the thread (Ctrl: add, Shift: up to here)' },
   { place: 'timeline', keys: 'Enter', does: 'Zoom into the brushed time' },
   { place: 'timeline', keys: 'a', does: 'All threads' },
+  { place: 'table', keys: '↑  ↓', does: 'Next, previous row (also Page Up, Page Down, Home, End)' },
+  { place: 'table', keys: 'Enter', does: 'Function: to its source. Span: only the samples inside. Caller or callee: walk on' },
+  { place: 'table', keys: '→  ←', does: 'Call tree: open and go in, close and go out' },
+  { place: 'table', keys: '*', does: 'Call tree: open everything below' },
+  { place: 'table', keys: 'n  p', does: 'Source and code: next, previous hot line' },
+  { place: 'chart', keys: '← → ↑ ↓', does: 'Move the stack chart' },
+  { place: 'chart', keys: '+  -  0', does: 'Zoom in, out, whole range' },
+  { place: 'chart', keys: 'Enter', does: 'Select the time that is shown' },
 ];

@@ -64,15 +64,15 @@ export function rowsOf(outline: Outline, paths: Paths, open: ReadonlySet<number>
   return rows;
 }
 
-/** The paths along the heaviest branches: down to where the time is spent or splits into small parts. */
+/** The paths along the heaviest branches: from the heaviest root down to where the time is spent or splits into small parts. */
 export function heaviestPath(outline: Outline, paths: Paths, least = 0.3): number[] {
   const found: number[] = [];
   let branches = outline.roots;
   let path = 0;
-  let above = outline.whole;
+  let above = 0;
   while (found.length < MOST_ROWS) {
     const heaviest = branches[0];
-    if (heaviest === undefined || !heaviest.mayOpen || heaviest.total < above * least) return found;
+    if (heaviest === undefined || !heaviest.mayOpen || (path !== 0 && heaviest.total < above * least)) return found;
     path = paths.below(path, heaviest.fn);
     found.push(path);
     above = heaviest.total;

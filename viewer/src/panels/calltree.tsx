@@ -33,7 +33,7 @@ export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
         outline={outline}
         whole={whole(model, state)}
         unit={model.unit(state.metric)}
-        columns={['total', 'self', 'place']}
+        columns={state.inverted ? ['total', 'place'] : ['total', 'self', 'place']}
         about={about}
         matched={found.kind === 'found' ? found.matched : undefined}
         selected={state.fn}

@@ -38,13 +38,16 @@ export function Name({ model, fn, dark, inlined, times = 0, frames = 1 }: NamePr
       <i class="kind" style={{ background: kindColour(model.kind(fn), dark) }} />
       <span class="text" dir="ltr">{limited(name, CELL_LENGTH)}</span>
       {inlined && <span class="tag" title="Its code was inlined into the caller">inlined</span>}
-      {times > 1 && (
-        <span class="tag" title={frames > 1 ? `The last ${frames} functions call each other, up to ${times} rounds deep` : `Calls itself, up to ${times} calls deep`}>
-          {frames > 1 ? `${frames} fns ` : ''}×{times}
-        </span>
-      )}
+      {times > 1 && <span class="tag" title={repeated(model, fn, times, frames)}>{frames > 1 ? `${frames} functions ` : ''}×{times}</span>}
     </span>
   );
+}
+
+function repeated(model: Model, fn: number, times: number, frames: number): string {
+  if (frames > 1) return `The last ${frames} functions call each other, up to ${times} rounds deep`;
+  // Code without names may be many functions.
+  const isNamed = model.member(fn) < model.profile.functions.count;
+  return isNamed ? `Calls itself, up to ${times} calls deep` : `Up to ${times} frames of this code follow each other`;
 }
 
 /** A value in the metric's unit; nothing for zero, so that what matters stands out. */

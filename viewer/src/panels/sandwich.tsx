@@ -21,7 +21,7 @@ export function SandwichPanel(props: PanelProps) {
   // Where the reader came from, to go back.
   const walked = useRef<number[]>([]);
   if (fn === undefined || !callers || !callees) {
-    return <div class="sandwich pane"><p class="empty">Select a function to see who calls it and what it calls.</p></div>;
+    return <div class="sandwich none"><p class="empty">Select a function to see who calls it and what it calls.</p></div>;
   }
   const walk = (to: number): void => {
     if (to === fn) return;

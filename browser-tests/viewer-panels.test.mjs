@@ -1,0 +1,546 @@
+// The tables, trees, listings and charts of the viewer in a real browser, on a profile whose numbers are known.
+//
+// viewer/test/known.mjs says where each number comes from. The page is opened over file:// with the network denied.
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { chromium } from 'playwright-core';
+import { known } from '../viewer/test/known.mjs';
+import { deep, hostile, Payload } from '../viewer/test/make-payload.mjs';
+import { page as html } from '../viewer/test/page.mjs';
+
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+let browser, folder, page, problems;
+
+before(async () => {
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  folder = mkdtempSync(join(tmpdir(), 'whyslow-panels-'));
+  const write = (name, container) => writeFileSync(join(folder, `${name}.html`), html(gzipSync(container)));
+  write('known', known());
+  write('plain', known({ spans: false, warnings: false }));
+  write('deep', deep());
+  write('hostile', hostile());
+  write('many', many());
+});
+
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+afterEach(() => assert.deepEqual(problems, [], 'no errors, no requests, no dialogs'));
+
+/** 100,000 functions, each with one sample, called by one. */
+function many() {
+  const p = new Payload();
+  const thread = p.thread(p.process(1, 'many'), 1, 'main');
+  p.metric('cpu', 1);
+  const root = p.stack(0xffffffff, p.location(0xffffffff, 0, [[p.fn('many::main', 'many'), undefined, 0]]));
+  for (let n = 0; n < 100_000; n++) {
+    const fn = p.fn(`many::function_${String(n).padStart(6, '0')}`, 'many', 'yours', 'src/lib.rs', n + 1);
+    p.sample(0, n * 1000, thread, p.stack(root, p.location(0xffffffff, n + 1, [[fn, 'src/lib.rs', n + 1]])), n + 1);
+  }
+  return p.container();
+}
+
+async function open(name, hash = '', settings = {}) {
+  await page?.context().close();
+  const context = await browser.newContext({ viewport: { width: 1300, height: 850 }, reducedMotion: 'reduce', ...settings });
+  problems = [];
+  await context.route('**', route => {
+    if (route.request().url().startsWith('file:')) return route.continue();
+    problems.push(`asked the network for ${route.request().url()}`);
+    return route.abort();
+  });
+  page = await context.newPage();
+  page.on('pageerror', error => problems.push(String(error)));
+  page.on('console', message => { if (message.type() === 'error') problems.push(message.text()); });
+  page.on('dialog', dialog => { problems.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
+  await page.goto(`${pathToFileURL(join(folder, `${name}.html`)).href}#${hash}`);
+  await page.waitForSelector('#panel');
+}
+
+/** The rows of a table as texts, cells joined by ` | `; empty cells stay. */
+const rows = label => page.$eval(`#panel table[aria-label="${label}"]`, table =>
+  [...table.querySelectorAll('tbody tr:not(.space)')].map(row => [...row.cells].map(cell => cell.innerText.replace(/\s+/g, ' ').trim()).join(' | ')));
+const column = async (label, at) => (await rows(label)).map(row => row.split(' | ')[at]);
+const grid = label => page.locator(`#panel table[aria-label="${label}"]`);
+const rowWith = (label, text) => grid(label).locator('tbody tr', { hasText: text }).first();
+const cursor = label => page.$eval(`#panel table[aria-label="${label}"]`, table => table.querySelector('tr[aria-selected=true]')?.innerText.replace(/\s+/g, ' ').trim());
+const facts = () => page.innerText('.facts');
+const hash = () => page.evaluate(() => new Promise(resolve => setTimeout(() => resolve(location.hash), 250)));
+const fn = { main: 0, sum: 1, add: 2, walk: 3, hash: 4, work: 5, copy: 6 };
+
+describe('functions', () => {
+  test('self and total of every function, recursion counted once', async () => {
+    await open('known', 'tab=functions');
+    assert.deepEqual(await rows('Functions'), [
+      '40.0 ms | 40.0 % | 40.0 ms | 40.0 % | core::num::add | core | std | core/num.rs:50',
+      '20.0 ms | 20.0 % | 70.0 ms | 70.0 % | app::sum | app | your code | src/sum.rs:10',
+      '20.0 ms | 20.0 % | 20.0 ms | 20.0 % | dep::hash | dep | dependency | dep/hash.rs:3',
+      '10.0 ms | 10.0 % | 20.0 ms | 20.0 % | app::walk | app | your code | src/walk.rs:5',
+      '10.0 ms | 10.0 % | 10.0 ms | 10.0 % | memcpy | | runtime |'.trim(),
+      ' | | 90.0 ms | 90.0 % | app::main | app | your code | src/main.rs:1',
+      ' | | 10.0 ms | 10.0 % | app::work | app | your code | src/main.rs:30',
+    ].map(row => row.replace('10.0 % | memcpy | | runtime |', '10.0 % | memcpy |  | runtime | ').replace(/^ \| \|/, ' |  |')));
+  });
+
+  test('every column sorts, both ways, and the address keeps it', async () => {
+    await open('known', 'tab=functions');
+    const heading = name => grid('Functions').getByRole('button', { name }).first();
+    await heading('Total').click();
+    assert.deepEqual((await column('Functions', 4)).slice(0, 3), ['app::main', 'app::sum', 'core::num::add']);
+    await heading('Total').click();
+    assert.equal((await column('Functions', 4)).at(-1), 'app::main');
+    await heading('Function').click();
+    assert.deepEqual(await column('Functions', 4), ['app::main', 'app::sum', 'app::walk', 'app::work', 'core::num::add', 'dep::hash', 'memcpy']);
+    assert.equal(await grid('Functions').locator('th[aria-sort]').getAttribute('aria-sort'), 'ascending');
+    await heading('Crate').click();
+    await heading('Crate').click();
+    assert.deepEqual((await column('Functions', 5)), ['dep', 'core', 'app', 'app', 'app', 'app', ''], 'what is unknown stays last');
+    for (const name of ['Kind', 'Defined at']) await heading(name).click();
+    assert.equal((await column('Functions', 7))[0], 'core/num.rs:50');
+    assert.match(await hash(), /p\.functions-sort=place/);
+  });
+
+  test('the search filters, as text and as a regular expression', async () => {
+    await open('known', 'tab=functions');
+    await page.keyboard.press('/');
+    await page.keyboard.type('APP::w');
+    assert.deepEqual(await column('Functions', 4), ['app::walk', 'app::work']);
+    assert.match(await page.innerText('.functions .status'), /2 functions match/);
+    await page.fill('#search', 'sum|hash$');
+    await page.getByRole('button', { name: 'Regular expression' }).click();
+    assert.deepEqual(await column('Functions', 4), ['app::sum', 'dep::hash']);
+    await page.fill('#search', '(');
+    assert.equal((await rows('Functions')).length, 7);
+  });
+
+  test('the keyboard moves the selection, Enter opens the source', async () => {
+    await open('known', 'tab=functions');
+    await grid('Functions').focus();
+    await page.keyboard.press('ArrowDown');
+    assert.match(await cursor('Functions'), /core::num::add/);
+    await page.keyboard.press('End');
+    assert.match(await cursor('Functions'), /app::work/);
+    await page.keyboard.press('Home');
+    await page.keyboard.press('ArrowDown');
+    assert.match(await cursor('Functions'), /app::sum/);
+    const active = await grid('Functions').getAttribute('aria-activedescendant');
+    assert.match(await page.locator(`[id="${active}"]`).innerText(), /app::sum/);
+    assert.match(await page.innerText('.sandwich .tools'), /app::sum/);
+    await page.keyboard.press('Enter');
+    assert.match(await page.innerText('.source .tools'), /app::sum/);
+    assert.match(await hash(), /tab=source/);
+  });
+
+  test('100,000 rows: few are in the page, the last can be reached', async () => {
+    await open('many', 'tab=functions');
+    assert.equal(await grid('Functions').getAttribute('aria-rowcount'), '100002');
+    assert.ok((await rows('Functions')).length < 120);
+    await grid('Functions').focus();
+    await page.keyboard.press('End');
+    await page.waitForFunction(() => document.querySelector('#panel table tr[aria-selected=true]'));
+    assert.match(await cursor('Functions'), /many::main/, 'without own time it is the last');
+    assert.equal(await grid('Functions').locator('tr[aria-selected=true]').getAttribute('aria-rowindex'), '100002');
+  });
+});
+
+describe('sandwich', () => {
+  test('callers above and callees below add up to the function', async () => {
+    await open('known', `tab=functions&fn=${fn.sum}`);
+    assert.match(await page.innerText('.sandwich .figures'), /self 20\.0 ms 20\.0 %\s+total 70\.0 ms 70\.0 %/);
+    assert.deepEqual(await rows('Callers'), ['70.0 ms | 70.0 % | app::main']);
+    assert.deepEqual((await rows('Callees')).map(row => row.replace(/[▾▸]\s*/, '')), [
+      '40.0 ms | 40.0 % | 40.0 ms | 40.0 % | core::num::add inlined',
+      '10.0 ms | 10.0 % | 10.0 ms | 10.0 % | dep::hash',
+    ]);
+  });
+
+  test('recursion counts for the outermost caller and the innermost callee', async () => {
+    await open('known', `tab=functions&fn=${fn.walk}`);
+    assert.deepEqual(await rows('Callers'), ['20.0 ms | 20.0 % | app::main']);
+    assert.deepEqual(await rows('Callees'), ['10.0 ms | 10.0 % | 10.0 ms | 10.0 % | memcpy']);
+  });
+
+  test('a click walks on, and back', async () => {
+    await open('known', `tab=functions&fn=${fn.hash}`);
+    assert.deepEqual((await column('Callers', 2)).map(name => name.replace(/[▾▸]\s*/, '')).filter(name => name !== 'app::main').sort(), ['app::sum', 'app::work']);
+    await rowWith('Callers', 'app::sum').click();
+    assert.match(await page.innerText('.sandwich .tools'), /app::sum/);
+    assert.match(await cursor('Functions'), /app::sum/);
+    await page.getByRole('button', { name: 'Back' }).click();
+    assert.match(await page.innerText('.sandwich .tools'), /dep::hash/);
+    await grid('Callers').focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    assert.match(await page.innerText('.sandwich .tools'), /app::(sum|work)/);
+  });
+
+  test('focus, hide and merge change every number and are undone', async () => {
+    await open('known', `tab=functions&fn=${fn.walk}`);
+    await page.getByRole('button', { name: 'Focus', exact: true }).click();
+    assert.deepEqual(await column('Functions', 4), ['app::walk', 'memcpy']);
+    await page.keyboard.press('u');
+    assert.equal((await rows('Functions')).length, 7);
+    await page.getByRole('button', { name: 'Hide', exact: true }).click();
+    assert.equal((await column('Functions', 4)).includes('app::walk'), false);
+    assert.match(await facts(), /80\.0 ms/);
+    await page.keyboard.press('u');
+    await page.getByRole('button', { name: 'Merge', exact: true }).click();
+    assert.match((await rows('Functions')).find(row => row.includes('app::main')), /^10\.0 ms/);
+  });
+});
+
+describe('call tree', () => {
+  const names = async () => (await rows('Call tree')).map(row => row.split(' | ')[4].replace(/^[▾▸]\s*/, ''));
+
+  test('the heaviest path is open, recursion is one row', async () => {
+    await open('known', 'tab=tree');
+    assert.deepEqual((await rows('Call tree')).map(row => row.replace(/[▾▸]\s*/, '')), [
+      '90.0 ms | 90.0 % |  |  | app::main | src/main.rs:1',
+      '70.0 ms | 70.0 % | 20.0 ms | 20.0 % | app::sum | src/sum.rs:10',
+      '40.0 ms | 40.0 % | 40.0 ms | 40.0 % | core::num::add inlined | core/num.rs:50',
+      '10.0 ms | 10.0 % | 10.0 ms | 10.0 % | dep::hash | dep/hash.rs:3',
+      '20.0 ms | 20.0 % | 10.0 ms | 10.0 % | app::walk ×3 | src/walk.rs:5',
+      '10.0 ms | 10.0 % |  |  | app::work | src/main.rs:30',
+    ]);
+  });
+
+  test('the keyboard opens, closes and goes in and out', async () => {
+    await open('known', 'tab=tree');
+    await grid('Call tree').focus();
+    await page.keyboard.press('Home');
+    await page.keyboard.press('ArrowLeft');
+    assert.deepEqual(await names(), ['app::main', 'app::work']);
+    await page.keyboard.press('*');
+    assert.deepEqual(await names(), ['app::main', 'app::sum', 'core::num::add inlined', 'dep::hash', 'app::walk ×3', 'memcpy', 'app::work']);
+    await page.keyboard.press('End');
+    await page.keyboard.press('Enter');
+    assert.equal((await names()).length, 8, 'Enter opens');
+    await page.keyboard.press('ArrowRight');
+    assert.match(await cursor('Call tree'), /dep::hash/);
+    await page.keyboard.press('ArrowLeft');
+    assert.match(await cursor('Call tree'), /app::work/);
+    const row = grid('Call tree').locator('tr[aria-selected=true]');
+    assert.deepEqual([await row.getAttribute('aria-level'), await row.getAttribute('aria-expanded'), await row.getAttribute('aria-setsize')], ['1', 'true', '2']);
+  });
+
+  test('inverted: own time, then who called it', async () => {
+    await open('known', 'tab=tree');
+    await page.getByRole('button', { name: 'Inverted' }).click();
+    const shown = (await rows('Call tree, inverted')).map(row => row.replace(/[▾▸]\s*/, ''));
+    assert.deepEqual(shown.slice(0, 4), [
+      '40.0 ms | 40.0 % | core::num::add inlined | core/num.rs:50',
+      '40.0 ms | 40.0 % | app::sum | src/sum.rs:10',
+      '40.0 ms | 40.0 % | app::main | src/main.rs:1',
+      '20.0 ms | 20.0 % | app::sum | src/sum.rs:10',
+    ]);
+    await page.keyboard.press('u');
+    assert.equal(await grid('Call tree').count(), 1, 'undone');
+  });
+
+  test('what is open stays open when the time changes', async () => {
+    await open('known', 'tab=tree');
+    const before = await names();
+    assert.deepEqual(before.slice(0, 3), ['app::main', 'app::sum', 'core::num::add inlined']);
+    await page.evaluate(() => { location.hash = `tab=tree&b=${(60e6).toString(36)}-${(80e6).toString(36)}`; });
+    await page.waitForFunction(() => document.querySelector('.facts').innerText.includes('20.0 ms'));
+    assert.deepEqual((await rows('Call tree')).map(row => row.replace(/[▾▸]\s*/, '')), [
+      '20.0 ms | 100.0 % |  |  | app::main | src/main.rs:1',
+      '10.0 ms | 50.0 % |  |  | app::sum | src/sum.rs:10',
+      '10.0 ms | 50.0 % | 10.0 ms | 50.0 % | dep::hash | dep/hash.rs:3',
+      '10.0 ms | 50.0 % |  |  | app::walk ×3 | src/walk.rs:5',
+    ]);
+  });
+
+  test('10,000 calls deep', async () => {
+    await open('deep', 'tab=tree');
+    assert.match((await rows('Call tree'))[0], /deep::recurse ×10000/);
+    await grid('Call tree').focus();
+    await page.keyboard.press('End');
+    await page.keyboard.press('*');
+    assert.ok((await rows('Call tree')).some(row => /2 functions ×5000/.test(row)), (await rows('Call tree')).join('\n'));
+  });
+});
+
+describe('source and code', () => {
+  test('lines, inlined files and instructions have their shares', async () => {
+    await open('known', `tab=source&fn=${fn.sum}`);
+    assert.match(await page.innerText('.source .figures'), /self 60\.0 ms 60\.0 %\s+total 70\.0 ms 70\.0 %/);
+    const lines = (await rows('Source lines')).map(row => row.trim());
+    assert.deepEqual(lines.filter(line => line.includes('%')), [
+      '28.6 % | 28.6 % | 20.0 ms | 12 | for item in items {',
+      '| 57.1 % | 40.0 ms | 13 | total = add(total, *item);',
+      '| 14.3 % | 10.0 ms | 14 | if seen(hash(item)) { continue }',
+    ]);
+    assert.equal(lines.length, 8);
+    assert.match(await cursor('Source lines'), /total = add/, 'the hottest line is the first');
+    assert.deepEqual(await page.locator('.files button').allInnerTexts(), ['core/num.rs 57.1 %', 'src/sum.rs 28.6 %']);
+    assert.deepEqual((await rows('Instructions')).map(row => row.trim()), [
+      '|  |  | 2000 | push rbp |',
+      '28.6 % | 28.6 % | 20.0 ms | 2004 | mov rax, [rdi] | sum.rs:12',
+      '57.1 % | 57.1 % | 40.0 ms | 2008 | add rbx, rax | num.rs:52',
+      '| 14.3 % | 10.0 ms | 200c | call dep::hash | sum.rs:14',
+      '|  |  | 2010 | ret |',
+    ]);
+  });
+
+  test('inlined code is shown where it was written', async () => {
+    await open('known', `tab=source&fn=${fn.sum}`);
+    await page.locator('.files button', { hasText: 'num.rs' }).click();
+    assert.match((await rows('Source lines')).find(row => row.includes('a + b')), /57\.1 % \| 57\.1 % \| 40\.0 ms \| 52/);
+    await open('known', `tab=source&fn=${fn.add}`);
+    assert.match((await rows('Source lines')).find(row => row.includes('a + b')), /100\.0 % \| 100\.0 %/);
+    assert.match((await rows('Instructions'))[2], /^100\.0 %/, 'the code it was inlined into');
+  });
+
+  test('n and p go through the hot lines', async () => {
+    await open('known', `tab=source&fn=${fn.sum}`);
+    await grid('Source lines').focus();
+    for (const [key, text] of [['n', 'for item'], ['n', 'seen(hash'], ['n', 'total = add'], ['p', 'seen(hash']]) {
+      await page.keyboard.press(key);
+      assert.ok((await cursor('Source lines')).includes(text), `${key} → ${text}`);
+    }
+    await page.getByRole('button', { name: 'Next hot line' }).click();
+    assert.match(await cursor('Source lines'), /total = add/);
+  });
+
+  test('lines and instructions mark each other', async () => {
+    await open('known', `tab=source&fn=${fn.sum}`);
+    await rowWith('Source lines', 'for item').hover();
+    assert.deepEqual(await grid('Instructions').locator('tr.linked').allInnerTexts().then(texts => texts.map(text => /2004/.test(text))), [true]);
+    await rowWith('Instructions', 'call dep::hash').hover();
+    assert.match(await grid('Source lines').locator('tr.linked').innerText(), /seen\(hash/);
+    await rowWith('Instructions', 'add rbx').click();
+    assert.match(await cursor('Source lines'), /a \+ b/, 'to the file where the inlined line was written');
+  });
+
+  test('says why there is nothing to show, and what to do', async () => {
+    await open('known', `tab=source&fn=${fn.copy}`);
+    assert.match(await page.innerText('.source .halves'), /no line numbers.*line-tables-only/s);
+    await open('known', `tab=source&fn=${fn.hash}`);
+    assert.match(await page.innerText('.source .halves'), /text of dep\/hash\.rs is not in the profile/);
+    assert.match(await page.innerText('.source .halves'), /hottest functions only/);
+    await open('known', `tab=source&fn=${fn.copy}&b=0-${(1e6).toString(36)}`);
+    assert.match(await page.innerText('.source .halves'), /No selected sample/);
+    await open('known', 'tab=source');
+    assert.match(await page.innerText('.source'), /Select a function/);
+  });
+});
+
+describe('stack chart', () => {
+  const told = () => rows('Stack chart as a table');
+
+  test('a frame that stays is one box', async () => {
+    await open('known', 'tab=chart');
+    const boxes = await told();
+    assert.ok(boxes.includes('app::sum | 2 | 0 ns | 70.0 ms'), boxes.join('\n'));
+    assert.ok(boxes.includes('core::num::add | 3 | 20.0 ms | 40.0 ms'));
+    assert.ok(boxes.includes('app::walk | 2 | 70.0 ms | 20.0 ms'));
+    assert.ok(boxes.includes('memcpy | 5 | 70.0 ms | 10.0 ms'));
+  });
+
+  test('another thread, zoom, the time as the selection, undo', async () => {
+    await open('known', 'tab=chart');
+    await page.locator('.chart select').selectOption({ label: 'worker · known 11' });
+    assert.deepEqual(await told(), ['app::work | 1 | 90.0 ms | 10.0 ms', 'dep::hash | 2 | 90.0 ms | 10.0 ms']);
+    await page.locator('.chart select').selectOption({ label: 'main · known 10' });
+    await page.locator('.chart canvas').focus();
+    for (const key of ['+', '+', '+', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
+    assert.match(await hash(), /&b=/);
+    const selected = await facts();
+    assert.doesNotMatch(selected, /100 samples/);
+    await page.keyboard.press('u');
+    assert.match(await facts(), /100 samples/);
+  });
+
+  test('the wheel zooms, dragging moves, a click selects, the tooltip tells', async () => {
+    await open('known', 'tab=chart');
+    const canvas = page.locator('.chart canvas');
+    const box = await canvas.boundingBox();
+    const at = (ms, row) => [box.x + box.width * ms / 100, box.y + 20 + row * 18 + 8];
+    await page.mouse.move(...at(40, 2));
+    assert.match(await page.innerText('.chart-tip'), /core::num::add\s+40\.0 ms from 20\.0 ms/);
+    await page.mouse.click(...at(40, 1));
+    assert.match(await hash(), new RegExp(`fn=${fn.sum}`));
+    await page.mouse.wheel(0, -400);
+    await page.waitForFunction(() => !document.querySelector('.chart .tools').innerText.includes('0 ns – 100 ms'));
+    const zoomed = await page.innerText('.chart .figures');
+    await page.mouse.down();
+    await page.mouse.move(box.x + 100, box.y + 60, { steps: 4 });
+    await page.mouse.up();
+    await page.waitForFunction(before => document.querySelector('.chart .figures').innerText !== before, zoomed);
+    await page.getByRole('button', { name: 'Whole range' }).click();
+    assert.match(await page.innerText('.chart .figures'), /0 ns – 100 ms/);
+  });
+
+  test('10,000 frames deep', async () => {
+    await open('deep', 'tab=chart');
+    assert.match(await page.innerText('.chart-rows'), /of 10000/);
+    await page.locator('.chart canvas').focus();
+    await page.keyboard.press('End');
+    assert.match(await page.innerText('.chart-rows'), /– 10000 of 10000/);
+  });
+});
+
+describe('spans', () => {
+  test('names with their lengths, and what is inside', async () => {
+    await open('known', 'tab=spans');
+    assert.deepEqual(await rows('Spans by name'), [
+      'everything | 1 | 100 ms | 100 ms | 100 ms | 100 ms | 100 ms | 100 ms',
+      'request | 3 | 70.0 ms | 23.3 ms | 20.0 ms | 40.0 ms | 40.0 ms | 70.0 ms',
+      'job | 1 | 5.00 ms | 5.00 ms | 5.00 ms | 5.00 ms | 5.00 ms | 5.00 ms',
+    ]);
+    await rowWith('Spans by name', 'request').click();
+    assert.deepEqual(await rows('Spans named request'), [
+      '20.0 ms | 40.0 ms | 40.0 ms | main | GET /b',
+      '0 ns | 20.0 ms | 20.0 ms | main | GET /a',
+      '60.0 ms | 10.0 ms | 10.0 ms | main | GET /<c>',
+    ]);
+  });
+
+  test('one span filters every panel; the chip leads back; undo too', async () => {
+    await open('known', 'tab=spans');
+    await rowWith('Spans by name', 'request').click();
+    await rowWith('Spans named request', 'GET /b').dblclick();
+    assert.match(await facts(), /40 samples · 40\.0 ms/);
+    assert.match(await page.innerText('.chip'), /one span “request”, 40\.0 ms/);
+    await page.keyboard.press('2');
+    assert.deepEqual(await column('Functions', 4), ['core::num::add', 'app::main', 'app::sum']);
+    assert.match(await hash(), /s=o2/);
+    await page.getByRole('button', { name: 'Show all samples again' }).click();
+    assert.equal((await rows('Functions')).length, 7);
+    await page.keyboard.press('u');
+    assert.equal((await rows('Functions')).length, 3);
+    await page.keyboard.press('Escape');
+    assert.equal((await rows('Functions')).length, 7);
+  });
+
+  test('all spans of a name, by keyboard', async () => {
+    await open('known', 'tab=spans');
+    await grid('Spans by name').focus();
+    for (const key of ['Home', 'ArrowDown', 'Enter']) await page.keyboard.press(key);
+    assert.match(await facts(), /70 samples · 70\.0 ms/);
+    assert.match(await page.innerText('.chip'), /all spans “request”/);
+    await page.keyboard.press('3');
+    assert.match((await rows('Call tree'))[0], /^70\.0 ms \| 100\.0 %/);
+    const link = await hash();
+    await open('known', link.slice(1));
+    assert.match(await facts(), /70 samples/, 'a link restores it');
+  });
+
+  test('the table follows the time and the threads', async () => {
+    await open('known', `tab=spans&b=${(90e6).toString(36)}-${(100e6).toString(36)}`);
+    assert.deepEqual(await column('Spans by name', 0), ['everything', 'job']);
+    assert.equal((await column('Spans by name', 7))[0], '10.0 ms');
+    await open('known', 'tab=spans&t=0');
+    assert.deepEqual(await column('Spans by name', 0), ['everything', 'request']);
+    assert.equal((await column('Spans by name', 7))[0], '90.0 ms', 'of the selected thread only');
+  });
+
+  test('sorts', async () => {
+    await open('known', 'tab=spans');
+    await grid('Spans by name').getByRole('button', { name: 'Count' }).click();
+    assert.equal((await column('Spans by name', 0))[0], 'request');
+  });
+
+  test('without spans it says how to have some', async () => {
+    await open('plain', 'tab=spans');
+    assert.match(await page.innerText('.spans'), /whyslow-mark/);
+  });
+});
+
+describe('quality', () => {
+  test('grade, counts, each warning with its fix', async () => {
+    await open('known', 'tab=quality');
+    const text = await page.innerText('.quality');
+    assert.match(text, /poor/i);
+    assert.match(text, /30 samples were lost\s+Do: Record with a larger buffer/);
+    assert.match(text, /The clock is <b>slow<\/b>/);
+    assert.match(text, /Samples lost\s+30/);
+    assert.match(text, /997 samples per second/);
+  });
+
+  test('a line above every panel while something is wrong, and none otherwise', async () => {
+    await open('known', 'tab=functions');
+    assert.match(await page.innerText('.quality-banner'), /Quality: poor\s+30 samples were lost/);
+    await page.getByRole('button', { name: /What to do/ }).click();
+    assert.match(await page.innerText('.quality'), /larger buffer/);
+    await open('plain', 'tab=functions');
+    assert.equal(await page.locator('.quality-banner').count(), 0);
+  });
+});
+
+describe('every panel', () => {
+  test('follows the metric, in its unit', async () => {
+    await open('known', 'tab=functions');
+    await page.locator('.metric select').selectOption({ label: 'allocated' });
+    assert.deepEqual((await rows('Functions')).slice(0, 2), [
+      '3.00 MiB | 75.0 % | 3.00 MiB | 75.0 % | memcpy |  | runtime | ',
+      '1.00 MiB | 25.0 % | 1.00 MiB | 25.0 % | app::sum | app | your code | src/sum.rs:10',
+    ]);
+    await page.keyboard.press('3');
+    assert.match((await rows('Call tree'))[0], /^4\.00 MiB/);
+    await page.keyboard.press('6');
+    assert.equal((await column('Spans by name', 7))[0], '4.00 MiB');
+    await page.locator('.metric select').selectOption({ label: 'page faults' });
+    await page.keyboard.press('2');
+    assert.match((await rows('Functions'))[0], /^1,500 \| 100\.0 %/);
+    await open('known', `tab=source&m=1&fn=${fn.sum}`);
+    assert.match((await rows('Source lines')).join('\n'), /100\.0 % \| 100\.0 % \| 1\.00 MiB \| 12/);
+  });
+
+  test('follows the brush and the threads', async () => {
+    await open('known', `tab=functions&b=0-${(20e6).toString(36)}`);
+    assert.deepEqual(await column('Functions', 4), ['app::sum', 'app::main']);
+    await open('known', 'tab=functions&t=1');
+    assert.deepEqual(await column('Functions', 4), ['dep::hash', 'app::work']);
+    await open('known', `tab=source&fn=${fn.sum}&b=0-${(20e6).toString(36)}`);
+    assert.deepEqual((await rows('Source lines')).filter(row => row.includes('%')), ['100.0 % | 100.0 % | 20.0 ms | 12 | for item in items {']);
+  });
+
+  test('a selected function is the same in all panels', async () => {
+    await open('known', 'tab=tree');
+    await rowWith('Call tree', 'app::walk').click();
+    await page.keyboard.press('2');
+    assert.match(await cursor('Functions'), /app::walk/);
+    await page.keyboard.press('4');
+    assert.match(await page.innerText('.source .tools'), /app::walk/);
+  });
+
+  test('shows hostile names as text, cut to a bounded length', async () => {
+    await open('hostile', 'tab=functions');
+    for (const tab of ['functions', 'tree', 'source', 'chart', 'spans', 'quality']) {
+      for (const of of tab === 'quality' ? [0] : [0, 1, 3, 4, 5]) {
+        await page.evaluate(hash => { location.hash = hash; }, `tab=${tab}&fn=${of.toString(36)}`);
+        await page.waitForFunction(tab => document.querySelector(`#tab-${tab}[aria-selected=true]`), tab);
+        assert.equal(await page.locator('#panel script, #panel img, #panel b:has(script)').count(), 0);
+        const inPanel = await page.$$eval('#panel *', all => Math.max(0, ...all.flatMap(element => [
+          element.title?.length ?? 0, ...[...element.childNodes].filter(node => node.nodeType === 3).map(node => node.data.length)])));
+        assert.ok(inPanel <= 4000, `${tab}: a text of ${inPanel} letters`);
+        assert.doesNotMatch(await page.innerText('#panel'), /[\u202a-\u202e\u0000-\u0008\u001b]/);
+      }
+    }
+  });
+
+  test('has tables that screen readers can read, and works in the dark', async () => {
+    await open('known', `tab=functions&theme=dark&fn=${fn.sum}`);
+    for (const [tab, roles] of [['2', ['grid', 'treegrid']], ['3', ['treegrid']], ['4', ['grid']], ['6', ['grid']]]) {
+      await page.keyboard.press(tab);
+      for (const role of roles) {
+        const tables = page.locator(`#panel table[role=${role}]`);
+        assert.ok(await tables.count() > 0, `${tab} ${role}`);
+        assert.ok(await tables.first().getAttribute('aria-rowcount'));
+        assert.ok(await tables.first().locator('th[scope=col]').count() > 0);
+      }
+    }
+  });
+});
