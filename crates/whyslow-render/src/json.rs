@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use whyslow_analyze::{
     CallTree, Callers, FunctionRow, FunctionTable, HotStep, Label, Lines, Outline, Overview, Quality, Share,
-    Threads,
+    SpanTable, Threads,
 };
 use whyslow_profile::{ExitStatus, Host, Profile, StringId, Unit};
 
@@ -499,6 +499,70 @@ impl QualityBody {
             incomplete: quality.incomplete,
             warnings: warnings.collect(),
         }
+    }
+}
+
+/// The spans of each name, at most `limit` names.
+pub fn spans<'a>(context: &Context<'a>, table: &'a SpanTable, limit: usize) -> impl Serialize + use<'a> {
+    #[derive(Serialize)]
+    struct Longest<'a> {
+        row: usize,
+        start_ns: u64,
+        end_ns: u64,
+        thread: Option<&'a str>,
+        tid: Option<u32>,
+        detail: Option<&'a str>,
+    }
+    #[derive(Serialize)]
+    struct SpanJson<'a> {
+        name: &'a str,
+        count: u64,
+        total_ns: u64,
+        mean_ns: u64,
+        p50_ns: u64,
+        p95_ns: u64,
+        max_ns: u64,
+        value: u64,
+        share: f64,
+        samples: u64,
+        longest: Longest<'a>,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        #[serde(flatten)]
+        head: Head<'a>,
+        spans: Vec<SpanJson<'a>>,
+        spans_left_out: usize,
+    }
+    let profile = context.profile;
+    let rows = table.rows.iter().take(limit).map(|row| {
+        let longest = &profile.spans[row.longest];
+        let thread = longest.thread.map(|thread| &profile.threads[thread.index()]);
+        SpanJson {
+            name: &row.name,
+            count: row.count,
+            total_ns: row.total_ns,
+            mean_ns: row.mean_ns(),
+            p50_ns: row.p50_ns,
+            p95_ns: row.p95_ns,
+            max_ns: row.max_ns,
+            value: row.value,
+            share: Share::new(row.value, table.total_value, 0).value,
+            samples: row.samples,
+            longest: Longest {
+                row: row.longest,
+                start_ns: longest.start_ns,
+                end_ns: longest.end_ns,
+                thread: thread.map(|thread| profile.text(thread.name)),
+                tid: thread.map(|thread| thread.tid),
+                detail: longest.detail.map(|detail| profile.text(detail)),
+            },
+        }
+    });
+    Body {
+        head: context.head("spans", table.total_samples, table.total_value),
+        spans: rows.collect(),
+        spans_left_out: table.rows.len().saturating_sub(limit),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use regex::Regex;
-use whyslow_analyze::{Pattern, Selection};
+use whyslow_analyze::{Pattern, Selection, SpanPattern};
 use whyslow_profile::{CodeKind, Profile};
 
 use crate::failure::{Failure, Result};
@@ -30,6 +30,9 @@ pub(crate) struct Filters {
     /// Only samples in code of this kind: yours, dependency, std, allocator, kernel, runtime, unknown
     #[arg(long, value_name = "KIND", value_parser = values::code_kind, value_delimiter = ',')]
     kind: Vec<CodeKind>,
+    /// Only samples inside spans of this name that the program marked, or inside one span: #ROW (repeatable)
+    #[arg(long, value_name = "NAME")]
+    span: Vec<SpanPattern>,
     /// Show inlined functions as part of the function they were inlined into
     #[arg(long)]
     pub(crate) no_inline: bool,
@@ -45,6 +48,7 @@ impl Filters {
             time_ns: self.time.clone(),
             function: self.function.as_deref().map(|text| regex("--function", text)).transpose()?,
             kinds: self.kind.clone(),
+            spans: self.span.clone(),
         };
         match selection.check(profile) {
             Ok(()) => Ok(selection),

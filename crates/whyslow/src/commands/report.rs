@@ -4,8 +4,8 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use whyslow_analyze::{
-    Callers, FindError, FunctionTable, Lines, Outline, Quality, Selection, SortBy, Threads, TreeOptions,
-    Weights, hot_path,
+    Callers, FindError, FunctionTable, Lines, Outline, Quality, Selection, SortBy, SpanTable, Threads,
+    TreeOptions, Weights, hot_path,
 };
 use whyslow_profile::Profile;
 use whyslow_render::json::{self, Context};
@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
 use crate::filters::Filters;
 use crate::{output, profile_file, terminal, values};
 
-/// Show functions, call tree, callers, source lines, threads or quality of a profile
+/// Show functions, call tree, callers, source lines, threads, spans or quality of a profile
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Views:
@@ -26,17 +26,19 @@ Views:
   callers FUNCTION  who calls a function
   lines FUNCTION    the source of a function with the share of each line
   threads           threads by the time they take
+  spans             what the program marked itself (crate whyslow-mark), by name
   quality           how far to trust the profile
 
 Examples:
   whyslow report app.whyslow                        the hottest functions
   whyslow report app.whyslow tree --min-share 1%    who calls what, and how much time it takes
   whyslow report app.whyslow lines parse            source of `parse` with the share of each line
+  whyslow report app.whyslow tree --span load       only what ran inside spans called `load`
   whyslow report app.whyslow --time 2s..3s --thread worker --format json")]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     profile: ProfileArg,
-    /// What to show: functions, tree, callers, lines, threads, quality
+    /// What to show: functions, tree, callers, lines, threads, spans, quality
     #[arg(value_enum, default_value_t, hide_possible_values = true)]
     view: View,
     /// The function, for `callers` and `lines`: its name or the end of it
@@ -70,6 +72,7 @@ enum View {
     Callers,
     Lines,
     Threads,
+    Spans,
     Quality,
 }
 
@@ -141,6 +144,7 @@ impl Request<'_> {
             View::Callers => text::callers(profile, &self.callers()?, self.min_share(), page),
             View::Lines => text::lines(profile, &self.lines()?, page),
             View::Threads => text::threads(profile, &self.threads(), self.limit(ROWS), page),
+            View::Spans => text::spans(&self.spans(), self.limit(ROWS), page),
             View::Quality => text::quality(&Quality::of(profile), page.width),
         })
     }
@@ -169,6 +173,9 @@ impl Request<'_> {
             View::Callers => json::to_string(&json::callers(&context, &self.callers()?, self.min_share())),
             View::Lines => json::to_string(&json::lines(&context, &self.lines()?)),
             View::Threads => json::to_string(&json::threads(&context, &self.threads())),
+            View::Spans => {
+                json::to_string(&json::spans(&context, &self.spans(), self.limit(usize::MAX)))
+            }
             View::Quality => json::to_string(&json::quality(&context, self.weights().total_value)),
         };
         json.map_err(|error| Failure::new(format!("{}: {error}", self.args.profile.file.display())))
@@ -217,6 +224,10 @@ impl Request<'_> {
 
     fn threads(&self) -> Threads {
         Threads::build(self.profile, self.selection)
+    }
+
+    fn spans(&self) -> SpanTable {
+        SpanTable::build(self.profile, self.selection)
     }
 
     fn callers(&self) -> Result<Callers> {
