@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{cargo, doctor, export, flame, lab, record, report};
+use crate::commands::{cargo, doctor, export, flame, import, lab, record, report};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -60,6 +60,7 @@ enum Command {
     Report(report::ReportArgs),
     Flame(flame::FlameArgs),
     Export(export::ExportArgs),
+    Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
     Lab(lab::LabArgs),
 }
@@ -110,6 +111,8 @@ pub(crate) enum Request {
     Flame(flame::FlameArgs, Volume),
     /// `whyslow export`
     Export(export::ExportArgs, Volume),
+    /// `whyslow import`
+    Import(import::ImportArgs, Volume),
     /// `whyslow doctor`
     Doctor(doctor::DoctorArgs),
     /// `whyslow lab`
@@ -127,6 +130,7 @@ pub(crate) fn run(request: Request) -> Result<Exit> {
         Request::Report(args, volume) => report::run(&args, volume),
         Request::Flame(args, volume) => flame::run(&args, volume),
         Request::Export(args, volume) => export::run(&args, volume),
+        Request::Import(args, volume) => import::run(&args, volume),
         Request::Doctor(args) => doctor::run(&args),
         Request::Lab(args, volume) => lab::run(&args, volume),
         Request::Cargo(args, volume) => cargo::run(*args, volume),
@@ -159,6 +163,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
         Some(Command::Report(args)) => Request::Report(args, volume),
         Some(Command::Flame(args)) => Request::Flame(args, volume),
         Some(Command::Export(args)) => Request::Export(args, volume),
+        Some(Command::Import(args)) => Request::Import(args, volume),
         Some(Command::Doctor(args)) => Request::Doctor(args),
         Some(Command::Lab(args)) => Request::Lab(args, volume),
         None if cli.run.program.is_empty() => {

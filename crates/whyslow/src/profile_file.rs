@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use whyslow_formats::import::{self, Format};
 use whyslow_profile::Profile;
 use whyslow_profile::file::{self, ReadError};
 use whyslow_symbols::Summary;
@@ -88,12 +89,19 @@ fn profiles_beside(path: &Path) -> Vec<String> {
     found
 }
 
+/// Whether a file starts like a profile of whyslow.
+pub(crate) fn is_profile(path: &Path) -> bool {
+    let mut start = Vec::new();
+    File::open(path).and_then(|file| file.take(16).read_to_end(&mut start)).is_ok()
+        && file::is_profile(&start)
+}
+
 /// What a file that is not a profile seems to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Guess {
     Empty,
     Program,
-    PerfData,
+    Importable(Format),
     Gzip,
     Json,
     Picture,
@@ -102,7 +110,7 @@ enum Guess {
 
 fn guess(path: &Path) -> Guess {
     let mut start = Vec::new();
-    match File::open(path).and_then(|file| file.take(256).read_to_end(&mut start)) {
+    match File::open(path).and_then(|file| file.take(import::GUESS_BYTES as u64).read_to_end(&mut start)) {
         Ok(_) => guess_from(&start),
         Err(_) => Guess::Other,
     }
@@ -113,11 +121,13 @@ fn guess_from(start: &[u8]) -> Guess {
     match start {
         [] => Guess::Empty,
         _ if start.starts_with(b"\x7fELF") => Guess::Program,
-        _ if start.starts_with(b"PERFILE2") => Guess::PerfData,
-        [0x1f, 0x8b, ..] => Guess::Gzip,
-        _ if is_json(text) => Guess::Json,
         _ if text.starts_with(b"<svg") || text.starts_with(b"<?xml") => Guess::Picture,
-        _ => Guess::Other,
+        _ => match import::guess(start) {
+            Some(format) => Guess::Importable(format),
+            None if start.starts_with(&[0x1f, 0x8b]) => Guess::Gzip,
+            None if is_json(text) => Guess::Json,
+            None => Guess::Other,
+        },
     }
 }
 
@@ -131,15 +141,15 @@ fn is_json(text: &[u8]) -> bool {
 }
 
 impl Guess {
-    fn what(self) -> &'static str {
+    fn what(self) -> String {
         match self {
-            Self::Empty => ": it is empty",
-            Self::Program => ": it is a program or a library",
-            Self::PerfData => ": it is a recording of Linux perf",
-            Self::Gzip => ": it is a gzip file, perhaps a profile of another tool",
-            Self::Json => ": it is JSON, perhaps a profile of another tool",
-            Self::Picture => ": it is a picture",
-            Self::Other => "",
+            Self::Empty => ": it is empty".to_owned(),
+            Self::Program => ": it is a program or a library".to_owned(),
+            Self::Importable(format) => format!(": it seems to be {format}"),
+            Self::Gzip => ": it is a gzip file".to_owned(),
+            Self::Json => ": it is JSON".to_owned(),
+            Self::Picture => ": it is a picture".to_owned(),
+            Self::Other => String::new(),
         }
     }
 
@@ -149,9 +159,7 @@ impl Guess {
                 format!("record it: whyslow ./{}", path.display())
             }
             Self::Program => format!("record it: whyslow {}", path.display()),
-            Self::PerfData | Self::Gzip | Self::Json => {
-                "record with whyslow; this version does not read other tools' files".to_owned()
-            }
+            Self::Importable(_) | Self::Gzip | Self::Json => format!("whyslow import {}", path.display()),
             Self::Empty | Self::Picture | Self::Other => {
                 "a .whyslow file; `whyslow ./app` makes app.whyslow".to_owned()
             }
@@ -167,13 +175,13 @@ mod tests {
     fn other_files_are_recognised() {
         assert_eq!(guess_from(b""), Guess::Empty);
         assert_eq!(guess_from(b"\x7fELF\x02"), Guess::Program);
-        assert_eq!(guess_from(b"PERFILE2...."), Guess::PerfData);
+        assert_eq!(guess_from(b"{\"dhatFileVersion\":2}"), Guess::Importable(Format::Dhat));
         assert_eq!(guess_from(&[0x1f, 0x8b, 8]), Guess::Gzip);
         assert_eq!(guess_from(b"\n {\"meta\":"), Guess::Json);
         assert_eq!(guess_from(b"[ {"), Guess::Json);
         assert_eq!(guess_from(b"[package]"), Guess::Other);
         assert_eq!(guess_from(b"<svg xmlns="), Guess::Picture);
-        assert_eq!(guess_from(b"main;f 12"), Guess::Other);
+        assert_eq!(guess_from(b"hello"), Guess::Other);
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Reading the values of options: times, time ranges, sizes, kinds of code.
+//! Reading the values of options: times, time ranges, sizes, kinds of code, formats.
 
 use std::ops::Range;
 use std::time::Duration;
 
+use whyslow_formats::import::Format;
 use whyslow_profile::CodeKind;
 
 /// A length of time such as `10s`, `1.5s`, `200ms`, `2m`; a bare number is seconds.
@@ -95,6 +96,14 @@ pub(crate) fn code_kind(text: &str) -> Result<CodeKind, String> {
     CodeKind::ALL.iter().copied().find(|kind| kind.label() == text).ok_or_else(|| {
         let labels = CodeKind::ALL.iter().map(|kind| kind.label()).collect::<Vec<_>>();
         format!("there is no kind `{text}`; kinds are {}", labels.join(", "))
+    })
+}
+
+/// The word for a format that can be imported.
+pub(crate) fn import_format(text: &str) -> Result<Format, String> {
+    Format::ALL.iter().copied().find(|format| format.word() == text).ok_or_else(|| {
+        let words = Format::ALL.iter().map(|format| format.word()).collect::<Vec<_>>();
+        format!("there is no format `{text}`; formats are {}", words.join(", "))
     })
 }
 

@@ -1,13 +1,23 @@
 //! `whyslow export`: other tools' formats.
 
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use whyslow_analyze::Selection;
+use whyslow_formats::export::{
+    Export, write_csv, write_firefox, write_perf_script, write_pprof, write_speedscope,
+};
 use whyslow_formats::{FoldedOptions, FoldedRoot, write_folded};
+use whyslow_profile::Profile;
+use whyslow_render::html::{Page, write_page};
 
+use super::flame;
 use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::filters::Filters;
 use crate::output::{Output, note};
 use crate::profile_file;
@@ -16,11 +26,20 @@ use crate::profile_file;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Formats:
-  folded   one line per stack for flame graph tools: main;parse;read 42
+  folded        one line per stack for flame graph tools: main;parse;read 42
+  firefox       JSON for the Firefox Profiler (profiler.firefox.com, `samply load`)
+  pprof         for `go tool pprof`, Grafana, Perfetto and others
+  speedscope    JSON for speedscope.app
+  perf-script   text as `perf script` prints it
+  csv           the function table
+  svg, html     the flame graph; the whole viewer in one file
+
+A name that ends in .gz is packed; pprof always is. What a format cannot hold is said on stderr.
 
 Examples:
   whyslow export app.whyslow --to folded | head
-  whyslow export app.whyslow --to folded --thread main -o main.folded")]
+  whyslow export app.whyslow --to firefox -o app.json.gz
+  whyslow export app.whyslow --to pprof --thread main -o main.pb.gz")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     profile: ProfileArg,
@@ -30,7 +49,7 @@ pub(crate) struct ExportArgs {
     /// Write here instead of to stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// What stands before the outermost frame of each stack
+    /// For folded: what stands before the outermost frame of each stack
     #[arg(long, value_enum, default_value_t)]
     root: Root,
     #[command(flatten)]
@@ -60,28 +79,79 @@ impl From<Root> for FoldedRoot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
     Folded,
+    Firefox,
+    Pprof,
+    Speedscope,
+    PerfScript,
+    Csv,
+    Svg,
+    Html,
 }
 
 /// Writes the export.
 pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
+    let output = Output::from(args.output.clone());
+    let packed = args.output.extension().is_some_and(|end| end == "gz") && args.to != Kind::Pprof;
+    if output == Output::Stdout && args.to == Kind::Pprof && io::stdout().is_terminal() {
+        return Err(Failure::new("pprof's format is binary and stdout is a terminal").next("-o FILE.pb.gz"));
+    }
     let file = &args.profile.file;
     let profile = profile_file::open(file)?;
     let selection = args.filters.resolve(file, &profile)?;
-    let output = Output::from(args.output.clone());
-    match args.to {
-        Kind::Folded => {
-            let options = FoldedOptions {
-                root: args.root.into(),
-                inline: !args.filters.no_inline,
-                mark_inlined: false,
-            };
-            output.write(|mut out| write_folded(&profile, &selection, &options, &mut out))?;
+    let mut left_out = Vec::new();
+    if packed {
+        output.write(|out| {
+            let mut packer = GzEncoder::new(out, Compression::default());
+            left_out = write(args, &profile, &selection, &mut packer)?;
+            packer.finish().map(drop)
+        })?;
+    } else {
+        output.write(|out| write(args, &profile, &selection, out).map(|notes| left_out = notes))?;
+    }
+    if volume > Volume::Quiet {
+        if let Output::File(path) = &output {
+            note(&format!("whyslow: wrote {}\n", path.display()));
+        }
+        if !left_out.is_empty() {
+            note(&format!("whyslow: note: this format cannot hold: {}\n", left_out.join("; ")));
         }
     }
-    if let Output::File(path) = &output
-        && volume > Volume::Quiet
-    {
-        note(&format!("whyslow: wrote {}\n", path.display()));
-    }
     Ok(Exit::Success)
+}
+
+/// Writes one format, and says what it cannot hold.
+fn write(
+    args: &ExportArgs,
+    profile: &Profile,
+    selection: &Selection,
+    mut out: &mut dyn Write,
+) -> io::Result<Vec<String>> {
+    let inline = !args.filters.no_inline;
+    let export = || Export::new(profile, selection, inline);
+    match args.to {
+        Kind::Folded => {
+            let options = FoldedOptions { root: args.root.into(), inline, mark_inlined: false };
+            // A format for pictures: nobody expects times or lines in it.
+            write_folded(profile, selection, &options, &mut out).map(|()| Vec::new())
+        }
+        Kind::Firefox => write_firefox(&export(), out),
+        Kind::Pprof => write_pprof(&export(), out),
+        Kind::Speedscope => write_speedscope(&export(), out),
+        Kind::PerfScript => write_perf_script(&export(), out),
+        Kind::Csv => write_csv(&export(), out),
+        Kind::Svg => {
+            out.write_all(flame::picture(profile, selection, inline).as_bytes())?;
+            Ok(Vec::new())
+        }
+        Kind::Html => {
+            let name = args.profile.file.file_name().unwrap_or(args.profile.file.as_os_str());
+            write_page(&Page::new(profile, &name.to_string_lossy()), out)?;
+            let filtered = !selection.is_everything();
+            Ok(if filtered {
+                vec!["filters: the page has all samples, and filters of its own".to_owned()]
+            } else {
+                Vec::new()
+            })
+        }
+    }
 }

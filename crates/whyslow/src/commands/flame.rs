@@ -63,7 +63,8 @@ pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
         min_width_px: args.min_width,
         ..FlameOptions::default()
     };
-    write(&profile, &selection, &tree, &options, &picture)?;
+    let svg = drawn(&profile, &selection, &tree, &options);
+    picture.write(|out| out.write_all(svg.as_bytes()))?;
     if let Output::File(path) = &picture {
         if volume > Volume::Quiet {
             note(&format!("whyslow: flame graph: {}\n", path.display()));
@@ -76,23 +77,23 @@ pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
 }
 
 /// Draws a whole profile with the default look.
-pub(crate) fn draw(profile: &Profile, picture: &Output) -> Result {
-    let options =
-        FlameOptions { title: title(profile), subtitle: subtitle(profile), ..FlameOptions::default() };
-    write(profile, &Selection::default(), &TreeOptions::default(), &options, picture)
+pub(crate) fn draw(profile: &Profile, output: &Output) -> Result {
+    let svg = picture(profile, &Selection::default(), true);
+    output.write(|out| out.write_all(svg.as_bytes()))
 }
 
-fn write(
-    profile: &Profile,
-    selection: &Selection,
-    tree: &TreeOptions,
-    options: &FlameOptions,
-    picture: &Output,
-) -> Result {
+/// The picture of the selected samples with the default look.
+pub(crate) fn picture(profile: &Profile, selection: &Selection, inline: bool) -> String {
+    let options =
+        FlameOptions { title: title(profile), subtitle: subtitle(profile), ..FlameOptions::default() };
+    let tree = TreeOptions { inline, ..TreeOptions::default() };
+    drawn(profile, selection, &tree, &options)
+}
+
+fn drawn(profile: &Profile, selection: &Selection, tree: &TreeOptions, options: &FlameOptions) -> String {
     let tree = CallTree::build(profile, selection, tree);
     let unit = profile.metrics.get(selection.metric).map_or_else(Default::default, |metric| metric.unit);
-    let svg = svg(&tree, profile, &FlameOptions { unit, ..options.clone() });
-    picture.write(|out| out.write_all(svg.as_bytes()))
+    svg(&tree, profile, &FlameOptions { unit, ..options.clone() })
 }
 
 fn title(profile: &Profile) -> String {

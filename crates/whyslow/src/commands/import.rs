@@ -1,0 +1,167 @@
+//! `whyslow import`: other tools' recordings become profiles.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use whyslow_formats::import::{self, Format, ImportError, ImportOptions};
+use whyslow_profile::{EventSource, LocationId, Profile, file};
+
+use crate::cli::Volume;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::note;
+use crate::{profile_file, values};
+
+/// Read another tool's recording, so that every command works with it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Formats, recognised by their content (gzip around them is fine):
+  perf-data, perf-script    Linux perf: perf.data, and the text of `perf script`
+  firefox                   the Firefox Profiler and samply
+  pprof                     Go, pprof-rs, jemalloc_pprof and many more
+  speedscope                speedscope, py-spy, rbspy
+  folded                    stacks for flame graphs: main;parse;read 42
+  chrome-trace              Chrome, rustc's self-profile, tracing-chrome
+  dhat                      heap profiles of Valgrind's DHAT and the dhat crate
+  callgrind, cachegrind     Valgrind
+
+Examples:
+  whyslow import perf.data                  writes perf.whyslow
+  whyslow import profile.json.gz -o run.whyslow && whyslow report run.whyslow")]
+pub(crate) struct ImportArgs {
+    /// The recording
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Write here instead of NAME.whyslow next to the recording
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// What it is, where the content does not tell
+    #[arg(long, value_name = "FORMAT", value_parser = values::import_format)]
+    format: Option<Format>,
+}
+
+/// Imports the file and says what came of it.
+pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
+    let output = args.output.clone().unwrap_or_else(|| beside(&args.file));
+    refuse_to_replace(&output, args.output.is_some())?;
+    let (format, mut imported) = import::import(&args.file, args.format, &ImportOptions::default())
+        .map_err(|error| explain(&args.file, error))?;
+    if has_unknown_addresses(&imported.profile) {
+        profile_file::symbolize(&mut imported.profile, true);
+    }
+    file::write(&output, &imported.profile).map_err(|error| {
+        Failure::new(format!("{}: cannot be written: {error}", output.display()))
+            .next("-o with a file in a folder that is yours and has space")
+    })?;
+    if volume > Volume::Quiet {
+        note(&summary(&args.file, format, &imported.profile, &output));
+        for text in &imported.notes {
+            note(&format!("whyslow: note: {text}\n"));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn summary(path: &Path, format: Format, profile: &Profile, output: &Path) -> String {
+    let samples = profile.samples.first().map_or(0, whyslow_profile::Samples::len);
+    let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let mut holds = vec![plural(samples, "sample"), plural(profile.threads.len(), "thread")];
+    if !profile.spans.is_empty() {
+        holds.push(plural(profile.spans.len(), "span"));
+    }
+    if profile.metrics.len() > 1 {
+        holds.push(plural(profile.metrics.len(), "metric"));
+    }
+    format!(
+        "whyslow: {}: {format}: {}\nwhyslow: wrote {}; next: whyslow report {}\n",
+        path.display(),
+        holds.join(", "),
+        output.display(),
+        output.display()
+    )
+}
+
+/// `run.whyslow` for `run.json.gz`.
+fn beside(path: &Path) -> PathBuf {
+    let without_gz = if path.extension().is_some_and(|end| end == "gz") {
+        path.with_extension("")
+    } else {
+        path.to_owned()
+    };
+    // `callgrind.out.1234` keeps its number.
+    let is_number = without_gz
+        .extension()
+        .is_some_and(|end| end.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()));
+    if is_number {
+        let mut name = without_gz.into_os_string();
+        name.push(".");
+        name.push(file::EXTENSION);
+        return name.into();
+    }
+    without_gz.with_extension(file::EXTENSION)
+}
+
+/// What is not a profile is never replaced, and a recording of whyslow only when it was named.
+fn refuse_to_replace(output: &Path, named: bool) -> Result {
+    if !output.exists() || !output.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(());
+    }
+    let what = match file::read(output) {
+        Ok(profile) if named || matches!(profile.meta.source, EventSource::Imported(_)) => return Ok(()),
+        Ok(_) => "it exists and is a recording of whyslow",
+        Err(_) => "it exists and is not a profile",
+    };
+    Err(Failure::new(format!("{}: {what}; it is not overwritten", output.display()))
+        .next("-o with another name for the imported profile"))
+}
+
+/// Whether there are addresses that the symbols on this machine might name.
+fn has_unknown_addresses(profile: &Profile) -> bool {
+    (1..profile.locations.len()).any(|row| {
+        profile.locations.module[row].is_some() && profile.frames.of(LocationId::from(row)).is_empty()
+    })
+}
+
+fn explain(path: &Path, error: ImportError) -> Failure {
+    let name = path.display();
+    match error {
+        ImportError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            Failure::new(format!("{name}: no such file")).next("the file that the other tool wrote")
+        }
+        ImportError::Io(error) if error.kind() == io::ErrorKind::IsADirectory => {
+            Failure::new(format!("{name}: it is a folder")).next("a file in it")
+        }
+        ImportError::Io(error) => {
+            Failure::new(format!("{name}: cannot be read: {error}")).next("a file that you may read")
+        }
+        ImportError::UnknownFormat if profile_file::is_profile(path) => {
+            Failure::new(format!("{name}: it is a whyslow profile already"))
+                .next(format!("whyslow report {name}"))
+        }
+        ImportError::UnknownFormat => Failure::new(format!("{name}: {error}"))
+            .next("`whyslow import --help` lists the formats; --format if it is one of them"),
+        ImportError::TooLarge { .. } => Failure::new(format!("{name}: {error}")).next("a shorter recording"),
+        ImportError::Gzip { .. } => {
+            Failure::new(format!("{name}: {error}")).next("copy or download the file again")
+        }
+        ImportError::AtByte { .. } | ImportError::AtLine { .. } => Failure::new(format!("{name}: {error}"))
+            .next("copy the file again if it was cut, or --format if it is something else"),
+        ImportError::Unusable { .. } => Failure::new(format!("{name}: {error}"))
+            .next("record again with the other tool, or --format if it is something else"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profile_is_named_after_the_recording() {
+        let named = |path: &str| beside(Path::new(path)).to_str().unwrap().to_owned();
+        assert_eq!(named("perf.data"), "perf.whyslow");
+        assert_eq!(named("a/run.json.gz"), "a/run.whyslow");
+        assert_eq!(named("callgrind.out.1234"), "callgrind.out.1234.whyslow");
+        assert_eq!(named("stacks"), "stacks.whyslow");
+    }
+}
