@@ -2,6 +2,7 @@
 
 import { amount, count, duration } from './format.ts';
 import { sampleCount, whole } from './derive.ts';
+import { clean } from './names.ts';
 import type { PanelProps } from './panel.ts';
 import { SpanChip } from './panels/spans.tsx';
 import { SearchBox } from './search.tsx';
@@ -10,8 +11,8 @@ interface HeaderProps extends PanelProps { undo: (() => void) | undefined; redo:
 
 export function Header({ model, state, dispatch, dark, undo, redo, help }: HeaderProps) {
   const { context, metrics } = model.profile;
-  const command = Array.isArray(context.command) ? context.command.map(String).join(' ') : '';
-  const title = command || String(context.file) || 'profile';
+  const command = Array.isArray(context.command) ? clean(context.command.map(String).join(' ')) : '';
+  const title = command || clean(String(context.file)) || 'profile';
   document.title = `${title.slice(0, 80)} · whyslow`;
   return (
     <header class="header">

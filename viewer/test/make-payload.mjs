@@ -1,12 +1,7 @@
 // Made-up profiles in the format of PAYLOAD.md, for tests and for looking at the viewer without a recording.
-//
-//   node make-payload.mjs SHAPE FILE      SHAPE: small, realistic, large, deep, hostile, threads
+// page.mjs writes them to files.
 
-import { writeFileSync } from 'node:fs';
-import { pathToFileURL } from 'node:url';
-import { gzipSync } from 'node:zlib';
-
-const NONE = 0xffffffff;
+export const NONE = 0xffffffff;
 const KINDS = { unknown: 0, yours: 1, dependency: 2, std: 3, allocator: 4, kernel: 5, runtime: 6 };
 const TYPES = { u8: Uint8Array, u32: Uint32Array, f64: Float64Array };
 
@@ -76,7 +71,7 @@ export class Payload {
     return id;
   }
   stack(parent, location) {
-    const key = parent * 4194304 + location;
+    const key = (parent === NONE ? 0 : parent + 1) * 4194304 + location;
     let id = this.stackRows.get(key);
     if (id === undefined) {
       id = this.row('stacks', { parent, location });
@@ -383,9 +378,3 @@ export function threads({ count = 1000 } = {}) {
 }
 
 export const SHAPES = { small, realistic, large, deep, hostile, threads };
-
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const [shape, file] = process.argv.slice(2);
-  if (!SHAPES[shape] || !file) throw new Error(`usage: make-payload.mjs ${Object.keys(SHAPES).join('|')} FILE`);
-  writeFileSync(file, gzipSync(SHAPES[shape]()));
-}

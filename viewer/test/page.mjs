@@ -1,6 +1,7 @@
 // Writes a complete page with a made-up profile. For tests: the real file is written by whyslow itself.
 //
-//   node page.mjs SHAPE FILE.html
+//   node page.mjs SHAPE FILE.html      SHAPE: small, realistic, large, deep, hostile, threads
+//   node page.mjs SHAPE FILE.gz        only the payload, as `GET /profile` would answer
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -28,5 +29,6 @@ ${blocks.join('\n')}
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const [shape, file] = process.argv.slice(2);
   if (!SHAPES[shape] || !file) throw new Error(`usage: page.mjs ${Object.keys(SHAPES).join('|')} FILE.html`);
-  writeFileSync(file, page(gzipSync(SHAPES[shape]())));
+  const payload = gzipSync(SHAPES[shape]());
+  writeFileSync(file, file.endsWith('.gz') ? payload : page(payload));
 }

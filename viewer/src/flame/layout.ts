@@ -84,6 +84,12 @@ export class Layout {
     const pending = total.length && total[0]! > 0 ? [0] : [];
     while (pending.length) {
       const node = pending.pop()!;
+      if (node < 0) {
+        // A run: from this child to the last one, for all that follow are lighter.
+        const child = -node, parent = this.tree.parent[child]!, last = this.children[firstChild[parent + 1]! - 1]!;
+        add(child, (start[child]! - view.start) * scale, (start[last]! + total[last]! - view.start) * scale, depth[child]! - top, 1);
+        continue;
+      }
       const left = (start[node]! - view.start) * scale;
       const row = depth[node]! - top;
       add(node, left, left + total[node]! * scale, row, 0);
@@ -95,10 +101,7 @@ export class Layout {
         const x = (start[child]! - view.start) * scale, wide = total[child]! * scale;
         if (x > width || wide === 0) break;
         if (wide < NARROW) {
-          // All that follow are lighter: they end where the heaviest-first order ends.
-          const last = this.children[firstChild[node + 1]! - 1]!;
-          const end = (start[last]! + total[last]! - view.start) * scale;
-          if (end - x >= .25) add(child, x, end, row + 1, 1);
+          pending.push(-child);
           break;
         }
         if (x + wide > 0) pending.push(child);

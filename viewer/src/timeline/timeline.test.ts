@@ -1,0 +1,79 @@
+// The timeline's sums, tracks, lanes, ticks, and the ways to choose threads and time.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { realistic, small, threads } from '../../test/make-payload.mjs';
+import { Model } from '../model.ts';
+import { decode } from '../payload.ts';
+import { activity, byThread, KIND_COUNT, stackKinds } from './activity.ts';
+import { brushKey } from './keyboard.ts';
+import { packLanes } from './lanes.ts';
+import { clock, ticks } from './ruler.ts';
+import { chooseThread } from './threads.ts';
+import { tracksBetween, tracksOf } from './tracks.ts';
+
+const samplesOf = (model: Model) => byThread(model.profile.samples[0]!, model.profile.threads.count, stackKinds(model));
+
+test('a busy thread is busy all the time', () => {
+  const model = new Model(decode(small())), samples = samplesOf(model);
+  const bins = activity(samples, 0, 1, [0, 10_000_000], 10);
+  const sums = Array.from({ length: 10 }, (_, bin) => Array.from({ length: KIND_COUNT }, (_, kind) => bins[kind * 10 + bin]!).reduce((a, b) => a + b));
+  assert.deepEqual(sums.map(sum => +sum.toFixed(6)), [1, 1, 1, 1, 1, 1, 0, 0, 0, 0]);
+  assert.equal(+bins[3 * 10]!.toFixed(6), 1, 'first the inlined std function');
+  assert.equal(+bins[4 * 10 + 5]!.toFixed(6), 1, 'then the allocator');
+});
+
+test('what is drawn is what was measured, for any number of bins', () => {
+  const model = new Model(decode(realistic({ samples: 3000 }))), samples = samplesOf(model);
+  for (const count of [1, 7, 100, 5000]) {
+    for (let thread = 0; thread < model.profile.threads.count; thread++) {
+      const bins = activity(samples, thread, 1, [-1e9, 13e9], count);
+      const sum = bins.reduce((a, b) => a + b, 0) * 14e9 / count;
+      assert.ok(Math.abs(sum - samples.total[thread]!) <= samples.total[thread]! * 1e-6 + 1, `${count} bins, thread ${thread}`);
+      const counted = activity(samples, thread, 0, [-1e9, 13e9], count).reduce((a, b) => a + b, 0);
+      assert.ok(Math.abs(counted - samples.total[thread]!) <= samples.total[thread]! * 1e-9 + 1e-6);
+    }
+  }
+});
+
+test('tracks: processes by weight, a thousand threads, only those in sight', () => {
+  const model = new Model(decode(threads())), samples = samplesOf(model);
+  const { list, threads: order, height } = tracksOf(model, samples.total);
+  assert.equal(order.length, 1000);
+  assert.equal(new Set(order).size, 1000);
+  let y = 0;
+  for (const track of list) { assert.equal(track.y, y); y += track.height; }
+  assert.equal(height, y);
+  const seen = tracksBetween(list, 5000, 5200);
+  assert.ok(seen.length < 12 && seen[0]!.y <= 5000 && seen.at(-1)!.y + seen.at(-1)!.height >= 5200);
+});
+
+test('spans that overlap are on different lanes', () => {
+  assert.deepEqual([...packLanes(Float64Array.of(0, 1, 2, 5, 6), Float64Array.of(4, 3, NaN, 6, 7)).lanes], [0, 1, 2, 0, 0]);
+});
+
+test('threads are chosen like files', () => {
+  const order = [3, 1, 0, 2];
+  assert.deepEqual(chooseThread(order, undefined, 1, undefined, false), [1]);
+  assert.equal(chooseThread(order, [1], 1, undefined, false), undefined);
+  assert.deepEqual(chooseThread(order, [1], 2, undefined, true), [1, 2]);
+  assert.equal(chooseThread(order, [1], 1, undefined, true), undefined);
+  assert.deepEqual(chooseThread(order, [3], 0, 0, false), [0, 1, 3]);
+  assert.equal(chooseThread(order, [3], 2, 0, false), undefined, 'all of them is no choice');
+});
+
+test('the brush by keyboard', () => {
+  const key = (key: string, more = {}) => ({ key, shiftKey: false, altKey: false, ctrlKey: false, metaKey: false, ...more });
+  assert.deepEqual(brushKey(key('ArrowRight'), [0, 1000], undefined), [450, 550]);
+  assert.deepEqual(brushKey(key('ArrowRight'), [0, 1000], [450, 550]), [460, 560]);
+  assert.deepEqual(brushKey(key('ArrowRight', { altKey: true }), [0, 1000], [850, 950]), [900, 1000], 'stays inside');
+  assert.deepEqual(brushKey(key('ArrowLeft', { shiftKey: true }), [0, 1000], [450, 550]), [450, 540]);
+  assert.equal(brushKey(key('x'), [0, 1000], [450, 550]), undefined);
+});
+
+test('round times', () => {
+  assert.deepEqual(ticks(0, 12e9, 1200).map(({ text }) => text), ['0', '2 s', '4 s', '6 s', '8 s', '10 s', '12 s']);
+  assert.deepEqual(ticks(1e9, 1.002e9, 500).map(({ text }) => text), ['1.0000 s', '1.0005 s', '1.0010 s', '1.0015 s', '1.0020 s']);
+  assert.equal(clock(125e9, 1e9), '2:05 min');
+  assert.ok(ticks(0, 1, 1e6).length < 1001);
+});

@@ -1,0 +1,57 @@
+// Measures the viewer in Chromium on a large made-up profile: opening, brushing, zooming, scrolling. Prints JSON.
+//
+//   node measure.mjs [FILE.html]      (without a file: 1,000,000 samples over 200,000 stack nodes)
+
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { large } from './make-payload.mjs';
+import { page } from './page.mjs';
+
+const { chromium } = createRequire(new URL('../../browser-tests/package.json', import.meta.url))('playwright-core');
+const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync'];
+const folder = mkdtempSync(join(tmpdir(), 'whyslow-measure-'));
+let file = process.argv[2];
+if (!file) {
+  file = join(folder, 'large.html');
+  writeFileSync(file, page(gzipSync(large())));
+}
+const median = list => [...list].sort((a, b) => a - b)[list.length >> 1];
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS });
+const opened = [];
+let tab;
+for (let run = 0; run < 3; run++) {
+  await tab?.close();
+  tab = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  await tab.goto(pathToFileURL(file).href);
+  await tab.waitForSelector('.app');
+  opened.push(await tab.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))));
+}
+// From the pointer event to the picture: handlers, aggregation, all visible panels, drawing of the next frame.
+const during = (what, steps) => tab.evaluate(([what, steps]) => new Promise(done => {
+  const target = document.querySelector(what === 'brush' ? '.timeline-window canvas' : '.flame-scroll canvas');
+  const { left, top, width, height } = target.getBoundingClientRect();
+  const times = [];
+  const send = (type, x, y, more = {}) => target.dispatchEvent(new (type === 'wheel' ? WheelEvent : PointerEvent)(type, { bubbles: true, cancelable: true, clientX: left + x, clientY: top + y, button: 0, buttons: 1, pointerId: 1, ...more }));
+  target.setPointerCapture = () => undefined;
+  let n = 0;
+  if (what === 'brush') send('pointerdown', width * .2, height - 10);
+  const step = () => {
+    const begun = performance.now();
+    if (what === 'brush') send('pointermove', width * (.3 + .5 * n / steps), height - 10);
+    else send('wheel', width * .3, height / 2, { ctrlKey: true, deltaY: n < steps / 2 ? -30 : 30 });
+    // The task after the next frame's callbacks: the frame has been made by then.
+    requestAnimationFrame(() => { const { port1, port2 } = new MessageChannel(); port1.onmessage = () => { times.push(performance.now() - begun); if (++n < steps) setTimeout(step, 20); else { if (what === 'brush') send('pointerup', 0, 0); done(times); } }; port2.postMessage(0); });
+  };
+  step();
+}), [what, steps]);
+const brush = await during('brush', 40);
+const zoom = await during('zoom', 40);
+console.log(JSON.stringify({ html_bytes: statSync(file).size, open_ms: opened.map(Math.round), brush_ms: { median: +median(brush).toFixed(1), worst: +Math.max(...brush).toFixed(1) },
+  zoom_frame_ms: { median: +median(zoom).toFixed(1), worst: +Math.max(...zoom).toFixed(1) } }, null, 1));
+await browser.close();
+rmSync(folder, { recursive: true });
