@@ -138,12 +138,27 @@ impl Build {
         std::fs::write(&stamp, description).with_context(|| format!("cannot write {}", stamp.display()))
     }
 
-    /// Whether the output exists, was made by these commands, and is not older than the source.
+    /// Whether the output exists, was made by these commands, and is not older than the sources.
     fn is_fresh(&self, description: &str) -> bool {
         let changed = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified());
         self.output.exists()
             && std::fs::read_to_string(self.stamp()).is_ok_and(|stamp| stamp == description)
-            && matches!((changed(&self.stamp()), changed(&self.source)), (Ok(built), Ok(written)) if built >= written)
+            && changed(&self.stamp()).is_ok_and(|built| {
+                self.sources().iter().all(|source| changed(source).is_ok_and(|written| built >= written))
+            })
+    }
+
+    /// The source, and every source beside a file that it takes in by `#[path = "…"]`.
+    fn sources(&self) -> Vec<PathBuf> {
+        let mut sources = vec![self.source.clone()];
+        let text = std::fs::read_to_string(&self.source).unwrap_or_default();
+        let taken_in = text.lines().filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"));
+        for path in taken_in {
+            let folder = self.source.with_file_name(path).parent().map(std::fs::read_dir);
+            let entries = folder.and_then(Result::ok).into_iter().flatten().filter_map(Result::ok);
+            sources.extend(entries.map(|entry| entry.path()).filter(|path| path.is_file()));
+        }
+        sources
     }
 
     fn stamp(&self) -> PathBuf {

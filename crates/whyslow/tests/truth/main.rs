@@ -6,6 +6,7 @@ mod abuse;
 mod recorded;
 mod shapes;
 mod shares;
+mod spans;
 mod stacks;
 mod transparent;
 mod unprivileged;
