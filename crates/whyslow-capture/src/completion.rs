@@ -12,6 +12,7 @@ use std::io;
 use whyslow_profile::StackId;
 
 use crate::host;
+use crate::walk::{Ended, Walk, World};
 
 /// Bytes that must agree. With outer paths that change every millisecond, 2 KB (three frames) let 3 in 1,000 wrong stacks
 /// through and 4 KB 1 in 4,000: a path can come back to the same few frames by chance.
@@ -83,14 +84,14 @@ pub(crate) struct StackImage {
 impl StackImage {
     /// Reads the stack of a live process from a sample's stack pointer outwards. `None` when it no longer stands
     /// as the sample saw it.
-    pub(crate) fn capture(pid: u32, dump: &Dump<'_>, drain: u64) -> io::Result<Option<Self>> {
+    fn capture(pid: u32, dump: &Dump<'_>, drain: u64) -> io::Result<Option<Self>> {
         let mut image = Self { base: dump.sp, bytes: Vec::new(), drain, whole: false, tail: Vec::new() };
         image.grow(pid)?;
         Ok(image.agrees(dump).then_some(image))
     }
 
     /// Reads further outwards.
-    pub(crate) fn grow(&mut self, pid: u32) -> io::Result<()> {
+    fn grow(&mut self, pid: u32) -> io::Result<()> {
         let have = self.bytes.len();
         let want = (have * 2).clamp(FIRST_READ, MOST_READ);
         self.bytes.resize(want, 0);
@@ -101,7 +102,7 @@ impl StackImage {
         Ok(())
     }
 
-    pub(crate) fn can_grow(&self) -> bool {
+    fn can_grow(&self) -> bool {
         !self.whole
     }
 
@@ -116,7 +117,7 @@ impl StackImage {
 
     /// Whether the sample's outermost bytes are still the same in the live process: what was read before this
     /// moment belonged to the same stack.
-    pub(crate) fn still_stands(pid: u32, dump: &Dump<'_>) -> bool {
+    fn still_stands(pid: u32, dump: &Dump<'_>) -> bool {
         let (start, edge) = dump.edge();
         let mut now = [0; EDGE];
         let now = &mut now[..edge.len()];
@@ -129,14 +130,14 @@ impl StackImage {
     }
 
     /// The stack of a frame that was found in this image before.
-    pub(crate) fn known(&self, sp: u64, ip: u64, bp: u64) -> Option<StackId> {
+    fn known(&self, sp: u64, ip: u64, bp: u64) -> Option<StackId> {
         let at = self.tail.binary_search_by_key(&sp, |frame| frame.sp).ok()?;
         let frame = self.tail[at];
         (frame.ip == ip && frame.bp == bp).then_some(frame.stack)
     }
 
     /// Remembers frames, innermost first.
-    pub(crate) fn remember(&mut self, frames: impl Iterator<Item = TailFrame>) {
+    fn remember(&mut self, frames: impl Iterator<Item = TailFrame>) {
         self.tail.clear();
         self.tail.extend(frames);
         if !self.tail.is_sorted_by(|a, b| a.sp < b.sp) {
@@ -182,6 +183,88 @@ impl Images {
 
     pub(crate) fn memory(&self) -> usize {
         self.newest.iter().chain(&self.before).map(StackImage::memory).sum()
+    }
+}
+
+/// Finishing a truncated walk.
+pub(crate) struct Completion<'a> {
+    pub(crate) dump: &'a Dump<'a>,
+    pub(crate) pid: u32,
+    pub(crate) drain: u64,
+}
+
+/// What reading the live process gave.
+pub(crate) enum Read {
+    /// The whole stack.
+    Complete(StackId),
+    /// The live stack is another one by now, or could not be walked.
+    No,
+    /// The process does not let us read.
+    Unreadable,
+}
+
+impl Completion<'_> {
+    /// By an image from before that the sample agrees with.
+    pub(crate) fn join(
+        &self,
+        walk: &mut Walk,
+        world: &mut World<'_>,
+        images: &mut Images,
+    ) -> Option<StackId> {
+        let image = images.find(self.dump)?;
+        let ended = self.run(walk, world, image);
+        self.finish(ended, walk, world, image)
+    }
+
+    /// By reading the live process, then making sure that the sample still stood.
+    pub(crate) fn read(&self, walk: &mut Walk, world: &mut World<'_>, images: &mut Images) -> Read {
+        let image = match StackImage::capture(self.pid, self.dump, self.drain) {
+            Ok(Some(image)) => images.push(image),
+            Ok(None) => return Read::No,
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Read::Unreadable,
+            Err(_) => return Read::No,
+        };
+        let mut ended = self.run(walk, world, image);
+        while matches!(ended, Ended::OutOfMemory(_)) && image.can_grow() && image.grow(self.pid).is_ok() {
+            ended = self.run(walk, world, image);
+        }
+        if StackImage::still_stands(self.pid, self.dump)
+            && let Some(stack) = self.finish(ended, walk, world, image)
+        {
+            return Read::Complete(stack);
+        }
+        images.drop_newest();
+        Read::No
+    }
+
+    fn run(&self, walk: &mut Walk, world: &mut World<'_>, image: &StackImage) -> Ended {
+        let edge = self.dump.edge_start();
+        let mut memory = |address| self.dump.read(address).or_else(|| image.read(address));
+        walk.run(world, &mut memory, |sp, ip, bp| if sp >= edge { image.known(sp, ip, bp) } else { None })
+    }
+
+    fn finish(
+        &self,
+        ended: Ended,
+        walk: &Walk,
+        world: &mut World<'_>,
+        image: &mut StackImage,
+    ) -> Option<StackId> {
+        match ended {
+            Ended::Known(tail) => walk.intern(world.builder, Some(tail), |_, _| {}),
+            Ended::Complete => {
+                let edge = self.dump.edge_start();
+                let mut tail = Vec::new();
+                let stack = walk.intern(world.builder, None, |frame, stack| {
+                    if frame.sp >= edge {
+                        tail.push(TailFrame { sp: frame.sp, ip: frame.ip, bp: frame.bp, stack });
+                    }
+                });
+                image.remember(tail.into_iter().rev());
+                stack
+            }
+            Ended::OutOfMemory(_) | Ended::Lost => None,
+        }
     }
 }
 

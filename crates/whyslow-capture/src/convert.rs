@@ -16,7 +16,8 @@ use whyslow_profile::{
 };
 use whyslow_unwind::{Register, Registers};
 
-use crate::completion::{Dump, Images, StackImage, TailFrame};
+use crate::completion::{Completion, Dump, Images, Read};
+use crate::maps::{MappedAs, MapsLine};
 use crate::marks::{self, Marks};
 use crate::modules::{AddressSpace, FileKey, Mapping, ModuleIndex, Modules};
 use crate::perf::{Record, user_register_names};
@@ -516,81 +517,6 @@ fn truncated(walk: &Walk, builder: &mut Builder) -> Option<StackId> {
     walk.intern(builder, Some(root), |_, _| {})
 }
 
-/// Finishing a truncated walk.
-struct Completion<'a> {
-    dump: &'a Dump<'a>,
-    pid: u32,
-    drain: u64,
-}
-
-enum Read {
-    Complete(StackId),
-    /// The live stack is another one by now, or could not be walked.
-    No,
-    /// The process does not let us read.
-    Unreadable,
-}
-
-impl Completion<'_> {
-    /// By an image from before that the sample agrees with.
-    fn join(&self, walk: &mut Walk, world: &mut World<'_>, images: &mut Images) -> Option<StackId> {
-        let image = images.find(self.dump)?;
-        let ended = self.run(walk, world, image);
-        self.finish(ended, walk, world, image)
-    }
-
-    /// By reading the live process, then making sure that the sample still stood.
-    fn read(&self, walk: &mut Walk, world: &mut World<'_>, images: &mut Images) -> Read {
-        let image = match StackImage::capture(self.pid, self.dump, self.drain) {
-            Ok(Some(image)) => images.push(image),
-            Ok(None) => return Read::No,
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Read::Unreadable,
-            Err(_) => return Read::No,
-        };
-        let mut ended = self.run(walk, world, image);
-        while matches!(ended, Ended::OutOfMemory(_)) && image.can_grow() && image.grow(self.pid).is_ok() {
-            ended = self.run(walk, world, image);
-        }
-        if StackImage::still_stands(self.pid, self.dump)
-            && let Some(stack) = self.finish(ended, walk, world, image)
-        {
-            return Read::Complete(stack);
-        }
-        images.drop_newest();
-        Read::No
-    }
-
-    fn run(&self, walk: &mut Walk, world: &mut World<'_>, image: &StackImage) -> Ended {
-        let edge = self.dump.edge_start();
-        let mut memory = |address| self.dump.read(address).or_else(|| image.read(address));
-        walk.run(world, &mut memory, |sp, ip, bp| if sp >= edge { image.known(sp, ip, bp) } else { None })
-    }
-
-    fn finish(
-        &self,
-        ended: Ended,
-        walk: &Walk,
-        world: &mut World<'_>,
-        image: &mut StackImage,
-    ) -> Option<StackId> {
-        match ended {
-            Ended::Known(tail) => walk.intern(world.builder, Some(tail), |_, _| {}),
-            Ended::Complete => {
-                let edge = self.dump.edge_start();
-                let mut tail = Vec::new();
-                let stack = walk.intern(world.builder, None, |frame, stack| {
-                    if frame.sp >= edge {
-                        tail.push(TailFrame { sp: frame.sp, ip: frame.ip, bp: frame.bp, stack });
-                    }
-                });
-                image.remember(tail.into_iter().rev());
-                stack
-            }
-            Ended::OutOfMemory(_) | Ended::Lost => None,
-        }
-    }
-}
-
 /// The registers of a sample; `None` for kernel threads and tasks that are exiting.
 fn user_registers(sample: &SampleRecord<'_>) -> Option<Registers> {
     let values = sample.user_regs.as_ref()?;
@@ -609,94 +535,4 @@ fn text(bytes: &RawData<'_>) -> String {
 
 fn comm(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
-}
-
-/// What the name of a mapping says about it.
-#[derive(Debug, PartialEq, Eq)]
-enum MappedAs {
-    File,
-    Vdso,
-    Anonymous,
-    JitDump,
-}
-
-impl MappedAs {
-    fn from_path(path: &str) -> Self {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        if path == "[vdso]" {
-            Self::Vdso
-        } else if name.starts_with("jit-") && name.ends_with(".dump") {
-            Self::JitDump
-        } else if path.starts_with('/')
-            && !["//anon", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"]
-                .iter()
-                .any(|prefix| path.starts_with(prefix))
-        {
-            Self::File
-        } else {
-            Self::Anonymous
-        }
-    }
-}
-
-/// A line of `/proc/PID/maps`.
-#[derive(Debug, PartialEq, Eq)]
-struct MapsLine<'a> {
-    start: u64,
-    end: u64,
-    executable: bool,
-    offset: u64,
-    device: (u32, u32),
-    inode: u64,
-    path: &'a str,
-}
-
-impl<'a> MapsLine<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        let mut fields = line.splitn(6, ' ');
-        let (start, end) = fields.next()?.split_once('-')?;
-        let permissions = fields.next()?;
-        let offset = fields.next()?;
-        let (major, minor) = fields.next()?.split_once(':')?;
-        let inode = fields.next()?;
-        let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-        Some(Self {
-            start: hex(start)?,
-            end: hex(end)?,
-            executable: permissions.as_bytes().get(2) == Some(&b'x'),
-            offset: hex(offset)?,
-            device: (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?),
-            inode: inode.parse().ok()?,
-            path: fields.next().unwrap_or("").trim_start(),
-        })
-    }
-
-    fn key(&self) -> FileKey {
-        FileKey { path: self.path.to_owned(), device: self.device, inode: self.inode }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn maps_lines_are_read_with_spaces_in_the_path() {
-        let line = "7f00aa000000-7f00aa021000 r-xp 00001000 fd:02 1234   /tmp/a folder/lib x.so (deleted)";
-        let parsed = MapsLine::parse(line).unwrap();
-        assert_eq!((parsed.start, parsed.end, parsed.offset), (0x7f00_aa00_0000, 0x7f00_aa02_1000, 0x1000));
-        assert_eq!((parsed.executable, parsed.inode, parsed.device), (true, 1234, (0xfd, 2)));
-        assert_eq!(parsed.path, "/tmp/a folder/lib x.so (deleted)");
-        assert_eq!(MapsLine::parse("garbage"), None);
-    }
-
-    #[test]
-    fn mappings_are_told_apart_by_name() {
-        assert_eq!(MappedAs::from_path("/usr/lib/libc.so.6"), MappedAs::File);
-        assert_eq!(MappedAs::from_path("[vdso]"), MappedAs::Vdso);
-        assert_eq!(MappedAs::from_path("//anon"), MappedAs::Anonymous);
-        assert_eq!(MappedAs::from_path("/memfd:code (deleted)"), MappedAs::Anonymous);
-        assert_eq!(MappedAs::from_path("/tmp/jit-42.dump"), MappedAs::JitDump);
-        assert_eq!(MappedAs::from_path(""), MappedAs::Anonymous);
-    }
 }

@@ -4,6 +4,7 @@ mod completion;
 mod convert;
 mod host;
 mod launch;
+mod maps;
 mod marks;
 mod modules;
 mod output;
