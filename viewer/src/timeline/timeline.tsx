@@ -79,6 +79,7 @@ export function Timeline({ model, state, dispatch, dark }: PanelProps) {
   };
 
   const drag = useRef<Drag | undefined>(undefined);
+  const cleared = useRef(-Infinity);
   const onPointerDown = (event: PointerEvent) => {
     if (event.button !== 0) return;
     canvas.current!.setPointerCapture(event.pointerId);
@@ -102,8 +103,14 @@ export function Timeline({ model, state, dispatch, dark }: PanelProps) {
     const now = drag.current;
     drag.current = undefined;
     if (!now || now.kind !== 'new' || now.moved) return;
-    // A click: away with the brush, or the thread under it.
-    if (state.brush && !event.ctrlKey && !event.metaKey && !event.shiftKey) { if (event.detail < 2) dispatch({ brush: undefined }); return; }
+    // A click: away with the brush when it is beside it, or the thread under it. Inside, it may become a double-click.
+    if (state.brush && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      if (now.from >= state.brush[0] && now.from <= state.brush[1]) return;
+      cleared.current = performance.now();
+      dispatch({ brush: undefined });
+      return;
+    }
+    if (performance.now() - cleared.current < 500) return; // the second half of a double-click
     const y = event.clientY - scroller.current!.getBoundingClientRect().top + scroll;
     const track = tracksBetween(tracks.list, y, y + 1)[0];
     if (track?.kind === 'thread') select(track.thread, event);

@@ -1,0 +1,549 @@
+// The viewer in a real browser, opened from disk with the network denied: timeline, brush, threads, flame graph, search,
+// undo, address, keyboard, themes, hostile names, damaged files. The pages are made up (viewer/test) around the built bundle.
+
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { chromium } from 'playwright-core';
+import { SHAPES } from '../viewer/test/make-payload.mjs';
+import { page as pageText } from '../viewer/test/page.mjs';
+
+const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+  '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const ROW = 18, EDGE = 4, LABELS = 212;
+
+let browser, page, folder, problems;
+const written = new Map();
+
+/** The page of a made-up profile, written once. */
+function pageOf(shape) {
+  if (!written.has(shape)) {
+    const file = join(folder, `${shape}.html`);
+    writeFileSync(file, pageText(gzipSync(SHAPES[shape](), { level: 1 }), shape === 'realistic' ? { block: 100_000 } : {}));
+    written.set(shape, file);
+  }
+  return written.get(shape);
+}
+
+async function open(file, { hash = '', ...settings } = {}) {
+  await page?.context().close();
+  const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, reducedMotion: 'reduce', ...settings });
+  problems = [];
+  await context.route('**', route => {
+    if (route.request().url().startsWith('file:')) return route.continue();
+    problems.push(`asked the network for ${route.request().url()}`);
+    return route.abort();
+  });
+  page = await context.newPage();
+  page.on('pageerror', error => problems.push(String(error)));
+  page.on('console', message => { if (message.type() === 'error') problems.push(message.text()); });
+  page.on('dialog', dialog => { problems.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
+  await page.goto(pathToFileURL(file).href + hash);
+  await page.waitForSelector('.app, [role=alert]');
+  await settled();
+}
+
+const settled = () => page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
+const box = selector => page.locator(selector).boundingBox();
+const facts = () => page.textContent('.facts');
+const crumbs = () => page.locator('.crumbs button').allTextContents();
+const tip = async () => (await page.locator('.tip').count()) ? page.locator('.tip').innerText() : '';
+const found = () => page.textContent('.found');
+const hash = async () => { await page.waitForTimeout(220); return page.evaluate(() => location.hash); };
+const pressed = name => page.getByRole('button', { name, exact: true }).getAttribute('aria-pressed');
+
+/** Where a frame is: `across` from 0 to 1 of the picture, `depth` rows from the root. */
+async function frame(across, depth, rootOnTop = false) {
+  const { x, y, width, height } = await box('.flame-window canvas');
+  const down = EDGE + (depth + .5) * ROW;
+  return [x + width * across, rootOnTop ? y + down : y + height - down];
+}
+const clickFrame = async (...where) => { await page.mouse.click(...await frame(...where)); await settled(); };
+const hoverFrame = async (...where) => { await page.mouse.move(...await frame(...where)); await settled(); return tip(); };
+
+/** Drags over a part of the timeline, from 0 to 1. */
+async function brush(from, to) {
+  const { x, y, width, height } = await box('.timeline-window canvas');
+  await page.mouse.move(x + width * from, y + height - 8);
+  await page.mouse.down();
+  await page.mouse.move(x + width * (from + to) / 2, y + height - 8);
+  await page.mouse.move(x + width * to, y + height - 8);
+  await page.mouse.up();
+  await settled();
+}
+
+before(async () => {
+  assert.ok(existsSync(CHROMIUM), `${CHROMIUM} is not there: apt-get install chromium, or set CHROMIUM`);
+  folder = mkdtempSync(join(tmpdir(), 'whyslow-viewer-'));
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+});
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('a small profile with known answers', () => {
+  beforeEach(() => open(pageOf('small')));
+
+  test('opens and says what it holds', async () => {
+    assert.match(await facts(), /10\.0 ms · 100 samples · 10\.0 ms/);
+    assert.equal(await page.title(), './app · whyslow');
+    assert.deepEqual(await page.locator('.tabs [role=tab]').allTextContents(), ['Flame', 'Functions', 'Call tree', 'Source', 'Stack chart', 'Spans', 'Quality']);
+    assert.deepEqual(await page.locator('.track.thread .track-name').allTextContents(), ['main', 'worker']);
+    assert.deepEqual(problems, []);
+  });
+
+  test('details of a frame', async () => {
+    const text = await hoverFrame(.1, 2);
+    assert.match(text, /app::parse/);
+    assert.match(text, /total 6\.00 ms, 60\.0 %/);
+    assert.match(text, /self 0 ns/);
+    assert.match(text, /your code · crate app/);
+    assert.match(text, /src\/main\.rs:20/);
+    assert.match(await hoverFrame(.1, 3), /Map<I,F>::next[^]*inlined into its caller/);
+    assert.equal(await hoverFrame(.9, 12), '');
+  });
+
+  test('a click zooms, the breadcrumb and Escape go back', async () => {
+    await clickFrame(.1, 3);
+    assert.deepEqual(await crumbs(), ['all', 'app::main', 'app::parse', 'Map::next']);
+    assert.match(await hoverFrame(.97, 3), /Map<I,F>::next[^]*100\.0 % of the zoomed frame/);
+    await page.locator('.crumbs button').nth(1).click();
+    assert.deepEqual(await crumbs(), ['all', 'app::main']);
+    await page.keyboard.press('Escape');
+    await settled();
+    assert.deepEqual(await crumbs(), ['all']);
+    assert.match(await hoverFrame(.97, 1), /app::work/);
+  });
+
+  test('a brush is followed by everything; ranges nest', async () => {
+    await brush(.001, .601);
+    assert.match(await facts(), /(59|60|61) samples/);
+    assert.match(await hoverFrame(.5, 1), /app::main/);
+    assert.match(await hoverFrame(.97, 1), /app::main[^]*100\.0 %/);
+    await page.getByRole('button', { name: 'Zoom in' }).click();
+    await settled();
+    assert.equal(await page.locator('.ranges button').count(), 2);
+    await brush(.5, .9);
+    assert.match(await facts(), /2[345] samples/);
+    await page.locator('.timeline-window canvas').dblclick({ position: { x: 100, y: 40 } });
+    await settled();
+    assert.equal(await page.locator('.ranges button').count(), 2, 'a double-click elsewhere only takes the brush away');
+    assert.match(await facts(), /60 samples/);
+    await brush(.5, .9);
+    await page.locator('.timeline-window canvas').dblclick({ position: { x: 600, y: 40 } });
+    await settled();
+    assert.equal(await page.locator('.ranges button').count(), 3);
+    await page.keyboard.press('Escape');
+    await brush(.5, .9);
+    await page.locator('.timeline-tracks').focus();
+    await page.keyboard.press('Enter');
+    await settled();
+    assert.equal(await page.locator('.ranges button').count(), 3);
+    await page.keyboard.press('Escape');
+    await settled();
+    assert.equal(await page.locator('.ranges button').count(), 2);
+    await page.locator('.ranges button').first().click();
+    await settled();
+    assert.match(await facts(), /100 samples/);
+  });
+
+  test('the edge of a brush can be moved; a click takes it away', async () => {
+    await brush(.2, .4);
+    const { x, width } = await box('.timeline-window canvas');
+    await brush((await box('.timeline-brush')).x / width - x / width + .2 / width, .8);
+    const after = await box('.timeline-brush');
+    assert.ok(Math.abs((after.x - x) / width - .4) < .02 && Math.abs(after.width / width - .4) < .02, JSON.stringify(after));
+    await page.mouse.click(x + width * .1, after.y + 10);
+    await settled();
+    assert.equal(await page.locator('.timeline-brush').count(), 0);
+  });
+
+  test('threads: one, several, all', async () => {
+    const thread = name => page.locator('.track.thread', { hasText: name });
+    await thread('worker').click();
+    assert.match(await facts(), /40 samples/);
+    assert.equal(await thread('worker').getAttribute('aria-selected'), 'true');
+    await thread('main').click({ modifiers: ['Control'] });
+    assert.match(await facts(), /100 samples/);
+    await thread('main').click();
+    assert.match(await facts(), /60 samples/);
+    await thread('main').click();
+    assert.match(await facts(), /100 samples/, 'a second click brings all back');
+    await thread('main').click();
+    await page.getByRole('button', { name: 'All threads' }).click();
+    assert.match(await facts(), /100 samples/);
+  });
+
+  test('threads and time by keyboard', async () => {
+    await page.keyboard.press('t');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Space');
+    assert.match(await facts(), /40 samples/);
+    await page.keyboard.press('a');
+    assert.match(await facts(), /100 samples/);
+    await page.keyboard.press('ArrowRight');
+    assert.match(await facts(), /(9|10|11) samples/);
+    for (let n = 0; n < 5; n++) await page.keyboard.press('Shift+ArrowRight');
+    assert.match(await facts(), /1[456] samples/);
+    await page.keyboard.press('Enter');
+    await settled();
+    assert.equal(await page.locator('.ranges button').count(), 2);
+  });
+
+  test('search: matched share with recursion counted once, next and previous, regular expressions', async () => {
+    await page.keyboard.press('/');
+    await page.keyboard.type('PARSE');
+    assert.equal(await found(), '60.0 % matched');
+    await page.keyboard.press('Enter');
+    await settled();
+    assert.match(await tip(), /app::parse[^]*total 6\.00 ms/);
+    await page.getByRole('button', { name: 'Next match' }).click();
+    await settled();
+    assert.match(await tip(), /app::parse[^]*total 5\.00 ms/);
+    await page.getByRole('button', { name: 'Previous match' }).click();
+    await settled();
+    assert.match(await tip(), /total 6\.00 ms/);
+    await page.fill('#search', '^(app::work|alloc)');
+    assert.equal(await found(), 'no match');
+    await page.getByRole('button', { name: 'Regular expression' }).click();
+    assert.equal(await found(), '68.0 % matched');
+    await page.fill('#search', '(');
+    assert.equal(await found(), 'Not a regular expression');
+    assert.equal(await page.getAttribute('#search', 'aria-invalid'), 'true');
+    await page.locator('#search').press('Escape');
+    assert.equal(await page.inputValue('#search'), '');
+    assert.equal(await found(), '');
+  });
+
+  test('the matched share is of the zoomed frame', async () => {
+    await clickFrame(.1, 1);
+    await page.fill('#search', 'alloc');
+    assert.equal(await found(), '50.0 % matched');
+  });
+
+  test('callers, icicle, inlined, generics, recursion', async () => {
+    await page.getByRole('button', { name: 'Callers' }).click();
+    await settled();
+    assert.match(await hoverFrame(.1, 1, true), /alloc::alloc::alloc[^]*30\.0 %/);
+    await page.getByRole('button', { name: 'Callers' }).click();
+    await page.getByRole('button', { name: 'Icicle' }).click();
+    await settled();
+    assert.match(await hoverFrame(.1, 1, true), /app::main/);
+    await page.keyboard.press('k');
+    await page.keyboard.press('l');
+    await settled();
+    assert.equal(await pressed('Inlined'), 'false');
+    assert.match(await hoverFrame(.1, 3), /app::parse/);
+    await page.keyboard.press('o');
+    await settled();
+    assert.match(await hoverFrame(.1, 3), /alloc::alloc::alloc/);
+    await page.keyboard.press('g');
+    await settled();
+    assert.match(await hoverFrame(.7, 2), /dep::Set<…>::insert[^]*30\.0 %/);
+  });
+
+  test('focus, hide and merge through menu and keys, undone and redone', async () => {
+    await page.mouse.click(...await frame(.1, 2), { button: 'right' });
+    await page.getByRole('menuitem', { name: 'Focus on this function' }).click();
+    await settled();
+    assert.match(await facts(), /· 6\.00 ms/);
+    assert.match(await page.textContent('.chip'), /Focus on app::parse/);
+    await page.keyboard.press('Control+z');
+    await settled();
+    assert.match(await facts(), /· 10\.0 ms/);
+    await page.keyboard.press('r');
+    await settled();
+    assert.match(await facts(), /· 6\.00 ms/);
+    await page.getByRole('button', { name: /^Remove: Focus on/ }).click();
+    assert.match(await facts(), /· 10\.0 ms/);
+
+    await page.locator('.flame-scroll').focus();
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('h');
+    await settled();
+    assert.match(await page.textContent('.chip'), /Without app::main/);
+    assert.match(await facts(), /· 4\.00 ms/);
+    await page.keyboard.press('u');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('m');
+    await settled();
+    assert.match(await page.textContent('.chip'), /Merged app::main/);
+    assert.match(await hoverFrame(.1, 1), /app::parse/);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await settled();
+    assert.match(await hoverFrame(.1, 1), /app::main/);
+  });
+
+  test('frames by keyboard', async () => {
+    await page.locator('.flame-scroll').focus();
+    await page.keyboard.press('ArrowUp');
+    assert.match(await tip(), /^all/);
+    await page.keyboard.press('ArrowUp');
+    assert.match(await tip(), /app::main/);
+    await page.keyboard.press('ArrowRight');
+    assert.match(await tip(), /app::work/);
+    assert.match(await page.locator('.flame [role=status]').textContent(), /app::work, total 3\.80 ms, 38\.0 %, level 1/);
+    await page.keyboard.press('ArrowRight');
+    assert.match(await tip(), /truncated stack/);
+    await page.keyboard.press('ArrowLeft');
+    await page.keyboard.press('Enter');
+    await settled();
+    assert.deepEqual(await crumbs(), ['all', 'app::work']);
+    await page.keyboard.press('Backspace');
+    await settled();
+    assert.deepEqual(await crumbs(), ['all']);
+    await page.keyboard.press('Home');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('Shift+F10');
+    assert.equal(await page.locator('[role=menuitem]:focus').textContent(), 'Zoom into this frameEnter');
+    await page.keyboard.press('ArrowDown');
+    assert.match(await page.locator('[role=menuitem]:focus').textContent(), /Focus/);
+    await page.keyboard.press('Escape');
+    assert.equal(await page.locator('.menu').count(), 0);
+    assert.equal(await page.evaluate(() => document.activeElement.className), 'flame-scroll');
+  });
+
+  test('free zoom and pan with the wheel and by dragging; Escape puts it right', async () => {
+    const [x, y] = await frame(.8, 1);
+    await page.mouse.move(x, y);
+    await page.keyboard.down('Control');
+    await page.mouse.wheel(0, -300);
+    await page.keyboard.up('Control');
+    await settled();
+    assert.match(await hoverFrame(.2, 1), /app::work/);
+    await page.mouse.move(...await frame(.2, 1));
+    await page.mouse.down();
+    await page.mouse.move(...await frame(.9, 1), { steps: 4 });
+    await page.mouse.move(...await frame(.95, 1));
+    await page.mouse.up();
+    await settled();
+    assert.deepEqual(await crumbs(), ['all'], 'a drag is no click');
+    assert.match(await hoverFrame(.02, 1), /app::main/);
+    await page.locator('.flame-scroll').focus();
+    await page.keyboard.press('Escape');
+    await page.waitForTimeout(300);
+    assert.match(await hoverFrame(.58, 1), /app::main/);
+    assert.match(await hoverFrame(.62, 1), /app::work/);
+  });
+
+  test('the address restores the view', async () => {
+    await clickFrame(.1, 3);
+    await page.keyboard.press('l');
+    await page.fill('#search', 'a b&c#d%');
+    await page.locator('.track.thread', { hasText: 'main' }).click();
+    await page.locator('.toolbar select').selectOption('crate');
+    const link = await hash(), crumbsBefore = await crumbs(), factsBefore = await facts();
+    assert.match(link, /z=/);
+    await open(pageOf('small'), { hash: link });
+    assert.deepEqual(await crumbs(), crumbsBefore);
+    assert.equal(await facts(), factsBefore);
+    assert.equal(await page.inputValue('#search'), 'a b&c#d%');
+    assert.equal(await pressed('Inlined'), 'false');
+    assert.equal(await page.inputValue('.toolbar select'), 'crate');
+    assert.equal(await page.locator('.track.thread[aria-selected=true]').count(), 1);
+    assert.deepEqual(problems, []);
+  });
+
+  test('an address typed into the open page is followed; nonsense is ignored', async () => {
+    await page.evaluate(() => { location.hash = '#on=inv&tab=functions'; });
+    await settled();
+    assert.equal(await pressed('Callers'), 'true');
+    assert.equal(await page.getAttribute('#tab-functions', 'aria-selected'), 'true');
+    await open(pageOf('small'), { hash: '#m=zz&t=99.zz&r=5-1.-&x=f999999.q&z=zzz&fn=zzzzz&tab=none&c=red' });
+    assert.match(await facts(), /100 samples/);
+    assert.deepEqual(problems, []);
+  });
+
+  test('light and dark', async () => {
+    const colour = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    assert.equal(await colour(), 'rgb(255, 255, 255)');
+    await page.getByRole('button', { name: 'Dark theme' }).click();
+    assert.equal(await colour(), 'rgb(23, 25, 30)');
+    await page.keyboard.press('d');
+    assert.equal(await colour(), 'rgb(255, 255, 255)');
+    await open(pageOf('small'), { colorScheme: 'dark' });
+    assert.equal(await colour(), 'rgb(23, 25, 30)');
+  });
+
+  test('? lists the keys; tabs by number and arrows', async () => {
+    await page.keyboard.press('?');
+    assert.match(await page.locator('dialog').innerText(), /Undo, redo/);
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('dialog', { state: 'detached' });
+    for (const [key, tab] of [['2', 'functions'], ['3', 'tree'], ['4', 'source'], ['5', 'chart'], ['6', 'spans'], ['7', 'quality'], ['1', 'flame']]) {
+      await page.keyboard.press(key);
+      assert.equal(await page.getAttribute(`#tab-${tab}`, 'aria-selected'), 'true');
+      await settled();
+    }
+    await page.locator('#tab-flame').focus();
+    await page.keyboard.press('ArrowRight');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'tab-functions');
+    assert.deepEqual(problems, []);
+  });
+
+  test('everything can be reached with Tab, and shows where the focus is', async () => {
+    const seen = new Set();
+    for (let n = 0; n < 60; n++) {
+      await page.keyboard.press('Tab');
+      const at = await page.evaluate(() => {
+        const element = document.activeElement, style = getComputedStyle(element);
+        return { name: element.id || element.className || element.textContent, ring: style.outlineStyle !== 'none' || style.backgroundColor !== 'rgba(0, 0, 0, 0)' };
+      });
+      if (at.name) { seen.add(String(at.name)); assert.ok(at.ring, `no focus ring on ${at.name}`); }
+    }
+    for (const wanted of ['search', 'timeline-tracks', 'timeline-resizer', 'tab-flame', 'flame-scroll', 'switch']) {
+      assert.ok([...seen].some(name => name.includes(wanted)), `${wanted} in ${[...seen]}`);
+    }
+  });
+
+  test('the canvas has a table behind it', async () => {
+    await page.waitForTimeout(450);
+    const rows = await page.locator('.flame table tbody tr').allInnerTexts();
+    assert.ok(rows.length >= 8, rows.join('\n'));
+    assert.match(rows.join('\n'), /app::parse\s+2\s+6\.00 ms\s+60\.0 %/);
+  });
+});
+
+describe('a realistic profile', () => {
+  beforeEach(() => open(pageOf('realistic')));
+
+  test('payload in several blocks, three metrics, counters, spans, two processes', async () => {
+    assert.ok(await page.evaluate(() => document.querySelectorAll('script.payload').length) > 1);
+    assert.equal(await page.locator('.track.thread').count() > 2, true);
+    await page.locator('.timeline-resizer').focus();
+    for (let n = 0; n < 12; n++) await page.keyboard.press('ArrowDown');
+    await settled();
+    assert.deepEqual((await page.locator('.track .track-name').allTextContents()).slice(0, 4), ['resident memory', 'requests in flight', 'Spans', 'logsearch']);
+    assert.equal(await page.locator('.track.thread').count(), 8);
+    const before = await facts();
+    await page.locator('.metric select').selectOption('2');
+    await settled();
+    assert.notEqual(await facts(), before);
+    assert.match(await facts(), /[KM]iB/);
+    assert.deepEqual(problems, []);
+  });
+
+  test('every colour mode, and the legend dims the rest', async () => {
+    for (const colour of ['crate', 'module', 'function', 'kind']) {
+      await page.locator('.toolbar select').selectOption(colour);
+      await settled();
+    }
+    const pixels = () => page.evaluate(() => document.querySelector('.flame-window canvas').toDataURL().length);
+    const before = await pixels();
+    await page.locator('.legend button', { hasText: 'allocator' }).click();
+    await settled();
+    assert.notEqual(await pixels(), before);
+    assert.deepEqual(problems, []);
+  });
+
+  test('callers inside a narrow frame have all their detail', async () => {
+    await page.keyboard.press('i');
+    await settled();
+    await clickFrame(.9, 1, true);
+    await clickFrame(.5, 2, true);
+    assert.equal((await crumbs()).length, 3);
+    assert.match(await hoverFrame(.1, 3, true), /total/);
+  });
+});
+
+test('10,000 frames deep: scrolls to the innermost, zooms, searches, collapses', async () => {
+  await open(pageOf('deep'));
+  const { height } = await box('.flame-window canvas');
+  assert.ok(height < 800, 'the canvas is as high as its window');
+  await page.evaluate(() => { document.querySelector('.flame-scroll').scrollTop = 0; });
+  await settled();
+  const { x, y, width } = await box('.flame-window canvas');
+  await page.mouse.click(x + width * .004, y + 40);
+  await settled();
+  assert.equal((await crumbs()).length, 6);
+  assert.match(await hash(), /z=[0-9a-z.]{15000,}/);
+  await page.keyboard.press('Escape');
+  await page.fill('#search', 'recurse');
+  assert.equal(await found(), '50.0 % matched');
+  await page.locator('#search').blur();
+  await page.keyboard.press('i');
+  await settled();
+  await page.keyboard.press('i');
+  await page.keyboard.press('o');
+  await settled();
+  assert.match(await hoverFrame(.25, 1), /deep::recurse[^]*50\.0 %/);
+  assert.deepEqual(problems, []);
+});
+
+test('a thousand threads: only those in sight exist', async () => {
+  await open(pageOf('threads'));
+  assert.ok(await page.locator('.track').count() < 40);
+  await page.locator('.timeline-tracks').focus();
+  await page.keyboard.press('End');
+  await page.keyboard.press('Space');
+  await settled();
+  assert.match(await page.textContent('.thread-count'), /1 of 1000 threads/);
+  assert.ok(await page.locator('.track').count() < 40);
+  assert.equal(await page.locator('.track[aria-selected=true]').count(), 1);
+  assert.deepEqual(problems, []);
+});
+
+test('hostile names are text everywhere', async () => {
+  await open(pageOf('hostile'));
+  for (const key of ['2', '3', '4', '5', '6', '7', '1']) { await page.keyboard.press(key); await settled(); }
+  for (let n = 0; n < 12; n++) {
+    await hoverFrame((n + .5) / 12, 2);
+    await page.mouse.click(...await frame((n + .5) / 12, 2), { button: 'right' });
+    await page.keyboard.press('Escape');
+  }
+  await clickFrame(.05, 2);
+  assert.match((await crumbs()).at(-1), /script|img|u\{|x|exe|unnamed|<|closure|operator|関|😀/);
+  await page.fill('#search', '<script>');
+  assert.match(await found(), /matched/);
+  assert.equal(await page.locator('img').count(), 0);
+  assert.equal(await page.evaluate(() => document.body.innerText.includes('\u202e')), false);
+  assert.deepEqual(problems, []);
+});
+
+describe('what cannot be shown is said', () => {
+  const message = async text => {
+    const file = join(folder, 'broken.html');
+    writeFileSync(file, text);
+    await open(file);
+    assert.deepEqual(problems, []);
+    return page.textContent('[role=alert]');
+  };
+  const good = () => gzipSync(SHAPES.small());
+
+  test('no profile in the page', async () => assert.match(await message(pageText(new Uint8Array())), /holds no profile/));
+  test('cut short', async () => assert.match(await message(pageText(good().subarray(0, 900))), /damaged or cut short/));
+  test('not compressed', async () => assert.match(await message(pageText(Buffer.from('hello world'))), /not compressed/));
+  test('not base64', async () => assert.match(await message(pageText(good()).replace('class="payload">', 'class="payload">*')), /not base64/));
+  test('not a profile', async () => assert.match(await message(pageText(gzipSync('nothing of the kind'))), /cut short|damaged/));
+});
+
+test('served: the profile is fetched with the token of the address', async () => {
+  await page?.context().close();
+  const payload = gzipSync(SHAPES.small()), asked = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url);
+    if (request.url === '/?token=abc') response.setHeader('content-type', 'text/html').end(pageText(new Uint8Array()));
+    else if (request.url === '/profile?token=abc') response.end(payload);
+    else { response.statusCode = 403; response.end(); }
+  });
+  await new Promise(done => server.listen(0, '127.0.0.1', done));
+  try {
+    const address = `http://127.0.0.1:${server.address().port}/`;
+    page = await (await browser.newContext()).newPage();
+    await page.goto(address + '?token=abc');
+    await page.waitForSelector('.app');
+    assert.match(await facts(), /100 samples/);
+    assert.ok(asked.includes('/profile?token=abc'));
+  } finally {
+    server.close();
+  }
+});
