@@ -1,11 +1,104 @@
-//! Not read yet.
+//! callgrind.out: what Valgrind's callgrind counts, per function, line and call.
+//!
+//! ```text
+//! events: Ir Dr                  what each cost column counts
+//! positions: instr line          what stands before the costs; `line` alone is usual
+//! ob=(1) /usr/bin/app            object, file and function of the lines that follow; a name with a number is said
+//! fl=(1) main.c                  once, later the number stands alone
+//! fn=(1) main
+//! 16 400 7                       own cost at line 16; +N, -N and * are relative to the line before
+//! cfn=(2) work                   a call: callee (with cob= and cfi= where they differ), count,
+//! calls=1 50                     and on the next line where it was called and what it cost in all
+//! 16 1200 9
+//! ```
+//! There are no stacks in it, only calls; [`tree`] makes the most of them.
 
-use super::{Format, ImportError, ImportOptions, Imported};
+mod parse;
+mod tree;
 
-pub(super) fn looks_like(_start: &[u8]) -> bool {
-    false
+use whyslow_profile::{FunctionId, MetricId, ModuleId, ModuleKind, StringId, SymbolState, Unit};
+
+use super::assemble::{Assembly, FunctionText};
+use super::{Format, ImportError, ImportOptions, Imported, lines};
+use parse::Costs;
+pub(super) use parse::parse;
+
+pub(super) fn looks_like(start: &[u8]) -> bool {
+    let start = lines::whole(start);
+    if !lines::is_text(start) {
+        return false;
+    }
+    let mut events = false;
+    let mut own = false;
+    for (number, line) in lines::numbered(start).take(200) {
+        own |= number == 1 && line.starts_with("# callgrind format");
+        own |= line.starts_with("creator: callgrind") || line.starts_with("positions:");
+        own |= line.starts_with("calls=") || line.starts_with("version:");
+        events |= line.starts_with("events:");
+    }
+    own && events
 }
 
-pub(super) fn read(_bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
-    Err(ImportError::unusable(Format::Callgrind, "this version does not read it yet"))
+pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
+    let costs = parse::parse(Format::Callgrind, bytes)?;
+    let mut assembly = Assembly::new("callgrind");
+    assembly.note("callgrind counts, it does not sample: there are no times, and no threads apart");
+    if costs.functions.iter().any(|function| !function.calls.is_empty()) {
+        assembly.note(
+            "callgrind keeps calls, not stacks: where a function has several callers, its callees' costs are divided \
+             among them in proportion; own costs of functions and lines are exact",
+        );
+    }
+    assemble(assembly, costs)
 }
+
+/// Makes a profile of costs, for cachegrind too.
+pub(super) fn assemble(mut assembly: Assembly, costs: Costs<'_>) -> Result<Imported, ImportError> {
+    if !costs.command.is_empty() {
+        assembly.profile.meta.command = costs.command.split_whitespace().map(str::to_owned).collect();
+    }
+    let program = costs.command.split_whitespace().next().unwrap_or("");
+    let program = program.rsplit('/').next().unwrap_or(program).to_owned();
+    let process = assembly.process(costs.pid, if program.is_empty() { "program" } else { &program });
+    let thread = assembly.thread(process, costs.thread.unwrap_or(costs.pid), "all threads");
+    let metrics: Vec<MetricId> =
+        costs.events.iter().map(|event| assembly.metric(event, Unit::Count)).collect();
+    let modules: Vec<Option<ModuleId>> =
+        costs.objects.names().map(|path| module(&mut assembly, path, &program)).collect();
+    let files: Vec<Option<StringId>> =
+        costs.files.names().map(|file| is_known(file).then(|| assembly.text(file))).collect();
+    let functions: Vec<FunctionId> = costs
+        .functions
+        .iter()
+        .map(|function| {
+            let file = costs.files.name(function.file);
+            assembly.function(&FunctionText {
+                name: function.name,
+                file: is_known(file).then_some(file),
+                line: 0,
+                module: modules.get(function.object).copied().flatten(),
+            })
+        })
+        .collect();
+    let named = tree::Named { functions: &functions, files: &files };
+    tree::add_samples(&mut assembly, &costs, &named, &metrics, thread);
+    assembly.finish()
+}
+
+fn is_known(name: &str) -> bool {
+    !name.is_empty() && name != "???"
+}
+
+fn module(assembly: &mut Assembly, path: &str, program: &str) -> Option<ModuleId> {
+    if !is_known(path) {
+        return None;
+    }
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let kind = if name == program { ModuleKind::Program } else { ModuleKind::Library };
+    let module = assembly.module(path, None, kind);
+    assembly.profile.modules[module.index()].symbols = SymbolState::Lines;
+    Some(module)
+}
+
+#[cfg(test)]
+mod tests;
