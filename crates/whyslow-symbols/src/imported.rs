@@ -3,7 +3,7 @@
 
 use whyslow_profile::{CodeKind, ModuleKind, Profile};
 
-use crate::demangle::{is_rust, shown_name};
+use crate::demangle::{STUB, is_rust, shown_name};
 use crate::fill::Texts;
 use crate::hot::Heat;
 use crate::kind::{Subject, classify};
@@ -41,7 +41,8 @@ pub struct Described {
 /// assert_eq!(describe(&given).kind, CodeKind::Std);
 /// ```
 pub fn describe(given: &Given<'_>) -> Described {
-    let name = shown_name(given.name);
+    let name =
+        if is_symbol(given.name) { shown_name(given.name) } else { without_hash(given.name).to_owned() };
     let subject = Subject {
         name: &name,
         raw: given.name,
@@ -56,6 +57,22 @@ pub fn describe(given: &Given<'_>) -> Described {
         kind = CodeKind::Unknown;
     }
     Described { name, kind, crate_name }
+}
+
+/// Whether a name is as a linker knows it. Others (demangled already, or of another kind of language) stay as they are.
+fn is_symbol(name: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$');
+    name.strip_suffix(STUB).unwrap_or(name).bytes().all(letter)
+        || name.contains("@GLIBC")
+        || name.contains("@@")
+}
+
+/// Cuts the hash that older demanglers leave: `app::f::h0123456789abcdef`.
+fn without_hash(name: &str) -> &str {
+    match name.rsplit_once("::h") {
+        Some((path, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => path,
+        _ => name,
+    }
 }
 
 /// Keeps the source lines around hot places of a profile whose frames have lines already.
@@ -87,5 +104,12 @@ mod tests {
         assert_eq!(kind("malloc", "").0, CodeKind::Allocator);
         assert_eq!(kind("compute", "").0, CodeKind::Unknown);
         assert_eq!(kind("_ZN4core3fmt5write17h0123456789abcdefE", "").0, CodeKind::Std);
+        let shown = |name| {
+            describe(&Given { name, file: None, module_kind: ModuleKind::Unknown, module_path: "" }).name
+        };
+        assert_eq!(shown("core::fmt::write::h0123456789abcdef"), "core::fmt::write");
+        assert_eq!(shown("compute.part.0"), "compute");
+        assert_eq!(shown("malloc@@GLIBC_2.2.5"), "malloc");
+        assert_eq!(shown("user@host.com/f.cold"), "user@host.com/f.cold");
     }
 }

@@ -14,6 +14,12 @@ use super::{ImportError, Imported};
 const MOST_TEXT: usize = 3 << 30;
 const MOST_ROWS: usize = u32::MAX as usize - 1;
 
+/// Longer texts are cut: a chunk of the file has to hold them.
+const LONGEST_TEXT: usize = 1 << 20;
+
+/// The most metrics of a profile.
+const MOST_METRICS: usize = 1024;
+
 /// What an importer knows of a function.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FunctionText<'a> {
@@ -82,6 +88,7 @@ impl Assembly {
 
     /// The id of a text.
     pub(crate) fn text(&mut self, text: &str) -> StringId {
+        let text = shortened(text);
         if let Some(&id) = self.texts.get(text) {
             return id;
         }
@@ -232,6 +239,16 @@ impl Assembly {
             });
         }
         let profile = &mut self.profile;
+        if profile.metrics.len() > MOST_METRICS {
+            return Err(ImportError::TooLarge { what: format!("it has more than {MOST_METRICS} metrics") });
+        }
+        let fits =
+            |samples: &Samples| samples.value.iter().try_fold(0u64, |sum, value| sum.checked_add(*value));
+        if profile.samples.iter().any(|samples| fits(samples).is_none()) {
+            return Err(ImportError::TooLarge {
+                what: "its values add up to more than 64 bits hold".to_owned(),
+            });
+        }
         profile.samples.iter_mut().for_each(sort_by_time);
         if profile.meta.duration_ns == 0 {
             let samples = profile.samples.iter().filter_map(|samples| samples.time_ns.last());
@@ -242,6 +259,15 @@ impl Assembly {
         profile.meta.notes = self.notes.clone();
         Ok(Imported { profile: self.profile, notes: self.notes })
     }
+}
+
+/// The text, or as much of it as a profile keeps.
+fn shortened(text: &str) -> &str {
+    if text.len() <= LONGEST_TEXT {
+        return text;
+    }
+    let end = (LONGEST_TEXT - 3..=LONGEST_TEXT).rev().find(|&at| text.is_char_boundary(at));
+    &text[..end.unwrap_or(0)]
 }
 
 fn sort_by_time(samples: &mut Samples) {

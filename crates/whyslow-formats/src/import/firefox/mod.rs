@@ -225,6 +225,3 @@ fn module_kind(path: &str) -> ModuleKind {
         ModuleKind::Program
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -294,6 +294,3 @@ fn module_kind(path: &str, first: bool) -> ModuleKind {
         _ => ModuleKind::Unknown,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,9 @@
+//! Other tools' formats: what they hold is read, what we write is read back, and broken files are one clear error.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
+
+mod firefox_rules;
+mod hostile_names;
+mod round_trip;
+mod samples;
+mod support;

@@ -1,0 +1,187 @@
+//! What we export we can import, with equal totals per function.
+
+use std::io;
+
+use proptest::prelude::*;
+use whyslow_analyze::{Selection, testing};
+use whyslow_formats::export::{Export, write_firefox, write_perf_script, write_pprof, write_speedscope};
+use whyslow_formats::import::Format;
+use whyslow_formats::{FoldedOptions, write_folded};
+use whyslow_profile::{Counter, CounterId, Metric, Profile, Samples, Span, ThreadId, Unit};
+
+use crate::support::{from_bytes, imported, totals};
+
+type Write = fn(&Export<'_>, &mut dyn io::Write) -> io::Result<Vec<String>>;
+
+/// The formats that hold whole stacks.
+const FORMATS: [(Format, Write); 4] = [
+    (Format::Firefox, write_firefox),
+    (Format::Pprof, write_pprof),
+    (Format::Speedscope, write_speedscope),
+    (Format::PerfScript, write_perf_script),
+];
+
+fn written(profile: &Profile, write: Write) -> Vec<u8> {
+    let selection = Selection::default();
+    let mut bytes = Vec::new();
+    write(&Export::new(profile, &selection, true), &mut bytes).unwrap();
+    bytes
+}
+
+#[track_caller]
+fn survives(profile: &Profile) {
+    for (format, write) in FORMATS {
+        let back = from_bytes(&written(profile, write), format).profile;
+        assert_eq!(totals(&back, 0), totals(profile, 0), "{format}");
+    }
+    let mut bytes = Vec::new();
+    write_folded(profile, &Selection::default(), &FoldedOptions::default(), &mut bytes).unwrap();
+    let back = from_bytes(&bytes, Format::Folded).profile;
+    assert_eq!(totals(&back, 0), totals(profile, 0), "folded");
+}
+
+const STACKS: &str = "
+    main@app.rs:3;a;b 10
+    main;a 5
+    worker: main;c@lib.rs:9;+d@lib.rs:30;b 20
+    worker: main;a;a;a 4
+    [truncated];b 1
+    main;[libfoo.so] 2
+    [unknown] 3
+    std::rt::lang_start;main;core::fmt::write;sys_read 7";
+
+#[test]
+fn every_kind_of_frame_survives() {
+    survives(&testing::profile(STACKS));
+}
+
+#[test]
+fn real_recordings_survive() {
+    for name in ["samply.json", "firefox-70.json"] {
+        survives(&imported(name, Format::Firefox).profile);
+    }
+    survives(&imported("pprof.pb", Format::Pprof).profile);
+    survives(&imported("speedscope.json", Format::Speedscope).profile);
+}
+
+#[test]
+fn firefox_keeps_times_threads_inlining_lines_spans_and_counters() {
+    let mut profile = testing::profile(STACKS);
+    let name = profile.strings.push("request");
+    let detail = profile.strings.push("GET \"/\"");
+    profile.spans = vec![
+        Span { name, thread: Some(ThreadId(1)), start_ns: 1_000, end_ns: 2_000_001, detail: Some(detail) },
+        Span { name, thread: Some(ThreadId(0)), start_ns: 5_000_000, end_ns: 5_000_000, detail: None },
+    ];
+    let memory = profile.strings.push("memory");
+    profile.counters.push(Counter { name: memory, unit: Unit::Bytes, process: Some(0.into()) });
+    for (time, value) in [(0, 4096), (1_500_000, 8192), (3_000_000, 1024)] {
+        profile.counter_values.push(CounterId(0), time, value);
+    }
+    let back = from_bytes(&written(&profile, write_firefox), Format::Firefox).profile;
+    assert_eq!(back.samples[0].time_ns, profile.samples[0].time_ns);
+    assert_eq!(back.samples[0].value, profile.samples[0].value);
+    assert_eq!(back.text(back.metrics[0].name), Metric::CPU_TIME);
+    let threads = |profile: &Profile| -> Vec<(u32, String)> {
+        profile.threads.iter().map(|thread| (thread.tid, profile.text(thread.name).to_owned())).collect()
+    };
+    assert_eq!(threads(&back), threads(&profile));
+    let spans = |profile: &Profile| -> Vec<(String, u64, u64, Option<ThreadId>, Option<String>)> {
+        let row = |span: &Span| {
+            let detail = span.detail.map(|detail| profile.text(detail).to_owned());
+            (profile.text(span.name).to_owned(), span.start_ns, span.end_ns, span.thread, detail)
+        };
+        let mut rows: Vec<_> = profile.spans.iter().map(row).collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(spans(&back), spans(&profile));
+    assert_eq!(back.counter_values, profile.counter_values);
+    let frames = |profile: &Profile| -> Vec<Vec<(String, Option<String>, u32)>> {
+        let mut rows: Vec<_> = (1..profile.locations.len())
+            .map(|row| {
+                let frames = profile.frames.of(row.into()).iter();
+                let shown = frames.map(|frame| {
+                    let name = profile.text(profile.functions[frame.function.index()].name).to_owned();
+                    let file = frame.file.filter(|_| frame.line > 0);
+                    (name, file.map(|file| profile.text(file).to_owned()), frame.line)
+                });
+                shown.collect()
+            })
+            .collect();
+        rows.sort();
+        rows.dedup();
+        rows
+    };
+    assert_eq!(frames(&back), frames(&profile));
+    assert!(back.is_truncated(back.samples[0].stack[39]), "a cut stack stays one");
+}
+
+#[test]
+fn pprof_keeps_every_metric() {
+    let mut profile = testing::profile(STACKS);
+    let name = profile.strings.push("allocated-bytes");
+    profile.metrics.push(Metric { name, unit: Unit::Bytes });
+    let mut bytes = Samples::default();
+    for row in 0..profile.samples[0].len() {
+        bytes.push(0, profile.samples[0].thread[row], profile.samples[0].stack[row], 64 * row as u64 + 1);
+    }
+    profile.samples.push(bytes);
+    let back = from_bytes(&written(&profile, write_pprof), Format::Pprof).profile;
+    let names: Vec<&str> = back.metrics.iter().map(|metric| back.text(metric.name)).collect();
+    assert_eq!(names, ["cpu-time", "samples", "allocated-bytes"]);
+    assert_eq!(totals(&back, 2), totals(&profile, 1));
+    let threads: Vec<&str> = back.threads.iter().map(|thread| back.text(thread.name)).collect();
+    assert_eq!(threads, ["main", "worker"]);
+    assert_eq!(back.text(back.processes[0].name), "app");
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_said() {
+    let profile = testing::profile(STACKS);
+    let selection = Selection::default();
+    let notes =
+        |write: Write| write(&Export::new(&profile, &selection, true), &mut io::sink()).unwrap().join("; ");
+    assert_eq!(notes(write_firefox), "");
+    assert_eq!(notes(write_pprof), "when each sample was taken");
+    assert!(notes(write_speedscope).starts_with("which frames were inlined; when each sample was taken"));
+    assert_eq!(notes(write_perf_script), "source lines");
+}
+
+#[test]
+fn filters_apply() {
+    let profile = testing::profile(STACKS);
+    let selection = Selection { threads: vec!["worker".parse().unwrap()], ..Selection::default() };
+    for (format, write) in FORMATS {
+        let mut bytes = Vec::new();
+        write(&Export::new(&profile, &selection, true), &mut bytes).unwrap();
+        let back = from_bytes(&bytes, format).profile;
+        let sum: u64 = back.samples[0].value.iter().sum();
+        assert_eq!((sum, back.threads.len()), (24 * testing::SAMPLE_NS, 1), "{format}");
+    }
+}
+
+#[test]
+fn ten_thousand_frames_survive() {
+    let deep = testing::profile(&format!("main;{} 1", vec!["f"; 10_000].join(";")));
+    for (format, write) in FORMATS {
+        let back = from_bytes(&written(&deep, write), format).profile;
+        assert_eq!(back.locations_of(back.samples[0].stack[0]).count(), 10_001, "{format}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_profile_survives(
+        stacks in prop::collection::vec((prop::collection::vec(0usize..7, 1..8), 0usize..3, 1u64..20), 1..30),
+    ) {
+        let names = ["main", "std::f", "+g@g.rs:4", "h@h.rs:9", "[libx.so]", "k<a b>", "+<T as app::U>::m"];
+        let mut text = String::new();
+        for (frames, thread, count) in &stacks {
+            let frames: Vec<&str> = frames.iter().map(|&frame| names[frame]).collect();
+            text.push_str(&format!("t{thread}: main;{} {count}\n", frames.join(";")));
+        }
+        survives(&testing::profile(&text));
+    }
+}
