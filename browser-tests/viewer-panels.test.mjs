@@ -69,11 +69,11 @@ async function open(name, hash = '', settings = {}) {
 
 /** The rows of a table as texts, cells joined by ` | `; empty cells stay. */
 const rows = label => page.$eval(`#panel table[aria-label="${label}"]`, table =>
-  [...table.querySelectorAll('tbody tr:not(.space)')].map(row => [...row.cells].map(cell => cell.innerText.replace(/\s+/g, ' ').trim()).join(' | ')));
+  [...table.querySelectorAll('tbody tr:not(.space)')].map(row => [...row.cells].map(cell => cell.textContent.replace(/\s+/g, ' ').trim()).join(' | ')));
 const column = async (label, at) => (await rows(label)).map(row => row.split(' | ')[at]);
 const grid = label => page.locator(`#panel table[aria-label="${label}"]`);
 const rowWith = (label, text) => grid(label).locator('tbody tr', { hasText: text }).first();
-const cursor = label => page.$eval(`#panel table[aria-label="${label}"]`, table => table.querySelector('tr[aria-selected=true]')?.innerText.replace(/\s+/g, ' ').trim());
+const cursor = label => page.$eval(`#panel table[aria-label="${label}"]`, table => table.querySelector('tr[aria-selected=true]')?.textContent.replace(/\s+/g, ' ').trim());
 const facts = () => page.innerText('.facts');
 const hash = () => page.evaluate(() => new Promise(resolve => setTimeout(() => resolve(location.hash), 250)));
 const fn = { main: 0, sum: 1, add: 2, walk: 3, hash: 4, work: 5, copy: 6 };
@@ -283,7 +283,7 @@ describe('source and code', () => {
     ]);
     assert.equal(lines.length, 8);
     assert.match(await cursor('Source lines'), /total = add/, 'the hottest line is the first');
-    assert.deepEqual(await page.locator('.files button').allInnerTexts(), ['core/num.rs 57.1 %', 'src/sum.rs 28.6 %']);
+    assert.deepEqual(await page.locator('.files button').allInnerTexts(), ['src/sum.rs 100.0 %', 'core/num.rs 57.1 %']);
     assert.deepEqual((await rows('Instructions')).map(row => row.trim()), [
       '|  |  | 2000 | push rbp |',
       '28.6 % | 28.6 % | 20.0 ms | 2004 | mov rax, [rdi] | sum.rs:12',

@@ -22,6 +22,7 @@ export interface CodePiece extends Cost {
 export function codePieces(machine: Machine, costs: FunctionCosts): CodePiece[] {
   const pieces = new Map<number, CodePiece>();
   for (const cost of costs.locations) {
+    if (cost.total === 0) continue;
     const row = codeAt(machine, machine.locations.module[cost.location]!, machine.locations.address[cost.location]!);
     if (row < 0) continue;
     let piece = pieces.get(row);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codePieces } from './instructions.ts';
-import { functionCosts, stackLinks, type FunctionCosts } from './lines.ts';
+import { functionCosts, type FunctionCosts } from './lines.ts';
 import { NONE } from './payload.ts';
 
 type Frame = [fn: number, file: number, line: number];
@@ -38,9 +38,9 @@ function tables(places: Place[], stacks: [parent: number, location: number, valu
 
 type Tables = ReturnType<typeof tables>;
 const costs = (data: Tables, fn: number): FunctionCosts =>
-  functionCosts(data, stackLinks(data.stacks.parent), data.self, wanted => wanted === fn);
+  functionCosts(data, data.self, wanted => wanted === fn);
 const shown = (found: FunctionCosts): string[] =>
-  found.lines.map(line => `${line.file}:${line.line} ${line.self}/${line.total}`).sort();
+  found.lines.filter(line => line.total > 0).map(line => `${line.file}:${line.line} ${line.self}/${line.total}`).sort();
 
 const MAIN = 0, SUM = 1, ADD = 2;
 

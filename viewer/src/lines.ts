@@ -41,52 +41,40 @@ export interface FunctionCosts {
   readonly locations: LocationCost[];
 }
 
-/** Children of each stack, as a first child and a next sibling. */
-export interface StackLinks {
-  readonly firstChild: Uint32Array;
-  readonly nextSibling: Uint32Array;
-}
-
-export function stackLinks(parent: Uint32Array): StackLinks {
-  const firstChild = new Uint32Array(parent.length).fill(NONE);
-  const nextSibling = new Uint32Array(parent.length).fill(NONE);
-  for (let stack = parent.length - 1; stack >= 0; stack--) {
-    const above = parent[stack]!;
-    if (above === NONE) continue;
-    nextSibling[stack] = firstChild[above]!;
-    firstChild[above] = stack;
-  }
-  return { firstChild, nextSibling };
-}
-
 /** Adds the samples up per line, file and address of the functions that `isWanted` names. */
-export function functionCosts(
-  tables: CodeTables,
-  links: StackLinks,
-  stackSelf: Float64Array,
-  isWanted: (fn: number) => boolean,
-): FunctionCosts {
+export function functionCosts(tables: CodeTables, stackSelf: Float64Array, isWanted: (fn: number) => boolean): FunctionCosts {
   const parts = new Parts(tables, isWanted);
-  const stackTotal = withCallees(tables.stacks.parent, stackSelf);
+  const { parent, location } = tables.stacks;
+  const stackTotal = withCallees(parent, stackSelf);
+  // Only stacks whose own location belongs to the function matter. They are a tree of their own, mostly a small one:
+  // `above` of each is the next one around it.
+  const found: number[] = [];
+  const above: number[] = [];
+  const nearest = new Int32Array(parent.length).fill(-1);
+  for (let stack = 0; stack < parent.length; stack++) {
+    if (stackTotal[stack]! <= 0) continue;
+    const around = parent[stack] === NONE ? -1 : nearest[parent[stack]!]!;
+    nearest[stack] = around;
+    if (parts.at(location[stack]!) === undefined) continue;
+    nearest[stack] = found.length;
+    found.push(stack);
+    above.push(around);
+  }
+
   const whole: Cost = { self: 0, total: 0 };
   // How often each line, file and location is on the stack that the walk is at.
-  const openLines: number[] = [];
-  const openFiles: number[] = [];
-  const openLocations: number[] = [];
-  let openWhole = 0;
-
-  const open = (counts: number[], rows: readonly Cost[], row: number, value: number): void => {
-    const times = counts[row] ?? 0;
-    if (times === 0) rows[row]!.total += value;
-    counts[row] = times + 1;
+  const openLines = new Uint32Array(parts.lines.length);
+  const openFiles = new Uint32Array(parts.files.length);
+  const openLocations = new Uint32Array(parts.locations.length);
+  const open = (counts: Uint32Array, rows: readonly Cost[], row: number, value: number): void => {
+    if (counts[row]!++ === 0) rows[row]!.total += value;
   };
-
-  const enter = (stack: number): void => {
-    const part = parts.of(tables.stacks.location[stack]!);
-    if (part === null) return;
+  const enter = (at: number): void => {
+    const stack = found[at]!;
+    const part = parts.at(location[stack]!)!;
     const value = stackTotal[stack]!;
     const own = stackSelf[stack]!;
-    if (openWhole++ === 0) whole.total += value;
+    if (above[at] === -1) whole.total += value;
     whole.self += own;
     for (const row of part.lines) open(openLines, parts.lines, row, value);
     for (const row of part.files) open(openFiles, parts.files, row, value);
@@ -95,38 +83,45 @@ export function functionCosts(
     parts.files[parts.fileRowOfLine[part.innermost]!]!.self += own;
     parts.locations[part.row]!.self += own;
   };
-
-  const leave = (stack: number): void => {
-    const part = parts.of(tables.stacks.location[stack]!);
-    if (part === null) return;
-    openWhole--;
+  const leave = (at: number): void => {
+    const part = parts.at(location[found[at]!]!)!;
     for (const row of part.lines) openLines[row]!--;
     for (const row of part.files) openFiles[row]!--;
     openLocations[part.row]!--;
   };
+  walk(above, enter, leave);
 
-  for (let root = 0; root < tables.stacks.parent.length; root++) {
-    if (tables.stacks.parent[root] !== NONE || stackTotal[root]! <= 0) continue;
-    let stack = root;
-    enter(stack);
-    for (;;) {
-      let next = links.firstChild[stack]!;
-      while (next !== NONE && stackTotal[next]! <= 0) next = links.nextSibling[next]!;
-      while (next === NONE) {
-        leave(stack);
-        if (stack === root) break;
-        next = links.nextSibling[stack]!;
-        stack = tables.stacks.parent[stack]!;
-        while (next !== NONE && stackTotal[next]! <= 0) next = links.nextSibling[next]!;
-      }
-      if (next === NONE) break;
-      stack = next;
-      enter(stack);
+  const used = parts.files.filter(file => file.total > 0);
+  const files = used.sort((a, b) => b.self - a.self || b.total - a.total || a.file - b.file);
+  return { whole, lines: parts.lines, files, locations: parts.locations };
+}
+
+/** Enters and leaves every node of a forest, depth first; -1 is the parent of roots. Deep trees are no problem. */
+function walk(parent: readonly number[], enter: (node: number) => void, leave: (node: number) => void): void {
+  const child = new Int32Array(parent.length).fill(-1);
+  const sibling = new Int32Array(parent.length).fill(-1);
+  let first = -1;
+  for (let node = parent.length - 1; node >= 0; node--) {
+    const above = parent[node]!;
+    if (above === -1) {
+      sibling[node] = first;
+      first = node;
+    } else {
+      sibling[node] = child[above]!;
+      child[above] = node;
     }
   }
-
-  const files = [...parts.files].sort((a, b) => b.self - a.self || b.total - a.total || a.file - b.file);
-  return { whole, lines: parts.lines, files, locations: parts.locations };
+  let node = first;
+  while (node !== -1) {
+    enter(node);
+    let next = child[node]!;
+    while (next === -1 && node !== -1) {
+      leave(node);
+      next = sibling[node]!;
+      node = parent[node]!;
+    }
+    node = next;
+  }
 }
 
 /** What each stack weighs with everything called from it. */
@@ -152,41 +147,36 @@ class Parts {
   readonly files: FileCost[] = [];
   readonly locations: LocationCost[] = [];
   readonly fileRowOfLine: number[] = [];
-  private readonly known = new Map<number, Part | null>();
+  private readonly parts: Part[] = [];
+  /** Location → place in `parts`; -1 for those without the function. */
+  private readonly partOf: Int32Array;
   private readonly rowOfLine = new Map<number, number>();
   private readonly rowOfFile = new Map<number, number>();
 
-  constructor(
-    private readonly tables: CodeTables,
-    private readonly isWanted: (fn: number) => boolean,
-  ) {}
-
-  of(location: number): Part | null {
-    const known = this.known.get(location);
-    if (known !== undefined) return known;
-    const part = this.make(location);
-    this.known.set(location, part);
-    return part;
+  constructor({ locations, frames }: CodeTables, isWanted: (fn: number) => boolean) {
+    this.partOf = new Int32Array(locations.count).fill(-1);
+    for (let location = 0; location < locations.count; location++) {
+      const end = locations.frames[location + 1]!;
+      let frame = locations.frames[location]!;
+      while (frame < end && !isWanted(frames.function[frame]!)) frame++;
+      if (frame >= end) continue;
+      const lines = new Set<number>();
+      const files = new Set<number>();
+      let innermost = 0;
+      for (; frame < end; frame++) {
+        innermost = this.line(frames.file[frame]!, frames.line[frame]!);
+        lines.add(innermost);
+        files.add(this.fileRowOfLine[innermost]!);
+      }
+      const rows = [...lines];
+      this.partOf[location] = this.parts.length;
+      this.parts.push({ row: this.locations.length, lines: rows, files: [...files], innermost });
+      this.locations.push({ location, lines: rows, self: 0, total: 0 });
+    }
   }
 
-  private make(location: number): Part | null {
-    const { locations, frames } = this.tables;
-    const end = locations.frames[location + 1]!;
-    let frame = locations.frames[location]!;
-    while (frame < end && !this.isWanted(frames.function[frame]!)) frame++;
-    if (frame >= end) return null;
-    const lines = new Set<number>();
-    const files = new Set<number>();
-    let innermost = 0;
-    for (; frame < end; frame++) {
-      innermost = this.line(frames.file[frame]!, frames.line[frame]!);
-      lines.add(innermost);
-      files.add(this.fileRowOfLine[innermost]!);
-    }
-    const row = this.locations.length;
-    const rows = [...lines];
-    this.locations.push({ location, lines: rows, self: 0, total: 0 });
-    return { row, lines: rows, files: [...files], innermost };
+  at(location: number): Part | undefined {
+    return this.parts[this.partOf[location]!];
   }
 
   private line(file: number, line: number): number {

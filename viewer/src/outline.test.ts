@@ -55,6 +55,15 @@ test('a tree is shown heaviest first', () => {
   assert.deepEqual(lines(topDown(tree('main;a;f 4\nmain;b 5\nmain 1'))), ['main 1/10', ' b 5/5', ' a 0/4', '  f 4/4']);
 });
 
+test('start-up frames are left out, and threads meet after them', () => {
+  const isStartUp = (fn: number): boolean => names[fn]!.startsWith('start');
+  const data = tree('start;main;start_rust;app;x 4\nstart_thread;start_rust;app;y 3\nother 1');
+  const outline = topDown(data, isStartUp);
+  assert.deepEqual(lines(outline), ['start_rust 0/7', ' app 0/7', '  x 4/4', '  y 3/3', 'other 1/1']);
+  assert.deepEqual(outline.roots.map(root => root.startUp), [2, 0]);
+  assert.deepEqual(lines(topDown(tree('start 1\nstart;app 2'), isStartUp)), ['start 1/3', ' app 2/2']);
+});
+
 test('an inverted tree starts with own time', () => {
   assert.deepEqual(lines(inverted(tree('main;a;f 4\nmain;b;f 3\nmain 1'))), [
     'f 7/7', ' a 0/4', '  main 0/4', ' b 0/3', '  main 0/3', 'main 1/1',

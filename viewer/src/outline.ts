@@ -16,6 +16,8 @@ export interface Branch {
   /** Rounds of recursion that are folded into the row, and the frames of a round. */
   readonly times: number;
   readonly frames: number;
+  /** Frames around the row that only start a program or a thread and are left out. */
+  readonly startUp: number;
   readonly mayOpen: boolean;
   /** Nodes of the folded tree, and what each weighs in this branch. */
   readonly nodes: readonly number[];
@@ -29,11 +31,29 @@ export interface Outline {
   children(branch: Branch): readonly Branch[];
 }
 
-/** From the outermost callers inwards. */
-export function topDown(tree: FoldedTree): Outline {
+/** From the outermost callers inwards. Frames that only start a program or a thread are left out up to the last of them. */
+export function topDown(tree: FoldedTree, isStartUp: (fn: number) => boolean = () => false): Outline {
   const children = inwards(tree, tree.total, NONE);
-  const root: Pick<Branch, 'nodes'> = { nodes: [0] };
-  return { whole: tree.total[0] ?? 0, roots: children(root), children };
+  const groups = new Groups(tree);
+  for (const root of children({ nodes: [0] })) {
+    const { branch, left } = afterStartUp(root, children, isStartUp);
+    for (const node of branch.nodes) groups.add(node, tree.self[node]!, tree.total[node]!, left);
+  }
+  return { whole: tree.total[0] ?? 0, roots: groups.inwards(child => tree.total[child]! > 0), children };
+}
+
+/** The last start-up frame of a branch that is nothing else so far: each one's only call is the next one. */
+function afterStartUp(root: Branch, children: Outline['children'], isStartUp: (fn: number) => boolean): { branch: Branch; left: number } {
+  let last = { branch: root, left: 0 };
+  let branch = root;
+  // A start is not deep; what is deeper is something else.
+  for (let depth = 0; depth < 40; depth++) {
+    if (depth > 0 && isStartUp(branch.fn)) last = { branch, left: depth };
+    const inner = children(branch);
+    if (inner.length !== 1 || branch.self > 0) break;
+    branch = inner[0]!;
+  }
+  return isStartUp(root.fn) ? last : { branch: root, left: 0 };
 }
 
 /** From the innermost functions outwards: whose own time it is, then who called them. */
@@ -120,6 +140,7 @@ interface Group {
   inlined: boolean;
   times: number;
   frames: number;
+  startUp: number;
   nodes: number[];
   weights: number[];
 }
@@ -130,14 +151,15 @@ class Groups {
 
   constructor(private readonly tree: FoldedTree) {}
 
-  add(node: number, self: number, total: number): void {
+  add(node: number, self: number, total: number, startUp = 0): void {
     const fn = this.tree.fn[node]!;
     let group = this.byFunction.get(fn);
     if (group === undefined) {
-      group = { fn, self: 0, total: 0, inlined: true, times: 0, frames: 0, nodes: [], weights: [] };
+      group = { fn, self: 0, total: 0, inlined: true, times: 0, frames: 0, startUp: 0, nodes: [], weights: [] };
       this.byFunction.set(fn, group);
     }
     group.self += self;
+    group.startUp = Math.max(group.startUp, startUp);
     group.total += total;
     group.inlined &&= this.tree.inlined[node] === 1;
     if (this.tree.times[node]! > group.times) {

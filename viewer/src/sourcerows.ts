@@ -36,7 +36,7 @@ const AROUND = 400;
 export function sourceRows(model: Model, costs: FunctionCosts, file: number): SourceRow[] {
   const { sources } = model.profile;
   const costOf = new Map<number, number>();
-  costs.lines.forEach((line, at) => { if (line.file === file) costOf.set(line.line, at); });
+  costs.lines.forEach((line, at) => { if (line.file === file && line.total > 0) costOf.set(line.line, at); });
   const lines = new Map<number, string | undefined>();
   for (const line of costOf.keys()) lines.set(line, undefined);
   if (file !== NONE && costOf.size > 0) {

@@ -31,6 +31,10 @@ test('a pause is a gap', () => {
   assert.deepEqual(shown(thread([[0, 1], [10, 1], [20, 1], [80, 1], [90, 1]])), ['1@0 0-30', '1@0 80-100']);
 });
 
+test('a pause of less than two pixels is drawn over', () => {
+  assert.deepEqual(shown(thread([[0, 1], [10, 1], [20, 1], [80, 1], [90, 1]]), { ...view, width: 3 }), ['1@0 0-100']);
+});
+
 test('rows out of view are left out', () => {
   assert.deepEqual(shown(thread([[0, 3], [10, 2]]), { ...view, firstRow: 1, rows: 1 }), ['2@1 0-20']);
 });

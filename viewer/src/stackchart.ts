@@ -38,6 +38,9 @@ export interface Box {
 /** How much longer than usual the way to the next sample may be before it counts as a pause. */
 const PAUSE = 2.5;
 
+/** Pauses of fewer pixels are drawn over: they would only be noise. */
+const BRIDGED = 2;
+
 /** Takes one thread's samples out of a table. `nodeOf` gives the node of a stack, and `NONE` for one that is not shown. */
 export function threadSamples(
   samples: SampleTable,
@@ -89,7 +92,7 @@ export function boxesIn(nodes: Nodes, thread: ThreadSamples, view: View): Box[] 
   let at = lowerBound(thread.time.length, i => thread.until[i]! <= view.from);
   while (at < thread.time.length && thread.time[at]! < view.to) {
     const time = thread.time[at]!;
-    if (time > end) {
+    if (time > end + BRIDGED * pixel) {
       next.fill(NONE);
       change(end);
     }

@@ -4,13 +4,14 @@ import './panels.css';
 import { useMemo, useState } from 'preact/hooks';
 import { search, whole } from '../derive.ts';
 import { foldedTree } from '../folded.ts';
+import { isStartUp } from '../names.ts';
 import { inverted, topDown } from '../outline.ts';
 import type { PanelProps } from '../panel.ts';
 import { TreeTable } from './tree.tsx';
 
 export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
   const tree = foldedTree(model, state);
-  const outline = useMemo(() => (state.inverted ? inverted(tree) : topDown(tree)), [tree, state.inverted]);
+  const outline = useMemo(() => (state.inverted ? inverted(tree) : topDown(tree, fn => isStartUp(model.name(fn)))), [tree, state.inverted]);
   const [again, setAgain] = useState(0);
   const found = search(model, state);
   const about = JSON.stringify([state.inverted, state.inline, state.generics, state.collapse, state.transforms, again]);

@@ -3,6 +3,7 @@
 import type { JSX } from 'preact';
 import { amount, share } from '../format.ts';
 import type { Model } from '../model.ts';
+import { shortPath } from '../paths.ts';
 import { kindColour, kindWord } from '../palette.ts';
 
 /** Names can be 100 KB long: a cell has no room for more than this, and a tooltip no use for it. */
@@ -18,6 +19,18 @@ export function Text({ text, className }: { text: string; className?: string }):
   return <span class={className} dir="ltr" title={limited(text, TITLE_LENGTH)}>{limited(text, CELL_LENGTH)}</span>;
 }
 
+/** Where something is written: the file and line stay in sight when there is no room for the folders. The whole path is the tooltip. */
+export function Place({ path }: { path: string }): JSX.Element {
+  const short = limited(shortPath(path), CELL_LENGTH);
+  const file = short.lastIndexOf('/');
+  return (
+    <span class="place quiet" dir="ltr" title={limited(path, TITLE_LENGTH)}>
+      <span class="folders">{short.slice(0, Math.max(0, file))}</span>
+      <span class="file">{short.slice(Math.max(0, file))}</span>
+    </span>
+  );
+}
+
 interface NameProps {
   model: Model;
   fn: number;
@@ -26,10 +39,12 @@ interface NameProps {
   /** Rounds of recursion in this row, and frames in a round. */
   times?: number;
   frames?: number;
+  /** Start-up frames around it that are left out. */
+  startUp?: number;
 }
 
 /** A function: the colour of its kind, its name, and what was done to it. */
-export function Name({ model, fn, dark, inlined, times = 0, frames = 1 }: NameProps): JSX.Element {
+export function Name({ model, fn, dark, inlined, times = 0, frames = 1, startUp = 0 }: NameProps): JSX.Element {
   const name = model.name(fn);
   const place = model.place(fn);
   const title = [limited(name, TITLE_LENGTH), limited(place, TITLE_LENGTH), kindWord(model.kind(fn))].filter(Boolean).join('\n');
@@ -37,8 +52,12 @@ export function Name({ model, fn, dark, inlined, times = 0, frames = 1 }: NamePr
     <span class="name" title={title}>
       <i class="kind" style={{ background: kindColour(model.kind(fn), dark) }} />
       <span class="text" dir="ltr">{limited(name, CELL_LENGTH)}</span>
+      {inlined && ' '}
       {inlined && <span class="tag" title="Its code was inlined into the caller">inlined</span>}
+      {times > 1 && ' '}
       {times > 1 && <span class="tag" title={repeated(model, fn, times, frames)}>{frames > 1 ? `${frames} functions ` : ''}×{times}</span>}
+      {startUp > 0 && ' '}
+      {startUp > 0 && <span class="tag" title="Frames that only start the program or the thread are left out; the flame graph has them">after {startUp} start-up frames</span>}
     </span>
   );
 }

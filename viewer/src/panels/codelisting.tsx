@@ -9,10 +9,10 @@ import { Amount, limited, Share } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 
 const COLUMNS: readonly Column[] = [
-  { id: 'self', title: 'Self', help: 'Samples at this instruction, as a share of the function', width: '4.9rem', numeric: true },
-  { id: 'total', title: 'Total', help: 'With what it calls, as a share of the function', width: '4.9rem', numeric: true },
-  { id: 'amount', title: '', help: 'Total in the unit of the metric', width: '4.9rem', numeric: true },
-  { id: 'address', title: 'Address', width: '5.6rem', numeric: true },
+  { id: 'self', title: 'Self', help: 'Samples at this instruction, as a share of the function', width: '4.5rem', numeric: true },
+  { id: 'total', title: 'Total', help: 'With what it calls, as a share of the function', width: '4.5rem', numeric: true },
+  { id: 'amount', title: '', help: 'Total in the unit of the metric', width: '4.5rem', numeric: true },
+  { id: 'address', title: 'Address', width: '5rem', numeric: true },
   { id: 'text', title: 'Instruction' },
   { id: 'line', title: 'Written at', help: 'The innermost line; known where samples are', width: '8.5rem' },
 ];
@@ -73,7 +73,7 @@ export function CodeListing({ model, costs, piece, unit, marks, onHover, onChoos
             <Share value={row.total} whole={costs.whole.total} />,
             <Amount value={row.total} unit={unit} />,
             <span class="quiet address">{instructions.address[row.instruction]!.toString(16)}</span>,
-            <code dir="ltr">{limited(model.text(instructions.text[row.instruction]!), 300)}</code>,
+            <code dir="ltr" title={limited(model.text(instructions.text[row.instruction]!), 1000)}>{limited(model.text(instructions.text[row.instruction]!), 300)}</code>,
             <span class="quiet">{limited(writtenAt(row.lines), 80)}</span>,
           ],
         };

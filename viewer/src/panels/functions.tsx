@@ -7,7 +7,7 @@ import { count } from '../format.ts';
 import { functionRows, parseSort, SORTS, sortText } from '../functionrows.ts';
 import { kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
-import { Amount, Name, Share, Text } from './cells.tsx';
+import { Amount, Name, Place, Share, Text } from './cells.tsx';
 import { Rows, type Column, type Sort } from './rows.tsx';
 import { SandwichPanel } from './sandwich.tsx';
 
@@ -66,7 +66,7 @@ export function FunctionsPanel(props: PanelProps) {
                 <Name model={model} fn={fn} dark={dark} />,
                 <Text text={model.crate(fn)} className="quiet" />,
                 <span class="quiet">{kindWord(model.kind(fn))}</span>,
-                <Text text={model.place(fn)} className="quiet" />,
+                <Place path={model.place(fn)} />,
               ],
             };
           }}

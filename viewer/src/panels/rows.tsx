@@ -55,6 +55,8 @@ interface Props {
   onSort?: (sort: Sort) => void;
   /** Shown instead of rows when there are none. */
   empty?: ComponentChildren;
+  /** The least width of the table; beyond it the table scrolls sideways. */
+  minWidth?: string;
   /** Scrolls the cursor's row to the middle when this changes. */
   reveal?: unknown;
 }
@@ -140,6 +142,7 @@ export function Rows(props: Props): JSX.Element {
         aria-rowcount={count + 1}
         aria-activedescendant={cursor >= first && cursor < last ? `${id}-${cursor}` : undefined}
         tabIndex={0}
+        style={props.minWidth ? { minWidth: props.minWidth } : undefined}
         onKeyDown={onKeyDown}
       >
         <colgroup>

@@ -6,24 +6,17 @@ import { useMemo, useState } from 'preact/hooks';
 import { shape, weights, whole } from '../derive.ts';
 import { amount, share } from '../format.ts';
 import { codePieces, type CodePiece } from '../instructions.ts';
-import { functionCosts, stackLinks, type FunctionCosts, type StackLinks } from '../lines.ts';
+import { functionCosts, type FileCost, type FunctionCosts } from '../lines.ts';
 import type { Model } from '../model.ts';
-import { NONE, type Profile } from '../payload.ts';
+import { NONE } from '../payload.ts';
 import type { PanelProps } from '../panel.ts';
+import { shortPath } from '../paths.ts';
 import type { State } from '../state.ts';
 import { limited, Name } from './cells.tsx';
 import { CodeListing } from './codelisting.tsx';
 import { SourceListing } from './sourcelisting.tsx';
 import { whyNoCode, whyNoLines, whyNoText, type Why } from './why.ts';
 import { sourceRows } from '../sourcerows.ts';
-
-const links = new WeakMap<Profile, StackLinks>();
-
-function linksOf(profile: Profile): StackLinks {
-  let known = links.get(profile);
-  if (!known) links.set(profile, known = stackLinks(profile.stacks.parent));
-  return known;
-}
 
 /** What the selected function's lines cost; stacks that a transform leaves out do not count. */
 function costsOf(model: Model, state: State, fn: number): FunctionCosts {
@@ -33,7 +26,7 @@ function costsOf(model: Model, state: State, fn: number): FunctionCosts {
     const { nodeOfStack } = shape(model, state);
     values = values.map((value, stack) => (nodeOfStack[stack] === NONE ? 0 : value));
   }
-  return functionCosts(model.profile, linksOf(model.profile), values, of => same[of] === fn || model.sameAs[of] === fn);
+  return functionCosts(model.profile, values, of => same[of] === fn || model.sameAs[of] === fn);
 }
 
 export function SourcePanel(props: PanelProps) {
@@ -60,8 +53,8 @@ function FunctionSource(props: PanelProps & { fn: number }) {
   const [hovered, setHovered] = useState<readonly number[]>([]);
   const [chosen, setChosen] = useState<readonly number[]>([]);
 
-  const files = costs.files.filter(file => file.file !== NONE);
-  const file = files.find(known => known.file === pickedFile) ?? files.find(known => known.file === ownFile) ?? files[0];
+  const files = useMemo(() => filesOf(costs, ownFile), [costs]);
+  const file = files.find(known => known.file === pickedFile) ?? files[0];
   const piece = pieces.find(known => known.code === pickedPiece) ?? pieces[0];
   const rows = useMemo(() => (file ? sourceRows(model, costs, file.file) : []), [costs, file?.file]);
   const unit = model.unit(state.metric);
@@ -88,7 +81,7 @@ function FunctionSource(props: PanelProps & { fn: number }) {
         <section aria-label="Source">
           {file ? (
             <>
-              <Files model={model} costs={costs} file={file.file} own={ownFile} onPick={setFile} />
+              <Files model={model} costs={costs} files={files} file={file.file} own={ownFile} onPick={setFile} />
               {!hasText && <Explain why={whyNoText(model.text(file.file))} />}
               <SourceListing key={file.file} model={model} costs={costs} rows={rows} unit={unit} marks={marks} chosen={chosen} onHover={setHovered} onChoose={setChosen} />
             </>
@@ -116,11 +109,16 @@ function Explain({ why }: { why: Why }) {
   );
 }
 
-interface FilesProps { model: Model; costs: FunctionCosts; file: number; own: number; onPick: (file: number) => void }
+/** The function's own file, then the others by what they cost. */
+function filesOf(costs: FunctionCosts, own: number): FileCost[] {
+  const known = costs.files.filter(file => file.file !== NONE);
+  return [...known.filter(file => file.file === own), ...known.filter(file => file.file !== own)];
+}
+
+interface FilesProps { model: Model; costs: FunctionCosts; files: readonly FileCost[]; file: number; own: number; onPick: (file: number) => void }
 
 /** The files that the function's code was written in: its own, and those of inlined functions. */
-function Files({ model, costs, file, own, onPick }: FilesProps) {
-  const files = costs.files.filter(known => known.file !== NONE);
+function Files({ model, costs, files, file, own, onPick }: FilesProps) {
   return (
     <div class="files" role="group" aria-label="Files with code of the function">
       {files.slice(0, 40).map(known => {
@@ -128,7 +126,7 @@ function Files({ model, costs, file, own, onPick }: FilesProps) {
         return (
           <button key={known.file} type="button" aria-pressed={known.file === file} onClick={() => onPick(known.file)}
             title={`${limited(path, 600)}\n${known.file === own ? 'Where the function is written' : 'Inlined into the function'}\nself ${share(known.self, costs.whole.total)}, total ${share(known.total, costs.whole.total)} of the function`}>
-            {limited(shortPath(path), 60)} <span class="quiet">{share(known.self, costs.whole.total)}</span>
+            {limited(shortPath(path), 60)} <span class="quiet">{share(known.total, costs.whole.total)}</span>
           </button>
         );
       })}
@@ -136,9 +134,6 @@ function Files({ model, costs, file, own, onPick }: FilesProps) {
     </div>
   );
 }
-
-/** The last two parts of a path. */
-const shortPath = (path: string): string => path.split('/').slice(-2).join('/');
 
 interface PiecesProps { model: Model; pieces: readonly CodePiece[]; piece: CodePiece; onPick: (code: number) => void }
 

@@ -8,12 +8,18 @@ import { Amount, limited, Share } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 
 const COLUMNS: readonly Column[] = [
-  { id: 'self', title: 'Self', help: 'Samples at this line itself, as a share of the function', width: '4.9rem', numeric: true },
-  { id: 'total', title: 'Total', help: 'Samples at this line or in something it calls, as a share of the function', width: '4.9rem', numeric: true },
-  { id: 'amount', title: '', help: 'Total in the unit of the metric', width: '4.9rem', numeric: true },
-  { id: 'line', title: 'Line', width: '3.6rem', numeric: true },
+  { id: 'self', title: 'Self', help: 'Samples at this line itself, as a share of the function', width: '4.5rem', numeric: true },
+  { id: 'total', title: 'Total', help: 'Samples at this line or in something it calls, as a share of the function', width: '4.5rem', numeric: true },
+  { id: 'amount', title: '', help: 'Total in the unit of the metric', width: '4.5rem', numeric: true },
+  { id: 'line', title: 'Line', width: '3.5rem', numeric: true },
   { id: 'text', title: 'Source' },
 ];
+
+/** The width of a letter of the listing's font. */
+const LETTER = 7.3;
+
+/** A line as it is shown. The model writes tabs out, like all control characters; in source text they are harmless. */
+const shown = (text: string | undefined): string => limited((text ?? '').replaceAll('\\u{9}', '    '), 300);
 
 interface Props {
   model: Model;
@@ -29,6 +35,7 @@ interface Props {
 
 export function SourceListing({ costs, rows, unit, marks, chosen, onHover, onChoose }: Props) {
   const hot = useMemo(() => hotRows(costs, rows), [costs, rows]);
+  const longest = useMemo(() => rows.reduce((most, row) => Math.max(most, shown(row.text).length), 0), [rows]);
   const [cursor, setCursor] = useState(hot[0] ?? -1);
   const [revealed, reveal] = useState(0);
   // A chosen instruction brings its line into view.
@@ -60,6 +67,7 @@ export function SourceListing({ costs, rows, unit, marks, chosen, onHover, onCho
         count={rows.length}
         cursor={at}
         reveal={`${revealed} ${wanted}`}
+        minWidth={`calc(17rem + 24px + ${longest * LETTER}px)`}
         onCursor={move}
         onKey={onKey}
         row={index => {
@@ -78,7 +86,7 @@ export function SourceListing({ costs, rows, unit, marks, chosen, onHover, onCho
               cost && <Share value={cost.total} whole={costs.whole.total} />,
               cost && <Amount value={cost.total} unit={unit} />,
               <span class="quiet">{row.isGap ? '⋮' : row.line || '?'}</span>,
-              <code dir="ltr">{row.text === undefined ? '' : limited(row.text.replaceAll('\\u{9}', '    '), 500)}</code>,
+              <code dir="ltr">{shown(row.text)}</code>,
             ],
           };
         }}

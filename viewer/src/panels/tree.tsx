@@ -5,7 +5,7 @@ import type { JSX } from 'preact';
 import type { Model } from '../model.ts';
 import type { Outline } from '../outline.ts';
 import { heaviestPath, MOST_ROWS, Paths, pathsBelow, rowsOf, type Row } from '../outlinerows.ts';
-import { Amount, Name, Share, Text } from './cells.tsx';
+import { Amount, Name, Place, Share } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 
 /** Levels that are indented; below them the level is written as a number. */
@@ -125,7 +125,7 @@ export function TreeTable(props: Props): JSX.Element {
             >
               {branch.mayOpen ? (row.open ? '▾' : '▸') : ''}
             </span>
-            <Name model={model} fn={branch.fn} dark={props.dark} inlined={branch.inlined} times={branch.times} frames={branch.frames} />
+            <Name model={model} fn={branch.fn} dark={props.dark} inlined={branch.inlined} times={branch.times} frames={branch.frames} startUp={branch.startUp} />
           </span>
         );
         const cells = props.columns.flatMap(column => {
@@ -134,7 +134,7 @@ export function TreeTable(props: Props): JSX.Element {
           return [<Amount key="amount" value={value} unit={unit} />, <Share key="share" value={value} whole={whole} />];
         });
         cells.push(name);
-        if (props.columns.includes('place')) cells.push(<Text text={model.place(branch.fn)} className="quiet" />);
+        if (props.columns.includes('place')) cells.push(<Place path={model.place(branch.fn)} />);
         const marks = [branch.fn === props.selected && 'selected', props.matched?.[branch.fn] === 1 && 'match'].filter(Boolean).join(' ');
         return {
           key: row.path,
