@@ -1,0 +1,218 @@
+//! Files of other tools that were changed by chance or on purpose: always a profile or an error that says where, never
+//! a panic, and never more memory than a bounded multiple of the file's size.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
+#![expect(unsafe_code, reason = "an allocator that counts must implement GlobalAlloc")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use whyslow_analyze::{FunctionTable, Selection, SortBy};
+use whyslow_formats::export::{
+    Export, write_csv, write_firefox, write_perf_script, write_pprof, write_speedscope,
+};
+use whyslow_formats::import::{Format, ImportError, ImportOptions, import_bytes};
+
+struct Counting;
+
+thread_local! {
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+fn account(change: isize) {
+    let held = HELD.get() + change;
+    HELD.set(held);
+    PEAK.set(PEAK.get().max(held));
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; the counting touches only thread-local numbers,
+// which need no allocation and no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        account(layout.size() as isize);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        account(-(layout.size() as isize));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The files that are changed, and the formats they are read as.
+const SAMPLES: [(&str, Format); 5] = [
+    ("samply.json", Format::Firefox),
+    ("firefox-70.json", Format::Firefox),
+    ("pprof.pb", Format::Pprof),
+    ("speedscope.json", Format::Speedscope),
+    ("dhat.json", Format::Dhat),
+];
+
+fn sample(name: &str) -> Vec<u8> {
+    std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name)).unwrap()
+}
+
+/// Tables of rows are wider than the text they are read from.
+fn allowed(file_len: usize) -> usize {
+    (1 << 20) + 100 * file_len
+}
+
+/// Imports hostile bytes and, if they are accepted, does with them what commands do.
+fn survives(bytes: &[u8], format: Format) -> Result<(), ImportError> {
+    let before = HELD.get();
+    PEAK.set(before);
+    let read = import_bytes(bytes, Some(format), &ImportOptions::default());
+    let peak = (PEAK.get() - before) as usize;
+    assert!(peak <= allowed(bytes.len()), "{peak} bytes of memory for a file of {}", bytes.len());
+    let profile = match read {
+        Ok((_, imported)) => imported.profile,
+        Err(error) => {
+            if let ImportError::AtByte { offset, .. } = &error {
+                assert!(*offset <= bytes.len() as u64, "{error}");
+            }
+            assert!(!error.to_string().is_empty());
+            return Err(error);
+        }
+    };
+    for metric in 0..profile.metrics.len() {
+        let selection = Selection { metric, ..Selection::default() };
+        FunctionTable::build(&profile, &selection, true, SortBy::Total);
+        let export = Export::new(&profile, &selection, true);
+        for write in [write_firefox, write_pprof, write_speedscope, write_perf_script, write_csv] {
+            write(&export, &mut io::sink()).unwrap();
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.whyslow");
+    whyslow_profile::file::write(&path, &profile).unwrap();
+    assert!(whyslow_profile::file::read(&path).unwrap() == profile);
+    Ok(())
+}
+
+#[test]
+fn a_cut_file_is_an_error_with_its_place() {
+    for (name, format) in SAMPLES {
+        let whole = sample(name);
+        for len in (0..whole.len()).step_by(1 + whole.len() / 300) {
+            let result = survives(&whole[..len], format);
+            if format != Format::Pprof {
+                assert!(matches!(result, Err(ImportError::AtByte { .. })), "{name} cut at {len}: {result:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_of_another_format_is_an_error() {
+    for (name, _) in SAMPLES {
+        let bytes = sample(name);
+        for &format in Format::ALL {
+            let _ = survives(&bytes, format);
+        }
+    }
+    for &format in Format::ALL {
+        for bytes in [
+            &b""[..],
+            b"\0",
+            b"{}",
+            b"[]",
+            b"null",
+            b"\n\n\n",
+            &[0xff; 64],
+            b"{\"meta\":{},\"threads\":[{}]}",
+        ] {
+            let _ = survives(bytes, format);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_claims_much_takes_little() {
+    // Lengths of gigabytes, in every place that has one.
+    for tag in [0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x32] {
+        let huge = [tag, 0xff, 0xff, 0xff, 0xff, 0x7f, 1, 2, 3];
+        assert!(matches!(survives(&huge, Format::Pprof), Err(ImportError::AtByte { .. })));
+    }
+    let firefox = br#"{"meta":{"preprocessedProfileVersion":57,"interval":1e308},"shared":{"stringArray":["f"]},"threads":[
+        {"name":"t","samples":{"length":4294967295,"stack":[0,4294967294,1e300,-5],"time":[1e308,-1e308],"weight":[1e308,9e18]},
+         "stackTable":{"length":4e9,"frame":[0,0],"prefix":[null,0]},"frameTable":{"func":[0],"inlineDepth":[4e9]},
+         "funcTable":{"name":[0]}}]}"#;
+    let _ = survives(firefox, Format::Firefox);
+    let _ = survives(br#"{"shared":{"frames":[{"name":"f"}]},"profiles":[{"type":"sampled","unit":"seconds","samples":[[0],[0]],"weights":[1e300,1e300]}]}"#, Format::Speedscope);
+    let _ = survives(br#"{"dhatFileVersion":2,"pps":[{"tb":18446744073709551615,"tbk":1,"fs":[0]},{"tb":18446744073709551615,"fs":[0]}],"ftbl":["f"]}"#, Format::Dhat);
+}
+
+#[test]
+fn inlining_without_end_ends() {
+    let rows = 20_000;
+    let list = |row: &dyn Fn(usize) -> String| (0..rows).map(row).collect::<Vec<_>>().join(",");
+    let text = format!(
+        r#"{{"meta":{{"preprocessedProfileVersion":57,"interval":1}},"shared":{{"stringArray":["f"]}},"threads":[{{"name":"t",
+        "samples":{{"stack":[{}],"time":[{}]}},"stackTable":{{"frame":[{}],"prefix":[null,{}]}},
+        "frameTable":{{"func":[{}],"inlineDepth":[{}],"address":[{}]}},"funcTable":{{"name":[0]}}}}]}}"#,
+        list(&|row| row.to_string()),
+        list(&|row| row.to_string()),
+        list(&|row| row.to_string()),
+        (0..rows - 1).map(|row| row.to_string()).collect::<Vec<_>>().join(","),
+        list(&|_| "0".to_owned()),
+        list(&|row| row.to_string()),
+        list(&|_| "16".to_owned()),
+    );
+    let (_, imported) = import_bytes(text.as_bytes(), None, &ImportOptions::default()).unwrap();
+    assert_eq!(imported.profile.samples[0].len(), rows);
+}
+
+#[test]
+fn a_gzip_bomb_is_not_unpacked() {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..256 {
+        packer.write_all(&vec![b' '; 1 << 20]).unwrap();
+    }
+    let bomb = packer.finish().unwrap();
+    let before = HELD.get();
+    PEAK.set(before);
+    let error = import_bytes(&bomb, None, &ImportOptions::default()).unwrap_err();
+    assert!(matches!(error, ImportError::TooLarge { .. }), "{error}");
+    assert!(PEAK.get() - before < 256 << 20, "{}", PEAK.get() - before);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn changed_files_survive(
+        which in 0..SAMPLES.len(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8, any::<u8>()), 1..6),
+    ) {
+        let (name, format) = SAMPLES[which];
+        let mut bytes = sample(name);
+        for (at, kind, byte) in changes {
+            let at = at.index(bytes.len());
+            match kind {
+                0 => bytes[at] ^= 1 << (byte % 8),
+                1 => bytes[at] = byte,
+                2 => { bytes.insert(at, byte); }
+                3 => { bytes.remove(at); }
+                4 => bytes.truncate(at.max(1)),
+                // A number becomes another, or very large.
+                5 => if bytes[at].is_ascii_digit() { bytes[at] = b'0' + byte % 10 },
+                6 => if bytes[at].is_ascii_digit() { bytes.splice(at..=at, *b"18446744073709551615"); },
+                _ => {
+                    let end = (at + usize::from(byte)).min(bytes.len());
+                    let copy = bytes[at..end].to_vec();
+                    bytes.splice(at..at, copy);
+                }
+            }
+        }
+        let _ = survives(&bytes, format);
+        let _ = survives(&bytes[..bytes.len().min(4096)], format);
+    }
+}
