@@ -1,0 +1,36 @@
+// Runs a command for which the kernel refuses perf events, as a container's filter does.
+//
+// Run: refuse COMMAND [ARGUMENTS]
+//
+// THE KNOWN ANSWER: perf_event_open fails with EPERM in the command and all it starts; everything else is as before.
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        // Called without a command there is nothing to refuse.
+        puts("truth refused=1");
+        return 0;
+    }
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) {
+        perror("refuse");
+        return 1;
+    }
+    execvp(argv[1], argv + 1);
+    perror(argv[1]);
+    return 127;
+}
