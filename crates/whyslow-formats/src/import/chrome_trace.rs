@@ -1,11 +1,302 @@
-//! Not read yet.
+//! Trace events, as Chrome, rustc's self-profile and tracing-chrome write them, and V8's `.cpuprofile`.
+//!
+//! ```text
+//! [ event, … ]      or      {"traceEvents": [ event, … ], …}
+//! event = {"ph": phase, "name": …, "ts": microseconds, "pid": …, "tid": …, "dur": …, "args": {…}}
+//!
+//! B E    a stretch of work begins, ends         X        both at once, with `dur`
+//! b e    the same, not tied to a thread         i I R n  a moment
+//! C      values of a counter                    M        names of processes and threads
+//! P      parts of a V8 profile                  others   left out, and counted
+//! ```
+//! Stretches become spans, and also stacks: at each moment the innermost stretch of a thread is what it does.
 
-use super::{Format, ImportError, ImportOptions, Imported};
+mod document;
+mod slices;
+mod v8;
 
-pub(super) fn looks_like(_start: &[u8]) -> bool {
-    false
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+use whyslow_profile::{CounterId, ProcessId, Span, StringId, ThreadId, Unit};
+
+use super::assemble::Assembly;
+use super::{Format, ImportError, ImportOptions, Imported, json};
+use document::{Event, Id};
+use slices::Slices;
+use v8::V8;
+
+/// What is kept of an event's arguments.
+const LONGEST_DETAIL: usize = 1000;
+const NS_PER_US: f64 = 1000.0;
+
+pub(super) fn looks_like(start: &[u8]) -> bool {
+    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+    let has = |key: &str| text.windows(key.len()).any(|window| window == key.as_bytes());
+    match text.first() {
+        Some(b'[') => text[1..].trim_ascii_start().starts_with(b"{") && has("\"ph\""),
+        Some(b'{') => has("\"traceEvents\"") || (has("\"nodes\"") && has("\"callFrame\"")),
+        _ => false,
+    }
 }
 
-pub(super) fn read(_bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
-    Err(ImportError::unusable(Format::ChromeTrace, "this version does not read it yet"))
+pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut trace = Trace::new();
+    match document::read(text, &mut trace) {
+        Ok(()) => {}
+        // The closing bracket of the list may be missing: programs that crash cannot write it.
+        Err(error) if error.is_eof() && text.trim_ascii_start().starts_with(b"[") && trace.events > 0 => {
+            trace.assembly.note("the list of events has no end: the program was stopped while it wrote");
+        }
+        Err(error) => return Err(json::located(Format::ChromeTrace, bytes, text, &error)),
+    }
+    trace.finish()
 }
+
+/// The profile in the making. Times are microseconds of the file until the end.
+struct Trace {
+    assembly: Assembly,
+    processes: FxHashMap<Id, ProcessId>,
+    threads: FxHashMap<(Id, Id), ThreadId>,
+    process_names: FxHashMap<Id, String>,
+    thread_names: FxHashMap<(Id, Id), String>,
+    slices: FxHashMap<ThreadId, Slices>,
+    /// Open stretches that are not tied to a thread.
+    open: FxHashMap<AsyncKey, Vec<(f64, Option<StringId>)>>,
+    marks: Vec<Mark>,
+    counters: FxHashMap<(ProcessId, StringId), CounterId>,
+    values: Vec<(CounterId, f64, f64)>,
+    v8: V8,
+    events: u64,
+    left_out: u64,
+    unmatched: u64,
+}
+
+/// A stretch without a thread: process, category, id, name.
+type AsyncKey = (ProcessId, StringId, String, StringId);
+
+/// A span without a place in stacks.
+struct Mark {
+    name: StringId,
+    thread: Option<ThreadId>,
+    start: f64,
+    end: f64,
+    detail: Option<StringId>,
+}
+
+impl Trace {
+    fn new() -> Self {
+        Self {
+            assembly: Assembly::new("Chrome trace"),
+            processes: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            process_names: FxHashMap::default(),
+            thread_names: FxHashMap::default(),
+            slices: FxHashMap::default(),
+            open: FxHashMap::default(),
+            marks: Vec::new(),
+            counters: FxHashMap::default(),
+            values: Vec::new(),
+            v8: V8::default(),
+            events: 0,
+            left_out: 0,
+            unmatched: 0,
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        self.events += 1;
+        let name = event.name.as_str();
+        match event.phase.as_str() {
+            "B" => {
+                let (thread, name, detail) =
+                    (self.thread(event), self.assembly.text(name), self.detail(event));
+                self.slices.entry(thread).or_default().begin(event.time.0, name, detail);
+            }
+            "E" => {
+                let thread = self.thread(event);
+                let ended = self.slices.entry(thread).or_default().end(event.time.0);
+                self.unmatched += u64::from(!ended);
+            }
+            "X" => {
+                let (thread, name, detail) =
+                    (self.thread(event), self.assembly.text(name), self.detail(event));
+                let end = event.time.0 + event.duration.0.max(0.0);
+                self.slices.entry(thread).or_default().add(event.time.0, end, name, detail);
+            }
+            "b" | "S" => {
+                let (key, detail) = (self.async_key(event), self.detail(event));
+                self.open.entry(key).or_default().push((event.time.0, detail));
+            }
+            "e" | "F" => {
+                let key = self.async_key(event);
+                match self.open.get_mut(&key).and_then(Vec::pop) {
+                    Some((start, detail)) => {
+                        let name = key.3;
+                        self.marks.push(Mark { name, thread: None, start, end: event.time.0, detail });
+                    }
+                    None => self.unmatched += 1,
+                }
+            }
+            "i" | "I" | "R" | "n" => {
+                let (name, detail) = (self.assembly.text(name), self.detail(event));
+                let thread = Some(self.thread(event));
+                let (start, end) = (event.time.0, event.time.0);
+                self.marks.push(Mark { name, thread, start, end, detail });
+            }
+            "C" => self.counter(event),
+            "M" => self.metadata(event),
+            "P" if matches!(name, "Profile" | "ProfileChunk") => {
+                let thread = self.thread(event);
+                if !self.v8.chunk(event, thread) {
+                    self.left_out += 1;
+                }
+            }
+            _ => self.left_out += 1,
+        }
+    }
+
+    fn process(&mut self, pid: &Id) -> ProcessId {
+        let Self { assembly, processes, .. } = self;
+        *processes.entry(pid.clone()).or_insert_with(|| {
+            let number = pid.number(assembly.profile.processes.len());
+            assembly.process(number, &format!("process {pid}"))
+        })
+    }
+
+    fn thread(&mut self, event: &Event<'_>) -> ThreadId {
+        if let Some(&known) = self.threads.get(&(event.pid.clone(), event.tid.clone())) {
+            return known;
+        }
+        let process = self.process(&event.pid);
+        let number = event.tid.number(self.assembly.profile.threads.len());
+        let thread = self.assembly.thread(process, number, &format!("thread {}", event.tid));
+        self.threads.insert((event.pid.clone(), event.tid.clone()), thread);
+        thread
+    }
+
+    fn async_key(&mut self, event: &Event<'_>) -> AsyncKey {
+        let process = self.process(&event.pid);
+        let (category, name) =
+            (self.assembly.text(event.category.as_str()), self.assembly.text(event.name.as_str()));
+        (process, category, event.id.to_string(), name)
+    }
+
+    /// The arguments of an event as text.
+    fn detail(&mut self, event: &Event<'_>) -> Option<StringId> {
+        let Value::Object(args) = &event.args else { return None };
+        let mut text = String::new();
+        for (key, value) in args {
+            if !text.is_empty() {
+                text.push_str(", ");
+            }
+            text.push_str(key);
+            text.push_str(": ");
+            match value {
+                Value::String(value) => text.push_str(value),
+                other => text.push_str(&other.to_string()),
+            }
+            if text.len() > LONGEST_DETAIL {
+                let end = (0..=LONGEST_DETAIL).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+                text.truncate(end);
+                text.push('…');
+                break;
+            }
+        }
+        (!text.is_empty()).then(|| self.assembly.text(&text))
+    }
+
+    fn counter(&mut self, event: &Event<'_>) {
+        let Value::Object(args) = &event.args else { return };
+        let process = self.process(&event.pid);
+        for (series, value) in args {
+            let Some(value) = value.as_f64() else { continue };
+            let mut name = event.name.as_str().to_owned();
+            if !event.id.is_none() {
+                name.push_str(&format!("[{}]", event.id));
+            }
+            if args.len() > 1 {
+                name.push_str(&format!(" {series}"));
+            }
+            let text = self.assembly.text(&name);
+            let assembly = &mut self.assembly;
+            let counter = self.counters.entry((process, text));
+            let counter = *counter.or_insert_with(|| assembly.counter(&name, Unit::Count, Some(process)));
+            self.values.push((counter, event.time.0, value));
+        }
+    }
+
+    fn metadata(&mut self, event: &Event<'_>) {
+        let Some(name) = event.args.get("name").and_then(Value::as_str) else { return };
+        match event.name.as_str() {
+            "process_name" => {
+                self.process_names.insert(event.pid.clone(), name.to_owned());
+            }
+            "thread_name" => {
+                self.thread_names.insert((event.pid.clone(), event.tid.clone()), name.to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(mut self) -> Result<Imported, ImportError> {
+        let first = self.slices.values().filter_map(Slices::first).chain(self.v8.first());
+        let first = first.chain(self.marks.iter().map(|mark| mark.start));
+        let first = first.chain(self.values.iter().map(|value| value.1)).fold(f64::INFINITY, f64::min);
+        if first == f64::INFINITY {
+            let what = "it holds no stretches of time, moments, counters or samples";
+            return Err(ImportError::unusable(Format::ChromeTrace, what));
+        }
+        let since = |time: f64| json::nanoseconds(time - first, NS_PER_US);
+        for (pid, name) in &self.process_names {
+            if let Some(process) = self.processes.get(pid) {
+                self.assembly.profile.processes[process.index()].name = self.assembly.text(name);
+            }
+        }
+        for (key, name) in &self.thread_names {
+            if let Some(thread) = self.threads.get(key) {
+                self.assembly.profile.threads[thread.index()].name = self.assembly.text(name);
+            }
+        }
+        let mut slices: Vec<(ThreadId, Slices)> = self.slices.drain().collect();
+        slices.sort_by_key(|(thread, _)| *thread);
+        if slices.iter().any(|(_, slices)| slices.first().is_some()) {
+            let metric = self.assembly.metric("wall-time", Unit::Nanoseconds);
+            for (thread, slices) in slices {
+                slices.finish(&mut self.assembly, metric, thread, since);
+            }
+        }
+        for mark in &self.marks {
+            let (start_ns, end_ns) = (since(mark.start), since(mark.end.max(mark.start)));
+            let &Mark { name, thread, detail, .. } = mark;
+            self.assembly.span(Span { name, thread, start_ns, end_ns, detail });
+        }
+        let mut fractions = false;
+        for &(counter, time, value) in &self.values {
+            fractions |= value.fract() != 0.0;
+            self.assembly.counter_value(counter, since(time), value.round() as i64);
+        }
+        self.v8.finish(&mut self.assembly, since);
+        if fractions {
+            self.assembly.note("counter values that are no whole numbers are rounded");
+        }
+        let still_open: usize = self.open.values().map(Vec::len).sum();
+        self.unmatched += still_open as u64;
+        if self.unmatched > 0 {
+            self.assembly.note(format!(
+                "{} events have no counterpart (a begin without an end or the reverse) and are left out",
+                self.unmatched
+            ));
+        }
+        if self.left_out > 0 {
+            self.assembly.note(format!(
+                "{} events of other kinds (flows, objects, memory dumps) are left out",
+                self.left_out
+            ));
+        }
+        self.assembly.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -11,12 +11,15 @@ use super::{Format, ImportError};
 pub(super) fn parse<'a, T: Deserialize<'a>>(format: Format, bytes: &'a [u8]) -> Result<T, ImportError> {
     // Some tools on Windows write a byte-order mark.
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    serde_json::from_slice(text).map_err(|error| {
-        let what = error.to_string();
-        let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
-        let at = offset(text, error.line(), error.column()) + (bytes.len() - text.len()) as u64;
-        ImportError::at_byte(format, at, shortened(what))
-    })
+    serde_json::from_slice(text).map_err(|error| located(format, bytes, text, &error))
+}
+
+/// The parser's error with its place in the file, of which `text` is the end.
+pub(super) fn located(format: Format, bytes: &[u8], text: &[u8], error: &serde_json::Error) -> ImportError {
+    let what = error.to_string();
+    let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
+    let at = offset(text, error.line(), error.column()) + (bytes.len() - text.len()) as u64;
+    ImportError::at_byte(format, at, shortened(what))
 }
 
 /// Whether the start of a file is a JSON object that has this key, in quotes, near its beginning.
@@ -70,6 +73,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 
             fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
                 Ok(Text(String::from_utf8_lossy(bytes)))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Text(text.to_owned().into()))
             }
 
             fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {

@@ -1,0 +1,191 @@
+//! The JSON around the events, read event by event.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use super::super::json::{Number, Text};
+use super::Trace;
+use super::v8::Node;
+
+/// A number or a name: of a process, a thread, a stretch of work.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Id {
+    #[default]
+    None,
+    Number(i64),
+    Name(String),
+}
+
+impl Id {
+    pub(super) fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+
+    /// A number for the profile: the id itself, or the row where it is no number.
+    pub(super) fn number(&self, row: usize) -> u32 {
+        match self {
+            Self::Number(number) => u32::try_from(*number).unwrap_or(row as u32),
+            Self::None => 0,
+            Self::Name(_) => row as u32,
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => Ok(()),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Value::deserialize(deserializer)? {
+            Value::Number(number) => match number.as_i64() {
+                Some(number) => Self::Number(number),
+                None => Self::Name(number.to_string()),
+            },
+            Value::String(name) => Self::Name(name),
+            _ => Self::None,
+        })
+    }
+}
+
+/// One event; what is missing has its default.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Event<'a> {
+    #[serde(rename = "ph", borrow)]
+    pub(super) phase: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(rename = "cat", borrow)]
+    pub(super) category: Text<'a>,
+    #[serde(rename = "ts")]
+    pub(super) time: Number,
+    #[serde(rename = "dur")]
+    pub(super) duration: Number,
+    pub(super) pid: Id,
+    pub(super) tid: Id,
+    pub(super) id: Id,
+    pub(super) args: Value,
+}
+
+/// Reads the whole file. On an error, the events before it have been taken.
+pub(super) fn read(text: &[u8], trace: &mut Trace) -> Result<(), serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    Document(trace).deserialize(&mut json)?;
+    // After the list there may be a comma that waits for more.
+    Ok(())
+}
+
+struct Document<'a>(&'a mut Trace);
+
+impl<'de> DeserializeSeed<'de> for Document<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Document<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of trace events, or an object that holds one")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut events: A) -> Result<(), A::Error> {
+        while let Some(event) = events.next_element::<Option<Event<'de>>>()? {
+            if let Some(event) = event {
+                self.0.event(&event);
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let v8 = |trace: &mut Trace, nodes: Vec<Node<'de>>| trace.v8.file_nodes(&nodes);
+        while let Some(key) = fields.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                "traceEvents" => fields.next_value_seed(Document(&mut *self.0))?,
+                "nodes" => v8(self.0, fields.next_value()?),
+                "samples" => self.0.v8.file_samples(fields.next_value::<Loose>()?.0),
+                "timeDeltas" => self.0.v8.file_deltas(fields.next_value::<Loose>()?.0),
+                "startTime" => self.0.v8.file_start(fields.next_value::<Number>()?.0),
+                _ => {
+                    fields.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of a list; other things in it, and another thing in its place, are passed over.
+#[derive(Debug, Default)]
+pub(super) struct Loose(pub(super) Vec<f64>);
+
+struct LooseItem(Option<f64>);
+
+impl<'de> Deserialize<'de> for LooseItem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Item;
+        impl<'de> Visitor<'de> for Item {
+            type Value = LooseItem;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("anything")
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<LooseItem, E> {
+                Ok(LooseItem(Some(value as f64)))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<LooseItem, E> {
+                Ok(LooseItem(Some(value as f64)))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<LooseItem, E> {
+                Ok(LooseItem(Some(value)))
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<LooseItem, E> {
+                Ok(LooseItem(None))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<LooseItem, E> {
+                Ok(LooseItem(None))
+            }
+
+            fn visit_unit<E>(self) -> Result<LooseItem, E> {
+                Ok(LooseItem(None))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<LooseItem, A::Error> {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(LooseItem(None))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<LooseItem, A::Error> {
+                while items.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(LooseItem(None))
+            }
+        }
+        deserializer.deserialize_any(Item)
+    }
+}
+
+impl<'de> Deserialize<'de> for Loose {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let items = Option::<Vec<LooseItem>>::deserialize(deserializer)?.unwrap_or_default();
+        Ok(Self(items.into_iter().filter_map(|item| item.0).collect()))
+    }
+}

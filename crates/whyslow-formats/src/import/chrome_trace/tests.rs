@@ -1,0 +1,137 @@
+//! Known answers.
+
+use super::*;
+use crate::{FoldedOptions, write_folded};
+
+const EVENTS: &str = r#"[
+{"ph":"M","name":"process_name","pid":7,"args":{"name":"app"}},
+{"ph":"M","name":"thread_name","pid":7,"tid":8,"args":{"name":"worker"}},
+{"ph":"X","name":"outer","pid":7,"tid":8,"ts":1000,"dur":100,"args":{"n":3,"s":"x"}},
+{"ph":"X","name":"inner","pid":7,"tid":8,"ts":1010,"dur":20},
+{"ph":"B","name":"outer","pid":7,"tid":8,"ts":1200},
+{"ph":"B","name":"inner","pid":7,"tid":8,"ts":1230.5},
+{"ph":"E","pid":7,"tid":8,"ts":1240.5},
+{"ph":"E","pid":7,"tid":8,"ts":1250},
+{"ph":"i","name":"tick","pid":7,"tid":8,"ts":1100,"s":"t"},
+{"ph":"C","name":"memory","pid":7,"ts":1000,"args":{"used":10,"free":90}},
+{"ph":"b","cat":"net","id":"0x1","name":"load","pid":7,"ts":1005},
+{"ph":"e","cat":"net","id":"0x1","name":"load","pid":7,"ts":1105},
+{"ph":"s","name":"flow","pid":7,"tid":8,"ts":1000}
+]"#;
+
+fn import(text: &str) -> Imported {
+    assert!(looks_like(text.as_bytes()));
+    read(text.as_bytes(), &ImportOptions::default()).expect("it is a trace")
+}
+
+fn folded(imported: &Imported) -> Vec<String> {
+    let mut out = Vec::new();
+    write_folded(&imported.profile, &Default::default(), &FoldedOptions::default(), &mut out)
+        .expect("writes");
+    let mut lines: Vec<String> = String::from_utf8(out).expect("UTF-8").lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn stretches_become_spans_and_stacks() {
+    for text in [EVENTS.to_owned(), format!(r#"{{"displayTimeUnit":"ms","traceEvents":{EVENTS},"x":[1]}}"#)] {
+        let imported = import(&text);
+        let profile = &imported.profile;
+        assert_eq!(folded(&imported), ["outer 120000", "outer;inner 30000"]);
+        let spans: Vec<(&str, bool, u64, u64, &str)> = profile
+            .spans
+            .iter()
+            .map(|span| {
+                let detail = span.detail.map_or("", |detail| profile.text(detail));
+                (profile.text(span.name), span.thread.is_some(), span.start_ns, span.end_ns, detail)
+            })
+            .collect();
+        let expected = [
+            ("outer", true, 0, 100_000, "n: 3, s: x"),
+            ("inner", true, 10_000, 30_000, ""),
+            ("outer", true, 200_000, 250_000, ""),
+            ("inner", true, 230_500, 240_500, ""),
+            ("tick", true, 100_000, 100_000, ""),
+            ("load", false, 5_000, 105_000, ""),
+        ];
+        assert_eq!(spans, expected);
+        assert_eq!(profile.text(profile.threads[0].name), "worker");
+        assert_eq!(profile.text(profile.processes[0].name), "app");
+        let counters: Vec<(&str, i64)> = (0..profile.counter_values.len())
+            .map(|row| {
+                let counter = &profile.counters[profile.counter_values.counter[row].index()];
+                (profile.text(counter.name), profile.counter_values.value[row])
+            })
+            .collect();
+        assert_eq!(counters, [("memory free", 90), ("memory used", 10)]);
+        assert_eq!(profile.meta.duration_ns, 250_000);
+        assert!(imported.notes.iter().any(|note| note.starts_with("1 events of other kinds")));
+    }
+}
+
+#[test]
+fn a_list_without_its_end_is_read() {
+    let cut = &EVENTS[..EVENTS.len() - 1];
+    assert!(folded(&import(cut)).contains(&"outer 120000".to_owned()));
+    let half = &EVENTS[..EVENTS.len() - 20];
+    assert!(import(half).notes.iter().any(|note| note.contains("no end")));
+    let object = format!(r#"{{"traceEvents":{half}"#);
+    let error = read(object.as_bytes(), &ImportOptions::default()).expect_err("cut").to_string();
+    assert!(error.starts_with("as a Chrome trace it is wrong at byte "), "{error}");
+}
+
+#[test]
+fn odd_traces_are_said_to_be_odd() {
+    let imported = import(
+        r#"[{"ph":"E","pid":"p","tid":"t","ts":5},{"ph":"B","name":"a","pid":"p","tid":"t","ts":10},
+            {"ph":"X","name":"b","pid":"p","tid":"t","ts":20,"dur":30},
+            {"ph":"X","name":"c","pid":"p","tid":"t","ts":30,"dur":40}, null]"#,
+    );
+    // `a` never ends and is taken to last until 70; `c` outlives `b`.
+    assert_eq!(folded(&imported), ["a 30000", "a;b 10000", "a;b;c 20000"]);
+    assert_eq!(imported.profile.spans.len(), 3);
+    assert_eq!(imported.notes.len(), 3, "{:?}", imported.notes);
+    assert!(read(b"[]", &ImportOptions::default()).is_err());
+    assert!(read(b"[{\"ph\":\"M\"}]", &ImportOptions::default()).is_err());
+}
+
+const CPU_PROFILE: &str = r#"{"nodes":[
+{"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1},"children":[2,3]},
+{"id":2,"callFrame":{"functionName":"main","url":"file:///a.js","lineNumber":9},"children":[4]},
+{"id":3,"callFrame":{"functionName":"(idle)","url":"","lineNumber":-1}},
+{"id":4,"callFrame":{"functionName":"","url":"file:///a.js","lineNumber":19}}],
+"startTime":100,"endTime":1000,"samples":[2,4,3,2],"timeDeltas":[10,20,30,40]}"#;
+
+#[test]
+fn a_cpuprofile_is_read() {
+    let imported = import(CPU_PROFILE);
+    assert_eq!(folded(&imported), ["main 60000", "main;(anonymous) 30000"]);
+    let profile = &imported.profile;
+    assert_eq!(profile.samples[0].time_ns, [0, 20_000, 90_000]);
+    let frame = profile.frames.of(profile.stacks.location(profile.samples[0].stack[0]))[0];
+    assert_eq!((frame.line, frame.file.map(|file| profile.text(file))), (10, Some("file:///a.js")));
+    assert!(imported.notes.iter().any(|note| note.contains("idle")));
+}
+
+#[test]
+fn parts_of_a_v8_profile_are_put_together() {
+    let imported = import(
+        r#"[{"ph":"P","name":"Profile","id":"0x5","pid":1,"tid":2,"ts":90,"args":{"data":{"startTime":100}}},
+{"ph":"P","name":"ProfileChunk","id":"0x5","pid":1,"tid":3,"ts":95,"args":{"data":{"cpuProfile":{"nodes":[
+ {"id":1,"callFrame":{"functionName":"(root)"}},{"id":2,"parent":1,"callFrame":{"functionName":"f"}}],
+ "samples":[2]},"timeDeltas":[10]}}},
+{"ph":"P","name":"ProfileChunk","id":"0x5","pid":1,"tid":3,"ts":99,"args":{"data":{"cpuProfile":{"nodes":[
+ {"id":3,"parent":2,"callFrame":{"functionName":"g"}}],"samples":[3]},"timeDeltas":[20]}}}]"#,
+    );
+    assert_eq!(folded(&imported), ["f 20000", "f;g 20000"]);
+    assert_eq!(imported.profile.threads[0].tid, 2);
+}
+
+#[test]
+fn nodes_that_call_themselves_do_not_hang() {
+    let text = r#"{"nodes":[{"id":1,"callFrame":{"functionName":"f"},"children":[2]},
+        {"id":2,"callFrame":{"functionName":"g"},"children":[1]}],"samples":[1,2],"timeDeltas":[1,1]}"#;
+    let imported = import(text);
+    assert!(imported.profile.samples.iter().all(whyslow_profile::Samples::is_empty));
+}

@@ -1,0 +1,213 @@
+//! V8's sampled profiles: a `.cpuprofile` file, or its parts among trace events.
+//!
+//! ```text
+//! node    = id, callFrame: {functionName, url, lineNumber}, children: ids  or  parent: id
+//! samples = ids of nodes; timeDeltas = microseconds before each of them
+//! ```
+
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use serde_json::Value;
+use whyslow_profile::{Frame, LocationId, Metric, StackId, ThreadId, Unit};
+
+use super::super::assemble::{Assembly, FunctionText};
+use super::super::json::{Number, Text};
+use super::document::{Event, Id};
+
+/// A function on a stack.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Node<'a> {
+    id: Number,
+    parent: Option<Number>,
+    #[serde(rename = "callFrame", borrow)]
+    frame: CallFrame<'a>,
+    children: Vec<Number>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CallFrame<'a> {
+    #[serde(rename = "functionName", borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    url: Text<'a>,
+    /// From 0; -1 when not known.
+    #[serde(rename = "lineNumber")]
+    line: Option<Number>,
+}
+
+/// Nodes as they are kept: name, file, line from 1.
+type Kept = (String, String, u32);
+
+/// One profile.
+#[derive(Debug, Default)]
+struct Profile {
+    thread: Option<ThreadId>,
+    start: f64,
+    nodes: FxHashMap<u64, Kept>,
+    parents: FxHashMap<u64, u64>,
+    samples: Vec<u64>,
+    deltas: Vec<f64>,
+}
+
+/// All profiles of a file.
+#[derive(Debug, Default)]
+pub(super) struct V8 {
+    /// That of a `.cpuprofile`.
+    file: Profile,
+    /// Those among trace events, by process and id.
+    parts: FxHashMap<(Id, Id), Profile>,
+}
+
+impl V8 {
+    pub(super) fn file_nodes(&mut self, nodes: &[Node<'_>]) {
+        self.file.add_nodes(nodes);
+    }
+
+    pub(super) fn file_samples(&mut self, samples: Vec<f64>) {
+        self.file.samples = samples.into_iter().map(key).collect();
+    }
+
+    pub(super) fn file_deltas(&mut self, deltas: Vec<f64>) {
+        self.file.deltas = deltas;
+    }
+
+    pub(super) fn file_start(&mut self, start: f64) {
+        self.file.start = start;
+    }
+
+    /// Takes a part of a profile; false when it is not like one.
+    pub(super) fn chunk(&mut self, event: &Event<'_>, thread: ThreadId) -> bool {
+        let Some(data) = event.args.get("data") else { return false };
+        let profile = self.parts.entry((event.pid.clone(), event.id.clone())).or_default();
+        if event.name.as_str() == "Profile" {
+            profile.start = data.get("startTime").and_then(Value::as_f64).unwrap_or(event.time.0);
+            profile.thread = Some(thread);
+            return true;
+        }
+        profile.thread.get_or_insert(thread);
+        let part = data.get("cpuProfile").unwrap_or(&Value::Null);
+        if let Some(nodes) = part.get("nodes")
+            && let Ok(nodes) = Vec::<Node<'_>>::deserialize(nodes)
+        {
+            profile.add_nodes(&nodes);
+        }
+        let numbers = |value: Option<&Value>| -> Vec<f64> {
+            let items = value.and_then(Value::as_array);
+            items.map(|items| items.iter().filter_map(Value::as_f64).collect()).unwrap_or_default()
+        };
+        profile.samples.extend(numbers(part.get("samples")).into_iter().map(key));
+        let deltas = data.get("timeDeltas").or_else(|| part.get("timeDeltas"));
+        profile.deltas.extend(numbers(deltas));
+        true
+    }
+
+    /// When the first sample was taken.
+    pub(super) fn first(&self) -> Option<f64> {
+        let profiles = self.parts.values().chain([&self.file]);
+        let first = |profile: &Profile| Some(profile.start + profile.deltas.first().copied().unwrap_or(0.0));
+        profiles.filter(|profile| !profile.samples.is_empty()).filter_map(first).reduce(f64::min)
+    }
+
+    /// Adds the samples to the profile.
+    pub(super) fn finish(self, assembly: &mut Assembly, since: impl Fn(f64) -> u64) {
+        let mut parts: Vec<((Id, Id), Profile)> = self.parts.into_iter().collect();
+        parts.sort_by_key(|(key, _)| format!("{} {}", key.0, key.1));
+        let profiles = parts.into_iter().map(|(_, profile)| profile).chain([self.file]);
+        let profiles: Vec<Profile> = profiles.filter(|profile| !profile.samples.is_empty()).collect();
+        if profiles.is_empty() {
+            return;
+        }
+        let metric = assembly.metric(Metric::CPU_TIME, Unit::Nanoseconds);
+        for profile in profiles {
+            let thread = profile.thread.unwrap_or_else(|| {
+                let process = assembly.process(0, "cpuprofile");
+                assembly.thread(process, 0, "main")
+            });
+            let mut stacks: FxHashMap<u64, Option<StackId>> = FxHashMap::default();
+            let mut time = profile.start;
+            for (at, &node) in profile.samples.iter().enumerate() {
+                time += profile.deltas.get(at).copied().unwrap_or(0.0);
+                let length = profile.deltas.get(at + 1).or(profile.deltas.get(at)).copied().unwrap_or(0.0);
+                let value = super::json::nanoseconds(length, super::NS_PER_US);
+                match profile.stack(node, assembly, &mut stacks) {
+                    Some(stack) if value > 0 => assembly.sample(metric, since(time), thread, stack, value),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+impl Profile {
+    fn add_nodes(&mut self, nodes: &[Node<'_>]) {
+        for node in nodes {
+            let id = key(node.id.0);
+            if let Some(parent) = node.parent {
+                self.parents.insert(id, key(parent.0));
+            }
+            self.parents.extend(node.children.iter().map(|child| (key(child.0), id)));
+            let line = node.frame.line.map_or(0, |line| (line.0 + 1.0) as u32);
+            let name = node.frame.name.as_str();
+            self.nodes.insert(id, (name.to_owned(), node.frame.url.as_str().to_owned(), line));
+        }
+    }
+
+    /// The stack of a node; `None` for idle time and for nodes that are not there.
+    fn stack(
+        &self,
+        node: u64,
+        assembly: &mut Assembly,
+        known: &mut FxHashMap<u64, Option<StackId>>,
+    ) -> Option<StackId> {
+        // From the node outwards to one that is known, then back; a node that is its own caller ends the walk.
+        let mut path = Vec::new();
+        let mut at = Some(node);
+        let mut stack = None;
+        while let Some(id) = at {
+            if let Some(&found) = known.get(&id) {
+                stack = found;
+                break;
+            }
+            if path.len() > self.nodes.len() {
+                known.extend(path.into_iter().map(|id| (id, None)));
+                return None;
+            }
+            path.push(id);
+            at = self.parents.get(&id).copied();
+        }
+        for &id in path.iter().rev() {
+            let Some((name, file, line)) = self.nodes.get(&id) else {
+                known.insert(id, stack);
+                continue;
+            };
+            match name.as_str() {
+                "(root)" => {}
+                "(idle)" => {
+                    assembly.note("idle time is left out");
+                    stack = None;
+                }
+                name => {
+                    let location = location(assembly, name, file, *line);
+                    stack = Some(assembly.stack(stack, location));
+                }
+            }
+            known.insert(id, stack);
+        }
+        stack
+    }
+}
+
+fn location(assembly: &mut Assembly, name: &str, file: &str, line: u32) -> LocationId {
+    let name = if name.is_empty() { "(anonymous)" } else { name };
+    let file = (!file.is_empty()).then_some(file);
+    let function = assembly.function(&FunctionText { name, file, line, module: None });
+    let file = file.map(|file| assembly.text(file));
+    assembly.location(None, 0, &[Frame { function, file, line }])
+}
+
+/// Ids are whole numbers.
+fn key(id: f64) -> u64 {
+    id as u64
+}
