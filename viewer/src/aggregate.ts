@@ -173,10 +173,9 @@ class Growing {
 
   private grow(): void {
     const size = this.parent.length * 2;
-    const wider = <T extends Uint32Array | Uint8Array>(next: T, old: T): T => { next.set(old); return next; };
-    this.parent = wider(new Uint32Array(size), this.parent);
-    this.fn = wider(new Uint32Array(size), this.fn);
-    this.inlined = wider(new Uint8Array(size), this.inlined);
+    this.parent = widened(new Uint32Array(size), this.parent);
+    this.fn = widened(new Uint32Array(size), this.fn);
+    this.inlined = widened(new Uint8Array(size), this.inlined);
   }
 
   private rehash(): void {
@@ -341,76 +340,108 @@ export interface InvertOptions {
  * `self` of a node is what ends there: the outermost function of a stack.
  */
 export function invert(tree: CallTree, root: number, { minimum, limit, of, path = [] }: InvertOptions): CallTree {
-  let size = 1024;
-  let parent = new Uint32Array(size), fn = new Uint32Array(size), inlined = new Uint8Array(size);
-  let total = new Float64Array(size), self = new Float64Array(size);
-  let count = 1;
-  fn[0] = root;
-  // What belongs to a node: places in the tree (the next frame outwards) and what goes through each of them.
-  let places: { at: Uint32Array; weight: Float64Array }[] = [];
-  {
-    const at: number[] = [], weight: number[] = [];
-    for (let node = 1; node < tree.self.length; node++) {
-      if (tree.self[node]! > 0 && (of === undefined || tree.fn[node] === of)) { at.push(node); weight.push(tree.self[node]!); }
-    }
-    places[0] = { at: Uint32Array.from(at), weight: Float64Array.from(weight) };
+  // Places in the call tree (the next frame outwards) and what goes through each. A node owns the slice `low .. high` of them,
+  // its children parts of that slice: places with one function have different callers, so none ever become the same.
+  let count = 0;
+  for (let node = 1; node < tree.self.length; node++) if (tree.self[node]! > 0 && (of === undefined || tree.fn[node] === of)) count++;
+  const place = new Uint32Array(count), weight = new Float64Array(count);
+  const sortedPlace = new Uint32Array(count), sortedWeight = new Float64Array(count);
+  let at = 0, functions = 0;
+  for (let node = 1; node < tree.self.length; node++) {
+    functions = Math.max(functions, tree.fn[node]! + 1);
+    if (tree.self[node]! > 0 && (of === undefined || tree.fn[node] === of)) { place[at] = node; weight[at++] = tree.self[node]!; }
   }
-  const slotOf = new Map<number, number>();
+  const childOf = new Uint32Array(functions); // function → its child of the node at hand, 0 for none
+
+  const up = new Columns(root);
+  up.high[0] = count;
   let onPath = 0, steps = 0; // the end of the path as far as it is built
-  const far: number[] = [0]; // node → its depth
-  for (let node = 0; node < count; node++) {
-    const here = places[node]!;
-    delete places[node];
-    if (node > 0 && (total[node]! < minimum || count >= limit)) continue;
-    if (far[node]! <= path.length && far[node]! > 0) {
-      if (parent[node] !== onPath || far[node] !== steps + 1 || fn[node] !== path[steps]) continue;
+  for (let node = 0; node < up.count; node++) {
+    if (node > 0 && (up.total[node]! < minimum || up.count >= limit)) continue;
+    const depth = up.depth[node]!;
+    if (depth > 0 && depth <= path.length) {
+      if (up.parent[node] !== onPath || depth !== steps + 1 || up.fn[node] !== path[steps]) continue;
       onPath = node;
       steps++;
     }
-    // Group the places by function; equal places become one, so the lists shrink towards the root.
-    slotOf.clear();
-    const lists: Map<number, number>[] = [];
-    const first = count;
-    for (let i = 0; i < here.at.length; i++) {
-      const place = here.at[i]!, weight = here.weight[i]!;
-      if (place === 0) { self[node]! += weight; continue; }
-      const of = tree.fn[place]!;
-      let slot = slotOf.get(of);
-      if (slot === undefined) {
-        if (count === size) {
-          size *= 2;
-          const wider = <T extends Uint32Array | Uint8Array | Float64Array>(next: T, old: T): T => { next.set(old); return next; };
-          parent = wider(new Uint32Array(size), parent);
-          fn = wider(new Uint32Array(size), fn);
-          inlined = wider(new Uint8Array(size), inlined);
-          total = wider(new Float64Array(size), total);
-          self = wider(new Float64Array(size), self);
-        }
-        slot = count++;
-        slotOf.set(of, slot);
-        parent[slot] = node;
-        fn[slot] = of;
-        far[slot] = far[node]! + 1;
-        inlined[slot] = 1;
-        lists.push(new Map());
-      }
-      total[slot]! += weight;
-      if (!tree.inlined[place]) inlined[slot] = 0;
-      const outer = tree.parent[place]!;
-      const list = lists[slot - first]!;
-      list.set(outer, (list.get(outer) ?? 0) + weight);
+    const low = up.low[node]!, high = up.high[node]!, first = up.count;
+    for (let i = low; i < high; i++) {
+      const here = place[i]!;
+      if (here === 0) { up.self[node]! += weight[i]!; continue; }
+      const fn = tree.fn[here]!;
+      let child = childOf[fn]!;
+      if (child === 0) child = childOf[fn] = up.add(node, fn, depth + 1);
+      up.total[child]! += weight[i]!;
+      up.inlined[child]! &= tree.inlined[here]!;
+      up.high[child]!++; // for now how many
     }
-    lists.forEach((list, at) => {
-      places[first + at] = { at: Uint32Array.from(list.keys()), weight: Float64Array.from(list.values()) };
-    });
+    let start = low;
+    for (let child = first; child < up.count; child++) {
+      up.low[child] = start;
+      start += up.high[child]!;
+      up.high[child] = up.low[child]!;
+    }
+    for (let i = low; i < high; i++) {
+      const here = place[i]!;
+      if (here === 0) continue;
+      const to = up.high[childOf[tree.fn[here]!]!]!++;
+      sortedPlace[to] = tree.parent[here]!;
+      sortedWeight[to] = weight[i]!;
+    }
+    place.set(sortedPlace.subarray(low, start), low);
+    weight.set(sortedWeight.subarray(low, start), low);
+    for (let child = first; child < up.count; child++) childOf[up.fn[child]!] = 0;
   }
-  places = [];
-  for (let node = 1; node < count; node++) if (parent[node] === 0) total[0]! += total[node]!;
-  parent = parent.slice(0, count);
+  for (let node = 1; node < up.count; node++) if (up.parent[node] === 0) up.total[0]! += up.total[node]!;
+  const parent = up.parent.slice(0, up.count);
   return {
-    parent, fn: fn.slice(0, count), inlined: inlined.slice(0, count), depth: depths(parent), ...childLists(parent),
-    self: self.slice(0, count), total: total.slice(0, count),
+    parent, fn: up.fn.slice(0, up.count), inlined: up.inlined.slice(0, up.count), depth: up.depth.slice(0, up.count), ...childLists(parent),
+    self: up.self.slice(0, up.count), total: up.total.slice(0, up.count),
   };
+}
+
+/** The columns of a growing tree of callers. */
+class Columns {
+  parent = new Uint32Array(1024);
+  fn = new Uint32Array(1024);
+  inlined = new Uint8Array(1024);
+  depth = new Uint32Array(1024);
+  low = new Uint32Array(1024);
+  high = new Uint32Array(1024);
+  self = new Float64Array(1024);
+  total = new Float64Array(1024);
+  count = 1;
+
+  constructor(root: number) {
+    this.fn[0] = root;
+  }
+
+  add(parent: number, fn: number, depth: number): number {
+    const node = this.count++;
+    if (node === this.parent.length) this.grow();
+    this.parent[node] = parent;
+    this.fn[node] = fn;
+    this.depth[node] = depth;
+    this.inlined[node] = 1;
+    return node;
+  }
+
+  private grow(): void {
+    const size = this.parent.length * 2;
+    this.parent = widened(new Uint32Array(size), this.parent);
+    this.fn = widened(new Uint32Array(size), this.fn);
+    this.inlined = widened(new Uint8Array(size), this.inlined);
+    this.depth = widened(new Uint32Array(size), this.depth);
+    this.low = widened(new Uint32Array(size), this.low);
+    this.high = widened(new Uint32Array(size), this.high);
+    this.self = widened(new Float64Array(size), this.self);
+    this.total = widened(new Float64Array(size), this.total);
+  }
+}
+
+function widened<T extends Uint32Array | Uint8Array | Float64Array>(next: T, old: T): T {
+  next.set(old);
+  return next;
 }
 
 /** What matches weigh together inside of `within`, each sample counted once, and how many nodes with any weight match. */

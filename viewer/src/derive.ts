@@ -51,7 +51,7 @@ export function selection(model: Model, state: State): Selection {
 }
 
 /** What the selected samples weigh, per stack of the profile. */
-export const weights = remembered<Float64Array>(4, selectionKey, (model, state) => {
+export const weights = remembered<Float64Array>(2, selectionKey, (model, state) => {
   const samples = model.profile.samples[state.metric];
   const { count } = model.profile.stacks;
   return samples ? stackWeights(samples, count, selection(model, state)) : new Float64Array(count);
@@ -66,19 +66,22 @@ export const sampleCount = remembered<number>(4, selectionKey, (model, state) =>
 export const shape = remembered<Shape>(3, shapeKey, (model, state) => buildShape(model, state));
 
 /** The call tree from the root to the innermost frames, for the selected samples. */
-export const callTree = remembered<CallTree>(3, treeKey, (model, state) => addUp(shape(model, state), weights(model, state)));
+export const callTree = remembered<CallTree>(2, treeKey, (model, state) => addUp(shape(model, state), weights(model, state)));
 
 /** Self and total of each function (index: number of the function), recursion counted once. */
-export const functionTable = remembered<{ self: Float64Array; total: Float64Array }>(3, treeKey, (model, state) =>
+export const functionTable = remembered<{ self: Float64Array; total: Float64Array }>(2, treeKey, (model, state) =>
   functionValues(shape(model, state), callTree(model, state), model.functionCount));
+
+/** No picture is wider than so many narrow frames. */
+const FINEST = 2500;
 
 /** What everything weighs together. */
 export const whole = (model: Model, state: State): number => callTree(model, state).total[0]!;
 
-/** The tree of callers. Nodes lighter than 1/4,000 of everything have no children here; ask {@link callersOf} for one function. */
+/** The tree of callers. Nodes lighter than 1/2,500 of everything have no children here; ask {@link callersOf} for one function. */
 export const callers = remembered<CallTree>(2, treeKey, (model, state) => {
   const tree = callTree(model, state);
-  return invert(tree, model.root, { minimum: tree.total[0]! / 4000, limit: 400_000 });
+  return invert(tree, model.root, { minimum: tree.total[0]! / FINEST, limit: 400_000 });
 });
 
 /** What the flame graph draws: the call tree, or callers with all detail inside the zoomed frame. */
@@ -92,7 +95,7 @@ export const flameTree = remembered<CallTree>(2, state => `${treeKey(state)} ${s
     const { node, whole } = nodeAt(up, state.zoom);
     if (node === last || up.total[node]! > up.total[0]! / 4) break;
     last = whole ? node : 0;
-    up = invert(tree, model.root, { minimum: up.total[node]! / 4000, limit: 400_000, path: pathOf(up, node) });
+    up = invert(tree, model.root, { minimum: up.total[node]! / FINEST, limit: 400_000, path: pathOf(up, node) });
     if (whole) break;
   }
   return up;

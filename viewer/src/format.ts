@@ -20,7 +20,7 @@ export function duration(ns: number): string {
 export const bytes = (size: number): string => scaled(size, SIZE);
 
 /** `4,812`. */
-export const count = (number: number): string => Math.round(number).toLocaleString('en');
+export const count = (number: number): string => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',');
 
 /** A value in its metric's unit. */
 export function amount(value: number, unit: number): string {

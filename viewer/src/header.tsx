@@ -1,5 +1,6 @@
 // The top line: what was profiled, the metric, the search, undo, theme and help.
 
+import { useEffect } from 'preact/hooks';
 import { amount, count, duration } from './format.ts';
 import { sampleCount, whole } from './derive.ts';
 import { clean } from './names.ts';
@@ -13,7 +14,7 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
   const { context, metrics } = model.profile;
   const command = Array.isArray(context.command) ? clean(context.command.map(String).join(' ')) : '';
   const title = command || clean(String(context.file)) || 'profile';
-  document.title = `${title.slice(0, 80)} · whyslow`;
+  useEffect(() => { document.title = `${title.slice(0, 80)} · whyslow`; }, [title]);
   return (
     <header class="header">
       <h1 title={title}><span class="brand">whyslow</span> <bdi>{title}</bdi></h1>

@@ -26,6 +26,9 @@ const NO_CODE = 7;
 /** For crates, modules and functions: neighbours in this list differ in lightness too. */
 const MANY = ['#f09a48', '#54c8f6', '#f8db8d', '#cf84c8', '#5bb077', '#a9b8e8', '#e7b8a4', '#bcd96f', '#7fd0c0', '#e69ab0', '#c9b17c', '#9db8c9'];
 
+/** The colour of the n-th of several things; a quiet one for all that have no colour of their own. */
+export const nthColour = (n: number, dark: boolean): string => MANY[n] ?? kindColour(KIND.runtime, dark);
+
 export const kindColours = (dark: boolean): readonly string[] => dark ? DARK : LIGHT;
 export const kindColour = (kind: number, dark: boolean): string => (dark ? DARK : LIGHT)[kind] ?? LIGHT[0]!;
 

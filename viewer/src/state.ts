@@ -5,7 +5,7 @@ import type { Transform } from './aggregate.ts';
 export type Range = readonly [number, number];
 export const TABS = ['flame', 'functions', 'tree', 'source', 'chart', 'spans', 'quality'] as const;
 export type Tab = (typeof TABS)[number];
-export const COLOURS = ['kind', 'crate', 'module', 'function'] as const;
+export const COLOURS = ['kind', 'crate', 'module', 'thread', 'function'] as const;
 export type Colour = (typeof COLOURS)[number];
 export type Theme = 'auto' | 'light' | 'dark';
 /** Only samples inside one span (a row of the span table), or inside all spans with the same name as this one. */

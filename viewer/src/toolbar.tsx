@@ -3,7 +3,7 @@
 import type { PanelProps } from './panel.ts';
 import { COLOURS, type Colour } from './state.ts';
 
-const COLOUR_WORDS: Record<Colour, string> = { kind: 'kind of code', crate: 'crate', module: 'module', function: 'function' };
+const COLOUR_WORDS: Record<Colour, string> = { kind: 'kind of code', crate: 'crate', module: 'module', thread: 'thread', function: 'function' };
 
 export function Toolbar({ state, dispatch }: PanelProps) {
   return (

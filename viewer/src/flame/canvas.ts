@@ -49,8 +49,10 @@ export class FlameCanvas {
   show(shown: Shown): void {
     const before = this.shown;
     this.shown = shown;
-    const { colour, dark, model } = shown.look;
-    if (!this.colours || this.colours.mode !== colour || this.colours.dark !== dark) this.colours = new Colours(model, colour, dark);
+    const { colour, dark, model, threads, inverted } = shown.look, known = this.colours;
+    if (!known || known.mode !== colour || known.dark !== dark || known.threads !== threads || known.inverted !== inverted) {
+      this.colours = new Colours(model, colour, dark, threads, inverted);
+    }
     const view = shown.layout.viewOf(shown.zoomed);
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
     const moved = before && before.zoomed !== shown.zoomed;
@@ -182,19 +184,19 @@ export class FlameCanvas {
     this.content = content;
   }
 
-  private yOfDepth(depth: number): number {
-    return (this.shown?.rootOnTop ? EDGE + depth * ROW : this.content - EDGE - (depth + 1) * ROW) - this.scroller.scrollTop;
+  private yOfDepth(depth: number, scroll = this.scroller.scrollTop): number {
+    return (this.shown?.rootOnTop ? EDGE + depth * ROW : this.content - EDGE - (depth + 1) * ROW) - scroll;
   }
 
   private drawNow(): void {
     const { shown } = this;
     if (!shown || !this.colours) return;
-    const scroll = this.scroller.scrollTop;
+    const scroll = this.scroller.scrollTop; // once: asking makes the browser lay the page out
     const fromRoot = shown.rootOnTop ? scroll - EDGE : this.content - EDGE - scroll - this.height;
     this.topDepth = Math.max(0, Math.floor(fromRoot / ROW));
     this.boxes = shown.layout.visible(this.view, this.width, this.topDepth, Math.ceil(this.height / ROW) + 1);
     draw(this.context, shown.layout.tree, this.boxes, this.colours, shown.look, this.width, this.height,
-      row => this.yOfDepth(this.topDepth + row), this.column);
+      row => this.yOfDepth(this.topDepth + row, scroll), this.column);
     this.onDraw();
   }
 }

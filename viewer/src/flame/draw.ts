@@ -2,10 +2,11 @@
 
 import type { CallTree } from '../aggregate.ts';
 import type { Model } from '../model.ts';
-import { functionColour } from '../palette.ts';
+import { functionColour, nthColour } from '../palette.ts';
 import type { Colour } from '../state.ts';
 import type { Labels } from './label.ts';
 import type { Boxes } from './layout.ts';
+import type { ThreadShares } from './threads.ts';
 
 export const ROW = 18;
 export const FONT = '11.5px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
@@ -18,6 +19,9 @@ export interface Look {
   dark: boolean;
   /** 1 for each function that is not dimmed; nothing when none is. */
   wanted: Uint8Array | undefined;
+  /** Only when frames are coloured by thread. */
+  threads: ThreadShares | undefined;
+  inverted: boolean;
   /** Frames around the zoomed one are dimmed. */
   zoomed: number;
 }
@@ -25,8 +29,12 @@ export interface Look {
 /** Colours of functions under one mode and theme; looking one up for thousands of boxes must cost nothing. */
 export class Colours {
   private readonly known: (string | undefined)[] = [];
-  constructor(private readonly model: Model, readonly mode: Colour, readonly dark: boolean) {}
-  of(fn: number): string {
+  constructor(private readonly model: Model, readonly mode: Colour, readonly dark: boolean, readonly threads: ThreadShares | undefined,
+    readonly inverted: boolean) {}
+  /** The colour of a node with this function. */
+  of(node: number, fn: number): string {
+    const { threads, inverted } = this;
+    if (threads && node !== 0) return nthColour(inverted ? threads.ofFunction[fn]! : threads.ofNode[node]!, this.dark);
     return this.known[fn] ??= functionColour(this.model, fn, this.mode, this.dark);
   }
 }
@@ -43,7 +51,7 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
   for (let i = 0; i < boxes.count; i++) {
     const node = boxes.node[i]!, fn = tree.fn[node]!, wide = boxes.width[i]!, x = boxes.x[i]!, y = yOf(boxes.row[i]!);
     const faint = tree.depth[node]! < zoomedDepth || (wanted !== undefined && node !== 0 && wanted[fn] !== 1);
-    const next = colours.of(fn);
+    const next = colours.of(node, fn);
     if (next !== colour) context.fillStyle = colour = next;
     const opacity = (faint ? .28 : 1) * (boxes.run[i] ? .6 : 1);
     if (opacity !== alpha) context.globalAlpha = alpha = opacity;

@@ -58,7 +58,7 @@ export class Layout {
     this.opened[node] = 1;
     const { total, firstChild } = this.tree;
     const children = this.children.subarray(firstChild[node]!, firstChild[node + 1]!);
-    if (children.length > 1) children.sort((a, b) => total[b]! - total[a]! || a - b);
+    heaviestFirst(children, total);
     let at = this.start[node]!;
     for (const child of children) {
       this.start[child] = at;
@@ -114,6 +114,24 @@ export class Layout {
       }
     }
     return boxes;
+  }
+}
+
+/** Sorts nodes by weight. Most lists are short: moving few numbers by hand is far faster than a sort with a callback. */
+function heaviestFirst(nodes: Uint32Array, total: Float64Array): void {
+  if (nodes.length > 40) {
+    nodes.sort((a, b) => total[b]! - total[a]! || a - b);
+    return;
+  }
+  for (let i = 1; i < nodes.length; i++) {
+    const node = nodes[i]!, weight = total[node]!;
+    let at = i;
+    for (; at > 0; at--) {
+      const before = nodes[at - 1]!, other = total[before]!;
+      if (other > weight || (other === weight && before < node)) break;
+      nodes[at] = before;
+    }
+    nodes[at] = node;
   }
 }
 

@@ -4,14 +4,15 @@ import { useMemo } from 'preact/hooks';
 import { functionTable, whole } from '../derive.ts';
 import { share } from '../format.ts';
 import type { Model } from '../model.ts';
-import { colourGroup, functionColour, KINDS } from '../palette.ts';
+import { colourGroup, functionColour, KINDS, nthColour } from '../palette.ts';
 import type { Colour, State } from '../state.ts';
+import type { ThreadShares } from './threads.ts';
 
 const MOST = 7;
 
-interface LegendProps { model: Model; state: State; dark: boolean; group: string | undefined; setGroup: (group: string | undefined) => void }
+interface LegendProps { model: Model; state: State; dark: boolean; threads: ThreadShares | undefined; group: string | undefined; setGroup: (group: string | undefined) => void }
 
-export function Legend({ model, state, dark, group, setGroup }: LegendProps) {
+export function Legend({ model, state, dark, threads, group, setGroup }: LegendProps) {
   const { self } = functionTable(model, state);
   const all = whole(model, state);
   const groups = useMemo(() => {
@@ -31,6 +32,15 @@ export function Legend({ model, state, dark, group, setGroup }: LegendProps) {
     return list.sort((a, b) => b.value - a.value).slice(0, MOST);
   }, [self, state.colour]);
   if (state.colour === 'function') return null;
+  if (threads) {
+    const rest = all - threads.threads.reduce((sum, { value }) => sum + value, 0);
+    return (
+      <ul class="legend" aria-label="Colours: the thread that most of a frame comes from">
+        {threads.threads.map(({ thread, value }, at) => <li key={thread}><i style={{ background: nthColour(at, dark) }} />{model.threadName(thread).slice(0, 24)} <span>{share(value, all)}</span></li>)}
+        {rest > all / 1e9 && <li><i style={{ background: nthColour(99, dark) }} />others <span>{share(rest, all)}</span></li>}
+      </ul>
+    );
+  }
   return (
     <div class="legend" role="group" aria-label="Colours">
       {groups.map(({ key, value, fn }) => (

@@ -1,6 +1,6 @@
 // The flame graph: canvas, breadcrumb, legend, details of a frame, menu, keyboard.
 
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { flameTree, search } from '../derive.ts';
 import { TO_MATCH } from '../events.ts';
 import type { PanelProps } from '../panel.ts';
@@ -14,6 +14,7 @@ import { Layout } from './layout.ts';
 import { Legend, useWanted } from './legend.tsx';
 import { Menu, type MenuAt } from './menu.tsx';
 import { nodeAt, pathOf } from './path.ts';
+import { threadShares } from './threads.ts';
 import { beside } from './walk.ts';
 import './flame.css';
 
@@ -30,6 +31,8 @@ export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
   const [group, setGroup] = useState<string | undefined>(undefined);
   const inGroup = useWanted(model, state.colour, group);
   const wanted = found.kind === 'found' ? found.matched : inGroup;
+
+  const threads = useMemo(() => state.colour === 'thread' ? threadShares(model, state) : undefined, [tree, state.colour]);
 
   const scroller = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null), spacer = useRef<HTMLDivElement>(null);
   const mark = useRef<HTMLDivElement>(null);
@@ -52,7 +55,8 @@ export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
     style.height = `${rect.height + 2}px`;
   };
 
-  useEffect(() => {
+  // Before the browser paints: after a brush no old picture is seen, not for one frame.
+  useLayoutEffect(() => {
     let timer: ReturnType<typeof setTimeout>;
     const made = new FlameCanvas(scroller.current!, canvas.current!, spacer.current!, () => {
       placeMark();
@@ -62,10 +66,10 @@ export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
     picture.current = made;
     return () => { clearTimeout(timer); made.close(); picture.current = undefined; };
   }, []);
-  useEffect(() => {
-    picture.current?.show({ layout, zoomed, rootOnTop, look: { model, labels, colour: state.colour, dark, wanted, zoomed } });
-  }, [layout, zoomed, rootOnTop, state.colour, dark, wanted]);
-  useEffect(placeMark, [marked, layout]);
+  useLayoutEffect(() => {
+    picture.current?.show({ layout, zoomed, rootOnTop, look: { model, labels, colour: state.colour, dark, wanted, zoomed, threads, inverted: state.inverted } });
+  }, [layout, zoomed, rootOnTop, state.colour, dark, wanted, threads]);
+  useLayoutEffect(placeMark, [marked, layout]);
 
   const markByKey = (node: number) => {
     picture.current?.reveal(node);
@@ -192,7 +196,7 @@ export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
     <div class="flame">
       <div class="flame-bar">
         <Crumbs model={model} tree={tree} zoomed={zoomed} zoom={zoom} />
-        <Legend model={model} state={state} dark={dark} group={group} setGroup={setGroup} />
+        <Legend model={model} state={state} dark={dark} threads={threads} group={group} setGroup={setGroup} />
       </div>
       <div class="flame-scroll" ref={scroller} tabIndex={0} role="application" aria-roledescription="flame graph"
         aria-label="Flame graph. Arrow keys move, Enter zooms, Escape goes back, f focuses, h hides, m merges." onKeyDown={onKeyDown}

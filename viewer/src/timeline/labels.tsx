@@ -1,6 +1,6 @@
 // The names beside the tracks, as real elements: only those in sight.
 
-import { amount, share } from '../format.ts';
+import { amount, count, share } from '../format.ts';
 import type { Model } from '../model.ts';
 import type { Dispatch } from '../panel.ts';
 import type { State } from '../state.ts';
@@ -32,7 +32,7 @@ export function Labels({ model, tracks, state, all, active, select, dispatch, sa
         return <div key={`c${track.counter}`} class="track" style={style} role="presentation"><span class="track-name">{model.text(counters.name[track.counter]!)}</span>
           <span class="track-value">{latest(model, track.counter)}</span></div>;
       }
-      if (track.kind === 'spans') return <div key="spans" class="track" style={style} role="presentation"><span class="track-name">Spans</span><span class="track-value">{model.profile.spans.count.toLocaleString('en')}</span></div>;
+      if (track.kind === 'spans') return <div key="spans" class="track" style={style} role="presentation"><span class="track-name">Spans</span><span class="track-value">{count(model.profile.spans.count)}</span></div>;
       if (track.kind === 'process') {
         const { process, threads } = track;
         const chosen = state.threads?.length === threads.length && threads.every(thread => state.threads?.includes(thread));
