@@ -261,6 +261,25 @@ describe('call tree', () => {
     ]);
   });
 
+  test('the search goes from match to match and opens the way there', async () => {
+    await open('known', 'tab=tree');
+    await grid('Call tree').focus();
+    await page.keyboard.press('Home');
+    await page.keyboard.press('ArrowLeft');
+    assert.equal((await names()).length, 2);
+    await page.fill('#search', 'memcpy|hash');
+    await page.getByRole('button', { name: 'Regular expression' }).click();
+    await page.getByRole('button', { name: 'Next match' }).click();
+    assert.match(await cursor('Call tree'), /dep::hash|memcpy/);
+    const seen = new Set();
+    for (let step = 0; step < 3; step++) {
+      seen.add(await grid('Call tree').locator('tr[aria-selected=true]').getAttribute('aria-level') + await grid('Call tree').locator('tr[aria-selected=true]').innerText());
+      await page.getByRole('button', { name: 'Next match' }).click();
+    }
+    assert.equal(seen.size, 3, [...seen].join('\n'));
+    assert.ok(await grid('Call tree').locator('tr.match').count() >= 3);
+  });
+
   test('10,000 calls deep', async () => {
     await open('deep', 'tab=tree');
     assert.match((await rows('Call tree'))[0], /deep::recurse ×10000/);
@@ -309,6 +328,10 @@ describe('source and code', () => {
       await page.keyboard.press(key);
       assert.ok((await cursor('Source lines')).includes(text), `${key} → ${text}`);
     }
+    await page.locator('#tab-source').focus();
+    await page.keyboard.press('p');
+    assert.match(await cursor('Source lines'), /for item/, 'from anywhere');
+    await page.keyboard.press('n');
     await page.getByRole('button', { name: 'Next hot line' }).click();
     assert.match(await cursor('Source lines'), /total = add/);
   });

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { foldRecursion, weigh, type FoldedTree } from './fold.ts';
 import { calleesOf, callersOf, inverted, topDown, type Outline } from './outline.ts';
+import { matchesInverted, matchesTopDown } from './treematches.ts';
 import { Paths, heaviestPath, pathsBelow, rowsOf } from './outlinerows.ts';
 
 const names: string[] = [];
@@ -117,6 +118,15 @@ test('paths stay the same when values change', () => {
   const before = heaviestPath(topDown(tree('main;a;b 4\nmain;c 1')), paths);
   const rows = rowsOf(topDown(tree('main;a;b 1\nmain;c 7')), paths, new Set(before));
   assert.deepEqual(rows.map(row => names[row.branch.fn]), ['main', 'c', 'a', 'b']);
+});
+
+test('matches of a search are paths, the heaviest first and the outermost only', () => {
+  const data = tree('start;main;a;hit;hit2 4\nstart;main;b;hit 5\nstart;other 1');
+  const outline = topDown(data, fn => names[fn] === 'start');
+  const matched = Uint8Array.from(names, name => (name.startsWith('hit') ? 1 : 0));
+  const shown = matchesTopDown(data, outline, matched).map(path => path.map(fn => names[fn]).join(';'));
+  assert.deepEqual(shown, ['start;main;b;hit', 'start;main;a;hit']);
+  assert.deepEqual(matchesInverted(inverted(data), matched).map(([fn]) => names[fn!]), ['hit', 'hit2']);
 });
 
 test('10,000 different frames deep', () => {

@@ -1,12 +1,14 @@
 // The call tree: from the outermost callers inwards, or inverted, with the heaviest path opened.
 
 import './panels.css';
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { search, whole } from '../derive.ts';
+import { TO_MATCH } from '../events.ts';
 import { foldedTree } from '../folded.ts';
 import { isStartUp } from '../names.ts';
 import { inverted, topDown } from '../outline.ts';
 import type { PanelProps } from '../panel.ts';
+import { matchesInverted, matchesTopDown } from '../treematches.ts';
 import { TreeTable } from './tree.tsx';
 
 export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
@@ -14,6 +16,12 @@ export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
   const outline = useMemo(() => (state.inverted ? inverted(tree) : topDown(tree, fn => isStartUp(model.name(fn)))), [tree, state.inverted]);
   const [again, setAgain] = useState(0);
   const found = search(model, state);
+  const matched = found.kind === 'found' ? found.matched : undefined;
+  const matches = useMemo(
+    () => (!matched ? [] : state.inverted ? matchesInverted(outline, matched) : matchesTopDown(tree, outline, matched)),
+    [outline, matched],
+  );
+  const goTo = useNextMatch(matches, path => dispatch({ fn: path.at(-1) }));
   const about = JSON.stringify([state.inverted, state.inline, state.generics, state.collapse, state.transforms, again]);
   return (
     <div class="calltree pane">
@@ -36,7 +44,8 @@ export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
         unit={model.unit(state.metric)}
         columns={state.inverted ? ['total', 'place'] : ['total', 'self', 'place']}
         about={about}
-        matched={found.kind === 'found' ? found.matched : undefined}
+        matched={matched}
+        goTo={goTo}
         selected={state.fn}
         onCursor={fn => dispatch({ fn })}
         onPick={fn => dispatch({ fn })}
@@ -44,4 +53,26 @@ export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
       />
     </div>
   );
+}
+
+/** Follows "next match" and "previous match" through a list of paths; another list starts anew. */
+function useNextMatch(matches: readonly number[][], onMatch: (path: readonly number[]) => void): readonly number[] | undefined {
+  const [goTo, setGoTo] = useState<readonly number[]>();
+  const at = useRef({ matches, index: -1 });
+  if (at.current.matches !== matches) at.current = { matches, index: -1 };
+  useEffect(() => {
+    const onStep = (event: Event): void => {
+      const { matches, index } = at.current;
+      if (matches.length === 0) return;
+      const by = (event as CustomEvent<number>).detail;
+      const next = index < 0 ? (by > 0 ? 0 : matches.length - 1) : (index + by + matches.length) % matches.length;
+      at.current = { matches, index: next };
+      // A copy: the same match a second time is gone to again.
+      setGoTo([...matches[next]!]);
+      onMatch(matches[next]!);
+    };
+    addEventListener(TO_MATCH, onStep);
+    return () => removeEventListener(TO_MATCH, onStep);
+  });
+  return goTo;
 }

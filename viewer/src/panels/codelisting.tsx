@@ -55,7 +55,7 @@ export function CodeListing({ model, costs, piece, unit, marks, onHover, onChoos
   return (
     <Rows
       label="Instructions"
-      className="listing"
+      className="listing code-listing"
       columns={COLUMNS}
       count={rows.length}
       cursor={cursor}

@@ -48,7 +48,7 @@ export function FunctionsPanel(props: PanelProps) {
           columns={COLUMNS}
           count={rows.length}
           cursor={cursor}
-          reveal={`${sortKey} ${rows.length} ${state.tab}`}
+          reveal={`${sortKey} ${state.search} ${state.fn}`}
           onCursor={at => dispatch({ fn: rows[at]! })}
           onOpen={at => dispatch({ fn: rows[at]!, tab: 'source' })}
           sort={sort}

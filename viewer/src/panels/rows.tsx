@@ -83,7 +83,8 @@ export function Rows(props: Props): JSX.Element {
     const inner = element.clientHeight - ROW_HEIGHT; // the heading stays on top
     const at = index * ROW_HEIGHT;
     if (at >= element.scrollTop && at + ROW_HEIGHT <= element.scrollTop + inner) return;
-    if (middle) element.scrollTop = Math.max(0, at - inner / 2);
+    const isNear = at > element.scrollTop - 3 * ROW_HEIGHT && at < element.scrollTop + inner + 2 * ROW_HEIGHT;
+    if (middle && !isNear) element.scrollTop = Math.max(0, at - inner / 2);
     else if (at < element.scrollTop) element.scrollTop = at;
     else element.scrollTop = at + ROW_HEIGHT - inner;
   };

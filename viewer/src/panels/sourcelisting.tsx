@@ -1,6 +1,6 @@
 // Source lines with their cost; the hottest one is shown first, n and p go on to the next.
 
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { FunctionCosts } from '../lines.ts';
 import type { Model } from '../model.ts';
 import { hotRows, type SourceRow } from '../sourcerows.ts';
@@ -53,11 +53,19 @@ export function SourceListing({ costs, rows, unit, marks, chosen, onHover, onCho
     move(hot[now < 0 ? 0 : (now + step + hot.length) % hot.length]!);
     reveal(count => count + 1);
   };
-  const onKey = (event: KeyboardEvent): boolean => {
-    if (event.key !== 'n' && event.key !== 'p') return false;
-    toHot(event.key === 'n' ? 1 : -1);
-    return true;
-  };
+  // Anywhere on the page but in fields and in the machine code, which has hot lines of its own.
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent): void => {
+      const target = event.target as HTMLElement;
+      const isTaken = event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) || target.closest('.code-listing, dialog');
+      if (isTaken || (event.key !== 'n' && event.key !== 'p')) return;
+      toHot(event.key === 'n' ? 1 : -1);
+      event.preventDefault();
+      event.stopPropagation();
+    };
+    addEventListener('keydown', onKeyDown, true);
+    return () => removeEventListener('keydown', onKeyDown, true);
+  });
   return (
     <>
       <Rows
@@ -69,7 +77,6 @@ export function SourceListing({ costs, rows, unit, marks, chosen, onHover, onCho
         reveal={`${revealed} ${wanted}`}
         minWidth={`calc(17rem + 24px + ${longest * LETTER}px)`}
         onCursor={move}
-        onKey={onKey}
         row={index => {
           const row = rows[index]!;
           const cost = costs.lines[row.cost];

@@ -59,7 +59,7 @@ export function StackChartPanel(props: PanelProps) {
         <span class="figures">{duration(view.from)} – {duration(view.to)} <i /> {duration(view.to - view.from)}</span>
         <button type="button" disabled={!isZoomed} onClick={() => dispatch({ brush: [view.from, view.to] })}>Select this time</button>
         <button type="button" disabled={!isZoomed} onClick={() => setZoomed(undefined)}>Whole range</button>
-        <span class="quiet hint">Wheel zooms, drag moves · keys: ← → ↑ ↓ + − 0, Enter selects the time</span>
+        <span class="quiet hint">Wheel zooms, drag moves · keys: ← → ↑ ↓ + − 0, Enter selects the time · pauses under 2 pixels are drawn over</span>
       </div>
       <ChartCanvas
         {...props}

@@ -24,6 +24,8 @@ interface Props {
   about: string;
   /** 1 for functions that the search matches. */
   matched: Uint8Array | undefined;
+  /** A path of functions to open and to go to; another object goes again. */
+  goTo?: readonly number[] | undefined;
   /** The selected function of all panels. */
   selected: number | undefined;
   /** The cursor moved to a function. */
@@ -49,6 +51,15 @@ export function TreeTable(props: Props): JSX.Element {
   if (opened.current?.about !== props.about) {
     const paths = new Paths();
     opened.current = { about: props.about, paths, open: new Set(heaviestPath(outline, paths)), cursor: 0 };
+  }
+  // Goes where it was told to once, before the rows are made.
+  const gone = useRef<readonly number[] | undefined>(undefined);
+  if (props.goTo && gone.current !== props.goTo) {
+    gone.current = props.goTo;
+    const { paths, open } = opened.current;
+    const steps: number[] = [];
+    for (const fn of props.goTo) steps.push(paths.below(steps.at(-1) ?? 0, fn));
+    opened.current = { ...opened.current, open: new Set([...open, ...steps.slice(0, -1)]), cursor: steps.at(-1) ?? 0 };
   }
   const { paths, open, cursor: cursorPath } = opened.current;
   const rows = useMemo(() => rowsOf(outline, paths, open), [outline, paths, open]);
@@ -107,6 +118,7 @@ export function TreeTable(props: Props): JSX.Element {
       onCursor={at => moveTo(rows[at])}
       onPick={at => { moveTo(rows[at]); props.onPick(rows[at]!.branch.fn); }}
       onKey={onKey}
+      reveal={props.goTo}
       empty={props.empty}
       row={at => {
         const row = rows[at]!;
