@@ -242,13 +242,7 @@ impl Assembly {
         if profile.metrics.len() > MOST_METRICS {
             return Err(ImportError::TooLarge { what: format!("it has more than {MOST_METRICS} metrics") });
         }
-        let fits =
-            |samples: &Samples| samples.value.iter().try_fold(0u64, |sum, value| sum.checked_add(*value));
-        if profile.samples.iter().any(|samples| fits(samples).is_none()) {
-            return Err(ImportError::TooLarge {
-                what: "its values add up to more than 64 bits hold".to_owned(),
-            });
-        }
+        check_sums(profile)?;
         profile.samples.iter_mut().for_each(sort_by_time);
         if profile.meta.duration_ns == 0 {
             let samples = profile.samples.iter().filter_map(|samples| samples.time_ns.last());
@@ -259,6 +253,16 @@ impl Assembly {
         profile.meta.notes = self.notes.clone();
         Ok(Imported { profile: self.profile, notes: self.notes })
     }
+}
+
+/// Refuses values whose sum does not fit: every view adds them up.
+pub(crate) fn check_sums(profile: &Profile) -> Result<(), ImportError> {
+    let fits = |samples: &Samples| samples.value.iter().try_fold(0u64, |sum, value| sum.checked_add(*value));
+    if profile.samples.iter().any(|samples| fits(samples).is_none()) {
+        let what = "its values add up to more than 64 bits hold".to_owned();
+        return Err(ImportError::TooLarge { what });
+    }
+    Ok(())
 }
 
 /// The text, or as much of it as a profile keeps.

@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_capture::{Converted, RecordConverter, RecordedOn, SampledEvent};
 use whyslow_profile::{EventSource, KernelView, Meta, Metric, MetricId, ModuleId, Profile, Unit};
 
+use super::assemble::check_sums;
 use super::{Format, ImportError, ImportOptions, Imported};
 use header::{Event, Header};
 use records::{Seen, Sink};
@@ -147,6 +148,7 @@ impl Conversion {
         if profile.samples.len() > 1 {
             drop_empty_metrics(&mut profile);
         }
+        check_sums(&profile)?;
         keep_seen(&mut converted.changed, &profile);
         keep_seen(&mut converted.unproven, &profile);
         let notes = notes(header, &converted, seen, self.samples);
