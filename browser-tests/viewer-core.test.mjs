@@ -93,7 +93,7 @@ describe('a small profile with known answers', () => {
 
   test('opens and says what it holds', async () => {
     assert.match(await facts(), /10\.0 ms · 100 samples · 10\.0 ms/);
-    assert.equal(await page.title(), './app · whyslow');
+    assert.equal(await page.title(), 'app · whyslow');
     assert.deepEqual(await page.locator('.tabs [role=tab]').allTextContents(), ['Flame', 'Functions', 'Call tree', 'Source', 'Stack chart', 'Spans', 'Quality']);
     assert.deepEqual(await page.locator('.track.thread .track-name').allTextContents(), ['main', 'worker']);
     assert.deepEqual(problems, []);
@@ -432,8 +432,31 @@ describe('a realistic profile', () => {
     assert.deepEqual(problems, []);
   });
 
+  test('the timeline says what is under the pointer; a span is brushed by a click; the wheel zooms time', async () => {
+    const { x, y, width } = await box('.timeline-window canvas');
+    const hover = async (across, down) => { await page.mouse.move(x + width * across, y + down); await settled(); return page.textContent('.timeline-hover'); };
+    assert.match(await hover(.05, 10), /resident memory [\d.]+ MiB/);
+    assert.match(await hover(.05, 82), /open index · 1\.54 s/);
+    assert.match(await hover(.5, 130), /tokio-worker-\d [\d.]+ %/);
+    await page.mouse.click(x + width * .05, y + 82);
+    await settled();
+    assert.match(await page.textContent('.brushed'), /10 ms – 1550 ms|0\.01 s – 1\.55 s|1\.54 s/);
+    await page.keyboard.press('Escape');
+    await page.mouse.move(x + width * .5, y + 130);
+    await page.keyboard.down('Control');
+    await page.mouse.wheel(0, -200);
+    await page.mouse.wheel(0, -200);
+    await page.keyboard.up('Control');
+    await settled();
+    assert.equal(await page.locator('.ranges button').count(), 2, 'one turn is one range');
+    await page.keyboard.press('u');
+    await settled();
+    assert.equal(await page.locator('.ranges button').count(), 1);
+    assert.deepEqual(problems, []);
+  });
+
   test('every colour mode, and the legend dims the rest', async () => {
-    for (const colour of ['crate', 'module', 'function', 'kind']) {
+    for (const colour of ['crate', 'module', 'thread', 'function', 'kind']) {
       await page.locator('.toolbar select').selectOption(colour);
       await settled();
     }

@@ -13,11 +13,12 @@ interface HeaderProps extends PanelProps { undo: (() => void) | undefined; redo:
 export function Header({ model, state, dispatch, dark, undo, redo, help }: HeaderProps) {
   const { context, metrics } = model.profile;
   const command = Array.isArray(context.command) ? clean(context.command.map(String).join(' ')) : '';
-  const title = command || clean(String(context.file)) || 'profile';
+  // The program's own name says more than the folder it is in.
+  const title = command.replace(/^\S*\/(?=[^\s/])/, '') || clean(String(context.file)) || 'profile';
   useEffect(() => { document.title = `${title.slice(0, 80)} · whyslow`; }, [title]);
   return (
     <header class="header">
-      <h1 title={title}><span class="brand">whyslow</span> <bdi>{title}</bdi></h1>
+      <h1 title={command || title}><span class="brand">whyslow</span> <bdi>{title}</bdi></h1>
       <div class="facts">
         {duration(Number(context.duration_ns) || model.duration)} · {count(sampleCount(model, state))} samples · {amount(whole(model, state), model.unit(state.metric))}
       </div>

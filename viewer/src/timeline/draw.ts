@@ -174,9 +174,19 @@ function drawSpans(context: CanvasRenderingContext2D, { model, tracks, range: [f
     context.fillRect(left, top, right - left - (right - left > 3 ? .6 : 0), HEIGHT.lane - 2);
     if (right - left > 34) {
       context.fillStyle = '#16181d';
-      const fit = Math.floor((right - left - 6) / 5.4), name = model.text(spans.name[span]!);
-      context.fillText(name.length > fit ? [...name].slice(0, Math.max(0, fit - 1)).join('') + '…' : name, left + 3, top + HEIGHT.lane / 2 - .5);
+      context.fillText(cutToFit(context, model.text(spans.name[span]!), right - left - 6), left + 3, top + HEIGHT.lane / 2 - .5);
     }
   }
   context.globalAlpha = 1;
+}
+
+/** The beginning of a text that fits into `room` pixels. */
+function cutToFit(context: CanvasRenderingContext2D, text: string, room: number): string {
+  let shown = text.slice(0, 400);
+  if (shown === text && context.measureText(text).width <= room) return text;
+  while (shown && context.measureText(shown + '…').width > room) {
+    const wide = context.measureText(shown + '…').width;
+    shown = shown.slice(0, Math.min(shown.length - 1, Math.floor(shown.length * room / wide)));
+  }
+  return shown ? shown.replace(/[\ud800-\udbff]$/, '') + '…' : '';
 }

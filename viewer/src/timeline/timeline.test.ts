@@ -11,6 +11,7 @@ import { packLanes } from './lanes.ts';
 import { clock, ticks } from './ruler.ts';
 import { chooseThread } from './threads.ts';
 import { tracksBetween, tracksOf } from './tracks.ts';
+import { wheelRanges } from './wheel.ts';
 
 const samplesOf = (model: Model) => byThread(model.profile.samples[0]!, model.profile.threads.count, stackKinds(model));
 
@@ -76,4 +77,12 @@ test('round times', () => {
   assert.deepEqual(ticks(1e9, 1.002e9, 500).map(({ text }) => text), ['1.0000 s', '1.0005 s', '1.0010 s', '1.0015 s', '1.0020 s']);
   assert.equal(clock(125e9, 1e9), '2:05 min');
   assert.ok(ticks(0, 1, 1e6).length < 1001);
+});
+
+test('the wheel zooms time, inside of what is around it', () => {
+  assert.deepEqual(wheelRanges([], [0, 1e6], 5e5, .5, true), [[250_000, 750_000]]);
+  assert.deepEqual(wheelRanges([[250_000, 750_000]], [0, 1e6], 5e5, .5, false), [[375_000, 625_000]]);
+  assert.deepEqual(wheelRanges([[250_000, 750_000]], [0, 1e6], 5e5, .5, true), [[250_000, 750_000], [375_000, 625_000]]);
+  assert.deepEqual(wheelRanges([[250_000, 750_000]], [0, 1e6], 5e5, 3, false), [], 'as wide as everything: gone');
+  assert.deepEqual(wheelRanges([[500_000, 501_000]], [0, 1e6], 500_500, .5, false), [[500_000, 501_000]], 'not narrower than a microsecond');
 });

@@ -8,9 +8,12 @@ import { TimelineBar } from './bar.tsx';
 import { brushKey } from './keyboard.ts';
 import { ActivityCache, binsFor, drawTracks, type Scene } from './draw.ts';
 import { Labels, LABEL_WIDTH } from './labels.tsx';
+import { laneAt, readout, spanAt } from './readout.ts';
+import { clock } from './ruler.ts';
 import { Ruler } from './ruler_view.tsx';
 import { chooseThread } from './threads.ts';
 import { tracksBetween, tracksOf } from './tracks.ts';
+import { wheelRanges } from './wheel.ts';
 import './timeline.css';
 
 const MOST_HEIGHT = 300;
@@ -73,6 +76,7 @@ export function Timeline({ model, state, dispatch, dark }: PanelProps) {
     const x = event.clientX - canvas.current!.getBoundingClientRect().left;
     return Math.round(Math.max(from, Math.min(to, from + x / size.width * (to - from))));
   };
+  const slack = 2 * (to - from) / size.width;
   const brush = (a: number, b: number) => {
     const next: Range = [Math.min(a, b), Math.max(a, b)];
     if (next[1] > next[0]) dispatch({ brush: next }, 'brush');
@@ -114,13 +118,40 @@ export function Timeline({ model, state, dispatch, dark }: PanelProps) {
     const y = event.clientY - scroller.current!.getBoundingClientRect().top + scroll;
     const track = tracksBetween(tracks.list, y, y + 1)[0];
     if (track?.kind === 'thread') select(track.thread, event);
+    const span = track?.kind === 'spans' ? spanAt(model, tracks, laneAt(track, y), now.from, slack) : undefined;
+    if (span !== undefined) {
+      const { start, end } = model.profile.spans;
+      brush(Math.max(from, start[span]!), Math.min(to, Number.isNaN(end[span]!) ? to : end[span]!));
+    }
   };
   const placeHover = (event: PointerEvent | undefined) => {
     const style = hover.current?.style;
     if (!style) return;
     style.display = event ? 'block' : 'none';
-    if (event) style.transform = `translateX(${xOf(timeAt(event))}px)`;
+    if (!event) return;
+    const time = timeAt(event), y = event.clientY - scroller.current!.getBoundingClientRect().top + scroll, x = xOf(time);
+    const about = readout(model, tracks, cache, unit, range, tracksBetween(tracks.list, y, y + 1)[0], time, y, slack);
+    style.transform = `translateX(${x}px)`;
+    const text = hover.current!.firstElementChild as HTMLElement;
+    text.textContent = `${clock(time, (to - from) / size.width)}${about && ` · ${about}`}`;
+    text.className = x > size.width * .6 ? 'left' : '';
   };
+
+  const wheel = useRef<(event: WheelEvent) => void>(() => undefined);
+  const turned = useRef(-Infinity);
+  wheel.current = event => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    const fresh = performance.now() - turned.current > 1000;
+    turned.current = performance.now();
+    dispatch({ ranges: wheelRanges(state.ranges, [0, model.duration], timeAt(event), Math.exp(event.deltaY / 300), fresh || !state.ranges.length), brush: undefined }, 'wheel');
+  };
+  useEffect(() => {
+    const onWheel = (event: WheelEvent) => wheel.current(event);
+    const element = canvas.current!;
+    element.addEventListener('wheel', onWheel, { passive: false });
+    return () => element.removeEventListener('wheel', onWheel);
+  }, []);
 
   const select = (thread: number, how: { ctrlKey: boolean; metaKey: boolean; shiftKey: boolean }) => {
     const at = tracks.threads.indexOf(thread);
@@ -167,7 +198,7 @@ export function Timeline({ model, state, dispatch, dark }: PanelProps) {
         <div class="timeline-window" style={{ marginLeft: `${LABEL_WIDTH}px`, width: `${size.width}px`, height: `${size.height}px` }}>
           <canvas ref={canvas} style={{ width: `${size.width}px`, height: `${size.height}px` }} onPointerDown={onPointerDown} onPointerMove={onPointerMove}
             onPointerUp={onPointerUp} onPointerLeave={() => placeHover(undefined)} onDblClick={() => dispatch(zoomIntoBrush(state))} />
-          <div class="timeline-hover" ref={hover} />
+          <div class="timeline-hover" ref={hover}><span /></div>
           {state.brush && looked && <div class="timeline-brush" style={{ left: `${xOf(looked[0])}px`, width: `${Math.max(1, xOf(looked[1]) - xOf(looked[0]))}px` }} />}
         </div>
         <Labels model={model} tracks={shown} state={state} all={tracks.threads} active={active} select={select} dispatch={dispatch} samples={samples} />
