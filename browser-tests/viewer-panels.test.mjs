@@ -321,10 +321,10 @@ describe('source and code', () => {
     assert.match((await rows('Instructions'))[2], /^100\.0 %/, 'the code it was inlined into');
   });
 
-  test('n and p go through the hot lines', async () => {
+  test('n and p go through the hot lines of all files', async () => {
     await open('known', `tab=source&fn=${fn.sum}`);
     await grid('Source lines').focus();
-    for (const [key, text] of [['n', 'for item'], ['n', 'seen(hash'], ['n', 'total = add'], ['p', 'seen(hash']]) {
+    for (const [key, text] of [['n', 'a + b'], ['n', 'for item'], ['n', 'seen(hash'], ['n', 'total = add'], ['p', 'seen(hash']]) {
       await page.keyboard.press(key);
       assert.ok((await cursor('Source lines')).includes(text), `${key} → ${text}`);
     }

@@ -57,11 +57,14 @@ export function sourceRows(model: Model, costs: FunctionCosts, file: number): So
   return rows;
 }
 
-/** Rows by what they cost, most first; of equals the one that spends more itself. Rows below 1/200 of the function are left out. */
-export function hotRows(costs: FunctionCosts, rows: readonly SourceRow[]): number[] {
+/**
+ * Rows of `costs.lines` by what they cost, most first, in whichever file they were written; of equals the one in the function's
+ * own file, then the one that spends more itself. Lines below 1/200 of the function are left out.
+ */
+export function hotLines(costs: FunctionCosts, ownFile: number): number[] {
   const least = costs.whole.total / 200;
-  const value = (row: number) => costs.lines[rows[row]!.cost]!;
-  return rows.map((_, at) => at)
-    .filter(at => rows[at]!.cost >= 0 && value(at).total >= least)
-    .sort((a, b) => value(b).total - value(a).total || value(b).self - value(a).self || a - b);
+  const line = (row: number) => costs.lines[row]!;
+  return costs.lines.map((_, row) => row)
+    .filter(row => line(row).file !== NONE && line(row).total > 0 && line(row).total >= least)
+    .sort((a, b) => line(b).total - line(a).total || Number(line(b).file === ownFile) - Number(line(a).file === ownFile) || line(b).self - line(a).self || a - b);
 }

@@ -7,6 +7,7 @@ import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
 import { Amount, limited, Share } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
+import { LETTER } from './sourcelisting.tsx';
 
 const COLUMNS: readonly Column[] = [
   { id: 'self', title: 'Self', help: 'Samples at this instruction, as a share of the function', width: '4.5rem', numeric: true },
@@ -34,6 +35,7 @@ export function CodeListing({ model, costs, piece, unit, marks, onHover, onChoos
     const least = costs.whole.total / 200;
     return rows.map((_, at) => at).filter(at => rows[at]!.total >= least).sort((a, b) => rows[b]!.self - rows[a]!.self || rows[b]!.total - rows[a]!.total || a - b);
   }, [rows]);
+  const longest = useMemo(() => rows.reduce((most, row) => Math.max(most, Math.min(80, model.text(instructions.text[row.instruction]!).length)), 0), [rows]);
   const [cursor, setCursor] = useState(hot[0] ?? 0);
   const [revealed, reveal] = useState(0);
   const move = (to: number): void => {
@@ -60,6 +62,7 @@ export function CodeListing({ model, costs, piece, unit, marks, onHover, onChoos
       count={rows.length}
       cursor={cursor}
       reveal={revealed}
+      minWidth={`calc(27rem + 24px + ${longest * LETTER}px)`}
       onCursor={move}
       onKey={onKey}
       row={index => {

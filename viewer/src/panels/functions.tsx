@@ -37,7 +37,7 @@ export function FunctionsPanel(props: PanelProps) {
     const known = SORTS.find(name => name === column);
     if (known) dispatch({ panel: { ...state.panel, 'functions-sort': sortText({ column: known, descending }) } });
   };
-  const status = found.kind === 'found' ? `${count(rows.length)} functions match “${state.search.slice(0, 60)}”`
+  const status = found.kind === 'found' ? `${rows.length === 1 ? '1 function matches' : `${count(rows.length)} functions match`} “${state.search.slice(0, 60)}”`
     : found.kind === 'invalid' ? found.message : `${count(rows.length)} functions`;
 
   return (

@@ -2,7 +2,7 @@
 
 import './panels.css';
 import './source.css';
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { shape, weights, whole } from '../derive.ts';
 import { amount, share } from '../format.ts';
 import { codePieces, type CodePiece } from '../instructions.ts';
@@ -14,9 +14,10 @@ import { shortPath } from '../paths.ts';
 import type { State } from '../state.ts';
 import { limited, Name } from './cells.tsx';
 import { CodeListing } from './codelisting.tsx';
+import { HotLines } from './hotlines.tsx';
 import { SourceListing } from './sourcelisting.tsx';
 import { whyNoCode, whyNoLines, whyNoText, type Why } from './why.ts';
-import { sourceRows } from '../sourcerows.ts';
+import { hotLines, sourceRows } from '../sourcerows.ts';
 
 /** What the selected function's lines cost; stacks that a transform leaves out do not count. */
 function costsOf(model: Model, state: State, fn: number): FunctionCosts {
@@ -51,10 +52,12 @@ function FunctionSource(props: PanelProps & { fn: number }) {
   const [pickedPiece, setPiece] = useState<number>();
   /** Rows of `costs.lines` that are marked on both sides: under the pointer, and chosen. */
   const [hovered, setHovered] = useState<readonly number[]>([]);
-  const [chosen, setChosen] = useState<readonly number[]>([]);
+  const hot = useMemo(() => hotLines(costs, ownFile), [costs]);
+  const [picked, setChosen] = useState<readonly number[]>();
+  const chosen = picked ?? hot.slice(0, 1);
 
   const files = useMemo(() => filesOf(costs, ownFile), [costs]);
-  const file = files.find(known => known.file === pickedFile) ?? files[0];
+  const file = files.find(known => known.file === (pickedFile ?? costs.lines[hot[0] ?? -1]?.file)) ?? files[0];
   const piece = pieces.find(known => known.code === pickedPiece) ?? pieces[0];
   const rows = useMemo(() => (file ? sourceRows(model, costs, file.file) : []), [costs, file?.file]);
   const unit = model.unit(state.metric);
@@ -83,7 +86,8 @@ function FunctionSource(props: PanelProps & { fn: number }) {
             <>
               <Files model={model} costs={costs} files={files} file={file.file} own={ownFile} onPick={setFile} />
               {!hasText && <Explain why={whyNoText(model.text(file.file))} />}
-              <SourceListing key={file.file} model={model} costs={costs} rows={rows} unit={unit} marks={marks} chosen={chosen} onHover={setHovered} onChoose={setChosen} />
+              <SourceListing key={file.file} costs={costs} rows={rows} unit={unit} hottest={hot[0]} marks={marks} chosen={chosen} onHover={setHovered} onChoose={setChosen} />
+              <HotLines hot={hot} at={chosen.at(-1)} onGo={line => toLines([line])} />
             </>
           ) : <Explain why={whyNoLines(model, fn, costs.whole.total > 0)} />}
         </section>
@@ -119,8 +123,10 @@ interface FilesProps { model: Model; costs: FunctionCosts; files: readonly FileC
 
 /** The files that the function's code was written in: its own, and those of inlined functions. */
 function Files({ model, costs, files, file, own, onPick }: FilesProps) {
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => list.current?.querySelector('[aria-pressed=true]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [file]);
   return (
-    <div class="files" role="group" aria-label="Files with code of the function">
+    <div class="files" role="group" aria-label="Files with code of the function" ref={list}>
       {files.slice(0, 40).map(known => {
         const path = model.text(known.file);
         return (

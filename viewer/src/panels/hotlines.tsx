@@ -1,0 +1,39 @@
+// The way through the hot lines of a function: n and p, and two buttons.
+
+import { useEffect } from 'preact/hooks';
+
+interface Props {
+  /** Rows of `FunctionCosts.lines`, the hottest first. */
+  hot: readonly number[];
+  /** The line that is chosen now, if it is one of them. */
+  at: number | undefined;
+  onGo: (line: number) => void;
+}
+
+export function HotLines({ hot, at, onGo }: Props) {
+  const now = at === undefined ? -1 : hot.indexOf(at);
+  const go = (step: number): void => {
+    const line = hot[now < 0 ? 0 : (now + step + hot.length) % hot.length];
+    if (line !== undefined) onGo(line);
+  };
+  // Anywhere on the page but in fields and in the machine code, which has hot lines of its own.
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent): void => {
+      const target = event.target as HTMLElement;
+      const isTaken = event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) || target.closest('.code-listing, dialog');
+      if (isTaken || (event.key !== 'n' && event.key !== 'p')) return;
+      go(event.key === 'n' ? 1 : -1);
+      event.preventDefault();
+      event.stopPropagation();
+    };
+    addEventListener('keydown', onKeyDown, true);
+    return () => removeEventListener('keydown', onKeyDown, true);
+  });
+  return (
+    <div class="status quiet">
+      <button type="button" onClick={() => go(-1)} disabled={hot.length < 2}>Previous hot line</button>
+      <button type="button" onClick={() => go(1)} disabled={hot.length < 2}>Next hot line</button>
+      <span role="status">{now >= 0 ? `${now + 1} of ${hot.length} hot lines` : `${hot.length} hot lines`}</span>
+    </div>
+  );
+}
