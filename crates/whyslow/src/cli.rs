@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{cargo, doctor, export, flame, import, lab, record, report};
+use crate::commands::{cargo, doctor, export, flame, import, lab, record, report, view};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -59,6 +59,7 @@ enum Command {
     Record(record::RecordArgs),
     Report(report::ReportArgs),
     Flame(flame::FlameArgs),
+    View(view::ViewArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
@@ -109,6 +110,8 @@ pub(crate) enum Request {
     Report(report::ReportArgs, Volume),
     /// `whyslow flame`
     Flame(flame::FlameArgs, Volume),
+    /// `whyslow view`
+    View(view::ViewArgs, Volume),
     /// `whyslow export`
     Export(export::ExportArgs, Volume),
     /// `whyslow import`
@@ -129,6 +132,7 @@ pub(crate) fn run(request: Request) -> Result<Exit> {
         Request::Record(args, volume) => record::run(args, volume),
         Request::Report(args, volume) => report::run(&args, volume),
         Request::Flame(args, volume) => flame::run(&args, volume),
+        Request::View(args, volume) => view::run(&args, volume),
         Request::Export(args, volume) => export::run(&args, volume),
         Request::Import(args, volume) => import::run(&args, volume),
         Request::Doctor(args) => doctor::run(&args),
@@ -162,6 +166,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
         Some(Command::Record(args)) => Request::Record(args, volume),
         Some(Command::Report(args)) => Request::Report(args, volume),
         Some(Command::Flame(args)) => Request::Flame(args, volume),
+        Some(Command::View(args)) => Request::View(args, volume),
         Some(Command::Export(args)) => Request::Export(args, volume),
         Some(Command::Import(args)) => Request::Import(args, volume),
         Some(Command::Doctor(args)) => Request::Doctor(args),

@@ -12,6 +12,7 @@ mod open;
 mod output;
 mod profile_file;
 mod recording;
+mod serve;
 mod terminal;
 mod values;
 

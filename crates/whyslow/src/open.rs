@@ -1,4 +1,4 @@
-//! Opening a picture in a browser, when the machine has one.
+//! Opening a picture or an address in a browser, when the machine has one.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -14,14 +14,22 @@ const PATIENCE: Duration = Duration::from_millis(400);
 /// Opens a file in a browser. Failing to is no error: the file is there, and the user learns where.
 pub(crate) fn in_browser(file: &Path) {
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let found = openers(&|name| env::var_os(name), &in_path);
-    if !found.iter().any(|program| starts(program, &file)) {
-        let why = if found.is_empty() {
-            "there is no $BROWSER and no desktop"
-        } else {
-            "no browser could be started"
-        };
+    if let Err(why) = start(file.as_os_str()) {
         warn(&format!("--open: {why}; try: open file://{} in a browser", file.display()));
+    }
+}
+
+/// Opens an address in a browser, or says why not.
+pub(crate) fn address_in_browser(address: &str) -> Result<(), &'static str> {
+    start(OsStr::new(address))
+}
+
+fn start(target: &OsStr) -> Result<(), &'static str> {
+    let found = openers(&|name| env::var_os(name), &in_path);
+    match found.as_slice() {
+        [] => Err("there is no $BROWSER and no desktop"),
+        programs if programs.iter().any(|program| starts(program, target)) => Ok(()),
+        _ => Err("no browser could be started"),
     }
 }
 
@@ -50,9 +58,9 @@ fn in_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-fn starts(program: &OsStr, file: &Path) -> bool {
+fn starts(program: &OsStr, target: &OsStr) -> bool {
     let mut command = Command::new(program);
-    command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg(target).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(mut child) = command.spawn() else { return false };
     let started = Instant::now();
     while started.elapsed() < PATIENCE {

@@ -8,3 +8,4 @@ pub(crate) mod import;
 pub(crate) mod lab;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod view;

@@ -4,8 +4,13 @@ use std::fs;
 
 use crate::harness::Folder;
 
-const COMMANDS: [&[&str]; 3] =
-    [&["report", "bad.whyslow"], &["flame", "bad.whyslow"], &["export", "bad.whyslow", "--to", "folded"]];
+const COMMANDS: [&[&str]; 5] = [
+    &["report", "bad.whyslow"],
+    &["flame", "bad.whyslow"],
+    &["view", "bad.whyslow", "--no-open"],
+    &["view", "bad.whyslow", "-o", "bad.html"],
+    &["export", "bad.whyslow", "--to", "folded"],
+];
 
 #[track_caller]
 fn each_command_says(bytes: &[u8], says: &[&str]) {

@@ -11,3 +11,4 @@ mod help;
 mod output;
 mod record;
 mod report;
+mod view;

@@ -1,0 +1,233 @@
+//! A small HTTP server for one viewer, on loopback only: a thread per request, everything from memory, no file system.
+
+mod request;
+mod response;
+mod site;
+#[cfg(test)]
+mod tests;
+mod token;
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use request::Request;
+use response::{Response, Status};
+pub(crate) use site::Site;
+pub(crate) use token::Token;
+
+/// What a client may cost.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Bytes of a request.
+    head_bytes: usize,
+    /// Time to send a request.
+    head_time: Duration,
+    /// Time to take the answer: a browser may be busy with the first part of a large profile.
+    body_time: Duration,
+    /// Requests at the same time.
+    clients: usize,
+}
+
+const LIMITS: Limits = Limits {
+    head_bytes: 16 << 10,
+    head_time: Duration::from_secs(5),
+    body_time: Duration::from_secs(300),
+    clients: 64,
+};
+
+/// How long a client may take to notice that its answer is complete.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A port that is open but not served yet.
+#[derive(Debug)]
+pub(crate) struct Server {
+    listener: TcpListener,
+    port: u16,
+}
+
+impl Server {
+    /// Opens a port on loopback; 0 lets the system choose.
+    pub(crate) fn bind(port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let port = listener.local_addr()?.port();
+        Ok(Self { listener, port })
+    }
+
+    /// The port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Serves until the process ends.
+    pub(crate) fn run(self, site: &Arc<Site>) -> ! {
+        self.serve(site, LIMITS)
+    }
+
+    fn serve(self, site: &Arc<Site>, limits: Limits) -> ! {
+        let clients = Arc::new(AtomicUsize::new(0));
+        loop {
+            let Ok((stream, _)) = self.listener.accept() else {
+                // Out of descriptors, or the client is gone already.
+                thread::sleep(Duration::from_millis(20));
+                continue;
+            };
+            let place = Place::take(&clients);
+            if place.number >= limits.clients {
+                // Nobody waits for long behind this: the next client is not accepted before.
+                let busy = Response::refusal(Status::Busy, "too many requests at once; try again");
+                let _ = send(&stream, &busy, true, Duration::from_millis(50));
+                let _ = finish(&stream, Duration::from_millis(50));
+                continue;
+            }
+            let site = Arc::clone(site);
+            // Without a thread the client is dropped, and a browser asks again.
+            let _ = thread::Builder::new().name("whyslow-view".to_owned()).spawn(move || {
+                // A client that does not keep to the rules, or goes away, is no error of ours.
+                let _ = handle(&stream, &site, limits);
+                drop(place);
+            });
+        }
+    }
+}
+
+/// One of the places for clients; given back when dropped.
+struct Place {
+    clients: Arc<AtomicUsize>,
+    number: usize,
+}
+
+impl Place {
+    fn take(clients: &Arc<AtomicUsize>) -> Self {
+        Self { clients: Arc::clone(clients), number: clients.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.clients.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn handle(stream: &TcpStream, site: &Site, limits: Limits) -> io::Result<()> {
+    let head = match read_head(stream, limits)? {
+        Head::Whole(head) => head,
+        Head::TooLong => {
+            refuse(stream, Status::HeaderTooLarge, "the request is too long");
+            return Ok(());
+        }
+        Head::TooSlow => {
+            refuse(stream, Status::Timeout, "the request took too long");
+            return Ok(());
+        }
+        Head::None => return Ok(()),
+    };
+    match Request::parse(&head) {
+        Ok(request) => {
+            let response = site.answer(&request);
+            send(stream, &response, request.method != "HEAD", limits.body_time)?;
+            finish(stream, PATIENCE)
+        }
+        Err(request::Malformed) => {
+            refuse(stream, Status::BadRequest, "this is not a request of a browser");
+            Ok(())
+        }
+    }
+}
+
+/// What came of reading a request.
+enum Head {
+    Whole(Vec<u8>),
+    TooLong,
+    TooSlow,
+    /// The client went away before the end.
+    None,
+}
+
+/// Reads up to the empty line. The time limit is for all of it: a byte now and then does not extend it.
+fn read_head(mut stream: &TcpStream, limits: Limits) -> io::Result<Head> {
+    const END: &[u8] = b"\r\n\r\n";
+    let deadline = Instant::now() + limits.head_time;
+    let mut head = Vec::new();
+    let mut buffer = [0; 2048];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(Head::TooSlow);
+        }
+        stream.set_read_timeout(Some(left))?;
+        let count = match stream.read(&mut buffer) {
+            Ok(0) => return Ok(Head::None),
+            Ok(count) => count,
+            Err(error) if is_timeout(&error) => return Ok(Head::TooSlow),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        // The end may have begun in what came before.
+        let seen = head.len().saturating_sub(END.len() - 1);
+        head.extend_from_slice(&buffer[..count]);
+        if let Some(at) = head[seen..].windows(END.len()).position(|window| window == END) {
+            head.truncate(seen + at + END.len());
+            return Ok(if head.len() > limits.head_bytes { Head::TooLong } else { Head::Whole(head) });
+        }
+        if head.len() > limits.head_bytes {
+            return Ok(Head::TooLong);
+        }
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// Sends an answer within a time limit for all of it.
+fn send(mut stream: &TcpStream, response: &Response<'_>, with_body: bool, time: Duration) -> io::Result<()> {
+    let deadline = Instant::now() + time;
+    let body = if with_body { &*response.body } else { &[] };
+    for mut rest in [response.head().as_bytes(), body] {
+        while !rest.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            stream.set_write_timeout(Some(left))?;
+            match stream.write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refuse(stream: &TcpStream, status: Status, why: &str) {
+    // Nobody else needs to know that this client could not be told.
+    let _ = send(stream, &Response::refusal(status, why), true, Duration::from_secs(1));
+    let _ = finish(stream, PATIENCE);
+}
+
+/// Ends a connection so that the answer arrives: what the client still sends is read for a moment, since closing with
+/// unread bytes would take the answer back.
+fn finish(mut stream: &TcpStream, patience: Duration) -> io::Result<()> {
+    const MOST: usize = 256 << 10;
+    stream.shutdown(Shutdown::Write)?;
+    let deadline = Instant::now() + patience;
+    let mut buffer = [0; 4096];
+    let mut drained = 0;
+    while drained < MOST {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut buffer)? {
+            0 => break,
+            count => drained += count,
+        }
+    }
+    Ok(())
+}

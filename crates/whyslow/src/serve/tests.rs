@@ -1,0 +1,349 @@
+//! The server over real connections on loopback.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Mutex;
+
+use super::*;
+
+const QUICK: Limits = Limits { head_bytes: 1024, head_time: Duration::from_millis(300), ..LIMITS };
+
+/// A server of its own for each test. It ends with the test's process.
+struct Running {
+    site: Arc<Site>,
+}
+
+impl Running {
+    fn start(limits: Limits) -> Self {
+        let server = Server::bind(0).unwrap();
+        let site = Arc::new(Site {
+            page: "<!doctype html>page".to_owned(),
+            script: "script",
+            style: "style",
+            payload: (0..3_000_000u32).map(|number| (number >> 3) as u8).collect(),
+            token: Token::random().unwrap(),
+            ticket: Mutex::new(Some(Token::random().unwrap())),
+            port: server.port(),
+        });
+        let served = Arc::clone(&site);
+        thread::spawn(move || server.serve(&served, limits));
+        Self { site }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.site.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    /// Sends bytes and gives the whole answer.
+    fn send(&self, bytes: &[u8]) -> Answer {
+        let mut stream = self.connect();
+        // A server that has refused already may have closed.
+        let _ = stream.write_all(bytes);
+        Answer::read(stream)
+    }
+
+    fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.site.port)
+    }
+
+    fn request(&self, method: &str, target: &str, headers: &str) -> Answer {
+        self.send(format!("{method} {target} HTTP/1.1\r\n{headers}\r\n").as_bytes())
+    }
+
+    /// A request with the right host and token.
+    fn get(&self, path: &str) -> Answer {
+        self.request("GET", &self.with_token(path), &format!("Host: {}\r\n", self.host()))
+    }
+
+    fn with_token(&self, path: &str) -> String {
+        format!("{path}?token={}", self.site.token.text())
+    }
+}
+
+#[derive(Debug)]
+struct Answer {
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn read(mut stream: TcpStream) -> Self {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);
+        let body = bytes.split_off(end);
+        Self { head: String::from_utf8(bytes).unwrap(), body }
+    }
+
+    fn status(&self) -> u16 {
+        self.head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.filter(|(known, _)| *known == name).map(|(_, value)| value).next()
+    }
+}
+
+#[test]
+fn the_viewer_and_the_profile_are_served() {
+    let server = Running::start(LIMITS);
+    for (path, kind, body) in [
+        ("/", "text/html; charset=utf-8", server.site.page.as_bytes()),
+        ("/viewer.js", "text/javascript; charset=utf-8", b"script"),
+        ("/viewer.css", "text/css; charset=utf-8", b"style"),
+        ("/profile", "application/octet-stream", &server.site.payload),
+    ] {
+        let answer = server.get(path);
+        assert_eq!((answer.status(), answer.header("Content-Type")), (200, Some(kind)));
+        assert!(answer.body == body, "{path}");
+        assert_eq!(answer.header("Content-Length"), Some(body.len().to_string().as_str()));
+    }
+}
+
+#[test]
+fn every_answer_has_the_headers_that_keep_it_in() {
+    let server = Running::start(LIMITS);
+    for answer in [server.get("/"), server.get("/profile"), server.get("/nothing"), server.send(b"?\r\n\r\n")]
+    {
+        assert_eq!(answer.header("Cache-Control"), Some("no-store"));
+        assert_eq!(answer.header("X-Content-Type-Options"), Some("nosniff"));
+        assert_eq!(answer.header("Referrer-Policy"), Some("no-referrer"));
+        assert_eq!(answer.header("Content-Security-Policy"), Some(whyslow_render::html::served_policy()));
+        assert!(answer.header("Access-Control-Allow-Origin").is_none());
+    }
+}
+
+#[test]
+fn without_the_token_there_is_nothing() {
+    let server = Running::start(LIMITS);
+    let headers = format!("Host: {}\r\n", server.host());
+    let token = server.site.token.text();
+    for target in [
+        "/".to_owned(),
+        "/profile".to_owned(),
+        "/nothing".to_owned(),
+        "/?token=".to_owned(),
+        format!("/?token={}", &token[1..]),
+        format!("/?token={token}0"),
+        format!("/?token={}", "0".repeat(32)),
+        format!("/{token}/"),
+        format!("/?x={token}"),
+    ] {
+        let answer = server.request("GET", &target, &headers);
+        assert_eq!(answer.status(), 403, "{target}");
+        assert!(!String::from_utf8_lossy(&answer.body).contains(token));
+    }
+}
+
+#[test]
+fn the_host_must_be_ours() {
+    let server = Running::start(LIMITS);
+    let port = server.site.port;
+    let status =
+        |host: &str| server.request("GET", &server.with_token("/"), &format!("Host: {host}\r\n")).status();
+    for host in [format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("LocalHost:{port}")] {
+        assert_eq!(status(&host), 200, "{host}");
+    }
+    let wrong = [
+        "127.0.0.1".to_owned(),
+        format!("127.0.0.1:{}", port ^ 1),
+        format!("127.0.0.1:0{port}"),
+        format!("evil.example:{port}"),
+        format!("127.0.0.1.evil.example:{port}"),
+        format!("evil@127.0.0.1:{port}"),
+        format!("[::1]:{port}"),
+        format!("127.0.0.1:{port},evil.example"),
+        String::new(),
+    ];
+    for host in wrong {
+        assert_eq!(status(&host), 403, "{host}");
+    }
+    assert_eq!(server.request("GET", &server.with_token("/"), "").status(), 400);
+}
+
+#[test]
+fn other_sites_may_not_ask() {
+    let server = Running::start(LIMITS);
+    let status = |origin: &str| {
+        let headers = format!("Host: {}\r\nOrigin: {origin}\r\n", server.host());
+        server.request("GET", &server.with_token("/profile"), &headers).status()
+    };
+    let port = server.site.port;
+    assert_eq!(status(&format!("http://127.0.0.1:{port}")), 200);
+    assert_eq!(status(&format!("http://localhost:{port}")), 200);
+    for origin in [
+        "https://evil.example".to_owned(),
+        "null".to_owned(),
+        String::new(),
+        format!("https://127.0.0.1:{port}"),
+        format!("http://127.0.0.1:{}", port ^ 1),
+        format!("http://127.0.0.1:{port}.evil.example"),
+    ] {
+        assert_eq!(status(&origin), 403, "{origin}");
+    }
+}
+
+#[test]
+fn no_path_leads_to_a_file() {
+    let server = Running::start(LIMITS);
+    for path in [
+        "/../../../../etc/passwd",
+        "/viewer.js/../../etc/passwd",
+        "/..%2f..%2fetc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "//etc/passwd",
+        "/etc/passwd",
+        "/Cargo.toml",
+        "/viewer.js/",
+        "/./viewer.js",
+        "/%2fprofile",
+        "/profile%00",
+        "/favicon.ico",
+    ] {
+        let answer = server.get(path);
+        assert_eq!(answer.status(), 404, "{path}");
+        assert!(answer.body.len() < 100);
+    }
+}
+
+#[test]
+fn nothing_can_be_changed() {
+    let server = Running::start(LIMITS);
+    let headers = format!("Host: {}\r\nContent-Length: 100000\r\n", server.host());
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "get", "CONNECT"] {
+        let request =
+            format!("{method} {} HTTP/1.1\r\n{headers}\r\n{}", server.with_token("/"), "x".repeat(100_000));
+        let answer = server.send(request.as_bytes());
+        assert_eq!((answer.status(), answer.header("Allow")), (405, Some("GET, HEAD")), "{method}");
+    }
+}
+
+#[test]
+fn head_is_get_without_the_body() {
+    let server = Running::start(LIMITS);
+    let answer =
+        server.request("HEAD", &server.with_token("/profile"), &format!("Host: {}\r\n", server.host()));
+    assert_eq!((answer.status(), answer.header("Content-Length")), (200, Some("3000000")));
+    assert!(answer.body.is_empty());
+}
+
+#[test]
+fn long_requests_are_refused() {
+    let server = Running::start(QUICK);
+    let long = format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", server.host(), "x".repeat(5000));
+    assert_eq!(server.send(long.as_bytes()).status(), 431);
+    assert_eq!(server.send(&vec![b'x'; 200_000]).status(), 431);
+    assert_eq!(server.get("/").status(), 200);
+}
+
+#[test]
+fn slow_clients_are_closed() {
+    let server = Running::start(QUICK);
+    let mut stream = server.connect();
+    stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    let mut writer = stream.try_clone().unwrap();
+    // A byte now and then must not keep it open.
+    let dripping = thread::spawn(move || {
+        for _ in 0..1000 {
+            if writer.write_all(b"x").is_err() {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        false
+    });
+    assert_eq!(Answer::read(stream).status(), 408);
+    assert!(dripping.join().unwrap(), "the connection is closed");
+    assert_eq!(Answer::read(server.connect()).status(), 408, "saying nothing at all");
+}
+
+#[test]
+fn a_client_that_does_not_read_harms_nobody() {
+    let server = Running::start(Limits { body_time: Duration::from_millis(200), ..LIMITS });
+    let idle: Vec<_> = (0..10)
+        .map(|_| {
+            let mut stream = server.connect();
+            let request =
+                format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", server.with_token("/profile"), server.host());
+            stream.write_all(request.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(server.get("/").status(), 200);
+    drop(idle);
+}
+
+#[test]
+fn garbage_is_survived() {
+    let server = Running::start(QUICK);
+    for garbage in [
+        &b"\r\n\r\n"[..],
+        b"\0\0\0\0\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\n",
+        b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+    ] {
+        assert_eq!(server.send(garbage).status(), 400);
+    }
+    // Connections that end at once, or in the middle.
+    drop(server.connect());
+    server.connect().write_all(b"GET / HT").unwrap();
+    assert_eq!(server.get("/").status(), 200);
+}
+
+#[test]
+fn requests_at_the_same_time_get_their_answers() {
+    let server = Running::start(LIMITS);
+    thread::scope(|scope| {
+        for _ in 0..24 {
+            scope.spawn(|| {
+                let answer = server.get("/profile");
+                assert!(answer.status() == 200 && answer.body == server.site.payload);
+            });
+        }
+    });
+}
+
+#[test]
+fn too_many_at_once_are_told_so_and_the_rest_is_served_afterwards() {
+    let server = Running::start(Limits { clients: 2, ..QUICK });
+    let waiting = [server.connect(), server.connect()];
+    // Both places are taken until their time is over.
+    let refused = (0..50).any(|_| {
+        thread::sleep(Duration::from_millis(2));
+        server.get("/").status() == 503
+    });
+    assert!(refused);
+    drop(waiting);
+    let served = (0..200).any(|_| {
+        thread::sleep(Duration::from_millis(20));
+        server.get("/").status() == 200
+    });
+    assert!(served);
+}
+
+#[test]
+fn a_ticket_opens_the_page_once() {
+    let server = Running::start(LIMITS);
+    let address = server.site.address_with_ticket();
+    let target = address.strip_prefix(&format!("http://{}", server.host())).unwrap().to_owned();
+    let headers = format!("Host: {}\r\n", server.host());
+    assert!(!target.contains(server.site.token.text()));
+    assert_eq!(server.request("HEAD", &target, &headers).status(), 403);
+    let answer = server.request("GET", &target, &headers);
+    assert_eq!((answer.status(), answer.header("Location")), (303, Some(server.with_token("/").as_str())));
+    assert_eq!(server.request("GET", &target, &headers).status(), 403);
+    assert_eq!(server.site.address_with_ticket(), server.site.address());
+}
+
+#[test]
+fn it_listens_on_loopback_only() {
+    let server = Server::bind(0).unwrap();
+    assert_eq!(server.listener.local_addr().unwrap(), SocketAddr::from((Ipv4Addr::LOCALHOST, server.port())));
+    // Another address of this machine is not answered.
+    assert!(TcpStream::connect(("127.0.0.2", server.port())).is_err());
+}

@@ -1,0 +1,196 @@
+//! `whyslow view`: the file, and the server as the executable runs it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::harness::{Folder, outcome};
+
+const STACKS: &str = "main@app.rs:3;parse@app.rs:10;std::read 60\nworker: main@app.rs:3;parse@app.rs:11 10";
+
+/// A running `whyslow view`, ended with the test.
+struct Viewer {
+    child: Child,
+    address: String,
+}
+
+impl Viewer {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        Self { child, address: address.trim_end().to_owned() }
+    }
+
+    /// `127.0.0.1:PORT` and `/?token=…`.
+    fn parts(&self) -> (&str, &str) {
+        let rest = self.address.strip_prefix("http://").unwrap();
+        rest.split_at(rest.find('/').unwrap())
+    }
+
+    fn get(&self, target: &str) -> Vec<u8> {
+        let (host, _) = self.parts();
+        get(host, target)
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn get(host: &str, target: &str) -> Vec<u8> {
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    answer
+}
+
+fn starts(answer: &[u8], with: &str) -> bool {
+    answer.starts_with(with.as_bytes())
+}
+
+#[test]
+fn one_file_holds_everything() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", STACKS);
+    let outcome = folder.whyslow(["view", "x.whyslow", "-o", "x.html"]);
+    assert_eq!(outcome.succeeds().stderr, "whyslow: wrote x.html\n");
+    assert_eq!(
+        (outcome.stdout.as_str(), folder.names()),
+        ("", vec!["x.html".to_owned(), "x.whyslow".to_owned()])
+    );
+    let page = fs::read_to_string(folder.path().join("x.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    assert!(page.contains("<td>std::read</td>") && page.contains("class=\"payload\">H4sI"));
+    let printed = folder.whyslow(["view", "x.whyslow", "-o", "-"]);
+    assert_eq!((printed.succeeds().stdout.as_str(), printed.stderr.as_str()), (page.as_str(), ""));
+}
+
+#[test]
+fn programs_and_profiles_are_not_overwritten() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", STACKS);
+    folder.file("app", b"\x7fELF and more");
+    for output in ["x.whyslow", "app"] {
+        folder.whyslow(["view", "x.whyslow", "-o", output]).fails(125, &[output, "not overwritten"]);
+    }
+    folder
+        .whyslow(["view", "x.whyslow", "-o", "no/where.html"])
+        .fails(125, &["no/where.html: cannot be written"]);
+}
+
+#[test]
+fn options_of_the_server_make_no_sense_for_a_file() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", STACKS);
+    for option in [&["--no-open"][..], &["--port", "8080"]] {
+        let outcome = folder.whyslow(["view", "x.whyslow", "-o", "x.html"].iter().chain(option));
+        assert_eq!(outcome.code, Some(125), "{outcome:?}");
+        assert!(outcome.stderr.contains("cannot be used with"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn the_printed_address_serves_the_viewer() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", STACKS);
+    let mut command = folder.command();
+    command.args(["view", "x.whyslow", "--no-open"]);
+    let viewer = Viewer::start(command);
+    let (host, target) = viewer.parts();
+    assert!(host.starts_with("127.0.0.1:") && target.starts_with("/?token="), "{}", viewer.address);
+    let page = String::from_utf8(viewer.get(target)).unwrap();
+    assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("<td>std::read</td>"), "{page}");
+    let query = target.trim_start_matches('/');
+    for part in ["viewer.js", "viewer.css", "profile"] {
+        assert!(starts(&viewer.get(&format!("/{part}{query}")), "HTTP/1.1 200 "), "{part}");
+        assert!(starts(&viewer.get(&format!("/{part}")), "HTTP/1.1 403 "), "{part}");
+    }
+    assert!(starts(&viewer.get(&format!("/../x.whyslow{query}")), "HTTP/1.1 404 "));
+    assert!(starts(&viewer.get(&format!("/x.whyslow{query}")), "HTTP/1.1 404 "));
+}
+
+#[test]
+fn ctrl_c_ends_it() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", STACKS);
+    let mut command = folder.command();
+    command.args(["view", "x.whyslow", "--no-open"]);
+    let mut viewer = Viewer::start(command);
+    let pid = viewer.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(viewer.child.wait().unwrap().signal(), Some(2));
+}
+
+#[test]
+fn a_browser_gets_an_address_that_works_once() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", STACKS);
+    folder.script("browser", "echo \"$1\" > part && mv part opened; sleep 5");
+    let mut command = folder.command();
+    command.args(["-q", "view", "x.whyslow"]).env("BROWSER", folder.path().join("browser"));
+    let child = command.stdout(Stdio::null()).spawn().unwrap();
+    let viewer = Viewer { child, address: String::new() };
+    let opened = folder.path().join("opened");
+    let waited = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        opened.exists()
+    });
+    assert!(waited);
+    let address = fs::read_to_string(opened).unwrap();
+    let rest = address.trim_end().strip_prefix("http://").unwrap();
+    let (host, target) = rest.split_at(rest.find('/').unwrap());
+    assert!(target.starts_with("/?ticket="), "{address}");
+    let answer = String::from_utf8(get(host, target)).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 303 ") && answer.contains("Location: /?token="), "{answer}");
+    assert!(starts(&get(host, target), "HTTP/1.1 403 "));
+    drop(viewer);
+}
+
+#[test]
+fn without_a_browser_the_address_is_told() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", STACKS);
+    let mut command = folder.command();
+    command.args(["view", "x.whyslow"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let told: Vec<_> = lines.take(3).collect();
+    let _viewer = Viewer { child, address: String::new() };
+    assert!(told[0].starts_with("whyslow: viewer: http://127.0.0.1:"), "{told:?}");
+    assert!(told[1].contains("Ctrl-C"), "{told:?}");
+    assert!(told[2].contains("there is no $BROWSER and no desktop; try: open http://127.0.0.1:"), "{told:?}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_an_error() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", STACKS);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    folder
+        .whyslow(["view", "x.whyslow", "--no-open", "--port", &port])
+        .fails(125, &[&format!("port {port} of 127.0.0.1 cannot be opened"), "try: another --port"]);
+}
+
+#[test]
+fn an_unsealed_profile_is_shown_and_says_so() {
+    let folder = Folder::new();
+    let mut profile = whyslow_analyze::testing::profile(STACKS);
+    profile.sealed = false;
+    folder.save("x.whyslow", &profile);
+    let bytes = fs::read(folder.path().join("x.whyslow")).unwrap();
+    folder.file("x.whyslow", bytes);
+    let outcome = outcome(folder.command().args(["view", "x.whyslow", "-o", "x.html"]));
+    assert!(outcome.succeeds().stderr.contains("x.whyslow: incomplete"), "{outcome:?}");
+    let page = fs::read_to_string(folder.path().join("x.html")).unwrap();
+    assert!(page.contains("recording incomplete"));
+}
