@@ -331,8 +331,12 @@ impl Converter {
 
     /// Adds an executable mapping to a process.
     fn map(&mut self, pid: u32, start: u64, end: u64, offset: u64, key: FileKey, kind: ModuleKind) {
-        let Self { processes, modules, builder, .. } = self;
+        let Self { processes, modules, builder, counters, file, .. } = self;
         let Some(process) = processes.get_mut(&pid) else { return };
+        if !file.as_mut().is_none_or(|file| file.may_map(&process.space)) {
+            counters.lost_records += 1;
+            return;
+        }
         let (module, relative) = match MappedAs::from_path(&key.path) {
             MappedAs::Vdso => (modules.vdso(builder), 0),
             MappedAs::JitDump => {

@@ -1,6 +1,7 @@
 //! The code that was mapped: modules, and where each process has them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
@@ -226,11 +227,11 @@ impl Mapping {
     }
 }
 
-/// The executable mappings of one process.
+/// The executable mappings of one process. A fork shares its parent's until one of them maps something.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressSpace {
     /// Sorted, without overlaps.
-    mappings: Vec<Mapping>,
+    mappings: Arc<Vec<Mapping>>,
 }
 
 impl AddressSpace {
@@ -239,19 +240,28 @@ impl AddressSpace {
         if new.start >= new.end {
             return;
         }
-        let mut kept = Vec::with_capacity(self.mappings.len() + 2);
-        for old in self.mappings.drain(..) {
-            if old.start < new.start {
-                kept.push(Mapping { end: old.end.min(new.start), ..old });
-            }
-            if old.end > new.end {
-                let start = old.start.max(new.end);
-                kept.push(Mapping { start, relative: old.relative.wrapping_add(start - old.start), ..old });
-            }
-        }
-        kept.push(new);
-        kept.sort_unstable_by_key(|mapping| mapping.start);
-        self.mappings = kept;
+        let mappings = Arc::make_mut(&mut self.mappings);
+        let first = mappings.partition_point(|old| old.end <= new.start);
+        let after = mappings.partition_point(|old| old.start < new.end).max(first);
+        let before = mappings.get(first).filter(|old| old.start < new.start);
+        let before = before.map(|old| Mapping { end: new.start, ..*old });
+        let behind = after.checked_sub(1).filter(|last| *last >= first).map(|last| mappings[last]);
+        let behind = behind.filter(|old| old.end > new.end).map(|old| Mapping {
+            start: new.end,
+            relative: old.relative.wrapping_add(new.end - old.start),
+            ..old
+        });
+        mappings.splice(first..after, before.into_iter().chain([new]).chain(behind));
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.mappings.len()
+    }
+
+    /// Whether another process has the same ones, and a change needs a copy of them.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.mappings) > 1
     }
 
     /// The mapping at an address.
@@ -263,14 +273,14 @@ impl AddressSpace {
 
     /// Lets every mapping of one module be of another: what its code is has become known.
     pub(crate) fn replace_module(&mut self, old: ModuleIndex, new: ModuleIndex) {
-        self.mappings
+        Arc::make_mut(&mut self.mappings)
             .iter_mut()
             .filter(|mapping| mapping.module == old)
             .for_each(|mapping| mapping.module = new);
     }
 
     pub(crate) fn clear(&mut self) {
-        self.mappings.clear();
+        self.mappings = Arc::default();
     }
 }
 
@@ -293,5 +303,17 @@ mod tests {
         assert_eq!(space.find(0x5000), None);
         assert_eq!(space.find(0xfff), None);
         assert_eq!(space.find(0x3010).unwrap().relative_address(0x3010), RelativeAddress(0x2010));
+        let fork = space.clone();
+        space.insert(mapping(0x1800, 0x6000, 3, 0));
+        assert_eq!(space.find(0x17ff), Some(mapping(0x1000, 0x1800, 1, 0)));
+        assert_eq!(space.find(0x5fff), Some(mapping(0x1800, 0x6000, 3, 0)));
+        assert_eq!((space.len(), fork.len()), (2, 3), "a fork keeps what it had");
+        space.insert(mapping(0x8000, 0x9000, 4, 0));
+        space.insert(mapping(0x0, 0x1000, 5, 0));
+        space.insert(mapping(0x6000, 0x8000, 6, 0));
+        assert_eq!(space.len(), 5);
+        assert_eq!(space.find(0x7000), Some(mapping(0x6000, 0x8000, 6, 0)));
+        space.insert(mapping(0x0, u64::MAX, 7, 0));
+        assert_eq!((space.len(), space.find(0x1234)), (1, Some(mapping(0, u64::MAX, 7, 0))));
     }
 }

@@ -11,10 +11,11 @@ pub(crate) struct Mapped(memmap2::Mmap);
 impl Mapped {
     /// Maps a regular file.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
+        // Opening a pipe would wait for its writer.
+        if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
+        let file = File::open(path)?;
         // SAFETY: the map is private and read-only, and nothing here writes to executables or debug files. Another
         // process that truncates the file while it is read would raise SIGBUS, as in every tool that maps ELF
         // files; linkers and package managers replace files by rename, which leaves a map intact.

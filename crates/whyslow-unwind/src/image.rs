@@ -86,10 +86,11 @@ const PAGE: u64 = 4096;
 impl Image {
     /// Maps a file.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
-        let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
+        // Opening a pipe would wait for its writer.
+        if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::other("not a regular file").into());
         }
+        let file = File::open(path)?;
         #[expect(unsafe_code, reason = "mapping a file has no safe form")]
         // SAFETY: the map is only read. Programs and libraries are replaced by linkers and package managers, not
         // written in place; one that is cut short while mapped would end the recorder with SIGBUS, as it ends

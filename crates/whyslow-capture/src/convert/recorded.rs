@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{Builder, Counters, LocationId, MetricId, ModuleKind, RelativeAddress, StackId, Unit};
 
 use super::{Converter, FIRST_MARK, FileKey, USER_MARK, text};
-use crate::modules::{KERNEL, RecordedFiles};
+use crate::modules::{AddressSpace, KERNEL, RecordedFiles};
 use crate::perf::Record;
 
 /// What a recording tells of the machine it was made on.
@@ -58,6 +58,24 @@ pub(super) struct File {
     /// Whether the kernel has not been started again since, so that its modules are where they were.
     same_boot: bool,
     started: bool,
+    /// Mappings that may still be copied because a fork changes them.
+    copies_left: usize,
+}
+
+/// The kernel allows a process about as many mappings.
+const MOST_MAPPINGS: usize = 1 << 16;
+/// Copies of mappings over all forks: bounds the memory that a file can ask for.
+const MOST_COPIES: usize = 4 << 20;
+
+impl File {
+    /// Whether a process may get one more mapping.
+    pub(super) fn may_map(&mut self, space: &AddressSpace) -> bool {
+        if space.is_shared() {
+            let Some(left) = self.copies_left.checked_sub(space.len()) else { return false };
+            self.copies_left = left;
+        }
+        space.len() < MOST_MAPPINGS
+    }
 }
 
 /// Turns the records of a file into a profile's tables.
@@ -92,6 +110,7 @@ impl RecordConverter {
             kernel_code: (0, u64::MAX),
             same_boot: same_kernel,
             started: false,
+            copies_left: MOST_COPIES,
         });
         Self { converter }
     }

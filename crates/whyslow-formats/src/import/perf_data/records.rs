@@ -3,6 +3,8 @@
 //! perf writes what it finds in its rings, ring by ring, and ends each round with a record that says so. A record can be
 //! older than those before it, but not older than the newest of the round before the last.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use linux_perf_event_reader::{
@@ -55,6 +57,8 @@ pub(super) struct Seen {
 
 struct Pending {
     time: u64,
+    /// Rows that are equally old stay in the order of the file.
+    number: u64,
     kind: u32,
     misc: u16,
     event: usize,
@@ -64,11 +68,33 @@ struct Pending {
     block: Option<Rc<[u8]>>,
 }
 
+impl PartialEq for Pending {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Pending {}
+
+impl PartialOrd for Pending {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The oldest is the greatest: a heap gives it first.
+impl Ord for Pending {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.time, other.number).cmp(&(self.time, self.number))
+    }
+}
+
 struct Reader<'a, S> {
     bytes: &'a [u8],
     header: &'a mut Header,
     sink: &'a mut S,
-    pending: Vec<Pending>,
+    pending: BinaryHeap<Pending>,
+    number: u64,
     unpacked_pending: usize,
     newest: u64,
     /// The newest of the round before.
@@ -92,7 +118,8 @@ pub(super) fn read<S: Sink>(
         bytes,
         header,
         sink,
-        pending: Vec::new(),
+        pending: BinaryHeap::new(),
+        number: 0,
         unpacked_pending: 0,
         newest: 0,
         newest_before: 0,
@@ -191,7 +218,8 @@ impl<S: Sink> Reader<'_, S> {
         // A record without a time is as old as its neighbours.
         let time = time.unwrap_or(if self.pending.is_empty() { 0 } else { self.newest });
         self.newest = self.newest.max(time);
-        self.pending.push(Pending { time, kind, misc, event, start, end, block });
+        self.number += 1;
+        self.pending.push(Pending { time, number: self.number, kind, misc, event, start, end, block });
         if self.pending.len() >= MOST_PENDING || self.unpacked_pending >= MOST_UNPACKED_PENDING {
             self.hand_over(u64::MAX);
         }
@@ -227,10 +255,8 @@ impl<S: Sink> Reader<'_, S> {
 
     /// Hands over what is not younger than a time.
     fn hand_over(&mut self, until: u64) {
-        // Rows that are equally old stay in the order of the file.
-        self.pending.sort_by_key(|row| row.time);
-        let count = self.pending.partition_point(|row| row.time <= until);
-        for row in self.pending.drain(..count) {
+        while self.pending.peek().is_some_and(|row| row.time <= until) {
+            let Some(row) = self.pending.pop() else { break };
             let bytes = row.block.as_deref().unwrap_or(self.bytes).get(row.start..row.end);
             let (Some(bytes), Some(event)) = (bytes, self.header.events.get(row.event)) else { continue };
             if row.block.is_some() {
