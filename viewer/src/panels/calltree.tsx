@@ -1,7 +1,7 @@
 // The call tree: from the outermost callers inwards, or inverted, with the heaviest path opened.
 
 import './panels.css';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { search, whole } from '../derive.ts';
 import { TO_MATCH } from '../events.ts';
 import { foldedTree } from '../folded.ts';
@@ -60,7 +60,7 @@ function useNextMatch(matches: readonly number[][], onMatch: (path: readonly num
   const [goTo, setGoTo] = useState<readonly number[]>();
   const at = useRef({ matches, index: -1 });
   if (at.current.matches !== matches) at.current = { matches, index: -1 };
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onStep = (event: Event): void => {
       const { matches, index } = at.current;
       if (matches.length === 0) return;

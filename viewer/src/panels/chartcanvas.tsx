@@ -1,6 +1,6 @@
 // The canvas of the stack chart: draws the boxes in view, zooms, pans, and says what is under the pointer.
 
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import type { Shape } from '../aggregate.ts';
 import { duration } from '../format.ts';
@@ -72,7 +72,7 @@ export function ChartCanvas(props: Props): JSX.Element {
   const zoom = (factor: number, at: number): void => setView(at - (at - view.from) * factor, at + (view.to - at) * factor, view.firstRow);
 
   // Wheel events must be able to stop the page from scrolling, which only a listener that says so can.
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = canvas.current!;
     const onWheel = (event: WheelEvent): void => {
       event.preventDefault();

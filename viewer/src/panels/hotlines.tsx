@@ -1,6 +1,6 @@
 // The way through the hot lines of a function: n and p, and two buttons.
 
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 
 interface Props {
   /** Rows of `FunctionCosts.lines`, the hottest first. */
@@ -17,7 +17,8 @@ export function HotLines({ hot, at, onGo }: Props) {
     if (line !== undefined) onGo(line);
   };
   // Anywhere on the page but in fields and in the machine code, which has hot lines of its own.
-  useEffect(() => {
+  // Renewed at once with each render: the next key may come before the next frame.
+  useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
       const target = event.target as HTMLElement;
       const isTaken = event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) || target.closest('.code-listing, dialog');
