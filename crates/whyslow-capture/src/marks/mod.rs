@@ -16,6 +16,8 @@ use pipe::{Folder, Pipe};
 
 /// Processes that can mark at the same time.
 const PIPES_MOST: usize = 256;
+/// Pipes that are large before their program has marked anything. The user's pipes together have a limit.
+const LARGE_AT_ONCE: usize = 8;
 const MARKER_FILES_MOST: usize = 4_096;
 /// A recording holds so many marks, and so much text of theirs.
 const MARKS_MOST: u64 = 4_000_000;
@@ -92,7 +94,11 @@ impl Marks {
             made = folder.make(pid);
         }
         // A refusal means that another recorder has this process.
-        self.pipes.extend(made);
+        let Ok(pipe) = made else { return };
+        if self.pipes.len() < LARGE_AT_ONCE {
+            pipe.enlarge();
+        }
+        self.pipes.push(pipe);
     }
 
     /// Takes the pipe of an ended process away. One that was used is read to the end: a child may still hold it.

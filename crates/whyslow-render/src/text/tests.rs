@@ -2,9 +2,10 @@
 
 use whyslow_analyze::testing::{self, SAMPLE_NS};
 use whyslow_analyze::{
-    Callers, FunctionTable, Lines, Outline, Quality, Selection, SortBy, Threads, TreeOptions, hot_path,
+    Callers, FunctionTable, Lines, Outline, Quality, Selection, SortBy, SpanTable, Threads, TreeOptions,
+    hot_path,
 };
-use whyslow_profile::{EventSource, KernelView, Profile};
+use whyslow_profile::{EventSource, KernelView, Profile, Span, ThreadId};
 
 use super::*;
 
@@ -353,4 +354,29 @@ fn a_very_deep_tree_is_drawn_on_a_small_stack() {
         tree(&profile, &outline, TreeView::default(), Page::new(&profile, 0, 80))
     };
     std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap().join().unwrap();
+}
+
+#[test]
+fn spans_stand_under_each_other() {
+    let mut profile = program();
+    let spans =
+        [("load", 0, 0, 500), ("load", 0, 700, 900), ("par\x1b[31mse\n", 0, 100, 101), ("tick", 1, 3, 3)];
+    for (name, thread, start, end) in spans {
+        let name = profile.strings.push(name);
+        let (start_ns, end_ns) = (start * SAMPLE_NS, end * SAMPLE_NS);
+        profile.spans.push(Span { name, thread: Some(ThreadId(thread)), start_ns, end_ns, detail: None });
+    }
+    let shown = |limit| {
+        let table = SpanTable::build(&profile, &Selection::default());
+        plain(&super::spans(&table, limit, Page::new(&profile, 0, 100)))
+    };
+    insta::assert_snapshot!(shown(9), @r"
+     share      used     count     total      mean       p50       p95       max  span
+    35.0 %    700 ms         2    700 ms    350 ms    200 ms    500 ms    500 ms  load
+     0.1 %   1.00 ms         1   1.00 ms   1.00 ms   1.00 ms   1.00 ms   1.00 ms  par\u{1b}[31mse\u{a}
+     0.0 %      0 ns         1      0 ns      0 ns      0 ns      0 ns      0 ns  tick
+    ");
+    assert!(shown(1).ends_with("and 2 more names\n"));
+    let none = SpanTable::build(&program(), &Selection::default());
+    assert!(super::spans(&none, 9, Page::new(&profile, 0, 100)).starts_with("no spans"));
 }

@@ -173,9 +173,7 @@ impl Request<'_> {
             View::Callers => json::to_string(&json::callers(&context, &self.callers()?, self.min_share())),
             View::Lines => json::to_string(&json::lines(&context, &self.lines()?)),
             View::Threads => json::to_string(&json::threads(&context, &self.threads())),
-            View::Spans => {
-                json::to_string(&json::spans(&context, &self.spans(), self.limit(usize::MAX)))
-            }
+            View::Spans => json::to_string(&json::spans(&context, &self.spans(), self.limit(usize::MAX))),
             View::Quality => json::to_string(&json::quality(&context, self.weights().total_value)),
         };
         json.map_err(|error| Failure::new(format!("{}: {error}", self.args.profile.file.display())))

@@ -1,6 +1,7 @@
 //! `whyslow report`: each view, as text and JSON.
 
 use serde_json::Value;
+use whyslow_profile::{Span, ThreadId};
 
 use crate::harness::{Folder, Outcome, outcome};
 
@@ -12,7 +13,18 @@ worker: main@app.rs:3;parse@app.rs:11 10
 
 fn folder() -> Folder {
     let folder = Folder::new();
-    folder.profile("x.whyslow", STACKS);
+    let mut profile = whyslow_analyze::testing::profile(STACKS);
+    let (name, detail) = (profile.strings.push("load"), profile.strings.push("a <file>"));
+    for (thread, start_ns, end_ns) in [(0, 0, 20_000_000), (1, 90_000_000, 95_000_000)] {
+        profile.spans.push(Span {
+            name,
+            thread: Some(ThreadId(thread)),
+            start_ns,
+            end_ns,
+            detail: Some(detail),
+        });
+    }
+    folder.save("x.whyslow", &profile);
     folder
 }
 
@@ -64,6 +76,26 @@ fn filters_choose_samples() {
     assert_eq!(json(&["--kind", "std,yours"])["samples"], 100);
     assert_eq!(json(&["--time", "..50ms"])["samples"], 50);
     assert_eq!(json(&["--process", "app", "--thread", "worker"])["samples"], 10);
+    assert_eq!(json(&["--span", "load"])["samples"], 25);
+    assert_eq!(json(&["--span", "#1"])["samples"], 5);
+    assert_eq!(json(&["--span", "load", "--thread", "worker"])["samples"], 5);
+    let outcome = folder().whyslow(["report", "x.whyslow", "--span", "lod"]);
+    outcome.fails(125, &["x.whyslow: ", "no span is called 'lod'", "'load'"]);
+}
+
+#[test]
+fn spans_are_added_up_by_name() {
+    let json = json(&["spans"]);
+    let span = &json["spans"][0];
+    let number = |field: &str| span[field].as_u64();
+    assert_eq!((&span["name"], &span["share"]), (&"load".into(), &0.25.into()));
+    assert_eq!(
+        (number("count"), number("total_ns"), number("samples")),
+        (Some(2), Some(25_000_000), Some(25))
+    );
+    assert_eq!((number("p50_ns"), number("max_ns")), (Some(5_000_000), Some(20_000_000)));
+    assert_eq!((&span["longest"]["row"], &span["longest"]["detail"]), (&0.into(), &"a <file>".into()));
+    assert_eq!(json["spans_left_out"], 0);
 }
 
 #[test]
@@ -74,6 +106,7 @@ fn every_view_has_text_and_json() {
         (&["callers", "parse"], "main"),
         (&["lines", "parse"], "app.rs"),
         (&["threads"], "worker"),
+        (&["spans"], "load"),
         (&["quality"], "samples"),
     ] {
         let text = report(view).stdout;
