@@ -77,6 +77,19 @@ fn program() {
             }
             whyslow_mark::moment("not sent");
         }
+        #[cfg(feature = "tracing")]
+        "traced" => {
+            use tracing_subscriber::prelude::*;
+            let layer = whyslow_mark::TracingLayer::new().with_events();
+            tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer)).unwrap();
+            let load = tracing::info_span!("load", path = "a b", size = tracing::field::Empty);
+            load.in_scope(|| {
+                load.record("size", 7);
+                tracing::info_span!("parse").in_scope(|| tracing::info!(line = 3, "an odd line"));
+            });
+            // Entered again, as a task that is polled again.
+            load.in_scope(|| ());
+        }
         other => panic!("there is no program {other}"),
     }
     say(if whyslow_mark::is_recorded() { "recorded" } else { "not recorded" });
@@ -320,4 +333,26 @@ fn only_a_pipe_in_a_private_folder_is_used() {
     fs::hard_link(&target, recorder.path(&program)).unwrap();
     assert_eq!(program.finish(), "not recorded", "a plain file is no pipe");
     assert_eq!(fs::read_to_string(target).unwrap(), "do not touch");
+}
+
+#[cfg(feature = "tracing")]
+#[test]
+fn spans_of_tracing_are_marked_while_they_are_entered() {
+    let recorder = Recorder::new();
+    let program = Program::start("traced", recorder.runtime.path());
+    let pipe = recorder.pipe(&program);
+    assert_eq!(program.finish(), "recorded");
+    let marks = read(&pipe);
+    let told = marks[1..].iter().map(|mark| (mark.kind, mark.name.as_str(), mark.detail.as_str()));
+    let expected = [
+        (Kind::Moment, "an odd line", "line=3"),
+        (Kind::Span, "parse", ""),
+        (Kind::Span, "load", "path=\"a b\" size=7"),
+        (Kind::Span, "load", "path=\"a b\" size=7"),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert!(marks[3].start_ns <= marks[2].start_ns && marks[3].end_ns <= marks[4].start_ns);
+
+    let runtime = tempfile::tempdir().unwrap();
+    assert_eq!(Program::start("traced", runtime.path()).finish(), "not recorded");
 }
