@@ -435,11 +435,11 @@ describe('spans', () => {
     await rowWith('Spans by name', 'request').click();
     await rowWith('Spans named request', 'GET /b').dblclick();
     assert.match(await facts(), /40 samples · 40\.0 ms/);
-    assert.match(await page.innerText('.chip'), /one span “request”, 40\.0 ms/);
+    assert.match(await page.innerText('.chip'), /Inside span\s+request/);
     await page.keyboard.press('2');
     assert.deepEqual(await column('Functions', 4), ['core::num::add', 'app::main', 'app::sum']);
     assert.match(await hash(), /s=o2/);
-    await page.getByRole('button', { name: 'Show all samples again' }).click();
+    await page.getByRole('button', { name: 'Remove: Inside span request' }).click();
     assert.equal((await rows('Functions')).length, 7);
     await page.keyboard.press('u');
     assert.equal((await rows('Functions')).length, 3);
@@ -452,7 +452,7 @@ describe('spans', () => {
     await grid('Spans by name').focus();
     for (const key of ['Home', 'ArrowDown', 'Enter']) await page.keyboard.press(key);
     assert.match(await facts(), /70 samples · 70\.0 ms/);
-    assert.match(await page.innerText('.chip'), /all spans “request”/);
+    assert.match(await page.innerText('.chip'), /Inside spans\s+request/);
     await page.keyboard.press('3');
     assert.match((await rows('Call tree'))[0], /^70\.0 ms \| 100\.0 %/);
     const link = await hash();

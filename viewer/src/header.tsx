@@ -5,7 +5,6 @@ import { amount, count, duration } from './format.ts';
 import { sampleCount, whole } from './derive.ts';
 import { clean } from './names.ts';
 import type { PanelProps } from './panel.ts';
-import { SpanChip } from './panels/spans.tsx';
 import { SearchBox } from './search.tsx';
 
 interface HeaderProps extends PanelProps { undo: (() => void) | undefined; redo: (() => void) | undefined; help: () => void }
@@ -22,7 +21,6 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
       <div class="facts">
         {duration(Number(context.duration_ns) || model.duration)} · {count(sampleCount(model, state))} samples · {amount(whole(model, state), model.unit(state.metric))}
       </div>
-      <SpanChip model={model} state={state} dispatch={dispatch} dark={dark} />
       <label class="metric">
         <span class="hidden">Metric</span>
         <select value={String(state.metric)} onChange={event => dispatch({ metric: Number(event.currentTarget.value) })} disabled={metrics.count < 2}>

@@ -165,17 +165,3 @@ const readSort = (text: string | undefined, usual: string): Sort => ({
   descending: !(text ?? usual).startsWith('-'),
 });
 const sortText = ({ column, descending }: Sort): string => (descending ? column : `-${column}`);
-
-/** Says in the header that only samples inside of spans are shown, and leads back. */
-export function SpanChip({ model, state, dispatch }: PanelProps) {
-  if (!state.spans) return null;
-  const { kind, span } = state.spans;
-  const name = model.text(model.profile.spans.name[span]!) || '[unnamed]';
-  const what = kind === 'name' ? `all spans “${limited(name, 40)}”` : `one span “${limited(name, 40)}”, ${duration(spanLength(model, span))}`;
-  return (
-    <span class="chip" role="status">
-      <button type="button" class="to" onClick={() => dispatch({ tab: 'spans' })} title={limited(name, 400)}>Inside {what}</button>
-      <button type="button" class="off" onClick={() => dispatch({ spans: undefined })} aria-label="Show all samples again" title="Show all samples again">×</button>
-    </span>
-  );
-}
