@@ -437,12 +437,12 @@ describe('a realistic profile', () => {
     const hover = async (across, down) => { await page.mouse.move(x + width * across, y + down); await settled(); return page.textContent('.timeline-hover'); };
     assert.match(await hover(.05, 10), /resident memory [\d.]+ MiB/);
     assert.match(await hover(.05, 82), /open index · 1\.54 s/);
-    assert.match(await hover(.5, 130), /tokio-worker-\d [\d.]+ %/);
+    assert.match(await hover(.5, 150), /tokio-worker-\d [\d.]+ %/);
     await page.mouse.click(x + width * .05, y + 82);
     await settled();
     assert.match(await page.textContent('.brushed'), /10 ms – 1550 ms|0\.01 s – 1\.55 s|1\.54 s/);
     await page.keyboard.press('Escape');
-    await page.mouse.move(x + width * .5, y + 130);
+    await page.mouse.move(x + width * .5, y + 150);
     await page.keyboard.down('Control');
     await page.mouse.wheel(0, -200);
     await page.mouse.wheel(0, -200);

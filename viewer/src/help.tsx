@@ -1,13 +1,13 @@
 // The list of keys.
 
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { KEYS, type Place } from './keys.ts';
 
 const PLACES: [Place, string][] = [['anywhere', 'Anywhere'], ['flame', 'In the flame graph'], ['timeline', 'In the timeline'], ['table', 'In tables'], ['chart', 'In the stack chart']];
 
 export function Help({ close }: { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class="help" onClose={close} onClick={event => { if (event.target === dialog.current) dialog.current?.close(); }} aria-labelledby="help-title">
       <div class="help-body">

@@ -83,7 +83,7 @@ export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
 
   // Matches, heaviest first; the next one is marked and brought into sight.
   const match = useRef({ at: -1, of: found });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onStep = (event: Event) => {
       if (found.kind !== 'found') return;
       const nodes: number[] = [];
