@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every check there is, and a table of what was done, what failed and what was skipped.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ const STEPS: &[Step] = &[
     Step { name: "lints", run: lints },
     Step { name: "documentation", run: documentation },
     Step { name: "examples in documentation", run: doc_tests },
+    Step { name: "viewer bundle", run: viewer_bundle },
     Step { name: "browser tests", run: browser_tests },
     Step { name: "tests", run: tests },
 ];
@@ -131,12 +132,42 @@ fn browser_tests() -> Result<Outcome> {
         }
     }
     let picture = flame_graph()?;
-    if !process::succeeds(
-        command("npm").args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder),
-    )? {
+    if !process::succeeds(npm(&folder).args(["ci", "--silent", "--no-audit", "--no-fund"]))? {
         return Ok(Outcome::Skipped("npm ci failed: is there a network?".into()));
     }
-    check(command("npm").args(["test", "--silent"]).env("FLAME_SVG", picture).current_dir(&folder))
+    let mut tests = npm(&folder);
+    tests.args(["test", "--silent"]).env("FLAME_SVG", picture).env("WHYSLOW", whyslow());
+    check(&mut tests)
+}
+
+/// The viewer is checked, tested and built; what is committed must be what its sources give.
+fn viewer_bundle() -> Result<Outcome> {
+    let folder = process::root().join("viewer");
+    for tool in ["node", "npm"] {
+        if process::find(tool).is_none() {
+            return Ok(Outcome::Skipped(format!("{tool} is not installed")));
+        }
+    }
+    if !process::succeeds(npm(&folder).args(["ci", "--silent", "--no-audit", "--no-fund"]))? {
+        return Ok(Outcome::Skipped("npm ci failed: is there a network?".into()));
+    }
+    for script in ["check", "test", "build"] {
+        if !process::succeeds(npm(&folder).args(["run", "--silent", script]))? {
+            return Ok(Outcome::Failed);
+        }
+    }
+    check(command("git").args(["diff", "--exit-code", "--stat", "--", "viewer/dist"]))
+}
+
+fn npm(folder: &Path) -> Command {
+    let mut npm = command("npm");
+    npm.current_dir(folder);
+    npm
+}
+
+/// The executable that tests build.
+fn whyslow() -> PathBuf {
+    process::target_folder().join("debug/whyslow")
 }
 
 /// A flame graph of a lab program; of the file in the format's tests where this machine refuses to record.
@@ -145,7 +176,7 @@ fn flame_graph() -> Result<PathBuf> {
     std::fs::create_dir_all(&folder)?;
     let (file, picture) = (folder.join("ratio.whyslow"), folder.join("flame.svg"));
     process::must(cargo().args(["build", "--quiet", "--package", "whyslow"]))?;
-    let whyslow = process::target_folder().join("debug/whyslow");
+    let whyslow = whyslow();
     let program = whyslow_lab_harness::build("ratio", whyslow_lab_harness::Variant::Release)?;
     let mut record = command(&whyslow);
     record.arg("record").arg("-o").arg(&file).arg("--flame").arg(&picture);

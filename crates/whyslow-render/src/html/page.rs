@@ -54,8 +54,8 @@ impl<'a> Page<'a> {
 
     fn title(&self) -> String {
         match self.profile.meta.command.as_slice() {
-            [] => format!("{} - whyslow", self.file),
-            words => format!("{} - whyslow", words.join(" ")),
+            [] => format!("{} · whyslow", self.file),
+            words => format!("{} · whyslow", words.join(" ")),
         }
     }
 }
