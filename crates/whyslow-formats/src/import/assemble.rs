@@ -255,6 +255,19 @@ impl Assembly {
     }
 }
 
+/// Takes out the metrics without samples, but leaves one.
+pub(crate) fn drop_empty_metrics(profile: &mut Profile) {
+    let metrics = std::mem::take(&mut profile.metrics);
+    let samples = std::mem::take(&mut profile.samples);
+    let mut rows: Vec<_> = metrics.into_iter().zip(samples).collect();
+    if rows.iter().any(|(_, samples)| !samples.is_empty()) {
+        rows.retain(|(_, samples)| !samples.is_empty());
+    } else {
+        rows.truncate(1);
+    }
+    (profile.metrics, profile.samples) = rows.into_iter().unzip();
+}
+
 /// Refuses values whose sum does not fit: every view adds them up.
 pub(crate) fn check_sums(profile: &Profile) -> Result<(), ImportError> {
     let fits = |samples: &Samples| samples.value.iter().try_fold(0u64, |sum, value| sum.checked_add(*value));

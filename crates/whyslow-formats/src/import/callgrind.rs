@@ -18,7 +18,7 @@ mod tree;
 
 use whyslow_profile::{FunctionId, MetricId, ModuleId, ModuleKind, StringId, SymbolState, Unit};
 
-use super::assemble::{Assembly, FunctionText};
+use super::assemble::{Assembly, FunctionText, drop_empty_metrics};
 use super::{Format, ImportError, ImportOptions, Imported, lines};
 use parse::Costs;
 pub(super) use parse::parse;
@@ -82,6 +82,7 @@ pub(super) fn assemble(mut assembly: Assembly, costs: Costs<'_>) -> Result<Impor
         .collect();
     let named = tree::Named { functions: &functions, files: &files };
     tree::add_samples(&mut assembly, &costs, &named, &metrics, thread);
+    drop_empty_metrics(&mut assembly.profile);
     assembly.finish()
 }
 

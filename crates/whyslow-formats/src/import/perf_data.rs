@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_capture::{Converted, RecordConverter, RecordedOn, SampledEvent};
 use whyslow_profile::{EventSource, KernelView, Meta, Metric, MetricId, ModuleId, Profile, Unit};
 
-use super::assemble::check_sums;
+use super::assemble::{check_sums, drop_empty_metrics};
 use super::{Format, ImportError, ImportOptions, Imported};
 use header::{Event, Header};
 use records::{Seen, Sink};
@@ -145,9 +145,7 @@ impl Conversion {
         let too_large = || ImportError::TooLarge { what: "it has too many rows".to_owned() };
         let builder = std::mem::take(&mut converted.builder);
         let mut profile = builder.into_profile(meta).ok_or_else(too_large)?;
-        if profile.samples.len() > 1 {
-            drop_empty_metrics(&mut profile);
-        }
+        drop_empty_metrics(&mut profile);
         check_sums(&profile)?;
         keep_seen(&mut converted.changed, &profile);
         keep_seen(&mut converted.unproven, &profile);
@@ -165,19 +163,6 @@ fn keep_seen(paths: &mut Vec<String>, profile: &Profile) {
     paths.retain(|path| seen.contains(path.as_str()));
     paths.sort();
     paths.dedup();
-}
-
-/// Takes out the metrics of events that gave no samples, but leaves one.
-fn drop_empty_metrics(profile: &mut Profile) {
-    let metrics = std::mem::take(&mut profile.metrics);
-    let samples = std::mem::take(&mut profile.samples);
-    let mut rows: Vec<_> = metrics.into_iter().zip(samples).collect();
-    if rows.iter().any(|(_, samples)| !samples.is_empty()) {
-        rows.retain(|(_, samples)| !samples.is_empty());
-    } else {
-        rows.truncate(1);
-    }
-    (profile.metrics, profile.samples) = rows.into_iter().unzip();
 }
 
 fn meta(header: &Header, converted: &Converted) -> Meta {

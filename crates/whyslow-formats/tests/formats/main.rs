@@ -4,6 +4,8 @@
 
 mod firefox_rules;
 mod hostile_names;
+mod perf_report;
+mod recordings;
 mod round_trip;
 mod samples;
 mod support;

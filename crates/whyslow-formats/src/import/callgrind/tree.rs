@@ -97,6 +97,7 @@ pub(super) fn add_samples(
     let mut totals = vec![0.0; events];
     let mut all = vec![vec![0.0; events]; costs.functions.len()];
     let mut root = all.clone();
+    let mut called = vec![false; costs.functions.len()];
     for (at, function) in costs.functions.iter().enumerate() {
         for cost in function.own.values() {
             add(&mut all[at], cost);
@@ -107,6 +108,7 @@ pub(super) fn add_samples(
             add(&mut all[at], cost);
             add(&mut root[at], cost);
             subtract(&mut root[callee], cost);
+            called[callee] = true;
         }
     }
 
@@ -157,19 +159,19 @@ pub(super) fn add_samples(
             }
         }
     }
-    add_rests(assembly, &lines, named, metrics, thread);
+    add_rests(assembly, &lines, &called, named, metrics, thread);
 }
 
 /// Adds what the stacks left over.
 fn add_rests(
     assembly: &mut Assembly,
     lines: &[Vec<Line>],
+    called: &[bool],
     named: &Named<'_>,
     metrics: &[MetricId],
     thread: ThreadId,
 ) {
     for (function, lines) in lines.iter().enumerate() {
-        // A function of which nothing was placed is too small for stacks of its own, or has no callers.
         for line in lines {
             for (event, rest) in line.rest.iter().enumerate().filter(|(_, rest)| rest.left > 0) {
                 let small = rest.left as f64 <= line.cost[event] as f64 * ROUNDING || rest.left < 100;
@@ -177,9 +179,9 @@ fn add_rests(
                     assembly.profile.samples[metrics[event].index()].value[row] += rest.left;
                     continue;
                 }
-                let unknown = assembly.stack(None, LocationId::TRUNCATED);
+                let callers = called[function].then(|| assembly.stack(None, LocationId::TRUNCATED));
                 let location = named.location(assembly, function, line.file, line.line);
-                let stack = assembly.stack(Some(unknown), location);
+                let stack = assembly.stack(callers, location);
                 assembly.sample(metrics[event], 0, thread, stack, rest.left);
             }
         }

@@ -1,0 +1,81 @@
+//! What perf says of its own recording, we say too.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use whyslow_formats::import::{self, ImportOptions};
+
+use crate::support::totals;
+
+const PROGRAM: &str = r#"
+use std::{hint::black_box, thread};
+#[inline(never)]
+fn heavy(rounds: u64) -> u64 { (0..rounds).fold(1, |sum, at| black_box(sum * 31 + at % 7)) }
+#[inline(never)]
+fn light(rounds: u64) -> u64 { (0..rounds).fold(3, |sum, at| black_box(sum * 33 + at % 5)) }
+fn work() { for _ in 0..60 { black_box(heavy(black_box(3_000_000))); black_box(light(black_box(1_000_000))); } }
+fn main() { let other = thread::spawn(work); work(); other.join().unwrap(); }
+"#;
+
+fn run(command: &mut Command) -> Option<String> {
+    let output = command.stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A recording of the program, or why there is none.
+fn record(folder: &Path, arguments: &[&str]) -> Option<std::path::PathBuf> {
+    let source = folder.join("spin.rs");
+    std::fs::write(&source, PROGRAM).unwrap();
+    let program = folder.join("spin");
+    run(Command::new("rustc")
+        .args(["-O", "-g", "-C", "force-frame-pointers=yes", "-o"])
+        .arg(&program)
+        .arg(&source))?;
+    let data = folder.join("perf.data");
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-e", "cpu-clock", "-F", "997"]).args(arguments).arg("-o").arg(&data);
+    run(perf.arg("--").arg(&program))?;
+    Some(data)
+}
+
+/// Own shares of functions in per cent, as `perf report` has them.
+fn reported(data: &Path) -> Vec<(f64, String)> {
+    let mut perf = Command::new("perf");
+    perf.args(["report", "--stdio", "--no-children", "-g", "none", "-s", "sym", "-i"]).arg(data);
+    let text = run(&mut perf).unwrap_or_default();
+    let rows = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+        let (share, symbol) = line.trim().split_once('%')?;
+        let (_, name) = symbol.split_once("] ")?;
+        Some((share.parse().ok()?, name.trim().to_owned()))
+    });
+    rows.take(5).collect()
+}
+
+#[test]
+fn the_top_functions_are_those_of_perf_report() {
+    for arguments in [&["--call-graph", "dwarf"][..], &["-g"], &["-z", "--call-graph", "dwarf"], &[]] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(data) = record(folder.path(), arguments) else {
+            eprintln!("skipped: perf or rustc cannot be used here");
+            return;
+        };
+        let (_, mut imported) = import::import(&data, None, &ImportOptions::default()).unwrap();
+        let symbols = whyslow_symbols::Options { cache: None, ..Default::default() };
+        whyslow_symbols::symbolize(&mut imported.profile, &symbols);
+        let profile = &imported.profile;
+        let all: u64 = profile.samples[0].value.iter().sum();
+        let totals = totals(profile, 0);
+        let reported = reported(&data);
+        let top: Vec<&str> = reported.iter().take(2).map(|(_, name)| name.as_str()).collect();
+        assert_eq!(top, ["spin::heavy", "spin::light"], "{arguments:?}: {reported:?}");
+        for (share, name) in reported.iter().filter(|(share, _)| *share > 2.0) {
+            // Code that was inlined is the function's own for perf, and its own function's for us.
+            let own = totals.get(name).map_or(0, |(_, total)| *total) as f64 / all as f64 * 100.0;
+            assert!((own - share).abs() < 1.0, "{arguments:?}: {name} has {own:.2} %, perf says {share} %");
+        }
+        if !arguments.is_empty() {
+            let work = totals["spin::work"].1 as f64 / all as f64;
+            assert!(work > 0.95, "{arguments:?}: stacks reach their callers: {work:.3}");
+        }
+    }
+}
