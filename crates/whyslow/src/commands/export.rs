@@ -13,6 +13,7 @@ use whyslow_formats::export::{
 use whyslow_formats::{FoldedOptions, FoldedRoot, write_folded};
 use whyslow_profile::Profile;
 use whyslow_render::html::{Page, write_page};
+use whyslow_render::sanitize::clean;
 
 use super::flame;
 use crate::cli::{ProfileArg, Volume};
@@ -113,7 +114,7 @@ pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
             note(&format!("whyslow: wrote {}\n", path.display()));
         }
         if !left_out.is_empty() {
-            note(&format!("whyslow: note: this format cannot hold: {}\n", left_out.join("; ")));
+            note(&format!("whyslow: note: this format cannot hold: {}\n", clean(&left_out.join("; "))));
         }
     }
     Ok(Exit::Success)

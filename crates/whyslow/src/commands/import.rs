@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use whyslow_formats::import::{self, Format, ImportError, ImportOptions};
 use whyslow_profile::{EventSource, LocationId, Profile, file};
+use whyslow_render::sanitize::clean;
 
 use crate::cli::Volume;
 use crate::exit::Exit;
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
     if volume > Volume::Quiet {
         note(&summary(&args.file, format, &imported.profile, &output));
         for text in &imported.notes {
-            note(&format!("whyslow: note: {text}\n"));
+            note(&format!("whyslow: note: {}\n", clean(text)));
         }
     }
     Ok(Exit::Success)

@@ -5,6 +5,7 @@
 mod bad_input;
 mod cargo_whyslow;
 mod doctor;
+mod exchange;
 mod exit_codes;
 mod harness;
 mod help;

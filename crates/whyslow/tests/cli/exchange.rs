@@ -1,0 +1,142 @@
+//! Other tools' files: imported with one line that says what they are, exported with a word on what is lost.
+
+use std::fs;
+
+use crate::harness::Folder;
+
+const SPEEDSCOPE: &str = r#"{"$schema":"https://www.speedscope.app/file-format-schema.json",
+    "shared":{"frames":[{"name":"main"},{"name":"parse"}]},
+    "profiles":[{"type":"sampled","name":"one","unit":"milliseconds","startValue":0,"endValue":3,"samples":[[0],[0,1]],"weights":[1,2]}]}"#;
+
+#[test]
+fn an_imported_file_works_with_every_command() {
+    let folder = Folder::new();
+    folder.file("run.json", SPEEDSCOPE);
+    let outcome = folder.whyslow(["import", "run.json"]);
+    assert_eq!(
+        outcome.succeeds().stderr,
+        "whyslow: run.json: a speedscope profile: 2 samples, 1 thread\n\
+         whyslow: wrote run.whyslow; next: whyslow report run.whyslow\n"
+    );
+    assert_eq!(folder.names(), ["run.json", "run.whyslow"]);
+    assert!(folder.whyslow(["report", "run.whyslow"]).succeeds().stdout.contains("parse"));
+    folder.whyslow(["flame", "run.whyslow", "-o", "-"]).succeeds();
+    let folded = folder.whyslow(["export", "run.whyslow", "--to", "folded"]);
+    assert_eq!(folded.succeeds().stdout, "main 1000000\nmain;parse 2000000\n");
+}
+
+#[test]
+fn every_export_can_be_imported_again() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", "main;parse;+next 3\nworker: main;read 2");
+    let folded = folder.whyslow(["export", "x.whyslow", "--to", "folded"]).stdout;
+    for (format, file) in [
+        ("firefox", "y.json"),
+        ("firefox", "y.json.gz"),
+        ("pprof", "y.pb.gz"),
+        ("speedscope", "y.json"),
+        ("perf-script", "y.txt"),
+        ("folded", "y.folded"),
+    ] {
+        folder.whyslow(["export", "x.whyslow", "--to", format, "-o", file]).succeeds();
+        folder.whyslow(["import", file, "-o", "y.whyslow"]).succeeds();
+        let again = folder.whyslow(["export", "y.whyslow", "--to", "folded"]);
+        assert_eq!(again.succeeds().stdout, folded, "{format}");
+    }
+    assert!(fs::read(folder.path().join("y.json.gz")).unwrap().starts_with(&[0x1f, 0x8b]));
+}
+
+#[test]
+fn what_an_export_loses_is_said_once() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", "main;parse 3");
+    let outcome = folder.whyslow(["export", "x.whyslow", "--to", "pprof", "-o", "x.pb.gz"]);
+    assert_eq!(
+        outcome.succeeds().stderr,
+        "whyslow: wrote x.pb.gz\nwhyslow: note: this format cannot hold: when each sample was taken\n"
+    );
+    assert_eq!(folder.whyslow(["-q", "export", "x.whyslow", "--to", "pprof", "-o", "x.pb.gz"]).stderr, "");
+}
+
+#[test]
+fn pictures_pages_and_tables_are_exports_too() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", "main;unwanted 3\nworker: main;wanted 2");
+    let export = |to: &str| folder.whyslow(["export", "x.whyslow", "--to", to, "--thread", "worker"]);
+    let svg = export("svg");
+    assert!(
+        svg.succeeds().stdout.starts_with('<')
+            && svg.stdout.contains("wanted")
+            && !svg.stdout.contains("unwanted")
+    );
+    let html = export("html");
+    assert!(html.succeeds().stdout.starts_with("<!"), "{:.100}", html.stdout);
+    assert!(html.stderr.contains("filters"), "{}", html.stderr);
+    let csv = export("csv");
+    assert_eq!(csv.succeeds().stdout.lines().count(), 3, "{}", csv.stdout);
+}
+
+#[test]
+fn files_that_cannot_be_imported_say_why_and_where() {
+    let folder = Folder::new();
+    let import = |name: &str, bytes: &[u8], says: &[&str]| {
+        folder.file(name, bytes);
+        let outcome = folder.whyslow(["import", name]);
+        outcome.fails(125, &[name, "; try: "]);
+        outcome.fails(125, says);
+    };
+    import("a", b"hello world", &["its format is not one that whyslow reads", "whyslow import --help"]);
+    import("b", &SPEEDSCOPE.as_bytes()[..150], &["as a speedscope profile it is wrong at byte 150"]);
+    import("c", &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xff, 0xff], &["gzip data is wrong at byte"]);
+    import("d", b"{\"dhatFileVersion\":1,\"pps\":[],\"ftbl\":[]}", &["its version is 1"]);
+    folder.whyslow(["import", "nowhere"]).fails(125, &["nowhere: no such file"]);
+    folder.whyslow(["import", "."]).fails(125, &[".: it is a folder"]);
+    folder.profile("x.whyslow", "main 1");
+    folder
+        .whyslow(["import", "x.whyslow", "-o", "y.whyslow"])
+        .fails(125, &["already", "whyslow report x.whyslow"]);
+    let names = folder.names();
+    assert_eq!(names, ["a", "b", "c", "d", "x.whyslow"], "nothing is written");
+    let outcome = folder.whyslow(["import", "a", "--format", "word"]);
+    assert!(outcome.stderr.contains("formats are perf-data, firefox,"), "{}", outcome.stderr);
+}
+
+#[test]
+fn recordings_and_other_files_are_not_replaced() {
+    let folder = Folder::new();
+    folder.file("run.json", SPEEDSCOPE);
+    let recording = folder.profile("run.whyslow", "main 1");
+    let before = fs::read(&recording).unwrap();
+    folder
+        .whyslow(["import", "run.json"])
+        .fails(125, &["run.whyslow: it exists and is a recording", "try: -o"]);
+    assert_eq!(fs::read(&recording).unwrap(), before);
+    folder.file("notes.txt", "mine");
+    folder
+        .whyslow(["import", "run.json", "-o", "notes.txt"])
+        .fails(125, &["notes.txt: it exists and is not a profile"]);
+    folder.whyslow(["import", "run.json", "-o", "run.whyslow"]).succeeds();
+    folder.whyslow(["import", "run.json"]).succeeds();
+}
+
+#[test]
+fn other_tools_files_name_the_next_step() {
+    let folder = Folder::new();
+    folder.file("run.json", SPEEDSCOPE);
+    folder.whyslow(["report", "run.json"]).fails(
+        125,
+        &["it is not a whyslow profile: it seems to be a speedscope profile; try: whyslow import run.json"],
+    );
+}
+
+#[test]
+fn hostile_texts_do_not_reach_the_terminal() {
+    let folder = Folder::new();
+    folder.file("run.json", SPEEDSCOPE.replace("\"sampled\"", "\"\\u001b[31mred\""));
+    let outcome = folder.whyslow(["import", "run.json"]);
+    assert!(
+        outcome.succeeds().stderr.contains("note: ") && !outcome.stderr.contains('\x1b'),
+        "{:?}",
+        outcome.stderr
+    );
+}
