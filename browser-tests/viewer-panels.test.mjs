@@ -197,6 +197,19 @@ describe('sandwich', () => {
     await page.getByRole('button', { name: 'Merge', exact: true }).click();
     assert.match((await rows('Functions')).find(row => row.includes('app::main')), /^10\.0 ms/);
   });
+
+  test('f, h and m do the same on a row', async () => {
+    await open('known', 'tab=functions');
+    await rowWith('Functions', 'app::walk').click();
+    await grid('Functions').focus();
+    await page.keyboard.press('f');
+    assert.deepEqual(await column('Functions', 4), ['app::walk', 'memcpy']);
+    await page.keyboard.press('u');
+    await page.keyboard.press('3');
+    await grid('Call tree').focus();
+    for (const key of ['Home', 'ArrowDown', 'h']) await page.keyboard.press(key);
+    assert.equal((await rows('Call tree')).some(row => row.includes('app::sum')), false);
+  });
 });
 
 describe('call tree', () => {

@@ -2,7 +2,7 @@
 //
 // Panels get `{ model, state, dispatch, dark }`: see panels/README.md.
 
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { FlamePanel } from './flame/panel.tsx';
 import { Header } from './header.tsx';
 import { Help } from './help.tsx';
@@ -94,19 +94,27 @@ const fromAddress = (model: Model): State => fit(fromHash(location.hash), {
 
 /** Keeps the address like the state, and the state like the address when a reader changes that. */
 function useAddress(model: Model, state: State, setHistory: (step: (history: History) => History) => void): void {
-  useEffect(() => {
+  // The address that was written here: news of it arrive late, when the state may already be another.
+  const written = useRef<string | undefined>(undefined);
+  // With the render and not after the next frame: a timer of a state that is gone would bring that back.
+  useLayoutEffect(() => {
     // Not for every step of a drag: browsers limit how often an address may change.
     const timer = setTimeout(() => {
       const hash = '#' + toHash(state);
-      if (hash !== (location.hash || '#')) location.replace(hash);
+      if (hash === (location.hash || '#')) return;
+      location.replace(hash);
+      written.current = location.hash;
     }, 150);
     return () => clearTimeout(timer);
   }, [state]);
   useEffect(() => {
-    const onHash = () => setHistory(history => {
-      const wanted = fromAddress(model);
-      return same(wanted, history.present) || toHash(history.present) === location.hash.slice(1) ? history : change(history, wanted);
-    });
+    const onHash = () => {
+      if (location.hash === written.current) return;
+      setHistory(history => {
+        const wanted = fromAddress(model);
+        return same(wanted, history.present) || toHash(history.present) === location.hash.slice(1) ? history : change(history, wanted);
+      });
+    };
     addEventListener('hashchange', onHash);
     return () => removeEventListener('hashchange', onHash);
   }, [model]);

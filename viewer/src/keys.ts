@@ -36,6 +36,7 @@ export const KEYS: readonly Key[] = [
   { place: 'table', keys: 'Enter', does: 'Function: to its source. Span: only the samples inside. Caller or callee: walk on' },
   { place: 'table', keys: '→  ←', does: 'Call tree: open and go in, close and go out' },
   { place: 'table', keys: '*', does: 'Call tree: open everything below' },
+  { place: 'table', keys: 'f  h  m', does: 'Focus, hide, merge the function of the row' },
   { place: 'table', keys: 'n  p', does: 'Source and code: next, previous hot line' },
   { place: 'chart', keys: '← → ↑ ↓', does: 'Move the stack chart' },
   { place: 'chart', keys: '+  -  0', does: 'Zoom in, out, whole range' },

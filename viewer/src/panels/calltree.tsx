@@ -8,6 +8,7 @@ import { foldedTree } from '../folded.ts';
 import { isStartUp } from '../names.ts';
 import { inverted, topDown } from '../outline.ts';
 import type { PanelProps } from '../panel.ts';
+import { transformed } from '../state.ts';
 import { matchesInverted, matchesTopDown } from '../treematches.ts';
 import { TreeTable } from './tree.tsx';
 
@@ -49,6 +50,7 @@ export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
         selected={state.fn}
         onCursor={fn => dispatch({ fn })}
         onPick={fn => dispatch({ fn })}
+        onTransform={transform => dispatch(transformed(state, transform))}
         empty="No samples are selected. Escape goes one step back."
       />
     </div>

@@ -3,6 +3,7 @@
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import type { Shape } from '../aggregate.ts';
+import { search } from '../derive.ts';
 import { duration } from '../format.ts';
 import type { Model } from '../model.ts';
 import { functionColour, kindWord } from '../palette.ts';
@@ -45,6 +46,8 @@ export function ChartCanvas(props: Props): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 800, height: 300 });
   const [pointed, setPointed] = useState<Pointed>();
+  const found = search(model, state);
+  const matched = found.kind === 'found' ? found.matched : undefined;
   const dragged = useRef<{ x: number; y: number; view: ChartView; hasMoved: boolean } | undefined>(undefined);
 
   useLayoutEffect(() => {
@@ -87,10 +90,10 @@ export function ChartCanvas(props: Props): JSX.Element {
 
   useLayoutEffect(() => {
     const frame = requestAnimationFrame(() => {
-      draw(canvas.current!, { model, dark, boxes, view, size, tree, colour: state.colour, selected: state.fn, pointed: pointed?.box });
+      draw(canvas.current!, { model, dark, boxes, view, size, tree, colour: state.colour, selected: state.fn, pointed: pointed?.box, matched });
     });
     return () => cancelAnimationFrame(frame);
-  }, [boxes, dark, state.colour, state.fn, pointed?.box, size]);
+  }, [boxes, dark, state.colour, state.fn, pointed?.box, matched, size]);
 
   const boxAt = (x: number, y: number): Box | undefined => {
     if (y < AXIS) return undefined;
@@ -213,9 +216,11 @@ interface Picture {
   colour: PanelProps['state']['colour'];
   selected: number | undefined;
   pointed: Box | undefined;
+  /** 1 for functions that the search matches; others are faint. */
+  matched: Uint8Array | undefined;
 }
 
-function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree, colour, selected, pointed }: Picture): void {
+function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree, colour, selected, pointed, matched }: Picture): void {
   const ratio = globalThis.devicePixelRatio || 1;
   canvas.width = Math.round(size.width * ratio);
   canvas.height = Math.round(size.height * ratio);
@@ -234,7 +239,7 @@ function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree,
     const width = Math.min(size.width, x(box.end)) - left;
     const top = AXIS + (box.row - view.firstRow) * ROW;
     const fn = tree.fn[box.node]!;
-    context.globalAlpha = pointed === box ? 0.75 : 1;
+    context.globalAlpha = matched && matched[fn] !== 1 ? 0.28 : pointed === box ? 0.75 : 1;
     context.fillStyle = functionColour(model, fn, colour, dark);
     context.fillRect(left, top, Math.max(0.6, width - (width > 3 ? 0.8 : 0)), ROW - 1);
     context.globalAlpha = 1;

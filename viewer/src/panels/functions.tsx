@@ -7,9 +7,11 @@ import { count } from '../format.ts';
 import { functionRows, parseSort, SORTS, sortText } from '../functionrows.ts';
 import { kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
+import { transformed } from '../state.ts';
 import { Amount, Name, Place, Share, Text } from './cells.tsx';
 import { Rows, type Column, type Sort } from './rows.tsx';
 import { SandwichPanel } from './sandwich.tsx';
+import { transformOf } from './transformkeys.ts';
 
 const COLUMNS: readonly Column[] = [
   { id: 'self', title: 'Self', help: 'Samples in the function itself', width: '5rem', numeric: true, sorts: 'down' },
@@ -51,6 +53,11 @@ export function FunctionsPanel(props: PanelProps) {
           reveal={`${sortKey} ${state.search} ${state.fn}`}
           onCursor={at => dispatch({ fn: rows[at]! })}
           onOpen={at => dispatch({ fn: rows[at]!, tab: 'source' })}
+          onKey={(event, at) => {
+            const transform = transformOf(event, rows[at]);
+            if (transform) dispatch(transformed(state, transform));
+            return transform !== undefined;
+          }}
           sort={sort}
           onSort={onSort}
           empty={found.kind === 'found' ? 'No function with selected samples matches the search.' : 'No samples are selected. Escape goes one step back.'}

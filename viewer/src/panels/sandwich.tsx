@@ -2,6 +2,7 @@
 
 import './panels.css';
 import { useMemo, useRef } from 'preact/hooks';
+import type { Transform } from '../aggregate.ts';
 import { functionTable, whole } from '../derive.ts';
 import { foldedTree } from '../folded.ts';
 import { amount, share } from '../format.ts';
@@ -36,7 +37,7 @@ export function SandwichPanel(props: PanelProps) {
   const unit = model.unit(state.metric);
   const all = whole(model, state);
   const values = functionTable(model, state);
-  const shared = { model, dark, unit, whole: all, matched: undefined, selected: undefined, onPick: walk, walks: true };
+  const shared = { model, dark, unit, whole: all, matched: undefined, selected: undefined, onPick: walk, walks: true, onTransform: (transform: Transform) => dispatch(transformed(state, transform)) };
   const about = JSON.stringify([fn, state.inline, state.generics, state.collapse, state.transforms]);
   return (
     <div class="sandwich pane">

@@ -2,11 +2,13 @@
 
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
+import type { Transform } from '../aggregate.ts';
 import type { Model } from '../model.ts';
 import type { Outline } from '../outline.ts';
 import { heaviestPath, MOST_ROWS, Paths, pathsBelow, rowsOf, type Row } from '../outlinerows.ts';
 import { Amount, Name, Place, Share } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
+import { transformOf } from './transformkeys.ts';
 
 /** Levels that are indented; below them the level is written as a number. */
 const INDENTED = 16;
@@ -32,6 +34,8 @@ interface Props {
   onCursor?: (fn: number) => void;
   /** A click on a function, or Enter when `walks`. */
   onPick: (fn: number) => void;
+  /** Focus, hide or merge a function. */
+  onTransform: (transform: Transform) => void;
   /** Enter goes on to the function instead of opening the row. */
   walks?: boolean;
   empty: string;
@@ -84,6 +88,11 @@ export function TreeTable(props: Props): JSX.Element {
   const onKey = (event: KeyboardEvent, at: number): boolean => {
     const row = rows[at];
     if (!row) return false;
+    const transform = transformOf(event, row.branch.fn);
+    if (transform) {
+      props.onTransform(transform);
+      return true;
+    }
     switch (event.key) {
       case 'ArrowRight':
         if (row.open) moveTo(rows[at + 1]);
