@@ -10,7 +10,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
-import { SHAPES } from '../viewer/test/make-payload.mjs';
+import { container, NONE, Payload, SHAPES } from '../viewer/test/make-payload.mjs';
 import { page as pageText } from '../viewer/test/page.mjs';
 
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
@@ -500,6 +500,23 @@ test('10,000 frames deep: scrolls to the innermost, zooms, searches, collapses',
   await settled();
   assert.match(await hoverFrame(.25, 1), /deep::recurse[^]*50\.0 %/);
   assert.deepEqual(problems, []);
+});
+
+test('a profile without times has no timeline, and an empty one opens', async () => {
+  const p = new Payload();
+  const stack = p.stack(NONE, p.location(NONE, 1, [[p.fn('main', 'app'), undefined, 0]]));
+  p.metric('count', 0);
+  for (let n = 0; n < 10; n++) p.sample(0, 0, 0, stack, 3);
+  for (const [bytes, words] of [[p.container(), /^10 samples · 30$/], [container({}, {}), /^0 samples/]]) {
+    const file = join(folder, 'untimed.html');
+    writeFileSync(file, pageText(gzipSync(bytes)));
+    await open(file);
+    assert.match(await facts(), words);
+    assert.match(await page.textContent('.timeline'), /no times/);
+    assert.equal(await page.locator('.timeline-tracks').count(), 0);
+    for (const key of ['2', '3', '4', '5', '6', '7', '1', 'i', 'g', 'o']) { await page.keyboard.press(key); await settled(); }
+    assert.deepEqual(problems, []);
+  }
 });
 
 test('a thousand threads: only those in sight exist', async () => {

@@ -19,7 +19,7 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
     <header class="header">
       <h1 title={command || title}><span class="brand">whyslow</span> <bdi>{title}</bdi></h1>
       <div class="facts">
-        {duration(Number(context.duration_ns) || model.duration)} · {count(sampleCount(model, state))} samples · {amount(whole(model, state), model.unit(state.metric))}
+        {model.timed && `${duration(Number(context.duration_ns) || model.duration)} · `}{count(sampleCount(model, state))} samples · {amount(whole(model, state), model.unit(state.metric))}
       </div>
       <label class="metric">
         <span class="hidden">Metric</span>

@@ -25,6 +25,8 @@ export class Model {
   readonly generic: Uint32Array;
   /** The last moment of the recording, in nanoseconds. */
   readonly duration: number;
+  /** Whether anything in the profile has a time: imported stacks often have none. */
+  readonly timed: boolean;
   private readonly decoder = new TextDecoder();
   private readonly texts: (string | undefined)[];
   private readonly names: (string | undefined)[];
@@ -45,6 +47,7 @@ export class Model {
     this.names = new Array<string | undefined>(this.functionCount);
     this.shorts = new Array<string | undefined>(this.functionCount);
     this.duration = this.findDuration();
+    this.timed = profile.samples.some(({ time }) => time.length > 0 && time[time.length - 1]! > 0) || profile.spans.count > 0 || profile.counterValues.count > 0;
   }
 
   /** A text of the profile, harmless to show; empty for NONE. */

@@ -4,7 +4,7 @@
 
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -22,14 +22,19 @@ if (!file) {
 }
 const median = list => [...list].sort((a, b) => a - b)[list.length >> 1];
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS });
-const opened = [];
-let tab;
+const opened = [], openedCpu = [];
+let tab, metrics;
+// CPU time of the page's main thread: what the work costs, also on a busy machine.
+const cpu = async () => (await metrics.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
 for (let run = 0; run < 3; run++) {
   await tab?.close();
   tab = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  metrics = await tab.context().newCDPSession(tab);
+  await metrics.send('Performance.enable', { timeDomain: 'threadTicks' });
   await tab.goto(pathToFileURL(file).href);
   await tab.waitForSelector('.app');
   opened.push(await tab.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))));
+  openedCpu.push(await cpu());
 }
 // From the pointer event to the picture: handlers, aggregation, all visible panels, drawing of the next frame.
 const during = (what, steps) => tab.evaluate(([what, steps]) => new Promise(done => {
@@ -49,9 +54,12 @@ const during = (what, steps) => tab.evaluate(([what, steps]) => new Promise(done
   };
   step();
 }), [what, steps]);
-const brush = await during('brush', 40);
-const zoom = await during('zoom', 40);
-console.log(JSON.stringify({ html_bytes: statSync(file).size, open_ms: opened.map(Math.round), brush_ms: { median: +median(brush).toFixed(1), worst: +Math.max(...brush).toFixed(1) },
-  zoom_frame_ms: { median: +median(zoom).toFixed(1), worst: +Math.max(...zoom).toFixed(1) } }, null, 1));
+const STEPS = 40;
+const result = { html_bytes: statSync(file).size, load: loadavg().map(load => +load.toFixed(1)), open_ms: opened.map(Math.round), open_cpu_ms: openedCpu.map(Math.round) };
+for (const what of ['brush', 'zoom']) {
+  const before = await cpu(), times = await during(what, STEPS);
+  result[what] = { median_ms: +median(times).toFixed(1), worst_ms: +Math.max(...times).toFixed(1), cpu_ms_per_step: +((await cpu() - before) / STEPS).toFixed(1) };
+}
+console.log(JSON.stringify(result, null, 1));
 await browser.close();
 rmSync(folder, { recursive: true });

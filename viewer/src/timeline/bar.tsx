@@ -10,14 +10,14 @@ export function TimelineBar({ model, state, dispatch }: Omit<PanelProps, 'dark'>
   const { threads } = model.profile;
   return (
     <div class="timeline-bar">
-      <nav class="ranges" aria-label="Time range">
+      {!model.timed ? <span class="quiet">This profile has no times.</span> : <nav class="ranges" aria-label="Time range">
         <button type="button" onClick={() => dispatch({ ranges: [], brush: undefined })} aria-current={state.ranges.length ? undefined : 'location'}>All {duration(model.duration)}</button>
         {state.ranges.map((range, at) => (
           <span key={at}><span class="quiet" aria-hidden="true">›</span>
             <button type="button" aria-current={at === state.ranges.length - 1 ? 'location' : undefined}
               onClick={() => dispatch({ ranges: state.ranges.slice(0, at + 1), brush: undefined })}>{between(range)}</button></span>
         ))}
-      </nav>
+      </nav>}
       {state.brush && <span class="brushed" role="status">
         <b>{between(state.brush)}</b> <span class="quiet">{duration(state.brush[1] - state.brush[0])}</span>
         <button type="button" onClick={() => dispatch(zoomIntoBrush(state))} title="Zoom into the brushed time (Enter in the timeline, or double-click)">Zoom in</button>

@@ -118,17 +118,25 @@ function drawCounter(context: CanvasRenderingContext2D, { model, range: [from, t
   const begin = Math.max(0, lowerBound(rows, from) - 1), end = Math.min(rows.length, lowerBound(rows, to) + 1);
   const x = (t: number) => (t - from) * width / (to - from), at = (v: number) => y + height - 2 - (v - low) / (high - low || 1) * (height - 6);
   context.beginPath();
-  let drawn = -Infinity, before = at(value[first + begin] ?? low), startX = Math.max(0, x(rows[begin] ?? from));
-  context.moveTo(startX, before);
-  for (let i = begin; i < end; i++) {
-    const here = x(rows[i]!), level = at(value[first + i]!);
-    if (here - drawn < .7) { before = Math.min(before, level); continue; } // more values than pixels
-    context.lineTo(Math.min(width, here), before);
-    context.lineTo(Math.min(width, here), level);
-    before = level;
-    drawn = here;
+  context.lineJoin = 'bevel';
+  const startX = Math.max(0, x(rows[begin] ?? from));
+  let column = startX, level = at(value[first + begin] ?? low);
+  context.moveTo(startX, level);
+  for (let i = begin; i < end;) {
+    // All values of one pixel: the step from the value before, then up and down to the extremes, then on with the last.
+    column = Math.max(startX, Math.min(width, x(rows[i]!)));
+    let least = Infinity, most = -Infinity;
+    context.lineTo(column, level);
+    for (const stop = x(rows[i]!) + 1; i < end && x(rows[i]!) < stop; i++) {
+      level = at(value[first + i]!);
+      least = Math.min(least, level);
+      most = Math.max(most, level);
+    }
+    context.lineTo(column, least);
+    context.lineTo(column, most);
+    context.lineTo(column, level);
   }
-  context.lineTo(end === rows.length ? Math.min(width, x(rows[end - 1] ?? to)) : width, before);
+  context.lineTo(end === rows.length ? Math.min(width, x(rows[end - 1] ?? to)) : width, level);
   context.strokeStyle = dark ? '#6cb2ff' : '#1f6fc4';
   context.lineWidth = 1.25;
   context.stroke();

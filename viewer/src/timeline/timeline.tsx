@@ -24,7 +24,13 @@ type Drag =
   | { kind: 'new'; from: number; x: number; moved: boolean }
   | { kind: 'edge'; other: number };
 
-export function Timeline({ model, state, dispatch, dark }: PanelProps) {
+export function Timeline(props: PanelProps) {
+  const { model } = props;
+  if (model.timed || model.profile.threads.count > 1) return <Tracks {...props} />;
+  return <section class="timeline" aria-label="Timeline"><TimelineBar {...props} /></section>;
+}
+
+function Tracks({ model, state, dispatch, dark }: PanelProps) {
   const scroller = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 600, height: 100 });
   const [scroll, setScroll] = useState(0);
@@ -192,7 +198,7 @@ export function Timeline({ model, state, dispatch, dark }: PanelProps) {
   return (
     <section class="timeline" aria-label="Timeline">
       <TimelineBar model={model} state={state} dispatch={dispatch} />
-      <Ruler range={range} width={size.width} left={LABEL_WIDTH} />
+      {model.timed && <Ruler range={range} width={size.width} left={LABEL_WIDTH} />}
       <div class="timeline-tracks" ref={scroller} style={{ height: `${wanted}px` }} tabIndex={0} role="listbox" aria-multiselectable="true" aria-label="Threads"
         aria-activedescendant={active === undefined ? undefined : `thread-${active}`} onScroll={event => setScroll(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
         <div class="timeline-window" style={{ marginLeft: `${LABEL_WIDTH}px`, width: `${size.width}px`, height: `${size.height}px` }}>
