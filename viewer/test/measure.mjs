@@ -56,9 +56,10 @@ const during = (what, steps) => tab.evaluate(([what, steps]) => new Promise(done
 }), [what, steps]);
 const STEPS = 40;
 const result = { html_bytes: statSync(file).size, load: loadavg().map(load => +load.toFixed(1)), open_ms: opened.map(Math.round), open_cpu_ms: openedCpu.map(Math.round) };
-for (const what of ['brush', 'zoom']) {
+for (const [name, what] of [['brush', 'brush'], ['zoom', 'zoom'], ['brush_callers', 'brush']]) {
+  if (name === 'brush_callers') await tab.keyboard.press('i');
   const before = await cpu(), times = await during(what, STEPS);
-  result[what] = { median_ms: +median(times).toFixed(1), worst_ms: +Math.max(...times).toFixed(1), cpu_ms_per_step: +((await cpu() - before) / STEPS).toFixed(1) };
+  result[name] = { median_ms: +median(times).toFixed(1), worst_ms: +Math.max(...times).toFixed(1), cpu_ms_per_step: +((await cpu() - before) / STEPS).toFixed(1) };
 }
 console.log(JSON.stringify(result, null, 1));
 await browser.close();

@@ -175,12 +175,13 @@ function drawSpans(context: CanvasRenderingContext2D, { model, tracks, range: [f
     const lane = tracks.lanes[span]!;
     const left = Math.max(0, (start - from) * scale), right = Math.min(width, Math.max(left + 1.5, (end - from) * scale));
     if (right <= drawn[lane]! + .5) continue; // already covered
+    const free = left >= drawn[lane]!; // in the last lane spans may overlap
     drawn[lane] = right;
     const top = y + 4 + lane * HEIGHT.lane;
     context.globalAlpha = chosenSpans && !chosenSpans(span) ? .25 : 1;
     context.fillStyle = nameColour(model.text(spans.name[span]!));
     context.fillRect(left, top, right - left - (right - left > 3 ? .6 : 0), HEIGHT.lane - 2);
-    if (right - left > 34) {
+    if (free && right - left > 34) {
       context.fillStyle = '#16181d';
       context.fillText(cutToFit(context, model.text(spans.name[span]!), right - left - 6), left + 3, top + HEIGHT.lane / 2 - .5);
     }
