@@ -14,6 +14,8 @@ import { limited } from './cells.tsx';
 
 const ROW = 18;
 const AXIS = 20;
+/** Readable on every colour of a box, in both themes. */
+const INK = '#17191e';
 /** Boxes in the table for screen readers. */
 const TOLD = 200;
 
@@ -231,6 +233,7 @@ function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree,
   context.clearRect(0, 0, size.width, size.height);
   context.font = `11px ${variable('--sans') || 'sans-serif'}`;
   context.textBaseline = 'middle';
+  const faintInk = variable('--text');
   const scale = size.width / (view.to - view.from);
   const x = (time: number): number => (time - view.from) * scale;
 
@@ -239,7 +242,8 @@ function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree,
     const width = Math.min(size.width, x(box.end)) - left;
     const top = AXIS + (box.row - view.firstRow) * ROW;
     const fn = tree.fn[box.node]!;
-    context.globalAlpha = matched && matched[fn] !== 1 ? 0.28 : pointed === box ? 0.75 : 1;
+    const isFaint = matched !== undefined && matched[fn] !== 1;
+    context.globalAlpha = isFaint ? 0.28 : pointed === box ? 0.75 : 1;
     context.fillStyle = functionColour(model, fn, colour, dark);
     context.fillRect(left, top, Math.max(0.6, width - (width > 3 ? 0.8 : 0)), ROW - 1);
     context.globalAlpha = 1;
@@ -248,18 +252,17 @@ function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree,
       context.lineWidth = 2;
       context.strokeRect(left + 1, top + 1, width - 2.6, ROW - 3);
     }
-    if (width > 34) label(context, model, fn, left, top, width);
+    if (width > 34) label(context, model.short(fn), isFaint ? faintInk : INK, left, top, width);
   }
   axis(context, view, size, variable('--quiet'), variable('--line'), variable('--background'));
 }
 
-function label(context: CanvasRenderingContext2D, model: Model, fn: number, left: number, top: number, width: number): void {
+function label(context: CanvasRenderingContext2D, short: string, ink: string, left: number, top: number, width: number): void {
   // About 6 pixels a letter; measured text of every box would be slow.
   const room = Math.floor((width - 8) / 6.2);
-  const short = model.short(fn);
   const text = short.length <= room ? short : `${short.slice(0, Math.max(0, room - 1))}…`;
   if (text.length < 3) return;
-  context.fillStyle = '#17191e';
+  context.fillStyle = ink;
   context.fillText(text, left + 4, top + ROW / 2, width - 6);
 }
 
