@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use whyslow_lab_harness::{Truth, Variant, binomial_ok, build_or_skip, run};
-use whyslow_profile::{Profile, Span, file};
+use whyslow_profile::{Profile, Span, ThreadId, file};
 
 use crate::recorded::{PATIENCE, whyslow};
 
@@ -179,7 +179,8 @@ fn marker_files_are_read_however_they_are_mapped() {
         let truth = Truth::parse(&String::from_utf8_lossy(&output.stdout));
         assert_eq!(profile.spans.len() as u64, truth.counts["load"], "{mapped}");
         let main = profile.threads.iter().position(|thread| u64::from(thread.tid) == truth.counts["pid"]);
-        assert!(profile.spans.iter().all(|span| span.thread.map(|id| id.index()) == main));
+        let main = main.map(ThreadId::from);
+        assert!(profile.spans.iter().all(|span| span.thread == main));
         let report = place.report(&["spans"]);
         let row = &report["spans"][0];
         assert_eq!(row["name"], "load a file");
