@@ -1,8 +1,6 @@
 //! Recording: the program stays as it is, the profile and the answer appear.
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
 
 use crate::harness::{Folder, can_record, outcome};
 
@@ -111,22 +109,6 @@ fn attaching_records_a_running_process() {
     assert!(outcome.succeeds().stderr.contains("sh.whyslow"), "{}", outcome.stderr);
     assert!(still_runs, "the process goes on");
     folder.whyslow(["export", "sh.whyslow", "--to", "folded"]).succeeds();
-}
-
-#[test]
-fn a_killed_recorder_leaves_a_profile_that_opens() {
-    if !can_record() {
-        return;
-    }
-    let folder = Folder::new();
-    folder.script("app", "touch started; i=0; while [ $i -lt 30000000 ]; do i=$((i+1)); done");
-    let mut recorder = folder.command().args(["-q", "./app"]).stdout(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(2500));
-    recorder.kill().unwrap();
-    assert_eq!(recorder.wait().unwrap().signal(), Some(9));
-    let outcome = folder.whyslow(["export", "app.whyslow", "--to", "folded"]);
-    assert!(outcome.succeeds().stderr.contains("incomplete"), "{}", outcome.stderr);
-    assert!(!outcome.stdout.is_empty());
 }
 
 #[test]
