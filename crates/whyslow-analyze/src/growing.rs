@@ -42,16 +42,29 @@ pub(crate) struct Cursor {
     since_repeat: u32,
 }
 
+/// The child of a node that was found last; the only one as long as there are not several.
+#[derive(Debug, Clone, Copy)]
+struct LastChild {
+    /// Its label's number; `u32::MAX` when there is no child.
+    code: u32,
+    node: u32,
+    several: bool,
+}
+
+impl LastChild {
+    const NONE: Self = Self { code: u32::MAX, node: 0, several: false };
+}
+
 pub(crate) struct Growing<'a> {
     labels: &'a Labels,
     options: &'a TreeOptions,
     fold: bool,
     tree: CallTree,
     repeats: Vec<Repeat>,
-    /// Node by parent node (high half) and label number (low half).
+    /// Node by parent node (high half) and label number (low half), for nodes with several children.
     nodes: FxHashMap<u64, u32>,
-    /// The child found last under each node, as label number and node: most stacks repeat the path before them.
-    last: Vec<(u32, u32)>,
+    /// The child found last under each node: most stacks repeat the path before them.
+    last: Vec<LastChild>,
 }
 
 impl<'a> Growing<'a> {
@@ -71,13 +84,18 @@ impl<'a> Growing<'a> {
             tree,
             repeats: vec![Repeat::default()],
             nodes: FxHashMap::default(),
-            last: vec![(u32::MAX, 0)],
+            last: vec![LastChild::NONE],
         }
     }
 
     /// Makes room for about so many nodes.
     pub(crate) fn reserve(&mut self, nodes: usize) {
-        self.nodes.reserve(nodes);
+        self.tree.parent.reserve(nodes);
+        self.tree.label.reserve(nodes);
+        self.tree.inlined.reserve(nodes);
+        self.tree.self_value.reserve(nodes);
+        self.repeats.reserve(nodes);
+        self.last.reserve(nodes);
     }
 
     /// Goes down one frame. Breaks when the tree is not to be deeper.
@@ -178,24 +196,31 @@ impl<'a> Growing<'a> {
 
     /// The node for this label under `parent`.
     fn child(&mut self, parent: u32, code: u32, inlined: bool) -> u32 {
-        let (last_code, last_node) = self.last[parent as usize];
+        let last = self.last[parent as usize];
         let next = self.tree.parent.len() as u32;
-        let node = if last_code == code {
-            last_node
+        let key = |code: u32| u64::from(parent) << 32 | u64::from(code);
+        let node = if last.code == code {
+            last.node
+        } else if last.code == u32::MAX {
+            next
         } else {
-            *self.nodes.entry(u64::from(parent) << 32 | u64::from(code)).or_insert(next)
+            if !last.several {
+                self.nodes.insert(key(last.code), last.node);
+            }
+            *self.nodes.entry(key(code)).or_insert(next)
         };
+        let several = last.several || last.code != code && last.code != u32::MAX;
         if node == next {
             self.tree.parent.push(parent);
             self.tree.label.push(self.labels.label(code));
             self.tree.inlined.push(inlined);
             self.tree.self_value.push(0);
             self.repeats.push(Repeat::default());
-            self.last.push((u32::MAX, 0));
+            self.last.push(LastChild::NONE);
         } else {
             self.tree.inlined[node as usize] &= inlined;
         }
-        self.last[parent as usize] = (code, node);
+        self.last[parent as usize] = LastChild { code, node, several };
         node
     }
 

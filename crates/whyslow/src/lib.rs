@@ -8,6 +8,7 @@ mod commands;
 mod exit;
 mod failure;
 mod filters;
+mod importing;
 mod open;
 mod output;
 mod profile_file;

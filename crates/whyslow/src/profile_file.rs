@@ -10,10 +10,17 @@ use whyslow_profile::file::{self, ReadError};
 use whyslow_symbols::Summary;
 
 use crate::failure::{Failure, Result, warn};
+use crate::importing;
 
-/// Opens a profile for a query command. One whose recorder was killed is symbolised here, in memory.
+/// Opens a profile for a query command. One whose recorder was killed is symbolised here, in memory, and another tool's
+/// recording is imported.
 pub(crate) fn open(path: &Path) -> Result<Profile> {
-    let mut profile = read(path)?;
+    let mut profile = match file::read(path) {
+        Err(ReadError::NotAProfile) if matches!(guess(path), Guess::Importable(_)) => {
+            return Ok(importing::import(path, None)?.1.profile);
+        }
+        read => read.map_err(|error| explain(path, error))?,
+    };
     if !profile.sealed {
         warn(&format!(
             "{}: incomplete: its recorder was stopped before the end; this shows what was saved until then",
@@ -159,7 +166,10 @@ impl Guess {
                 format!("record it: whyslow ./{}", path.display())
             }
             Self::Program => format!("record it: whyslow {}", path.display()),
-            Self::Importable(_) | Self::Gzip | Self::Json => format!("whyslow import {}", path.display()),
+            Self::Importable(_) => format!("whyslow import {}", path.display()),
+            Self::Gzip | Self::Json => {
+                "`whyslow import --help`, which lists the formats of other tools that are read".to_owned()
+            }
             Self::Empty | Self::Picture | Self::Other => {
                 "a .whyslow file; `whyslow ./app` makes app.whyslow".to_owned()
             }

@@ -42,11 +42,24 @@ pub(crate) struct Assembly {
     texts: FxHashMap<Box<str>, StringId>,
     functions: FxHashMap<(StringId, Option<StringId>, u32, Option<ModuleId>), FunctionId>,
     locations: FxHashMap<LocationKey, LocationId>,
+    /// Locations of one frame, of which most profiles are made.
+    plain_locations: FxHashMap<(Option<ModuleId>, RelativeAddress, FrameKey), LocationId>,
+    /// Stacks by caller and location, for callers that call several.
     stacks: FxHashMap<(u32, LocationId), StackId>,
+    /// What each stack (and, first, the outside) called last.
+    last_called: Vec<LastCalled>,
     overflow: bool,
 }
 
-type LocationKey = (Option<ModuleId>, RelativeAddress, Box<[(FunctionId, Option<StringId>, u32)]>);
+type FrameKey = (FunctionId, Option<StringId>, u32);
+type LocationKey = (Option<ModuleId>, RelativeAddress, Box<[FrameKey]>);
+
+/// The stack that was called last from another one; the only one as long as there are not several.
+#[derive(Debug, Clone, Copy, Default)]
+struct LastCalled {
+    stack: Option<(LocationId, StackId)>,
+    several: bool,
+}
 
 impl Assembly {
     /// An empty profile that the named tool recorded.
@@ -60,7 +73,9 @@ impl Assembly {
             texts: FxHashMap::default(),
             functions: FxHashMap::default(),
             locations: FxHashMap::default(),
+            plain_locations: FxHashMap::default(),
             stacks: FxHashMap::default(),
+            last_called: vec![LastCalled::default()],
             overflow: false,
         }
     }
@@ -161,11 +176,31 @@ impl Assembly {
         frames: &[Frame],
     ) -> LocationId {
         let address = RelativeAddress(address);
-        let rows = frames.iter().map(|frame| (frame.function, frame.file, frame.line)).collect();
-        let key: LocationKey = (module, address, rows);
-        if let Some(&id) = self.locations.get(&key) {
+        let key = |frame: &Frame| (frame.function, frame.file, frame.line);
+        if let [frame] = frames {
+            let plain = (module, address, key(frame));
+            if let Some(&id) = self.plain_locations.get(&plain) {
+                return id;
+            }
+            let id = self.new_location(module, address, frames);
+            self.plain_locations.insert(plain, id);
             return id;
         }
+        let several: LocationKey = (module, address, frames.iter().map(key).collect());
+        if let Some(&id) = self.locations.get(&several) {
+            return id;
+        }
+        let id = self.new_location(module, address, frames);
+        self.locations.insert(several, id);
+        id
+    }
+
+    fn new_location(
+        &mut self,
+        module: Option<ModuleId>,
+        address: RelativeAddress,
+        frames: &[Frame],
+    ) -> LocationId {
         if self.profile.locations.len() >= MOST_ROWS || self.profile.frames.len() + frames.len() >= MOST_ROWS
         {
             self.overflow = true;
@@ -175,22 +210,38 @@ impl Assembly {
         if !frames.is_empty() {
             self.profile.frames.set(id, frames);
         }
-        self.locations.insert(key, id);
         id
     }
 
     /// The id of a stack: this location, called from `parent`.
     pub(crate) fn stack(&mut self, parent: Option<StackId>, location: LocationId) -> StackId {
-        let key = (parent.map_or(u32::MAX, |parent| parent.0), location);
-        if let Some(&id) = self.stacks.get(&key) {
-            return id;
-        }
-        if self.profile.stacks.len() >= MOST_ROWS {
+        let row = parent.map_or(0, |parent| parent.index() + 1);
+        let last = self.last_called[row];
+        let key = |location: LocationId| (parent.map_or(u32::MAX, |parent| parent.0), location);
+        let known = match last.stack {
+            Some((same, id)) if same == location => return id,
+            Some((other, id)) => {
+                if !last.several {
+                    self.stacks.insert(key(other), id);
+                }
+                self.stacks.get(&key(location)).copied()
+            }
+            None => None,
+        };
+        if known.is_none() && self.profile.stacks.len() >= MOST_ROWS {
             self.overflow = true;
             return StackId(0);
         }
-        let id = self.profile.stacks.push(parent, location);
-        self.stacks.insert(key, id);
+        let several = last.stack.is_some();
+        let id = known.unwrap_or_else(|| {
+            let id = self.profile.stacks.push(parent, location);
+            self.last_called.push(LastCalled::default());
+            if several {
+                self.stacks.insert(key(location), id);
+            }
+            id
+        });
+        self.last_called[row] = LastCalled { stack: Some((location, id)), several };
         id
     }
 

@@ -3,6 +3,7 @@
 //! Marks at the end of a frame are understood: `_[i]` was inlined into the frame before it, `_[k]` is the kernel's,
 //! `_[j]` was made at run time. A second number (the format of differences) is left out.
 
+use rustc_hash::FxHashMap;
 use whyslow_profile::{Frame, LocationId, ModuleId, ModuleKind, StackId, Unit};
 
 use super::assemble::{Assembly, FunctionText};
@@ -101,6 +102,11 @@ struct Frames {
     kernel: Option<ModuleId>,
     jit: Option<ModuleId>,
     group: Vec<Frame>,
+    /// The stack before this one: its text, and where each frame ends in it with the stack up to there. Files are
+    /// usually sorted, so that a stack shares most of its frames with the one before.
+    before: String,
+    ends: Vec<(usize, StackId)>,
+    plain: FxHashMap<Box<str>, LocationId>,
 }
 
 impl Frames {
@@ -109,6 +115,52 @@ impl Frames {
         if text.trim().is_empty() {
             return None;
         }
+        if text.contains("_[") || text.contains(TRUNCATED) {
+            return self.marked_stack(assembly, text);
+        }
+        let same = common_prefix(text.as_bytes(), self.before.as_bytes());
+        let is_end = |at: usize| at == text.len() || text.as_bytes()[at] == b';';
+        while self.ends.last().is_some_and(|&(end, _)| end > same || !is_end(end)) {
+            self.ends.pop();
+        }
+        let (mut at, mut stack) = match self.ends.last() {
+            Some(&(end, stack)) => (end + 1, Some(stack)),
+            None => (0, None),
+        };
+        while at <= text.len() {
+            let rest = &text[at..];
+            let name = &rest[..rest.bytes().position(|byte| byte == b';').unwrap_or(rest.len())];
+            at += name.len();
+            let location = match self.plain.get(name) {
+                Some(&location) => location,
+                None => self.plain(assembly, name),
+            };
+            let node = assembly.stack(stack, location);
+            self.ends.push((at, node));
+            stack = Some(node);
+            at += 1;
+        }
+        self.before.clear();
+        self.before.push_str(text);
+        stack
+    }
+
+    /// The place of a frame without marks.
+    fn plain(&mut self, assembly: &mut Assembly, text: &str) -> LocationId {
+        let name = match text.trim() {
+            "" => "[no name]",
+            name => name,
+        };
+        let function = assembly.function(&FunctionText { name, ..FunctionText::default() });
+        let location = assembly.location(None, 0, &[Frame { function, file: None, line: 0 }]);
+        self.plain.insert(text.into(), location);
+        location
+    }
+
+    /// The stack of a line whose frames may have marks.
+    fn marked_stack(&mut self, assembly: &mut Assembly, text: &str) -> Option<StackId> {
+        self.before.clear();
+        self.ends.clear();
         let mut stack = None;
         let mut module = None;
         self.group.clear();
@@ -149,6 +201,13 @@ impl Frames {
         self.group.clear();
         assembly.stack(parent, location)
     }
+}
+
+/// How many bytes two texts have in common at their start.
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    const STEP: usize = 16;
+    let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP)).take_while(|(a, b)| a == b).count() * STEP;
+    steps + a[steps..].iter().zip(&b[steps..]).take_while(|(a, b)| a == b).count()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

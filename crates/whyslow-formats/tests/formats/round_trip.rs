@@ -86,10 +86,11 @@ fn firefox_keeps_times_threads_inlining_lines_spans_and_counters() {
         profile.threads.iter().map(|thread| (thread.tid, profile.text(thread.name).to_owned())).collect()
     };
     assert_eq!(threads(&back), threads(&profile));
-    let spans = |profile: &Profile| -> Vec<(String, u64, u64, Option<ThreadId>, Option<String>)> {
+    let spans = |profile: &Profile| -> Vec<String> {
         let row = |span: &Span| {
-            let detail = span.detail.map(|detail| profile.text(detail).to_owned());
-            (profile.text(span.name).to_owned(), span.start_ns, span.end_ns, span.thread, detail)
+            let detail = span.detail.map(|detail| profile.text(detail));
+            let (name, thread) = (profile.text(span.name), span.thread);
+            format!("{name} {thread:?} {}..{} {detail:?}", span.start_ns, span.end_ns)
         };
         let mut rows: Vec<_> = profile.spans.iter().map(row).collect();
         rows.sort();

@@ -1,18 +1,17 @@
 //! `whyslow import`: other tools' recordings become profiles.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use whyslow_formats::import::{self, Format, ImportError, ImportOptions};
-use whyslow_profile::{EventSource, LocationId, Profile, file};
+use whyslow_formats::import::Format;
+use whyslow_profile::{EventSource, Profile, file};
 use whyslow_render::sanitize::clean;
 
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::note;
-use crate::{profile_file, values};
+use crate::{importing, values};
 
 /// Read another tool's recording, so that every command works with it
 #[derive(Debug, Args)]
@@ -46,11 +45,7 @@ pub(crate) struct ImportArgs {
 pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
     let output = args.output.clone().unwrap_or_else(|| beside(&args.file));
     refuse_to_replace(&output, args.output.is_some())?;
-    let (format, mut imported) = import::import(&args.file, args.format, &ImportOptions::default())
-        .map_err(|error| explain(&args.file, error))?;
-    if has_unknown_addresses(&imported.profile) {
-        profile_file::symbolize(&mut imported.profile, true);
-    }
+    let (format, imported) = importing::import(&args.file, args.format)?;
     file::write(&output, &imported.profile).map_err(|error| {
         Failure::new(format!("{}: cannot be written: {error}", output.display()))
             .next("-o with a file in a folder that is yours and has space")
@@ -115,42 +110,6 @@ fn refuse_to_replace(output: &Path, named: bool) -> Result {
     };
     Err(Failure::new(format!("{}: {what}; it is not overwritten", output.display()))
         .next("-o with another name for the imported profile"))
-}
-
-/// Whether there are addresses that the symbols on this machine might name.
-fn has_unknown_addresses(profile: &Profile) -> bool {
-    (1..profile.locations.len()).any(|row| {
-        profile.locations.module[row].is_some() && profile.frames.of(LocationId::from(row)).is_empty()
-    })
-}
-
-fn explain(path: &Path, error: ImportError) -> Failure {
-    let name = path.display();
-    match error {
-        ImportError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-            Failure::new(format!("{name}: no such file")).next("the file that the other tool wrote")
-        }
-        ImportError::Io(error) if error.kind() == io::ErrorKind::IsADirectory => {
-            Failure::new(format!("{name}: it is a folder")).next("a file in it")
-        }
-        ImportError::Io(error) => {
-            Failure::new(format!("{name}: cannot be read: {error}")).next("a file that you may read")
-        }
-        ImportError::UnknownFormat if profile_file::is_profile(path) => {
-            Failure::new(format!("{name}: it is a whyslow profile already"))
-                .next(format!("whyslow report {name}"))
-        }
-        ImportError::UnknownFormat => Failure::new(format!("{name}: {error}"))
-            .next("`whyslow import --help` lists the formats; --format if it is one of them"),
-        ImportError::TooLarge { .. } => Failure::new(format!("{name}: {error}")).next("a shorter recording"),
-        ImportError::Gzip { .. } => {
-            Failure::new(format!("{name}: {error}")).next("copy or download the file again")
-        }
-        ImportError::AtByte { .. } | ImportError::AtLine { .. } => Failure::new(format!("{name}: {error}"))
-            .next("copy the file again if it was cut, or --format if it is something else"),
-        ImportError::Unusable { .. } => Failure::new(format!("{name}: {error}"))
-            .next("record again with the other tool, or --format if it is something else"),
-    }
 }
 
 #[cfg(test)]

@@ -34,9 +34,9 @@ fn good() -> Vec<u8> {
 fn other_files_are_named() {
     each_command_says(b"", &["it holds no recording"]);
     each_command_says(b"hello", &["it is not a whyslow profile"]);
-    each_command_says(b"PERFILE2 and so on", &["it seems to be perf.data", "whyslow import bad.whyslow"]);
-    each_command_says(b"\x1f\x8b\x08 zipped", &["gzip", "whyslow import"]);
-    each_command_says(b"{\"meta\": {}}", &["JSON", "whyslow import"]);
+    each_command_says(b"PERFILE2 and so on", &["as perf.data it is wrong"]);
+    each_command_says(b"\x1f\x8b\x08 zipped", &["gzip", "whyslow import --help"]);
+    each_command_says(b"{\"meta\": {}}", &["JSON", "whyslow import --help"]);
     each_command_says(b"\x7fELF\x02\x01\x01", &["program", "whyslow ./bad.whyslow"]);
 }
 

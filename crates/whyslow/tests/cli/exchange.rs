@@ -120,13 +120,17 @@ fn recordings_and_other_files_are_not_replaced() {
 }
 
 #[test]
-fn other_tools_files_name_the_next_step() {
+fn other_tools_files_can_be_asked_directly() {
     let folder = Folder::new();
     folder.file("run.json", SPEEDSCOPE);
-    folder.whyslow(["report", "run.json"]).fails(
-        125,
-        &["it is not a whyslow profile: it seems to be a speedscope profile; try: whyslow import run.json"],
-    );
+    assert!(folder.whyslow(["report", "run.json"]).succeeds().stdout.contains("parse"));
+    folder.whyslow(["flame", "run.json"]).succeeds();
+    folder.whyslow(["export", "run.json", "--to", "pprof", "-o", "run.pb.gz"]).succeeds();
+    assert_eq!(folder.names(), ["run.json", "run.pb.gz", "run.svg"]);
+    folder.file("cut.json", &SPEEDSCOPE[..150]);
+    folder
+        .whyslow(["report", "cut.json"])
+        .fails(125, &["cut.json: as a speedscope profile it is wrong at byte 150"]);
 }
 
 #[test]

@@ -1,0 +1,56 @@
+//! Reading other tools' files: names for their addresses, and clear words when they are broken.
+
+use std::io;
+use std::path::Path;
+
+use whyslow_formats::import::{self, Format, ImportError, ImportOptions, Imported};
+use whyslow_profile::{LocationId, Profile};
+
+use crate::failure::{Failure, Result};
+use crate::profile_file;
+
+/// Imports a file in the given format, or in the one that its content tells.
+pub(crate) fn import(path: &Path, format: Option<Format>) -> Result<(Format, Imported)> {
+    let (format, mut imported) =
+        import::import(path, format, &ImportOptions::default()).map_err(|error| explain(path, error))?;
+    if has_unknown_addresses(&imported.profile) {
+        profile_file::symbolize(&mut imported.profile, true);
+    }
+    Ok((format, imported))
+}
+
+/// Whether there are addresses that the symbols on this machine might name.
+fn has_unknown_addresses(profile: &Profile) -> bool {
+    (1..profile.locations.len()).any(|row| {
+        profile.locations.module[row].is_some() && profile.frames.of(LocationId::from(row)).is_empty()
+    })
+}
+
+fn explain(path: &Path, error: ImportError) -> Failure {
+    let name = path.display();
+    match error {
+        ImportError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            Failure::new(format!("{name}: no such file")).next("the file that the other tool wrote")
+        }
+        ImportError::Io(error) if error.kind() == io::ErrorKind::IsADirectory => {
+            Failure::new(format!("{name}: it is a folder")).next("a file in it")
+        }
+        ImportError::Io(error) => {
+            Failure::new(format!("{name}: cannot be read: {error}")).next("a file that you may read")
+        }
+        ImportError::UnknownFormat if profile_file::is_profile(path) => {
+            Failure::new(format!("{name}: it is a whyslow profile already"))
+                .next(format!("whyslow report {name}"))
+        }
+        ImportError::UnknownFormat => Failure::new(format!("{name}: {error}"))
+            .next("`whyslow import --help` lists the formats; --format if it is one of them"),
+        ImportError::TooLarge { .. } => Failure::new(format!("{name}: {error}")).next("a shorter recording"),
+        ImportError::Gzip { .. } => {
+            Failure::new(format!("{name}: {error}")).next("copy or download the file again")
+        }
+        ImportError::AtByte { .. } | ImportError::AtLine { .. } => Failure::new(format!("{name}: {error}"))
+            .next("copy the file again if it was cut, or --format if it is something else"),
+        ImportError::Unusable { .. } => Failure::new(format!("{name}: {error}"))
+            .next("record again with the other tool, or --format if it is something else"),
+    }
+}
