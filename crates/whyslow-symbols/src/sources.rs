@@ -134,7 +134,7 @@ struct Text {
 
 impl Text {
     fn read(path: &str) -> Option<Self> {
-        let path = on_disk(path)?;
+        let path = on_disk(path).filter(|_| is_source(path))?;
         let metadata = fs::metadata(&path).ok()?;
         if !metadata.is_file() || metadata.len() > LARGEST_FILE {
             return None;
@@ -152,6 +152,21 @@ impl Text {
         let end = self.starts.get(at + 1).copied().unwrap_or(self.content.len());
         let line = self.content[start..end].trim_end_matches(['\n', '\r']);
         Some(line.char_indices().nth(LONGEST_LINE).map_or(line, |(cut, _)| &line[..cut]))
+    }
+}
+
+/// Whether a file is source by its name. Names can come out of another tool's file, and what they name is kept in a
+/// profile that people give away: it must not be a key or a list of passwords.
+fn is_source(path: &str) -> bool {
+    const EXTENSIONS: [&str; 36] = [
+        "rs", "c", "h", "cc", "cpp", "cxx", "c++", "hh", "hpp", "hxx", "h++", "inc", "inl", "ipp", "tcc",
+        "s", "S", "asm", "go", "zig", "d", "f", "f90", "swift", "m", "mm", "cu", "py", "js", "mjs", "ts",
+        "java", "kt", "cs", "rb", "php",
+    ];
+    match Path::new(path).extension() {
+        Some(extension) => EXTENSIONS.iter().any(|known| extension == *known),
+        // The headers of the C++ library.
+        None => path.starts_with("/usr/include/") && !path.contains(".."),
     }
 }
 
@@ -240,6 +255,23 @@ mod tests {
     fn windows_end_with_the_file() {
         let numbers: Vec<u32> = kept(0, &[2, 999]).iter().map(|row| row.0).collect();
         assert_eq!(numbers, (1..=7).chain(994..=1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn only_source_files_are_kept() {
+        for path in ["/a/b.rs", "/x.S", "/usr/include/c++/12/vector", "/a.b/c.hpp"] {
+            assert!(is_source(path), "{path}");
+        }
+        for path in [
+            "/etc/shadow",
+            "/root/.ssh/id_rsa",
+            "/a.rs/key",
+            "/root/.rs",
+            "/x.pem",
+            "/usr/include/../../etc/x",
+        ] {
+            assert!(!is_source(path), "{path}");
+        }
     }
 
     #[test]

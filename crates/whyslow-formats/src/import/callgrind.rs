@@ -83,7 +83,9 @@ pub(super) fn assemble(mut assembly: Assembly, costs: Costs<'_>) -> Result<Impor
     let named = tree::Named { functions: &functions, files: &files };
     tree::add_samples(&mut assembly, &costs, &named, &metrics, thread);
     drop_empty_metrics(&mut assembly.profile);
-    assembly.finish()
+    let mut imported = assembly.finish()?;
+    whyslow_symbols::keep_sources(&mut imported.profile);
+    Ok(imported)
 }
 
 fn is_known(name: &str) -> bool {
