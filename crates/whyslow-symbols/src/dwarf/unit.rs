@@ -262,9 +262,10 @@ fn answer<'u, 'a: 'u>(
                     let identity = identity(references, dwarf, unit, node.entry);
                     let symbol = if node.parent.is_none() { files.info.symbols.find(address) } else { None };
                     let start = lines.at(extent.0).filter(|line| node.parent.is_none() && line.line > 0);
-                    let seen = start.map_or((file, 0), |start| {
-                        (files.text(found, FileTable::Own, start.file), start.line)
-                    });
+                    let start =
+                        start.map(|start| (files.text(found, FileTable::Own, start.file), start.line));
+                    // The first instruction can be another function's, inlined. What was seen of this one is its own.
+                    let seen = start.filter(|start| file.is_none() || start.0 == file).unwrap_or((file, 0));
                     let function =
                         function_id(files, found, &identity, symbol.map(|symbol| symbol.name), seen);
                     functions.insert(id, function);
