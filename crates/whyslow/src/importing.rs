@@ -15,6 +15,8 @@ pub(crate) fn import(path: &Path, format: Option<Format>) -> Result<(Format, Imp
         import::import(path, format, &ImportOptions::default()).map_err(|error| explain(path, error))?;
     if has_unknown_addresses(&imported.profile) {
         profile_file::symbolize(&mut imported.profile, true);
+    } else if imported.profile.sources.rows.is_empty() {
+        whyslow_symbols::keep_sources(&mut imported.profile);
     }
     Ok((format, imported))
 }
