@@ -37,7 +37,7 @@ pub(crate) struct Outward {
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Cursor {
     pub(crate) node: u32,
-    depth: usize,
+    depth: u32,
     repeat: Repeat,
     since_repeat: u32,
 }
@@ -101,10 +101,10 @@ impl<'a> Growing<'a> {
     /// Goes down one frame. Breaks when the tree is not to be deeper.
     #[inline]
     pub(crate) fn step(&mut self, at: &mut Cursor, code: u32, inlined: bool) -> ControlFlow<()> {
-        if at.depth >= self.options.max_depth {
+        if at.depth as usize >= self.options.max_depth {
             return ControlFlow::Break(());
         }
-        at.depth += 1;
+        at.depth = at.depth.saturating_add(1);
         if self.fold && self.again(at, code, inlined) {
             return ControlFlow::Continue(());
         }

@@ -13,7 +13,9 @@ use crate::profile_file;
 pub(crate) fn import(path: &Path, format: Option<Format>) -> Result<(Format, Imported)> {
     let (format, mut imported) =
         import::import(path, format, &ImportOptions::default()).map_err(|error| explain(path, error))?;
-    if has_unknown_addresses(&imported.profile) {
+    // Other formats have addresses that are not relative to their file's image base: their names would be wrong.
+    let is_relative = matches!(format, Format::Firefox | Format::PerfData);
+    if is_relative && has_unknown_addresses(&imported.profile) {
         profile_file::symbolize(&mut imported.profile, true);
     } else if imported.profile.sources.rows.is_empty() {
         whyslow_symbols::keep_sources(&mut imported.profile);

@@ -14,10 +14,11 @@ const TRUNCATED: &str = "[truncated stack]";
 
 pub(super) fn looks_like(start: &[u8]) -> bool {
     let start = lines::whole(start);
-    let mut content = lines::numbered(start).filter(|(_, line)| !line.trim().is_empty()).peekable();
+    let mut content =
+        lines::numbered_bytes(start).filter(|(_, line)| !line.trim_ascii().is_empty()).peekable();
     lines::is_text(start)
         && content.peek().is_some()
-        && content.all(|(_, line)| split_value(&line).is_some_and(|(stack, _)| !stack.trim().is_empty()))
+        && content.all(|(_, line)| split_value(line).is_some_and(|(stack, _)| !stack.trim_ascii().is_empty()))
 }
 
 pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
@@ -31,13 +32,13 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
         assembly.note("each stack has two values, as in a difference; the first is read");
     }
     let mut frames = Frames::default();
-    for (number, line) in lines::numbered(bytes) {
-        if line.trim().is_empty() {
+    for (number, line) in lines::numbered_bytes(bytes) {
+        let line = line.trim_ascii_end();
+        if line.is_empty() {
             continue;
         }
         let error = |what| ImportError::at_line(Format::Folded, number, what);
-        let (mut stack, mut value) =
-            split_value(&line).ok_or_else(|| error("a value should end the line"))?;
+        let (mut stack, mut value) = split_value(line).ok_or_else(|| error("a value should end the line"))?;
         if two_columns && let Some((rest, first)) = split_value(stack) {
             (stack, value) = (rest, first);
         }
@@ -78,48 +79,46 @@ impl Value {
 }
 
 /// The stack and the value behind it.
-fn split_value(line: &str) -> Option<(&str, Value)> {
-    let (stack, value) = line.trim_end().rsplit_once([' ', '\t'])?;
+fn split_value(line: &[u8]) -> Option<(&[u8], Value)> {
+    let line = line.trim_ascii_end();
+    let at = memchr::memrchr2(b' ', b'\t', line)?;
+    let value = std::str::from_utf8(&line[at + 1..]).ok()?;
     let digits = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let value = match value.parse() {
         Ok(value) => Value::Whole(value),
         Err(_) if digits => Value::Real(value.parse().ok()?),
         Err(_) => return None,
     };
-    Some((stack, value))
+    Some((&line[..at], value))
 }
 
 /// Whether every line ends in two numbers; a single line can do so because its last function ends in a number.
 fn has_two_columns(bytes: &[u8]) -> bool {
-    let mut content = lines::numbered(bytes).filter(|(_, line)| !line.trim().is_empty()).peekable();
+    let mut content =
+        lines::numbered_bytes(bytes).filter(|(_, line)| !line.trim_ascii().is_empty()).peekable();
     content.peek().is_some()
-        && content.all(|(_, line)| split_value(&line).is_some_and(|(rest, _)| split_value(rest).is_some()))
+        && content.all(|(_, line)| split_value(line).is_some_and(|(rest, _)| split_value(rest).is_some()))
 }
 
 /// Turns frames into locations.
 #[derive(Default)]
-struct Frames {
+struct Frames<'a> {
     kernel: Option<ModuleId>,
     jit: Option<ModuleId>,
     group: Vec<Frame>,
-    /// The stack before this one: its text, and where each frame ends in it with the stack up to there. Files are
-    /// usually sorted, so that a stack shares most of its frames with the one before.
-    before: String,
+    /// The stack before this one, and where each frame ends in it with the stack up to there. Files are usually sorted,
+    /// so that a stack shares most of its frames with the one before, and those need no look-up.
+    before: &'a [u8],
     ends: Vec<(usize, StackId)>,
-    plain: FxHashMap<Box<str>, LocationId>,
+    /// Frames without marks that were seen.
+    plain: FxHashMap<&'a [u8], LocationId>,
 }
 
-impl Frames {
+impl<'a> Frames<'a> {
     /// The stack that a line names; `None` when it names nothing.
-    fn stack(&mut self, assembly: &mut Assembly, text: &str) -> Option<StackId> {
-        if text.trim().is_empty() {
-            return None;
-        }
-        if text.contains("_[") || text.contains(TRUNCATED) {
-            return self.marked_stack(assembly, text);
-        }
-        let same = common_prefix(text.as_bytes(), self.before.as_bytes());
-        let is_end = |at: usize| at == text.len() || text.as_bytes()[at] == b';';
+    fn stack(&mut self, assembly: &mut Assembly, text: &'a [u8]) -> Option<StackId> {
+        let same = common_prefix(text, self.before);
+        let is_end = |at: usize| at == text.len() || text[at] == b';';
         while self.ends.last().is_some_and(|&(end, _)| end > same || !is_end(end)) {
             self.ends.pop();
         }
@@ -127,9 +126,21 @@ impl Frames {
             Some(&(end, stack)) => (end + 1, Some(stack)),
             None => (0, None),
         };
+        let rest = text.get(at..).unwrap_or_default();
+        if stack.is_none() && rest.trim_ascii().is_empty() {
+            return None;
+        }
+        // What is the same as before had no marks.
+        if memchr::memmem::find(rest, b"_[").is_some()
+            || rest.trim_ascii_start().starts_with(TRUNCATED.as_bytes())
+        {
+            self.before = b"";
+            self.ends.clear();
+            return self.marked_stack(assembly, &String::from_utf8_lossy(text));
+        }
         while at <= text.len() {
             let rest = &text[at..];
-            let name = &rest[..rest.bytes().position(|byte| byte == b';').unwrap_or(rest.len())];
+            let name = &rest[..memchr::memchr(b';', rest).unwrap_or(rest.len())];
             at += name.len();
             let location = match self.plain.get(name) {
                 Some(&location) => location,
@@ -140,27 +151,25 @@ impl Frames {
             stack = Some(node);
             at += 1;
         }
-        self.before.clear();
-        self.before.push_str(text);
+        self.before = text;
         stack
     }
 
     /// The place of a frame without marks.
-    fn plain(&mut self, assembly: &mut Assembly, text: &str) -> LocationId {
-        let name = match text.trim() {
+    fn plain(&mut self, assembly: &mut Assembly, text: &'a [u8]) -> LocationId {
+        let name = String::from_utf8_lossy(text);
+        let name = match name.trim() {
             "" => "[no name]",
             name => name,
         };
         let function = assembly.function(&FunctionText { name, ..FunctionText::default() });
         let location = assembly.location(None, 0, &[Frame { function, file: None, line: 0 }]);
-        self.plain.insert(text.into(), location);
+        self.plain.insert(text, location);
         location
     }
 
     /// The stack of a line whose frames may have marks.
     fn marked_stack(&mut self, assembly: &mut Assembly, text: &str) -> Option<StackId> {
-        self.before.clear();
-        self.ends.clear();
         let mut stack = None;
         let mut module = None;
         self.group.clear();

@@ -4,11 +4,23 @@ use std::borrow::Cow;
 
 /// Lines without their ends. The number of the first is 1.
 pub(super) fn numbered(bytes: &[u8]) -> impl Iterator<Item = (u64, Cow<'_, str>)> {
+    numbered_bytes(bytes).map(|(number, line)| {
+        // Checking is faster than looking for what to replace.
+        let text = std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
+        (number, text)
+    })
+}
+
+/// The same as bytes.
+pub(super) fn numbered_bytes(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     // Nothing comes after the end of the last line.
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    (1..).zip(bytes.split(|byte| *byte == b'\n')).map(|(number, line)| {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        (number, String::from_utf8_lossy(line))
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', bytes).chain(std::iter::once(bytes.len()));
+    (1..).zip(ends).map(move |(number, end)| {
+        let line = &bytes[start..end];
+        start = end + 1;
+        (number, line.strip_suffix(b"\r").unwrap_or(line))
     })
 }
 

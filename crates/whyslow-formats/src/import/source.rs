@@ -11,6 +11,9 @@ use super::{ImportError, ImportOptions};
 /// The most that is read from a pipe.
 const PIPE_LIMIT: u64 = 4 << 30;
 
+/// Files up to this length are mapped with all their pages.
+const MAPPED_AT_ONCE: u64 = 512 << 20;
+
 /// A packed file may always unpack to this much; beyond it, to [`RATIO`] times its length.
 const ALWAYS_UNPACKED: u64 = 64 << 20;
 const RATIO: u64 = 200;
@@ -40,10 +43,15 @@ impl Source {
             }
             return Ok(Self::Read(bytes));
         }
+        let mut options = memmap2::MmapOptions::new();
+        if metadata.len() <= MAPPED_AT_ONCE {
+            // All of it is read: one call is cheaper than a page fault every 64 KB.
+            options.populate();
+        }
         // SAFETY: the map is private and read-only. Another process that truncates the file while it is imported would
         // raise SIGBUS; recorders write a file once and are done with it.
         #[expect(unsafe_code, reason = "mapping a file cannot be proven safe by the type system")]
-        let map = unsafe { memmap2::Mmap::map(&file) }?;
+        let map = unsafe { options.map(&file) }?;
         Ok(Self::Mapped(map))
     }
 

@@ -226,6 +226,10 @@ impl<'t, 'a> Import<'t, 'a> {
             let file = file.map(|file| self.assembly.text(file));
             frames.push(Frame { function, file, line: small(line.line) });
         }
+        if frames.is_empty() {
+            self.assembly
+                .note("places without a name stay without one: pprof's own `-symbolize` gives them names");
+        }
         self.assembly.location(module, address, &frames)
     }
 
