@@ -11,6 +11,7 @@ const USAGE: &str = "\
 cargo xtask setup             install what the tests need, as far as this user may
 cargo xtask test              format, lints, tests, documentation, browser tests
 cargo xtask bench [OPTIONS]   whyslow and its peers side by side; writes BENCHMARKS.md
+    --formats                 only other tools' files and the viewer; prints only
     --quick                   few rounds, short programs; prints only
     --rounds N                rounds per program (default 7)
     --program NAME            only this program; may be repeated

@@ -141,7 +141,7 @@ impl Bench {
         process::output(command.args(&words[1..]))
     }
 
-    fn command(&self, program: &Path, out: &Path, cache: &Path) -> Command {
+    pub(super) fn command(&self, program: &Path, out: &Path, cache: &Path) -> Command {
         // A relative name is searched for in the child's PATH only when it is given there.
         let found =
             std::env::split_paths(&self.path).map(|folder| folder.join(program)).find(|file| file.is_file());

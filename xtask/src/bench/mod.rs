@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: whyslow and its peers on the same programs, in the same run, one after the other in each round.
 
+mod formats;
 mod measure;
 mod memory;
 mod programs;
@@ -22,16 +23,20 @@ struct Options {
     rounds: usize,
     programs: Vec<String>,
     tools: Vec<String>,
+    /// Only other tools' files and the viewer.
+    formats: bool,
 }
 
 impl Options {
     fn parse(arguments: &[&str]) -> Result<Self> {
-        let mut options = Self { quick: false, rounds: 0, programs: Vec::new(), tools: Vec::new() };
+        let mut options =
+            Self { quick: false, rounds: 0, programs: Vec::new(), tools: Vec::new(), formats: false };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
             match *argument {
                 "--quick" => options.quick = true,
+                "--formats" => options.formats = true,
                 "--rounds" => options.rounds = value()?.parse()?,
                 "--program" => options.programs.push((*value()?).to_owned()),
                 "--tool" => options.tools.push((*value()?).to_owned()),
@@ -62,6 +67,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let bench =
         Bench { wrapper: usage::build_wrapper(folder.path())?, folder: folder.path().to_path_buf(), path };
     std::fs::create_dir(bench.folder.join("warm-cache"))?;
+    if options.formats {
+        println!("{}", formats::section(&bench, options.rounds));
+        return Ok(());
+    }
     let tools = TOOLS.iter().filter(|tool| tool.name == PLAIN || asked_for(&options.tools, tool.name));
     let series = |tool| Series { tool, runs: Vec::new(), quality: None };
     let mut results = programs
@@ -77,10 +86,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let memory = memory::table(&bench, milliseconds)
         .inspect_err(|error| eprintln!("memory is left out: {error:#}"))
         .unwrap_or_default();
+    eprintln!("formats and viewer");
+    let formats = formats::section(&bench, options.rounds);
     let command = std::iter::once("cargo xtask bench").chain(arguments.iter().copied());
     let command = command.collect::<Vec<_>>().join(" ");
+    let extra = report::Extra { memory: &memory, formats: &formats };
     let markdown =
-        report::markdown(&results, &memory, &tools::versions(&bench.path), &command, options.rounds);
+        report::markdown(&results, &extra, &tools::versions(&bench.path), &command, options.rounds);
     println!("{markdown}");
     if options.is_whole() {
         std::fs::write(process::root().join("BENCHMARKS.md"), markdown)?;

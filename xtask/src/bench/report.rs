@@ -24,6 +24,12 @@ pub(super) struct Results {
     pub(super) series: Vec<Series>,
 }
 
+/// Sections that are not about one program.
+pub(super) struct Extra<'a> {
+    pub(super) memory: &'a str,
+    pub(super) formats: &'a str,
+}
+
 /// One of the costs of a run.
 type Value = fn(&Run) -> f64;
 
@@ -72,7 +78,7 @@ impl Results {
 
 pub(super) fn markdown(
     results: &[Results],
-    memory: &str,
+    extra: &Extra<'_>,
     versions: &[String],
     command: &str,
     rounds: usize,
@@ -93,7 +99,12 @@ pub(super) fn markdown(
     for results in results {
         aims(&mut out, results);
     }
-    let _ = writeln!(out, "\n## Memory of the recorder\n\n{MEMORY}\n\n{memory}");
+    let _ = writeln!(out, "\n## Memory of the recorder\n\n{MEMORY}\n\n{}", extra.memory);
+    let _ = writeln!(
+        out,
+        "## Formats and viewer\n\nMedians of wall-clock time, run in turn.\n\n{}",
+        extra.formats
+    );
     out.push_str("## Command lines\n\n");
     for tool in TOOLS.iter().filter(|tool| tool.name != PLAIN) {
         let then = if tool.then.is_empty() { String::new() } else { format!(", then `{}`", tool.then) };
