@@ -62,6 +62,9 @@ describe('speedscope', () => {
     const threads = [];
     for (;;) {
       await page.getByText('Symbol Name').waitFor();
+      // The head of the table is there before its rows, and the rows of the thread before until the next frame.
+      await page.waitForFunction(() => [...document.querySelectorAll('table tr')].some(row => /%\)$/.test(row.children[0]?.innerText.trim() ?? '')));
+      await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
       const rows = await page.$$eval('table tr', rows => rows.map(row => [...row.children].map(cell => cell.innerText.trim())));
       threads.push(Object.fromEntries(rows.filter(cells => cells.length === 3 && /%\)$/.test(cells[0]))
         .map(([total, self, name]) => [name, { self: ms(self), total: ms(total) }])));
