@@ -90,11 +90,14 @@ impl Recorded {
         complete as f64 / self.samples() as f64
     }
 
-    /// Fails unless at least 99 % of the stacks are complete.
+    /// Fails unless at least 99 % of the stacks are complete. In short runs a handful of samples from the program's start,
+    /// when its frames come and go, would be more than that.
     pub(crate) fn assert_complete(&self, what: &str) {
+        const START: f64 = 4.0;
         let share = self.complete_share();
+        let incomplete = (1.0 - share) * self.samples() as f64;
         assert!(
-            share >= 0.99,
+            share >= 0.99 || incomplete <= START,
             "{what}: {:.2} % of {} stacks are complete; {:?}",
             share * 100.0,
             self.samples(),

@@ -76,7 +76,8 @@ fn deep_recursion_is_complete_and_exact() {
 
 #[test]
 fn much_deeper_recursion_is_complete_too() {
-    let Some(recorded) = record("deep", Variant::Release, &["10000", "500"]) else { return };
+    // Going down 6 MB of fresh stack takes some milliseconds, in which frames come and go: a small part of this run.
+    let Some(recorded) = record("deep", Variant::Release, &["10000", "2000"]) else { return };
     recorded.assert_complete("deep 10000");
 }
 

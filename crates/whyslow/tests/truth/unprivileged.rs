@@ -69,7 +69,7 @@ fn truncated_stacks_are_completed_for_ordinary_users_too() {
         eprintln!("skipped: kernel.perf_event_paranoid is above 2");
         return;
     }
-    let arguments = ["record", "-o", "run.whyslow", "--", "./program", "500", "500"];
+    let arguments = ["record", "-o", "run.whyslow", "--", "./program", "500", "1000"];
     let Some((folder, output)) = as_nobody("deep", &arguments) else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
