@@ -8,7 +8,7 @@ const KEPT_IN = [
 ];
 const LONG = 56;
 
-/** `/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ignore-0.4.23/src/walk.rs:12` → `ignore-0.4.23/src/walk.rs:12`. */
+/** `/home/me/.cargo/registry/src/registry-0123456789abcdef/ignore-0.4.23/src/walk.rs:12` → `ignore-0.4.23/src/walk.rs:12`. */
 export function shortPath(path: string): string {
   if (path.length > 4096) return path;
   const place = KEPT_IN.find(pattern => pattern.test(path));

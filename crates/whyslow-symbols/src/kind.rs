@@ -638,7 +638,7 @@ mod tests {
     fn files_of_dependencies() {
         for (file, name) in [
             (
-                "/home/me/.cargo/registry/src/index.crates.io-6f17d22bba15001f/aho-corasick-1.1.3/src/lib.rs",
+                "/home/me/.cargo/registry/src/registry-6f17d22bba15001f/aho-corasick-1.1.3/src/lib.rs",
                 "aho_corasick",
             ),
             ("/home/me/.cargo/registry/src/x/zstd-sys-2.0.13+zstd.1.5.6/zstd/lib/zstd.c", "zstd_sys"),
