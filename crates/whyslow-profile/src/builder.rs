@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::Profile;
+use crate::heap::Heap;
 use crate::ids::{
     CounterId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId,
 };
@@ -64,6 +65,7 @@ pub struct Builder {
     pub(crate) spans: Vec<Span>,
     pub(crate) counters: Pending<Counter>,
     pub(crate) counter_values: CounterValues,
+    pub(crate) heap: Heap,
 }
 
 impl Default for Builder {
@@ -87,6 +89,7 @@ impl Default for Builder {
             spans: Vec::new(),
             counters: Pending::default(),
             counter_values: CounterValues::default(),
+            heap: Heap::default(),
         }
     }
 }
@@ -205,6 +208,11 @@ impl Builder {
         self.counter_values.push(counter, time_ns, value);
     }
 
+    /// Says what is known of the heap as a whole: once, when the recording has ended.
+    pub fn heap(&mut self, heap: Heap) {
+        self.heap = heap;
+    }
+
     /// The whole profile, sealed and without symbols; `None` when part of it was written to a file already.
     pub fn into_profile(self, meta: Meta) -> Option<Profile> {
         let written = self.strings.first > 0 || self.locations.first > 1 || self.stacks.first > 0;
@@ -229,6 +237,7 @@ impl Builder {
         profile.spans = self.spans;
         profile.counters = self.counters.rows;
         profile.counter_values = self.counter_values;
+        profile.heap = self.heap;
         Some(profile)
     }
 
@@ -257,6 +266,7 @@ impl Builder {
         self.spans.clear();
         self.counters.clear();
         self.counter_values.clear();
+        self.heap = Heap::default();
         if self.stack_ids.len() > STACKS_REMEMBERED {
             self.stack_ids = FxHashMap::default();
         }

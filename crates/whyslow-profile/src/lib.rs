@@ -12,19 +12,26 @@
 //! thread    = process, tid, name, life span
 //! span      = name, thread, start, end              marked by the program itself
 //! counter   = name, unit, process; with values over time
+//! heap site = stack, counts; one row per allocating stack of a heap recording
 //! ```
 //!
 //! A recorder fills a [`Builder`] and streams it to a [`file::Writer`]; everything after that works on a
 //! [`Profile`]. Nothing here knows about Linux, symbol files or pictures.
 
+#[macro_use]
+mod coded;
 mod builder;
 pub mod file;
+pub mod heap;
 mod ids;
 mod meta;
 mod strings;
 mod tables;
 
 pub use builder::Builder;
+pub use heap::{
+    Growth, Heap, HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf, LeakCheck,
+};
 pub use ids::{
     CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,
     ThreadId,
@@ -68,6 +75,8 @@ pub struct Profile {
     pub counters: Vec<Counter>,
     /// Their values.
     pub counter_values: CounterValues,
+    /// What a heap recording knows of each allocating stack.
+    pub heap: Heap,
     /// Source lines around the hot places.
     pub sources: SourceLines,
     /// Machine code of the hot functions.

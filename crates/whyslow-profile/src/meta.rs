@@ -3,6 +3,8 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::heap::HeapFacts;
+
 /// Facts about the recording as a whole. Kept as JSON inside the file: unknown fields are ignored, missing
 /// ones take their default, so that old and new versions read each other.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +42,8 @@ pub struct Meta {
     pub host: Host,
     /// What the recorder counted.
     pub counters: Counters,
+    /// What was found about the heap, when it was recorded.
+    pub heap: Option<HeapFacts>,
     /// What the recorder wants its reader to know, in words, each with the next step.
     pub notes: Vec<String>,
 }

@@ -23,6 +23,9 @@ pub(super) const CODE: Kind = *b"CODE";
 pub(super) const SPANS: Kind = *b"SPAN";
 pub(super) const COUNTERS: Kind = *b"CNTR";
 pub(super) const COUNTER_VALUES: Kind = *b"CVAL";
+pub(super) const HEAP_SITES: Kind = *b"HSIT";
+pub(super) const HEAP_HISTOGRAMS: Kind = *b"HHST";
+pub(super) const HEAP_TRANSFERS: Kind = *b"HTRF";
 
 const CHUNK_HEADER_LEN: usize = 16;
 /// The largest chunk that is read. Writers split their tables well below it.

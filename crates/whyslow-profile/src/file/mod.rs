@@ -17,6 +17,7 @@
 
 mod chunk;
 mod column;
+mod heap;
 mod read;
 mod tables;
 mod write;

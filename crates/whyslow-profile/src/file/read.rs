@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::chunk::{self, Chunk, NoChunk};
 use super::column::{ColumnReader, Malformed};
-use super::{HEADER_LEN, MAGIC, ReadError, VERSION, tables};
+use super::{HEADER_LEN, MAGIC, ReadError, VERSION, heap, tables};
 use crate::{EventSource, Profile};
 
 /// Reads a profile. The memory this takes is bounded by a multiple of the file's size.
@@ -116,6 +116,9 @@ fn apply(chunk: &Chunk<'_>, profile: &mut Profile) -> Result<(), Malformed> {
         chunk::SPANS => tables::read_spans,
         chunk::COUNTERS => tables::read_counters,
         chunk::COUNTER_VALUES => tables::read_counter_values,
+        chunk::HEAP_SITES => heap::read_sites,
+        chunk::HEAP_HISTOGRAMS => heap::read_histograms,
+        chunk::HEAP_TRANSFERS => heap::read_transfers,
         _ => return Ok(()),
     };
     let raw = chunk.unpack()?;

@@ -14,7 +14,7 @@ use crate::tables::{
 type Bytes = Vec<u8>;
 type Applied = Result<(), Malformed>;
 
-const BAD_REFERENCE: Malformed = "a row refers to one that is not there";
+pub(super) const BAD_REFERENCE: Malformed = "a row refers to one that is not there";
 const TOO_MANY_ROWS: Malformed = "a table has too many rows";
 /// Every metric has a table of its own, so their number is kept small.
 const MAX_METRICS: usize = 1024;
@@ -29,7 +29,7 @@ fn optional_ns(value: Option<u64>) -> u64 {
 }
 
 /// A required row number below `len`.
-fn row(value: u64, len: usize) -> Result<u32, Malformed> {
+pub(super) fn row(value: u64, len: usize) -> Result<u32, Malformed> {
     match u32::try_from(value) {
         Ok(id) if (id as usize) < len => Ok(id),
         _ => Err(BAD_REFERENCE),

@@ -5,10 +5,10 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use super::chunk::{self, Kind};
-use super::{HEADER_LEN, MAGIC, VERSION, tables};
+use super::{HEADER_LEN, MAGIC, VERSION, heap, tables};
 use crate::builder::Builder;
 use crate::ids::LocationId;
-use crate::{CounterValues, Meta, Profile, Samples};
+use crate::{CounterValues, Heap, Meta, Profile, Samples};
 
 /// Where tables are split into chunks: after so many rows, or so many bytes of text or code.
 const ROWS_PER_CHUNK: usize = 250_000;
@@ -88,7 +88,14 @@ impl Writer {
         self.samples(&b.samples)?;
         self.table(chunk::SPANS, &b.spans, |rows| tables::write_spans(rows.iter()))?;
         self.table(chunk::COUNTERS, &b.counters.rows, |rows| tables::write_counters(rows.iter()))?;
-        self.counter_values(&b.counter_values)
+        self.counter_values(&b.counter_values)?;
+        self.heap(&b.heap)
+    }
+
+    fn heap(&mut self, heap: &Heap) -> io::Result<()> {
+        self.table(chunk::HEAP_SITES, &heap.sites, |rows| heap::write_sites(rows))?;
+        self.table(chunk::HEAP_HISTOGRAMS, &heap.histograms, |rows| heap::write_histograms(rows))?;
+        self.table(chunk::HEAP_TRANSFERS, &heap.transfers, |rows| heap::write_transfers(rows))
     }
 
     fn counter_values(&mut self, values: &CounterValues) -> io::Result<()> {
@@ -267,6 +274,7 @@ fn write_to(file: File, profile: &Profile) -> io::Result<()> {
     writer.table(chunk::SPANS, &profile.spans, |rows| tables::write_spans(rows.iter()))?;
     writer.table(chunk::COUNTERS, &profile.counters, |rows| tables::write_counters(rows.iter()))?;
     writer.counter_values(&profile.counter_values)?;
+    writer.heap(&profile.heap)?;
     writer.append_symbols(profile)?;
     // What was incomplete stays incomplete.
     if profile.sealed { writer.seal() } else { Ok(()) }

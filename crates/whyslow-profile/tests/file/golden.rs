@@ -14,6 +14,7 @@ use whyslow_profile::{
 fn expected() -> Profile {
     let mut p = Profile { sealed: true, ..Profile::default() };
     p.meta = Meta {
+        heap: None,
         command: vec!["./app".into(), "--size".into(), "3".into()],
         recorder: "whyslow 0.1.0".into(),
         started_unix_ns: 1_700_000_000_000_000_000,

@@ -1,10 +1,10 @@
 //! What the tests of the file share: profiles made from a seed, and a second, independent view of the chunks.
 
 use whyslow_profile::{
-    Code, CodeKind, Counter, CounterId, EventSource, ExitStatus, Frame, Function, FunctionId, Host,
-    KernelView, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId,
-    Profile, RelativeAddress, Samples, SourceLine, Span, StackId, StringId, SymbolState, Thread, ThreadId,
-    Unit,
+    Code, CodeKind, Counter, CounterId, EventSource, ExitStatus, Frame, Function, FunctionId, Growth,
+    HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, KernelView, LocationId,
+    Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress,
+    Samples, SourceLine, Span, StackId, StringId, SymbolState, Thread, ThreadId, Unit,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -146,6 +146,21 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
         }
         p.samples.push(samples);
     }
+    p.heap.sites = (0..r.below(size))
+        .map(|_| HeapSite {
+            stack: StackId::from(r.below(p.stacks.len())),
+            counts: HeapCounts::from_numbers(std::array::from_fn(|_| r.number())),
+            growth: r.pick(Growth::ALL),
+        })
+        .collect();
+    for _ in 0..if p.heap.sites.is_empty() { 0 } else { r.below(size) } {
+        let (site, bar) = (r.below(p.heap.sites.len()) as u32, r.below(65) as u8);
+        let bar = HistogramBar { site, of: r.pick(HistogramOf::ALL), bar, blocks: r.number() };
+        p.heap.histograms.push(bar);
+        let (from, to) = (r.below(p.threads.len()), r.below(p.threads.len()));
+        let (from, to) = (ThreadId::from(from), ThreadId::from(to));
+        p.heap.transfers.push(HeapTransfer { from, to, blocks: r.number(), bytes: r.number() });
+    }
     p.sources.rows = (0..r.below(size))
         .map(|_| SourceLine { file: text(r), line: r.next() as u32, text: text(r) })
         .collect();
@@ -163,6 +178,7 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
 fn meta(r: &mut Random) -> Meta {
     let source = r.below(4);
     Meta {
+        heap: r.maybe(|r| HeapFacts { peak_bytes: r.number(), peak_ns: r.number(), ..HeapFacts::default() }),
         command: (0..r.below(4)).map(|_| r.text()).collect(),
         recorder: r.text(),
         started_unix_ns: r.number(),

@@ -1,0 +1,188 @@
+//! The shared area of one program and its forked children: a sparse file in memory, of which only what is used takes space.
+//!
+//! ```text
+//! 0          Header
+//! RINGS_AT   MOST_RINGS × RingHeader          who writes it, how far it is written and read
+//! WORDS_AT   MOST_RINGS × RING_WORDS × u64    the records                                       see `record`
+//! FILTER_AT  FILTER_LEN × u8                  sampling: how many sampled live blocks have this hash
+//! HEADS_AT   HEADS × u32                      stacks: the first node of each chain, 0 for none
+//! NODES_AT   MOST_NODES × Node                stacks: (caller, return address), row 0 unused
+//! MODULES_AT MODULES_LEN bytes                modules in the order in which they were met: ModuleEntry, then its path
+//! ```
+
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Rings there can be at one time. The collector gives those of ended threads back.
+pub const MOST_RINGS: usize = 4096;
+/// Words in a ring: 256 KB.
+pub const RING_WORDS: usize = 1 << 15;
+/// Chains of stack nodes.
+pub const HEADS: usize = 1 << 18;
+/// Stack nodes.
+pub const MOST_NODES: usize = 1 << 26;
+/// Bytes of the filter.
+pub const FILTER_LEN: usize = 1 << 16;
+/// Bytes for modules.
+pub const MODULES_LEN: usize = 64 << 20;
+
+/// Where the parts lie.
+pub const RINGS_AT: usize = 4096;
+/// The words of all rings.
+pub const WORDS_AT: usize = RINGS_AT + MOST_RINGS * size_of::<RingHeader>();
+/// The filter.
+pub const FILTER_AT: usize = WORDS_AT + MOST_RINGS * RING_WORDS * 8;
+/// The heads of the chains.
+pub const HEADS_AT: usize = FILTER_AT + FILTER_LEN;
+/// The nodes.
+pub const NODES_AT: usize = HEADS_AT + HEADS * 4;
+/// The modules.
+pub const MODULES_AT: usize = NODES_AT + MOST_NODES * size_of::<Node>();
+/// The whole area.
+pub const AREA_LEN: usize = MODULES_AT + MODULES_LEN;
+
+/// The state of a program and of its collector. Fields that different sides write lie on different cache lines.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Header {
+    /// [`crate::VERSION`].
+    pub version: AtomicU32,
+    /// Rings `0..rings_used` were in use at some time.
+    pub rings_used: AtomicU32,
+    /// Nodes `1..nodes_used` exist.
+    pub nodes_used: AtomicU32,
+    /// Bytes of modules that are complete.
+    pub modules_used: AtomicU32,
+    /// Events that were given up because the collector was behind, or gone.
+    pub lost_events: AtomicU64,
+    /// Events that were given up because no ring was free.
+    pub lost_ringless: AtomicU64,
+    /// Stacks that ended early because there was no unwind information or the nodes were used up.
+    pub cut_stacks: AtomicU64,
+    /// Rings that are in use now; from two on, every record has its own time.
+    pub rings_active: AtomicU32,
+    /// Set by the agent while the program's last moment waits for the collector: the process that does; 0 otherwise.
+    pub exiting_pid: AtomicU32,
+    /// The thread that waits.
+    pub exiting_tid: AtomicU32,
+    _agent: [u8; 12],
+
+    /// Set by the collector to a number that changes whenever it looked at the rings.
+    pub heartbeat: AtomicU64,
+    /// Futex: 1 while the collector sleeps and wants to be woken when a ring is half full.
+    pub asleep: AtomicU32,
+    /// Futex: the collector adds one when an exiting process may go on.
+    pub exits_allowed: AtomicU32,
+    /// Set to 0 by the collector to switch the agent off for good.
+    pub enabled: AtomicU32,
+    /// Bits of [`flag`].
+    pub flags: AtomicU32,
+    /// Sampling: bytes between samples on average; 0 records everything.
+    pub sample_bytes: AtomicU64,
+    _collector: [u8; 32],
+}
+
+/// What the agent shall do beyond the usual.
+pub mod flag {
+    /// Fill new blocks and look at them when they are freed.
+    pub const UNUSED: u32 = 1;
+    /// Record the program's own mappings too.
+    pub const MAPS: u32 = 2;
+    /// Wait at the end of the process until the collector has looked at its memory.
+    pub const WAIT_AT_EXIT: u32 = 4;
+}
+
+/// With what new blocks are filled for [`flag::UNUSED`]: the byte at an address.
+#[inline]
+pub const fn fill_byte(address: u64) -> u8 {
+    // Neighbours differ, so that neither a memset nor a copied run looks like it.
+    ((address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8) | 1
+}
+
+/// The hash of an address in the filter of sampled blocks.
+#[inline]
+pub const fn filter_slot(address: u64) -> usize {
+    ((address >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as usize
+}
+
+/// One thread's ring. The agent owns the first half, the collector the second.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct RingHeader {
+    /// Words written so far.
+    pub written: AtomicU64,
+    /// The process that writes.
+    pub pid: AtomicU32,
+    /// The thread that writes.
+    pub tid: AtomicU32,
+    /// 0 for the thread itself, 1 for a signal handler that interrupted the agent in it.
+    pub level: AtomicU32,
+    _agent: [u8; 44],
+
+    /// Words read so far.
+    pub read: AtomicU64,
+    /// One of [`ring`]. The agent takes a free one by a compare-and-swap, the collector frees it.
+    pub state: AtomicU32,
+    _collector: [u8; 52],
+}
+
+/// States of a ring.
+pub mod ring {
+    /// Nobody's.
+    pub const FREE: u32 = 0;
+    /// Taken, but its header is not complete yet.
+    pub const TAKEN: u32 = 1;
+    /// In use.
+    pub const LIVE: u32 = 2;
+}
+
+/// A stack: this return address, called from the caller's stack. `caller` 0 is the outermost frame's.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Node {
+    /// The return address in the lower 48 bits; the module generation above (it changes when a module is unloaded).
+    pub address: AtomicU64,
+    /// The caller's node.
+    pub caller: AtomicU32,
+    /// The next node of the same chain.
+    pub next: AtomicU32,
+}
+
+/// The address in [`Node::address`].
+pub const fn node_address(word: u64) -> u64 {
+    word & ((1 << 48) - 1)
+}
+
+/// The module generation in [`Node::address`].
+pub const fn node_generation(word: u64) -> u16 {
+    (word >> 48) as u16
+}
+
+/// A module that was met while walking. Its path follows, then zero bytes up to a multiple of 8.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModuleEntry {
+    /// Where it starts: the address of relative address 0.
+    pub base: u64,
+    /// Where its code may lie.
+    pub start: u64,
+    /// The end of that.
+    pub end: u64,
+    /// The module generation from which on it is there.
+    pub generation: u32,
+    /// Bytes of the path; 0 for the program itself.
+    pub path_len: u32,
+}
+
+/// The address of a part in a mapped area.
+pub const fn ring_header_at(ring: usize) -> usize {
+    RINGS_AT + ring * size_of::<RingHeader>()
+}
+
+/// The first word of a ring.
+pub const fn ring_words_at(ring: usize) -> usize {
+    WORDS_AT + ring * RING_WORDS * 8
+}
+
+const _: () =
+    assert!(size_of::<Header>() == 128 && size_of::<RingHeader>() == 128 && size_of::<Node>() == 16);
+const _: () = assert!(RINGS_AT % 4096 == 0 && WORDS_AT % 4096 == 0 && NODES_AT % 4096 == 0);

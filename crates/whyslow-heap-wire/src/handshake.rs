@@ -1,0 +1,133 @@
+//! The exchange when a program starts, over a `SOCK_SEQPACKET` socket: the agent connects and sends one [`Hello`]; the collector
+//! answers with one packet: [`Welcome`], with the area's descriptor beside it (`SCM_RIGHTS`), then the patch page, then the
+//! patches. The agent maps the area, applies the patches, closes both and goes on. Nothing is said later.
+//!
+//! The collector does the thinking: it reads the ELF files, finds the allocator's functions, moves their first instructions into
+//! the patch page and computes every byte; the agent only copies. So no parser runs inside the program.
+
+/// Functions that the agent can stand in for. The number is a row of [`Hello::hooks`] and of [`Real::hook`].
+///
+/// The first group has libc's signatures, once per allocator that can live beside others in one process.
+pub mod hook {
+    /// Hooks of one group.
+    pub const PER_GROUP: usize = 16;
+    /// `malloc(size)`
+    pub const MALLOC: usize = 0;
+    /// `calloc(count, size)`
+    pub const CALLOC: usize = 1;
+    /// `realloc(old, size)`
+    pub const REALLOC: usize = 2;
+    /// `free(block)`
+    pub const FREE: usize = 3;
+    /// `posix_memalign(&block, alignment, size)`
+    pub const POSIX_MEMALIGN: usize = 4;
+    /// `aligned_alloc(alignment, size)`; `memalign` too
+    pub const ALIGNED_ALLOC: usize = 5;
+    /// `memalign(alignment, size)`
+    pub const MEMALIGN: usize = 6;
+    /// `valloc(size)`
+    pub const VALLOC: usize = 7;
+    /// `pvalloc(size)`
+    pub const PVALLOC: usize = 8;
+    /// `reallocarray(old, count, size)`
+    pub const REALLOCARRAY: usize = 9;
+    /// `f(size, anything, anything)`: `mallocx`, `mi_malloc_aligned`, `mi_zalloc`, `__rust_alloc`…
+    pub const ALLOC_LIKE: usize = 10;
+    /// A second one of those: `mi_zalloc_aligned`, `__rust_alloc_zeroed`…
+    pub const ALLOC_LIKE_2: usize = 11;
+    /// `f(old, size, anything)`: `rallocx`, `mi_realloc_aligned`
+    pub const REALLOC_LIKE: usize = 12;
+    /// `f(old, old size, alignment, size)`: `__rust_realloc`
+    pub const RUST_REALLOC: usize = 13;
+    /// `f(block, anything, anything)`: `sdallocx`, `__rust_dealloc`, `mi_free_size`…
+    pub const FREE_LIKE: usize = 14;
+    /// A second one of those: `dallocx`…
+    pub const FREE_LIKE_2: usize = 15;
+
+    /// Groups of hooks: the preloaded functions are group 0, patched allocators take the others in any order.
+    pub const GROUPS: usize = 4;
+    /// `_exit(code)`: the last moment of the process.
+    pub const EXIT: usize = GROUPS * PER_GROUP;
+    /// How many there are.
+    pub const COUNT: usize = EXIT + 1;
+}
+
+/// How the agent came in.
+pub mod entered {
+    /// The dynamic loader loaded it because of `LD_PRELOAD`.
+    pub const PRELOADED: u32 = 1;
+    /// The collector mapped it into a static program before its first instruction.
+    pub const INJECTED: u32 = 2;
+}
+
+/// What the agent says.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Hello {
+    /// [`crate::VERSION`].
+    pub version: u32,
+    /// One of [`entered`].
+    pub entered: u32,
+    /// The process, as it sees itself. The collector takes the kernel's word, not this.
+    pub pid: u32,
+    /// Not used.
+    pub reserved: u32,
+    /// Where each hook's code is.
+    pub hooks: [u64; hook::COUNT],
+    /// Where the agent itself lies: no root of anything, and no part of a stack.
+    pub agent_start: u64,
+    /// The end of that.
+    pub agent_end: u64,
+    /// The allocator functions that the dynamic loader found next, for group 0; 0 where there are none.
+    pub next: [u64; hook::PER_GROUP],
+}
+
+/// What the collector answers.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Welcome {
+    /// [`crate::VERSION`], or 0: stay quiet.
+    pub version: u32,
+    /// Rows of [`Real`] that follow the patch page.
+    pub reals: u32,
+    /// Rows of [`Patch`] that follow those.
+    pub patches: u32,
+    /// Bytes of the patch page's contents that follow this directly; 0 for none. Padded with zeros to a multiple of 8.
+    pub page_len: u32,
+    /// Where the patch page must be mapped (`MAP_FIXED_NOREPLACE`), in reach of the code it is for.
+    pub page_at: u64,
+}
+
+/// Where a hook finds the function it stands in for: the moved first instructions of a patched one.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Real {
+    /// Which hook.
+    pub hook: u32,
+    /// Not used.
+    pub reserved: u32,
+    /// What it calls.
+    pub address: u64,
+}
+
+/// Bytes of a patch.
+pub const PATCH_LEN: usize = 16;
+
+/// Bytes to write over code.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Patch {
+    /// Where.
+    pub address: u64,
+    /// How many of `bytes`.
+    pub len: u32,
+    /// Not used.
+    pub reserved: u32,
+    /// With what.
+    pub bytes: [u8; PATCH_LEN],
+    /// What must be there before; otherwise no patch is applied at all.
+    pub expected: [u8; PATCH_LEN],
+}
+
+/// The largest answer.
+pub const MOST_WELCOME: usize = 64 << 10;

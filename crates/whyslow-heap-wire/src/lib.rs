@@ -1,0 +1,21 @@
+//! What the agent inside a program and the collector outside of it say to each other.
+//!
+//! ```text
+//! handshake   one exchange over a socket when a program starts: `Hello` there, `Welcome`, a shared area and patches back
+//! area        shared memory: header, rings, stacks, modules                                          see `Area`
+//! record      what happens in a ring: one to three words of eight bytes                              see `record`
+//! ```
+//! Both sides are built from one source and carry [`VERSION`]; an agent that meets another version stays quiet.
+//! Everything is little-endian x86-64. A forked child goes on in its parent's area, with rings of its own.
+
+#![no_std]
+
+pub mod area;
+pub mod handshake;
+pub mod record;
+
+/// Changes whenever anything here does.
+pub const VERSION: u32 = 1;
+
+/// The environment variable that tells the agent where the collector listens: the path of a socket.
+pub const SOCKET_VARIABLE: &str = "WHYSLOW_HEAP_SOCKET";

@@ -1,0 +1,86 @@
+//! The heap tables as columns and back.
+
+use super::column::{ColumnReader, ColumnWriter, Malformed};
+use super::tables::{BAD_REFERENCE, row};
+use crate::Profile;
+use crate::heap::{Growth, HeapCounts, HeapSite, HeapTransfer, HistogramBar, HistogramOf};
+use crate::ids::{StackId, ThreadId};
+
+type Applied = Result<(), Malformed>;
+
+pub(super) fn write_sites(rows: &[HeapSite]) -> Vec<u8> {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("stack", rows.iter().map(|row| u64::from(row.stack.0)))
+        .numbers("growth", rows.iter().map(|row| u64::from(row.growth.code())));
+    for (at, name) in HeapCounts::COLUMNS.iter().enumerate() {
+        columns.numbers(name, rows.iter().map(|row| row.counts.numbers()[at]));
+    }
+    columns.into_bytes()
+}
+
+pub(super) fn read_sites(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (stack, growth) = (columns.numbers("stack")?, columns.numbers("growth")?);
+    // A column that an older version did not write reads as zeros.
+    let counts = HeapCounts::COLUMNS.iter().map(|name| columns.numbers(name)).collect::<Vec<_>>();
+    for at in 0..columns.rows() {
+        let mut numbers = [0; HeapCounts::COLUMNS.len()];
+        for (number, column) in numbers.iter_mut().zip(&counts) {
+            *number = column.as_ref().map_or(0, |column| column[at]);
+        }
+        profile.heap.sites.push(HeapSite {
+            stack: StackId(row(stack[at], profile.stacks.len())?),
+            counts: HeapCounts::from_numbers(numbers),
+            growth: Growth::from_code(growth[at]),
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn write_histograms(rows: &[HistogramBar]) -> Vec<u8> {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("site", rows.iter().map(|row| u64::from(row.site)))
+        .numbers("of", rows.iter().map(|row| u64::from(row.of.code())))
+        .numbers("bar", rows.iter().map(|row| u64::from(row.bar)))
+        .numbers("blocks", rows.iter().map(|row| row.blocks));
+    columns.into_bytes()
+}
+
+pub(super) fn read_histograms(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (site, of) = (columns.numbers("site")?, columns.numbers("of")?);
+    let (bar, blocks) = (columns.numbers("bar")?, columns.numbers("blocks")?);
+    for at in 0..columns.rows() {
+        profile.heap.histograms.push(HistogramBar {
+            site: row(site[at], profile.heap.sites.len())?,
+            of: HistogramOf::from_code(of[at]),
+            bar: u8::try_from(bar[at]).ok().filter(|bar| *bar <= 64).ok_or(BAD_REFERENCE)?,
+            blocks: blocks[at],
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn write_transfers(rows: &[HeapTransfer]) -> Vec<u8> {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("from", rows.iter().map(|row| u64::from(row.from.0)))
+        .numbers("to", rows.iter().map(|row| u64::from(row.to.0)))
+        .numbers("blocks", rows.iter().map(|row| row.blocks))
+        .numbers("bytes", rows.iter().map(|row| row.bytes));
+    columns.into_bytes()
+}
+
+pub(super) fn read_transfers(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let (from, to) = (columns.numbers("from")?, columns.numbers("to")?);
+    let (blocks, bytes) = (columns.numbers("blocks")?, columns.numbers("bytes")?);
+    for at in 0..columns.rows() {
+        profile.heap.transfers.push(HeapTransfer {
+            from: ThreadId(row(from[at], profile.threads.len())?),
+            to: ThreadId(row(to[at], profile.threads.len())?),
+            blocks: blocks[at],
+            bytes: bytes[at],
+        });
+    }
+    Ok(())
+}
