@@ -185,4 +185,4 @@ pub const fn ring_words_at(ring: usize) -> usize {
 
 const _: () =
     assert!(size_of::<Header>() == 128 && size_of::<RingHeader>() == 128 && size_of::<Node>() == 16);
-const _: () = assert!(RINGS_AT % 4096 == 0 && WORDS_AT % 4096 == 0 && NODES_AT % 4096 == 0);
+const _: () = assert!(RINGS_AT.is_multiple_of(4096) && WORDS_AT.is_multiple_of(4096) && NODES_AT.is_multiple_of(4096));

@@ -93,9 +93,9 @@ impl Writer {
     }
 
     fn heap(&mut self, heap: &Heap) -> io::Result<()> {
-        self.table(chunk::HEAP_SITES, &heap.sites, |rows| heap::write_sites(rows))?;
-        self.table(chunk::HEAP_HISTOGRAMS, &heap.histograms, |rows| heap::write_histograms(rows))?;
-        self.table(chunk::HEAP_TRANSFERS, &heap.transfers, |rows| heap::write_transfers(rows))
+        self.table(chunk::HEAP_SITES, &heap.sites, heap::write_sites)?;
+        self.table(chunk::HEAP_HISTOGRAMS, &heap.histograms, heap::write_histograms)?;
+        self.table(chunk::HEAP_TRANSFERS, &heap.transfers, heap::write_transfers)
     }
 
     fn counter_values(&mut self, values: &CounterValues) -> io::Result<()> {
