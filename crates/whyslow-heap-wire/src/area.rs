@@ -185,4 +185,5 @@ pub const fn ring_words_at(ring: usize) -> usize {
 
 const _: () =
     assert!(size_of::<Header>() == 128 && size_of::<RingHeader>() == 128 && size_of::<Node>() == 16);
-const _: () = assert!(RINGS_AT.is_multiple_of(4096) && WORDS_AT.is_multiple_of(4096) && NODES_AT.is_multiple_of(4096));
+const _: () =
+    assert!(RINGS_AT.is_multiple_of(4096) && WORDS_AT.is_multiple_of(4096) && NODES_AT.is_multiple_of(4096));

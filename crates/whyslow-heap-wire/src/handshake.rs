@@ -1,6 +1,19 @@
 //! The exchange when a program starts, over a `SOCK_SEQPACKET` socket: the agent connects and sends one [`Hello`]; the collector
-//! answers with one packet: [`Welcome`], with the area's descriptor beside it (`SCM_RIGHTS`), then the patch page, then the
-//! patches. The agent maps the area, applies the patches, closes both and goes on. Nothing is said later.
+//! answers with one packet, with the area's descriptor beside it (`SCM_RIGHTS`). The agent maps the area and the pages, applies
+//! the patches, closes both and goes on. Nothing is said later.
+//!
+//! ```text
+//! the answer = Welcome                               16 bytes
+//!              Welcome::pages × {
+//!                  Page                              16 bytes
+//!                  Page::len bytes of code           padded with zeros to a multiple of 8
+//!              }
+//!              Welcome::reals × Real                 16 bytes each
+//!              Welcome::patches × Patch              48 bytes each, in the order of their addresses
+//! ```
+//! There are several pages because code that jumps into one must be within 2 GB of it, and libc is farther than that from a
+//! position-independent program. A page's code is complete: the agent maps it writable, copies it, makes it executable, and
+//! only then writes the patches. A page that cannot be mapped where it must be means that no patch is applied at all.
 //!
 //! The collector does the thinking: it reads the ELF files, finds the allocator's functions, moves their first instructions into
 //! the patch page and computes every byte; the agent only copies. So no parser runs inside the program.
@@ -44,8 +57,9 @@ pub mod hook {
     /// A second one of those: `dallocx`…
     pub const FREE_LIKE_2: usize = 15;
 
-    /// Groups of hooks: the preloaded functions are group 0, patched allocators take the others in any order.
-    pub const GROUPS: usize = 4;
+    /// Groups of hooks: the preloaded functions are group 0, patched allocators take the others in any order. One allocator may
+    /// take several: mimalloc has more functions of one shape than a group has rows.
+    pub const GROUPS: usize = 8;
     /// `_exit(code)`: the last moment of the process.
     pub const EXIT: usize = GROUPS * PER_GROUP;
     /// How many there are.
@@ -88,14 +102,24 @@ pub struct Hello {
 pub struct Welcome {
     /// [`crate::VERSION`], or 0: stay quiet.
     pub version: u32,
-    /// Rows of [`Real`] that follow the patch page.
+    /// Patch pages that follow this directly, each a [`Page`] with its bytes.
+    pub pages: u32,
+    /// Rows of [`Real`] that follow the pages.
     pub reals: u32,
     /// Rows of [`Patch`] that follow those.
     pub patches: u32,
-    /// Bytes of the patch page's contents that follow this directly; 0 for none. Padded with zeros to a multiple of 8.
-    pub page_len: u32,
-    /// Where the patch page must be mapped (`MAP_FIXED_NOREPLACE`), in reach of the code it is for.
-    pub page_at: u64,
+}
+
+/// Code that patched functions jump into. Its bytes follow, then zero bytes up to a multiple of 8.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Page {
+    /// Where it must be mapped (`MAP_FIXED_NOREPLACE`), in reach of the code it is for. A multiple of 4096.
+    pub at: u64,
+    /// Its bytes. What is mapped is this, rounded up to a multiple of 4096.
+    pub len: u32,
+    /// Not used.
+    pub reserved: u32,
 }
 
 /// Where a hook finds the function it stands in for: the moved first instructions of a patched one.
@@ -131,3 +155,6 @@ pub struct Patch {
 
 /// The largest answer.
 pub const MOST_WELCOME: usize = 64 << 10;
+
+const _: () = assert!(size_of::<Welcome>() == 16 && size_of::<Page>() == 16);
+const _: () = assert!(size_of::<Real>() == 16 && size_of::<Patch>() == 48);
