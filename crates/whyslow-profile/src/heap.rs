@@ -26,6 +26,14 @@ pub mod metric {
     pub const UNUSED: &str = "unused-bytes";
 }
 
+/// The names of the counters of a heap recording, one of each per process.
+pub mod counter {
+    /// Bytes of live blocks.
+    pub const LIVE: &str = "heap-live";
+    /// The resident set size.
+    pub const RESIDENT: &str = "resident-set";
+}
+
 /// Declares a row of numbers whose fields are columns of the same name.
 macro_rules! numbers_row {
     ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident),+ $(,)? }) => {
