@@ -64,7 +64,11 @@ pub struct Header {
     pub exiting_pid: AtomicU32,
     /// The thread that waits.
     pub exiting_tid: AtomicU32,
-    _agent: [u8; 12],
+    /// Module generations given out so far. Every `dlclose` takes a new one, and every forked child that meets a new module.
+    pub generations: AtomicU32,
+    /// The thread that adds a module now; 0 for none.
+    pub modules_lock: AtomicU32,
+    _agent: [u8; 4],
 
     /// Set by the collector to a number that changes whenever it looked at the rings.
     pub heartbeat: AtomicU64,
