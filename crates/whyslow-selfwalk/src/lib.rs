@@ -1,0 +1,67 @@
+//! The calling thread's own stack, fast.
+//!
+//! ```text
+//! rules     what one step computes, remembered per return address for the whole process
+//! cfi       .eh_frame in memory → one rule
+//! walker    one thread's walk: from the leaf to a frame that it remembers, then a check of the remembered words
+//! stacks    a walk becomes a number: nodes (caller, return address), shared between processes
+//! hosted    where the modules are, for programs with a libc
+//! ```
+//!
+//! A walk is a function of the registers and of the words it reads from the stack. The walker remembers its last walk: the state at
+//! each frame, and every word that was read, root first. A new walk goes from the leaf until it is in a remembered state;
+//! the rest is the same walk if the words are still the same. They are checked in the order in which a walk would read them, so
+//! that no word is read that a walk would not have read: stacks of coroutines come and go, and memory with them.
+//!
+//! Nothing here allocates, locks, panics or makes a system call; the outside world is a [`World`]. x86-64 only.
+
+#![no_std]
+
+mod cfi;
+#[cfg(feature = "hosted")]
+pub mod hosted;
+mod rules;
+mod stacks;
+mod walker;
+
+pub use rules::Rules;
+pub use stacks::{Memo, Stacks};
+pub use walker::Walker;
+
+/// The registers of a caller, as the first instructions of a callee put them on the stack: `push rbx; push rbp`. The caller's stack
+/// pointer is the address of this plus its size.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// The caller's frame pointer.
+    pub rbp: u64,
+    /// Another register that a few functions describe their frame by.
+    pub rbx: u64,
+    /// Where the caller goes on.
+    pub return_address: u64,
+}
+
+/// A file mapped as code, by its addresses in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Module {
+    /// The address of relative address 0.
+    pub base: u64,
+    /// Where it starts.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// Its `.eh_frame_hdr`; 0 when it has none.
+    pub eh_frame_hdr: u64,
+}
+
+/// What a walk needs to know of the process, on the few occasions when its memory does not help.
+pub trait World {
+    /// The module with this address.
+    fn module_of(&self, address: u64) -> Option<Module>;
+    /// So many zeroed bytes for a very deep stack; null when there are none.
+    fn memory(&self, bytes: usize) -> *mut u8;
+    /// Takes back what `memory` gave.
+    fn release(&self, _memory: *mut u8, _bytes: usize) {}
+    /// A stack had to end early.
+    fn cut(&self) {}
+}
