@@ -12,15 +12,17 @@
 //!              Welcome::patches × Patch              48 bytes each, in the order of their addresses
 //! ```
 //! There are several pages because code that jumps into one must be within 2 GB of it, and libc is farther than that from a
-//! position-independent program. A page's code is complete: the agent maps it writable, copies it, makes it executable, and
-//! only then writes the patches. A page that cannot be mapped where it must be means that no patch is applied at all.
+//! position-independent program. The agent maps them before the area, which could take their place. A page's code is complete:
+//! it is mapped writable, copied, made executable, and only then the patches are written. A page that cannot be mapped where it must be means that no patch is applied at all.
 //!
 //! The collector does the thinking: it reads the ELF files, finds the allocator's functions, moves their first instructions into
 //! the patch page and computes every byte; the agent only copies. So no parser runs inside the program.
 
 /// Functions that the agent can stand in for. The number is a row of [`Hello::hooks`] and of [`Real::hook`].
 ///
-/// The first group has libc's signatures, once per allocator that can live beside others in one process.
+/// A row says what a function's arguments are and whether its blocks may be filled before the program gets them; it does not
+/// say which allocator it belongs to. The patch page puts a function's arguments into its row's order before the hook sees them,
+/// and back before the real one does. Rows with `anything` hand all of their arguments on.
 pub mod hook {
     /// Hooks of one group.
     pub const PER_GROUP: usize = 16;
@@ -42,13 +44,14 @@ pub mod hook {
     pub const VALLOC: usize = 7;
     /// `pvalloc(size)`
     pub const PVALLOC: usize = 8;
-    /// `reallocarray(old, count, size)`
+    /// `reallocarray(old, count, size)`, never filled: `mi_recalloc` too
     pub const REALLOCARRAY: usize = 9;
-    /// `f(size, anything, anything)`: `mallocx`, `mi_malloc_aligned`, `mi_zalloc`, `__rust_alloc`…
+    /// `f(size, anything, anything)`, what the block holds means nothing: `mi_malloc_aligned`, `mi_new`, `__rust_alloc`…
     pub const ALLOC_LIKE: usize = 10;
-    /// A second one of those: `mi_zalloc_aligned`, `__rust_alloc_zeroed`…
+    /// `f(size, anything, anything)`, the block may have to hold zeros, so it is never filled: `mallocx`, `mi_zalloc`,
+    /// `mi_zalloc_aligned`, `__rust_alloc_zeroed`…
     pub const ALLOC_LIKE_2: usize = 11;
-    /// `f(old, size, anything)`: `rallocx`, `mi_realloc_aligned`
+    /// `f(old, size, anything)`, never filled: `rallocx`, `mi_rezalloc`, `mi_realloc_aligned`
     pub const REALLOC_LIKE: usize = 12;
     /// `f(old, old size, alignment, size)`: `__rust_realloc`
     pub const RUST_REALLOC: usize = 13;
@@ -57,8 +60,8 @@ pub mod hook {
     /// A second one of those: `dallocx`…
     pub const FREE_LIKE_2: usize = 15;
 
-    /// Groups of hooks: the preloaded functions are group 0, patched allocators take the others in any order. One allocator may
-    /// take several: mimalloc has more functions of one shape than a group has rows.
+    /// Groups of hooks: the preloaded functions are group 0, patched functions take free rows of the others. One allocator may
+    /// use several: mimalloc has more functions of one shape than a group has rows.
     pub const GROUPS: usize = 8;
     /// `_exit(code)`: the last moment of the process.
     pub const EXIT: usize = GROUPS * PER_GROUP;
