@@ -113,17 +113,6 @@ impl Labels {
         }
     }
 
-    /// What a location without frames is.
-    fn without_frames(&self, profile: &Profile, location: LocationId) -> Label {
-        if location == LocationId::TRUNCATED {
-            return Label::Truncated;
-        }
-        match profile.locations.module.get(location.index()) {
-            Some(&Some(module)) => Label::Module(module),
-            _ => Label::Unknown,
-        }
-    }
-
     /// The number of each frame of a location, outermost first, with its inline depth.
     pub(crate) fn outermost_first(
         &self,
@@ -134,7 +123,7 @@ impl Labels {
     ) {
         let frames = shown(profile, location, inline);
         if frames.is_empty() {
-            visit(self.code(self.without_frames(profile, location)), false);
+            visit(self.code(without_frames(profile, location)), false);
         }
         for (depth, frame) in frames.iter().enumerate() {
             visit(self.code(Label::Function(frame.function)), depth > 0);
@@ -151,7 +140,7 @@ impl Labels {
     ) -> ControlFlow<()> {
         let frames = shown(profile, location, inline);
         if frames.is_empty() {
-            visit(self.code(self.without_frames(profile, location)), false)?;
+            visit(self.code(without_frames(profile, location)), false)?;
         }
         for (depth, frame) in frames.iter().enumerate().rev() {
             visit(self.code(Label::Function(frame.function)), depth > 0)?;
@@ -163,8 +152,19 @@ impl Labels {
     pub(crate) fn innermost(&self, profile: &Profile, location: LocationId, inline: bool) -> u32 {
         match shown(profile, location, inline).last() {
             Some(frame) => self.code(Label::Function(frame.function)),
-            None => self.code(self.without_frames(profile, location)),
+            None => self.code(without_frames(profile, location)),
         }
+    }
+}
+
+/// What a location without frames is.
+pub(crate) fn without_frames(profile: &Profile, location: LocationId) -> Label {
+    if location == LocationId::TRUNCATED {
+        return Label::Truncated;
+    }
+    match profile.locations.module.get(location.index()) {
+        Some(&Some(module)) => Label::Module(module),
+        _ => Label::Unknown,
     }
 }
 

@@ -1,13 +1,13 @@
 //! The first facts about a recording.
 
-use whyslow_profile::Profile;
+use whyslow_profile::{Profile, Unit};
 
 /// How long a program ran and how much of it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overview {
     /// From start to end; to the last sample when the recording is incomplete.
     pub duration_ns: u64,
-    /// CPU time as the kernel accounts it; the samples' sum when that is not known.
+    /// CPU time as the kernel accounts it; the samples' sum when that is not known and they are times.
     pub cpu_time_ns: u64,
     /// Samples of the main metric.
     pub samples: u64,
@@ -25,10 +25,11 @@ impl Overview {
         let last = samples.and_then(|samples| samples.time_ns.iter().max().copied()).unwrap_or(0);
         let seen =
             samples.map_or(0, |samples| samples.value.iter().fold(0, |sum: u64, v| sum.saturating_add(*v)));
+        let timed = profile.metrics.first().is_none_or(|metric| metric.unit == Unit::Nanoseconds);
         let accounted = meta.user_time_ns.saturating_add(meta.system_time_ns);
         Self {
             duration_ns: if meta.duration_ns > 0 { meta.duration_ns } else { last },
-            cpu_time_ns: if accounted > 0 { accounted } else { seen },
+            cpu_time_ns: if accounted > 0 || !timed { accounted } else { seen },
             samples: samples.map_or(0, |samples| samples.len() as u64),
             threads: profile.threads.len() as u64,
             processes: profile.processes.len() as u64,

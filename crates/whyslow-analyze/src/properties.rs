@@ -1,8 +1,9 @@
 //! What must hold for every profile.
 
 use proptest::prelude::*;
-use whyslow_profile::{CodeKind, Profile};
+use whyslow_profile::{CodeKind, HeapCounts, Profile};
 
+use crate::heap::{self, Sites};
 use crate::testing;
 use crate::{
     CallTree, Callers, FunctionTable, Lines, Outline, Quality, Selection, SortBy, Threads, TreeOptions,
@@ -29,6 +30,26 @@ fn profiles() -> impl Strategy<Value = Profile> {
             text.push_str(&format!("{thread}{} {count}\n", stack.join(";")));
         }
         testing::profile(&text)
+    })
+}
+
+/// Heap recordings over the same names; nothing is freed that was not made.
+fn heaps() -> impl Strategy<Value = Profile> {
+    let frames = ["a@a.rs:1", "b@a.rs:2", "dep::c@c.rs:3", "std::x@s.rs:3", "[libz.so]", "[unknown]"];
+    let stack = prop::collection::vec(prop::sample::select(frames.to_vec()), 1..5);
+    let line = (stack, 0u64..9, 0u64..100, 0u64..100, 0u64..50, 0u64..50);
+    prop::collection::vec(line, 0..12).prop_map(|lines| {
+        let mut text = String::new();
+        for (stack, count, bytes, freed, peak, made) in lines {
+            text.push_str(&format!(
+                "{} : allocations={count} bytes_allocated={bytes} bytes_freed={} peak_bytes={peak} max_bytes={peak} \
+                 made_ms={made} freed_ms={}\n",
+                stack.join(";"),
+                freed.min(bytes),
+                made + freed,
+            ));
+        }
+        testing::heap_profile(&text)
     })
 }
 
@@ -117,6 +138,32 @@ proptest! {
             let lines = Lines::build(&profile, &Selection::default(), &name).unwrap();
             prop_assert_eq!(lines.total_value, row.total_value);
             prop_assert!(lines.rows.iter().all(|line| line.total_value <= row.total_value));
+        }
+    }
+
+    #[test]
+    fn lines_that_allocate_add_up_to_the_heap(profile in heaps()) {
+        let sites = Sites::build(&profile);
+        let sum = |of: fn(&HeapCounts) -> u64| sites.rows.iter().map(|row| of(&row.counts)).sum::<u64>();
+        let totals = profile.heap.totals();
+        prop_assert_eq!(sites.totals, totals);
+        prop_assert_eq!(sum(|counts| counts.allocations), totals.allocations);
+        prop_assert_eq!(sum(|counts| counts.bytes_allocated), totals.bytes_allocated);
+        prop_assert_eq!(sum(|counts| counts.peak_bytes), totals.peak_bytes);
+        prop_assert_eq!(sites.rows.iter().map(|row| row.counts.max_bytes).max().unwrap_or(0), totals.max_bytes);
+        prop_assert_eq!(sites.rows.iter().map(|row| row.rows.len()).sum::<usize>(), profile.heap.sites.len());
+        prop_assert!(sites.rows.is_sorted_by_key(|row| std::cmp::Reverse(row.counts.peak_bytes)));
+        Quality::of(&profile);
+    }
+
+    #[test]
+    fn live_at_the_end_is_what_was_not_freed(profile in heaps()) {
+        let mut profile = profile;
+        let totals = profile.heap.totals();
+        if let Some(metric) = heap::add_live(&mut profile, u64::MAX) {
+            let live = Selection { metric, ..Selection::default() }.weigh(&profile).total_value;
+            prop_assert_eq!(live, totals.bytes_allocated - totals.bytes_freed);
+            prop_assert_eq!(heap::live_over_time(&profile, 7).last().copied().unwrap_or(0) >= live, true);
         }
     }
 

@@ -4,8 +4,10 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use regex::Regex;
+use whyslow_profile::heap::metric;
 use whyslow_profile::{CodeKind, Process, Profile, Samples, Span, StackId, Thread, ThreadId};
 
+use crate::heap::{LIVE, metric_row};
 use crate::labels::{self, Labels};
 use crate::spans::{Inside, SpanPattern};
 
@@ -78,6 +80,14 @@ pub enum SelectionError {
         /// How many metrics there are.
         have: usize,
     },
+    /// No metric is called this.
+    #[error("there is no metric '{name}'; the metrics are {}", listed(.have))]
+    UnknownMetric {
+        /// What was asked for.
+        name: String,
+        /// The names that exist.
+        have: Vec<String>,
+    },
     /// No thread has this number or name.
     #[error("no thread matches '{pattern}'; the threads are {}", listed(.have))]
     NoThread {
@@ -113,7 +123,7 @@ pub enum SelectionError {
     NoSamples,
 }
 
-const LISTED: usize = 8;
+const LISTED: usize = 10;
 
 fn listed(names: &[String]) -> String {
     let mut text = names.iter().take(LISTED).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
@@ -151,6 +161,19 @@ impl Weights {
 }
 
 impl Selection {
+    /// The row of the metric with this name, for [`Selection::metric`].
+    pub fn metric_named(profile: &Profile, name: &str) -> Result<usize, SelectionError> {
+        metric_row(profile, name).ok_or_else(|| {
+            let mut have =
+                profile.metrics.iter().map(|row| profile.text(row.name).to_owned()).collect::<Vec<_>>();
+            if metric_row(profile, metric::BYTES_ALLOCATED).is_some() && !have.iter().any(|name| name == LIVE)
+            {
+                have.push(LIVE.to_owned());
+            }
+            SelectionError::UnknownMetric { name: name.to_owned(), have }
+        })
+    }
+
     /// True when every sample of the metric counts.
     pub fn is_everything(&self) -> bool {
         self.threads.is_empty()
@@ -438,6 +461,20 @@ mod tests {
         assert!(why(&Selection { metric: 3, ..all() }).contains("metric number 3"));
         assert_eq!(all().check(&profile), Ok(()));
         assert_eq!(all().check(&Profile::default()), Ok(()));
+    }
+
+    #[test]
+    fn a_metric_is_found_by_its_name() {
+        let profile = testing::heap_profile("main;a : allocations=1 bytes_allocated=8");
+        assert_eq!(Selection::metric_named(&profile, "allocations"), Ok(1));
+        let why = Selection::metric_named(&profile, "cpu-time").unwrap_err().to_string();
+        assert_eq!(
+            why,
+            "there is no metric 'cpu-time'; the metrics are 'bytes-allocated', 'allocations', 'bytes-freed', \
+             'live-at-peak', 'live-at-exit', 'temporary-allocations', 'unused-bytes', 'live'"
+        );
+        let why = Selection::metric_named(&testing::profile("main 1"), "live").unwrap_err().to_string();
+        assert_eq!(why, "there is no metric 'live'; the metrics are 'cpu-time'");
     }
 
     #[test]

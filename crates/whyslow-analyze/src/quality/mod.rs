@@ -1,10 +1,12 @@
 //! How far a profile can be trusted.
 
+mod heap;
 mod modules;
 mod warning;
 
-use whyslow_profile::{EventSource, KernelView, LocationId, Profile, StackId};
+use whyslow_profile::{EventSource, KernelView, LocationId, Profile, StackId, Unit};
 
+pub use heap::HeapQuality;
 pub use warning::{BuiltWith, ModuleShare, Severity, Warning};
 
 use crate::labels::{Label, Labels};
@@ -71,18 +73,23 @@ pub struct Quality {
     pub missing_kernel_share: f64,
     /// Whether the recording was not ended properly.
     pub incomplete: bool,
+    /// What holds for the heap, when it was recorded.
+    pub heap: Option<HeapQuality>,
     /// What is wrong and what to do about it, worst first.
     pub warnings: Vec<Warning>,
 }
 
 impl Quality {
-    /// Judges the main metric of a whole profile.
+    /// Judges the main metric of a whole profile, and the heap when it was recorded.
     pub fn of(profile: &Profile) -> Self {
         let meta = &profile.meta;
+        let heap = HeapQuality::of(profile);
+        let heap_only = heap.as_ref().is_some_and(|heap| heap.only);
         let weights = Selection::default().weigh(profile);
         let shares = StackShares::of(profile, &weights);
         let hidden = meta.kernel == KernelView::Hidden;
         let cpu_time = meta.user_time_ns.saturating_add(meta.system_time_ns);
+        let expected = expected_samples(profile, if hidden { meta.user_time_ns } else { cpu_time });
         let mut quality = Self {
             grade: Grade::Good,
             samples: weights.total_count,
@@ -95,9 +102,10 @@ impl Quality {
             source: meta.source.clone(),
             kernel: meta.kernel,
             frequency_hz: meta.frequency_hz,
-            expected_samples: expected_samples(profile, if hidden { meta.user_time_ns } else { cpu_time }),
+            expected_samples: expected.filter(|_| !heap_only),
             missing_kernel_share: if hidden { share(meta.system_time_ns, cpu_time) } else { 0.0 },
             incomplete: !profile.sealed,
+            heap,
             warnings: Vec::new(),
         };
         quality.warn(profile, &weights, &shares);
@@ -111,24 +119,18 @@ impl Quality {
     }
 
     fn warn(&mut self, profile: &Profile, weights: &Weights, shares: &StackShares) {
-        let counters = &profile.meta.counters;
-        let frequency_hz = self.frequency_hz;
+        let heap_only = self.heap.as_ref().is_some_and(|heap| heap.only);
+        let unit = profile.metrics.first().map_or(Unit::Nanoseconds, |metric| metric.unit);
         let mut warnings = Vec::new();
         if self.incomplete {
             warnings.push(Warning::Incomplete);
         }
-        let unobservable = counters.unobservable_execs;
-        if self.samples == 0 {
-            // A program that may not be observed explains it.
-            if unobservable == 0 {
-                warnings.push(Warning::NoSamples);
-            }
-        } else if self.samples < ENOUGH_SAMPLES {
-            warnings.push(Warning::TooFewSamples { samples: self.samples, frequency_hz });
+        if !heap_only {
+            self.warn_of_samples(profile, &mut warnings);
         }
-        modules::warn(profile, weights, &mut warnings);
-        if self.truncated_share >= NOTABLE {
-            let without_tables = share(counters.no_unwind_info, self.samples);
+        modules::warn(profile, weights, unit, !heap_only, &mut warnings);
+        if !heap_only && self.truncated_share >= NOTABLE {
+            let without_tables = share(profile.meta.counters.no_unwind_info, self.samples);
             if without_tables >= self.truncated_share / 2.0 {
                 warnings.push(Warning::NoUnwindInfo { share: self.truncated_share });
             } else {
@@ -136,8 +138,41 @@ impl Quality {
             }
         }
         if shares.no_module >= modules::NOTABLE_MODULE {
-            warnings.push(Warning::UnknownCode { share: shares.no_module });
+            warnings.push(Warning::UnknownCode { share: shares.no_module, unit });
         }
+        if !heap_only {
+            self.warn_of_sampling(profile, shares, &mut warnings);
+        }
+        if let Some(heap) = &self.heap {
+            heap.warn(profile, &mut warnings);
+        }
+        warnings.extend(profile.meta.notes.iter().cloned().map(Warning::Recorder));
+        warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
+        self.grade = match warnings.first().map(Warning::severity) {
+            Some(Severity::Serious) => Grade::Poor,
+            Some(Severity::Warning) => Grade::Fair,
+            Some(Severity::Note) | None => Grade::Good,
+        };
+        self.warnings = warnings;
+    }
+
+    /// Whether there are enough samples.
+    fn warn_of_samples(&self, profile: &Profile, warnings: &mut Vec<Warning>) {
+        let frequency_hz = self.frequency_hz;
+        if self.samples == 0 {
+            // A program that may not be observed explains it.
+            if profile.meta.counters.unobservable_execs == 0 {
+                warnings.push(Warning::NoSamples);
+            }
+        } else if self.samples < ENOUGH_SAMPLES {
+            warnings.push(Warning::TooFewSamples { samples: self.samples, frequency_hz });
+        }
+    }
+
+    /// Whether all of them came.
+    fn warn_of_sampling(&self, profile: &Profile, shares: &StackShares, warnings: &mut Vec<Warning>) {
+        let counters = &profile.meta.counters;
+        let frequency_hz = self.frequency_hz;
         if self.lost > 0 {
             let lost_share = share(self.lost, self.lost.saturating_add(self.samples));
             warnings.push(Warning::Lost { lost: self.lost, share: lost_share, frequency_hz });
@@ -163,18 +198,10 @@ impl Quality {
             }
             _ => {}
         }
-        if unobservable > 0 {
-            warnings
-                .push(Warning::UnobservableExecs { times: unobservable, other_samples: self.samples > 0 });
+        let times = counters.unobservable_execs;
+        if times > 0 {
+            warnings.push(Warning::UnobservableExecs { times, other_samples: self.samples > 0 });
         }
-        warnings.extend(profile.meta.notes.iter().cloned().map(Warning::Recorder));
-        warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
-        self.grade = match warnings.first().map(Warning::severity) {
-            Some(Severity::Serious) => Grade::Poor,
-            Some(Severity::Warning) => Grade::Fair,
-            Some(Severity::Note) | None => Grade::Good,
-        };
-        self.warnings = warnings;
     }
 }
 

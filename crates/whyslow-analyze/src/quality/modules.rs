@@ -1,6 +1,6 @@
 //! Warnings about how modules were built.
 
-use whyslow_profile::{Function, ModuleId, ModuleKind, Optimised, Profile, StackId, SymbolState};
+use whyslow_profile::{Function, ModuleId, ModuleKind, Optimised, Profile, StackId, SymbolState, Unit};
 
 use super::warning::{BuiltWith, ModuleShare, Warning};
 use crate::labels::module_file_name;
@@ -23,7 +23,15 @@ const SYSTEM_LIBRARIES: [&str; 9] = [
     "libstdc++",
 ];
 
-pub(super) fn warn(profile: &Profile, weights: &Weights, warnings: &mut Vec<Warning>) {
+/// Warns about modules that have a notable share of the weights, which are in this unit. Slow code is a matter of
+/// CPU time: `of_cpu_time` says whether the weights are.
+pub(super) fn warn(
+    profile: &Profile,
+    weights: &Weights,
+    unit: Unit,
+    of_cpu_time: bool,
+    warnings: &mut Vec<Warning>,
+) {
     let mut value = vec![0u64; profile.modules.len()];
     for stack in 0..profile.stacks.len() {
         let location = profile.stacks.location(StackId::from(stack));
@@ -47,8 +55,8 @@ pub(super) fn warn(profile: &Profile, weights: &Weights, warnings: &mut Vec<Warn
         if !ours || share < NOTABLE_MODULE {
             continue;
         }
-        let row = ModuleShare { name: name.to_owned(), share, built_with: built_with[index] };
-        if module.optimised == Optimised::No {
+        let row = ModuleShare { name: name.to_owned(), share, unit, built_with: built_with[index] };
+        if module.optimised == Optimised::No && of_cpu_time {
             debug_builds.push(row.clone());
         }
         match module.symbols {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use whyslow_profile::Unit;
+
 use crate::units::{Count, Percent};
 
 /// How much a warning matters.
@@ -33,6 +35,8 @@ pub struct ModuleShare {
     pub name: String,
     /// Share of the samples whose innermost frame is in it.
     pub share: f64,
+    /// What the share is of.
+    pub unit: Unit,
     /// How it is built.
     pub built_with: BuiltWith,
 }
@@ -98,6 +102,8 @@ pub enum Warning {
     UnknownCode {
         /// Share of the samples.
         share: f64,
+        /// What the share is of.
+        unit: Unit,
     },
     /// Samples were lost.
     Lost {
@@ -146,6 +152,43 @@ pub enum Warning {
         /// Whether anything else was recorded.
         other_samples: bool,
     },
+    /// The heap was recorded, and no allocation was seen.
+    NoAllocations,
+    /// Allocations and frees were lost.
+    LostHeapEvents {
+        /// How many.
+        lost: u64,
+        /// Share of all allocations and frees.
+        share: f64,
+    },
+    /// Blocks were freed that nobody saw being made.
+    UnknownFrees {
+        /// How many.
+        frees: u64,
+        /// Share of all frees.
+        share: f64,
+    },
+    /// Not every allocation was recorded.
+    HeapSampled {
+        /// Bytes between two samples on average.
+        sample_bytes: u64,
+        /// Relative standard error of the bytes allocated, when it is known.
+        error: Option<f64>,
+    },
+    /// Outer frames of allocating stacks are missing.
+    CutHeapStacks {
+        /// Share of the allocated bytes.
+        share: f64,
+    },
+    /// Processes ran whose heap is not in the recording.
+    HeapNotRecorded {
+        /// How many.
+        processes: u64,
+        /// Of how many.
+        of: u64,
+    },
+    /// Leaks could not be looked for, and why.
+    NoLeakCheck(String),
     /// What the recorder had to say.
     Recorder(String),
 }
@@ -172,6 +215,13 @@ impl Warning {
             Self::KernelHidden { .. } => "kernel-hidden",
             Self::KernelUnnamed { .. } => "kernel-names-hidden",
             Self::UnobservableExecs { .. } => "unobservable-execs",
+            Self::NoAllocations => "no-allocations",
+            Self::LostHeapEvents { .. } => "lost-heap-events",
+            Self::UnknownFrees { .. } => "unknown-frees",
+            Self::HeapSampled { .. } => "heap-sampled",
+            Self::CutHeapStacks { .. } => "cut-heap-stacks",
+            Self::HeapNotRecorded { .. } => "heap-not-recorded",
+            Self::NoLeakCheck(_) => "no-leak-check",
             Self::Recorder(_) => "recorder-note",
         }
     }
@@ -179,15 +229,23 @@ impl Warning {
     /// How much it matters.
     pub fn severity(&self) -> Severity {
         match self {
-            Self::NoSamples | Self::DebugBuild(_) | Self::UnobservableExecs { other_samples: false, .. } => {
-                Severity::Serious
-            }
+            Self::NoSamples
+            | Self::DebugBuild(_)
+            | Self::UnobservableExecs { other_samples: false, .. }
+            | Self::LostHeapEvents { .. } => Severity::Serious,
+            Self::HeapNotRecorded { processes, of } if processes == of => Severity::Serious,
+            Self::CutHeapStacks { share } if *share >= 0.5 => Severity::Serious,
+            Self::UnknownFrees { share, .. } if *share < 0.01 => Severity::Note,
             Self::TooFewSamples { samples, .. } if *samples < 30 => Severity::Serious,
             Self::Truncated { share } | Self::NoUnwindInfo { share } if *share >= 0.5 => Severity::Serious,
             Self::Lost { share, .. } if *share >= 0.1 => Severity::Serious,
             Self::Lost { share, .. } if *share < 0.01 => Severity::Note,
             Self::KernelHidden { missing_share } if *missing_share < 0.05 => Severity::Note,
-            Self::KernelUnnamed { .. } | Self::UnobservableExecs { .. } | Self::Recorder(_) => Severity::Note,
+            Self::KernelUnnamed { .. }
+            | Self::UnobservableExecs { .. }
+            | Self::HeapSampled { .. }
+            | Self::NoLeakCheck(_)
+            | Self::Recorder(_) => Severity::Note,
             _ => Severity::Warning,
         }
     }
@@ -279,7 +337,29 @@ impl Warning {
                 "the kernel observes only programs that are readable and not set-uid: record a copy that is, or as root"
                     .to_owned()
             }
-            Self::Recorder(_) => return None,
+            Self::NoAllocations => {
+                "if it allocates all the same, its allocator was not found: keep its symbols (no `strip`), or use the \
+                 crate whyslow-alloc"
+                    .to_owned()
+            }
+            Self::LostHeapEvents { .. } => {
+                "record with `--sample 512k`, which writes far less; or leave the recorder a CPU of its own"
+                    .to_owned()
+            }
+            Self::UnknownFrees { .. } => {
+                "their blocks were made before the recording began: start the program with `whyslow heap -- PROGRAM`"
+                    .to_owned()
+            }
+            Self::HeapSampled { .. } => "record without --sample: every allocation is counted".to_owned(),
+            Self::CutHeapStacks { .. } => {
+                "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)".to_owned()
+            }
+            Self::HeapNotRecorded { .. } => {
+                "set-uid, stripped static and unreadable programs cannot be watched: run a copy with symbols that is \
+                 your own"
+                    .to_owned()
+            }
+            Self::NoLeakCheck(_) | Self::Recorder(_) => return None,
         })
     }
 }
@@ -340,8 +420,9 @@ impl fmt::Display for Warning {
                     Percent(*share)
                 )
             }
-            Self::UnknownCode { share } => {
-                write!(f, "{} of the samples are in code that belongs to no file", Percent(*share))
+            Self::UnknownCode { share, unit } => {
+                let (share, what) = (Percent(*share), samples(*unit));
+                write!(f, "{share} of the {what} are in code that belongs to no file")
             }
             Self::Lost { lost, share, .. } => {
                 write!(f, "{} samples were lost ({} of all)", Count(*lost), Percent(*share))
@@ -379,6 +460,45 @@ impl fmt::Display for Warning {
                     how_often(*times)
                 )
             }
+            Self::NoAllocations => write!(f, "no allocation was seen"),
+            Self::LostHeapEvents { lost, share } => write!(
+                f,
+                "{} allocations and frees were lost ({} of all): counts are too low, and what is live may be wrong",
+                Count(*lost),
+                Percent(*share)
+            ),
+            Self::UnknownFrees { frees, share } => write!(
+                f,
+                "{} frees were of blocks that nobody saw being made ({} of all frees): they are not counted",
+                Count(*frees),
+                Percent(*share)
+            ),
+            Self::HeapSampled { sample_bytes, error } => {
+                write!(
+                    f,
+                    "one sample per {} bytes on average: all numbers are estimates",
+                    Count(*sample_bytes)
+                )?;
+                match error {
+                    Some(error) => write!(f, " (bytes allocated ±{})", Percent(1.96 * error)),
+                    None => Ok(()),
+                }
+            }
+            Self::CutHeapStacks { share } => {
+                write!(f, "{} of the allocated bytes lack the outer frames of their stacks", Percent(*share))
+            }
+            Self::HeapNotRecorded { processes, of } if processes == of => {
+                write!(f, "the heap of the program could not be watched")
+            }
+            Self::HeapNotRecorded { processes, of } => {
+                write!(
+                    f,
+                    "the heap of {} of {} processes is not in the recording",
+                    Count(*processes),
+                    Count(*of)
+                )
+            }
+            Self::NoLeakCheck(why) => write!(f, "leaks were not looked for: {why}"),
             Self::Recorder(note) => f.write_str(note),
         }
     }
@@ -405,7 +525,16 @@ fn names(modules: &[ModuleShare], one: &str, several: &str) -> String {
         [name] => ((*name).to_owned(), one),
         [before @ .., last] => (format!("{} and {last}", before.join(", ")), several),
     };
-    format!("{list} ({share} of the samples) {verb}")
+    let what = samples(modules.first().map_or_else(Unit::default, |module| module.unit));
+    format!("{list} ({share} of the {what}) {verb}")
+}
+
+/// What shares are of.
+fn samples(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Bytes => "bytes",
+        Unit::Nanoseconds | Unit::Count => "samples",
+    }
 }
 
 fn its(modules: &[ModuleShare]) -> &'static str {

@@ -1,5 +1,8 @@
 //! Small profiles written as text, for tests.
 
+mod heap;
+
+pub use heap::{add_heap, heap_profile};
 use whyslow_profile::{
     CodeKind, Frame, Function, FunctionId, LocationId, Metric, Module, ModuleKind, Optimised, Process,
     ProcessId, Profile, RelativeAddress, StackId, StringId, SymbolState, Thread, ThreadId, Unit,
@@ -63,7 +66,7 @@ fn intern(profile: &mut Profile, text: &str) -> StringId {
 struct Made {
     profile: Profile,
     /// Stack nodes by parent and the text of their frames.
-    stacks: Vec<(Option<StackId>, String)>,
+    stacks: Vec<(Option<StackId>, String, StackId)>,
 }
 
 impl Made {
@@ -83,10 +86,16 @@ impl Made {
     fn line(&mut self, line: &str) {
         let (stack, count) = line.rsplit_once(' ').expect("a count at the end");
         let count: u64 = count.parse().expect("a count at the end");
-        let (thread, stack) = match stack.split_once(": ") {
-            Some((thread, stack)) => (thread, stack),
-            None => ("main", stack),
-        };
+        let (thread, stack) = self.thread_and_stack(stack);
+        let samples = &mut self.profile.samples[0];
+        for _ in 0..count {
+            samples.push(samples.len() as u64 * SAMPLE_NS, thread, stack, SAMPLE_NS);
+        }
+    }
+
+    /// Of `worker: main;parse`.
+    fn thread_and_stack(&mut self, text: &str) -> (ThreadId, StackId) {
+        let (thread, stack) = text.split_once(": ").unwrap_or(("main", text));
         let thread = self.thread(thread);
         let mut parts: Vec<Vec<&str>> = Vec::new();
         for frame in stack.split(';') {
@@ -99,10 +108,7 @@ impl Made {
         for frames in parts {
             node = Some(self.stack(node, &frames));
         }
-        let samples = &mut self.profile.samples[0];
-        for _ in 0..count {
-            samples.push(samples.len() as u64 * SAMPLE_NS, thread, node.expect("a frame"), SAMPLE_NS);
-        }
+        (thread, node.expect("a frame"))
     }
 
     fn thread(&mut self, name: &str) -> ThreadId {
@@ -117,13 +123,15 @@ impl Made {
     }
 
     fn stack(&mut self, parent: Option<StackId>, frames: &[&str]) -> StackId {
-        let key = (parent, frames.join(";+"));
-        if let Some(at) = self.stacks.iter().position(|known| *known == key) {
-            return at.into();
+        let text = frames.join(";+");
+        let known = self.stacks.iter().find(|(over, known, _)| *over == parent && *known == text);
+        if let Some((_, _, stack)) = known {
+            return *stack;
         }
         let location = self.location(frames);
-        self.stacks.push(key);
-        self.profile.stacks.push(parent, location)
+        let stack = self.profile.stacks.push(parent, location);
+        self.stacks.push((parent, text, stack));
+        stack
     }
 
     fn location(&mut self, frames: &[&str]) -> LocationId {

@@ -1,0 +1,12 @@
+//! Answers about the heap: which lines allocate, what was live when, and who freed whose blocks.
+
+mod live;
+mod profile_facts;
+mod sites;
+mod spread;
+
+pub use live::{LIVE, add_live, live_over_time};
+pub(crate) use profile_facts::metric_row;
+pub use profile_facts::{has_heap, is_heap_metric, is_heap_only};
+pub use sites::{Grower, SiteFrame, SiteOrder, SiteRow, Sites, frames_of};
+pub use spread::{HeapThread, histogram, threads};

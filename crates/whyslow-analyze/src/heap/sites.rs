@@ -1,0 +1,379 @@
+//! Which lines of the user's code allocate.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{
+    CodeKind, Frame, Growth, HeapCounts, HeapSite, LocationId, Profile, StackId, StringId,
+};
+
+use crate::labels::{self, Label, Labels};
+
+/// What a line of code allocated, over all stacks that lead to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SiteRow {
+    /// The function: the innermost one on the stack that is the user's, else a dependency's, else without a known
+    /// kind, else the one that called the allocator.
+    pub label: Label,
+    /// The file of the line.
+    pub file: Option<StringId>,
+    /// The line; 0 when not known.
+    pub line: u32,
+    /// The numbers. `max_bytes`, `max_blocks` and `largest_grown` are the largest of its stacks, the rest are sums.
+    pub counts: HeapCounts,
+    /// How its live bytes went over time: as those of the stacks that had the most.
+    pub growth: Growth,
+    /// Its stack with the most bytes at the peak, and of equals the one that allocated most.
+    pub stack: StackId,
+    /// What grows here, when something does.
+    pub grower: Grower,
+    /// Its rows of `Heap::sites`.
+    pub rows: Vec<u32>,
+}
+
+/// What it is that a reallocation makes larger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grower {
+    /// A `Vec`, or what is made of one.
+    Vec,
+    /// A `String`.
+    String,
+    /// Anything else.
+    Block,
+}
+
+impl SiteRow {
+    /// How long its blocks lived on average.
+    pub fn mean_lifetime_ns(&self) -> u64 {
+        self.counts.lifetime_ns / self.counts.allocations.max(1)
+    }
+
+    /// The bytes that would have spared its blocks to grow: the largest size, unless most end far below it.
+    pub fn suggested_capacity(&self) -> Option<u64> {
+        suggested_capacity(&self.counts)
+    }
+
+    /// What [`SiteOrder`] sorts by.
+    pub fn key(&self, order: SiteOrder) -> u64 {
+        let counts = &self.counts;
+        match order {
+            SiteOrder::Peak => counts.peak_bytes,
+            SiteOrder::Bytes => counts.bytes_allocated,
+            SiteOrder::Allocations => counts.allocations,
+            SiteOrder::Temporary => counts.temporary,
+            SiteOrder::DefinitelyLost => counts.definitely_lost_bytes,
+            SiteOrder::IndirectlyLost => counts.indirectly_lost_bytes,
+            SiteOrder::PossiblyLost => counts.possibly_lost_bytes,
+            SiteOrder::LiveAtExit => counts.live_at_exit_bytes,
+            SiteOrder::Copied => counts.bytes_copied,
+            SiteOrder::Unused => counts.unused_bytes,
+            SiteOrder::Growing => {
+                let grows = matches!(self.growth, Growth::Linear | Growth::Unbounded);
+                if grows { counts.max_bytes } else { 0 }
+            }
+        }
+    }
+
+    /// How many blocks the bytes of [`SiteRow::key`] are in.
+    pub fn blocks(&self, order: SiteOrder) -> u64 {
+        let counts = &self.counts;
+        match order {
+            SiteOrder::Peak => counts.peak_blocks,
+            SiteOrder::Bytes | SiteOrder::Allocations | SiteOrder::Unused => counts.allocations,
+            SiteOrder::Temporary => counts.temporary,
+            SiteOrder::DefinitelyLost => counts.definitely_lost_blocks,
+            SiteOrder::IndirectlyLost => counts.indirectly_lost_blocks,
+            SiteOrder::PossiblyLost => counts.possibly_lost_blocks,
+            SiteOrder::LiveAtExit => counts.live_at_exit_blocks,
+            SiteOrder::Copied => counts.growth_chains,
+            SiteOrder::Growing => counts.max_blocks,
+        }
+    }
+}
+
+/// What lines are sorted by, most first.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum SiteOrder {
+    /// Bytes at the peak.
+    #[default]
+    Peak,
+    /// Bytes allocated in all.
+    Bytes,
+    /// Allocations.
+    Allocations,
+    /// Temporary allocations.
+    Temporary,
+    /// Bytes that are definitely lost.
+    DefinitelyLost,
+    /// Bytes that only lost blocks point to.
+    IndirectlyLost,
+    /// Bytes that are possibly lost.
+    PossiblyLost,
+    /// Bytes live at the end.
+    LiveAtExit,
+    /// Bytes that growing copied.
+    Copied,
+    /// Bytes that nothing was written to.
+    Unused,
+    /// Bytes of lines whose live bytes only grow.
+    Growing,
+}
+
+/// What every allocating line did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sites {
+    /// The lines, most bytes at the peak first, then most bytes allocated.
+    pub rows: Vec<SiteRow>,
+    /// All of them together.
+    pub totals: HeapCounts,
+}
+
+impl Sites {
+    /// Adds up the allocating stacks of a profile per line of the user's code.
+    pub fn build(profile: &Profile) -> Self {
+        let labels = Labels::new(profile);
+        let places = places(profile);
+        let mut row_of = FxHashMap::default();
+        let mut rows: Vec<SiteRow> = Vec::new();
+        for (index, site) in (0u32..).zip(&profile.heap.sites) {
+            let place = places[site.stack.index()];
+            // Functions that a reader cannot tell apart have one label.
+            let code = labels.code(place.label);
+            let at = *row_of.entry((code, place.file, place.line)).or_insert(rows.len());
+            if at == rows.len() {
+                rows.push(SiteRow {
+                    label: labels.label(code),
+                    file: place.file,
+                    line: place.line,
+                    counts: HeapCounts::default(),
+                    growth: Growth::Unknown,
+                    stack: site.stack,
+                    grower: Grower::Block,
+                    rows: Vec::new(),
+                });
+            }
+            add(&mut rows[at].counts, &site.counts);
+            rows[at].rows.push(index);
+        }
+        for row in &mut rows {
+            let sites = || row.rows.iter().map(|&index| &profile.heap.sites[index as usize]);
+            let weight = |site: &&HeapSite| (site.counts.peak_bytes, site.counts.bytes_allocated);
+            row.stack = sites().max_by_key(weight).map_or(row.stack, |site| site.stack);
+            row.growth = growth(sites());
+            let most_copied =
+                sites().filter(|site| site.counts.grown > 0).max_by_key(|s| s.counts.bytes_copied);
+            row.grower = most_copied.map_or(Grower::Block, |site| grower(profile, site.stack));
+        }
+        rows.sort_by_key(|row| (Reverse(row.counts.peak_bytes), Reverse(row.counts.bytes_allocated)));
+        Self { rows, totals: profile.heap.totals() }
+    }
+
+    /// The lines that have something of what is sorted by, most first.
+    pub fn by(&self, order: SiteOrder) -> Vec<&SiteRow> {
+        let mut rows = self.rows.iter().filter(|row| row.key(order) > 0).collect::<Vec<_>>();
+        rows.sort_by_key(|row| Reverse((row.key(order), row.blocks(order))));
+        rows
+    }
+
+    /// Like [`SiteRow::suggested_capacity`], for all lines together.
+    pub fn suggested_capacity(&self) -> Option<u64> {
+        suggested_capacity(&self.totals)
+    }
+}
+
+/// One frame of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SiteFrame {
+    /// The function.
+    pub label: Label,
+    /// The file of the line.
+    pub file: Option<StringId>,
+    /// The line; 0 when not known.
+    pub line: u32,
+    /// Whether the compiler inlined it into the next one.
+    pub inlined: bool,
+}
+
+/// The frames of a stack, innermost first.
+pub fn frames_of(profile: &Profile, stack: StackId) -> impl Iterator<Item = SiteFrame> + '_ {
+    profile.locations_of(stack).flat_map(|location| {
+        let frames = profile.frames.of(location);
+        let unnamed = frames.is_empty().then(|| unnamed(profile, location));
+        let named = frames.iter().enumerate().rev().map(|(depth, frame)| named(frame, depth > 0));
+        named.chain(unnamed)
+    })
+}
+
+fn named(frame: &Frame, inlined: bool) -> SiteFrame {
+    SiteFrame { label: Label::Function(frame.function), file: frame.file, line: frame.line, inlined }
+}
+
+fn unnamed(profile: &Profile, location: LocationId) -> SiteFrame {
+    SiteFrame { label: labels::without_frames(profile, location), file: None, line: 0, inlined: false }
+}
+
+/// The frame that each stack's allocations belong to.
+fn places(profile: &Profile) -> Vec<SiteFrame> {
+    let mut places: Vec<(u8, SiteFrame)> = Vec::with_capacity(profile.stacks.len());
+    for stack in 0..profile.stacks.len() {
+        let stack = StackId::from(stack);
+        let location = profile.stacks.location(stack);
+        let ranked = |frame: SiteFrame| (rank(profile, frame.label), frame);
+        let mut best = profile.stacks.parent(stack).map(|parent| places[parent.index()]);
+        // From the outside in: of frames that rank the same the innermost is it.
+        let frames = profile.frames.of(location);
+        let own = frames.iter().enumerate().map(|(depth, frame)| named(frame, depth > 0));
+        let own = own.chain(frames.is_empty().then(|| unnamed(profile, location)));
+        for frame in own.map(ranked) {
+            if best.is_none_or(|(best, _)| frame.0 <= best) {
+                best = Some(frame);
+            }
+        }
+        places.extend(best);
+    }
+    places.into_iter().map(|(_, frame)| frame).collect()
+}
+
+/// How little a frame says about who wanted the memory.
+fn rank(profile: &Profile, label: Label) -> u8 {
+    match (label, labels::kind(profile, label)) {
+        (Label::Truncated, _) => 4,
+        (_, CodeKind::Yours) => 0,
+        (_, CodeKind::Dependency) => 1,
+        (_, CodeKind::Unknown) => 2,
+        (_, CodeKind::Std | CodeKind::Allocator | CodeKind::Kernel | CodeKind::Runtime) => 3,
+    }
+}
+
+/// What the frames inside the user's code are that made a block grow.
+fn grower(profile: &Profile, stack: StackId) -> Grower {
+    let mut grower = Grower::Block;
+    for frame in frames_of(profile, stack) {
+        if !matches!(labels::kind(profile, frame.label), CodeKind::Std | CodeKind::Allocator) {
+            break;
+        }
+        let name = labels::name(profile, frame.label);
+        if name.contains("string::String") {
+            return Grower::String;
+        }
+        if name.contains("raw_vec::") || name.contains("vec::Vec") {
+            grower = Grower::Vec;
+        }
+    }
+    grower
+}
+
+/// The class of the stacks that had the most bytes together.
+fn growth<'a>(sites: impl Iterator<Item = &'a HeapSite>) -> Growth {
+    let mut bytes = [0u64; Growth::ALL.len()];
+    for site in sites {
+        let sum = &mut bytes[usize::from(site.growth.code())];
+        *sum = sum.saturating_add(site.counts.max_bytes.max(1));
+    }
+    bytes[usize::from(Growth::Unknown.code())] = 0;
+    let most = Growth::ALL.iter().copied().max_by_key(|growth| bytes[usize::from(growth.code())]);
+    most.filter(|growth| bytes[usize::from(growth.code())] > 0).unwrap_or_default()
+}
+
+fn suggested_capacity(counts: &HeapCounts) -> Option<u64> {
+    let mean = counts.bytes_grown_to.checked_div(counts.growth_chains)?;
+    Some(if mean >= counts.largest_grown / 2 { counts.largest_grown } else { mean })
+}
+
+/// Adds the numbers of one stack to those of others.
+fn add(sum: &mut HeapCounts, more: &HeapCounts) {
+    let mut numbers = sum.numbers();
+    for (number, more) in numbers.iter_mut().zip(more.numbers()) {
+        *number = number.saturating_add(more);
+    }
+    *sum = HeapCounts {
+        max_bytes: sum.max_bytes.max(more.max_bytes),
+        max_blocks: sum.max_blocks.max(more.max_blocks),
+        largest_grown: sum.largest_grown.max(more.largest_grown),
+        ..HeapCounts::from_numbers(numbers)
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn named_places(text: &str) -> Vec<(String, u32, u64)> {
+        let profile = testing::heap_profile(text);
+        let sites = Sites::build(&profile);
+        let row = |row: &SiteRow| {
+            (labels::name(&profile, row.label).into_owned(), row.line, row.counts.bytes_allocated)
+        };
+        sites.rows.iter().map(row).collect()
+    }
+
+    #[test]
+    fn allocations_belong_to_the_innermost_line_of_the_user() {
+        assert_eq!(
+            named_places(
+                "app::main@m.rs:3;dep::read@d.rs:9;alloc::vec::push@v.rs:1 : bytes_allocated=5
+                 app::main@m.rs:3;std::read@s.rs:2 : bytes_allocated=4
+                 app::main@m.rs:4;+alloc::vec::push@v.rs:1 : bytes_allocated=3
+                 dep::pool@p.rs:7;std::spawn@s.rs:2 : bytes_allocated=2"
+            ),
+            [("app::main".into(), 3, 9), ("app::main".into(), 4, 3), ("dep::pool".into(), 7, 2)]
+        );
+    }
+
+    #[test]
+    fn without_the_user_unnamed_code_comes_before_the_library_it_called() {
+        assert_eq!(
+            named_places(
+                "_start;[app.so];std::read : bytes_allocated=3
+                 _start;__libc_start_main;__libc_setlocale : bytes_allocated=2
+                 [truncated];__libc_x : bytes_allocated=1"
+            ),
+            [("[app.so]".into(), 0, 3), ("__libc_setlocale".into(), 0, 2), ("__libc_x".into(), 0, 1)]
+        );
+    }
+
+    #[test]
+    fn the_heaviest_stack_and_the_class_of_the_most_bytes_stand_for_the_line() {
+        let profile = testing::heap_profile(
+            "app::a@m.rs:1;app::f@m.rs:9 : peak_bytes=5 max_bytes=5 growth=flat
+             app::b@m.rs:2;app::f@m.rs:9 : peak_bytes=7 max_bytes=9 growth=linear
+             app::c@m.rs:3;app::f@m.rs:9 : peak_bytes=1 max_bytes=99",
+        );
+        let sites = Sites::build(&profile);
+        let [row] = sites.rows.as_slice() else { panic!("{} rows", sites.rows.len()) };
+        assert_eq!((row.counts.peak_bytes, row.counts.max_bytes, row.growth), (13, 99, Growth::Linear));
+        assert_eq!(row.rows, [0, 1, 2]);
+        let outermost = frames_of(&profile, row.stack).last().unwrap();
+        assert_eq!(labels::name(&profile, outermost.label), "app::b");
+    }
+
+    #[test]
+    fn what_grows_is_told_by_the_frames_below_the_user() {
+        let profile = testing::heap_profile(
+            "app::f@m.rs:1;alloc::string::String::push;alloc::raw_vec::finish_grow : grown=2 bytes_copied=8
+             app::f@m.rs:2;alloc::raw_vec::finish_grow : grown=2 bytes_copied=7
+             app::f@m.rs:3 : grown=2 bytes_copied=6
+             app::f@m.rs:4 : allocations=1",
+        );
+        let sites = Sites::build(&profile);
+        let growers = sites.by(SiteOrder::Copied).iter().map(|row| row.grower).collect::<Vec<_>>();
+        assert_eq!(growers, [Grower::String, Grower::Vec, Grower::Block]);
+    }
+
+    #[test]
+    fn a_capacity_is_suggested_that_most_blocks_need() {
+        let capacity = |chains: u64, to: u64, largest: u64| {
+            suggested_capacity(&HeapCounts {
+                growth_chains: chains,
+                bytes_grown_to: to,
+                largest_grown: largest,
+                ..HeapCounts::default()
+            })
+        };
+        assert_eq!(capacity(1, 1024, 1024), Some(1024));
+        assert_eq!(capacity(4, 3000, 1024), Some(1024));
+        assert_eq!(capacity(10, 2000, 1100), Some(200));
+        assert_eq!(capacity(0, 0, 0), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! How far a heap recording can be trusted.
+
+use whyslow_profile::heap::metric;
+use whyslow_profile::{LeakCheck, Profile};
+
+use super::warning::Warning;
+use super::{NOTABLE, StackShares};
+use crate::heap::{is_heap_only, metric_row};
+use crate::selection::Selection;
+use crate::units::share;
+
+/// What a heap recording says about its own trust.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeapQuality {
+    /// Whether nothing but the heap was recorded.
+    pub only: bool,
+    /// Allocations that were counted.
+    pub allocations: u64,
+    /// Allocations and frees that were lost.
+    pub lost_events: u64,
+    /// Bytes between two samples; `None` when every allocation was counted.
+    pub sample_bytes: Option<u64>,
+    /// Share of the allocated bytes whose stacks lack their outer frames.
+    pub cut_share: f64,
+}
+
+impl HeapQuality {
+    pub(super) fn of(profile: &Profile) -> Option<Self> {
+        let facts = profile.meta.heap.as_ref()?;
+        let cut_share = metric_row(profile, metric::BYTES_ALLOCATED).map_or(0.0, |metric| {
+            let weights = Selection { metric, ..Selection::default() }.weigh(profile);
+            StackShares::of(profile, &weights).truncated
+        });
+        Some(Self {
+            only: is_heap_only(profile),
+            allocations: profile.heap.totals().allocations,
+            lost_events: facts.lost_events,
+            sample_bytes: facts.sample_bytes,
+            cut_share,
+        })
+    }
+
+    pub(super) fn warn(&self, profile: &Profile, warnings: &mut Vec<Warning>) {
+        let Some(facts) = &profile.meta.heap else { return };
+        let totals = profile.heap.totals();
+        // Without CPU samples only the processes with an agent are known.
+        let processes = (profile.processes.len() as u64).max(1);
+        let missing = processes.saturating_sub(facts.processes);
+        if missing > 0 {
+            warnings.push(Warning::HeapNotRecorded { processes: missing, of: processes });
+        } else if self.allocations == 0 {
+            warnings.push(Warning::NoAllocations);
+        }
+        let lost = self.lost_events;
+        if lost > 0 {
+            let seen = totals.allocations.saturating_add(totals.frees);
+            warnings.push(Warning::LostHeapEvents { lost, share: share(lost, lost.saturating_add(seen)) });
+        }
+        let frees = facts.unknown_frees;
+        if frees > 0 {
+            let share = share(frees, frees.saturating_add(totals.frees));
+            warnings.push(Warning::UnknownFrees { frees, share });
+        }
+        if self.cut_share >= NOTABLE {
+            warnings.push(Warning::CutHeapStacks { share: self.cut_share });
+        }
+        if let Some(sample_bytes) = facts.sample_bytes {
+            warnings.push(Warning::HeapSampled { sample_bytes, error: facts.sample_error });
+        }
+        if let LeakCheck::Impossible(why) = &facts.leaks {
+            warnings.push(Warning::NoLeakCheck(why.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quality::{Grade, Quality};
+    use crate::testing;
+    use whyslow_profile::{HeapFacts, KernelView, Optimised, SymbolState};
+
+    const ONE: &str = "main;app::load@l.rs:7 : allocations=99 frees=98 bytes_allocated=100 peak_bytes=50";
+
+    fn judged(change: impl FnOnce(&mut HeapFacts)) -> Quality {
+        let mut profile = testing::heap_profile(ONE);
+        change(profile.meta.heap.as_mut().unwrap());
+        Quality::of(&profile)
+    }
+
+    fn ids(quality: &Quality) -> Vec<&'static str> {
+        quality.warnings.iter().map(Warning::id).collect()
+    }
+
+    #[test]
+    fn what_only_matters_for_cpu_samples_is_not_said_of_a_heap() {
+        let mut profile = testing::heap_profile(ONE);
+        profile.meta.kernel = KernelView::Hidden;
+        profile.meta.source = whyslow_profile::EventSource::CpuClock;
+        profile.meta.frequency_hz = 997;
+        profile.meta.user_time_ns = 5_000_000_000;
+        profile.modules[0].optimised = Optimised::No;
+        let quality = Quality::of(&profile);
+        assert_eq!((ids(&quality), quality.grade), (vec![], Grade::Good));
+        assert_eq!(quality.expected_samples, None);
+    }
+
+    #[test]
+    fn names_still_matter() {
+        let mut profile = testing::heap_profile(ONE);
+        profile.modules[0].symbols = SymbolState::Names;
+        let quality = Quality::of(&profile);
+        assert_eq!(ids(&quality), ["no-debug-info"]);
+        assert!(quality.warnings[0].to_string().starts_with("app (100.0 % of the bytes) is"));
+    }
+
+    #[test]
+    fn lost_events_are_serious() {
+        let quality = judged(|facts| facts.lost_events = 3);
+        assert_eq!((ids(&quality), quality.grade), (vec!["lost-heap-events"], Grade::Poor));
+        assert!(
+            quality.warnings[0].to_string().starts_with("3 allocations and frees were lost (1.5 % of all)")
+        );
+    }
+
+    #[test]
+    fn each_trouble_of_the_heap_has_its_warning() {
+        let quality = judged(|facts| {
+            facts.unknown_frees = 2;
+            facts.sample_bytes = Some(524_288);
+            facts.sample_error = Some(0.01);
+            facts.leaks = LeakCheck::Impossible("the program was killed".to_owned());
+        });
+        assert_eq!(ids(&quality), ["unknown-frees", "heap-sampled", "no-leak-check"]);
+        assert!(quality.warnings[1].to_string().ends_with("estimates (bytes allocated ±2.0 %)"));
+        assert_eq!(quality.warnings[2].to_string(), "leaks were not looked for: the program was killed");
+    }
+
+    #[test]
+    fn processes_without_an_agent_are_counted() {
+        assert_eq!(ids(&judged(|facts| facts.processes = 0)), ["heap-not-recorded"]);
+        let mut profile = testing::heap_profile(ONE);
+        profile.processes.push(profile.processes[0].clone());
+        let quality = Quality::of(&profile);
+        assert_eq!(quality.warnings[0].to_string(), "the heap of 1 of 2 processes is not in the recording");
+        assert_eq!(quality.grade, Grade::Fair);
+        assert_eq!(ids(&Quality::of(&testing::heap_profile(""))), ["no-allocations"]);
+    }
+
+    #[test]
+    fn beside_cpu_samples_the_heap_has_warnings_of_its_own() {
+        let mut profile = testing::profile("main;a 300");
+        testing::add_heap(
+            &mut profile,
+            "[truncated];b : allocations=1 bytes_allocated=9\nmain;c : bytes_allocated=1",
+        );
+        let quality = Quality::of(&profile);
+        assert_eq!(ids(&quality), ["cut-heap-stacks"]);
+        assert_eq!((quality.grade, quality.truncated_share), (Grade::Poor, 0.0));
+        assert_eq!(quality.heap.map(|heap| (heap.only, heap.cut_share)), Some((false, 0.9)));
+    }
+}

@@ -1,0 +1,104 @@
+//! Heap recordings written as text, for tests.
+
+use whyslow_profile::heap::metric;
+use whyslow_profile::{Growth, HeapCounts, HeapFacts, HeapSite, LeakCheck, Metric, Profile, Samples, Unit};
+
+use super::Made;
+
+const METRICS: [(&str, Unit); 7] = [
+    (metric::BYTES_ALLOCATED, Unit::Bytes),
+    (metric::ALLOCATIONS, Unit::Count),
+    (metric::BYTES_FREED, Unit::Bytes),
+    (metric::LIVE_AT_PEAK, Unit::Bytes),
+    (metric::LIVE_AT_EXIT, Unit::Bytes),
+    (metric::TEMPORARY, Unit::Count),
+    (metric::UNUSED, Unit::Bytes),
+];
+
+/// A profile of nothing but the heap, one allocating stack per line: a stack as in [`super::profile`], a colon, and
+/// numbers by the names of the columns of [`HeapCounts`].
+///
+/// ```text
+/// app::main@m.rs:3;app::load@l.rs:7 : allocations=3 bytes_allocated=300 peak_bytes=200
+/// worker: app::work : frees=1 bytes_freed=8 made_ms=3 freed_ms=20 growth=linear
+/// ```
+/// Bytes are allocated at `made_ms` and freed at `freed_ms` (0 when not said); `growth` is a word of [`Growth`].
+/// Samples of every metric, the peak and a leak check at the exit follow from the numbers.
+///
+/// # Panics
+/// When a line is not like that.
+pub fn heap_profile(text: &str) -> Profile {
+    let mut profile = super::profile("");
+    profile.metrics.clear();
+    profile.samples.clear();
+    add_heap(&mut profile, text);
+    profile.meta.frequency_hz = 0;
+    profile.meta.duration_ns = 100 * super::SAMPLE_NS;
+    profile
+}
+
+/// Adds a heap recording to a profile; see [`heap_profile`].
+///
+/// # Panics
+/// When a line is not as [`heap_profile`] says.
+pub fn add_heap(profile: &mut Profile, text: &str) {
+    let mut made = Made { profile: std::mem::take(profile), stacks: Vec::new() };
+    let first = made.profile.metrics.len();
+    for (name, unit) in METRICS {
+        let name = made.text(name);
+        made.profile.metrics.push(Metric { name, unit });
+        made.profile.samples.push(Samples::default());
+    }
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (stack, numbers) = line.rsplit_once(" : ").expect("a stack and its numbers");
+        let (thread, stack) = made.thread_and_stack(stack);
+        let mut counts = [0; HeapCounts::COLUMNS.len()];
+        let mut growth = Growth::Unknown;
+        let (mut made_ms, mut freed_ms) = (0, 0);
+        for (name, value) in numbers.split_whitespace().map(|word| word.split_once('=').expect("name=value"))
+        {
+            let number = || value.parse::<u64>().expect("a number");
+            match name {
+                "made_ms" => made_ms = number(),
+                "freed_ms" => freed_ms = number(),
+                "growth" => {
+                    growth = *Growth::ALL
+                        .iter()
+                        .find(|growth| growth.label() == value)
+                        .expect("a class of growth");
+                }
+                _ => {
+                    let column = HeapCounts::COLUMNS.iter().position(|column| *column == name);
+                    counts[column.expect("a column")] = number();
+                }
+            }
+        }
+        let counts = HeapCounts::from_numbers(counts);
+        let values = [
+            (made_ms, counts.bytes_allocated),
+            (made_ms, counts.allocations),
+            (freed_ms, counts.bytes_freed),
+            (made_ms, counts.peak_bytes),
+            (made_ms, counts.live_at_exit_bytes),
+            (freed_ms, counts.temporary),
+            (freed_ms, counts.unused_bytes),
+        ];
+        for (samples, (ms, value)) in made.profile.samples[first..].iter_mut().zip(values) {
+            if value > 0 {
+                samples.push(ms * super::SAMPLE_NS, thread, stack, value);
+            }
+        }
+        made.profile.heap.sites.push(HeapSite { stack, counts, growth });
+    }
+    *profile = made.profile;
+    let totals = profile.heap.totals();
+    profile.meta.heap = Some(HeapFacts {
+        peak_bytes: totals.peak_bytes,
+        temporary_within: 1,
+        leaks: LeakCheck::AtExit,
+        unused: totals.examined_bytes > 0,
+        processes: profile.processes.len() as u64,
+        allocators: vec!["malloc".to_owned()],
+        ..HeapFacts::default()
+    });
+}
