@@ -1,8 +1,12 @@
 //! What a profile becomes in other tools' formats. Every writer says in words what its format cannot hold.
 
 mod csv;
+mod dhat;
 mod firefox;
 mod folded;
+mod heap;
+mod heaptrack;
+mod massif;
 mod perf_script;
 mod places;
 mod pprof;
@@ -12,8 +16,11 @@ use whyslow_analyze::{Label, Selection};
 use whyslow_profile::{LocationId, Metric, Profile, Samples, Unit};
 
 pub use csv::write_csv;
+pub use dhat::write_dhat;
 pub use firefox::write_firefox;
 pub use folded::{FoldedOptions, FoldedRoot, write_folded};
+pub use heaptrack::write_heaptrack;
+pub use massif::write_massif;
 pub use perf_script::write_perf_script;
 pub use pprof::write_pprof;
 pub use speedscope::write_speedscope;

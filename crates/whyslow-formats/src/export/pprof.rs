@@ -6,6 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rustc_hash::FxHashMap;
 use whyslow_analyze::Selection;
+use whyslow_profile::heap::metric;
 use whyslow_profile::{LocationId, Metric, StackId, ThreadId, Unit};
 
 use super::places::{Place, module_of, places};
@@ -19,7 +20,9 @@ pub fn write_pprof(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<S
     let mut packed = GzEncoder::new(out, Compression::default());
     packed.write_all(&encode(export))?;
     packed.finish()?;
-    Ok(export.left_out(&[LeftOut::Times, LeftOut::Spans, LeftOut::Counters, LeftOut::Code]))
+    let mut notes = other_heap_metrics(export);
+    notes.extend(export.left_out(&[LeftOut::Times, LeftOut::Spans, LeftOut::Counters, LeftOut::Code]));
+    Ok(notes)
 }
 
 /// A message being written.
@@ -80,22 +83,23 @@ impl Texts {
     }
 }
 
-/// The values of the samples of one thread at one stack: first their number, then each metric.
+/// The values of the samples of one thread at one stack, a number per column.
 type Sums = FxHashMap<(ThreadId, StackId), Vec<i64>>;
 
 fn encode(export: &Export<'_>) -> Vec<u8> {
     let profile = export.profile;
     let mut texts = Texts { rows: vec![String::new()], ids: FxHashMap::from_iter([(String::new(), 0)]) };
     let mut file = Message::default();
-    for (name, unit) in sample_types(export) {
-        let (name, unit) = (texts.id(&name), texts.id(unit));
+    let columns = columns(export);
+    for column in &columns {
+        let (name, unit) = (texts.id(&column.name), texts.id(unit_name(column.unit)));
         file.message(1, |kind| {
             kind.number(1, name);
             kind.number(2, unit);
         });
     }
     let mut keys: Vec<(ThreadId, StackId)> = Vec::new();
-    let sums = sums(export, &mut keys);
+    let sums = sums(export, &columns, &mut keys);
     let label_keys = ["thread", "thread_id", "process", "process_id"].map(|key| texts.id(key));
     for &(thread, stack) in &keys {
         let row = &profile.threads[thread.index()];
@@ -118,16 +122,15 @@ fn encode(export: &Export<'_>) -> Vec<u8> {
     locations(export, &mut file, &mut texts, keys.iter().map(|&(_, stack)| stack));
     file.number(9, profile.meta.started_unix_ns);
     file.number(10, profile.meta.duration_ns);
-    let (name, unit) = (texts.id(&kind_name(export.metric_name())), texts.id(unit_name(export.unit())));
-    if let Some(period) = 1_000_000_000_u64.checked_div(u64::from(profile.meta.frequency_hz))
-        && export.unit() == Unit::Nanoseconds
-    {
+    if let Some((name, unit, period)) = period(export) {
+        let (name, unit) = (texts.id(name), texts.id(unit_name(unit)));
         file.message(11, |kind| {
             kind.number(1, name);
             kind.number(2, unit);
         });
         file.number(12, period);
     }
+    let name = texts.id(&kind_name(export.metric_name()));
     file.number(14, name);
     for text in &texts.rows {
         file.bytes(6, text.as_bytes());
@@ -135,20 +138,93 @@ fn encode(export: &Export<'_>) -> Vec<u8> {
     file.0
 }
 
-/// What is counted: the samples of the chosen metric, then the value of each metric.
-fn sample_types(export: &Export<'_>) -> Vec<(String, &'static str)> {
-    let metrics = &export.profile.metrics;
-    let name = |metric: &Metric| kind_name(export.profile.text(metric.name));
-    let taken = metrics.iter().any(|metric| name(metric) == "samples");
-    let count = if taken { "sample_count" } else { "samples" };
-    let mut kinds = vec![(count.to_owned(), "count")];
-    kinds.extend(metrics.iter().map(|metric| (name(metric), unit_name(metric.unit))));
-    kinds
+/// A number of every sample.
+struct Column {
+    name: String,
+    unit: Unit,
+    holds: Holds,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    /// How many samples of the chosen metric.
+    Samples,
+    /// The value of this metric.
+    Metric(usize),
+    /// The blocks that were live at the end.
+    LiveBlocks,
+}
+
+/// The types of a heap as Go has named them for everybody: ours, theirs.
+const HEAP: [(&str, &str); 3] = [
+    (metric::ALLOCATIONS, "alloc_objects"),
+    (metric::BYTES_ALLOCATED, "alloc_space"),
+    (metric::LIVE_AT_EXIT, "inuse_space"),
+];
+const LIVE_BLOCKS: &str = "inuse_objects";
+/// Metrics of a heap for which there is no such type.
+const NOT_IN_PPROF: [&str; 4] =
+    [metric::BYTES_FREED, metric::LIVE_AT_PEAK, metric::TEMPORARY, metric::UNUSED];
+
+/// What is counted: the samples of the chosen metric and the value of each metric, then the four types of a heap.
+fn columns(export: &Export<'_>) -> Vec<Column> {
+    let profile = export.profile;
+    let of_heap = |name: &str| HEAP.iter().any(|&(ours, _)| ours == name) || NOT_IN_PPROF.contains(&name);
+    let is_heap = |metric: &Metric| profile.meta.heap.is_some() && of_heap(profile.text(metric.name));
+    let others = || profile.metrics.iter().enumerate().filter(|(_, metric)| !is_heap(metric));
+    let name = |metric: &Metric| kind_name(profile.text(metric.name));
+    let mut columns = Vec::new();
+    if others().next().is_some() || profile.metrics.is_empty() {
+        let taken = others().any(|(_, metric)| name(metric) == "samples");
+        let count = if taken { "sample_count" } else { "samples" };
+        columns.push(Column { name: count.to_owned(), unit: Unit::Count, holds: Holds::Samples });
+    }
+    columns.extend(others().map(|(row, metric)| Column {
+        name: name(metric),
+        unit: metric.unit,
+        holds: Holds::Metric(row),
+    }));
+    for (ours, theirs) in HEAP {
+        let found =
+            profile.metrics.iter().position(|metric| is_heap(metric) && profile.text(metric.name) == ours);
+        let Some(row) = found else { continue };
+        if theirs == "inuse_space" {
+            let name = LIVE_BLOCKS.to_owned();
+            columns.push(Column { name, unit: Unit::Count, holds: Holds::LiveBlocks });
+        }
+        let unit = profile.metrics[row].unit;
+        columns.push(Column { name: theirs.to_owned(), unit, holds: Holds::Metric(row) });
+    }
+    columns
 }
 
 /// pprof's word for our metric.
 fn kind_name(metric: &str) -> String {
-    if metric == Metric::CPU_TIME { "cpu".to_owned() } else { metric.to_owned() }
+    let heap = HEAP.iter().find(|&&(ours, _)| ours == metric).map(|&(_, theirs)| theirs);
+    match metric {
+        Metric::CPU_TIME => "cpu".to_owned(),
+        _ => heap.unwrap_or(metric).to_owned(),
+    }
+}
+
+/// What lies between two samples: a type, its unit, and how much.
+fn period(export: &Export<'_>) -> Option<(&'static str, Unit, u64)> {
+    let meta = &export.profile.meta;
+    let between = 1_000_000_000_u64.checked_div(u64::from(meta.frequency_hz));
+    match (export.unit(), &meta.heap) {
+        (Unit::Nanoseconds, _) => between.map(|between| ("cpu", Unit::Nanoseconds, between)),
+        (_, Some(heap)) => Some(("space", Unit::Bytes, heap.sample_bytes.unwrap_or(1))),
+        _ => None,
+    }
+}
+
+/// The words about metrics of a heap that have no type.
+fn other_heap_metrics(export: &Export<'_>) -> Vec<String> {
+    let profile = export.profile;
+    let names = profile.metrics.iter().map(|metric| profile.text(metric.name));
+    let left: Vec<&str> =
+        names.filter(|name| profile.meta.heap.is_some() && NOT_IN_PPROF.contains(name)).collect();
+    if left.is_empty() { Vec::new() } else { vec![format!("other metrics: {}", left.join(", "))] }
 }
 
 fn unit_name(unit: Unit) -> &'static str {
@@ -159,30 +235,58 @@ fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// Adds up the samples of all metrics; the keys come in the order in which they were first seen.
-fn sums(export: &Export<'_>, keys: &mut Vec<(ThreadId, StackId)>) -> Sums {
-    let metrics = export.profile.metrics.len();
+/// Adds up the samples of all columns; the keys come in the order in which they were first seen.
+fn sums(export: &Export<'_>, columns: &[Column], keys: &mut Vec<(ThreadId, StackId)>) -> Sums {
     let mut sums = Sums::default();
-    for metric in 0..metrics {
+    for (at, column) in columns.iter().enumerate() {
+        let Holds::Metric(metric) = column.holds else { continue };
         let other;
-        let samples = if metric == export.selection.metric {
+        let chosen = metric == export.selection.metric;
+        let samples = if chosen {
             &export.samples
         } else {
             other = Selection { metric, ..export.selection.clone() }.samples(export.profile);
             &other
         };
+        let count = columns.iter().position(|column| column.holds == Holds::Samples).filter(|_| chosen);
         for row in 0..samples.len() {
             let key = (samples.thread[row], samples.stack[row]);
             let values = sums.entry(key).or_insert_with(|| {
                 keys.push(key);
-                vec![0; metrics + 1]
+                vec![0; columns.len()]
             });
             let value = i64::try_from(samples.value[row]).unwrap_or(i64::MAX);
-            values[metric + 1] = values[metric + 1].saturating_add(value);
-            values[0] += i64::from(metric == export.selection.metric);
+            values[at] = values[at].saturating_add(value);
+            if let Some(count) = count {
+                values[count] += 1;
+            }
         }
     }
+    if let Some(blocks) = columns.iter().position(|column| column.holds == Holds::LiveBlocks) {
+        live_blocks(export, &mut sums, keys, blocks);
+    }
     sums
+}
+
+/// The blocks that were live at the end are known per stack: threads share them as they share the bytes, which are
+/// in the next column.
+fn live_blocks(export: &Export<'_>, sums: &mut Sums, keys: &[(ThreadId, StackId)], column: usize) {
+    let sites = export.profile.heap.sites.iter().map(|site| (site.stack, &site.counts));
+    let mut left: FxHashMap<StackId, (u64, u64)> = sites
+        .map(|(stack, counts)| (stack, (counts.live_at_exit_blocks, counts.live_at_exit_bytes)))
+        .collect();
+    for key in keys {
+        let (Some(values), Some((blocks, bytes))) = (sums.get_mut(key), left.get_mut(&key.1)) else {
+            continue;
+        };
+        let own = values[column + 1].unsigned_abs().min(*bytes);
+        let share = u128::from(*blocks) * u128::from(own);
+        // Blocks of no bytes have no samples: the first thread has them.
+        let share = share.checked_div(u128::from(*bytes)).map_or(*blocks, |share| share as u64);
+        values[column] = i64::try_from(share).unwrap_or(i64::MAX);
+        *blocks -= share;
+        *bytes -= own;
+    }
 }
 
 fn module_start(module: usize) -> u64 {

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 
 mod firefox_rules;
+mod heap;
+mod heap_peers;
+mod heap_script;
 mod hostile_names;
 mod perf_report;
 mod recordings;

@@ -1,0 +1,440 @@
+//! Exports of heaps: the numbers of each allocating stack are the recorded ones.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use whyslow_analyze::{Selection, testing};
+use whyslow_formats::export::{
+    Export, write_dhat, write_firefox, write_heaptrack, write_massif, write_pprof, write_speedscope,
+};
+use whyslow_formats::import::Format;
+use whyslow_profile::{HeapCounts, Profile, Unit, heap::metric};
+
+use crate::heap_script::{Script, parser};
+use crate::support::{from_bytes, totals};
+
+type Write = fn(&Export<'_>, &mut dyn io::Write) -> io::Result<Vec<String>>;
+
+pub(crate) fn written(profile: &Profile, write: Write) -> (String, Vec<String>) {
+    let mut bytes = Vec::new();
+    let notes = write(&Export::new(profile, &Selection::default(), true), &mut bytes).unwrap();
+    (String::from_utf8(bytes).unwrap(), notes)
+}
+
+/// What the DHAT viewer asks of a file; the words say what is wrong.
+fn dhat_rules(file: &Value) -> Result<(), String> {
+    let number = |of: &Value, key: &str| of[key].as_u64().ok_or(format!("'{key}' is no number"));
+    let text = |key: &str| file[key].as_str().ok_or(format!("'{key}' is no text"));
+    if number(file, "dhatFileVersion")? != 2 {
+        return Err("version".to_owned());
+    }
+    for key in ["mode", "verb", "tu", "Mtu", "cmd"] {
+        text(key)?;
+    }
+    let lifetimes = file["bklt"].as_bool().ok_or("bklt")?;
+    let accesses = file["bkacc"].as_bool().ok_or("bkacc")?;
+    number(file, "pid")?;
+    let end = number(file, "te")?;
+    if lifetimes && (number(file, "tg")? > end || number(file, "tuth").is_err()) {
+        return Err("the peak is after the end".to_owned());
+    }
+    let frames = file["ftbl"].as_array().ok_or("ftbl")?;
+    if frames.first().and_then(Value::as_str) != Some("[root]") {
+        return Err("the first frame is not the root".to_owned());
+    }
+    if frames.iter().any(|frame| !frame.is_string()) {
+        return Err("a frame is no text".to_owned());
+    }
+    let mut seen = HashSet::new();
+    for point in file["pps"].as_array().ok_or("pps")? {
+        let mut keys = vec!["tb", "tbk"];
+        if lifetimes {
+            keys.extend(["tl", "mb", "mbk", "gb", "gbk", "eb", "ebk"]);
+        }
+        if accesses {
+            keys.extend(["rb", "wb"]);
+        }
+        for key in keys {
+            number(point, key)?;
+        }
+        let list = point["fs"].as_array().ok_or("fs")?;
+        let list: Option<Vec<u64>> = list.iter().map(Value::as_u64).collect();
+        let list = list.ok_or("a frame's number is none")?;
+        if list.is_empty() || list.iter().any(|&frame| frame == 0 || frame >= frames.len() as u64) {
+            return Err("a frame's number is out of range".to_owned());
+        }
+        if !seen.insert(list) {
+            return Err("a repeated location".to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn sum(profile: &Profile, name: &str) -> u64 {
+    let row = profile.metrics.iter().position(|metric| profile.text(metric.name) == name).unwrap();
+    profile.samples[row].value.iter().sum()
+}
+
+#[test]
+fn dhat_keeps_the_rules_of_its_viewer_and_every_total() {
+    let profile = parser();
+    let (text, _) = written(&profile, write_dhat);
+    let file: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(dhat_rules(&file), Ok(()));
+    assert_eq!(file["tg"], profile.meta.heap.as_ref().unwrap().peak_ns / 1000);
+    let back = from_bytes(text.as_bytes(), Format::Dhat).profile;
+    let of = |pick: fn(&HeapCounts) -> u64| pick(&profile.heap.totals());
+    assert_eq!(sum(&back, "allocated-bytes"), of(|counts| counts.bytes_allocated));
+    assert_eq!(sum(&back, "allocations"), of(|counts| counts.allocations));
+    assert_eq!(sum(&back, "peak-bytes"), of(|counts| counts.peak_bytes));
+    assert_eq!(sum(&back, "peak-blocks"), of(|counts| counts.peak_blocks));
+    assert_eq!(sum(&back, "end-bytes"), of(|counts| counts.live_at_exit_bytes));
+    assert_eq!(sum(&back, "end-blocks"), of(|counts| counts.live_at_exit_blocks));
+    assert_eq!(totals(&back, 0)["push"], totals(&profile, 0)["push"]);
+    let frames: Vec<&str> = file["ftbl"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(frames.iter().any(|frame| frame.ends_with(": grow (vec.rs:40)")), "{frames:?}");
+    assert!(frames.iter().any(|frame| frame.ends_with(": push (vec.rs:9)")), "inlined frames are apart");
+}
+
+#[test]
+fn the_rules_see_a_repeated_location() {
+    let (text, _) = written(&parser(), write_dhat);
+    let mut file: Value = serde_json::from_str(&text).unwrap();
+    let first = file["pps"][0].clone();
+    file["pps"].as_array_mut().unwrap().push(first);
+    assert_eq!(dhat_rules(&file), Err("a repeated location".to_owned()));
+}
+
+#[test]
+fn places_that_read_the_same_are_one_in_dhat() {
+    let mut profile = parser();
+    // A second node of the tree with the same frames, as two flushes of a recorder leave it.
+    let site = profile.heap.sites[1].clone();
+    let parent = profile.stacks.parent(site.stack);
+    let twin = profile.stacks.push(parent, profile.stacks.location(site.stack));
+    profile.heap.sites.push(whyslow_profile::HeapSite { stack: twin, ..site });
+    let (text, _) = written(&profile, write_dhat);
+    let file: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(dhat_rules(&file), Ok(()));
+    assert_eq!(file["pps"].as_array().unwrap().len(), 5);
+    let back = from_bytes(text.as_bytes(), Format::Dhat).profile;
+    assert_eq!(sum(&back, "allocations"), profile.heap.totals().allocations);
+}
+
+/// What heaptrack's reader makes of a file: allocations, temporary ones, peak and leaked bytes, in total and per trace.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Cost {
+    allocations: u64,
+    temporary: u64,
+    peak: u64,
+    leaked: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Read {
+    total: Cost,
+    traces: BTreeMap<u64, Cost>,
+    peak_ms: u64,
+    end_ms: u64,
+    /// The live bytes when each time stamp was read.
+    timeline: Vec<(u64, u64)>,
+}
+
+fn heaptrack_reader(text: &str) -> Read {
+    let mut read = Read::default();
+    let mut infos: Vec<(u64, u64)> = Vec::new();
+    let (mut last, mut time) = (0, 0);
+    for line in text.lines().filter(|line| "+-ac".contains(&line[..1])) {
+        let numbers: Vec<u64> =
+            line[2..].split(' ').map(|number| u64::from_str_radix(number, 16).unwrap()).collect();
+        match &line[..1] {
+            "a" => infos.push((numbers[0], numbers[1])),
+            "c" => {
+                time = numbers[0];
+                read.timeline.push((time, read.total.leaked));
+            }
+            "+" => {
+                let (size, trace) = infos[numbers[0] as usize];
+                last = numbers[0];
+                for cost in [&mut read.total, read.traces.entry(trace).or_default()] {
+                    cost.allocations += 1;
+                    cost.leaked += size;
+                    cost.bytes += size;
+                }
+                if read.total.leaked > read.total.peak {
+                    read.total.peak = read.total.leaked;
+                    read.peak_ms = time;
+                    read.traces.values_mut().for_each(|cost| cost.peak = cost.leaked);
+                }
+            }
+            _ => {
+                let (size, trace) = infos[numbers[0] as usize];
+                for cost in [&mut read.total, read.traces.entry(trace).or_default()] {
+                    cost.leaked = cost.leaked.checked_sub(size).expect("what is freed was live");
+                    cost.temporary += u64::from(last == numbers[0]);
+                }
+                last = 0;
+            }
+        }
+    }
+    read.end_ms = time;
+    read
+}
+
+fn cost(counts: &HeapCounts) -> Cost {
+    Cost {
+        allocations: counts.allocations,
+        temporary: counts.temporary,
+        peak: counts.peak_bytes,
+        leaked: counts.live_at_exit_bytes,
+        bytes: counts.bytes_allocated,
+    }
+}
+
+/// The costs of all sites, in any order.
+fn expected(profile: &Profile) -> Vec<Cost> {
+    let mut costs: Vec<Cost> = profile.heap.sites.iter().map(|site| cost(&site.counts)).collect();
+    costs.sort_by_key(|cost| (cost.allocations, cost.bytes, cost.peak, cost.leaked));
+    costs
+}
+
+fn of_traces(read: &Read) -> Vec<Cost> {
+    let mut costs: Vec<Cost> = read.traces.values().copied().filter(|cost| cost.allocations > 0).collect();
+    costs.sort_by_key(|cost| (cost.allocations, cost.bytes, cost.peak, cost.leaked));
+    costs
+}
+
+#[test]
+fn heaptrack_events_add_up_to_every_number_of_every_stack() {
+    let profile = parser();
+    let (text, notes) = written(&profile, write_heaptrack);
+    assert_eq!(notes.len(), 3, "{notes:?}");
+    let read = heaptrack_reader(&text);
+    assert_eq!(read.total, cost(&profile.heap.totals()));
+    assert_eq!(of_traces(&read), expected(&profile));
+    let facts = profile.meta.heap.as_ref().unwrap();
+    assert_eq!(read.peak_ms, facts.peak_ns / 1_000_000);
+    assert_eq!(read.end_ms, profile.meta.duration_ns / 1_000_000);
+}
+
+#[test]
+fn heaptrack_shows_the_heap_over_time() {
+    let mut script = Script::new(&["main;a", "main;b"]);
+    let block = script.allocate(0, 0, 1000);
+    script.wait(10_000_000).allocate(0, 1, 50);
+    script.wait(10_000_000).free(0, block);
+    script.wait(10_000_000).allocate(0, 1, 5);
+    let (text, _) = written(&script.finish(), write_heaptrack);
+    let read = heaptrack_reader(&text);
+    let mut timeline = read.timeline.clone();
+    timeline.dedup();
+    assert_eq!(timeline, [(0, 0), (10, 1000), (10, 1050), (20, 1050), (30, 50), (31, 55)]);
+}
+
+#[test]
+fn blocks_that_another_free_would_cut_are_found() {
+    // First made, first freed, then the opposite; and a block that goes while an equal sum stays.
+    let mut script = Script::new(&["main;a", "main;b", "main;c"]);
+    let (large, small) = (script.allocate(0, 0, 100), script.wait(10_000_000).allocate(0, 0, 50));
+    script.wait(10_000_000).free(0, large);
+    script.wait(10_000_000).free(1, small);
+    let (large, small) = (script.allocate(0, 1, 100), script.wait(10_000_000).allocate(0, 1, 50));
+    script.wait(10_000_000).free(1, small);
+    script.wait(10_000_000).free(0, large);
+    let old = script.allocate(0, 2, 30);
+    script.wait(10_000_000).allocate(0, 2, 70);
+    script.free(0, old);
+    let profile = script.finish();
+    let (text, notes) = written(&profile, write_heaptrack);
+    assert_eq!(notes.len(), 3, "{notes:?}");
+    assert_eq!(of_traces(&heaptrack_reader(&text)), expected(&profile));
+}
+
+#[test]
+fn a_profile_without_a_timeline_keeps_its_numbers() {
+    let mut profile = parser();
+    profile.samples.iter_mut().for_each(whyslow_profile::Samples::clear);
+    let read = heaptrack_reader(&written(&profile, write_heaptrack).0);
+    let totals = cost(&profile.heap.totals());
+    assert_eq!(
+        (read.total.allocations, read.total.peak, read.total.leaked),
+        (totals.allocations, totals.peak, totals.leaked)
+    );
+}
+
+/// The snapshots of a massif file: time, bytes, kind, and the lines of its tree.
+fn snapshots(text: &str) -> Vec<(u64, u64, String, Vec<String>)> {
+    let value = |line: &str| line.split_once('=').unwrap().1.to_owned();
+    let mut snapshots = Vec::new();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#')).peekable();
+    while let Some(line) = lines.next() {
+        if !line.starts_with("snapshot=") {
+            continue;
+        }
+        let fields: Vec<String> = lines.by_ref().take(5).map(value).collect();
+        let mut tree = Vec::new();
+        while let Some(line) = lines.next_if(|line| !line.starts_with("snapshot=")) {
+            tree.push(line.to_owned());
+        }
+        snapshots.push((fields[0].parse().unwrap(), fields[1].parse().unwrap(), fields[4].clone(), tree));
+    }
+    snapshots
+}
+
+#[test]
+fn massif_has_the_peak_and_who_had_it() {
+    let profile = parser();
+    let (text, _) = written(&profile, write_massif);
+    let snapshots = snapshots(&text);
+    let facts = profile.meta.heap.as_ref().unwrap();
+    let peaks: Vec<_> = snapshots.iter().filter(|snapshot| snapshot.2 == "peak").collect();
+    let [(time, bytes, _, tree)] = peaks.as_slice() else { panic!("one peak") };
+    assert_eq!((*time, *bytes), (facts.peak_ns / 1_000_000, facts.peak_bytes));
+    assert!(snapshots.iter().all(|snapshot| snapshot.1 <= facts.peak_bytes));
+    assert!(snapshots.is_sorted_by_key(|snapshot| snapshot.0));
+    let last = snapshots.last().unwrap();
+    assert_eq!(last.1, profile.heap.totals().live_at_exit_bytes);
+    assert_eq!(
+        tree[0],
+        format!("n3: {bytes} (heap allocation functions) malloc/new/new[], --alloc-fns, etc.")
+    );
+    let cached = profile.heap.sites[1].counts.peak_bytes;
+    assert!(
+        tree.iter().any(|line| line.starts_with(&format!(" n1: {cached} 0x"))
+            && line.ends_with("cache::insert (cache.rs:7)")),
+        "{tree:#?}"
+    );
+}
+
+#[test]
+fn small_places_are_put_together_in_massif() {
+    let stacks: Vec<String> = (0..5).map(|site| format!("main;f{site}")).collect();
+    let mut script = Script::new(&stacks.iter().map(String::as_str).collect::<Vec<_>>());
+    script.allocate(0, 0, 100_000);
+    for site in 1..4 {
+        script.allocate(0, site, 10);
+    }
+    script.allocate(0, 4, 5);
+    let text = written(&script.finish(), write_massif).0;
+    let tree = snapshots(&text).into_iter().find(|snapshot| snapshot.2 == "peak").unwrap().3;
+    assert_eq!(tree.len(), 4, "{tree:#?}");
+    assert_eq!(tree[3], " n0: 35 in 4 places, all below massif's threshold (1.00%)");
+}
+
+#[test]
+fn a_long_recording_has_a_hundred_snapshots_at_most() {
+    let mut script = Script::new(&["main;a"]);
+    for _ in 0..1000 {
+        script.wait(10_000_000).allocate(0, 0, 8);
+    }
+    let snapshots = snapshots(&written(&script.finish(), write_massif).0);
+    assert!((50..=100).contains(&snapshots.len()), "{}", snapshots.len());
+    let detailed = snapshots.iter().filter(|snapshot| snapshot.2 == "detailed").count();
+    assert_eq!(detailed, (snapshots.len() - 1) / 10);
+}
+
+#[test]
+fn formats_of_heaps_refuse_a_profile_without_one() {
+    let profile = testing::profile("main 1");
+    for write in [write_dhat as Write, write_heaptrack, write_massif] {
+        let error = write(&Export::new(&profile, &Selection::default(), true), &mut io::sink()).unwrap_err();
+        assert!(error.to_string().contains("whyslow heap"), "{error}");
+    }
+}
+
+#[test]
+fn other_formats_take_every_metric_of_a_heap() {
+    let profile = parser();
+    for row in 0..profile.metrics.len() {
+        let selection = Selection { metric: row, ..Selection::default() };
+        for (format, write) in
+            [(Format::Firefox, write_firefox as Write), (Format::Speedscope, write_speedscope)]
+        {
+            let mut bytes = Vec::new();
+            write(&Export::new(&profile, &selection, true), &mut bytes).unwrap();
+            let back = from_bytes(&bytes, format).profile;
+            let metric = &profile.metrics[row];
+            // Without a unit the importer takes a sample for a millisecond.
+            if metric.unit == Unit::Bytes {
+                assert_eq!(totals(&back, 0), totals(&profile, row), "{format} {}", profile.text(metric.name));
+            }
+        }
+    }
+}
+
+#[test]
+fn pprof_has_the_four_types_of_a_heap() {
+    let profile = parser();
+    let mut bytes = Vec::new();
+    write_pprof(&Export::new(&profile, &Selection::default(), true), &mut bytes).unwrap();
+    let back = from_bytes(&bytes, Format::Pprof).profile;
+    let counts = profile.heap.totals();
+    for (name, total) in [
+        ("alloc-objects", counts.allocations),
+        ("alloc-space", counts.bytes_allocated),
+        ("inuse-objects", counts.live_at_exit_blocks),
+        ("inuse-space", counts.live_at_exit_bytes),
+    ] {
+        assert_eq!(sum(&back, name), total, "{name}");
+    }
+    let row = |profile: &Profile, name: &str| {
+        profile.metrics.iter().position(|metric| profile.text(metric.name) == name).unwrap()
+    };
+    assert_eq!(
+        totals(&back, row(&back, "alloc-space")),
+        totals(&profile, row(&profile, metric::BYTES_ALLOCATED))
+    );
+}
+
+/// What a step of a random script does: who, where, how large, or which block is freed; then a pause.
+type Random = (bool, usize, usize, u64, usize, u64);
+
+fn play(steps: &[Random]) -> Profile {
+    let mut script = Script::new(&["main;a", "main;a;b", "main;c@c.rs:4"]);
+    let mut blocks = Vec::new();
+    for &(free, thread, site, size, block, pause) in steps {
+        script.wait(pause * 1_000_000);
+        if free && !blocks.is_empty() {
+            script.free(thread, blocks[block % blocks.len()]);
+        } else {
+            blocks.push(script.allocate(thread, site, size));
+        }
+    }
+    script.finish()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn any_heap_keeps_its_totals_peak_and_leaks(
+        steps in prop::collection::vec((any::<bool>(), 0usize..2, 0usize..3, 0u64..400, 0usize..64, 0u64..6), 1..120),
+    ) {
+        let profile = play(&steps);
+        prop_assume!(!profile.heap.is_empty());
+        let (text, notes) = written(&profile, write_heaptrack);
+        let read = heaptrack_reader(&text);
+        let totals = cost(&profile.heap.totals());
+        prop_assert_eq!(read.total.peak, totals.peak);
+        prop_assert_eq!(read.total.leaked, totals.leaked);
+        let kept = |costs: Vec<Cost>| -> Vec<_> {
+            let mut costs: Vec<_> = costs.iter().map(|cost| (cost.peak, cost.leaked)).collect();
+            costs.sort_unstable();
+            costs
+        };
+        prop_assert_eq!(kept(of_traces(&read)), kept(expected(&profile)));
+        // What cannot be exact is said.
+        if notes.len() == 3 {
+            prop_assert_eq!(read.total.allocations, totals.allocations);
+            prop_assert_eq!(read.total.temporary, totals.temporary);
+            prop_assert_eq!(read.total.bytes, totals.bytes);
+        }
+        let (text, _) = written(&profile, write_massif);
+        let most = snapshots(&text).iter().map(|snapshot| snapshot.1).max();
+        prop_assert_eq!(most, Some(totals.peak));
+        let (text, _) = written(&profile, write_dhat);
+        prop_assert_eq!(dhat_rules(&serde_json::from_str(&text).unwrap()), Ok(()));
+    }
+}
