@@ -82,7 +82,7 @@ fn from_row(row: &UnwindTableRow<usize, Room>, section: &EhFrame<Slice<'_>>, sig
     }
     let (base, first, second) = match row.cfa() {
         CfaRule::RegisterAndOffset { register, offset } => (*register, *offset, None),
-        CfaRule::Expression(expression) => dereference(&expression, section)?,
+        CfaRule::Expression(expression) => dereference(expression, section)?,
     };
     if signal && base == RSP && first == SIGNAL_RSP.cast_signed() && second == Some(0) {
         return Some(Rule::SIGNAL);
@@ -116,7 +116,10 @@ fn words(offset: i64) -> Option<i64> {
 }
 
 /// An expression of the form `register + offset`.
-fn address(expression: &UnwindExpression<usize>, section: &EhFrame<Slice<'_>>) -> Option<(gimli::Register, i64)> {
+fn address(
+    expression: &UnwindExpression<usize>,
+    section: &EhFrame<Slice<'_>>,
+) -> Option<(gimli::Register, i64)> {
     let bytes = expression.get(section).ok()?.0;
     let (register, offset, rest) = register_and_offset(bytes.slice())?;
     rest.is_empty().then_some((register, offset))
@@ -143,7 +146,6 @@ fn dereference(
     };
     Some((register, offset, Some(second)))
 }
-
 
 fn register_and_offset(bytes: &[u8]) -> Option<(gimli::Register, i64, &[u8])> {
     let (&op, rest) = bytes.split_first()?;

@@ -24,8 +24,10 @@ impl World for Hosted {
     }
 
     fn memory(&self, bytes: usize) -> *mut u8 {
-        let (protection, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
+        let (protection, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+        );
         // SAFETY: a new mapping touches nothing that exists.
         let memory = unsafe { libc::mmap(core::ptr::null_mut(), bytes, protection, flags, -1, 0) };
         if memory == libc::MAP_FAILED { core::ptr::null_mut() } else { memory.cast() }

@@ -43,6 +43,14 @@ pub(crate) enum SavedBp {
     FromBp(i64),
 }
 
+/// What a step depends on beyond the stack pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Uses {
+    pub(crate) bp: bool,
+    pub(crate) keeps_bp: bool,
+    pub(crate) bx: bool,
+}
+
 /// [`GENERAL`] unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct General {
@@ -162,6 +170,19 @@ impl Rule {
         self.0 & RBP_SAVED != 0
     }
 
+    /// Which registers a rule that is not simple needs.
+    pub(crate) fn uses(self) -> Uses {
+        if self.kind() != GENERAL {
+            return Uses { bp: false, keeps_bp: false, bx: false };
+        }
+        let general = self.unpacked();
+        Uses {
+            bp: general.base == Base::Bp || matches!(general.bp, SavedBp::FromBp(_)),
+            keeps_bp: general.bp == SavedBp::Kept,
+            bx: general.base == Base::Bx,
+        }
+    }
+
     /// Where rbx is after a step by this rule with this cfa, if it was at `before`.
     pub(crate) fn bx_slot(self, sp: u64, cfa: u64, before: u64) -> u64 {
         let words = match self.kind() {
@@ -214,7 +235,8 @@ impl Rules {
 
     #[inline(always)]
     fn slot(key: u64) -> usize {
-        ((key ^ (key >> 15)) as usize) & (SLOTS - 1)
+        // Written so that the shift to a slot's 16 bytes is part of it.
+        (((key << 4) ^ (key >> 11)) as usize & ((SLOTS - 1) << 4)) >> 4
     }
 
     #[inline(always)]
@@ -259,7 +281,8 @@ mod tests {
         };
         assert_eq!(Rule::simple(&drap), None);
         assert_eq!(Rule::general(&drap).unwrap().unpacked(), drap);
-        let usual = General { base: Base::Sp, first: 0x123458, second: None, bp: SavedBp::FromCfa(-2), ..drap };
+        let usual =
+            General { base: Base::Sp, first: 0x123458, second: None, bp: SavedBp::FromCfa(-2), ..drap };
         let rule = Rule::simple(&usual).unwrap();
         assert_eq!((rule.kind(), rule.offset(), rule.saves_bp()), (SP, 0x123458, true));
         assert_eq!((rule.bp_slot(1000, 1), rule.bx_slot(0, 1000, 1)), (984, 1000 - 56));

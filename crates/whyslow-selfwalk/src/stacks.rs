@@ -35,7 +35,8 @@ impl Hash {
     pub(crate) fn with(self, address: u64) -> Self {
         Self(
             (self.0.rotate_left(23) ^ address).wrapping_mul(0x9E37_79B9_7F4A_7C15),
-            (self.1.rotate_left(29) ^ address.wrapping_mul(0xA24B_AED4_963E_E407)).wrapping_mul(0xD6E8_FEB8_6659_FD93),
+            (self.1.rotate_left(29) ^ address.wrapping_mul(0xA24B_AED4_963E_E407))
+                .wrapping_mul(0xD6E8_FEB8_6659_FD93),
         )
     }
 }
@@ -100,7 +101,8 @@ impl Stacks<'_> {
 
     /// The node for an address called from another node; 0 when there is no room.
     pub(crate) fn intern(&self, caller: u32, address: u64) -> u32 {
-        let mixed = (address ^ u64::from(caller).wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let mixed = (address ^ u64::from(caller).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+            .wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let Some(head) = self.heads.get((mixed >> 40) as usize & (self.heads.len() - 1)) else { return 0 };
         let mut first = head.load(Ordering::Acquire);
         if let Some(known) = self.search(first, 0, caller, address) {
@@ -137,7 +139,9 @@ impl Stacks<'_> {
         let mut at = first;
         while at != end {
             let node = self.nodes.get(at as usize)?;
-            if node.address.load(Ordering::Relaxed) == address && node.caller.load(Ordering::Relaxed) == caller {
+            if node.address.load(Ordering::Relaxed) == address
+                && node.caller.load(Ordering::Relaxed) == caller
+            {
                 return Some(at);
             }
             at = node.next.load(Ordering::Relaxed);

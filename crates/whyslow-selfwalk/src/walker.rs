@@ -13,8 +13,6 @@ use crate::{Entry, Rules, Stacks, World};
 
 /// Frames that are remembered; deeper stacks are walked afresh each time.
 const FRAMES: usize = 1 << 14;
-/// Words that are remembered: at most three per frame.
-const WORDS: usize = 3 * FRAMES;
 /// Entries of the map from a stack pointer to its frame.
 const PLACES: usize = 1 << 11;
 /// Frames after which a walk is given up: its tables must be wrong.
@@ -37,33 +35,62 @@ struct State {
     bp_slot: u64,
 }
 
-/// A frame on the way, before it is known whether the walk will be remembered.
-#[repr(C)]
+/// A frame on the way, before it is known where it belongs.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     state: State,
     rule: Rule,
 }
 
-/// A remembered frame; the row is its distance from the root.
+/// The frames of a walk from the leaf on. One array per field: they are written and read again within nanoseconds, and a load that
+/// covers several stores would have to wait until these have reached the cache.
+#[repr(C)]
+#[derive(Debug)]
+struct Steps {
+    pc: [u64; FRAMES],
+    sp: [u64; FRAMES],
+    bp_slot: [u64; FRAMES],
+    rule: [u64; FRAMES],
+}
+
+impl Steps {
+    /// # Safety
+    /// `at` is below `FRAMES`.
+    #[inline(always)]
+    unsafe fn set(&mut self, at: usize, state: State, rule: Rule) {
+        // SAFETY: the caller vouches for the row.
+        unsafe {
+            *self.pc.get_unchecked_mut(at) = state.pc;
+            *self.sp.get_unchecked_mut(at) = state.sp;
+            *self.bp_slot.get_unchecked_mut(at) = state.bp_slot;
+            *self.rule.get_unchecked_mut(at) = rule.0;
+        }
+    }
+
+    /// # Safety
+    /// `at` is below `FRAMES`.
+    #[inline(always)]
+    unsafe fn get(&self, at: usize) -> Step {
+        // SAFETY: the caller vouches for the row.
+        unsafe {
+            let (pc, sp) = (*self.pc.get_unchecked(at), *self.sp.get_unchecked(at));
+            let state = State { pc, sp, bp_slot: *self.bp_slot.get_unchecked(at) };
+            Step { state, rule: Rule(*self.rule.get_unchecked(at)) }
+        }
+    }
+}
+
+/// A remembered frame; the row is its distance from the root. The words that a walk reads on its way out are not kept apart: a frame's
+/// return address and stack pointer are the next row's.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Level {
     state: State,
+    rule: Rule,
     /// Of the frames from the root to this one.
     hash: Hash,
-    /// Words that the walk from here to the root read.
-    words: u32,
-    /// Whether that walk needs the value of rbp.
-    needs_bp: u32,
-}
-
-/// A word that a walk has read.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-struct Word {
-    address: u64,
-    value: u64,
+    /// Whether the walk from here to the root needs the value of rbp.
+    needs_bp: u64,
 }
 
 /// Why a walk found no further frame.
@@ -88,9 +115,8 @@ pub struct Walker {
     context: MaybeUninit<Context>,
     /// Row of the level with a stack pointer, by a part of it. Any entry may be out of date.
     places: [u16; PLACES],
-    fresh: [MaybeUninit<Step>; FRAMES],
+    fresh: Steps,
     level: [MaybeUninit<Level>; FRAMES],
-    words: [MaybeUninit<Word>; WORDS],
 }
 
 impl Default for Walker {
@@ -126,9 +152,8 @@ impl Walker {
             id: NO_STACK,
             context: MaybeUninit::uninit(),
             places: [0; PLACES],
-            fresh: [const { MaybeUninit::uninit() }; FRAMES],
+            fresh: Steps { pc: [0; FRAMES], sp: [0; FRAMES], bp_slot: [0; FRAMES], rule: [0; FRAMES] },
             level: [const { MaybeUninit::uninit() }; FRAMES],
-            words: [const { MaybeUninit::uninit() }; WORDS],
         }
     }
 
@@ -158,49 +183,66 @@ impl Walker {
         }
         let remembered = self.levels;
         let start = entry as u64;
+        // Plain numbers, not a `State`: they must stay in registers.
         // SAFETY: the caller vouches for the entry.
-        let pc = unsafe { (*entry).return_address };
-        let mut state = State { pc, sp: start + size_of::<Entry>() as u64, bp_slot: start };
+        let mut pc = unsafe { (*entry).return_address };
+        let mut sp = start + size_of::<Entry>() as u64;
+        let mut bp_slot = start;
         let mut fresh = 0;
-        let mut end = None;
+        let mut cut = false;
         let joined = loop {
-            let at = usize::from(self.places[place(state.sp)]);
+            let at = usize::from(self.places[place(sp)]);
             if at < self.levels {
                 // SAFETY: rows below `levels` were written.
                 let level = unsafe { self.level.get_unchecked(at).assume_init_ref() };
-                let same_bp = level.needs_bp == 0 || level.state.bp_slot == state.bp_slot;
-                if level.state.sp == state.sp && level.state.pc == state.pc && same_bp {
+                let same_bp = level.needs_bp == 0 || level.state.bp_slot == bp_slot;
+                if level.state.sp == sp && level.state.pc == pc && same_bp {
                     // SAFETY: the state is the one from which these words were read, in this order.
-                    if unsafe { self.unchanged(level.words as usize) } {
+                    if unsafe { self.unchanged(at) } {
                         break Some(at);
                     }
                     self.levels = 0;
                 }
             }
-            let rule = match rules.find(state.pc) {
+            let rule = match rules.find(pc) {
                 Some(rule) => rule,
-                None => self.learn(rules, world, state.pc),
+                None => self.learn(rules, world, pc),
             };
             // SAFETY: `fresh` is below `FRAMES`: see the check at the end of the loop.
-            unsafe { self.fresh.get_unchecked_mut(fresh).write(Step { state, rule }) };
+            unsafe { self.fresh.set(fresh, State { pc, sp, bp_slot }, rule) };
             fresh += 1;
-            let next = if rule.kind() <= rules::BP {
-                // SAFETY: the frame's rule is followed; its rbp lies on the stack.
-                unsafe { simple_step(state, rule) }
-            } else {
-                // SAFETY: likewise.
-                unsafe { self.unusual_step(start, fresh - 1) }
-            };
-            match next {
-                Ok(next) => state = next,
-                Err(why) => {
-                    end = Some(why);
+            if rule.kind() <= rules::BP {
+                // Read in any case, so that there is no branch on which register it is: the slot is always on the stack.
+                // SAFETY: see above.
+                let bp = unsafe { read(bp_slot) };
+                let base = if rule.kind() == rules::BP { bp } else { sp };
+                let cfa = base.wrapping_add_signed(rule.offset());
+                if !is_caller_of(cfa, sp) {
+                    cut = true;
                     break None;
+                }
+                sp = cfa;
+                bp_slot = rule.bp_slot(cfa, bp_slot);
+                // SAFETY: the return address is where the frame's rule says.
+                pc = unsafe { read(cfa - 8) };
+                if pc == 0 {
+                    break None;
+                }
+            } else if rule.kind() == rules::END {
+                break None;
+            } else {
+                // SAFETY: the frame's rule is followed.
+                match unsafe { self.unusual_step(start, fresh - 1) } {
+                    Ok(next) => (pc, sp, bp_slot) = (next.pc, next.sp, next.bp_slot),
+                    Err(end) => {
+                        cut = end == End::Cut;
+                        break None;
+                    }
                 }
             }
             if fresh == FRAMES {
                 // SAFETY: the same walk goes on.
-                return unsafe { self.walk_deep(rules, stacks, world, start, state) };
+                return unsafe { self.walk_deep(rules, stacks, world, start, State { pc, sp, bp_slot }) };
             }
         };
 
@@ -209,14 +251,14 @@ impl Walker {
         {
             return self.id;
         }
-        if end == Some(End::Cut) {
+        if cut {
             world.cut();
         }
         // SAFETY: `fresh` frames were written above, and `joined` is a remembered row.
-        let hash = unsafe { self.remember(start, fresh, joined, end == Some(End::Cut)) };
+        let hash = unsafe { self.remember(fresh, joined, cut) };
         let id = match stacks.memo.find(hash) {
             Some(id) => id,
-            None => self.number(stacks, remembered, fresh, joined, end == Some(End::Cut), hash),
+            None => self.number(stacks, remembered, fresh, joined, cut, hash),
         };
         self.id = id;
         if id == NO_STACK {
@@ -225,25 +267,35 @@ impl Walker {
         id
     }
 
-    /// Whether the first so many remembered words are what they were, looking at the last of them first.
+    /// Whether the words that the walk read from this row to the root are what they were.
     ///
     /// # Safety
-    /// The walk must be in the state from which these words were read. Then each word's address is known to be good once the words
-    /// before it are unchanged, exactly as in a walk.
+    /// The walk must be in this row's state. Then each word's address is known to be good once the words before it are unchanged,
+    /// exactly as in a walk.
     #[inline(always)]
-    unsafe fn unchanged(&self, words: usize) -> bool {
-        let first = self.words.as_ptr().cast::<Word>();
-        // SAFETY: so many words were written; for the reads see above.
+    unsafe fn unchanged(&self, row: usize) -> bool {
+        let levels = self.level.as_ptr().cast::<Level>();
+        // SAFETY: rows up to this one were written; for the reads see above.
         unsafe {
-            let mut at = first.add(words);
-            while at > first {
-                at = at.sub(1);
-                if read((*at).address) != (*at).value {
+            let mut level = levels.add(row);
+            while level > levels {
+                let next = level.sub(1);
+                let (state, rule) = (&(*level).state, (*level).rule);
+                let same = match rule.kind() {
+                    rules::SP => read((*next).state.sp - 8) == (*next).state.pc,
+                    rules::BP => {
+                        read(state.bp_slot).wrapping_add_signed(rule.offset()) == (*next).state.sp
+                            && read((*next).state.sp - 8) == (*next).state.pc
+                    }
+                    _ => leads_to(&*level, &*next),
+                };
+                if !same {
                     return false;
                 }
+                level = next;
             }
+            (*level).rule.kind() >= rules::END || ends(&*level)
         }
-        true
     }
 
     /// Puts the fresh frames on top of the remembered ones; the hash of the whole.
@@ -251,23 +303,20 @@ impl Walker {
     /// # Safety
     /// `fresh` frames are written, and `joined` is a remembered row.
     #[inline(always)]
-    unsafe fn remember(&mut self, start: u64, fresh: usize, joined: Option<usize>, cut: bool) -> Hash {
+    unsafe fn remember(&mut self, fresh: usize, joined: Option<usize>, cut: bool) -> Hash {
         let mut hash = Hash::new(self.generation, cut);
-        let (mut row, mut words, mut needs_bp) = (0, 0, false);
-        let mut next: Option<State> = None;
+        let (mut row, mut needs_bp) = (0, 0);
         if let Some(at) = joined {
             // SAFETY: a remembered row.
             let level = unsafe { self.level.get_unchecked(at).assume_init_ref() };
-            hash = level.hash;
-            (row, words, needs_bp) = (at + 1, level.words as usize, level.needs_bp != 0);
-            next = Some(level.state);
+            (row, hash, needs_bp) = (at + 1, level.hash, level.needs_bp);
         }
         if row + fresh > FRAMES {
             // The hash is still that of the whole stack.
             self.levels = 0;
             for at in (0..fresh).rev() {
                 // SAFETY: written by the walk.
-                hash = hash.with(unsafe { self.fresh.get_unchecked(at).assume_init_ref() }.state.pc);
+                hash = hash.with(unsafe { self.fresh.get(at) }.state.pc);
             }
             return hash;
         }
@@ -276,44 +325,21 @@ impl Walker {
         while at > 0 {
             at -= 1;
             // SAFETY: written by the walk.
-            let Step { state, rule } = unsafe { *self.fresh.get_unchecked(at).assume_init_ref() };
-            let word = self.words.as_mut_ptr().cast::<Word>();
-            match (rule.kind(), next) {
-                (rules::SP, Some(next)) => {
-                    // SAFETY: there is room for three words per frame.
-                    unsafe { word.add(words).write(Word { address: next.sp - 8, value: next.pc }) };
-                    words += 1;
-                    needs_bp &= !rule.saves_bp();
-                }
-                (rules::BP, Some(next)) => {
-                    // SAFETY: room as above; rbp lies on the stack.
-                    unsafe {
-                        let value = read(state.bp_slot);
-                        word.add(words).write(Word { address: next.sp - 8, value: next.pc });
-                        word.add(words + 1).write(Word { address: state.bp_slot, value });
-                    }
-                    words += 2;
-                    needs_bp = true;
-                }
-                _ => {
-                    // SAFETY: room as above; the frame is the one that was walked.
-                    let read = unsafe { self.unusual_words(start, at) };
-                    for one in read.words.into_iter().flatten() {
-                        // SAFETY: at most three.
-                        unsafe { word.add(words).write(one) };
-                        words += 1;
-                    }
-                    needs_bp = read.uses_bp || (needs_bp && read.keeps_bp);
-                    repeatable &= !read.uses_bx;
-                }
+            let Step { state, rule } = unsafe { self.fresh.get(at) };
+            if rule.kind() <= rules::BP {
+                let by_bp = u64::from(rule.kind() == rules::BP);
+                needs_bp = by_bp | (needs_bp & u64::from(!rule.saves_bp()));
+            } else if rule.kind() < rules::END {
+                let uses = rule.uses();
+                needs_bp = u64::from(uses.bp || (needs_bp != 0 && uses.keeps_bp));
+                repeatable &= !uses.bx;
             }
             hash = hash.with(state.pc);
-            let level = Level { state, hash, words: words as u32, needs_bp: u32::from(needs_bp) };
+            let level = Level { state, rule, hash, needs_bp };
             // SAFETY: `row` is below `FRAMES`.
             unsafe { self.level.get_unchecked_mut(row).write(level) };
             self.places[place(state.sp)] = row as u16;
             row += 1;
-            next = Some(state);
         }
         self.levels = if repeatable { row } else { 0 };
         hash
@@ -342,9 +368,7 @@ impl Walker {
         let mut slot = start + 8;
         for at in 0..frame {
             // SAFETY: frames up to `frame` were written.
-            let (step, next) = unsafe {
-                (self.fresh[at].assume_init_ref(), self.fresh[at + 1].assume_init_ref().state)
-            };
+            let (step, next) = unsafe { (self.fresh.get(at), self.fresh.get(at + 1).state) };
             slot = step.rule.bx_slot(step.state.sp, next.sp, slot);
         }
         slot
@@ -355,20 +379,9 @@ impl Walker {
     #[inline(never)]
     unsafe fn unusual_step(&self, start: u64, frame: usize) -> Result<State, End> {
         // SAFETY: the walk has written this frame.
-        let Step { state, rule } = unsafe { *self.fresh[frame].assume_init_ref() };
+        let Step { state, rule } = unsafe { self.fresh.get(frame) };
         // SAFETY: the frame's rule is followed.
-        unsafe { follow(state, rule, || self.bx_slot(start, frame)) }.0
-    }
-
-    /// The words that such a step read, the first of them last.
-    #[cold]
-    #[inline(never)]
-    unsafe fn unusual_words(&self, start: u64, frame: usize) -> WordsRead {
-        // SAFETY: as for `unusual_step`.
-        unsafe {
-            let Step { state, rule } = *self.fresh[frame].assume_init_ref();
-            follow(state, rule, || self.bx_slot(start, frame)).1
-        }
+        unsafe { follow(state, rule, || self.bx_slot(start, frame)) }
     }
 
     /// The number of a walk whose hash is not known.
@@ -397,7 +410,7 @@ impl Walker {
         };
         for at in (0..fresh).rev() {
             // SAFETY: the walk has written these frames.
-            let state = unsafe { self.fresh[at].assume_init_ref() }.state;
+            let state = unsafe { self.fresh.get(at) }.state;
             id = stacks.intern(id, node_address(state.pc) | generation);
             if id == 0 {
                 return NO_STACK;
@@ -445,14 +458,7 @@ impl Walker {
             unsafe { memory.add(frames).write(node_address(state.pc)) };
             frames += 1;
             // SAFETY: the frame's rule is followed. rbx is only known to the frames before; none that is this far out needs it.
-            let next = unsafe {
-                if rule.kind() <= rules::BP {
-                    simple_step(state, rule)
-                } else {
-                    follow(state, rule, || start + 8).0
-                }
-            };
-            match next {
+            match unsafe { follow(state, rule, || start + 8) } {
                 Ok(next) => state = next,
                 Err(end) => break end,
             }
@@ -470,114 +476,91 @@ impl Walker {
         }
         for at in (0..FRAMES).rev() {
             // SAFETY: the walk filled all of them before it came here.
-            let state = unsafe { self.fresh[at].assume_init_ref() }.state;
+            let state = unsafe { self.fresh.get(at) }.state;
             id = stacks.intern(id, node_address(state.pc) | generation);
         }
         id
     }
 }
 
-/// A step by a simple rule.
+/// Whether a cfa can be that of a frame with this stack pointer: a caller's frame is at a higher address. This also catches a rbp that
+/// is used for something else.
 #[inline(always)]
-unsafe fn simple_step(state: State, rule: Rule) -> Result<State, End> {
-    // Read in any case, so that there is no branch on which register it is: the slot is always on the stack.
-    // SAFETY: see above.
-    let bp = unsafe { read(state.bp_slot) };
-    let base = if rule.kind() == rules::BP { bp } else { state.sp };
-    let cfa = base.wrapping_add_signed(rule.offset());
-    // A caller's frame is at a higher address. This also catches a rbp that is used for something else.
-    if cfa.wrapping_sub(state.sp).wrapping_sub(1) >= MOST_FRAME_BYTES || cfa & 7 != 0 {
-        return Err(End::Cut);
-    }
-    // SAFETY: the return address is where the frame's rule says.
-    let pc = unsafe { read(cfa - 8) };
-    if pc == 0 {
-        return Err(End::Root);
-    }
-    Ok(State { pc, sp: cfa, bp_slot: rule.bp_slot(cfa, state.bp_slot) })
+fn is_caller_of(cfa: u64, sp: u64) -> bool {
+    // One comparison: a stack pointer is a multiple of 8, so bits that are over come out on top.
+    cfa.wrapping_sub(sp).wrapping_sub(8).rotate_right(3) < MOST_FRAME_BYTES / 8
 }
 
-/// What a step read, the word that was read first last, and which registers it needed.
-#[derive(Debug, Default)]
-struct WordsRead {
-    words: [Option<Word>; 3],
-    uses_bp: bool,
-    keeps_bp: bool,
-    uses_bx: bool,
+/// Whether a step that is not simple leads from one remembered frame to the next.
+///
+/// # Safety
+/// The walk is at the first of them.
+#[inline(never)]
+unsafe fn leads_to(level: &Level, next: &Level) -> bool {
+    // A frame that needs rbx is never remembered.
+    // SAFETY: the frame's rule is followed.
+    let after = unsafe { follow(level.state, level.rule, || 0) };
+    matches!(after, Ok(after) if after.pc == next.state.pc && after.sp == next.state.sp)
 }
 
-/// A step by any rule, and the words it read.
+/// Whether the walk still ends at the outermost frame, whose rule promises a caller.
+///
+/// # Safety
+/// The walk is there.
+#[inline(never)]
+unsafe fn ends(level: &Level) -> bool {
+    // SAFETY: as above.
+    unsafe { follow(level.state, level.rule, || 0) }.is_err()
+}
+
+/// A step by any rule.
 #[cold]
-unsafe fn follow(state: State, rule: Rule, bx_slot: impl Fn() -> u64) -> (Result<State, End>, WordsRead) {
-    let word = |address: u64| {
-        // SAFETY: the frame's rule is followed.
-        Word { address, value: unsafe { read(address) } }
-    };
-    let mut read_words = WordsRead::default();
-    match rule.kind() {
-        rules::END => (Err(End::Root), read_words),
-        rules::SIGNAL => {
-            let (pc, sp) = (word(state.sp + SIGNAL_RIP), word(state.sp + SIGNAL_RSP));
-            read_words.words = [Some(sp), Some(pc), None];
-            let next = State { pc: pc.value | EXACT, sp: sp.value, bp_slot: state.sp + SIGNAL_RBP };
-            (if pc.value == 0 { Err(End::Root) } else { Ok(next) }, read_words)
+unsafe fn follow(state: State, rule: Rule, bx_slot: impl Fn() -> u64) -> Result<State, End> {
+    let next = match rule.kind() {
+        rules::END => return Err(End::Root),
+        rules::SP | rules::BP => {
+            // SAFETY: the frame's rule is followed.
+            let base = if rule.kind() == rules::BP { unsafe { read(state.bp_slot) } } else { state.sp };
+            let cfa = base.wrapping_add_signed(rule.offset());
+            if !is_caller_of(cfa, state.sp) {
+                return Err(End::Cut);
+            }
+            // SAFETY: likewise.
+            State { pc: unsafe { read(cfa - 8) }, sp: cfa, bp_slot: rule.bp_slot(cfa, state.bp_slot) }
         }
-        rules::SP | rules::BP | rules::GENERAL => {
-            let general = if rule.kind() == rules::GENERAL {
-                rule.unpacked()
-            } else {
-                let words = i64::from((rule.0 >> 16) as u16 as i16) / 8;
-                rules::General {
-                    base: if rule.kind() == rules::BP { Base::Bp } else { Base::Sp },
-                    first: rule.offset(),
-                    second: None,
-                    return_words: -1,
-                    bp: if rule.saves_bp() { SavedBp::FromCfa(words) } else { SavedBp::Kept },
-                    bx_words: None,
-                }
-            };
-            read_words.keeps_bp = general.bp == SavedBp::Kept;
+        rules::SIGNAL => {
+            // SAFETY: the kernel's frame lies at the stack pointer.
+            let (pc, sp) = unsafe { (read(state.sp + SIGNAL_RIP), read(state.sp + SIGNAL_RSP)) };
+            let pc = if pc == 0 { 0 } else { pc | EXACT };
+            State { pc, sp, bp_slot: state.sp + SIGNAL_RBP }
+        }
+        rules::GENERAL => {
+            let general = rule.unpacked();
+            // SAFETY: rbp lies on the stack.
+            let bp = unsafe { read(state.bp_slot) };
             let base = match general.base {
                 Base::Sp => state.sp,
-                Base::Bp => {
-                    let bp = word(state.bp_slot);
-                    read_words.words[2] = Some(bp);
-                    read_words.uses_bp = true;
-                    bp.value
-                }
-                Base::Bx => {
-                    let bx = word(bx_slot());
-                    read_words.words[2] = Some(bx);
-                    read_words.uses_bx = true;
-                    bx.value
-                }
+                Base::Bp => bp,
+                // SAFETY: rbx lies on the stack.
+                Base::Bx => unsafe { read(bx_slot()) },
             };
             let mut cfa = base.wrapping_add_signed(general.first);
-            if general.second.is_none()
-                && (cfa.wrapping_sub(state.sp).wrapping_sub(1) >= MOST_FRAME_BYTES || cfa & 7 != 0)
-            {
-                return (Err(End::Cut), read_words);
+            match general.second {
+                // SAFETY: the frame's rule is followed.
+                Some(second) => cfa = unsafe { read(cfa) }.wrapping_add_signed(second),
+                None if !is_caller_of(cfa, state.sp) => return Err(End::Cut),
+                None => {}
             }
-            if let Some(second) = general.second {
-                let link = word(cfa);
-                read_words.words[1] = Some(link);
-                cfa = link.value.wrapping_add_signed(second);
-            }
-            let pc = word(cfa.wrapping_add_signed(8 * general.return_words));
-            read_words.words[0] = Some(pc);
+            // SAFETY: likewise.
+            let pc = unsafe { read(cfa.wrapping_add_signed(8 * general.return_words)) };
             let bp_slot = match general.bp {
                 SavedBp::Kept => state.bp_slot,
                 SavedBp::FromCfa(words) => cfa.wrapping_add_signed(8 * words),
-                SavedBp::FromBp(words) => {
-                    let bp = word(state.bp_slot);
-                    read_words.words[2] = Some(bp);
-                    read_words.uses_bp = true;
-                    bp.value.wrapping_add_signed(8 * words)
-                }
+                SavedBp::FromBp(words) => bp.wrapping_add_signed(8 * words),
             };
-            let next = State { pc: pc.value, sp: cfa, bp_slot };
-            (if pc.value == 0 { Err(End::Root) } else { Ok(next) }, read_words)
+            State { pc, sp: cfa, bp_slot }
         }
-        _ => (Err(End::Cut), read_words),
-    }
+        _ => return Err(End::Cut),
+    };
+    if next.pc == 0 { Err(End::Root) } else { Ok(next) }
 }

@@ -29,7 +29,7 @@ struct Pair {
 
 fn walker() -> Box<Walker> {
     // SAFETY: all-zero bytes are a new walker.
-    unsafe { Box::<Walker>::new_zeroed().assume_init() }
+    unsafe { Box::from_raw(std::alloc::alloc_zeroed(std::alloc::Layout::new::<Walker>()).cast()) }
 }
 
 thread_local! {
@@ -40,6 +40,7 @@ thread_local! {
 #[unsafe(naked)]
 extern "C" fn check() {
     core::arch::naked_asm!(
+        ".cfi_startproc",
         "push rbx",
         ".cfi_adjust_cfa_offset 8",
         "push rbp",
@@ -55,14 +56,14 @@ extern "C" fn check() {
         "pop rbx",
         ".cfi_adjust_cfa_offset -8",
         "ret",
+        ".cfi_endproc",
         compare = sym compare,
     )
 }
 
 extern "C" fn compare(entry: *const Entry) {
-    let mut pair = WALKERS
-        .take()
-        .unwrap_or_else(|| Box::new(Pair { repeating: walker(), knowing_nothing: walker() }));
+    let mut pair =
+        WALKERS.take().unwrap_or_else(|| Box::new(Pair { repeating: walker(), knowing_nothing: walker() }));
     let (heads, nodes) = &*TABLES;
     let stacks = Stacks { heads, nodes, used: &USED, memo: &MEMO };
     // SAFETY: the entry lies on this thread's stack.
@@ -199,7 +200,8 @@ fn a_signal_handler_is_walked_through() {
     // SAFETY: a handler that only walks; the alternative stack lives as long as the process.
     unsafe {
         let stack = Box::leak(vec![0u8; 1 << 20].into_boxed_slice());
-        let alternative = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
+        let alternative =
+            libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
         assert_eq!(libc::sigaltstack(&raw const alternative, std::ptr::null_mut()), 0);
         for flags in [0, libc::SA_ONSTACK] {
             let mut action: libc::sigaction = std::mem::zeroed();
