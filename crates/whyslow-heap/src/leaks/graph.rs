@@ -1,0 +1,134 @@
+//! From blocks, roots and memory to classes. Pure: the process is behind [`Memory`].
+//!
+//! ```text
+//! reachable    = what start pointers lead to from the roots, over reachable blocks only
+//! possible     = what any pointers lead to from roots and reachable blocks, and is not reachable
+//! the rest, in the order of addresses: a block that nothing has taken yet takes everything that it leads to, over any pointers,
+//!                and that was not taken; a block that was itself such a leader can still be taken by a later one
+//! definite     = the leaders that are left
+//! indirect     = what was taken
+//! ```
+//! So a ring of lost blocks has one definitely lost block, the one with the lowest address; and of two lost blocks that
+//! both lead to a third, both are definitely lost.
+
+use super::edges::Edges;
+use super::index::Index;
+use super::{Class, LiveBlock};
+
+/// Memory of the process that is looked at.
+pub trait Memory {
+    /// Fills a buffer with what is at an address. What cannot be read is zero.
+    fn read(&mut self, address: u64, into: &mut [u8]);
+
+    /// Whether a table of functions, as C++ objects point to, is at an address.
+    fn is_virtual_table(&mut self, _address: u64) -> bool {
+        false
+    }
+}
+
+/// Which words of a root count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pointers {
+    /// Those that lead to any byte of a block.
+    Any,
+    /// All but those that look like the allocator's own: glibc keeps pointers to headers of free memory, and the first bytes of a
+    /// header are the last bytes of the block before it.
+    NotToHeaders,
+}
+
+/// A range of memory that the program can get at without a pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Root {
+    /// Where it starts.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// Which of its words count.
+    pub pointers: Pointers,
+}
+
+/// Everything that the program can get at without a pointer.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Roots {
+    /// Memory.
+    pub ranges: Vec<Root>,
+    /// Registers.
+    pub words: Vec<u64>,
+}
+
+/// The class of each block, in the order in which they are given. Only aligned words of 8 bytes are pointers.
+///
+/// Blocks should not overlap. Of those that do, the one that starts last is found; nothing breaks.
+pub fn classify(blocks: &[LiveBlock], roots: &Roots, memory: &mut impl Memory) -> Vec<Class> {
+    let index = Index::new(blocks);
+    let edges = Edges::read(&index, roots, memory);
+    mark(&index, &edges)
+}
+
+/// What is known about a block while the graph is walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing leads to it; later: it leads a clique of lost blocks.
+    Unreached,
+    Indirect,
+    Possible,
+    Reachable,
+}
+
+/// The classes, once all pointers are known.
+pub(crate) fn mark(index: &Index, edges: &Edges) -> Vec<Class> {
+    let mut states = vec![State::Unreached; index.len()];
+    mark_from_roots(edges, &mut states);
+    mark_cliques(edges, &mut states);
+    let mut classes = vec![Class::DefinitelyLost; index.len()];
+    for (block, state) in states.into_iter().enumerate() {
+        classes[index.row(block)] = match state {
+            State::Unreached => Class::DefinitelyLost,
+            State::Indirect => Class::IndirectlyLost,
+            State::Possible => Class::PossiblyLost,
+            State::Reachable => Class::Reachable,
+        };
+    }
+    classes
+}
+
+fn mark_from_roots(edges: &Edges, states: &mut [State]) {
+    let mut stack = Vec::new();
+    let mut from = edges.from_roots();
+    let mut from_state = State::Reachable;
+    loop {
+        for edge in from {
+            let state = &mut states[edge.to()];
+            let better = if edge.is_start() { from_state } else { State::Possible };
+            if better == State::Reachable && *state != State::Reachable || *state == State::Unreached {
+                *state = better;
+                stack.push(edge.to());
+            }
+        }
+        let Some(next) = stack.pop() else { return };
+        from = edges.from(next);
+        from_state = states[next];
+    }
+}
+
+fn mark_cliques(edges: &Edges, states: &mut [State]) {
+    let mut stack = Vec::new();
+    for leader in 0..states.len() {
+        if states[leader] != State::Unreached {
+            continue;
+        }
+        stack.push(leader);
+        while let Some(block) = stack.pop() {
+            for edge in edges.from(block) {
+                let to = edge.to();
+                if states[to] == State::Unreached && to != leader {
+                    states[to] = State::Indirect;
+                    stack.push(to);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Pointers into the middle of a block that are as good as pointers to its start: C++ makes them on purpose.
+//!
+//! These are memcheck's four, all on as they are there by default. With `p` the pointer, `b` the block's start, `size` its
+//! size, `w0` and `w1` its first two words:
+//!
+//! ```text
+//! length64              p = b + 8    w0 = size - 8                             a length in front of what it counts
+//! newarray              p = b + 8    size - 8 is a multiple of w0 > 0          new T[w0], with a destructor
+//! stdstring             p = b + 24   w0 ≤ w1, 24 + w1 + 1 = size               a string that is shared until it is written
+//! multiple inheritance  p = b + 8k   *b and *p are addresses of virtual tables
+//! ```
+
+use super::edges::Edge;
+use super::graph::Memory;
+use super::index::Index;
+
+/// An edge that leads into the middle of a block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Suspect {
+    /// Which edge.
+    pub(crate) edge: usize,
+    /// Where it points to.
+    pub(crate) pointer: u64,
+}
+
+/// Turns the edges that C++ made on purpose into pointers to the start. `heads` are the first two words of each block.
+pub(crate) fn apply(
+    suspects: &[Suspect],
+    heads: &[[u64; 2]],
+    index: &Index,
+    edges: &mut [Edge],
+    memory: &mut impl Memory,
+) {
+    for suspect in suspects {
+        let edge = &mut edges[suspect.edge];
+        let block = edge.to();
+        let size = index.end(block) - index.start(block);
+        let offset = suspect.pointer - index.start(block);
+        if counts_what_follows(heads[block], offset, size)
+            || has_two_bases(heads[block], suspect.pointer, offset, memory)
+        {
+            edge.take_for_start();
+        }
+    }
+}
+
+fn counts_what_follows([w0, w1]: [u64; 2], offset: u64, size: u64) -> bool {
+    match offset {
+        8 => w0 > 0 && (size - 8).is_multiple_of(w0),
+        24 => w0 <= w1 && w1.checked_add(25) == Some(size),
+        _ => false,
+    }
+}
+
+fn has_two_bases([w0, _]: [u64; 2], pointer: u64, offset: u64, memory: &mut impl Memory) -> bool {
+    if !offset.is_multiple_of(8) || !memory.is_virtual_table(w0) {
+        return false;
+    }
+    let mut word = [0; 8];
+    memory.read(pointer, &mut word);
+    memory.is_virtual_table(u64::from_le_bytes(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_of_objects_is_known_by_its_count() {
+        assert!(counts_what_follows([3, 0], 8, 8 + 3 * 40));
+        assert!(!counts_what_follows([3, 0], 8, 8 + 3 * 40 + 1));
+        assert!(!counts_what_follows([0, 0], 8, 8 + 3 * 40));
+        assert!(!counts_what_follows([3, 0], 16, 8 + 3 * 40));
+    }
+
+    #[test]
+    fn a_length_in_front_is_known() {
+        assert!(counts_what_follows([100, 0], 8, 108));
+    }
+
+    #[test]
+    fn a_shared_string_is_known_by_its_capacity() {
+        assert!(counts_what_follows([5, 11], 24, 24 + 11 + 1));
+        assert!(!counts_what_follows([12, 11], 24, 24 + 11 + 1));
+        assert!(!counts_what_follows([5, u64::MAX], 24, 24));
+    }
+}

@@ -1,0 +1,178 @@
+//! Memory of another process.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use rustc_hash::FxHashMap;
+
+use super::graph::Memory;
+use super::maps::{self, Kind, Mapping};
+
+const PAGE: u64 = 4096;
+/// Reads from this length on look first which pages exist.
+const FILTERED_FROM: usize = 16 * PAGE as usize;
+/// `/proc/PID/pagemap`: the page is in memory, or was swapped out.
+const PRESENT: u64 = 3 << 62;
+/// Words of a virtual table that are looked at.
+const TABLE_WORDS: usize = 20;
+
+/// Reads a process. What cannot be read is zero, and counted.
+#[derive(Debug)]
+pub(crate) struct ProcessMemory<'a> {
+    pid: u32,
+    maps: &'a [Mapping],
+    /// Which pages exist. Without it, every page is read, and so comes into being.
+    pagemap: Option<File>,
+    /// The slower way, where the quick one is forbidden.
+    mem: Option<File>,
+    tables: FxHashMap<u64, bool>,
+    pub(crate) bytes_read: u64,
+    pub(crate) unreadable_pages: u64,
+    /// The process does not exist any more: nothing of what was read counts.
+    pub(crate) gone: bool,
+}
+
+impl<'a> ProcessMemory<'a> {
+    pub(crate) fn new(pid: u32, maps: &'a [Mapping]) -> Self {
+        Self {
+            pid,
+            maps,
+            pagemap: File::open(format!("/proc/{pid}/pagemap")).ok(),
+            mem: None,
+            tables: FxHashMap::default(),
+            bytes_read: 0,
+            unreadable_pages: 0,
+            gone: false,
+        }
+    }
+
+    /// Reads a range page by page where it has to be, zeros for what cannot be read.
+    fn read_all(&mut self, mut address: u64, mut into: &mut [u8]) {
+        while !into.is_empty() {
+            let done = match self.read_some(address, into) {
+                Ok(done) if done > 0 => {
+                    self.bytes_read += done as u64;
+                    done
+                }
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                    self.gone = true;
+                    into.fill(0);
+                    return;
+                }
+                _ => {
+                    let page = ((PAGE - address % PAGE) as usize).min(into.len());
+                    self.unreadable_pages += 1;
+                    into[..page].fill(0);
+                    page
+                }
+            };
+            address = address.saturating_add(done as u64);
+            into = &mut into[done..];
+        }
+    }
+
+    fn read_some(&mut self, address: u64, into: &mut [u8]) -> io::Result<usize> {
+        if let Some(mem) = &self.mem {
+            return mem.read_at(into, address);
+        }
+        match call::process_vm_readv(self.pid, address, into) {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) => {
+                let mem = File::open(format!("/proc/{}/mem", self.pid))?;
+                self.mem.insert(mem).read_at(into, address)
+            }
+            result => result,
+        }
+    }
+
+    /// Reads only pages that exist; the others are zero, and stay unmade. Pages of shared memory can exist without being here.
+    fn read_existing(&mut self, address: u64, into: &mut [u8]) -> io::Result<()> {
+        let Some(pagemap) = &self.pagemap else { return Err(io::ErrorKind::Unsupported.into()) };
+        let first = address / PAGE;
+        let pages = (address + into.len() as u64).div_ceil(PAGE) - first;
+        let mut entries = vec![0; pages as usize * 8];
+        pagemap.read_exact_at(&mut entries, first * 8)?;
+        let exists: Vec<bool> = entries
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|entry| u64::from_le_bytes(*entry) & PRESENT != 0)
+            .collect();
+        let mut page = 0;
+        for run in exists.chunk_by(|a, b| a == b) {
+            let from = ((first + page) * PAGE).saturating_sub(address) as usize;
+            page += run.len() as u64;
+            let to = (((first + page) * PAGE - address) as usize).min(into.len());
+            if run[0] {
+                self.read_all(address + from as u64, &mut into[from..to]);
+            } else {
+                into[from..to].fill(0);
+            }
+        }
+        Ok(())
+    }
+
+    fn looks_like_table(&mut self, address: u64) -> bool {
+        let of_file = |mapping: &&Mapping| mapping.kind() == Kind::File;
+        let maps = self.maps;
+        if maps::find(maps, address).filter(of_file).is_none_or(|mapping| !mapping.readable) {
+            return false;
+        }
+        let mut words = [0; TABLE_WORDS * 8];
+        self.read(address, &mut words);
+        let mut functions = 0;
+        for word in words.as_chunks::<8>().0 {
+            let word = u64::from_le_bytes(*word);
+            if word == 0 {
+                continue;
+            }
+            if maps::find(maps, word).filter(of_file).is_none_or(|mapping| !mapping.executable) {
+                return false;
+            }
+            functions += 1;
+            if functions == 2 {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Memory for ProcessMemory<'_> {
+    fn read(&mut self, address: u64, into: &mut [u8]) {
+        let private = || maps::find(self.maps, address).is_some_and(|mapping| !mapping.shared);
+        if into.len() < FILTERED_FROM || !private() || self.read_existing(address, into).is_err() {
+            self.read_all(address, into);
+        }
+    }
+
+    /// A place in a file's mapping that begins with two addresses of code, apart from zeros.
+    fn is_virtual_table(&mut self, address: u64) -> bool {
+        if address < PAGE || !address.is_multiple_of(8) {
+            return false;
+        }
+        if let Some(&known) = self.tables.get(&address) {
+            return known;
+        }
+        let is = self.looks_like_table(address);
+        self.tables.insert(address, is);
+        is
+    }
+}
+
+#[expect(unsafe_code, reason = "reading another process is a system call")]
+mod call {
+    use std::io;
+
+    /// Reads memory of another process; how much of `into` was filled.
+    pub(super) fn process_vm_readv(pid: u32, address: u64, into: &mut [u8]) -> io::Result<usize> {
+        let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+        // SAFETY: the kernel writes at most `into.len()` bytes into `into`, which we hold exclusively; the other
+        // address is only meaningful in the other process.
+        let read = unsafe {
+            libc::process_vm_readv(pid.cast_signed(), &raw const local, 1, &raw const remote, 1, 0)
+        };
+        usize::try_from(read).map_err(|_| io::Error::last_os_error())
+    }
+}

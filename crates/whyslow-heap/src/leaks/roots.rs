@@ -1,0 +1,276 @@
+//! Which memory the program can get at without a pointer.
+//!
+//! ```text
+//! data of a program or library      root; of libc, without the allocator's pointers to headers
+//! [stack], stacks of threads        root from the stack pointer up, with 128 bytes below it that a function may use unasked
+//! thread-local storage              root: around the FS base, wherever it lies
+//! [heap]                            no root
+//! anonymous, with live blocks       no root: the rest of it is the allocator's, or freed
+//! anonymous, without                root, unless an allocator's own records are recognised there
+//! shared files, devices, [vvar]…    no root
+//! ```
+//!
+//! The kernel joins neighbouring anonymous mappings. So blocks that glibc mapped one by one, and stacks of threads, are cut out of their mapping
+//! first, and what is left is judged piece by piece.
+//!
+//! Allocators that are recognised when no live block gives them away: arenas of glibc, and the records of jemalloc, whose
+//! first words say how large they are. mimalloc keeps its records among its blocks. A root too many hides leaks,
+//! one too few invents them; where it is not certain that memory is dead or the allocator's, it is a root.
+
+use super::graph::{Memory, Pointers, Root};
+use super::index::Index;
+use super::maps::{self, Kind, Mapping};
+use super::threads::Thread;
+
+const PAGE: u64 = 4096;
+/// What a function may use below the stack pointer.
+const RED_ZONE: u64 = 128;
+/// What lies above the FS base: a thread's own record, and musl's keys.
+const ABOVE_FS: u64 = 2 * PAGE;
+/// What may lie below it: the thread-local variables.
+const BELOW_FS: u64 = 64 << 10;
+/// Arenas of glibc are aligned to this.
+const ARENA: u64 = 64 << 20;
+/// Records of jemalloc are aligned to this.
+const HUGE_PAGE: u64 = 2 << 20;
+
+/// All roots in memory. They may overlap.
+pub(crate) fn find(
+    maps: &[Mapping],
+    threads: &[Thread],
+    index: &Index,
+    skip: &[(u64, u64)],
+    memory: &mut impl Memory,
+) -> Vec<Root> {
+    let finder =
+        Finder { maps, threads, index, static_libc: !maps.iter().any(|mapping| is_libc(&mapping.name)) };
+    let mut roots = Vec::new();
+    let stacks: Vec<Stack> = threads.iter().filter_map(|thread| finder.stack(thread)).collect();
+    for (row, mapping) in maps.iter().enumerate() {
+        if mapping.readable && mapping.writable {
+            finder.mapping(row, &stacks, skip, memory, &mut roots);
+        }
+    }
+    let tls = threads.iter().filter_map(|thread| finder.thread_local(thread));
+    for (start, end) in stacks.iter().map(|stack| (stack.sp, stack.end)).chain(tls) {
+        roots.push(Root { start, end, pointers: Pointers::Any });
+    }
+    roots
+}
+
+/// The stack that a thread is on.
+struct Stack {
+    /// Below this and above `start`, it is dead.
+    start: u64,
+    sp: u64,
+    end: u64,
+}
+
+struct Finder<'a> {
+    maps: &'a [Mapping],
+    threads: &'a [Thread],
+    index: &'a Index,
+    /// No mapping is libc's: it is part of the program.
+    static_libc: bool,
+}
+
+impl Finder<'_> {
+    fn stack(&self, thread: &Thread) -> Option<Stack> {
+        let sp = thread.sp.saturating_sub(RED_ZONE);
+        let mapping = maps::find(self.maps, thread.sp)?;
+        if let Some(block) = self.index.find(thread.sp) {
+            // A stack that the program allocated.
+            return Some(Stack {
+                start: sp,
+                sp: sp.max(self.index.start(block)),
+                end: self.index.end(block),
+            });
+        }
+        let has_fs = thread.sp < thread.fs && thread.fs < mapping.end;
+        let mut end = mapping.end;
+        if has_fs {
+            end = end.min((thread.fs + ABOVE_FS).next_multiple_of(PAGE));
+        }
+        let next = self.index.first_from(thread.sp);
+        if next < self.index.len() {
+            end = end.min(self.index.start(next));
+        }
+        let alone = !self.index.any_in(mapping.start, sp)
+            && self.threads.iter().all(|other| {
+                other.tid == thread.tid
+                    || ![other.sp, other.fs].iter().any(|at| (mapping.start..sp).contains(at))
+            });
+        let surely_dead = alone && (mapping.kind() == Kind::Stack || has_fs && self.has_guard(mapping));
+        let sp = sp.max(mapping.start);
+        Some(Stack { start: if surely_dead { mapping.start } else { sp }, sp, end })
+    }
+
+    /// Whether a page that cannot be touched lies below a mapping, as it does below a thread's stack.
+    fn has_guard(&self, mapping: &Mapping) -> bool {
+        maps::find(self.maps, mapping.start - 1).is_some_and(|below| !below.readable && !below.writable)
+    }
+
+    /// What lies around the FS base.
+    fn thread_local(&self, thread: &Thread) -> Option<(u64, u64)> {
+        let mapping = maps::find(self.maps, thread.fs).filter(|mapping| mapping.writable)?;
+        if self.index.find(thread.fs).is_some() {
+            return None;
+        }
+        let next = self.index.first_from(thread.fs);
+        let before = if next > 0 { self.index.end(next - 1) } else { 0 };
+        let after = if next < self.index.len() { self.index.start(next) } else { u64::MAX };
+        let start = mapping.start.max(thread.fs.saturating_sub(BELOW_FS)).max(before);
+        let end = mapping.end.min(thread.fs.saturating_add(ABOVE_FS)).min(after);
+        Some((start, end))
+    }
+
+    fn mapping(
+        &self,
+        row: usize,
+        stacks: &[Stack],
+        skip: &[(u64, u64)],
+        memory: &mut impl Memory,
+        roots: &mut Vec<Root>,
+    ) {
+        let mapping = &self.maps[row];
+        let mut pieces = vec![(mapping.start, mapping.end)];
+        for &(start, end) in skip {
+            cut(&mut pieces, start, end);
+        }
+        let module = self.module_of(row);
+        let pointers = match module {
+            Some(name) if self.static_libc || is_libc(name) => Pointers::NotToHeaders,
+            _ => Pointers::Any,
+        };
+        match (mapping.kind(), module) {
+            (Kind::File, _) if !mapping.shared => {}
+            (Kind::Anonymous | Kind::Stack, _) => {
+                for stack in stacks {
+                    cut(&mut pieces, stack.start, stack.end);
+                }
+                self.cut_mapped_blocks(mapping, memory, &mut pieces);
+                if module.is_some() {
+                    // Zeroed data of the module comes first. What the kernel may have joined to it comes behind.
+                    let first = self.index.first_from(mapping.start);
+                    for piece in &mut pieces {
+                        if first < self.index.len() && self.index.any_in(piece.0, piece.1) {
+                            piece.1 = (self.index.start(first) & !(PAGE - 1)).clamp(piece.0, piece.1);
+                        }
+                    }
+                } else {
+                    pieces.retain(|&(start, end)| !self.index.any_in(start, end));
+                    self.cut_allocators(memory, &mut pieces);
+                }
+            }
+            _ => return,
+        }
+        let kept = pieces.into_iter().filter(|(start, end)| start < end);
+        roots.extend(kept.map(|(start, end)| Root { start, end, pointers }));
+    }
+
+    /// The file of which a mapping holds the data: itself mapped from it, or right behind what is.
+    fn module_of(&self, row: usize) -> Option<&str> {
+        let mapping = &self.maps[row];
+        let name = match mapping.kind() {
+            Kind::File => &mapping.name,
+            Kind::Anonymous if mapping.name.is_empty() => {
+                let before = self.maps.get(row.checked_sub(1)?)?;
+                if before.end != mapping.start || before.kind() != Kind::File {
+                    return None;
+                }
+                &before.name
+            }
+            _ => return None,
+        };
+        self.maps.iter().any(|other| other.executable && other.name == *name).then_some(name)
+    }
+
+    /// Cuts blocks out that glibc mapped one by one, with the whole of their pages.
+    ///
+    /// In front of such a block are two words: how far its mapping starts before them, and the mapping's size with bit 1 set.
+    fn cut_mapped_blocks(&self, mapping: &Mapping, memory: &mut impl Memory, pieces: &mut Vec<(u64, u64)>) {
+        let mut header = [0; 16];
+        for block in self.index.first_from(mapping.start)..self.index.first_from(mapping.end) {
+            let (start, end) = (self.index.start(block), self.index.end(block));
+            // Large enough to be mapped at all; so this does not look at every small block.
+            if end - start < PAGE || start - mapping.start < 16 {
+                continue;
+            }
+            memory.read(start - 16, &mut header);
+            let [before, size] = words(&header);
+            let from = (start - 16).saturating_sub(before);
+            let to = from.saturating_add(before).saturating_add(size & !7);
+            let mapped = size & 7 == 2 && from.is_multiple_of(PAGE) && to.is_multiple_of(PAGE);
+            if mapped && from >= mapping.start && to <= mapping.end && end <= to {
+                cut(pieces, from, to);
+            }
+        }
+    }
+
+    /// Cuts memory out that an allocator has for its own records, or for blocks that are all freed.
+    fn cut_allocators(&self, memory: &mut impl Memory, pieces: &mut Vec<(u64, u64)>) {
+        for (start, end) in pieces.clone() {
+            let mut at = start.next_multiple_of(HUGE_PAGE);
+            while at < end {
+                if at.is_multiple_of(ARENA) && is_arena(at, end, memory) {
+                    cut(pieces, at, end);
+                } else if let Some(size) = jemalloc_records(at, memory) {
+                    cut(pieces, at, at.saturating_add(size));
+                }
+                at += HUGE_PAGE;
+            }
+        }
+    }
+}
+
+/// Whether glibc's arena is here: its first words are where its state is, the arena before it, its size, and how
+/// much of that can be written.
+fn is_arena(at: u64, end: u64, memory: &mut impl Memory) -> bool {
+    let mut bytes = [0; 32];
+    memory.read(at, &mut bytes);
+    let [state, before, size, writable] = words(&bytes);
+    let at_start_of_arena = |address: u64| address != 0 && address % ARENA < PAGE;
+    at_start_of_arena(state)
+        && (before == 0 || before.is_multiple_of(ARENA))
+        && size <= writable
+        && writable <= ARENA
+        && writable.is_multiple_of(PAGE)
+        && at.saturating_add(writable) <= end
+}
+
+/// The size of a block of jemalloc's records (5.0 and later): its size, the next such block, bits, then where the rest is free and
+/// how much of it; that ends where the block does.
+fn jemalloc_records(at: u64, memory: &mut impl Memory) -> Option<u64> {
+    let mut bytes = [0; 40];
+    memory.read(at, &mut bytes);
+    let [size, next, _, free_at, free] = words(&bytes);
+    let is = size >= HUGE_PAGE
+        && size.is_multiple_of(HUGE_PAGE)
+        && next.is_multiple_of(HUGE_PAGE)
+        && free_at > at
+        && free_at.checked_add(free) == at.checked_add(size);
+    is.then_some(size)
+}
+
+fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
+    let mut words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    std::array::from_fn(|_| words.next().unwrap_or(0))
+}
+
+/// Removes a range from pieces.
+fn cut(pieces: &mut Vec<(u64, u64)>, from: u64, to: u64) {
+    if from >= to || pieces.iter().all(|&(start, end)| to <= start || end <= from) {
+        return;
+    }
+    *pieces = pieces
+        .iter()
+        .flat_map(|&(start, end)| [(start, end.min(from)), (start.max(to), end)])
+        .filter(|(start, end)| start < end)
+        .collect();
+}
+
+/// Whether a file is the C library or its loader: what has the allocator's state in its data.
+fn is_libc(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    ["libc.so", "libc-2.", "ld-linux", "ld-musl", "libc.musl"].iter().any(|start| name.starts_with(start))
+}

@@ -1,0 +1,346 @@
+//! Leaks that are known and accepted: Valgrind's suppression files and LeakSanitizer's.
+//!
+//! ```text
+//! {                                            leak:pattern
+//!    name                                      # a comment
+//!    Memcheck:Leak
+//!    match-leak-kinds: definite,possible
+//!    fun:glob        obj:glob        src:file:line        ...
+//! }
+//! ```
+//! Both kinds may stand in one file. Valgrind's frames go from the allocator outwards, must match one after the other, and may
+//! end before the stack does; `...` stands for any number of frames, also none. What is for other tools, or for other errors than
+//! leaks, is skipped. A LeakSanitizer pattern is a part of a function's name, of a file's or of an object's; `*` stands for
+//! anything, `^` and `$` for the ends. `?` stands for one character in Valgrind's patterns only.
+//!
+//! The stacks here begin with the function that called the allocator. So a first frame such as `fun:malloc` may also match
+//! the allocator itself, whatever it is called.
+
+use super::Class;
+
+/// A frame of the stack that allocated, innermost first.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The function's name as the file has it.
+    pub raw_function: &'a str,
+    /// The function's name as people read it.
+    pub function: &'a str,
+    /// The path of the program or library.
+    pub object: &'a str,
+    /// The path of the source file; empty if it is not known.
+    pub file: &'a str,
+    /// The line in it; 0 if it is not known.
+    pub line: u32,
+}
+
+/// All suppressions of one or more files.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Suppressions {
+    list: Vec<Suppression>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suppression {
+    /// Its name; of a LeakSanitizer line, its pattern.
+    pub name: String,
+    kinds: Kinds,
+    how: How,
+}
+
+/// A line that cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {what}")]
+pub struct SuppressionError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1 on.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum How {
+    /// Valgrind's: frames in order.
+    Frames(Vec<FramePattern>),
+    /// LeakSanitizer's: anything in any frame.
+    Anywhere(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum FramePattern {
+    Function(String),
+    Object(String),
+    Source(String, Option<u32>),
+    AnyNumber,
+}
+
+/// For which classes a suppression is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kinds(u8);
+
+impl Kinds {
+    const ALL: Self = Self(15);
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut bits = 0;
+        for kind in text.split(',').map(str::trim) {
+            bits |= match kind {
+                "definite" => Self::bit(Class::DefinitelyLost),
+                "indirect" => Self::bit(Class::IndirectlyLost),
+                "possible" => Self::bit(Class::PossiblyLost),
+                "reachable" => Self::bit(Class::Reachable),
+                "all" => Self::ALL.0,
+                "none" => 0,
+                other => {
+                    return Err(format!(
+                        "unknown kind of leak `{other}`; there are definite, indirect, possible, reachable, all, none"
+                    ));
+                }
+            };
+        }
+        Ok(Self(bits))
+    }
+
+    fn bit(class: Class) -> u8 {
+        match class {
+            Class::DefinitelyLost => 1,
+            Class::IndirectlyLost => 2,
+            Class::PossiblyLost => 4,
+            Class::Reachable => 8,
+        }
+    }
+
+    fn has(self, class: Class) -> bool {
+        self.0 & Self::bit(class) != 0
+    }
+}
+
+/// Names under which a suppression file may know the allocator.
+const ALLOCATORS: [&str; 15] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "valloc",
+    "pvalloc",
+    "reallocarray",
+    "_Znwm",
+    "_Znam",
+    "_ZnwmRKSt9nothrow_t",
+    "_ZnamRKSt9nothrow_t",
+    "_ZnwmSt11align_val_t",
+    "_ZnamSt11align_val_t",
+];
+
+impl Suppressions {
+    /// Reads a file's text. `file` is its name, for errors.
+    pub fn parse(text: &str, file: &str) -> Result<Self, SuppressionError> {
+        let mut lines = (1..)
+            .zip(text.lines().map(str::trim))
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let mut list = Vec::new();
+        while let Some((number, line)) = lines.next() {
+            let at = |line: usize| move |what: String| SuppressionError { file: file.to_owned(), line, what };
+            if line == "{" {
+                let mut body = Vec::new();
+                loop {
+                    match lines.next() {
+                        Some((_, "}")) => break,
+                        Some((inner, "{")) => {
+                            return Err(at(inner)(format!(
+                                "`{{` within the suppression that begins in line {number}"
+                            )));
+                        }
+                        Some(line) => body.push(line),
+                        None => return Err(at(number)("this suppression has no `}`".to_owned())),
+                    }
+                }
+                list.extend(valgrind(&body).map_err(|(line, what)| at(line.unwrap_or(number))(what))?);
+            } else if let Some(pattern) = line.strip_prefix("leak:") {
+                if pattern.is_empty() {
+                    return Err(at(number)("`leak:` without a pattern".to_owned()));
+                }
+                list.push(Suppression {
+                    name: pattern.to_owned(),
+                    kinds: Kinds::ALL,
+                    how: How::Anywhere(pattern.to_owned()),
+                });
+            } else if !is_for_other_sanitizer(line) {
+                return Err(at(number)(format!("expected `{{` or `leak:pattern`, found `{line}`")));
+            }
+        }
+        Ok(Self { list })
+    }
+
+    /// Adds those of another file.
+    pub fn extend(&mut self, others: Self) {
+        self.list.extend(others.list);
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The first suppression that names a leak of this class with this stack, innermost frame first.
+    pub fn find(&self, class: Class, stack: &[Frame<'_>]) -> Option<&Suppression> {
+        self.list.iter().find(|suppression| suppression.kinds.has(class) && suppression.how.matches(stack))
+    }
+}
+
+/// LeakSanitizer's files may have lines for its relatives: `race:pattern`.
+fn is_for_other_sanitizer(line: &str) -> bool {
+    line.split_once(':').is_some_and(|(kind, rest)| {
+        !rest.is_empty()
+            && !kind.is_empty()
+            && !["fun", "obj", "src"].contains(&kind)
+            && kind.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '-')
+    })
+}
+
+/// One suppression of Valgrind's; `None` if it is not about leaks. Errors come with their line, if they have one.
+fn valgrind(body: &[(usize, &str)]) -> Result<Option<Suppression>, (Option<usize>, String)> {
+    let [(_, name), (tools_line, tools), rest @ ..] = body else {
+        return Err((None, "a suppression needs a name, then a line such as `Memcheck:Leak`".to_owned()));
+    };
+    let Some((tools, kind)) = tools.split_once(':') else {
+        return Err((
+            Some(*tools_line),
+            format!("expected `tool:kind`, such as `Memcheck:Leak`, found `{tools}`"),
+        ));
+    };
+    if kind.trim() != "Leak" || !tools.split(',').any(|tool| tool.trim() == "Memcheck") {
+        return Ok(None);
+    }
+    let mut kinds = Kinds::ALL;
+    let mut frames = Vec::new();
+    for &(number, line) in rest {
+        let here = |what| (Some(number), what);
+        if let Some(list) = line.strip_prefix("match-leak-kinds:") {
+            kinds = Kinds::parse(list).map_err(here)?;
+        } else if line == "..." {
+            frames.push(FramePattern::AnyNumber);
+        } else if let Some(glob) = line.strip_prefix("fun:") {
+            frames.push(FramePattern::Function(glob.to_owned()));
+        } else if let Some(glob) = line.strip_prefix("obj:") {
+            frames.push(FramePattern::Object(glob.to_owned()));
+        } else if let Some(place) = line.strip_prefix("src:") {
+            frames.push(source(place));
+        } else {
+            return Err(here(format!(
+                "expected `fun:`, `obj:`, `src:`, `...` or `match-leak-kinds:`, found `{line}`"
+            )));
+        }
+    }
+    if frames.iter().all(|frame| *frame == FramePattern::AnyNumber) {
+        return Err((None, format!("the suppression `{name}` names no function, object or file")));
+    }
+    Ok(Some(Suppression { name: (*name).to_owned(), kinds, how: How::Frames(frames) }))
+}
+
+fn source(place: &str) -> FramePattern {
+    match place.rsplit_once(':').map(|(file, line)| (file, line.parse())) {
+        Some((file, Ok(line))) => FramePattern::Source(file.to_owned(), Some(line)),
+        _ => FramePattern::Source(place.to_owned(), None),
+    }
+}
+
+impl How {
+    fn matches(&self, stack: &[Frame<'_>]) -> bool {
+        match self {
+            Self::Frames(patterns) => match_frames(patterns, stack) || match_allocator(patterns, stack),
+            Self::Anywhere(pattern) => stack.iter().any(|frame| {
+                [frame.function, frame.raw_function, frame.object, frame.file]
+                    .iter()
+                    .any(|name| !name.is_empty() && has_part(name, pattern))
+            }),
+        }
+    }
+}
+
+/// The same with the first pattern spent on the allocator, which is not on the stack.
+fn match_allocator(patterns: &[FramePattern], stack: &[Frame<'_>]) -> bool {
+    match patterns {
+        [FramePattern::Function(name), rest @ ..] => {
+            ALLOCATORS.iter().any(|allocator| glob(name.as_bytes(), allocator.as_bytes(), true))
+                && match_frames(rest, stack)
+        }
+        [FramePattern::Object(name), rest @ ..] => name.contains("vgpreload") && match_frames(rest, stack),
+        _ => false,
+    }
+}
+
+/// Whether all patterns match frames from the first on. Patterns between two `...` are taken as early as they match: what a later match
+/// could reach, the earlier one can, too.
+fn match_frames(patterns: &[FramePattern], stack: &[Frame<'_>]) -> bool {
+    let mut parts = patterns.split(|pattern| *pattern == FramePattern::AnyNumber);
+    let starts_with = |part: &[FramePattern], stack: &[Frame<'_>]| {
+        part.len() <= stack.len() && part.iter().zip(stack).all(|(pattern, frame)| pattern.matches(frame))
+    };
+    let first = parts.next().unwrap_or_default();
+    if !starts_with(first, stack) {
+        return false;
+    }
+    let mut rest = &stack[first.len()..];
+    for part in parts {
+        let Some(at) = (0..=rest.len()).find(|&at| starts_with(part, &rest[at..])) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    true
+}
+
+impl FramePattern {
+    fn matches(&self, frame: &Frame<'_>) -> bool {
+        let is = |pattern: &str, name: &str| glob(pattern.as_bytes(), name.as_bytes(), true);
+        match self {
+            Self::Function(name) => is(name, frame.raw_function) || is(name, frame.function),
+            Self::Object(name) => is(name, frame.object),
+            Self::Source(name, line) => {
+                let file = frame.file.rsplit('/').next().unwrap_or_default();
+                (is(name, frame.file) || is(name, file)) && line.is_none_or(|line| line == frame.line)
+            }
+            Self::AnyNumber => true,
+        }
+    }
+}
+
+/// Whether a LeakSanitizer pattern is a part of a name.
+fn has_part(name: &str, pattern: &str) -> bool {
+    let (pattern, at_start) = pattern.strip_prefix('^').map_or((pattern, false), |rest| (rest, true));
+    let (pattern, at_end) = pattern.strip_suffix('$').map_or((pattern, false), |rest| (rest, true));
+    let before = if at_start { "" } else { "*" };
+    let after = if at_end { "" } else { "*" };
+    glob(format!("{before}{pattern}{after}").as_bytes(), name.as_bytes(), false)
+}
+
+/// Whether a pattern is the whole of a text; `*` stands for anything, `?` for one character if it is `special`.
+fn glob(pattern: &[u8], text: &[u8], special: bool) -> bool {
+    let (mut p, mut t) = (0, 0);
+    // The last `*`, and the text that it was tried with up to.
+    let mut star = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(b'?') if special => (p, t) = (p + 1, t + 1),
+            Some(&byte) if byte == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match star {
+                Some((at, tried)) => {
+                    star = Some((at, tried + 1));
+                    (p, t) = (at + 1, tried + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests;

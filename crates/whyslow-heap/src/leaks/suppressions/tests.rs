@@ -1,0 +1,192 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const FILE: &str = "\
+# known
+{
+   the cache
+   Memcheck:Leak
+   match-leak-kinds: definite,possible
+   fun:malloc
+   fun:cache_*
+   ...
+   fun:main
+}
+{
+   not ours
+   Helgrind:Race
+   fun:anything
+   strange line
+}
+{
+   by object
+   Memcheck,Addrcheck:Leak
+   obj:*/libfoo.so*
+}
+{
+   by line
+   Memcheck:Leak
+   fun:_Znwm
+   src:pool.cc:12
+}
+leak:^tls_
+race:whatever
+leak:*/third_party/*.c
+";
+
+fn frame<'a>(function: &'a str, object: &'a str, file: &'a str, line: u32) -> Frame<'a> {
+    Frame { raw_function: function, function, object, file, line }
+}
+
+fn functions<'a>(names: &[&'a str]) -> Vec<Frame<'a>> {
+    names.iter().map(|name| frame(name, "/usr/bin/app", "", 0)).collect()
+}
+
+fn name(class: Class, stack: &[Frame<'_>]) -> Option<String> {
+    Suppressions::parse(FILE, "x.supp").unwrap().find(class, stack).map(|found| found.name.clone())
+}
+
+fn error(text: &str) -> String {
+    Suppressions::parse(text, "x.supp").unwrap_err().to_string()
+}
+
+#[test]
+fn frames_match_from_the_allocator_outwards() {
+    let stack = functions(&["cache_add", "load", "run", "main", "_start"]);
+    assert_eq!(name(Class::DefinitelyLost, &stack).as_deref(), Some("the cache"));
+    assert_eq!(name(Class::DefinitelyLost, &functions(&["x", "cache_add", "main"])), None);
+    assert_eq!(name(Class::DefinitelyLost, &functions(&["cache_add", "main"])).as_deref(), Some("the cache"));
+}
+
+#[test]
+fn a_suppression_is_for_its_kinds_only() {
+    let stack = functions(&["cache_add", "main"]);
+    assert_eq!(name(Class::PossiblyLost, &stack).as_deref(), Some("the cache"));
+    assert_eq!(name(Class::IndirectlyLost, &stack), None);
+    assert_eq!(name(Class::Reachable, &stack), None);
+}
+
+#[test]
+fn an_allocator_on_the_stack_matches_too() {
+    let stack = functions(&["malloc", "cache_add", "main"]);
+    assert_eq!(name(Class::DefinitelyLost, &stack).as_deref(), Some("the cache"));
+}
+
+#[test]
+fn what_is_for_other_tools_is_skipped() {
+    assert_eq!(name(Class::DefinitelyLost, &functions(&["anything", "main"])), None);
+}
+
+#[test]
+fn an_object_matches_by_its_path() {
+    let stack = [frame("f", "/usr/lib/libfoo.so.1", "", 0)];
+    assert_eq!(name(Class::Reachable, &stack).as_deref(), Some("by object"));
+}
+
+#[test]
+fn a_source_line_matches_by_file_name_and_line() {
+    let at = |line| [frame("grow", "/app", "/src/pool.cc", line)];
+    assert_eq!(name(Class::DefinitelyLost, &at(12)).as_deref(), Some("by line"));
+    assert_eq!(name(Class::DefinitelyLost, &at(13)), None);
+}
+
+#[test]
+fn a_sanitizer_pattern_is_a_part_of_any_name() {
+    assert_eq!(name(Class::DefinitelyLost, &functions(&["a", "tls_get", "main"])).as_deref(), Some("^tls_"));
+    assert_eq!(name(Class::DefinitelyLost, &functions(&["a", "my_tls_get", "main"])), None);
+    let stack = [frame("f", "/app", "/src/third_party/z/inflate.c", 3)];
+    assert_eq!(name(Class::DefinitelyLost, &stack).as_deref(), Some("*/third_party/*.c"));
+}
+
+#[test]
+fn demangled_names_match_as_well_as_raw_ones() {
+    let list =
+        Suppressions::parse("{\n x\n Memcheck:Leak\n fun:pool::Pool::*\n}\nleak:_ZN4pool", "x").unwrap();
+    let stack =
+        [Frame { raw_function: "_ZN4pool4Pool3newE", function: "pool::Pool::new", ..Frame::default() }];
+    assert_eq!(list.find(Class::DefinitelyLost, &stack).map(|found| found.name.as_str()), Some("x"));
+    let stack = [Frame { raw_function: "_ZN4pool4other", function: "pool::other", ..Frame::default() }];
+    assert_eq!(list.find(Class::DefinitelyLost, &stack).map(|found| found.name.as_str()), Some("_ZN4pool"));
+}
+
+#[test]
+fn errors_say_file_and_line() {
+    assert_eq!(error("\n{\n a\n Memcheck:Leak\n fun:x\n"), "x.supp:2: this suppression has no `}`");
+    assert_eq!(error("hello"), "x.supp:1: expected `{` or `leak:pattern`, found `hello`");
+    assert_eq!(error("leak:"), "x.supp:1: `leak:` without a pattern");
+    assert_eq!(
+        error("{\n a\n Memcheck:Leak\n call:x\n}"),
+        "x.supp:4: expected `fun:`, `obj:`, `src:`, `...` or `match-leak-kinds:`, found `call:x`"
+    );
+    assert_eq!(
+        error("{\n a\n Memcheck:Leak\n match-leak-kinds: certain\n fun:x\n}"),
+        "x.supp:4: unknown kind of leak `certain`; there are definite, indirect, possible, reachable, all, none"
+    );
+    assert_eq!(
+        error("{\n a\n Memcheck:Leak\n ...\n}"),
+        "x.supp:1: the suppression `a` names no function, object or file"
+    );
+    assert_eq!(
+        error("{\n a\n}"),
+        "x.supp:1: a suppression needs a name, then a line such as `Memcheck:Leak`"
+    );
+    assert_eq!(error("{\n a\n {\n"), "x.supp:3: `{` within the suppression that begins in line 1");
+}
+
+/// Patterns tried in the plainest way.
+fn slow_frames(patterns: &[FramePattern], stack: &[Frame<'_>]) -> bool {
+    match (patterns, stack) {
+        ([], _) => true,
+        ([FramePattern::AnyNumber, rest @ ..], _) => {
+            (0..=stack.len()).any(|at| slow_frames(rest, &stack[at..]))
+        }
+        (_, []) => false,
+        ([pattern, rest @ ..], [frame, outer @ ..]) => pattern.matches(frame) && slow_frames(rest, outer),
+    }
+}
+
+fn slow_glob(pattern: &[u8], text: &[u8]) -> bool {
+    match (pattern, text) {
+        ([], _) => text.is_empty(),
+        ([b'*', rest @ ..], _) => (0..=text.len()).any(|at| slow_glob(rest, &text[at..])),
+        (_, []) => false,
+        ([b'?', rest @ ..], [_, more @ ..]) => slow_glob(rest, more),
+        ([byte, rest @ ..], [other, more @ ..]) => byte == other && slow_glob(rest, more),
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_glob_matches_what_the_plain_way_matches(pattern in "[ab*?]{0,8}", text in "[ab]{0,10}") {
+        prop_assert_eq!(
+            glob(pattern.as_bytes(), text.as_bytes(), true),
+            slow_glob(pattern.as_bytes(), text.as_bytes())
+        );
+    }
+
+    #[test]
+    fn frames_match_what_the_plain_way_matches(patterns in "[abc.]{0,7}", stack in "[abc]{0,9}") {
+        let patterns: Vec<_> = patterns
+            .chars()
+            .map(|c| if c == '.' { FramePattern::AnyNumber } else { FramePattern::Function(c.to_string()) })
+            .collect();
+        let names: Vec<String> = stack.chars().map(|c| c.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let stack = functions(&names);
+        prop_assert_eq!(match_frames(&patterns, &stack), slow_frames(&patterns, &stack));
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[{}\n a:.*#lkfunobjMemcheckLeak]{0,200}") {
+        let _ = Suppressions::parse(&text, "x");
+    }
+
+    #[test]
+    fn what_is_generated_for_a_stack_matches_it(names in prop::collection::vec("[a-z_]{1,8}", 1..8)) {
+        let text = names.iter().map(|name| format!("   fun:{name}\n")).collect::<String>();
+        let list = Suppressions::parse(&format!("{{\n   made\n   Memcheck:Leak\n   fun:malloc\n{text}}}\n"), "x").unwrap();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        prop_assert!(list.find(Class::DefinitelyLost, &functions(&names)).is_some());
+    }
+}

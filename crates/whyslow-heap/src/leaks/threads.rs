@@ -1,0 +1,216 @@
+//! Stops every thread of a process, and lets them go again.
+//!
+//! A thread is seized and interrupted, not attached to: nobody sees a signal, and it goes on where it was. The stop itself is
+//! not waited for with `waitpid`, which any other thread of ours could answer; the thread is asked until it answers.
+
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::LeakError;
+
+/// How long a thread may take to stop.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to sleep between two questions.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// A stopped thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Thread {
+    pub(crate) tid: u32,
+    /// All of its general registers.
+    pub(crate) registers: Vec<u64>,
+    /// Its stack pointer.
+    pub(crate) sp: u64,
+    /// Where its thread-local storage is.
+    pub(crate) fs: u64,
+}
+
+/// A process whose threads stand still until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    pid: u32,
+    /// The threads we have, with the signal that each was about to get.
+    held: Vec<(u32, i32)>,
+}
+
+impl Stopped {
+    /// Stops all threads of a process, those too that are started meanwhile.
+    pub(crate) fn stop(pid: u32) -> Result<Self, LeakError> {
+        let mut stopped = Self { pid, held: Vec::new() };
+        loop {
+            let before = stopped.held.len();
+            for tid in tasks(pid)? {
+                if !stopped.held.iter().any(|&(held, _)| held == tid) {
+                    stopped.seize(tid)?;
+                }
+            }
+            if stopped.held.len() == before {
+                break;
+            }
+            for at in before..stopped.held.len() {
+                stopped.await_stop(at)?;
+            }
+        }
+        if stopped.held.is_empty() { Err(LeakError::Gone { pid }) } else { Ok(stopped) }
+    }
+
+    fn seize(&mut self, tid: u32) -> Result<(), LeakError> {
+        match call::seize(tid) {
+            Ok(()) => {
+                self.held.push((tid, 0));
+                // It fails only if the thread has ended, which shows when it is asked.
+                let _ = call::interrupt(tid);
+                Ok(())
+            }
+            Err(_) if has_ended(self.pid, tid) => Ok(()),
+            Err(error) => Err(refusal(self.pid, error)),
+        }
+    }
+
+    fn await_stop(&mut self, at: usize) -> Result<(), LeakError> {
+        let tid = self.held[at].0;
+        let began = Instant::now();
+        loop {
+            match call::stopped_by(tid) {
+                Ok(signal) => {
+                    self.held[at].1 = signal;
+                    return Ok(());
+                }
+                Err(_) if has_ended(self.pid, tid) => return Ok(()),
+                Err(_) if began.elapsed() > PATIENCE => return Err(LeakError::Stuck { pid: self.pid, tid }),
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    /// The registers of the threads. Those that were killed meanwhile are left out.
+    pub(crate) fn threads(&self) -> Result<Vec<Thread>, LeakError> {
+        let mut threads = Vec::with_capacity(self.held.len());
+        for &(tid, _) in &self.held {
+            match call::registers(tid) {
+                Ok(Some(registers)) => threads.push(registers),
+                Ok(None) => return Err(LeakError::NotX86_64 { pid: self.pid }),
+                Err(_) => {}
+            }
+        }
+        if threads.is_empty() { Err(LeakError::Gone { pid: self.pid }) } else { Ok(threads) }
+    }
+
+    /// Whether they all stand still to this moment, so that what was read belongs together.
+    pub(crate) fn still(&self, threads: &[Thread]) -> bool {
+        threads.iter().all(|thread| call::stopped_by(thread.tid).is_ok())
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        for &(tid, signal) in &self.held {
+            // It fails for threads that were killed; the kernel takes those from us when our thread ends.
+            let _ = call::detach(tid, signal);
+        }
+    }
+}
+
+fn tasks(pid: u32) -> Result<Vec<u32>, LeakError> {
+    let entries = match fs::read_dir(format!("/proc/{pid}/task")) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(LeakError::Gone { pid }),
+        Err(source) => return Err(LeakError::Io { what: "list the threads of", pid, source }),
+    };
+    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// Whether a thread is dead, buried or not.
+fn has_ended(pid: u32, tid: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")) else { return true };
+    // The name before it can hold anything, parentheses too.
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+}
+
+/// Why a thread could not be seized, in words.
+fn refusal(pid: u32, source: io::Error) -> LeakError {
+    if source.raw_os_error() != Some(libc::EPERM) {
+        return LeakError::Io { what: "stop", pid, source };
+    }
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let tracer =
+        status.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok()).unwrap_or(0);
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
+        .ok()
+        .and_then(|scope| scope.trim().parse().ok())
+        .unwrap_or(0);
+    match (tracer, scope) {
+        (0, 0) => LeakError::Permission { pid },
+        (0, scope) => LeakError::Yama { pid, scope },
+        (tracer, _) => LeakError::Traced { pid, tracer },
+    }
+}
+
+#[expect(unsafe_code, reason = "ptrace is a system call")]
+mod call {
+    use std::io;
+    use std::mem::MaybeUninit;
+    use std::ptr;
+
+    use super::Thread;
+
+    const PTRACE_SEIZE: libc::c_uint = 0x4206;
+    const PTRACE_INTERRUPT: libc::c_uint = 0x4207;
+    const PTRACE_EVENT_STOP: i32 = 128;
+    const NT_PRSTATUS: usize = 1;
+
+    fn checked(result: libc::c_long) -> io::Result<()> {
+        if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    pub(super) fn seize(tid: u32) -> io::Result<()> {
+        // SAFETY: no memory of ours is involved.
+        checked(unsafe { libc::ptrace(PTRACE_SEIZE, tid.cast_signed(), 0usize, 0usize) })
+    }
+
+    pub(super) fn interrupt(tid: u32) -> io::Result<()> {
+        // SAFETY: no memory of ours is involved.
+        checked(unsafe { libc::ptrace(PTRACE_INTERRUPT, tid.cast_signed(), 0usize, 0usize) })
+    }
+
+    /// Lets a thread go on, with the signal it was about to get, or with none.
+    pub(super) fn detach(tid: u32, signal: i32) -> io::Result<()> {
+        // SAFETY: no memory of ours is involved; the signal is a number.
+        checked(unsafe { libc::ptrace(libc::PTRACE_DETACH, tid.cast_signed(), 0usize, signal as usize) })
+    }
+
+    /// The signal that a stopped thread was about to get, 0 for none; an error while it is not stopped.
+    pub(super) fn stopped_by(tid: u32) -> io::Result<i32> {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: the kernel writes a `siginfo_t`.
+        checked(unsafe {
+            libc::ptrace(libc::PTRACE_GETSIGINFO, tid.cast_signed(), 0usize, info.as_mut_ptr())
+        })?;
+        // SAFETY: all-zero is a valid `siginfo_t`, and so is what the kernel wrote.
+        let info = unsafe { info.assume_init() };
+        Ok(if info.si_code >> 8 == PTRACE_EVENT_STOP { 0 } else { info.si_signo })
+    }
+
+    /// The registers of a stopped thread; `None` if it does not have those of x86-64.
+    pub(super) fn registers(tid: u32) -> io::Result<Option<Thread>> {
+        const WORDS: usize = size_of::<libc::user_regs_struct>() / 8;
+        let mut words = [0u64; WORDS];
+        let mut part =
+            libc::iovec { iov_base: ptr::from_mut(&mut words).cast(), iov_len: size_of_val(&words) };
+        // SAFETY: the kernel writes at most `iov_len` bytes into `words`, and the length it wrote into `part`.
+        checked(unsafe {
+            libc::ptrace(libc::PTRACE_GETREGSET, tid.cast_signed(), NT_PRSTATUS, &raw mut part)
+        })?;
+        let (sp, fs) = (
+            std::mem::offset_of!(libc::user_regs_struct, rsp) / 8,
+            std::mem::offset_of!(libc::user_regs_struct, fs_base) / 8,
+        );
+        Ok((part.iov_len == size_of_val(&words)).then(|| Thread {
+            tid,
+            registers: words.to_vec(),
+            sp: words[sp],
+            fs: words[fs],
+        }))
+    }
+}
