@@ -120,8 +120,8 @@ fn step(random: &mut Random, depth: u64, tree: bool) -> u64 {
 #[inline(never)]
 fn leaf(random: &mut Random) {
     match random.below(3) {
-        0 => black_box(one()),
-        1 => black_box(two()),
+        0 => one(),
+        1 => two(),
         _ => walk(),
     }
 }
