@@ -2,11 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::Value;
+use whyslow_analyze::heap::Sites;
 use whyslow_analyze::testing::{self, SAMPLE_NS};
 use whyslow_analyze::{
     Callers, FunctionTable, Lines, Outline, Quality, Selection, SortBy, Threads, TreeOptions, hot_path,
 };
-use whyslow_profile::{EventSource, KernelView, Profile, Unit};
+use whyslow_profile::{EventSource, KernelView, LeakCheck, Profile, Unit};
 use whyslow_render::json::{self, Context};
 
 fn program() -> Profile {
@@ -26,7 +27,8 @@ fn program() -> Profile {
 fn views(profile: &Profile) -> Vec<Value> {
     let everything = Selection::default();
     let quality = Quality::of(profile);
-    let context = Context { profile, metric: 0, quality: &quality };
+    let sites = Sites::build(profile);
+    let context = Context { profile, metric: 0, quality: &quality, sites: &sites, site_limit: 3 };
     let table = FunctionTable::build(profile, &everything, true, SortBy::SelfValue);
     let outline = Outline::build(profile, &everything, &TreeOptions::default());
     let threads = Threads::build(profile, &everything);
@@ -40,6 +42,7 @@ fn views(profile: &Profile) -> Vec<Value> {
         json::to_string(&json::lines(&context, &lines)),
         json::to_string(&json::threads(&context, &threads)),
         json::to_string(&json::quality(&context, table.total_value)),
+        json::to_string(&json::heap(&context, table.total_samples, table.total_value)),
     ];
     texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
 }
@@ -96,6 +99,97 @@ fn lines_carry_their_text_and_the_hottest_is_marked() {
     assert_eq!(lines[0]["self_share"], 0.3);
 }
 
+/// The same program, its heap recorded too.
+fn with_heap() -> Profile {
+    let mut profile = program();
+    testing::add_heap(
+        &mut profile,
+        "app::main@src/main.rs:9;app::parse@src/parse.rs:3;alloc::raw_vec::finish_grow : \
+             allocations=6 bytes_allocated=600 frees=5 bytes_freed=500 peak_bytes=300 peak_blocks=3 grown=4 \
+             growth_chains=2 bytes_copied=90 largest_grown=128 bytes_grown_to=200 live_at_exit_blocks=1 \
+             live_at_exit_bytes=100 definitely_lost_blocks=1 definitely_lost_bytes=100 lifetime_ns=6000 growth=linear
+         app::main@src/main.rs:10;app::parse@src/parse.rs:3;alloc::string::grow : \
+             allocations=4 bytes_allocated=40 frees=4 bytes_freed=40 peak_bytes=10 peak_blocks=1 temporary=3
+         app::main@src/main.rs:9;dep::table : \
+             allocations=2 bytes_allocated=9 unused_bytes=4 examined_bytes=9 live_at_exit_blocks=2 \
+             live_at_exit_bytes=9 reachable_blocks=1 reachable_bytes=5 possibly_lost_blocks=1 possibly_lost_bytes=4
+         _start;__libc_init : allocations=1 bytes_allocated=1
+         [truncated];[libz.so] : allocations=1 bytes_allocated=2",
+    );
+    profile
+}
+
+#[test]
+fn every_view_has_the_heap_when_it_was_recorded() {
+    for view in views(&with_heap()) {
+        let heap = &view["heap"];
+        let numbers = ["allocations", "frees", "bytes_allocated", "peak_bytes", "temporary"];
+        assert_eq!(numbers.map(|name| heap[name].as_u64().unwrap()), [14, 9, 652, 310, 3]);
+        assert_eq!((&heap["live_at_exit_blocks"], &heap["live_at_exit_bytes"]), (&3.into(), &109.into()));
+        let leaks = ["definitely", "indirectly", "possibly", "reachable", "suppressed"];
+        let leaks = leaks.map(|class| {
+            let lost = &heap["leaks"][class];
+            (lost["blocks"].as_u64().unwrap(), lost["bytes"].as_u64().unwrap())
+        });
+        assert_eq!(leaks, [(1, 100), (0, 0), (1, 4), (1, 5), (0, 0)]);
+        assert_eq!(heap["unused"], serde_json::json!({"bytes": 4, "examined_bytes": 9}));
+        assert_eq!((view["sites"].as_array().unwrap().len(), &view["sites_left_out"]), (3, &1.into()));
+    }
+    for view in views(&program()) {
+        assert!(view.get("heap").is_none() && view.get("sites").is_none());
+    }
+}
+
+#[test]
+fn a_site_is_a_line_of_the_user_with_its_numbers() {
+    let view = &views(&with_heap())[0];
+    let site = &view["sites"][0];
+    assert_eq!(site["function"], "app::parse");
+    assert_eq!((&site["file"], &site["line"]), (&"src/parse.rs".into(), &3.into()));
+    assert_eq!((&site["kind"], &site["crate"]), (&"yours".into(), &"app".into()));
+    let numbers = ["allocations", "frees", "bytes_allocated", "peak_bytes", "peak_blocks", "temporary"];
+    assert_eq!(numbers.map(|name| site[name].as_u64().unwrap()), [10, 9, 640, 310, 4, 3]);
+    assert_eq!(site["lifetime_mean_ns"], 600);
+    assert_eq!(
+        site["growth"],
+        serde_json::json!(
+            {"chains": 2, "grown": 4, "bytes_copied": 90, "largest": 128, "suggested_capacity": 128}
+        )
+    );
+    assert_eq!(
+        (&site["growth_class"], &site["leaks"]["definitely"]["bytes"]),
+        (&"linear".into(), &100.into())
+    );
+    assert_eq!(
+        site["stack"],
+        serde_json::json!([
+            "alloc::raw_vec::finish_grow",
+            "app::parse at src/parse.rs:3",
+            "app::main at src/main.rs:9"
+        ])
+    );
+}
+
+#[test]
+fn without_a_leak_check_there_are_no_classes_but_the_reason() {
+    let mut profile = with_heap();
+    profile.meta.heap.as_mut().unwrap().leaks = LeakCheck::Impossible("it was killed".to_owned());
+    let view = &views(&profile)[0];
+    assert!(view["heap"]["leaks"].is_null() && view["sites"][0]["leaks"].is_null());
+    assert_eq!(view["heap"]["leak_check"], "impossible: it was killed");
+}
+
+#[test]
+fn counted_values_have_no_error_of_sampling() {
+    let mut profile = with_heap();
+    profile.metrics.remove(0);
+    profile.samples.remove(0);
+    let view = &views(&profile)[0];
+    assert_eq!(view["metric"], serde_json::json!({"name": "bytes-allocated", "unit": "bytes"}));
+    let row = &view["functions"][0];
+    assert_eq!((&row["self_error"], &row["self_value"]), (&0.0.into(), &600.into()));
+}
+
 #[test]
 fn other_units_have_other_names() {
     let mut profile = program();
@@ -119,7 +213,7 @@ fn every_name_is_described() {
     }
     let description = include_str!("../../../docs/report-json.md");
     let mut found = Vec::new();
-    views(&program()).iter().for_each(|view| names(view, &mut found));
+    views(&program()).iter().chain(&views(&with_heap())).for_each(|view| names(view, &mut found));
     found.sort();
     found.dedup();
     let missing = found.iter().filter(|name| !description.contains(&format!("`{name}`"))).collect::<Vec<_>>();

@@ -9,12 +9,15 @@ use whyslow_analyze::{Pattern, Selection, SpanPattern};
 use whyslow_profile::{CodeKind, Profile};
 
 use crate::failure::{Failure, Result};
+use crate::metric::MetricArgs;
 use crate::values;
 
 /// Which samples count.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct Filters {
+    #[command(flatten)]
+    metric: MetricArgs,
     /// Only threads with this number, or whose name matches this regular expression (repeatable)
     #[arg(long, value_name = "THREAD")]
     thread: Vec<String>,
@@ -39,13 +42,30 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
-    /// The samples of this profile that are meant; a filter that matches nothing is an error that says which.
-    pub(crate) fn resolve(&self, path: &Path, profile: &Profile) -> Result<Selection> {
+    /// Whether anything was said about which samples count.
+    pub(crate) fn are_given(&self) -> bool {
+        self.metric.is_given()
+            || self.time.is_some()
+            || self.function.is_some()
+            || !(self.thread.is_empty() && self.process.is_empty())
+            || !(self.kind.is_empty() && self.span.is_empty())
+    }
+
+    /// The samples of this profile that are meant; a filter that matches nothing is an error that says which. A metric
+    /// that has to be worked out is added to the profile.
+    pub(crate) fn resolve(&self, path: &Path, profile: &mut Profile) -> Result<Selection> {
+        if self.time.is_some() && self.metric.has_moment() {
+            return Err(Failure::new("--live-at is one moment, and --time is a range")
+                .next("--live-at alone, or --metric live with --time ..END"));
+        }
+        let end_ns = self.time.as_ref().map_or(u64::MAX, |range| range.end);
+        // What is live at the end of a range may have been allocated before it.
+        let time_ns = self.time.clone().filter(|_| !self.metric.is_live());
         let selection = Selection {
-            metric: 0,
+            metric: self.metric.resolve(path, profile, end_ns)?,
             threads: self.thread.iter().map(|text| pattern("--thread", text)).collect::<Result<_>>()?,
             processes: self.process.iter().map(|text| pattern("--process", text)).collect::<Result<_>>()?,
-            time_ns: self.time.clone(),
+            time_ns,
             function: self.function.as_deref().map(|text| regex("--function", text)).transpose()?,
             kinds: self.kind.clone(),
             spans: self.span.clone(),

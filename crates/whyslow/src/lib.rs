@@ -9,6 +9,7 @@ mod exit;
 mod failure;
 mod filters;
 mod importing;
+mod metric;
 mod open;
 mod output;
 mod profile_file;

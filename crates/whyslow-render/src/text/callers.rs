@@ -13,17 +13,17 @@ pub fn callers(profile: &Profile, callers: &Callers, min_share: f64, page: Page)
     let name = callers.labels.first().map_or(String::new(), |label| label_name(profile, *label));
     let of_all = |part: u64| Percent(part as f64 / callers.whole_value.max(1) as f64);
     push_line(&mut out, &styled(BOLD, &name));
-    push_line(
-        &mut out,
-        &format!(
-            "{} of all by itself ({}), {} with its callees ({}), {} samples",
-            of_all(callers.self_value),
-            value(callers.self_value, page.unit),
-            of_all(callers.total_value),
-            value(callers.total_value, page.unit),
-            Count(callers.samples)
-        ),
+    let mut costs = format!(
+        "{} of all by itself ({}), {} with its callees ({})",
+        of_all(callers.self_value),
+        value(callers.self_value, page.unit),
+        of_all(callers.total_value),
+        value(callers.total_value, page.unit),
     );
+    if !page.counted {
+        costs.push_str(&format!(", {} samples", Count(callers.samples)));
+    }
+    push_line(&mut out, &costs);
     let outlines = [
         ("called by", &callers.callers, Direction::Callers, "nothing: it is the outermost function"),
         ("calls", &callers.callees, Direction::Callees, "nothing"),

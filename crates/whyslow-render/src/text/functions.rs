@@ -15,13 +15,17 @@ const KIND: usize = 11;
 /// The functions of a table in its order, at most `limit` of them.
 pub fn functions(profile: &Profile, table: &FunctionTable, limit: usize, page: Page) -> String {
     let mut out = String::new();
-    let rough = Share::new(1, 2, table.total_samples).margin_95();
     let all = value(table.total_value, page.unit);
-    let samples = Count(table.total_samples);
-    push_line(
-        &mut out,
-        &format!("{all} in {samples} samples; a share of 50 % is exact to ±{:.1} points", rough * 100.0),
-    );
+    if page.counted {
+        push_line(&mut out, &format!("{all} in all; a function's own share is what it allocates itself"));
+    } else {
+        let rough = Share::new(1, 2, table.total_samples).margin_95();
+        let samples = Count(table.total_samples);
+        push_line(
+            &mut out,
+            &format!("{all} in {samples} samples; a share of 50 % is exact to ±{:.1} points", rough * 100.0),
+        );
+    }
     out.push('\n');
     out.push_str(&rows(profile, table, limit, true, page));
     let more = table.rows.len().saturating_sub(limit);

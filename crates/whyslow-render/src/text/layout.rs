@@ -1,6 +1,7 @@
 //! Columns, colours and wrapped paragraphs.
 
 use anstyle::{AnsiColor, Style};
+use whyslow_analyze::heap::is_heap_metric;
 use whyslow_analyze::{CallTree, Grade, Label, Severity};
 use whyslow_profile::{CodeKind, Profile, Unit};
 
@@ -13,6 +14,8 @@ pub struct Page {
     pub width: usize,
     /// What values count.
     pub unit: Unit,
+    /// Whether every value was counted by the heap's recorder, and none is a sample.
+    pub counted: bool,
 }
 
 impl Page {
@@ -22,7 +25,7 @@ impl Page {
     /// A page for one metric of a profile.
     pub fn new(profile: &Profile, metric: usize, width: usize) -> Self {
         let unit = profile.metrics.get(metric).map_or(Unit::Nanoseconds, |metric| metric.unit);
-        Self { width: width.max(Self::NARROWEST), unit }
+        Self { width: width.max(Self::NARROWEST), unit, counted: is_heap_metric(profile, metric) }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod callers;
 mod functions;
+mod heap;
 mod layout;
 mod lines;
 mod names;
@@ -14,6 +15,7 @@ mod tree;
 
 pub use callers::callers;
 pub use functions::functions;
+pub use heap::{HeapView, heap};
 pub use layout::Page;
 pub use lines::lines;
 pub use quality::{headline, quality};

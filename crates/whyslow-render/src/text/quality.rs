@@ -1,11 +1,11 @@
 //! How far a profile can be trusted, in words.
 
-use whyslow_analyze::{Quality, Warning};
+use whyslow_analyze::{HeapQuality, Quality, Warning};
 use whyslow_profile::{EventSource, KernelView};
 
 use super::layout::{BOLD, columns, grade_style, left, push_line, push_titled, severity_style, styled, wrap};
 use crate::sanitize::clean;
-use crate::units::{Count, Percent};
+use crate::units::{Count, Percent, bytes};
 
 const KEY: usize = 20;
 
@@ -15,6 +15,27 @@ pub fn quality(quality: &Quality, width: usize) -> String {
     push_line(&mut out, &headline(quality));
     out.push('\n');
     let mut fact = |key: &str, text: String| push_line(&mut out, &format!("{}{text}", left(key, KEY)));
+    if let Some(heap) = &quality.heap {
+        fact("allocations", Count(heap.allocations).to_string());
+        fact("counted", counting_words(heap));
+        fact("heap stacks whole", Percent(1.0 - heap.cut_share).to_string());
+        fact("lost heap events", Count(heap.lost_events).to_string());
+    }
+    if quality.heap.as_ref().is_none_or(|heap| !heap.only) {
+        sampling(quality, &mut fact);
+    }
+    fact("recording", if quality.incomplete { "incomplete" } else { "complete" }.to_owned());
+    if !quality.warnings.is_empty() {
+        out.push('\n');
+    }
+    for warning in &quality.warnings {
+        out.push_str(&warning_lines(warning, width));
+    }
+    out
+}
+
+/// What only CPU samples have.
+fn sampling(quality: &Quality, fact: &mut dyn FnMut(&str, String)) {
     fact("samples", Count(quality.samples).to_string());
     if let (Some(expected), Some(achieved)) = (quality.expected_samples, quality.achieved_share()) {
         let rate = quality.frequency_hz;
@@ -33,24 +54,31 @@ pub fn quality(quality: &Quality, width: usize) -> String {
     fact("without any name", Percent(quality.nameless_share).to_string());
     fact("lost", format!("{} samples, {} other records", Count(quality.lost), Count(quality.lost_records)));
     fact("throttled", format!("{} times", Count(quality.throttled)));
-    fact("recording", if quality.incomplete { "incomplete" } else { "complete" }.to_owned());
-    if !quality.warnings.is_empty() {
-        out.push('\n');
+}
+
+fn counting_words(heap: &HeapQuality) -> String {
+    match heap.sample_bytes {
+        None => "every allocation".to_owned(),
+        Some(size) => format!("one sample per {} on average", bytes(size)),
     }
-    for warning in &quality.warnings {
-        out.push_str(&warning_lines(warning, width));
-    }
-    out
 }
 
 /// The verdict in one line: `good: 4,812 samples, 99.9 % of stacks complete, 0 lost`.
 pub fn headline(quality: &Quality) -> String {
     let grade = styled(grade_style(quality.grade), quality.grade.label());
-    let mut text = format!("{grade}: {} samples", Count(quality.samples));
-    if quality.samples > 0 {
-        text.push_str(&format!(", {} of stacks complete", Percent(1.0 - quality.truncated_share)));
-    }
-    text.push_str(&format!(", {} lost", Count(quality.lost)));
+    let mut text = match &quality.heap {
+        Some(heap) if heap.only => {
+            let (counted, lost) = (counting_words(heap), Count(heap.lost_events));
+            format!("{grade}: {counted}, {} of stacks complete, {lost} lost", Percent(1.0 - heap.cut_share))
+        }
+        _ => {
+            let mut text = format!("{grade}: {} samples", Count(quality.samples));
+            if quality.samples > 0 {
+                text.push_str(&format!(", {} of stacks complete", Percent(1.0 - quality.truncated_share)));
+            }
+            text + &format!(", {} lost", Count(quality.lost))
+        }
+    };
     if quality.incomplete {
         text.push_str(", recording incomplete");
     }

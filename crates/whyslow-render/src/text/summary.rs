@@ -1,7 +1,7 @@
 //! The one-screen answer.
 
 use whyslow_analyze::{FunctionTable, HotStep, Overview, Percent, Quality};
-use whyslow_profile::{ExitStatus, Profile};
+use whyslow_profile::{ExitStatus, HeapFacts, Profile};
 
 use super::functions::rows;
 use super::layout::{
@@ -11,7 +11,7 @@ use super::names::shorten;
 use super::quality::{headline, warning_lines};
 use super::tree::repeat_note;
 use crate::sanitize::clean;
-use crate::units::{Count, duration};
+use crate::units::{Count, bytes, duration};
 
 /// A terminal's usual height; the answer stays within it.
 const SCREEN: usize = 24;
@@ -63,6 +63,9 @@ fn head(summary: &Summary<'_>, warnings: usize, file: &str, page: Page) -> Strin
         push_line(&mut head, &styled(BOLD, cut(&command_line(&profile.meta.command), page.width)));
     }
     push_line(&mut head, &times(profile));
+    if let Some(facts) = &profile.meta.heap {
+        push_line(&mut head, &heap_line(profile, facts));
+    }
     push_line(&mut head, &headline(quality));
     for warning in &quality.warnings[..warnings] {
         head.push_str(&warning_lines(warning, page.width));
@@ -81,7 +84,18 @@ fn foot(summary: &Summary<'_>, file: &str, page: Page) -> String {
         foot.push_str(&hottest_path(summary, page));
     }
     push_line(&mut foot, &format!("{} {file}", styled(BOLD, "saved:")));
-    foot.push_str(&next_commands(file, summary.quality.samples > 0, page.width));
+    let mut commands = vec![
+        format!("whyslow view {file}"),
+        format!("whyslow report {file} tree"),
+        format!("whyslow flame {file}"),
+    ];
+    if summary.quality.samples > 0 {
+        commands.push(format!("whyslow report {file} lines FUNCTION"));
+    }
+    if summary.quality.heap.is_some() {
+        commands.push(format!("whyslow report {file} heap"));
+    }
+    foot.push_str(&next_commands(commands, page.width));
     foot
 }
 
@@ -99,12 +113,27 @@ fn times(profile: &Profile) -> String {
     if overview.processes > 1 {
         text.push_str(&format!(" in {}", plural(overview.processes, "process", "processes")));
     }
+    text + &exit_words(profile)
+}
+
+/// How the program ended, when it is worth saying.
+pub(super) fn exit_words(profile: &Profile) -> String {
     match profile.meta.exit {
-        Some(ExitStatus::Code(code)) if code != 0 => text.push_str(&format!(", exit code {code}")),
-        Some(ExitStatus::Signal(signal)) => text.push_str(&format!(", ended by signal {signal}")),
-        _ => {}
+        Some(ExitStatus::Code(code)) if code != 0 => format!(", exit code {code}"),
+        Some(ExitStatus::Signal(signal)) => format!(", ended by signal {signal}"),
+        _ => String::new(),
     }
-    text
+}
+
+/// The heap in one line, when it was recorded beside CPU time.
+fn heap_line(profile: &Profile, facts: &HeapFacts) -> String {
+    let totals = profile.heap.totals();
+    format!(
+        "heap: {} allocations, {} in all, {} at the peak",
+        Count(totals.allocations),
+        bytes(totals.bytes_allocated),
+        bytes(facts.peak_bytes)
+    )
 }
 
 /// The steps with arrows, broken into lines; when there are too many, the middle is left out.
@@ -139,16 +168,9 @@ fn hottest_path(summary: &Summary<'_>, page: Page) -> String {
     out
 }
 
-fn next_commands(file: &str, has_samples: bool, width: usize) -> String {
+/// What to type next.
+pub(super) fn next_commands(commands: Vec<String>, width: usize) -> String {
     let title = "next:  ";
-    let mut commands = vec![
-        format!("whyslow view {file}"),
-        format!("whyslow report {file} tree"),
-        format!("whyslow flame {file}"),
-    ];
-    if has_samples {
-        commands.push(format!("whyslow report {file} lines FUNCTION"));
-    }
     let pieces = commands.into_iter().map(|command| {
         let width = columns(&command);
         (command, width)
@@ -159,12 +181,12 @@ fn next_commands(file: &str, has_samples: bool, width: usize) -> String {
 }
 
 /// A command as it would be typed.
-fn command_line(words: &[String]) -> String {
+pub(super) fn command_line(words: &[String]) -> String {
     words.iter().map(|word| quoted(&clean(word))).collect::<Vec<_>>().join(" ")
 }
 
 /// A word as a shell needs it.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

@@ -15,6 +15,8 @@ const NAME: usize = 24;
 /// What each thread used, at most `limit` of them; and each process when there are several.
 pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -> String {
     let mut out = String::new();
+    // Values of the heap are rows of its timeline.
+    let samples = if page.counted { "rows" } else { "samples" };
     let share = |part: u64| Percent(part as f64 / threads.total_value.max(1) as f64);
     let name = |id| cut(&clean(profile.text(id)), NAME);
     if threads.processes.len() > 1 {
@@ -25,7 +27,7 @@ pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -
             "{:>SHARE$}{:>NUMBER$}{:>NUMBER$}{:>9}  {}{:>9}",
             "share",
             "used",
-            "samples",
+            samples,
             "threads",
             left("process", width),
             "pid"
@@ -56,7 +58,7 @@ pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -
         "{:>SHARE$}{:>NUMBER$}{:>NUMBER$}  {}{:>9}{:>9}{:>NUMBER$}{:>NUMBER$}",
         "share",
         "used",
-        "samples",
+        samples,
         left("thread", width),
         "tid",
         "pid",

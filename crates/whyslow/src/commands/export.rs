@@ -8,7 +8,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use whyslow_analyze::Selection;
 use whyslow_formats::export::{
-    Export, write_csv, write_firefox, write_perf_script, write_pprof, write_speedscope,
+    Export, write_csv, write_dhat, write_firefox, write_heaptrack, write_massif, write_perf_script,
+    write_pprof, write_speedscope,
 };
 use whyslow_formats::{FoldedOptions, FoldedRoot, write_folded};
 use whyslow_profile::Profile;
@@ -34,13 +35,19 @@ Formats:
   perf-script   text as `perf script` prints it
   csv           the function table
   svg, html     the flame graph; the whole viewer in one file
+Of heaps, always the whole recording:
+  dhat          JSON for Valgrind's dh_view.html
+  heaptrack     text for heaptrack_gui and heaptrack_print
+  massif        text for ms_print and massif-visualizer
 
 A name that ends in .gz is packed; pprof always is. What a format cannot hold is said on stderr.
 
 Examples:
   whyslow export app.whyslow --to folded | head
   whyslow export app.whyslow --to firefox -o app.json.gz
-  whyslow export app.whyslow --to pprof --thread main -o main.pb.gz")]
+  whyslow export app.whyslow --to pprof --thread main -o main.pb.gz
+  whyslow export app.whyslow --to folded --metric live-at-peak
+  whyslow export app.whyslow --to heaptrack -o app.txt && heaptrack_print -f app.txt")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     profile: ProfileArg,
@@ -87,6 +94,16 @@ enum Kind {
     Csv,
     Svg,
     Html,
+    Dhat,
+    Heaptrack,
+    Massif,
+}
+
+impl Kind {
+    /// Whether it holds the numbers of a heap and nothing else.
+    fn is_of_heaps(self) -> bool {
+        matches!(self, Self::Dhat | Self::Heaptrack | Self::Massif)
+    }
 }
 
 /// Writes the export.
@@ -97,8 +114,12 @@ pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
         return Err(Failure::new("pprof's format is binary and stdout is a terminal").next("-o FILE.pb.gz"));
     }
     let file = &args.profile.file;
-    let profile = profile_file::open(file)?;
-    let selection = args.filters.resolve(file, &profile)?;
+    let mut profile = profile_file::open(file)?;
+    let selection = args.filters.resolve(file, &mut profile)?;
+    if args.to.is_of_heaps() && profile.heap.is_empty() {
+        let what = format!("{}: there is no heap in this profile", file.display());
+        return Err(Failure::new(what).next("whyslow heap -- PROGRAM to record one"));
+    }
     let mut left_out = Vec::new();
     if packed {
         output.write(|out| {
@@ -140,6 +161,17 @@ fn write(
         Kind::Speedscope => write_speedscope(&export(), out),
         Kind::PerfScript => write_perf_script(&export(), out),
         Kind::Csv => write_csv(&export(), out),
+        Kind::Dhat | Kind::Heaptrack | Kind::Massif => {
+            let mut notes = match args.to {
+                Kind::Dhat => write_dhat(&export(), out)?,
+                Kind::Heaptrack => write_heaptrack(&export(), out)?,
+                _ => write_massif(&export(), out)?,
+            };
+            if !selection.is_everything() {
+                notes.push("filters: the heap is written whole".to_owned());
+            }
+            Ok(notes)
+        }
         Kind::Svg => {
             out.write_all(flame::picture(profile, selection, inline).as_bytes())?;
             Ok(Vec::new())

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use whyslow_analyze::heap::is_heap_metric;
 use whyslow_analyze::{CallTree, Overview, Quality, Selection, TreeOptions};
 use whyslow_profile::Profile;
 use whyslow_render::flame::{FlameOptions, svg};
@@ -21,7 +22,8 @@ use crate::{open, profile_file, values};
 Examples:
   whyslow flame app.whyslow                     writes app.svg
   whyslow flame app.whyslow -o - --thread main > main.svg
-  whyslow flame app.whyslow --inverted --open")]
+  whyslow flame app.whyslow --inverted --open
+  whyslow flame app.whyslow --metric live-at-peak    who holds the memory at the peak")]
 pub(crate) struct FlameArgs {
     #[command(flatten)]
     profile: ProfileArg,
@@ -51,13 +53,13 @@ pub(crate) struct FlameArgs {
 pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
     let file = &args.profile.file;
     let picture = Output::from(args.output.clone().unwrap_or_else(|| file.with_extension("svg")));
-    let profile = profile_file::open(file)?;
-    let selection = args.filters.resolve(file, &profile)?;
+    let mut profile = profile_file::open(file)?;
+    let selection = args.filters.resolve(file, &mut profile)?;
     let tree =
         TreeOptions { inline: !args.filters.no_inline, inverted: args.inverted, ..TreeOptions::default() };
     let options = FlameOptions {
         title: args.title.clone().unwrap_or_else(|| title(&profile)),
-        subtitle: subtitle(&profile),
+        subtitle: subtitle(&profile, &selection),
         inverted: args.inverted || args.icicle,
         callers: args.inverted,
         min_width_px: args.min_width,
@@ -84,8 +86,11 @@ pub(crate) fn draw(profile: &Profile, output: &Output) -> Result {
 
 /// The picture of the selected samples with the default look.
 pub(crate) fn picture(profile: &Profile, selection: &Selection, inline: bool) -> String {
-    let options =
-        FlameOptions { title: title(profile), subtitle: subtitle(profile), ..FlameOptions::default() };
+    let options = FlameOptions {
+        title: title(profile),
+        subtitle: subtitle(profile, selection),
+        ..FlameOptions::default()
+    };
     let tree = TreeOptions { inline, ..TreeOptions::default() };
     drawn(profile, selection, &tree, &options)
 }
@@ -104,12 +109,13 @@ fn title(profile: &Profile) -> String {
 }
 
 /// What was measured, and how far to trust it.
-fn subtitle(profile: &Profile) -> String {
+fn subtitle(profile: &Profile, selection: &Selection) -> String {
     let overview = Overview::of(profile);
     let plain = anstream::adapter::strip_str(&headline(&Quality::of(profile))).to_string();
-    format!(
-        "{:.2} s, {:.2} s of CPU time; {plain}",
-        overview.duration_ns as f64 / 1e9,
-        overview.cpu_time_ns as f64 / 1e9
-    )
+    let seconds = overview.duration_ns as f64 / 1e9;
+    if is_heap_metric(profile, selection.metric) {
+        let name = profile.text(profile.metrics[selection.metric].name);
+        return format!("{name}; {seconds:.2} s; {plain}");
+    }
+    format!("{seconds:.2} s, {:.2} s of CPU time; {plain}", overview.cpu_time_ns as f64 / 1e9)
 }

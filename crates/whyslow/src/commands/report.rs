@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
 use whyslow_analyze::{
     Callers, FindError, FunctionTable, Lines, Outline, Quality, Selection, SortBy, SpanTable, Threads,
     TreeOptions, Weights, hot_path,
 };
 use whyslow_profile::Profile;
 use whyslow_render::json::{self, Context};
-use whyslow_render::text::{self, Page, Summary, TreeView};
+use whyslow_render::text::{self, HeapView, Page, Summary, TreeView};
 
 use crate::cli::{Format, ProfileArg, Volume};
 use crate::exit::Exit;
@@ -17,7 +18,7 @@ use crate::failure::{Failure, Result};
 use crate::filters::Filters;
 use crate::{output, profile_file, terminal, values};
 
-/// Show functions, call tree, callers, source lines, threads, spans or quality of a profile
+/// Show functions, call tree, callers, source lines, threads, spans, heap or quality of a profile
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Views:
@@ -27,6 +28,7 @@ Views:
   lines FUNCTION    the source of a function with the share of each line
   threads           threads by the time they take
   spans             what the program marked itself (crate whyslow-mark), by name
+  heap              where memory is allocated, what holds it at the peak, what leaks
   quality           how far to trust the profile
 
 Examples:
@@ -34,20 +36,22 @@ Examples:
   whyslow report app.whyslow tree --min-share 1%    who calls what, and how much time it takes
   whyslow report app.whyslow lines parse            source of `parse` with the share of each line
   whyslow report app.whyslow tree --span load       only what ran inside spans called `load`
+  whyslow report app.whyslow heap --histograms      the heap, with sizes, lifetimes and threads
+  whyslow report app.whyslow tree --metric live-at-peak    who holds the memory at the peak
   whyslow report app.whyslow --time 2s..3s --thread worker --format json")]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     profile: ProfileArg,
-    /// What to show: functions, tree, callers, lines, threads, spans, quality
-    #[arg(value_enum, default_value_t, hide_possible_values = true)]
-    view: View,
+    /// What to show: functions, tree, callers, lines, threads, spans, heap, quality
+    #[arg(value_enum, hide_possible_values = true)]
+    view: Option<View>,
     /// The function, for `callers` and `lines`: its name or the end of it
     #[arg(value_name = "FUNCTION")]
     function_name: Option<String>,
     /// Start the tree at the innermost functions
     #[arg(long)]
     inverted: bool,
-    /// Show at most this many rows; 0 shows all [default: 40, JSON: all]
+    /// Show at most this many rows; 0 shows all [default: 40, heap: 5 of each, JSON: all]
     #[arg(short = 'n', long, value_name = "ROWS")]
     limit: Option<usize>,
     /// Order of functions: by time in them, or in them and what they call
@@ -56,6 +60,9 @@ pub(crate) struct ReportArgs {
     /// Leave out what takes less than this share, such as 5% [default: 1% in trees]
     #[arg(long, value_name = "SHARE", value_parser = values::share)]
     min_share: Option<f64>,
+    /// With the heap: how large blocks are, how long they live, and which threads make and free them
+    #[arg(long)]
+    histograms: bool,
     /// Text for people or JSON for programs
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -64,15 +71,15 @@ pub(crate) struct ReportArgs {
 }
 
 /// What to show.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum View {
-    #[default]
     Functions,
     Tree,
     Callers,
     Lines,
     Threads,
     Spans,
+    Heap,
     Quality,
 }
 
@@ -91,12 +98,14 @@ const ROWS: usize = 40;
 const MIN_SHARE: f64 = 0.01;
 
 /// Prints one view.
-pub(crate) fn run(args: &ReportArgs, _volume: Volume) -> Result<Exit> {
+pub(crate) fn run(args: &ReportArgs, volume: Volume) -> Result<Exit> {
     let function = args.function()?;
     let path = &args.profile.file;
-    let profile = profile_file::open(path)?;
-    let selection = args.filters.resolve(path, &profile)?;
-    let request = Request { args, profile: &profile, selection: &selection, function };
+    let mut profile = profile_file::open(path)?;
+    let selection = args.filters.resolve(path, &mut profile)?;
+    let view = args.view_of(&profile)?;
+    let histograms = args.histograms || volume == Volume::Verbose;
+    let request = Request { args, view, histograms, profile: &profile, selection: &selection, function };
     let answer = match args.format {
         Format::Text => request.text(),
         Format::Json => request.json(),
@@ -106,10 +115,34 @@ pub(crate) fn run(args: &ReportArgs, _volume: Volume) -> Result<Exit> {
 }
 
 impl ReportArgs {
+    /// The view that was asked for; else the functions, and the heap when there is nothing else.
+    fn view_of(&self, profile: &Profile) -> Result<View> {
+        match self.view {
+            Some(View::Heap) if !has_heap(profile) => {
+                let file = self.profile.file.display();
+                Err(Failure::new(format!("{file}: the heap is not in this recording"))
+                    .next("`whyslow heap -- PROGRAM`, or `whyslow record --heap PROGRAM`"))
+            }
+            Some(View::Heap) if self.format == Format::Text && self.filters.are_given() => {
+                let file = self.profile.file.display();
+                Err(Failure::new(
+                    "the view `heap` is of the whole recording: filters and --metric do not change it",
+                )
+                .next(format!("whyslow report {file} functions with the same options")))
+            }
+            Some(view) => Ok(view),
+            // As JSON the functions come with the heap.
+            None if is_heap_only(profile) && self.format == Format::Text && !self.filters.are_given() => {
+                Ok(View::Heap)
+            }
+            None => Ok(View::Functions),
+        }
+    }
+
     /// The function that the view is about; empty for views that are not about one.
     fn function(&self) -> Result<&str> {
         let file = self.profile.file.display();
-        let about_one = matches!(self.view, View::Callers | View::Lines);
+        let about_one = matches!(self.view, Some(View::Callers | View::Lines));
         match &self.function_name {
             Some(name) if about_one => Ok(name),
             None if !about_one => Ok(""),
@@ -124,6 +157,8 @@ impl ReportArgs {
 /// A view of some samples of a profile.
 struct Request<'a> {
     args: &'a ReportArgs,
+    view: View,
+    histograms: bool,
     profile: &'a Profile,
     selection: &'a Selection,
     function: &'a str,
@@ -133,7 +168,7 @@ impl Request<'_> {
     fn text(&self) -> Result<String> {
         let profile = self.profile;
         let page = Page::new(profile, self.selection.metric, terminal::width(std::io::stdout()));
-        Ok(match self.args.view {
+        Ok(match self.view {
             View::Functions => {
                 text::functions(profile, &self.functions(&self.weights()), self.limit(ROWS), page)
             }
@@ -145,14 +180,31 @@ impl Request<'_> {
             View::Lines => text::lines(profile, &self.lines()?, page),
             View::Threads => text::threads(profile, &self.threads(), self.limit(ROWS), page),
             View::Spans => text::spans(&self.spans(), self.limit(ROWS), page),
+            View::Heap => text::heap(
+                &HeapView {
+                    profile,
+                    sites: &Sites::build(profile),
+                    quality: &Quality::of(profile),
+                    limit: self.args.limit.map(|_| self.limit(0)),
+                    histograms: self.histograms,
+                    saved: None,
+                },
+                page,
+            ),
             View::Quality => text::quality(&Quality::of(profile), page.width),
         })
     }
 
     fn json(&self) -> Result<String> {
         let quality = Quality::of(self.profile);
-        let context = Context { profile: self.profile, metric: self.selection.metric, quality: &quality };
-        let json = match self.args.view {
+        let context = Context {
+            profile: self.profile,
+            metric: self.selection.metric,
+            quality: &quality,
+            sites: &Sites::build(self.profile),
+            site_limit: self.limit(usize::MAX),
+        };
+        let json = match self.view {
             View::Functions => {
                 let weights = self.weights();
                 let hot_path = hot_path(self.profile, &self.outline(&weights, false));
@@ -174,6 +226,10 @@ impl Request<'_> {
             View::Lines => json::to_string(&json::lines(&context, &self.lines()?)),
             View::Threads => json::to_string(&json::threads(&context, &self.threads())),
             View::Spans => json::to_string(&json::spans(&context, &self.spans(), self.limit(usize::MAX))),
+            View::Heap => {
+                let weights = self.weights();
+                json::to_string(&json::heap(&context, weights.total_count, weights.total_value))
+            }
             View::Quality => json::to_string(&json::quality(&context, self.weights().total_value)),
         };
         json.map_err(|error| Failure::new(format!("{}: {error}", self.args.profile.file.display())))
@@ -261,6 +317,9 @@ impl From<Sort> for SortBy {
 
 /// The one-screen answer after a recording, for stderr.
 pub(crate) fn summary(profile: &Profile, path: &Path) -> String {
+    if is_heap_only(profile) {
+        return heap_summary(profile, path);
+    }
     let weights = Selection::default().weigh(profile);
     let functions = FunctionTable::from_weights(profile, &weights, true, SortBy::SelfValue);
     let hot_path = hot_path(profile, &Outline::from_weights(profile, &weights, &TreeOptions::default()));
@@ -272,4 +331,17 @@ pub(crate) fn summary(profile: &Profile, path: &Path) -> String {
         file: &path.display().to_string(),
     };
     text::summary(&summary, Page::new(profile, 0, terminal::width(std::io::stderr())))
+}
+
+/// The same for the heap alone.
+pub(crate) fn heap_summary(profile: &Profile, path: &Path) -> String {
+    let view = HeapView {
+        profile,
+        sites: &Sites::build(profile),
+        quality: &Quality::of(profile),
+        limit: None,
+        histograms: false,
+        saved: Some(&path.display().to_string()),
+    };
+    text::heap(&view, Page::new(profile, 0, terminal::width(std::io::stderr())))
 }

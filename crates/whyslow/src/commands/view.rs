@@ -11,6 +11,7 @@ use whyslow_render::html::{Bundle, Page, served_page, write_page, write_payload}
 use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
+use crate::metric::MetricArgs;
 use crate::output::{self, Output, note};
 use crate::serve::{Server, Site, Token};
 use crate::{open, profile_file};
@@ -29,6 +30,8 @@ Examples:
 pub(crate) struct ViewArgs {
     #[command(flatten)]
     profile: ProfileArg,
+    #[command(flatten)]
+    metric: MetricArgs,
     /// Write one self-contained HTML file instead; - is stdout
     #[arg(short, long, value_name = "HTML", conflicts_with_all = ["no_open", "port"])]
     output: Option<PathBuf>,
@@ -43,25 +46,41 @@ pub(crate) struct ViewArgs {
 /// Writes the file, or serves the viewer until the process is ended.
 pub(crate) fn run(args: &ViewArgs, volume: Volume) -> Result<Exit> {
     let path = &args.profile.file;
-    let profile = profile_file::open(path)?;
+    let mut profile = profile_file::open(path)?;
+    let metric = args.metric.resolve(path, &mut profile, u64::MAX)?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     match &args.output {
-        Some(file) => save(&Page::new(&profile, &name), &Output::from(file.clone()), volume),
-        None => serve(args, profile, path, &name, volume),
+        Some(file) => save(&Page::new(&profile, &name), &Output::from(file.clone()), metric, volume),
+        None => serve(args, profile, metric, path, &name, volume),
     }
 }
 
-fn save(page: &Page<'_>, output: &Output, volume: Volume) -> Result<Exit> {
+fn save(page: &Page<'_>, output: &Output, metric: usize, volume: Volume) -> Result<Exit> {
     output.write(|out| write_page(page, out))?;
     if let Output::File(path) = output
         && volume > Volume::Quiet
     {
         note(&format!("whyslow: wrote {}\n", path.display()));
+        if metric > 0 {
+            note(&format!("whyslow: the metric is in its address: {}{}\n", path.display(), fragment(metric)));
+        }
     }
     Ok(Exit::Success)
 }
 
-fn serve(args: &ViewArgs, profile: Profile, path: &Path, name: &str, volume: Volume) -> Result<Exit> {
+/// The end of an address that shows a metric; the viewer keeps what it shows behind `#`.
+fn fragment(metric: usize) -> String {
+    if metric == 0 { String::new() } else { format!("#m={metric}") }
+}
+
+fn serve(
+    args: &ViewArgs,
+    profile: Profile,
+    metric: usize,
+    path: &Path,
+    name: &str,
+    volume: Volume,
+) -> Result<Exit> {
     let server = Server::bind(args.port).map_err(|error| {
         Failure::new(format!("port {} of 127.0.0.1 cannot be opened: {error}", args.port))
             .next("another --port, or none for a free one; `-o FILE.html` needs no port")
@@ -69,7 +88,8 @@ fn serve(args: &ViewArgs, profile: Profile, path: &Path, name: &str, volume: Vol
     let site = Arc::new(site(&profile, path, name, server.port())?);
     // The site holds all that is served.
     drop(profile);
-    let address = site.address();
+    let fragment = fragment(metric);
+    let address = format!("{}{fragment}", site.address());
     if args.no_open {
         output::print(&format!("{address}\n"))?;
         if volume > Volume::Quiet {
@@ -82,8 +102,8 @@ fn serve(args: &ViewArgs, profile: Profile, path: &Path, name: &str, volume: Vol
     }
     let opening = Arc::clone(&site);
     thread::spawn(move || {
-        if let Err(why) = open::address_in_browser(&opening.address_with_ticket()) {
-            warn(&format!("{why}; try: open {} in a browser", opening.address()));
+        if let Err(why) = open::address_in_browser(&format!("{}{fragment}", opening.address_with_ticket())) {
+            warn(&format!("{why}; try: open {address} in a browser"));
         }
     });
     server.run(&site)

@@ -1,14 +1,18 @@
 //! JSON for programs. Names are stable within a schema; `docs/report-json.md` describes them.
 
+mod heap;
+
 use std::borrow::Cow;
 
 use serde::Serialize;
+use whyslow_analyze::heap::{Sites, is_heap_metric};
 use whyslow_analyze::{
     CallTree, Callers, FunctionRow, FunctionTable, HotStep, Label, Lines, Outline, Overview, Quality, Share,
     SpanTable, Threads,
 };
 use whyslow_profile::{ExitStatus, Host, Profile, StringId, Unit};
 
+use self::heap::HeapBody;
 use crate::text::{kernel_label, source_label};
 
 /// The name and version of the schema. Fields may be added within a version; none changes its meaning.
@@ -37,6 +41,8 @@ struct Head<'a> {
     samples: u64,
     value: u64,
     quality: QualityBody,
+    #[serde(flatten)]
+    heap: Option<HeapBody<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -54,11 +60,15 @@ pub struct Context<'a> {
     pub metric: usize,
     /// The quality of the profile.
     pub quality: &'a Quality,
+    /// The lines that allocate; written when the heap was recorded.
+    pub sites: &'a Sites,
+    /// How many of them are written at most.
+    pub site_limit: usize,
 }
 
 impl<'a> Context<'a> {
     fn head(&self, view: &'static str, samples: u64, value: u64) -> Head<'a> {
-        let Self { profile, metric, quality } = *self;
+        let Self { profile, metric, quality, sites, site_limit } = *self;
         let overview = Overview::of(profile);
         let metric = profile.metrics.get(metric);
         Head {
@@ -78,6 +88,7 @@ impl<'a> Context<'a> {
             samples,
             value,
             quality: QualityBody::new(quality),
+            heap: HeapBody::new(profile, sites, site_limit),
         }
     }
 
@@ -158,6 +169,8 @@ struct FunctionJson<'a> {
 impl<'a> FunctionJson<'a> {
     fn new(context: &Context<'a>, table: &FunctionTable, row: &FunctionRow) -> Self {
         let profile = context.profile;
+        // What the heap's recorder counted is not a sample of something larger.
+        let counted = is_heap_metric(profile, context.metric);
         let (raw_name, module) = match row.label {
             Label::Function(id) => {
                 let function = &profile.functions[id.index()];
@@ -169,8 +182,8 @@ impl<'a> FunctionJson<'a> {
         Self {
             named: Named::new(profile, row.label),
             cost: context.cost(row.self_value, row.total_value, table.total_value),
-            self_error: table.self_share(row).error,
-            total_error: table.total_share(row).error,
+            self_error: if counted { 0.0 } else { table.self_share(row).error },
+            total_error: if counted { 0.0 } else { table.total_share(row).error },
             self_samples: row.self_samples,
             total_samples: row.total_samples,
             raw_name,
@@ -569,4 +582,9 @@ pub fn spans<'a>(context: &Context<'a>, table: &'a SpanTable, limit: usize) -> i
 /// The quality alone: what every view starts with.
 pub fn quality<'a>(context: &Context<'a>, total_value: u64) -> impl Serialize + use<'a> {
     context.head("quality", context.quality.samples, total_value)
+}
+
+/// The heap alone: what every view of a profile with a heap recording has.
+pub fn heap<'a>(context: &Context<'a>, samples: u64, value: u64) -> impl Serialize + use<'a> {
+    context.head("heap", samples, value)
 }

@@ -1,0 +1,237 @@
+//! The heap in JSON: totals, and the lines that allocate.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use whyslow_analyze::heap::{SiteFrame, SiteRow, Sites, frames_of};
+use whyslow_analyze::{CallTree, Label};
+use whyslow_profile::{HeapCounts, HeapFacts, LeakCheck, Profile};
+
+/// Frames of a site's stack that are written, from the inside out.
+const MOST_FRAMES: usize = 256;
+
+/// What every view of a profile with a heap recording has beside its own fields.
+#[derive(Debug, Serialize)]
+pub(super) struct HeapBody<'a> {
+    heap: HeapJson<'a>,
+    sites: Vec<SiteJson<'a>>,
+    sites_left_out: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct HeapJson<'a> {
+    #[serde(flatten)]
+    counts: Counts,
+    peak_bytes: u64,
+    peak_ns: u64,
+    leaks: Option<Leaks>,
+    leak_check: Cow<'a, str>,
+    leak_check_ns: Option<u64>,
+    growth_class: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unused: Option<Unused>,
+    temporary_within: u64,
+    lost_events: u64,
+    unknown_frees: u64,
+    inherited_frees: u64,
+    sample_bytes: Option<u64>,
+    sample_error: Option<f64>,
+    max_resident_bytes: Option<u64>,
+    processes: u64,
+    allocators: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct SiteJson<'a> {
+    function: Cow<'a, str>,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    kind: &'static str,
+    #[serde(rename = "crate")]
+    crate_name: Option<&'a str>,
+    #[serde(flatten)]
+    counts: Counts,
+    peak_bytes: u64,
+    max_bytes: u64,
+    max_blocks: u64,
+    leaks: Option<Leaks>,
+    growth_class: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unused: Option<Unused>,
+    stack: Vec<String>,
+    stack_left_out: usize,
+}
+
+/// What is counted of the heap as a whole and of each line.
+#[derive(Debug, Serialize)]
+struct Counts {
+    allocations: u64,
+    frees: u64,
+    bytes_allocated: u64,
+    bytes_freed: u64,
+    peak_blocks: u64,
+    live_at_exit_blocks: u64,
+    live_at_exit_bytes: u64,
+    temporary: u64,
+    freed_elsewhere: u64,
+    lifetime_mean_ns: u64,
+    growth: GrowthJson,
+}
+
+#[derive(Debug, Serialize)]
+struct GrowthJson {
+    chains: u64,
+    grown: u64,
+    bytes_copied: u64,
+    largest: u64,
+    suggested_capacity: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Leaks {
+    definitely: Lost,
+    indirectly: Lost,
+    possibly: Lost,
+    reachable: Lost,
+    suppressed: Lost,
+}
+
+#[derive(Debug, Serialize)]
+struct Lost {
+    blocks: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Unused {
+    bytes: u64,
+    examined_bytes: u64,
+}
+
+impl<'a> HeapBody<'a> {
+    /// The heap of a profile with at most `limit` lines; `None` when it was not recorded.
+    pub(super) fn new(profile: &'a Profile, sites: &Sites, limit: usize) -> Option<Self> {
+        let facts = profile.meta.heap.as_ref()?;
+        let rows = sites.rows.iter().take(limit).map(|row| SiteJson::new(profile, facts, row));
+        Some(Self {
+            heap: HeapJson::new(profile, facts, sites),
+            sites: rows.collect(),
+            sites_left_out: sites.rows.len().saturating_sub(limit),
+        })
+    }
+}
+
+impl<'a> HeapJson<'a> {
+    fn new(profile: &'a Profile, facts: &'a HeapFacts, sites: &Sites) -> Self {
+        let totals = &sites.totals;
+        let (leak_check, leak_check_ns) = match &facts.leaks {
+            LeakCheck::NotDone => ("not done".into(), None),
+            LeakCheck::Impossible(why) => (format!("impossible: {why}").into(), None),
+            LeakCheck::AtExit => ("at exit".into(), None),
+            LeakCheck::AtSnapshot(time_ns) => ("at a snapshot".into(), Some(*time_ns)),
+        };
+        Self {
+            counts: Counts::new(totals, sites.suggested_capacity()),
+            peak_bytes: facts.peak_bytes,
+            peak_ns: facts.peak_ns,
+            leaks: Leaks::new(facts, totals),
+            leak_check,
+            leak_check_ns,
+            growth_class: if facts.growth.is_empty() { "unknown" } else { &facts.growth },
+            unused: Unused::new(facts, totals),
+            temporary_within: facts.temporary_within,
+            lost_events: facts.lost_events,
+            unknown_frees: facts.unknown_frees,
+            inherited_frees: facts.inherited_frees,
+            sample_bytes: facts.sample_bytes,
+            sample_error: facts.sample_error,
+            max_resident_bytes: Some(profile.meta.max_resident_bytes).filter(|bytes| *bytes > 0),
+            processes: facts.processes,
+            allocators: &facts.allocators,
+        }
+    }
+}
+
+impl<'a> SiteJson<'a> {
+    fn new(profile: &'a Profile, facts: &HeapFacts, row: &SiteRow) -> Self {
+        let crate_name = match row.label {
+            Label::Function(id) => profile.functions.get(id.index()).and_then(|function| function.crate_name),
+            _ => None,
+        };
+        let mut frames = frames_of(profile, row.stack);
+        Self {
+            function: CallTree::name(profile, row.label),
+            file: row.file.map(|file| profile.text(file)),
+            line: Some(row.line).filter(|line| *line > 0),
+            kind: CallTree::kind(profile, row.label).label(),
+            crate_name: crate_name.map(|name| profile.text(name)),
+            counts: Counts::new(&row.counts, row.suggested_capacity()),
+            peak_bytes: row.counts.peak_bytes,
+            max_bytes: row.counts.max_bytes,
+            max_blocks: row.counts.max_blocks,
+            leaks: Leaks::new(facts, &row.counts),
+            growth_class: row.growth.label(),
+            unused: Unused::new(facts, &row.counts),
+            stack: frames.by_ref().take(MOST_FRAMES).map(|frame| frame_text(profile, &frame)).collect(),
+            stack_left_out: frames.count(),
+        }
+    }
+}
+
+/// `app::load at src/load.rs:12`.
+fn frame_text(profile: &Profile, frame: &SiteFrame) -> String {
+    let mut text = CallTree::name(profile, frame.label).into_owned();
+    if let Some(file) = frame.file {
+        text.push_str(&format!(" at {}", profile.text(file)));
+        if frame.line > 0 {
+            text.push_str(&format!(":{}", frame.line));
+        }
+    }
+    text
+}
+
+impl Counts {
+    fn new(counts: &HeapCounts, suggested_capacity: Option<u64>) -> Self {
+        Self {
+            allocations: counts.allocations,
+            frees: counts.frees,
+            bytes_allocated: counts.bytes_allocated,
+            bytes_freed: counts.bytes_freed,
+            peak_blocks: counts.peak_blocks,
+            live_at_exit_blocks: counts.live_at_exit_blocks,
+            live_at_exit_bytes: counts.live_at_exit_bytes,
+            temporary: counts.temporary,
+            freed_elsewhere: counts.freed_elsewhere,
+            lifetime_mean_ns: counts.lifetime_ns / counts.allocations.max(1),
+            growth: GrowthJson {
+                chains: counts.growth_chains,
+                grown: counts.grown,
+                bytes_copied: counts.bytes_copied,
+                largest: counts.largest_grown,
+                suggested_capacity,
+            },
+        }
+    }
+}
+
+impl Leaks {
+    /// `None` when no leak check was made.
+    fn new(facts: &HeapFacts, counts: &HeapCounts) -> Option<Self> {
+        let checked = matches!(facts.leaks, LeakCheck::AtExit | LeakCheck::AtSnapshot(_));
+        let lost = |blocks, bytes| Lost { blocks, bytes };
+        checked.then(|| Self {
+            definitely: lost(counts.definitely_lost_blocks, counts.definitely_lost_bytes),
+            indirectly: lost(counts.indirectly_lost_blocks, counts.indirectly_lost_bytes),
+            possibly: lost(counts.possibly_lost_blocks, counts.possibly_lost_bytes),
+            reachable: lost(counts.reachable_blocks, counts.reachable_bytes),
+            suppressed: lost(counts.suppressed_blocks, counts.suppressed_bytes),
+        })
+    }
+}
+
+impl Unused {
+    /// `None` when blocks were not examined.
+    fn new(facts: &HeapFacts, counts: &HeapCounts) -> Option<Self> {
+        facts.unused.then_some(Self { bytes: counts.unused_bytes, examined_bytes: counts.examined_bytes })
+    }
+}

@@ -1,0 +1,210 @@
+//! The heap on one screen.
+
+mod sections;
+mod spread;
+
+use whyslow_analyze::heap::{SiteOrder, Sites};
+use whyslow_analyze::{Overview, Percent, Quality, Warning};
+use whyslow_profile::{HeapFacts, Profile};
+
+use self::sections::{growth_chains, leaks, over_time, site_table, unused};
+use super::layout::{BOLD, DIM, Page, cut, push_line, push_titled, styled, wrap};
+use super::quality::{headline, warning_lines};
+use super::summary::{command_line, exit_words, next_commands, quoted};
+use crate::sanitize::clean;
+use crate::units::{Count, bytes, duration};
+
+/// Lines of code in the main tables, and in the others, when nobody says how many.
+const ROWS: usize = 5;
+const FEWER_ROWS: usize = 3;
+const MOST_WARNINGS: usize = 3;
+/// Temporary allocations below this share are not worth a section.
+const NOTABLE: f64 = 0.01;
+
+/// What the screen is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct HeapView<'a> {
+    /// The profile.
+    pub profile: &'a Profile,
+    /// Its allocating lines.
+    pub sites: &'a Sites,
+    /// How far to trust it.
+    pub quality: &'a Quality,
+    /// Rows of each table; a screen's worth when not said.
+    pub limit: Option<usize>,
+    /// Whether to show sizes, lifetimes and threads too.
+    pub histograms: bool,
+    /// After a recording: the file that holds it, as the user would type it.
+    pub saved: Option<&'a str>,
+}
+
+impl HeapView<'_> {
+    fn rows(&self) -> usize {
+        self.limit.unwrap_or(ROWS)
+    }
+
+    fn fewer_rows(&self) -> usize {
+        self.limit.unwrap_or(FEWER_ROWS)
+    }
+}
+
+/// Totals, how far to trust them, the lines that allocate, what is temporary, grown, leaked and unused, how live bytes
+/// went over time, and what to type next. What there is nothing to say about is left out.
+pub fn heap(view: &HeapView<'_>, page: Page) -> String {
+    let Some(facts) = &view.profile.meta.heap else { return "the heap was not recorded\n".to_owned() };
+    let mut out = head(view, facts, page);
+    out.push_str(&tables(view, facts, page));
+    out.push_str(&temporary(view, facts, page));
+    out.push_str(&growth_chains(view, page));
+    out.push_str(&leaks(view, facts, page));
+    out.push_str(&unused(view, page));
+    out.push_str(&over_time(view, facts, page));
+    if view.histograms {
+        out.push_str(&spread::spread(view, facts, page));
+    }
+    if let Some(file) = view.saved {
+        out.push_str(&foot(&quoted(&clean(file)), page));
+    }
+    out
+}
+
+fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
+    let HeapView { profile, sites, quality, .. } = *view;
+    let mut out = String::new();
+    if !profile.meta.command.is_empty() {
+        push_line(&mut out, &styled(BOLD, cut(&command_line(&profile.meta.command), page.width)));
+    }
+    let totals = &sites.totals;
+    let wall = Overview::of(profile).duration_ns;
+    let mut counts = format!("{} wall, {} allocations", duration(wall), Count(totals.allocations));
+    if wall > 0 && totals.allocations > 0 {
+        let rate = totals.allocations as f64 / (wall as f64 / 1e9);
+        counts.push_str(&format!(" ({} per second)", Count(rate.round() as u64)));
+    }
+    counts.push_str(&format!(
+        ", {} frees, {} in all{}",
+        Count(totals.frees),
+        bytes(totals.bytes_allocated),
+        exit_words(profile)
+    ));
+    let mut most = format!("peak {} at {}", bytes(facts.peak_bytes), duration(facts.peak_ns));
+    if profile.meta.max_resident_bytes > 0 {
+        most.push_str(&format!(" (resident at most {})", bytes(profile.meta.max_resident_bytes)));
+    }
+    most.push_str(", live at exit ");
+    most.push_str(&match totals.live_at_exit_blocks {
+        0 => "nothing".to_owned(),
+        blocks => format!("{} in {}", bytes(totals.live_at_exit_bytes), blocks_of(blocks)),
+    });
+    for line in [counts, most].iter().flat_map(|text| wrap(text, page.width)) {
+        push_line(&mut out, &line);
+    }
+    push_line(&mut out, &headline(quality));
+    // Why leaks were not looked for stands where the leaks would.
+    let warnings = quality.warnings.iter().filter(|warning| !matches!(warning, Warning::NoLeakCheck(_)));
+    let warnings = warnings.collect::<Vec<_>>();
+    for warning in warnings.iter().take(MOST_WARNINGS) {
+        out.push_str(&warning_lines(warning, page.width));
+    }
+    if warnings.len() > MOST_WARNINGS {
+        let more = warnings.len() - MOST_WARNINGS;
+        push_line(&mut out, &styled(DIM, format!("+{more} more in the view `quality`")));
+    }
+    out
+}
+
+/// The lines that have the most at the peak, in all, and most often.
+fn tables(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
+    let totals = &view.sites.totals;
+    let mut out = String::new();
+    let at_peak = format!("{} in {}", bytes(facts.peak_bytes), blocks_of(totals.peak_blocks));
+    let wholes = [
+        ("at the peak", SiteOrder::Peak, totals.peak_bytes, at_peak),
+        ("allocated in all", SiteOrder::Bytes, totals.bytes_allocated, bytes(totals.bytes_allocated)),
+        ("most often", SiteOrder::Allocations, totals.allocations, blocks_of(totals.allocations)),
+    ];
+    for (title, order, whole, note) in wholes {
+        let rows = view.sites.by(order);
+        let cells = rows.iter().take(view.rows()).map(|row| {
+            let share = Percent(row.key(order) as f64 / whole.max(1) as f64).to_string();
+            match order {
+                SiteOrder::Allocations => {
+                    [Count(row.counts.allocations).to_string(), share, bytes(row.counts.bytes_allocated)]
+                }
+                _ => [bytes(row.key(order)), share, blocks_of(row.blocks(order))],
+            }
+        });
+        let cells = cells.collect::<Vec<_>>();
+        push_section(&mut out, title, &note, cells.len(), rows.len());
+        out.push_str(&site_table(view.profile, &rows, &cells, page));
+    }
+    out
+}
+
+fn temporary(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
+    let totals = &view.sites.totals;
+    let share = totals.temporary as f64 / totals.allocations.max(1) as f64;
+    if share < NOTABLE {
+        return String::new();
+    }
+    let others = match facts.temporary_within {
+        0 | 1 => "another".to_owned(),
+        within => format!("{within} others"),
+    };
+    let note = format!(
+        "{} allocations ({}) were freed before their thread made {others}",
+        Count(totals.temporary),
+        Percent(share)
+    );
+    let rows = view.sites.by(SiteOrder::Temporary);
+    let cells = rows.iter().take(view.fewer_rows()).map(|row| {
+        let of_all = Percent(row.counts.temporary as f64 / totals.temporary.max(1) as f64);
+        let of_line = row.counts.temporary as f64 / row.counts.allocations.max(1) as f64;
+        [
+            Count(row.counts.temporary).to_string(),
+            of_all.to_string(),
+            format!("{:.0} % of its", of_line * 100.0),
+        ]
+    });
+    let cells = cells.collect::<Vec<_>>();
+    let mut out = String::new();
+    push_section(&mut out, "temporary", &note, cells.len(), rows.len());
+    out.push_str(&site_table(view.profile, &rows, &cells, page));
+    out
+}
+
+fn foot(file: &str, page: Page) -> String {
+    let mut out = String::from("\n");
+    push_line(&mut out, &format!("{} {file}", styled(BOLD, "saved:")));
+    let commands = vec![
+        format!("whyslow view {file}"),
+        format!("whyslow flame {file} --metric live-at-peak"),
+        format!("whyslow report {file} heap --histograms"),
+    ];
+    out.push_str(&next_commands(commands, page.width));
+    out
+}
+
+/// A blank line and the title of a section, with how many rows of all follow.
+fn push_section(out: &mut String, title: &str, note: &str, shown: usize, all: usize) {
+    if all == 0 {
+        return;
+    }
+    out.push('\n');
+    let more = match shown < all {
+        true => styled(DIM, format!("   {} of {} lines", Count(shown as u64), Count(all as u64))),
+        false => String::new(),
+    };
+    push_line(out, &format!("{} {note}{more}", styled(BOLD, format!("{title}:"))));
+}
+
+/// `1 block`, `20,008 blocks`.
+fn blocks_of(count: u64) -> String {
+    format!("{} {}", Count(count), if count == 1 { "block" } else { "blocks" })
+}
+
+/// Lines after an indentation.
+fn push_indented(out: &mut String, text: &str, page: Page) {
+    const INDENT: &str = "  ";
+    push_titled(out, INDENT, DIM, &wrap(text, page.width.saturating_sub(INDENT.len())));
+}

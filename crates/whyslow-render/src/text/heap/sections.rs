@@ -1,0 +1,250 @@
+//! The parts of the heap's screen.
+
+use whyslow_analyze::heap::{Grower, SiteOrder, SiteRow, live_over_time};
+use whyslow_analyze::{CallTree, Overview, Percent};
+use whyslow_profile::{HeapFacts, LeakCheck, Profile};
+
+use super::{HeapView, blocks_of, push_indented, push_section};
+use crate::sanitize::clean;
+use crate::text::layout::{
+    BOLD, DIM, Page, columns, kind_style, label_name, left, push_line, right, severity_style, styled,
+};
+use crate::text::names::{place, shorten};
+use crate::units::{Count, bytes, duration};
+
+const VALUE: usize = 12;
+const SHARE: usize = 9;
+const SECOND: usize = 19;
+/// The widest name and place in a sentence.
+const IN_SENTENCE: usize = 40;
+/// Columns of the line over time.
+const SPARKS: usize = 60;
+
+/// One row per line of code: a value, its share, something beside it, the function and the place.
+pub(super) fn site_table(profile: &Profile, rows: &[&SiteRow], cells: &[[String; 3]], page: Page) -> String {
+    let rest = page.width.saturating_sub(VALUE + SHARE + SECOND + 2);
+    let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
+    let places = rows.iter().take(cells.len()).map(|row| place_of(profile, row, place_width));
+    let places = places.collect::<Vec<_>>();
+    let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
+    let name_width = rest.saturating_sub(if widest > 0 { widest + 2 } else { 0 });
+    let names = rows.iter().take(cells.len()).map(|row| shorten(&label_name(profile, row.label), name_width));
+    let names = names.collect::<Vec<_>>();
+    let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0);
+    let mut out = String::new();
+    for (((row, [value, share, second]), name), place) in rows.iter().zip(cells).zip(&names).zip(&places) {
+        let padding = " ".repeat(name_column.saturating_sub(columns(name)));
+        let style = kind_style(CallTree::kind(profile, row.label));
+        push_line(
+            &mut out,
+            &format!(
+                "{}{}{}  {}{padding}  {}",
+                right(value, VALUE),
+                right(share, SHARE),
+                right(second, SECOND),
+                styled(style, name),
+                styled(DIM, place)
+            ),
+        );
+    }
+    out
+}
+
+/// `file:line` of an allocating line.
+pub(super) fn place_of(profile: &Profile, row: &SiteRow, width: usize) -> String {
+    row.file.map_or(String::new(), |file| place(&clean(profile.text(file)), row.line, width))
+}
+
+/// `app::load (src/load.rs:12)`, for sentences.
+fn name_and_place(profile: &Profile, row: &SiteRow) -> String {
+    let name = shorten(&label_name(profile, row.label), IN_SENTENCE);
+    match place_of(profile, row, IN_SENTENCE) {
+        place if place.is_empty() => name,
+        place => format!("{name} ({place})"),
+    }
+}
+
+/// Blocks that grew step by step where one allocation would have done.
+pub(super) fn growth_chains(view: &HeapView<'_>, page: Page) -> String {
+    let rows = view.sites.by(SiteOrder::Copied);
+    let totals = &view.sites.totals;
+    let shown = rows.len().min(view.fewer_rows());
+    let note = format!(
+        "{} made larger {} times, {} copied",
+        blocks_of(totals.growth_chains),
+        Count(totals.grown),
+        bytes(totals.bytes_copied)
+    );
+    let mut out = String::new();
+    push_section(&mut out, "growing blocks", &note, shown, rows.len());
+    for row in &rows[..shown] {
+        push_indented(&mut out, &growth_sentence(view.profile, row), page);
+    }
+    out
+}
+
+fn growth_sentence(profile: &Profile, row: &SiteRow) -> String {
+    let counts = &row.counts;
+    let (one, many) = match row.grower {
+        Grower::Vec => ("a Vec", "Vecs"),
+        Grower::String => ("a String", "Strings"),
+        Grower::Block => ("a block", "blocks"),
+    };
+    let at = name_and_place(profile, row);
+    let (largest, copied) = (bytes(counts.largest_grown), bytes(counts.bytes_copied));
+    let grew = match counts.growth_chains {
+        0 | 1 => format!("{one} in {at} grew {} to {largest}, {copied} copied", times(counts.grown)),
+        chains => format!(
+            "{} {many} in {at} grew {} in all, to {largest} at most, {copied} copied",
+            Count(chains),
+            times(counts.grown)
+        ),
+    };
+    let Some(capacity) = row.suggested_capacity() else { return grew };
+    let capacity = bytes(capacity);
+    match row.grower {
+        Grower::Vec | Grower::String => format!("{grew}: with_capacity for {capacity} would spare that"),
+        Grower::Block => format!("{grew}: {capacity} at once would spare that"),
+    }
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{} times", Count(count)) }
+}
+
+/// What nothing points to any more, by class.
+pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
+    let totals = &view.sites.totals;
+    let mut out = String::new();
+    let title = styled(BOLD, "leaks:");
+    match &facts.leaks {
+        LeakCheck::AtExit | LeakCheck::AtSnapshot(_) => {}
+        _ if totals.live_at_exit_blocks == 0 => return out,
+        LeakCheck::NotDone => {
+            push_line(&mut out, &format!("\n{title} not looked for"));
+            return out;
+        }
+        LeakCheck::Impossible(why) => {
+            push_line(&mut out, &format!("\n{title} not looked for: {}", clean(why)));
+            return out;
+        }
+    }
+    let classes = [
+        (
+            "definitely",
+            SiteOrder::DefinitelyLost,
+            totals.definitely_lost_blocks,
+            totals.definitely_lost_bytes,
+        ),
+        (
+            "indirectly",
+            SiteOrder::IndirectlyLost,
+            totals.indirectly_lost_blocks,
+            totals.indirectly_lost_bytes,
+        ),
+        ("possibly", SiteOrder::PossiblyLost, totals.possibly_lost_blocks, totals.possibly_lost_bytes),
+    ];
+    let mut parts = classes
+        .iter()
+        .filter(|(_, _, blocks, _)| *blocks > 0)
+        .map(|(class, _, blocks, lost)| format!("{} {class} lost in {}", bytes(*lost), blocks_of(*blocks)))
+        .collect::<Vec<_>>();
+    if parts.is_empty() {
+        parts.push("none".to_owned());
+    }
+    for (what, blocks, size) in [
+        ("still reachable", totals.reachable_blocks, totals.reachable_bytes),
+        ("suppressed", totals.suppressed_blocks, totals.suppressed_bytes),
+    ] {
+        if blocks > 0 {
+            parts.push(format!("{} {what} in {}", bytes(size), blocks_of(blocks)));
+        }
+    }
+    if let LeakCheck::AtSnapshot(time_ns) = facts.leaks {
+        parts.push(format!("at {}", duration(time_ns)));
+    }
+    let (mut rows, mut cells) = (Vec::new(), Vec::new());
+    for (class, order, _, whole) in classes {
+        for row in view.sites.by(order) {
+            let share = Percent(row.key(order) as f64 / whole.max(1) as f64);
+            rows.push(row);
+            cells.push([
+                bytes(row.key(order)),
+                share.to_string(),
+                format!("{class}, {}", Count(row.blocks(order))),
+            ]);
+        }
+    }
+    let all = rows.len();
+    cells.truncate(view.rows());
+    push_section(&mut out, "leaks", &parts.join(", "), cells.len(), all.max(1).max(cells.len()));
+    out.push_str(&site_table(view.profile, &rows, &cells, page));
+    out
+}
+
+/// What nothing was ever written to.
+pub(super) fn unused(view: &HeapView<'_>, page: Page) -> String {
+    let totals = &view.sites.totals;
+    let rows = view.sites.by(SiteOrder::Unused);
+    let note = format!(
+        "{} of {} examined ({}) were never written to",
+        bytes(totals.unused_bytes),
+        bytes(totals.examined_bytes),
+        Percent(totals.unused_bytes as f64 / totals.examined_bytes.max(1) as f64)
+    );
+    let cells = rows.iter().take(view.fewer_rows()).map(|row| {
+        let of_all = Percent(row.counts.unused_bytes as f64 / totals.unused_bytes.max(1) as f64);
+        let examined = format!("of {}", bytes(row.counts.examined_bytes));
+        [bytes(row.counts.unused_bytes), of_all.to_string(), examined]
+    });
+    let cells = cells.collect::<Vec<_>>();
+    let mut out = String::new();
+    push_section(&mut out, "unused", &note, cells.len(), rows.len());
+    out.push_str(&site_table(view.profile, &rows, &cells, page));
+    out
+}
+
+/// How live bytes went from the start to the end, and the lines whose bytes only grow.
+pub(super) fn over_time(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
+    let profile = view.profile;
+    let line = live_over_time(profile, SPARKS.min(page.width.saturating_sub(30)));
+    let most = line.iter().copied().max().unwrap_or(0);
+    if most == 0 {
+        return String::new();
+    }
+    let class = match facts.growth.as_str() {
+        "flat" => "stay at a level",
+        "linear" => "grow steadily",
+        "sawtooth" => "rise and fall again and again",
+        "unbounded" => "grow without end",
+        _ => "",
+    };
+    let mut out = String::from("\n");
+    push_line(&mut out, format!("{} {class}", styled(BOLD, "live bytes over time:")).trim_end());
+    let (end, width) = (duration(Overview::of(profile).duration_ns), line.len());
+    push_line(&mut out, &format!("  {}  {} at most", sparkline(&line, most), bytes(most)));
+    push_line(&mut out, &styled(DIM, format!("  0{}", right(&end, width.saturating_sub(1)))));
+    let growing = view.sites.by(SiteOrder::Growing);
+    let shown = growing.len().min(view.fewer_rows());
+    let growing = growing[..shown]
+        .iter()
+        .map(|row| format!("{} to {}", name_and_place(profile, row), bytes(row.counts.max_bytes)));
+    let growing = growing.collect::<Vec<_>>();
+    if !growing.is_empty() {
+        let text = growing.join("; ");
+        let title = "  only ever growing: ";
+        let style = severity_style(whyslow_analyze::Severity::Warning);
+        let lines = crate::text::layout::wrap(&text, page.width.saturating_sub(columns(title)));
+        crate::text::layout::push_titled(&mut out, title, style, &lines);
+    }
+    out
+}
+
+fn sparkline(values: &[u64], most: u64) -> String {
+    const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let bar = |value: &u64| {
+        let height = (u128::from(*value) * 8).div_ceil(u128::from(most.max(1)));
+        BARS[(height as usize).min(8)]
+    };
+    left(&values.iter().map(bar).collect::<String>(), values.len())
+}

@@ -1,0 +1,65 @@
+//! The options that choose what is counted; the same for every query command.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use whyslow_analyze::Selection;
+use whyslow_analyze::heap::{LIVE, add_live};
+use whyslow_profile::Profile;
+
+use crate::failure::{Failure, Result};
+use crate::values;
+
+/// What is counted.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MetricArgs {
+    /// What to count, such as cpu-time, bytes-allocated or live-at-peak [default: the first in the file]
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
+    /// Count the heap bytes that were live at this time since the start, such as 3.2s (`--metric live`)
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    live_at: Option<Duration>,
+}
+
+impl MetricArgs {
+    /// Whether anything was said.
+    pub(crate) fn is_given(&self) -> bool {
+        self.metric.is_some() || self.live_at.is_some()
+    }
+
+    /// Whether live bytes are meant, which are of a moment and not of a range of time.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live_at.is_some() || self.metric.as_deref() == Some(LIVE)
+    }
+
+    /// Whether the moment was said.
+    pub(crate) fn has_moment(&self) -> bool {
+        self.live_at.is_some()
+    }
+
+    /// The row of the metric that is meant. Live bytes are worked out and added to the profile; without a time of their own
+    /// they are those at `end_ns`.
+    pub(crate) fn resolve(&self, path: &Path, profile: &mut Profile, end_ns: u64) -> Result<usize> {
+        let name = match (self.metric.as_deref(), self.live_at) {
+            (None, None) => return Ok(0),
+            (None, Some(_)) => LIVE,
+            (Some(name), None) => name,
+            (Some(LIVE), Some(_)) => LIVE,
+            (Some(name), Some(_)) => {
+                return Err(Failure::new(format!(
+                    "--live-at is for live bytes, and --metric asks for '{name}'"
+                ))
+                .next("--live-at without --metric"));
+            }
+        };
+        if name == LIVE {
+            let at = self.live_at.map(|at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
+            if let Some(row) = add_live(profile, at.unwrap_or(end_ns)) {
+                return Ok(row);
+            }
+        }
+        Selection::metric_named(profile, name)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+    }
+}
