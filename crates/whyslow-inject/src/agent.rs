@@ -1,0 +1,141 @@
+//! The agent's file, laid out for an address.
+
+use object::elf::{
+    FileHeader64, PF_W, PF_X, PT_LOAD, R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE,
+    R_X86_64_TPOFF64,
+};
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{
+    LittleEndian, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget,
+};
+
+use crate::inject::InjectError;
+
+/// What the agent's file calls its way in.
+pub(crate) const ENTER: &str = "whyslow_agent_enter";
+
+/// The most that an agent may take.
+const LARGEST: u64 = 64 << 20;
+const PAGE: u64 = 4096;
+
+/// The agent before it has an address.
+pub(crate) struct Agent<'d> {
+    elf: ElfFile64<'d, LittleEndian>,
+    data: &'d [u8],
+    /// Bytes from its first to its last page.
+    pub(crate) len: u64,
+    /// Its way in, relative to its address.
+    pub(crate) enter: u64,
+}
+
+/// A part of the agent and what may be done with it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Relative to its address.
+    pub(crate) start: u64,
+    /// Bytes, whole pages.
+    pub(crate) len: u64,
+    /// `PROT_*`
+    pub(crate) protection: i32,
+}
+
+impl<'d> Agent<'d> {
+    /// Reads the file.
+    pub(crate) fn parse(data: &'d [u8]) -> Result<Self, InjectError> {
+        let bad = |why: &str| InjectError::Agent(why.to_owned());
+        let elf: ElfFile64<'d, LittleEndian> =
+            ElfFile64::<LittleEndian>::parse(data).map_err(|error| InjectError::Agent(error.to_string()))?;
+        let enter = elf
+            .dynamic_symbols()
+            .find(|symbol| symbol.name() == Ok(ENTER) && symbol.is_definition())
+            .ok_or_else(|| bad("it has no way in"))?
+            .address();
+        if elf.section_by_name(".relr.dyn").is_some_and(|section| section.size() > 0) {
+            return Err(bad("its relocations are packed"));
+        }
+        let mut agent = Self { elf, data, len: 0, enter };
+        agent.len = agent.parts().iter().map(|part| part.start + part.len).max().unwrap_or(0);
+        if agent.len == 0 || agent.len > LARGEST || enter >= agent.len {
+            return Err(bad("its size makes no sense"));
+        }
+        Ok(agent)
+    }
+
+    /// Its parts.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        self.loads()
+            .map(|load| {
+                let (address, len) = (load.p_vaddr(LittleEndian), load.p_memsz(LittleEndian));
+                let flags = load.p_flags(LittleEndian);
+                let start = address & !(PAGE - 1);
+                let mut protection = libc::PROT_READ;
+                if flags.contains(PF_W) {
+                    protection |= libc::PROT_WRITE;
+                }
+                if flags.contains(PF_X) {
+                    protection |= libc::PROT_EXEC;
+                }
+                let end = address.saturating_add(len).min(LARGEST * 2).next_multiple_of(PAGE);
+                Part { start, len: end.saturating_sub(start), protection }
+            })
+            .collect()
+    }
+
+    /// Its bytes at an address.
+    pub(crate) fn laid_out(&self, base: u64) -> Result<Vec<u8>, InjectError> {
+        let mut bytes = vec![0; self.len as usize];
+        for load in self.loads() {
+            let from = load
+                .data(LittleEndian, self.data)
+                .map_err(|()| InjectError::Agent("it is cut off".into()))?;
+            let start = load.p_vaddr(LittleEndian) as usize;
+            let to = bytes.get_mut(start..start + from.len());
+            to.ok_or_else(|| InjectError::Agent("a part of it is outside".into()))?.copy_from_slice(from);
+        }
+        for (at, relocation) in self.elf.dynamic_relocations().into_iter().flatten() {
+            let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
+            let addend = relocation.addend() as u64;
+            let value = match r_type {
+                R_X86_64_RELATIVE => base.wrapping_add(addend),
+                // The program's thread area does not exist yet, and the agent does without.
+                R_X86_64_TPOFF64 => 0,
+                R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT => self.symbol(relocation.target(), base)?,
+                R_X86_64_64 => match self.symbol(relocation.target(), base)? {
+                    0 => 0,
+                    address => address.wrapping_add(addend),
+                },
+                other => return Err(InjectError::Agent(format!("it has a relocation of kind {other:?}"))),
+            };
+            let word = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at..at + 8));
+            word.ok_or_else(|| InjectError::Agent("a relocation is outside".into()))?
+                .copy_from_slice(&value.to_le_bytes());
+        }
+        Ok(bytes)
+    }
+
+    /// Where a symbol is; 0 for one that need not exist.
+    fn symbol(&self, target: RelocationTarget, base: u64) -> Result<u64, InjectError> {
+        let symbol = match target {
+            RelocationTarget::Symbol(index) => {
+                self.elf.dynamic_symbol_table().and_then(|table| table.symbol_by_index(index).ok())
+            }
+            _ => None,
+        };
+        let symbol = symbol.ok_or_else(|| InjectError::Agent("a relocation names nothing".into()))?;
+        if symbol.is_definition() {
+            Ok(base.wrapping_add(symbol.address()))
+        } else if symbol.is_weak() {
+            Ok(0)
+        } else {
+            let name = symbol.name().unwrap_or("?");
+            Err(InjectError::Agent(format!("it needs {name}, which a static program does not offer")))
+        }
+    }
+
+    fn loads(
+        &self,
+    ) -> impl Iterator<Item = &'d <FileHeader64<LittleEndian> as object::read::elf::FileHeader>::ProgramHeader>
+    {
+        self.elf.elf_program_headers().iter().filter(|header| header.p_type(LittleEndian) == PT_LOAD)
+    }
+}

@@ -1,0 +1,144 @@
+//! How the agent can come into a program.
+
+use std::ffi::{CString, OsStr};
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use object::LittleEndian;
+use object::elf::{EM_X86_64, FileHeader64, PT_INTERP};
+use object::read::elf::{FileHeader, ProgramHeader};
+
+use crate::map::Mapped;
+
+/// The way in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// The dynamic loader loads it: `LD_PRELOAD`.
+    Preload,
+    /// There is no dynamic loader: [`crate::Injector`].
+    Inject,
+    /// There is none. The text says why.
+    Impossible(String),
+}
+
+/// Scripts whose interpreters are scripts: the kernel follows no more.
+const MOST_SCRIPTS: usize = 5;
+/// What the kernel reads of a script's first line.
+const FIRST_LINE: usize = 256;
+
+/// Looks at a program's file: how can the agent come in? A script is judged by its interpreter.
+pub fn entry_of(path: &Path) -> Entry {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_SCRIPTS {
+        match look_at(&path) {
+            Ok(Found::Entry(entry)) => return entry,
+            Ok(Found::Script(interpreter)) => path = interpreter,
+            Err(error) => return Entry::Impossible(unreadable(&path, &error)),
+        }
+    }
+    Entry::Impossible(format!(
+        "{} is interpreted by a script that is interpreted by a script and so on",
+        path.display()
+    ))
+}
+
+/// Whether a program, or the interpreter of a script, is static: it has no dynamic loader.
+pub fn is_static(path: &Path) -> bool {
+    entry_of(path) == Entry::Inject
+}
+
+enum Found {
+    Entry(Entry),
+    Script(PathBuf),
+}
+
+fn look_at(path: &Path) -> io::Result<Found> {
+    let mut start = Vec::new();
+    File::open(path)?.take(FIRST_LINE as u64).read_to_end(&mut start)?;
+    if let Some(interpreter) = interpreter(&start) {
+        return Ok(Found::Script(interpreter));
+    }
+    // Privileges of scripts are ignored, those of programs are not.
+    if let Some(reason) = privileges(path, &std::fs::metadata(path)?) {
+        return Ok(Found::Entry(Entry::Impossible(reason)));
+    }
+    let file = Mapped::open(path)?;
+    Ok(Found::Entry(by_headers(path, file.bytes())))
+}
+
+/// The interpreter that a script's first line names.
+fn interpreter(start: &[u8]) -> Option<PathBuf> {
+    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let name = line.trim_ascii().split(|byte| matches!(byte, b' ' | b'\t')).next()?;
+    (!name.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(name)))
+}
+
+fn by_headers(path: &Path, data: &[u8]) -> Entry {
+    let name = path.display();
+    if !data.starts_with(b"\x7fELF") {
+        return Entry::Impossible(format!("{name} is neither a program nor a script with a #! line"));
+    }
+    let foreign = || Entry::Impossible(format!("{name} is not a program for x86-64"));
+    let Ok(header) = FileHeader64::<LittleEndian>::parse(data) else { return foreign() };
+    let (Ok(endian), Ok(headers)) = (header.endian(), header.program_headers(LittleEndian, data)) else {
+        return foreign();
+    };
+    if header.e_machine(endian) != EM_X86_64 {
+        return foreign();
+    }
+    // The dynamic loader can be called as a program, and preloads then too.
+    let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let is_loader = resolved.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ld-"));
+    if is_loader || headers.iter().any(|header| header.p_type(endian) == PT_INTERP) {
+        Entry::Preload
+    } else {
+        Entry::Inject
+    }
+}
+
+/// Why a program starts with more rights than its starter has, if it does: the loader ignores `LD_PRELOAD` then, and the
+/// kernel forbids tracing.
+fn privileges(path: &Path, metadata: &Metadata) -> Option<String> {
+    let name = path.display();
+    let (user, group) = ids();
+    if metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != user {
+        return Some(format!("{name} is set-uid: it runs as another user, and nobody may look inside"));
+    }
+    let set_gid = libc::S_ISGID | libc::S_IXGRP;
+    if metadata.mode() & set_gid == set_gid && metadata.gid() != group {
+        return Some(format!("{name} is set-gid: it runs as another group, and nobody may look inside"));
+    }
+    // An administrator gains nothing by them.
+    (user != 0 && has_capabilities(path)).then(|| {
+        format!(
+            "{name} has file capabilities (see getcap): it runs with more rights, and nobody may look inside"
+        )
+    })
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    let name = path.display();
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        format!("{name} may not be read: the agent cannot be brought into a program whose code is hidden")
+    } else {
+        format!("{name} cannot be read: {error}")
+    }
+}
+
+#[expect(unsafe_code, reason = "system calls without a safe wrapper")]
+fn ids() -> (u32, u32) {
+    // SAFETY: these take nothing and cannot fail.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+#[expect(unsafe_code, reason = "a system call without a safe wrapper")]
+fn has_capabilities(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: both strings end with a zero; a length of 0 asks for the size and writes nothing.
+    let size =
+        unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) };
+    size > 0
+}

@@ -1,0 +1,285 @@
+//! An ELF file as it lies in a process: its functions by name and their bytes.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use object::elf::{ET_DYN, PT_INTERP, PT_LOAD, ProgramHeader64, STB_LOCAL, STT_FUNC};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{LittleEndian, Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
+
+use crate::map::Mapped;
+use crate::maps::Maps;
+use crate::prologue::Code64;
+
+/// Where distributions put separate debug files.
+const DEBUG_FOLDER: &str = "/usr/lib/debug";
+
+/// A module's file, and its separate debug file if its symbols were stripped.
+#[derive(Debug)]
+pub(crate) struct Files {
+    main: Mapped,
+    debug: Option<Mapped>,
+}
+
+impl Files {
+    /// Opens a module. `name` is what the file is called in the file system; `path` is where it can be read.
+    pub(crate) fn open(path: &Path, name: &Path) -> io::Result<Self> {
+        let main = Mapped::open(path)?;
+        let debug = parse(main.bytes())
+            .filter(|elf| elf.symbol_table().is_none())
+            .and_then(|elf| separate_symbols(&elf, name));
+        Ok(Self { main, debug })
+    }
+}
+
+/// A function of a module. The address is the file's, not the process's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Function<'d> {
+    pub(crate) name: &'d str,
+    pub(crate) address: u64,
+    size: u64,
+    pub(crate) is_local: bool,
+}
+
+/// What a word of the global offset table will hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot<'d> {
+    /// A function of another module.
+    Import(&'d str),
+    /// An address in this one, as the file has it.
+    Here(u64),
+}
+
+/// A module in a process.
+#[derive(Debug)]
+pub(crate) struct Image<'d> {
+    /// What to add to the file's addresses.
+    pub(crate) bias: u64,
+    /// Where it lies in the process.
+    pub(crate) range: Range<u64>,
+    /// Whether the dynamic loader is asked for.
+    pub(crate) has_interpreter: bool,
+    /// Whether there is a full symbol table, here or in a debug file.
+    pub(crate) has_symbols: bool,
+    data: &'d [u8],
+    /// Address in the file's terms, bytes, executable or not.
+    segments: Vec<(u64, &'d [u8], bool)>,
+    /// In the order of their addresses.
+    functions: Vec<Function<'d>>,
+    by_name: HashMap<&'d str, usize>,
+    imports: Vec<&'d str>,
+    slots: HashMap<u64, Slot<'d>>,
+}
+
+impl<'d> Image<'d> {
+    /// Reads a module that is mapped under this path. `None` if it is no ELF file for x86-64, or not mapped.
+    pub(crate) fn read(files: &'d Files, maps: &Maps, path: &str) -> Option<Self> {
+        let data = files.main.bytes();
+        let elf = parse(data)?;
+        let endian = LittleEndian;
+        let headers = elf.elf_program_headers();
+        let loads: Vec<&ProgramHeader64<LittleEndian>> =
+            headers.iter().filter(|header| header.p_type(endian) == PT_LOAD).collect();
+        let bias = bias(maps, path, &loads)?;
+        if elf.elf_header().e_type(endian) != ET_DYN && bias != 0 {
+            return None;
+        }
+        let start = loads.iter().map(|header| header.p_vaddr(endian)).min()?;
+        let end =
+            loads.iter().map(|header| header.p_vaddr(endian).saturating_add(header.p_memsz(endian))).max()?;
+        let segments = loads
+            .iter()
+            .filter_map(|header| {
+                let bytes = header.data(endian, data).ok()?;
+                Some((header.p_vaddr(endian), bytes, header.p_flags(endian).contains(object::elf::PF_X)))
+            })
+            .collect();
+        let debug = files.debug.as_ref().and_then(|debug| parse(debug.bytes()));
+        let mut functions = Vec::new();
+        collect(&elf, &mut functions);
+        if let Some(debug) = &debug {
+            collect(debug, &mut functions);
+        }
+        functions.sort_by_key(|function: &Function<'_>| function.address);
+        let mut by_name = HashMap::new();
+        for (row, function) in functions.iter().enumerate() {
+            // A public function wins over a local one of the same name.
+            let known = by_name.entry(function.name).or_insert(row);
+            if functions[*known].is_local && !function.is_local {
+                *known = row;
+            }
+        }
+        let imports = elf
+            .dynamic_symbols()
+            .filter(object::ObjectSymbol::is_undefined)
+            .filter_map(|symbol| symbol.name().ok())
+            .collect();
+        Some(Self {
+            bias,
+            range: start.wrapping_add(bias)..end.wrapping_add(bias),
+            has_interpreter: headers.iter().any(|header| header.p_type(endian) == PT_INTERP),
+            has_symbols: elf.symbol_table().is_some() || debug.is_some(),
+            data,
+            segments,
+            functions,
+            by_name,
+            imports,
+            slots: slots(&elf),
+        })
+    }
+
+    /// The function of this name.
+    pub(crate) fn function(&self, name: &str) -> Option<Function<'d>> {
+        self.by_name.get(name).map(|row| self.functions[*row])
+    }
+
+    /// The first function whose name ends so. Names that the compiler makes carry a hash in front.
+    pub(crate) fn function_ending(&self, end: &str) -> Option<Function<'d>> {
+        self.functions.iter().copied().find(|function| function.name.ends_with(end))
+    }
+
+    /// The functions that start at an address.
+    pub(crate) fn functions_at(&self, address: u64) -> impl Iterator<Item = Function<'d>> {
+        let first = self.functions.partition_point(|function| function.address < address);
+        self.functions[first..].iter().copied().take_while(move |function| function.address == address)
+    }
+
+    /// A function's code, at the addresses where it runs. `None` when the file has none for it.
+    pub(crate) fn code(&self, function: Function<'_>) -> Option<Code64<'d>> {
+        let rest = self.executable_from(function.address)?;
+        let after = self.functions.partition_point(|other| other.address <= function.address);
+        let to_next = self.functions.get(after).map_or(u64::MAX, |next| next.address - function.address);
+        let to_next = (rest.len() as u64).min(to_next) as usize;
+        // Hand-written functions may have no size: they end where the next one starts.
+        let size = if function.size == 0 { to_next } else { (function.size as usize).min(rest.len()) };
+        Some(Code64 {
+            address: function.address.wrapping_add(self.bias),
+            bytes: &rest[..size],
+            gap: rest.get(size..to_next).unwrap_or(&[]),
+        })
+    }
+
+    /// Code that has no name, at most `len` bytes.
+    pub(crate) fn code_at(&self, address: u64, len: usize) -> Option<Code64<'d>> {
+        let rest = self.executable_from(address)?;
+        Some(Code64 {
+            address: address.wrapping_add(self.bias),
+            bytes: &rest[..len.min(rest.len())],
+            gap: &[],
+        })
+    }
+
+    fn executable_from(&self, address: u64) -> Option<&'d [u8]> {
+        self.segments.iter().find_map(|(start, bytes, executable)| {
+            let offset = address.checked_sub(*start).filter(|_| *executable)?;
+            bytes.get(usize::try_from(offset).ok()?..).filter(|rest| !rest.is_empty())
+        })
+    }
+
+    /// The pieces of a function that the compiler put elsewhere.
+    pub(crate) fn cold_parts(&self, function: Function<'_>) -> Vec<Code64<'d>> {
+        let names = [format!("{}.cold", function.name), format!("{}.part.0", function.name)];
+        names.iter().filter_map(|name| self.code(self.function(name)?)).collect()
+    }
+
+    /// Whether another module's function of this name is asked for.
+    pub(crate) fn imports(&self, name: &str) -> bool {
+        self.imports.contains(&name)
+    }
+
+    /// What the word at an address (in the process) will hold.
+    pub(crate) fn slot(&self, address: u64) -> Option<Slot<'d>> {
+        self.slots.get(&address.wrapping_sub(self.bias)).copied()
+    }
+
+    /// Whether the file's read-only parts contain a text.
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        let text = text.as_bytes();
+        self.segments.iter().any(|(_, bytes, _)| bytes.windows(text.len()).any(|window| window == text))
+    }
+
+    /// Whether there is a section of this name.
+    pub(crate) fn has_section(&self, name: &str) -> bool {
+        parse(self.data).is_some_and(|elf| elf.section_by_name(name).is_some())
+    }
+}
+
+fn parse(data: &[u8]) -> Option<ElfFile64<'_, LittleEndian>> {
+    let elf = ElfFile64::<LittleEndian>::parse(data).ok()?;
+    (elf.elf_header().e_machine(LittleEndian) == object::elf::EM_X86_64).then_some(elf)
+}
+
+/// Where the file's address 0 lies, by the first of its mappings that is a part to be loaded.
+fn bias(maps: &Maps, path: &str, loads: &[&ProgramHeader64<LittleEndian>]) -> Option<u64> {
+    let page = |value: u64| value & !4095;
+    maps.0.iter().filter(|mapping| mapping.path == path).find_map(|mapping| {
+        let load = loads.iter().find(|load| page(load.p_offset(LittleEndian)) == mapping.offset)?;
+        Some(mapping.range.start.wrapping_sub(page(load.p_vaddr(LittleEndian))))
+    })
+}
+
+fn collect<'d>(elf: &ElfFile64<'d, LittleEndian>, functions: &mut Vec<Function<'d>>) {
+    for table in [elf.symbol_table(), elf.dynamic_symbol_table()].into_iter().flatten() {
+        functions.extend(table.symbols().filter_map(|symbol| {
+            let raw = symbol.elf_symbol();
+            // What an indirect function's symbol names is the function that chooses, which is no harm to leave alone.
+            if raw.st_type() != STT_FUNC || symbol.is_undefined() {
+                return None;
+            }
+            let (name, address) = (symbol.name().ok()?, symbol.address());
+            Some(Function { name, address, size: symbol.size(), is_local: raw.st_bind() == STB_LOCAL })
+        }));
+    }
+}
+
+fn slots<'d>(elf: &ElfFile64<'d, LittleEndian>) -> HashMap<u64, Slot<'d>> {
+    let names = elf.dynamic_symbol_table();
+    let named = |index| names.as_ref()?.symbol_by_index(index).ok();
+    elf.dynamic_relocations()
+        .into_iter()
+        .flatten()
+        .filter_map(|(address, relocation)| {
+            let slot = match relocation.target() {
+                RelocationTarget::Symbol(index) => {
+                    let symbol = named(index)?;
+                    if symbol.is_undefined() {
+                        Slot::Import(symbol.name().ok()?)
+                    } else {
+                        Slot::Here(symbol.address())
+                    }
+                }
+                RelocationTarget::Absolute => Slot::Here(relocation.addend() as u64),
+                _ => return None,
+            };
+            Some((address, slot))
+        })
+        .collect()
+}
+
+/// The file with the symbols of a stripped one. It must have the same build id: a patch by another build's addresses would
+/// hit anything.
+fn separate_symbols(elf: &ElfFile64<'_, LittleEndian>, name: &Path) -> Option<Mapped> {
+    let id = elf.build_id().ok().flatten()?;
+    let mut candidates: Vec<PathBuf> = Vec::new();
+    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    if let Some((first, rest)) = hex.split_at_checked(2) {
+        candidates.push(Path::new(DEBUG_FOLDER).join(".build-id").join(first).join(format!("{rest}.debug")));
+    }
+    if let (Ok(Some((link, _))), Some(folder)) = (elf.gnu_debuglink(), name.parent()) {
+        let link = Path::new(std::str::from_utf8(link).ok()?);
+        let inside = folder.strip_prefix("/").unwrap_or(folder);
+        candidates.extend([
+            folder.join(link),
+            folder.join(".debug").join(link),
+            Path::new(DEBUG_FOLDER).join(inside).join(link),
+        ]);
+    }
+    candidates.iter().find_map(|path| {
+        let file = Mapped::open(path).ok()?;
+        let debug = parse(file.bytes())?;
+        (debug.symbol_table().is_some() && debug.build_id().ok().flatten() == Some(id)).then_some(())?;
+        Some(file)
+    })
+}

@@ -1,0 +1,316 @@
+//! Maps the agent into a static program before its first instruction.
+//!
+//! ```text
+//! watch     seize the child, which has not executed its program yet
+//! inject    wait for the exec; let the process map memory, write the agent there, let it call the agent, undo all else
+//! ```
+//! The process does the work itself: two bytes `syscall` and one `int3` stand at its first instruction meanwhile. Whatever
+//! happens, the code and the registers are put back and the process runs on.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::agent::Agent;
+use crate::tracee::{Stop, Tracee};
+
+/// How long the agent may take. It waits for the collector, which reads the program's symbols.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// `syscall; int3`
+const CALL: [u8; 3] = [0x0f, 0x05, 0xcc];
+/// The bytes below the stack pointer that belong to the program.
+const RED_ZONE: u64 = 128;
+/// The code segment of 64-bit programs.
+const CODE_64: u64 = 0x33;
+
+/// Why the agent could not be brought in. The program runs on without it.
+#[derive(Debug, thiserror::Error)]
+pub enum InjectError {
+    /// Tracing is not allowed.
+    #[error("the program may not be traced: {0}")]
+    NotAllowed(String),
+    /// The program ended before, or while, the agent came in.
+    #[error("the program ended before the agent was in")]
+    Ended,
+    /// The exec led to a program with a dynamic loader: it must be preloaded.
+    #[error("the program is not static")]
+    Dynamic,
+    /// The exec led to a program of another kind.
+    #[error("the program is not for x86-64")]
+    Foreign,
+    /// The program was not allowed a system call.
+    #[error("the program could not {what}: {error} (a seccomp filter or a limit of memory?)")]
+    Refused {
+        /// What it should have done.
+        what: &'static str,
+        /// What it got.
+        error: io::Error,
+    },
+    /// The agent's file cannot be used.
+    #[error("the agent cannot be used: {0}")]
+    Agent(String),
+    /// The agent did not come back.
+    #[error("the agent did not answer in time")]
+    Late,
+    /// The agent raised a signal.
+    #[error("the agent failed with signal {0}")]
+    Crashed(i32),
+    /// Tracing itself failed.
+    #[error("tracing the program failed: {0}")]
+    Trace(#[from] io::Error),
+}
+
+/// A child that will execute a static program, and get the agent then. Everything must be called by the thread that called
+/// [`Injector::watch`], and nobody may wait for the child in between.
+#[derive(Debug)]
+pub struct Injector {
+    tracee: Tracee,
+    /// Signals that came while the agent ran.
+    held: Vec<i32>,
+    /// Whether the child may still be ours.
+    traced: bool,
+}
+
+impl Drop for Injector {
+    /// A child that was watched but got no agent must not wait at its exec for ever.
+    fn drop(&mut self) {
+        if self.traced && self.tracee.interrupt().is_ok() && self.tracee.wait(None).is_ok() {
+            self.release();
+        }
+    }
+}
+
+impl Injector {
+    /// Seizes a child of ours before its exec.
+    pub fn watch(pid: u32) -> Result<Self, InjectError> {
+        match Tracee::seize(pid) {
+            Ok(tracee) => Ok(Self { tracee, held: Vec::new(), traced: true }),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Err(InjectError::NotAllowed(why_not(&error)))
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Err(InjectError::Ended),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until the child has executed its program, brings the agent in, and lets the program run.
+    ///
+    /// The agent's `whyslow_agent_enter(socket, bias, phdr, phnum)` gets the path of the collector's socket, what to add to the
+    /// program's addresses, and where its program headers are and how many. It must return.
+    pub fn inject(mut self, agent: &[u8], socket: &Path) -> Result<(), InjectError> {
+        let result = self.wait_for_exec().and_then(|()| {
+            let agent = Agent::parse(agent)?;
+            self.enter(&agent, socket)
+        });
+        self.traced = false;
+        if !matches!(result, Err(InjectError::Ended)) {
+            self.release();
+        }
+        result
+    }
+
+    /// Lets the child go from a stop, with the signals that it has not got yet.
+    fn release(&self) {
+        // It fails only if the process was killed meanwhile.
+        let _ = self.tracee.detach();
+        for signal in &self.held {
+            self.tracee.send(*signal);
+        }
+    }
+
+    /// Runs the child until its exec is complete: the next thing that it would do is the program's first instruction.
+    fn wait_for_exec(&mut self) -> Result<(), InjectError> {
+        loop {
+            match self.tracee.wait(None)? {
+                Stop::Exec => break,
+                Stop::Ended => return Err(InjectError::Ended),
+                Stop::Signal(signal) => self.tracee.go_on(signal)?,
+                Stop::Group => self.tracee.listen()?,
+                Stop::Interrupted | Stop::Late => self.tracee.go_on(0)?,
+            }
+        }
+        // The exec itself has not returned, and would overwrite a register on its way.
+        self.tracee.interrupt()?;
+        self.tracee.go_on(0)?;
+        self.until_interrupted()
+    }
+
+    fn until_interrupted(&mut self) -> Result<(), InjectError> {
+        loop {
+            match self.tracee.wait(None)? {
+                Stop::Interrupted => return Ok(()),
+                Stop::Ended => return Err(InjectError::Ended),
+                Stop::Signal(signal) => {
+                    self.held.push(signal);
+                    self.tracee.go_on(0)?;
+                }
+                Stop::Exec | Stop::Group | Stop::Late => self.tracee.go_on(0)?,
+            }
+        }
+    }
+
+    fn enter(&mut self, agent: &Agent<'_>, socket: &Path) -> Result<(), InjectError> {
+        let mut registers = self.tracee.registers()?;
+        if registers.cs != CODE_64 {
+            return Err(InjectError::Foreign);
+        }
+        // From here on there is no system call under way that could be repeated.
+        registers.orig_rax = u64::MAX;
+        let floats = self.tracee.float_registers()?;
+        let start = registers.rip;
+        let code = self.tracee.word(start)?;
+        let mut call = code.to_le_bytes();
+        call[..CALL.len()].copy_from_slice(&CALL);
+        self.tracee.set_word(start, u64::from_le_bytes(call))?;
+        let result = self.run_agent(agent, socket, &registers);
+        if matches!(result, Err(InjectError::Ended)) {
+            return result;
+        }
+        let restored = self
+            .tracee
+            .set_word(start, code)
+            .and_then(|()| self.tracee.set_float_registers(&floats))
+            .and_then(|()| self.tracee.set_registers(&registers));
+        result.and(restored.map_err(InjectError::from))
+    }
+
+    fn run_agent(
+        &mut self,
+        agent: &Agent<'_>,
+        socket: &Path,
+        registers: &libc::user_regs_struct,
+    ) -> Result<(), InjectError> {
+        let program = Program::of(self.tracee.pid())?;
+        let socket = CString::new(socket.as_os_str().as_bytes())
+            .map_err(|_| InjectError::Agent("the socket's path has a zero in it".into()))?;
+        let base = self.map(agent, registers)?;
+
+        let path = socket.as_bytes_with_nul();
+        let path_at = (registers.rsp - RED_ZONE - path.len() as u64) & !15;
+        let stack = path_at - 8;
+        self.tracee.write(path_at, path)?;
+        self.tracee.write(stack, &(registers.rip + 2).to_le_bytes())?;
+        let mut entering = *registers;
+        entering.rip = base + agent.enter;
+        entering.rsp = stack;
+        entering.rbp = 0;
+        entering.rdi = path_at;
+        entering.rsi = program.bias(registers.rip)?;
+        entering.rdx = program.headers;
+        entering.rcx = program.header_count;
+        self.run(&entering, registers.rip + CALL.len() as u64).map(drop)
+    }
+
+    /// Lets the process map the agent, and writes it there. Returns its address.
+    fn map(&mut self, agent: &Agent<'_>, registers: &libc::user_regs_struct) -> Result<u64, InjectError> {
+        let writable = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+        let private = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+        let arguments = [0, agent.len, writable, private, u64::MAX, 0];
+        let base = self.system_call(registers, libc::SYS_mmap, arguments, "map memory")?;
+        self.tracee.write(base, &agent.laid_out(base)?)?;
+        for part in agent.parts() {
+            let arguments = [base + part.start, part.len, part.protection as u64, 0, 0, 0];
+            self.system_call(registers, libc::SYS_mprotect, arguments, "make memory executable")?;
+        }
+        Ok(base)
+    }
+
+    fn system_call(
+        &mut self,
+        registers: &libc::user_regs_struct,
+        number: i64,
+        [rdi, rsi, rdx, r10, r8, r9]: [u64; 6],
+        what: &'static str,
+    ) -> Result<u64, InjectError> {
+        let calling = libc::user_regs_struct { rax: number as u64, rdi, rsi, rdx, r10, r8, r9, ..*registers };
+        let after = self.run(&calling, registers.rip + CALL.len() as u64)?;
+        match after.rax as i64 {
+            error @ -4095..=-1 => {
+                Err(InjectError::Refused { what, error: io::Error::from_raw_os_error(-error as i32) })
+            }
+            _ => Ok(after.rax),
+        }
+    }
+
+    /// Runs the process from these registers until it meets the `int3` that ends at `end`.
+    fn run(
+        &mut self,
+        registers: &libc::user_regs_struct,
+        end: u64,
+    ) -> Result<libc::user_regs_struct, InjectError> {
+        self.tracee.set_registers(registers)?;
+        self.tracee.go_on(0)?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.tracee.wait(Some(until))? {
+                Stop::Ended => return Err(InjectError::Ended),
+                Stop::Late => {
+                    self.tracee.interrupt()?;
+                    self.until_interrupted()?;
+                    return Err(InjectError::Late);
+                }
+                Stop::Signal(signal) => {
+                    let now = self.tracee.registers()?;
+                    if signal == libc::SIGTRAP && now.rip == end {
+                        return Ok(now);
+                    }
+                    if is_fault(signal) && self.tracee.signal_is_its_own()? {
+                        return Err(InjectError::Crashed(signal));
+                    }
+                    self.held.push(signal);
+                    self.tracee.go_on(0)?;
+                }
+                Stop::Exec | Stop::Interrupted | Stop::Group => self.tracee.go_on(0)?,
+            }
+        }
+    }
+}
+
+fn is_fault(signal: i32) -> bool {
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS].contains(&signal)
+}
+
+/// What the kernel told the program about itself.
+struct Program {
+    headers: u64,
+    header_count: u64,
+    pid: u32,
+}
+
+impl Program {
+    fn of(pid: u32) -> Result<Self, InjectError> {
+        let table = std::fs::read(format!("/proc/{pid}/auxv"))?;
+        let words: Vec<u64> = table
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
+            .collect();
+        let value = |key: u64| words.chunks_exact(2).find(|pair| pair[0] == key).map_or(0, |pair| pair[1]);
+        if value(libc::AT_BASE) != 0 {
+            return Err(InjectError::Dynamic);
+        }
+        Ok(Self { headers: value(libc::AT_PHDR), header_count: value(libc::AT_PHNUM), pid })
+    }
+
+    /// What to add to the file's addresses, given where its first instruction lies.
+    fn bias(&self, entry: u64) -> Result<u64, InjectError> {
+        use std::io::Read;
+        let mut header = [0; 32];
+        std::fs::File::open(format!("/proc/{}/exe", self.pid))?.read_exact(&mut header)?;
+        let [.., a, b, c, d, e, f, g, h] = header;
+        Ok(entry.wrapping_sub(u64::from_le_bytes([a, b, c, d, e, f, g, h])))
+    }
+}
+
+/// Says what forbids tracing.
+fn why_not(error: &io::Error) -> String {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    match scope.trim() {
+        "2" => "kernel.yama.ptrace_scope is 2, only administrators may trace".to_owned(),
+        "3" => "kernel.yama.ptrace_scope is 3, nobody may trace until the next boot".to_owned(),
+        _ => format!(
+            "{error} (already traced by another tool, or forbidden by the container's seccomp filter)"
+        ),
+    }
+}

@@ -1,0 +1,124 @@
+//! The page beside a module: for every patched function, the way to its hook and the way to its moved first instructions.
+//!
+//! ```text
+//! stub   [arguments into the hook's order]   jmp [rip+0]   the hook's address
+//! real   [arguments back]                    the moved instructions            jmp to the rest of the function
+//! ```
+
+use whyslow_heap_wire::handshake::{PATCH_LEN, Patch, Real};
+
+use crate::allocators::Order;
+use crate::prologue::{JUMP_LEN, Prologue, Refusal};
+
+/// More than one function ever needs.
+pub(crate) const MOST_PER_FUNCTION: usize = 192;
+const ALIGNMENT: usize = 16;
+
+/// A page that is being filled.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// Where it will be mapped.
+    pub(crate) at: u64,
+    /// What is in it.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Page {
+    pub(crate) fn new(at: u64) -> Self {
+        Self { at, bytes: Vec::new() }
+    }
+
+    /// Adds a function. Nothing is added when that is not possible.
+    pub(crate) fn add(
+        &mut self,
+        prologue: &Prologue,
+        order: Order,
+        hook: usize,
+        hook_address: u64,
+    ) -> Result<(Real, Patch), Refusal> {
+        let stub = self.end();
+        let back = back(order);
+        // The stub's length does not depend on the distance: once to know it, once for real.
+        let real = align(stub + stub_code(order, hook_address, 0).len() as u64);
+        let moved = real + back.len() as u64;
+        let code = prologue.moved_to(moved)?;
+        let patch = patch(prologue, stub)?;
+        let forwards = moved.wrapping_sub(stub) as u32;
+        self.bytes.resize((stub - self.at) as usize, TRAP);
+        self.bytes.extend(stub_code(order, hook_address, forwards));
+        self.bytes.resize((real - self.at) as usize, TRAP);
+        self.bytes.extend(back);
+        self.bytes.extend(code);
+        Ok((Real { hook: hook as u32, reserved: 0, address: real }, patch))
+    }
+
+    fn end(&self) -> u64 {
+        align(self.at + self.bytes.len() as u64)
+    }
+}
+
+/// `int3`
+const TRAP: u8 = 0xcc;
+
+fn align(address: u64) -> u64 {
+    address.next_multiple_of(ALIGNMENT as u64)
+}
+
+/// `jmp rel32` to the stub, over the covered instructions.
+fn patch(prologue: &Prologue, stub: u64) -> Result<Patch, Refusal> {
+    let distance = stub.wrapping_sub(prologue.at + JUMP_LEN as u64) as i64;
+    let distance = i32::try_from(distance).map_err(|_| Refusal::NotMovable)?;
+    let (mut bytes, mut expected) = ([0; PATCH_LEN], [0; PATCH_LEN]);
+    bytes[0] = 0xe9;
+    bytes[1..JUMP_LEN].copy_from_slice(&distance.to_le_bytes());
+    expected[..JUMP_LEN].copy_from_slice(&prologue.covered);
+    Ok(Patch { address: prologue.at, len: JUMP_LEN as u32, reserved: 0, bytes, expected })
+}
+
+/// The stub. A product that does not fit goes straight to the moved instructions, `moved` bytes from the stub's start: the
+/// function refuses it itself.
+fn stub_code(order: Order, hook: u64, moved: u32) -> Vec<u8> {
+    let mut code: Vec<u8> = match order {
+        Order::Same => Vec::new(),
+        // xchg rdi, rsi
+        Order::SizeSecond => vec![0x48, 0x87, 0xf7],
+        // mov rax, rdi; mov rdi, rsi; mov rsi, rdx; mov rdx, rax
+        Order::OldSecond => vec![0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6, 0x48, 0x89, 0xc2],
+        // mov rax, rdi; imul rax, rsi; jo moved; mov rdi, rax; mov rsi, rdx
+        Order::CountSize => {
+            product(&[0x48, 0x89, 0xf8, 0x48, 0x0f, 0xaf, 0xc6], moved, &[0x48, 0x89, 0xc7, 0x48, 0x89, 0xd6])
+        }
+        // mov rax, rsi; imul rax, rdx; jo moved; mov rsi, rdi; mov rdi, rax
+        Order::CountSizeSecond => {
+            product(&[0x48, 0x89, 0xf0, 0x48, 0x0f, 0xaf, 0xc2], moved, &[0x48, 0x89, 0xfe, 0x48, 0x89, 0xc7])
+        }
+    };
+    // jmp [rip+0]
+    code.extend([0xff, 0x25, 0, 0, 0, 0]);
+    code.extend(hook.to_le_bytes());
+    code
+}
+
+fn product(multiply: &[u8], moved: u32, arrange: &[u8]) -> Vec<u8> {
+    let jump_end = multiply.len() as u32 + 6;
+    let mut code = multiply.to_vec();
+    code.extend([0x0f, 0x80]);
+    code.extend(moved.wrapping_sub(jump_end).to_le_bytes());
+    code.extend(arrange);
+    code
+}
+
+/// What undoes the stub's work on the arguments.
+fn back(order: Order) -> &'static [u8] {
+    match order {
+        Order::Same => &[],
+        // xchg rdi, rsi
+        Order::SizeSecond => &[0x48, 0x87, 0xf7],
+        // mov rax, rdx; mov rdx, rsi; mov rsi, rdi; mov rdi, rax
+        Order::OldSecond => &[0x48, 0x89, 0xd0, 0x48, 0x89, 0xf2, 0x48, 0x89, 0xfe, 0x48, 0x89, 0xc7],
+        // mov rdx, rsi; mov rsi, rdi; mov edi, 1
+        Order::CountSize => &[0x48, 0x89, 0xf2, 0x48, 0x89, 0xfe, 0xbf, 1, 0, 0, 0],
+        // mov rdx, rdi; mov rdi, rsi; mov esi, 1
+        Order::CountSizeSecond => &[0x48, 0x89, 0xfa, 0x48, 0x89, 0xf7, 0xbe, 1, 0, 0, 0],
+    }
+}

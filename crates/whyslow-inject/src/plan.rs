@@ -1,0 +1,281 @@
+//! What must be patched in a process that has just started, byte by byte.
+
+use std::path::{Path, PathBuf};
+
+use whyslow_heap_wire::handshake::{Hello, Patch, Real, entered, hook};
+
+use crate::image::{Files, Function, Image};
+use crate::maps::Maps;
+use crate::page::{MOST_PER_FUNCTION, Page};
+use crate::prologue::{Prologue, Refusal};
+use crate::targets::Found;
+
+/// Code to be mapped at an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchPage {
+    /// Where. A multiple of 4096, free when the plan was made.
+    pub at: u64,
+    /// What.
+    pub bytes: Vec<u8>,
+}
+
+/// What the agent must do to see every allocation, beyond what it sees by being preloaded.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Code that patched functions jump into, one per patched module.
+    pub pages: Vec<PatchPage>,
+    /// Where hooks find the functions that they stand in for.
+    pub reals: Vec<Real>,
+    /// What to write where, in the order of addresses.
+    pub patches: Vec<Patch>,
+    /// The allocators that are watched, by name.
+    pub allocators: Vec<String>,
+    /// What will not be seen, and what to do about it.
+    pub notes: Vec<String>,
+}
+
+/// Looks at a process whose agent waits for an answer, and says what to patch.
+///
+/// Functions that the agent was preloaded before need no patch. Allocators that are linked into the program, or that have
+/// functions beside libc's, do. So does `_exit`, which is a process's last moment.
+pub fn plan(hello: &Hello, pid: u32) -> Plan {
+    let mut planner = Planner { hello, rows: [false; hook::COUNT], plan: Plan::default() };
+    let maps = match Maps::of(pid) {
+        Ok(maps) => maps,
+        Err(error) => {
+            planner.note(format!(
+                "the mappings of process {pid} cannot be read ({error}): nothing was patched in it"
+            ));
+            return planner.plan;
+        }
+    };
+    planner.program(&maps, pid);
+    if hello.entered == entered::PRELOADED {
+        planner.libraries(&maps, pid);
+    }
+    planner.plan.patches.sort_by_key(|patch| patch.address);
+    planner.plan
+}
+
+struct Planner<'h> {
+    hello: &'h Hello,
+    /// Hooks that are taken.
+    rows: [bool; hook::COUNT],
+    plan: Plan,
+}
+
+/// A function to be patched, its shape's rows and its arguments.
+struct Job<'d> {
+    function: Function<'d>,
+    rows: Rows,
+    order: crate::allocators::Order,
+}
+
+/// Hooks that fit.
+#[derive(Clone, Copy)]
+enum Rows {
+    /// One of these, in any group but the first.
+    Any(&'static [usize]),
+    /// This one.
+    Exit,
+}
+
+impl Planner<'_> {
+    fn program(&mut self, maps: &Maps, pid: u32) {
+        let link = PathBuf::from(format!("/proc/{pid}/exe"));
+        let name = std::fs::read_link(&link).unwrap_or_default();
+        let path = name.to_string_lossy();
+        let files = match Files::open(&link, &name) {
+            Ok(files) => files,
+            Err(error) => {
+                self.note(format!("{path} cannot be read ({error}): allocators inside of it are not seen"));
+                return;
+            }
+        };
+        let Some(image) = Image::read(&files, maps, &path) else {
+            self.note(format!("{path} is not understood: allocators inside of it are not seen"));
+            return;
+        };
+        let is_static = self.hello.entered == entered::INJECTED || !image.has_interpreter;
+        let found = Found::in_program(&image, is_static);
+        if self.hello.entered == entered::PRELOADED && !found.replaces_libc {
+            self.preloaded(maps);
+        }
+        self.explain(&image, &found, &path, is_static);
+        let mut jobs = jobs(&found);
+        if is_static {
+            jobs.extend(exit(&image));
+        }
+        self.patch(&image, maps, &jobs);
+        self.plan.allocators.extend(found.allocators.iter().map(|&name| name.to_owned()));
+    }
+
+    /// Libraries that are there from the start. The agent itself is none of them.
+    fn libraries(&mut self, maps: &Maps, pid: u32) {
+        let agent = maps.path_at(self.hello.agent_start).unwrap_or("");
+        let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let mut paths: Vec<&str> = maps.0.iter().map(|mapping| mapping.path.as_str()).collect();
+        paths.retain(|path| path.starts_with('/') && *path != agent && Path::new(path) != program);
+        paths.sort_unstable();
+        paths.dedup();
+        let mut has_exit = false;
+        for path in paths {
+            let inside = PathBuf::from(format!("/proc/{pid}/root{path}"));
+            let Ok(files) =
+                Files::open(&inside, Path::new(path)).or_else(|_| Files::open(path.as_ref(), path.as_ref()))
+            else {
+                continue;
+            };
+            let Some(image) = Image::read(&files, maps, path) else { continue };
+            if image.range.contains(&self.hello.agent_start) {
+                continue;
+            }
+            if is_libc(path) {
+                let exit: Vec<_> = exit(&image).into_iter().collect();
+                has_exit |= !exit.is_empty();
+                self.patch(&image, maps, &exit);
+            } else {
+                let found = Found::in_library(&image);
+                self.patch(&image, maps, &jobs(&found));
+                self.plan.allocators.extend(found.allocators.iter().map(|&name| name.to_owned()));
+            }
+        }
+        if !has_exit {
+            self.note(
+                "the C library's _exit was not found: the last moment of the process is not seen".to_owned(),
+            );
+        }
+    }
+
+    /// Names the allocator that the agent was preloaded before.
+    fn preloaded(&mut self, maps: &Maps) {
+        let path = maps.path_at(self.hello.next[hook::MALLOC]).unwrap_or("");
+        let name =
+            if path.is_empty() || is_libc(path) { "libc" } else { path.rsplit('/').next().unwrap_or(path) };
+        self.plan.allocators.push(name.to_owned());
+    }
+
+    /// Says what is missing.
+    fn explain(&mut self, image: &Image<'_>, found: &Found<'_>, path: &str, is_static: bool) {
+        if found.only_shims {
+            self.note(format!(
+                "{path} has an allocator written in Rust, which is watched where the compiler calls it: calls that were inlined \
+                 are not seen. With whyslow-alloc around it, all are."
+            ));
+        }
+        if !found.targets.is_empty() {
+            return;
+        }
+        if image.has_section(".go.buildinfo") {
+            self.note(format!("{path} is written in Go: its heap has no functions that could be watched"));
+        } else if !image.has_symbols {
+            let advice = "Build it with symbols (Cargo: strip = \"none\"), install its debug file, or use whyslow-alloc.";
+            let named = [("<jemalloc>", "jemalloc"), ("mimalloc: ", "mimalloc")];
+            let inside = named.iter().find(|(text, _)| image.contains(text)).map(|(_, name)| *name);
+            if let Some(name) = inside {
+                self.note(format!("{path} has {name} inside, but no symbols to find it by: its blocks are not seen. {advice}"));
+            } else if is_static {
+                self.note(format!(
+                    "{path} is static and has no symbols: its allocator is not found. {advice}"
+                ));
+            } else if !["malloc", "calloc", "realloc", "posix_memalign"]
+                .iter()
+                .any(|name| image.imports(name))
+            {
+                self.note(format!(
+                    "{path} has no symbols and does not ask for malloc: an allocator inside of it is not seen. {advice}"
+                ));
+            }
+        } else if is_static {
+            self.note(format!("{path} is static, and no allocator that is known was found in it"));
+        }
+    }
+
+    /// Patches functions of one module.
+    fn patch(&mut self, image: &Image<'_>, maps: &Maps, jobs: &[Job<'_>]) {
+        let mut prologues = Vec::new();
+        for job in jobs {
+            let prologue = match image.code(job.function) {
+                Some(code) => Prologue::of(code, &image.cold_parts(job.function)),
+                None => Err(Refusal::NoCode),
+            };
+            match prologue {
+                Ok(prologue) => prologues.push((job, prologue)),
+                Err(refusal) => self.unseen(job.function, &refusal.to_string()),
+            }
+        }
+        if prologues.is_empty() {
+            return;
+        }
+        let len = (prologues.len() * MOST_PER_FUNCTION) as u64;
+        // The new page must not lie where one of another module will.
+        let Some(at) = maps
+            .with(self.plan.pages.iter().map(|page| page.at..(page.at + page.bytes.len() as u64).next_multiple_of(4096)))
+            .place(&image.range, len)
+        else {
+            for (job, _) in &prologues {
+                self.unseen(job.function, "there is no free place for a jump to reach");
+            }
+            return;
+        };
+        let mut page = Page::new(at);
+        for (job, prologue) in &prologues {
+            let Some(row) = self.row(job.rows) else {
+                self.unseen(job.function, "there are too many functions of its kind");
+                continue;
+            };
+            match page.add(prologue, job.order, row, self.hello.hooks[row]) {
+                Ok((real, patch)) => {
+                    self.rows[row] = true;
+                    self.plan.reals.push(real);
+                    self.plan.patches.push(patch);
+                }
+                Err(refusal) => self.unseen(job.function, &refusal.to_string()),
+            }
+        }
+        if !page.bytes.is_empty() {
+            self.plan.pages.push(PatchPage { at: page.at, bytes: page.bytes });
+        }
+    }
+
+    /// A free hook.
+    fn row(&self, rows: Rows) -> Option<usize> {
+        let free = |row: &usize| !self.rows[*row] && self.hello.hooks[*row] != 0;
+        match rows {
+            Rows::Exit => Some(hook::EXIT).filter(free),
+            Rows::Any(rows) => {
+                let groups = 1..hook::GROUPS;
+                groups.flat_map(|group| rows.iter().map(move |row| group * hook::PER_GROUP + row)).find(free)
+            }
+        }
+    }
+
+    fn unseen(&mut self, function: Function<'_>, why: &str) {
+        self.note(format!("calls of {} are not seen: {why}", function.name));
+    }
+
+    fn note(&mut self, note: String) {
+        self.plan.notes.push(note);
+    }
+}
+
+fn jobs<'d>(found: &Found<'d>) -> Vec<Job<'d>> {
+    let job = |target: &crate::targets::Target<'d>| Job {
+        function: target.function,
+        rows: Rows::Any(target.shape.rows),
+        order: target.shape.order,
+    };
+    found.targets.iter().map(job).collect()
+}
+
+/// The end of a process. musl's `exit` goes to `_Exit`, and so does its `_exit`; elsewhere they are one.
+fn exit<'d>(image: &Image<'d>) -> Option<Job<'d>> {
+    let function = image.function("_Exit").or_else(|| image.function("_exit"))?;
+    Some(Job { function, rows: Rows::Exit, order: crate::allocators::Order::Same })
+}
+
+/// Whether a file is the C library, by its name.
+fn is_libc(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    ["libc.so", "libc-2", "ld-musl", "libc.musl"].iter().any(|start| name.starts_with(start))
+}

@@ -1,0 +1,142 @@
+//! Which functions of a module must be patched.
+
+use std::collections::HashSet;
+
+use crate::allocators::{self, Shape};
+use crate::image::{Function, Image};
+use crate::prologue::branches;
+use crate::rust_shims;
+
+/// A function to be patched.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'d> {
+    pub(crate) function: Function<'d>,
+    pub(crate) shape: Shape,
+}
+
+/// What was found in a module.
+#[derive(Debug, Default)]
+pub(crate) struct Found<'d> {
+    pub(crate) targets: Vec<Target<'d>>,
+    /// The allocators' names.
+    pub(crate) allocators: Vec<&'static str>,
+    /// Whether libc's own functions are replaced by the module's.
+    pub(crate) replaces_libc: bool,
+    /// Whether only the compiler's functions could be found.
+    pub(crate) only_shims: bool,
+    seen: HashSet<u64>,
+}
+
+impl<'d> Found<'d> {
+    /// Functions of the program. `is_static`: there is no other module.
+    pub(crate) fn in_program(image: &Image<'d>, is_static: bool) -> Self {
+        let mut found = Self::default();
+        found.add_prefixed(image);
+        let own = image.function("malloc").filter(|malloc| is_static || !malloc.is_local);
+        if own.is_some() {
+            found.replaces_libc = true;
+            let before = found.targets.len();
+            found.add(image, "", allocators::LIBC);
+            found.add(image, "", allocators::JEMALLOC);
+            // Nothing new: another allocator's functions have these names too.
+            if found.targets.len() > before {
+                found.allocators.push(name_of(image, is_static));
+            }
+            found.add_operators(image);
+        }
+        if found.targets.is_empty() {
+            for (function, shape) in rust_shims::shims(image) {
+                found.only_shims = true;
+                found.push(function, shape);
+            }
+            if found.only_shims {
+                found.allocators.push("an allocator written in Rust");
+            }
+        }
+        found
+    }
+
+    /// Functions of a library. What it has instead of libc's is seen without a patch, because the agent comes before it.
+    pub(crate) fn in_library(image: &Image<'d>) -> Self {
+        let mut found = Self::default();
+        found.add_prefixed(image);
+        if image.function("malloc").is_some_and(|malloc| !malloc.is_local) {
+            let before = found.targets.len();
+            found.add(image, "", allocators::JEMALLOC);
+            found.add_operators(image);
+            if found.targets.len() > before {
+                found.allocators.push(name_of(image, false));
+            }
+        }
+        found
+    }
+
+    fn add_prefixed(&mut self, image: &Image<'d>) {
+        let mut jemalloc = 0;
+        for prefix in allocators::JEMALLOC_PREFIXES {
+            jemalloc += self.add(image, prefix, allocators::LIBC);
+            jemalloc += self.add(image, prefix, allocators::JEMALLOC);
+        }
+        let mimalloc = self.add(image, "", allocators::MIMALLOC);
+        let snmalloc = self.add(image, "", allocators::SNMALLOC);
+        for (name, count) in [("jemalloc", jemalloc), ("mimalloc", mimalloc), ("snmalloc", snmalloc)] {
+            if count > 0 {
+                self.allocators.push(name);
+            }
+        }
+    }
+
+    fn add(&mut self, image: &Image<'d>, prefix: &str, table: &[(&str, Shape)]) -> usize {
+        let before = self.targets.len();
+        for (name, shape) in table {
+            if let Some(function) = image.function(&format!("{prefix}{name}")) {
+                self.push(function, *shape);
+            }
+        }
+        self.targets.len() - before
+    }
+
+    /// Adds C++'s operators, except those that call one of the others: they are seen there, and may throw on their own.
+    fn add_operators(&mut self, image: &Image<'d>) {
+        let operators: Vec<_> = allocators::OPERATORS
+            .iter()
+            .filter_map(|(name, shape)| Some((image.function(name)?, *shape)))
+            .collect();
+        let known: HashSet<u64> =
+            self.seen.iter().copied().chain(operators.iter().map(|(operator, _)| operator.address)).collect();
+        for (operator, shape) in operators {
+            let calls_known = image.code(operator).is_some_and(|code| {
+                branches(code).any(|branch| {
+                    let target = branch.target.wrapping_sub(image.bias);
+                    target != operator.address && known.contains(&target)
+                })
+            });
+            if !calls_known {
+                self.push(operator, shape);
+            }
+        }
+    }
+
+    /// Adds a function once, whatever it is called.
+    fn push(&mut self, function: Function<'d>, shape: Shape) {
+        if self.seen.insert(function.address) {
+            self.targets.push(Target { function, shape });
+        }
+    }
+}
+
+/// Whose `malloc` it is, by what else is there.
+fn name_of(image: &Image<'_>, is_static: bool) -> &'static str {
+    let has = |name| image.function(name).is_some();
+    if has("mallctl") {
+        "jemalloc"
+    } else if has("mi_malloc") {
+        "mimalloc"
+    } else if has("tc_malloc") || has("MallocExtension_Internal_GetNumericProperty") {
+        "tcmalloc"
+    } else if is_static && (has("__libc_malloc") || has("__libc_start_main")) {
+        "static libc"
+    } else {
+        "the program's own malloc"
+    }
+}

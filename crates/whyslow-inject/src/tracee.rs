@@ -1,0 +1,190 @@
+//! A traced process: stops, registers and memory. All calls must come from the thread that seized it.
+#![expect(unsafe_code, reason = "ptrace and its relatives take untyped pointers")]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+/// How long to sleep between two looks at a process that runs. The agent needs about a millisecond.
+const NAP: Duration = Duration::from_micros(100);
+
+/// Why a process stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Its exec succeeded, and has not returned yet.
+    Exec,
+    /// It was asked to stop.
+    Interrupted,
+    /// It is stopped as a whole, by a signal that does so.
+    Group,
+    /// This signal is about to be delivered.
+    Signal(i32),
+    /// It has ended. Its status is still there for whoever waits for it.
+    Ended,
+    /// It still ran when time was up.
+    Late,
+}
+
+/// A process that was seized. It runs on unless it is in a stop.
+#[derive(Debug)]
+pub(crate) struct Tracee {
+    pid: libc::pid_t,
+}
+
+impl Tracee {
+    /// Seizes a process, so that it will stop at its exec.
+    pub(crate) fn seize(pid: u32) -> io::Result<Self> {
+        let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let tracee = Self { pid };
+        tracee.request(libc::PTRACE_SEIZE, 0, libc::PTRACE_O_TRACEEXEC as usize)?;
+        Ok(tracee)
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid.unsigned_abs()
+    }
+
+    /// Waits until the process stops, ends, or time is up. Ended processes are not reaped: that is their starter's business.
+    pub(crate) fn wait(&self, until: Option<Instant>) -> io::Result<Stop> {
+        loop {
+            let nap = if until.is_some() { libc::WNOHANG } else { 0 };
+            let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+            // SAFETY: `info` is large enough, and all-zero is a valid value if the call leaves it alone.
+            let (result, info) = unsafe {
+                let options = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | nap;
+                let result = libc::waitid(libc::P_PID, self.pid as libc::id_t, info.as_mut_ptr(), options);
+                (result, info.assume_init())
+            };
+            if result != 0 {
+                let error = io::Error::last_os_error();
+                if error.kind() == io::ErrorKind::Interrupted {
+                    continue;
+                }
+                return Err(error);
+            }
+            // SAFETY: waitid fills this field, or leaves it zero when nothing happened.
+            if unsafe { info.si_pid() } == 0 {
+                if until.is_some_and(|until| Instant::now() >= until) {
+                    return Ok(Stop::Late);
+                }
+                std::thread::sleep(NAP);
+                continue;
+            }
+            if matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) {
+                return Ok(Stop::Ended);
+            }
+            let mut status = 0;
+            // SAFETY: writes one integer.
+            if unsafe { libc::waitpid(self.pid, &raw mut status, libc::__WALL) } != self.pid {
+                return Err(io::Error::last_os_error());
+            }
+            let signal = libc::WSTOPSIG(status);
+            return Ok(match status >> 16 {
+                libc::PTRACE_EVENT_EXEC => Stop::Exec,
+                libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::Interrupted,
+                libc::PTRACE_EVENT_STOP => Stop::Group,
+                _ => Stop::Signal(signal),
+            });
+        }
+    }
+
+    /// Lets it run, with a signal or none (0).
+    pub(crate) fn go_on(&self, signal: i32) -> io::Result<()> {
+        self.request(libc::PTRACE_CONT, 0, signal as usize)
+    }
+
+    /// Leaves it stopped as a whole, but hears when that ends.
+    pub(crate) fn listen(&self) -> io::Result<()> {
+        self.request(libc::PTRACE_LISTEN, 0, 0)
+    }
+
+    /// Asks it to stop.
+    pub(crate) fn interrupt(&self) -> io::Result<()> {
+        self.request(libc::PTRACE_INTERRUPT, 0, 0)
+    }
+
+    /// Lets it run and be nobody's.
+    pub(crate) fn detach(&self) -> io::Result<()> {
+        self.request(libc::PTRACE_DETACH, 0, 0)
+    }
+
+    /// Sends it a signal that was kept from it.
+    pub(crate) fn send(&self, signal: i32) {
+        // SAFETY: takes two integers. The process is our child and not reaped, so the number is still its own.
+        unsafe { libc::kill(self.pid, signal) };
+    }
+
+    /// Whether the signal that it is stopped at comes from an instruction of its own.
+    pub(crate) fn signal_is_its_own(&self) -> io::Result<bool> {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        self.request(libc::PTRACE_GETSIGINFO, 0, info.as_mut_ptr() as usize)?;
+        // SAFETY: zeroed, and filled by the kernel.
+        Ok(unsafe { info.assume_init() }.si_code > 0)
+    }
+
+    /// All registers but those for floating-point numbers.
+    pub(crate) fn registers(&self) -> io::Result<libc::user_regs_struct> {
+        let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
+        self.request(libc::PTRACE_GETREGS, 0, registers.as_mut_ptr() as usize)?;
+        // SAFETY: plain integers, zeroed, and filled by the kernel.
+        Ok(unsafe { registers.assume_init() })
+    }
+
+    /// Sets them.
+    pub(crate) fn set_registers(&self, registers: &libc::user_regs_struct) -> io::Result<()> {
+        self.request(libc::PTRACE_SETREGS, 0, ptr::from_ref(registers) as usize)
+    }
+
+    /// The registers for floating-point numbers.
+    pub(crate) fn float_registers(&self) -> io::Result<libc::user_fpregs_struct> {
+        let mut registers = MaybeUninit::<libc::user_fpregs_struct>::zeroed();
+        self.request(libc::PTRACE_GETFPREGS, 0, registers.as_mut_ptr() as usize)?;
+        // SAFETY: plain integers, zeroed, and filled by the kernel.
+        Ok(unsafe { registers.assume_init() })
+    }
+
+    /// Sets them.
+    pub(crate) fn set_float_registers(&self, registers: &libc::user_fpregs_struct) -> io::Result<()> {
+        self.request(libc::PTRACE_SETFPREGS, 0, ptr::from_ref(registers) as usize)
+    }
+
+    /// Reads a word, of code too.
+    pub(crate) fn word(&self, address: u64) -> io::Result<u64> {
+        let mut word = 0_u64;
+        // The system call stores the word where the last argument points to; libc's wrapper would return it.
+        // SAFETY: `word` is writable for eight bytes.
+        let result = unsafe {
+            libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKDATA, self.pid, address as usize, &raw mut word)
+        };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(word) }
+    }
+
+    /// Writes a word, over code too.
+    pub(crate) fn set_word(&self, address: u64, word: u64) -> io::Result<()> {
+        self.request(libc::PTRACE_POKEDATA, address as usize, word as usize)
+    }
+
+    /// Writes into memory that the process could write to as well.
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        let remote =
+            libc::iovec { iov_base: ptr::without_provenance_mut(address as usize), iov_len: bytes.len() };
+        // SAFETY: only reads from `bytes`; the other side is checked by the kernel.
+        let written =
+            unsafe { libc::process_vm_writev(self.pid, &raw const local, 1, &raw const remote, 1, 0) };
+        match usize::try_from(written) {
+            Err(_) => Err(io::Error::last_os_error()),
+            Ok(written) if written == bytes.len() => Ok(()),
+            Ok(_) => Err(io::Error::new(io::ErrorKind::WriteZero, "only a part could be written")),
+        }
+    }
+
+    fn request(&self, request: libc::c_uint, address: usize, data: usize) -> io::Result<()> {
+        // SAFETY: callers pass what the request wants: integers, or a pointer to a structure of the right type that lives
+        // until the call returns.
+        let result = unsafe { libc::ptrace(request, self.pid, address, data) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
