@@ -60,13 +60,13 @@ impl Edges {
 
     /// The edges that come from a block.
     #[inline]
-    pub(crate) fn from(&self, block: usize) -> &[Edge] {
+    pub(crate) fn of(&self, block: usize) -> &[Edge] {
         &self.edges[self.begins[block]..self.begins[block + 1]]
     }
 
     /// The edges that come from the roots.
-    pub(crate) fn from_roots(&self) -> &[Edge] {
-        self.from(self.begins.len() - 2)
+    pub(crate) fn of_roots(&self) -> &[Edge] {
+        self.of(self.begins.len() - 2)
     }
 }
 

@@ -78,7 +78,7 @@ enum State {
 /// The classes, once all pointers are known.
 pub(crate) fn mark(index: &Index, edges: &Edges) -> Vec<Class> {
     let mut states = vec![State::Unreached; index.len()];
-    mark_from_roots(edges, &mut states);
+    mark_of_roots(edges, &mut states);
     mark_cliques(edges, &mut states);
     let mut classes = vec![Class::DefinitelyLost; index.len()];
     for (block, state) in states.into_iter().enumerate() {
@@ -92,9 +92,9 @@ pub(crate) fn mark(index: &Index, edges: &Edges) -> Vec<Class> {
     classes
 }
 
-fn mark_from_roots(edges: &Edges, states: &mut [State]) {
+fn mark_of_roots(edges: &Edges, states: &mut [State]) {
     let mut stack = Vec::new();
-    let mut from = edges.from_roots();
+    let mut from = edges.of_roots();
     let mut from_state = State::Reachable;
     loop {
         for edge in from {
@@ -106,7 +106,7 @@ fn mark_from_roots(edges: &Edges, states: &mut [State]) {
             }
         }
         let Some(next) = stack.pop() else { return };
-        from = edges.from(next);
+        from = edges.of(next);
         from_state = states[next];
     }
 }
@@ -119,7 +119,7 @@ fn mark_cliques(edges: &Edges, states: &mut [State]) {
         }
         stack.push(leader);
         while let Some(block) = stack.pop() {
-            for edge in edges.from(block) {
+            for edge in edges.of(block) {
                 let to = edge.to();
                 if states[to] == State::Unreached && to != leader {
                     states[to] = State::Indirect;

@@ -119,7 +119,11 @@ impl Finder<'_> {
         let next = self.index.first_from(thread.fs);
         let before = if next > 0 { self.index.end(next - 1) } else { 0 };
         let after = if next < self.index.len() { self.index.start(next) } else { u64::MAX };
-        let start = mapping.start.max(thread.fs.saturating_sub(BELOW_FS)).max(before);
+        let mut start = mapping.start.max(thread.fs.saturating_sub(BELOW_FS)).max(before);
+        if thread.sp < thread.fs {
+            // Behind the thread's own stack, of which the lower part is dead.
+            start = start.max(thread.sp.saturating_sub(RED_ZONE));
+        }
         let end = mapping.end.min(thread.fs.saturating_add(ABOVE_FS)).min(after);
         Some((start, end))
     }
