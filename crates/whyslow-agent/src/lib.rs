@@ -1,0 +1,46 @@
+//! The part of whyslow that watches a program's heap from the inside.
+//!
+//! ```text
+//! start    finds the collector, maps the area            patch    writes the collector's bytes over code
+//! hooks    malloc and the like, as the program calls     maps     mmap and the like
+//! events   what happens around one call                  walk     the stack as a number, modules: what it goes through
+//! state    what is known of a thread                     ring     records
+//! sample   which allocations are kept                    unused   bytes that were never written
+//! exit     the last moment
+//! real     the functions stood in for, arena: memory before they are known
+//! link     what the loader gives, sys: system calls, bytes: memcpy and the like
+//! ```
+//!
+//! It lives in programs that know nothing of it. So it needs no library, locks nothing that the program could wait for, allocates
+//! nothing, leaves `errno` alone, and lets every call pass that it cannot record.
+
+#![no_std]
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+compile_error!("the agent knows x86-64 Linux only");
+
+mod area;
+mod arena;
+mod bytes;
+mod events;
+mod exit;
+mod hooks;
+mod link;
+mod maps;
+mod modules;
+mod patch;
+mod real;
+mod ring;
+mod sample;
+mod start;
+mod state;
+mod sys;
+mod unload;
+mod unused;
+mod walk;
+
+/// Nothing here panics; if it does, the program must not go on with half an event.
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    sys::exit(134)
+}

@@ -1,0 +1,265 @@
+//! Writing records into the thread's ring.
+//!
+//! Who writes has the gate of its state, so nothing here is shared but the ring's `written` and `read`.
+
+use core::arch::x86_64::{_mm_lfence, _rdtsc};
+use core::hint;
+use core::ptr;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use whyslow_heap_wire::area::RING_WORDS;
+use whyslow_heap_wire::record::{self, MOST_SIZE, MOST_TICKS, TICK_SHIFT, op};
+
+use crate::area::Area;
+use crate::state::State;
+use crate::sys;
+
+/// Words that the longest event takes: `UNUSED`, `LEAVE`, `LARGE`, `REALLOC`, and a stamp before each.
+const MOST_WORDS: u64 = 16;
+/// Records of a single thread that share one time.
+const REPEATS: u32 = 15;
+
+/// The state that is the only one with a ring; 0 if there may be others. Its records need no times to be in order.
+static ALONE: AtomicU64 = AtomicU64::new(0);
+
+/// Somebody has taken a second ring.
+pub fn alone_no_more() {
+    ALONE.store(0, SeqCst);
+}
+
+/// The time-stamp counter.
+#[inline(always)]
+pub fn counter() -> u64 {
+    // SAFETY: reads a counter.
+    unsafe { _rdtsc() }
+}
+
+/// The counter, not before everything that comes before it in the program is done: what this thread got from another one
+/// must not look older than what the other one did to give it.
+#[inline(always)]
+fn counter_after() -> u64 {
+    // SAFETY: waits.
+    unsafe { _mm_lfence() };
+    counter()
+}
+
+/// Starts a ring that was just taken.
+pub fn first_stamp(state: &State) {
+    let ticks = counter_after() >> TICK_SHIFT;
+    put_stamp(state, ticks);
+    publish(state);
+}
+
+fn put_stamp(state: &State, ticks: u64) {
+    put(state, record::number(op::STAMP, ticks));
+    state.stamp.set(ticks);
+    state.since.set(0);
+    state.repeat.set(0);
+}
+
+#[inline(always)]
+fn put(state: &State, word: u64) {
+    let written = state.written.get();
+    // SAFETY: the index stays in the ring, and there is room (`has_room`).
+    unsafe { *state.words.get().add(written as usize % RING_WORDS) = word };
+    state.written.set(written + 1);
+}
+
+#[inline(always)]
+fn publish(state: &State) {
+    // SAFETY: rings stay mapped for good.
+    unsafe { (*state.ring.get()).written.store(state.written.get(), Release) };
+}
+
+/// Whether an event can be written. Waits a bounded time; what does not fit then is counted as lost.
+#[inline(always)]
+pub fn has_room(state: &State) -> bool {
+    state.written.get() < state.limit.get() || make_room(state)
+}
+
+/// The time of the next record.
+#[inline(always)]
+fn tick(state: &State) {
+    let repeat = state.repeat.get();
+    if repeat != 0 && ALONE.load(Relaxed) == ptr::from_ref(state) as u64 {
+        state.repeat.set(repeat - 1);
+        return;
+    }
+    let ticks = counter_after() >> TICK_SHIFT;
+    let since = ticks.wrapping_sub(state.stamp.get());
+    if since <= MOST_TICKS {
+        state.since.set(since << 4);
+        state.repeat.set(REPEATS);
+    } else {
+        far_tick(state, ticks);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn far_tick(state: &State, ticks: u64) {
+    // A counter that goes back would put the ring's records out of order.
+    put_stamp(state, ticks.max(state.stamp.get() + (state.since.get() >> 4)));
+}
+
+/// The first word of a record with the last time.
+#[inline(always)]
+fn head(state: &State, kind: u64, address: u64) -> u64 {
+    kind | state.since.get() | ((address >> 3) << 20)
+}
+
+#[inline(always)]
+fn put_sized(state: &State, kind: u64, address: u64, stack: u32, size: u64) {
+    if size > MOST_SIZE {
+        put_large(state, size);
+    }
+    put(state, head(state, kind, address));
+    put(state, record::body(stack, size & MOST_SIZE));
+    publish(state);
+}
+
+#[cold]
+#[inline(never)]
+fn put_large(state: &State, size: u64) {
+    put(state, record::number(op::LARGE, size & (u64::MAX >> 4)));
+}
+
+/// A new block.
+#[inline(always)]
+pub fn alloc(state: &State, block: u64, size: u64, stack: u32) {
+    if has_room(state) {
+        tick(state);
+        put_sized(state, op::ALLOC, block, stack, size);
+    }
+}
+
+/// A block is about to be freed.
+#[inline(always)]
+pub fn free(state: &State, block: u64) {
+    if has_room(state) {
+        tick(state);
+        put(state, head(state, op::FREE, block));
+        publish(state);
+    }
+}
+
+/// A block is about to be moved or resized. Whether that was recorded: then its end must be too, and has room.
+#[inline(always)]
+pub fn leave(state: &State, block: u64) -> bool {
+    if !has_room(state) {
+        return false;
+    }
+    tick(state);
+    put(state, head(state, op::LEAVE, block));
+    publish(state);
+    true
+}
+
+/// The block that left is here now.
+#[inline(always)]
+pub fn realloc(state: &State, block: u64, size: u64, stack: u32) {
+    tick(state);
+    put_sized(state, op::REALLOC, block, stack, size);
+}
+
+/// The block that left is where it was, or was freed.
+pub fn stay_or_gone(state: &State, kind: u64, block: u64) {
+    tick(state);
+    put(state, head(state, kind, block));
+    publish(state);
+}
+
+/// A block's bytes that were never written. Another event follows at once; there is room for both.
+pub fn unused(state: &State, block: u64, bytes: u64) {
+    if has_room(state) {
+        tick(state);
+        put(state, head(state, op::UNUSED, block));
+        put(state, bytes);
+        publish(state);
+    }
+}
+
+/// A mapping comes or goes.
+pub fn map(state: &State, kind: u64, start: u64, len: u64, stack: u32) {
+    if has_room(state) {
+        tick(state);
+        put_sized(state, kind, start, stack, len.div_ceil(4096));
+    }
+}
+
+/// Wakes the collector if it sleeps.
+pub fn wake_collector(area: Area) {
+    let asleep = &area.header().asleep;
+    if asleep.load(Relaxed) == 1 && asleep.compare_exchange(1, 0, Relaxed, Relaxed).is_ok() {
+        sys::wake(asleep);
+    }
+}
+
+/// Looks how far the collector has read, and wakes it when the ring is half full.
+#[cold]
+#[inline(never)]
+fn make_room(state: &State) -> bool {
+    const HALF: u64 = RING_WORDS as u64 / 2;
+    const FULL: u64 = RING_WORDS as u64 - MOST_WORDS;
+    let Some(area) = Area::get() else { return false };
+    if !area.enabled() {
+        Area::give_up();
+        return false;
+    }
+    let me = ptr::from_ref(state) as u64;
+    if ALONE.load(Relaxed) != me && area.header().rings_active.load(SeqCst) == 1 {
+        ALONE.store(me, SeqCst);
+        if area.header().rings_active.load(SeqCst) != 1 {
+            ALONE.store(0, SeqCst);
+        }
+        // The other ring's last record may be younger than the time that would be repeated.
+        state.repeat.set(0);
+    }
+    let written = state.written.get();
+    let mut used = used(state);
+    if used >= HALF {
+        wake_collector(area);
+    }
+    if used > FULL {
+        used = wait_for_room(state, area, FULL);
+        if used > FULL {
+            area.header().lost_events.fetch_add(1, Relaxed);
+            return false;
+        }
+    }
+    // The next look: when the ring is half full, and when it is full.
+    state.limit.set(written + if used < HALF { HALF - used } else { FULL - used + 1 });
+    true
+}
+
+fn used(state: &State) -> u64 {
+    // SAFETY: rings stay mapped for good.
+    state.written.get().wrapping_sub(unsafe { (*state.ring.get()).read.load(Acquire) })
+}
+
+/// Waits until there is room, or the collector has not moved for a second, or a second is over while it does.
+fn wait_for_room(state: &State, area: Area, full: u64) -> u64 {
+    const NAP: u64 = 50_000;
+    const MOST_NAPS: u64 = 1_000_000_000 / NAP;
+    let heartbeat = &area.header().heartbeat;
+    let last = heartbeat.load(Relaxed);
+    if state.gone_at.get() == last + 1 {
+        return used(state);
+    }
+    for _ in 0..100 {
+        hint::spin_loop();
+    }
+    for _ in 0..MOST_NAPS {
+        let now = used(state);
+        if now <= full {
+            return now;
+        }
+        wake_collector(area);
+        sys::nap(NAP);
+    }
+    if heartbeat.load(Relaxed) == last {
+        state.gone_at.set(last + 1);
+    }
+    used(state)
+}

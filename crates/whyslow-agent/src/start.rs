@@ -1,0 +1,189 @@
+//! How the agent begins: it finds the collector, says where its hooks are, maps the area, and applies the patches. If anything of
+//! that fails, it stays quiet for good and the program runs as without it.
+
+use core::ffi::{CStr, c_char};
+use core::ptr;
+use core::slice;
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use whyslow_heap_wire::area::{self, flag};
+use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
+use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
+
+use crate::area::Area;
+use crate::{hooks, link, maps, modules, patch, real, state, sys};
+
+/// The loader's way in. glibc passes the environment, others do not.
+extern "C" fn preloaded(_count: i32, _arguments: *const *const c_char, environment: *const *const c_char) {
+    // Without a word per thread this is not the dynamic loader's call.
+    if link::thread_word_offset() == 0 {
+        return;
+    }
+    real::find_all();
+    let mut path = [0u8; 108];
+    let len = socket_from(environment, &mut path).or_else(|| socket_from_file(&mut path));
+    if let Some(len) = len {
+        begin(entered::PRELOADED, &path[..len]);
+    }
+}
+
+extern "C" fn finished() {
+    crate::exit::finished();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn(i32, *const *const c_char, *const *const c_char) = preloaded;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = finished;
+
+/// The way in for static programs: called once, before the program's first instruction, with the collector's socket and the
+/// program's headers in memory.
+///
+/// # Safety
+/// `socket` must be a text that ends with a zero byte, and the headers must be there for good.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn whyslow_agent_enter(socket: *const c_char, base: u64, headers: u64, count: u64) {
+    modules::set_program(base, headers, count);
+    state::look_for_base();
+    // SAFETY: the caller's promise.
+    let socket = unsafe { CStr::from_ptr(socket) };
+    begin(entered::INJECTED, socket.to_bytes());
+}
+
+fn begin(entered: u32, socket: &[u8]) -> Option<()> {
+    let buffer = sys::pages(MOST_WELCOME);
+    if buffer.is_null() {
+        return None;
+    }
+    let socket = sys::connect(socket);
+    if socket >= 0 {
+        // SAFETY: fresh pages.
+        let buffer = unsafe { slice::from_raw_parts_mut(buffer, MOST_WELCOME) };
+        exchange(entered, socket, buffer);
+        sys::close(socket);
+    }
+    sys::unmap(buffer as usize, MOST_WELCOME);
+    Some(())
+}
+
+fn exchange(entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
+    let hello = hello(entered);
+    // SAFETY: a plain structure.
+    let bytes = unsafe { slice::from_raw_parts((&raw const hello).cast(), size_of::<Hello>()) };
+    if !sys::send(socket, bytes) {
+        return None;
+    }
+    let (len, file) = sys::receive(socket, buffer);
+    if file < 0 {
+        return None;
+    }
+    let base = sys::map_shared(file, area::AREA_LEN);
+    sys::close(file);
+    if base.is_null() {
+        return None;
+    }
+    let took = join(base, &buffer[..len]);
+    if took.is_none() {
+        sys::unmap(base as usize, area::AREA_LEN);
+    }
+    took
+}
+
+fn join(base: *mut u8, welcome: &[u8]) -> Option<()> {
+    // SAFETY: the area begins with its header.
+    let header = unsafe { &*base.cast::<area::Header>() };
+    if header.version.load(Acquire) != VERSION || !state::watch_forks() {
+        return None;
+    }
+    patch::apply(welcome)?;
+    if header.flags.load(Relaxed) & flag::MAPS != 0 {
+        maps::record();
+    }
+    Area::set(base);
+    Some(())
+}
+
+fn hello(entered: u32) -> Hello {
+    let (start, end) = own_range();
+    let mut hello = Hello {
+        version: VERSION,
+        entered,
+        pid: sys::process(),
+        reserved: 0,
+        hooks: hooks::all(),
+        agent_start: start,
+        agent_end: end,
+        next: [0; hook::PER_GROUP],
+    };
+    if entered == entered::PRELOADED {
+        for (slot, next) in hello.next.iter_mut().enumerate() {
+            *next = real::of(slot);
+        }
+    }
+    hello
+}
+
+/// Where the agent lies, by the linker's word.
+fn own_range() -> (u64, u64) {
+    unsafe extern "C" {
+        static __ehdr_start: u8;
+        static _end: u8;
+    }
+    (&raw const __ehdr_start as u64, (&raw const _end as u64).next_multiple_of(4096))
+}
+
+/// Copies the socket's path out of the environment; its length.
+fn socket_from(environment: *const *const c_char, path: &mut [u8]) -> Option<usize> {
+    if environment.is_null() {
+        return None;
+    }
+    for index in 0.. {
+        // SAFETY: the environment is an array of texts that ends with a null pointer.
+        let text = unsafe { *environment.add(index) };
+        if text.is_null() {
+            break;
+        }
+        // SAFETY: as above.
+        if let Some(len) = value(unsafe { CStr::from_ptr(text) }.to_bytes(), path) {
+            return Some(len);
+        }
+    }
+    None
+}
+
+/// The same from the kernel's copy, as it was when the program started.
+fn socket_from_file(path: &mut [u8]) -> Option<usize> {
+    const MOST: usize = 4 << 20;
+    let file = sys::open(c"/proc/self/environ");
+    if file < 0 {
+        return None;
+    }
+    let buffer = sys::pages(MOST);
+    let mut found = None;
+    if !buffer.is_null() {
+        // SAFETY: fresh pages.
+        let bytes = unsafe { slice::from_raw_parts_mut(buffer, MOST) };
+        let mut len = 0;
+        loop {
+            match sys::read(file, &mut bytes[len..]) {
+                0 => break,
+                more => len += more,
+            }
+        }
+        found = bytes[..len].split(|byte| *byte == 0).find_map(|text| value(text, path));
+        sys::unmap(buffer as usize, MOST);
+    }
+    sys::close(file);
+    found
+}
+
+fn value(text: &[u8], path: &mut [u8]) -> Option<usize> {
+    let value = text.strip_prefix(SOCKET_VARIABLE.as_bytes())?.strip_prefix(b"=")?;
+    let to = path.get_mut(..value.len())?;
+    // SAFETY: both have this length.
+    unsafe { ptr::copy_nonoverlapping(value.as_ptr(), to.as_mut_ptr(), value.len()) };
+    Some(value.len())
+}

@@ -1,0 +1,319 @@
+//! System calls, made directly: they leave `errno` alone, and need no libc.
+
+use core::arch::asm;
+use core::ffi::CStr;
+use core::ptr;
+use core::sync::atomic::AtomicU32;
+
+const READ: usize = 0;
+const CLOSE: usize = 3;
+const MMAP: usize = 9;
+const MPROTECT: usize = 10;
+const MUNMAP: usize = 11;
+const RT_SIGPROCMASK: usize = 14;
+const MADVISE: usize = 28;
+const NANOSLEEP: usize = 35;
+const GETPID: usize = 39;
+const SOCKET: usize = 41;
+const CONNECT: usize = 42;
+const SENDTO: usize = 44;
+const RECVMSG: usize = 47;
+const SETSOCKOPT: usize = 54;
+const ARCH_PRCTL: usize = 158;
+const GETTID: usize = 186;
+const FUTEX: usize = 202;
+const EXIT_GROUP: usize = 231;
+const OPENAT: usize = 257;
+const NEWFSTATAT: usize = 262;
+const PROCESS_VM_READV: usize = 310;
+
+/// Protection bits of a mapping.
+pub mod protection {
+    pub const READ: usize = 1;
+    pub const WRITE: usize = 2;
+    pub const EXECUTE: usize = 4;
+}
+
+const MAP_SHARED: usize = 1;
+const MAP_PRIVATE: usize = 2;
+/// A mapping of no file.
+pub const MAP_ANONYMOUS: usize = 0x20;
+const MAP_NORESERVE: usize = 0x4000;
+const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
+const MADV_WIPEONFORK: usize = 18;
+
+/// The call itself. Negative numbers are errors.
+///
+/// # Safety
+/// As the call's.
+unsafe fn call(number: usize, a: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the caller answers for the call; the kernel clobbers only these registers.
+    unsafe {
+        asm!("syscall", inlateout("rax") number as isize => result,
+            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],
+            lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    result
+}
+
+fn failed(result: isize) -> bool {
+    (-4095..0).contains(&result)
+}
+
+pub fn process() -> u32 {
+    // SAFETY: reads nothing, writes nothing.
+    unsafe { call(GETPID, [0; 6]) as u32 }
+}
+
+pub fn thread() -> u32 {
+    // SAFETY: reads nothing, writes nothing.
+    unsafe { call(GETTID, [0; 6]) as u32 }
+}
+
+/// Zeroed pages; null if there are none.
+pub fn pages(bytes: usize) -> *mut u8 {
+    let rights = protection::READ | protection::WRITE;
+    // SAFETY: a new mapping where nothing is.
+    let result =
+        unsafe { call(MMAP, [0, bytes, rights, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0]) };
+    if failed(result) { ptr::null_mut() } else { result as *mut u8 }
+}
+
+/// Zeroed pages that a forked child finds zeroed again; null if there are none.
+pub fn pages_wiped_on_fork(bytes: usize) -> *mut u8 {
+    let at = pages(bytes);
+    if at.is_null() {
+        return at;
+    }
+    // SAFETY: the pages are ours and hold nothing yet.
+    if failed(unsafe { call(MADVISE, [at as usize, bytes, MADV_WIPEONFORK, 0, 0, 0]) }) {
+        unmap(at as usize, bytes);
+        return ptr::null_mut();
+    }
+    at
+}
+
+/// Zeroed, writable pages at exactly this place, where nothing may be.
+pub fn pages_at(at: usize, bytes: usize) -> bool {
+    let rights = protection::READ | protection::WRITE;
+    let how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    // SAFETY: replaces nothing.
+    let result = unsafe { call(MMAP, [at, bytes, rights, how, usize::MAX, 0]) };
+    if !failed(result) && result as usize != at {
+        // A kernel that does not know the flag took the place as a hint.
+        unmap(result as usize, bytes);
+        return false;
+    }
+    !failed(result)
+}
+
+/// Maps a shared file; null on failure.
+pub fn map_shared(file: i32, bytes: usize) -> *mut u8 {
+    let rights = protection::READ | protection::WRITE;
+    // SAFETY: a new mapping where nothing is.
+    let result = unsafe { call(MMAP, [0, bytes, rights, MAP_SHARED | MAP_NORESERVE, file as usize, 0]) };
+    if failed(result) { ptr::null_mut() } else { result as *mut u8 }
+}
+
+pub fn unmap(at: usize, bytes: usize) {
+    // SAFETY: only called with mappings that this crate made.
+    unsafe { call(MUNMAP, [at, bytes, 0, 0, 0, 0]) };
+}
+
+pub fn protect(at: usize, bytes: usize, rights: usize) -> bool {
+    // SAFETY: only called with patch pages and with code that is to be patched.
+    !failed(unsafe { call(MPROTECT, [at, bytes, rights, 0, 0, 0]) })
+}
+
+#[repr(C)]
+struct Time {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl Time {
+    fn new(nanoseconds: u64) -> Self {
+        Time {
+            seconds: (nanoseconds / 1_000_000_000) as i64,
+            nanoseconds: (nanoseconds % 1_000_000_000) as i64,
+        }
+    }
+}
+
+pub fn nap(nanoseconds: u64) {
+    let time = Time::new(nanoseconds);
+    // SAFETY: reads `time` only.
+    unsafe { call(NANOSLEEP, [&raw const time as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// Sleeps until somebody wakes the word, it has another value, or the time is over.
+pub fn wait(word: &AtomicU32, value: u32, nanoseconds: u64) {
+    let time = Time::new(nanoseconds);
+    // SAFETY: reads `word` and `time` only.
+    unsafe { call(FUTEX, [word.as_ptr() as usize, 0, value as usize, &raw const time as usize, 0, 0]) };
+}
+
+pub fn wake(word: &AtomicU32) {
+    // SAFETY: writes nothing.
+    unsafe { call(FUTEX, [word.as_ptr() as usize, 1, i32::MAX as usize, 0, 0, 0]) };
+}
+
+pub fn exit(code: usize) -> ! {
+    loop {
+        // SAFETY: the end.
+        unsafe { call(EXIT_GROUP, [code, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// Opens a file for reading; negative on failure.
+pub fn open(path: &CStr) -> i32 {
+    const AT_FDCWD: isize = -100;
+    const O_CLOEXEC: usize = 0o2_000_000;
+    // SAFETY: the path ends with a zero byte.
+    unsafe { call(OPENAT, [AT_FDCWD as usize, path.as_ptr() as usize, O_CLOEXEC, 0, 0, 0]) as i32 }
+}
+
+/// Reads into `into`; what came.
+pub fn read(file: i32, into: &mut [u8]) -> usize {
+    // SAFETY: the kernel writes into `into` only.
+    let result = unsafe { call(READ, [file as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) };
+    if result < 0 { 0 } else { result as usize }
+}
+
+pub fn close(file: i32) {
+    // SAFETY: only called with descriptors that this crate opened.
+    unsafe { call(CLOSE, [file as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// How many threads this process has; 0 if that cannot be seen.
+pub fn threads() -> u64 {
+    let mut stat = [0u64; 18];
+    // SAFETY: a stat structure is 144 bytes.
+    let result = unsafe {
+        call(
+            NEWFSTATAT,
+            [usize::MAX, c"/proc/self/task".as_ptr() as usize, stat.as_mut_ptr() as usize, 0, 0, 0],
+        )
+    };
+    // The folder has a link per thread beside its own two.
+    if failed(result) { 0 } else { stat[2].saturating_sub(2) }
+}
+
+/// Whether any signal is blocked in this thread, as in most signal handlers.
+pub fn signals_blocked() -> bool {
+    let mut mask = 0u64;
+    // SAFETY: writes `mask` only.
+    let result = unsafe { call(RT_SIGPROCMASK, [0, 0, &raw mut mask as usize, 8, 0, 0]) };
+    failed(result) || mask != 0
+}
+
+/// Reads this process's own memory where it may not be readable.
+pub fn peek(at: u64, into: &mut [u8]) -> usize {
+    let local = [into.as_mut_ptr() as usize, into.len()];
+    let remote = [at as usize, into.len()];
+    // SAFETY: the kernel writes into `into` only.
+    let result = unsafe {
+        call(
+            PROCESS_VM_READV,
+            [process() as usize, local.as_ptr() as usize, 1, remote.as_ptr() as usize, 1, 0],
+        )
+    };
+    if result < 0 { 0 } else { result as usize }
+}
+
+/// The thread's `fs` base, from the kernel.
+pub fn fs_base() -> u64 {
+    const ARCH_GET_FS: usize = 0x1003;
+    let mut base = 0u64;
+    // SAFETY: writes `base` only.
+    unsafe { call(ARCH_PRCTL, [ARCH_GET_FS, &raw mut base as usize, 0, 0, 0, 0]) };
+    base
+}
+
+/// Connects to a Unix socket that keeps packets whole; negative on failure. Waits five seconds at most for anything.
+pub fn connect(path: &[u8]) -> i32 {
+    const AF_UNIX: usize = 1;
+    const SOCK_SEQPACKET: usize = 5;
+    const SOCK_CLOEXEC: usize = 0o2_000_000;
+    const SOL_SOCKET: usize = 1;
+    const SO_RCVTIMEO: usize = 20;
+    const SO_SNDTIMEO: usize = 21;
+    let mut address = [0u8; 110];
+    address[0] = AF_UNIX as u8;
+    let room = &mut address[2..109];
+    if path.is_empty() || path.len() > room.len() {
+        return -1;
+    }
+    for (to, from) in room.iter_mut().zip(path) {
+        *to = *from;
+    }
+    let time = Time::new(5_000_000_000);
+    // SAFETY: the structures live through the calls and have the lengths given.
+    unsafe {
+        let socket = call(SOCKET, [AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0, 0, 0]);
+        if socket < 0 {
+            return -1;
+        }
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            call(
+                SETSOCKOPT,
+                [socket as usize, SOL_SOCKET, option, &raw const time as usize, size_of::<Time>(), 0],
+            );
+        }
+        if failed(call(CONNECT, [socket as usize, address.as_ptr() as usize, 3 + path.len(), 0, 0, 0])) {
+            close(socket as i32);
+            return -1;
+        }
+        socket as i32
+    }
+}
+
+pub fn send(socket: i32, bytes: &[u8]) -> bool {
+    const MSG_NOSIGNAL: usize = 0x4000;
+    // SAFETY: reads `bytes` only.
+    let sent =
+        unsafe { call(SENDTO, [socket as usize, bytes.as_ptr() as usize, bytes.len(), MSG_NOSIGNAL, 0, 0]) };
+    sent == bytes.len() as isize
+}
+
+/// Receives one packet and the descriptor beside it: bytes, descriptor (negative for none).
+pub fn receive(socket: i32, into: &mut [u8]) -> (usize, i32) {
+    #[repr(C)]
+    struct Message {
+        name: usize,
+        name_len: u32,
+        vector: usize,
+        vector_len: usize,
+        control: usize,
+        control_len: usize,
+        flags: i32,
+    }
+    #[repr(C, align(8))]
+    struct Control {
+        len: usize,
+        level: i32,
+        kind: i32,
+        descriptor: i32,
+        padding: i32,
+    }
+    const MSG_CMSG_CLOEXEC: usize = 0x4000_0000;
+    const SOL_SOCKET: i32 = 1;
+    const SCM_RIGHTS: i32 = 1;
+    let vector = [into.as_mut_ptr() as usize, into.len()];
+    let mut control = Control { len: 0, level: 0, kind: 0, descriptor: -1, padding: 0 };
+    let mut message = Message {
+        name: 0,
+        name_len: 0,
+        vector: vector.as_ptr() as usize,
+        vector_len: 1,
+        control: &raw mut control as usize,
+        control_len: size_of::<Control>(),
+        flags: 0,
+    };
+    // SAFETY: the kernel writes into `into`, `control` and `message` only, within their lengths.
+    let came =
+        unsafe { call(RECVMSG, [socket as usize, &raw mut message as usize, MSG_CMSG_CLOEXEC, 0, 0, 0]) };
+    let has = message.control_len >= 20 && control.level == SOL_SOCKET && control.kind == SCM_RIGHTS;
+    (if came < 0 { 0 } else { came as usize }, if came > 0 && has { control.descriptor } else { -1 })
+}

@@ -1,0 +1,127 @@
+//! How much of a block was never written: new blocks are filled with bytes that nobody writes by chance, and looked at again
+//! in the end.
+//!
+//! The sizes that were asked for are kept in a table, since the allocator knows only rounded ones. A block that finds no place in it
+//! is not looked at.
+
+use core::ptr;
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use whyslow_heap_wire::area::fill_byte;
+use whyslow_heap_wire::record::MOST_FILLED;
+
+use crate::sys;
+
+/// A block and its size. One thread owns a block at a time, so a row has one user.
+struct Row {
+    block: AtomicU64,
+    size: AtomicU64,
+}
+
+/// Rows: 128 MB of address space, of which only what is used takes memory.
+const ROWS: usize = 1 << 23;
+/// How far a block may lie from its place.
+const REACH: usize = 64;
+/// In [`Row::block`]: never used, given back, about to be filled.
+const EMPTY: u64 = 0;
+const LEFT: u64 = 1;
+const TAKEN: u64 = 2;
+
+static TABLE: AtomicPtr<Row> = AtomicPtr::new(ptr::null_mut());
+
+fn rows(block: u64) -> impl Iterator<Item = &'static Row> {
+    let mut table = TABLE.load(Acquire);
+    if table.is_null() {
+        let new = sys::pages(ROWS * size_of::<Row>()).cast();
+        table = match TABLE.compare_exchange(ptr::null_mut(), new, AcqRel, Acquire) {
+            Ok(_) => new,
+            Err(other) => {
+                sys::unmap(new as usize, ROWS * size_of::<Row>());
+                other
+            }
+        };
+    }
+    let start = (block >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize >> 41;
+    let reach = if table.is_null() { 0 } else { REACH };
+    // SAFETY: the index stays in the table, which is mapped for good.
+    (0..reach).map(move |step| unsafe { &*table.add((start + step) % ROWS) })
+}
+
+/// Remembers the size of a block that is filled.
+pub fn remember(block: u64, size: u64) {
+    for row in rows(block) {
+        let now = row.block.load(Relaxed);
+        if now <= LEFT && row.block.compare_exchange(now, TAKEN, Acquire, Relaxed).is_ok() {
+            row.size.store(size, Relaxed);
+            row.block.store(block, Release);
+            return;
+        }
+    }
+}
+
+fn row_of(block: u64) -> Option<&'static Row> {
+    for row in rows(block) {
+        match row.block.load(Acquire) {
+            found if found == block => return Some(row),
+            EMPTY => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Forgets a block; its size if it was known.
+pub fn forget(block: u64) -> Option<u64> {
+    let row = row_of(block)?;
+    let size = row.size.load(Relaxed);
+    row.block.store(LEFT, Release);
+    Some(size)
+}
+
+/// Fills a new block.
+pub fn fill_new(block: u64, size: u64) {
+    if size <= MOST_FILLED {
+        fill(block, 0, size);
+        remember(block, size);
+    }
+}
+
+fn fill(block: u64, from: u64, to: u64) {
+    for address in block + from..block + to {
+        // SAFETY: the block was just allocated with at least this size; nobody else has it yet.
+        unsafe { *(address as *mut u8) = fill_byte(address) };
+    }
+}
+
+/// The bytes of a block that were never written; none if it was not filled.
+pub fn never_written(block: u64) -> Option<u64> {
+    let size = row_of(block)?.size.load(Relaxed);
+    // SAFETY: the block is still allocated, with this size.
+    let untouched =
+        |address: &u64| unsafe { ptr::read_volatile(*address as *const u8) } == fill_byte(*address);
+    Some((block..block + size).filter(untouched).count() as u64)
+}
+
+/// A filled block of `was` bytes at `old` is at `block` now: what was never written there is filled as here, and what
+/// is new is filled.
+pub fn fill_moved(old: u64, was: u64, block: u64, size: u64) {
+    if size > MOST_FILLED {
+        return;
+    }
+    let kept = was.min(size);
+    if old != block {
+        for offset in 0..kept {
+            let byte = (block + offset) as *mut u8;
+            // SAFETY: the block has at least this size; nobody else has it yet.
+            unsafe {
+                if *byte == fill_byte(old + offset) {
+                    *byte = fill_byte(block + offset);
+                }
+            }
+        }
+    }
+    fill(block, kept, size);
+    remember(block, size);
+}
