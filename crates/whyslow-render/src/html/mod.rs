@@ -5,6 +5,7 @@
 
 mod base64;
 mod container;
+mod heap;
 mod page;
 mod payload;
 mod sha256;

@@ -11,6 +11,7 @@ use whyslow_asm::{Names, disassemble, knows_architecture};
 use whyslow_profile::{LocationId, Profile, Samples, StackId};
 
 use super::container::{Columns, Description, NONE};
+use super::heap::{HeapHead, heap};
 use super::texts::Texts;
 use crate::json;
 
@@ -25,6 +26,8 @@ struct Header<'p> {
     schema: &'static str,
     context: Context<'p>,
     quality: json::QualityBody,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heap: Option<HeapHead<'p>>,
     columns: Description,
 }
 
@@ -63,6 +66,7 @@ pub(super) fn write_container(
             started_unix_ns: profile.meta.started_unix_ns,
         },
         quality: json::QualityBody::new(quality),
+        heap: HeapHead::of(profile),
         columns,
     };
     columns(profile).write(head, out)
@@ -83,6 +87,7 @@ fn columns(profile: &Profile) -> Columns<'_> {
     marks(profile, &mut columns, &mut texts);
     sources(profile, &mut columns, &mut texts);
     code(profile, &mut columns, &mut texts);
+    heap(profile, &mut columns, &mut texts);
     let (bytes, ends) = texts.finish();
     columns.u8("strings.bytes", bytes);
     columns.u32("strings.ends", ends);
@@ -239,7 +244,8 @@ fn code<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'
     columns.u32("instructions.text", words);
 }
 
-fn collect<R, T>(rows: &[R], value: impl FnMut(&R) -> T) -> Vec<T> {
+/// A value per row, made at once.
+pub(super) fn collect<R, T>(rows: &[R], value: impl FnMut(&R) -> T) -> Vec<T> {
     rows.iter().map(value).collect()
 }
 

@@ -17,7 +17,7 @@ pub fn quality(quality: &Quality, width: usize) -> String {
     let mut fact = |key: &str, text: String| push_line(&mut out, &format!("{}{text}", left(key, KEY)));
     if let Some(heap) = &quality.heap {
         fact("allocations", Count(heap.allocations).to_string());
-        fact("counted", counting_words(heap));
+        fact("how", counting_words(heap));
         fact("heap stacks whole", Percent(1.0 - heap.cut_share).to_string());
         fact("lost heap events", Count(heap.lost_events).to_string());
     }
@@ -58,7 +58,7 @@ fn sampling(quality: &Quality, fact: &mut dyn FnMut(&str, String)) {
 
 fn counting_words(heap: &HeapQuality) -> String {
     match heap.sample_bytes {
-        None => "every allocation".to_owned(),
+        None => "every allocation counted".to_owned(),
         Some(size) => format!("one sample per {} on average", bytes(size)),
     }
 }

@@ -10,7 +10,7 @@ use whyslow_profile::{EventSource, KernelView, Profile, Span, ThreadId};
 use super::*;
 
 /// The text without its styles.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find('\x1b') {

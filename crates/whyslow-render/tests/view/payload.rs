@@ -1,5 +1,6 @@
 //! Everything that is in a profile arrives in the viewer.
 
+use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{Quality, testing};
 use whyslow_profile::{LocationId, Profile, StackId, StringId};
 use whyslow_render::html::write_payload;
@@ -39,7 +40,9 @@ fn the_header_says_what_was_recorded() {
         })
     );
     let quality = Quality::of(&profile);
-    let context = json::Context { profile: &profile, metric: 0, quality: &quality };
+    let sites = Sites::build(&profile);
+    let context =
+        json::Context { profile: &profile, metric: 0, quality: &quality, sites: &sites, site_limit: 0 };
     let report: serde_json::Value =
         serde_json::from_str(&json::to_string(&json::quality(&context, 0)).unwrap()).unwrap();
     assert_eq!(header["quality"], report["quality"]);

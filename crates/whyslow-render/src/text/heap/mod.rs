@@ -2,13 +2,15 @@
 
 mod sections;
 mod spread;
+#[cfg(test)]
+mod tests;
 
 use whyslow_analyze::heap::{SiteOrder, Sites};
 use whyslow_analyze::{Overview, Percent, Quality, Warning};
 use whyslow_profile::{HeapFacts, Profile};
 
 use self::sections::{growth_chains, leaks, over_time, site_table, unused};
-use super::layout::{BOLD, DIM, Page, cut, push_line, push_titled, styled, wrap};
+use super::layout::{BOLD, DIM, Page, columns, cut, push_line, push_titled, styled, wrap};
 use super::quality::{headline, warning_lines};
 use super::summary::{command_line, exit_words, next_commands, quoted};
 use crate::sanitize::clean;
@@ -18,6 +20,8 @@ use crate::units::{Count, bytes, duration};
 const ROWS: usize = 5;
 const FEWER_ROWS: usize = 3;
 const MOST_WARNINGS: usize = 3;
+/// Lines below this share of everything are shown on demand only.
+const LEAST_SHARE: f64 = 0.005;
 /// Temporary allocations below this share are not worth a section.
 const NOTABLE: f64 = 0.01;
 
@@ -41,6 +45,20 @@ pub struct HeapView<'a> {
 impl HeapView<'_> {
     fn rows(&self) -> usize {
         self.limit.unwrap_or(ROWS)
+    }
+
+    /// How many rows a main table has: as many as were asked for, else a few, and none that hardly matter.
+    fn notable(&self, values: impl Iterator<Item = u64>, whole: u64) -> usize {
+        let least = match self.limit {
+            Some(_) => 0.0,
+            None => whole as f64 * LEAST_SHARE,
+        };
+        let values = values.take(self.rows()).collect::<Vec<_>>();
+        match values.iter().take_while(|value| **value as f64 >= least).count() {
+            // Many lines that do little each.
+            0 => values.len(),
+            notable => notable,
+        }
     }
 
     fn fewer_rows(&self) -> usize {
@@ -125,17 +143,21 @@ fn tables(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     ];
     for (title, order, whole, note) in wholes {
         let rows = view.sites.by(order);
-        let cells = rows.iter().take(view.rows()).map(|row| {
+        let notable = view.notable(rows.iter().map(|row| row.key(order)), whole);
+        let cells = rows.iter().take(notable).map(|row| {
             let share = Percent(row.key(order) as f64 / whole.max(1) as f64).to_string();
             match order {
                 SiteOrder::Allocations => {
                     [Count(row.counts.allocations).to_string(), share, bytes(row.counts.bytes_allocated)]
                 }
-                _ => [bytes(row.key(order)), share, blocks_of(row.blocks(order))],
+                _ => [bytes(row.key(order)), share, blocks_under_each_other(row.blocks(order))],
             }
         });
         let cells = cells.collect::<Vec<_>>();
-        push_section(&mut out, title, &note, cells.len(), rows.len());
+        if rows.is_empty() {
+            continue;
+        }
+        push_section(&mut out, title, &note, cells.len(), rows.len(), page);
         out.push_str(&site_table(view.profile, &rows, &cells, page));
     }
     out
@@ -159,16 +181,15 @@ fn temporary(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let rows = view.sites.by(SiteOrder::Temporary);
     let cells = rows.iter().take(view.fewer_rows()).map(|row| {
         let of_all = Percent(row.counts.temporary as f64 / totals.temporary.max(1) as f64);
-        let of_line = row.counts.temporary as f64 / row.counts.allocations.max(1) as f64;
         [
             Count(row.counts.temporary).to_string(),
             of_all.to_string(),
-            format!("{:.0} % of its", of_line * 100.0),
+            format!("of {}", blocks_under_each_other(row.counts.allocations)),
         ]
     });
     let cells = cells.collect::<Vec<_>>();
     let mut out = String::new();
-    push_section(&mut out, "temporary", &note, cells.len(), rows.len());
+    push_section(&mut out, "temporary", &note, cells.len(), rows.len(), page);
     out.push_str(&site_table(view.profile, &rows, &cells, page));
     out
 }
@@ -185,22 +206,32 @@ fn foot(file: &str, page: Page) -> String {
     out
 }
 
-/// A blank line and the title of a section, with how many rows of all follow.
-fn push_section(out: &mut String, title: &str, note: &str, shown: usize, all: usize) {
-    if all == 0 {
-        return;
-    }
+/// A blank line and the title of a section, with how many of its rows follow.
+fn push_section(out: &mut String, title: &str, note: &str, shown: usize, all: usize, page: Page) {
     out.push('\n');
-    let more = match shown < all {
-        true => styled(DIM, format!("   {} of {} lines", Count(shown as u64), Count(all as u64))),
-        false => String::new(),
-    };
-    push_line(out, &format!("{} {note}{more}", styled(BOLD, format!("{title}:"))));
+    let title = format!("{title}: ");
+    let mut lines = wrap(note, page.width.saturating_sub(columns(&title)));
+    if shown < all {
+        let more = format!("({} of {} lines)", Count(shown as u64), Count(all as u64));
+        match lines.last_mut() {
+            Some(last) if columns(&title) + columns(last) + 1 + columns(&more) <= page.width => {
+                last.push_str(&format!(" {}", styled(DIM, more)));
+            }
+            _ => lines.push(styled(DIM, more)),
+        }
+    }
+    push_titled(out, &title, BOLD, &lines);
 }
 
 /// `1 block`, `20,008 blocks`.
 fn blocks_of(count: u64) -> String {
     format!("{} {}", Count(count), if count == 1 { "block" } else { "blocks" })
+}
+
+/// The same for a column of them.
+fn blocks_under_each_other(count: u64) -> String {
+    let padding = if count == 1 { " " } else { "" };
+    format!("{}{padding}", blocks_of(count))
 }
 
 /// Lines after an indentation.

@@ -1,13 +1,14 @@
 //! The parts of the heap's screen.
 
 use whyslow_analyze::heap::{Grower, SiteOrder, SiteRow, live_over_time};
-use whyslow_analyze::{CallTree, Overview, Percent};
+use whyslow_analyze::{CallTree, Overview, Percent, Severity};
 use whyslow_profile::{HeapFacts, LeakCheck, Profile};
 
 use super::{HeapView, blocks_of, push_indented, push_section};
 use crate::sanitize::clean;
 use crate::text::layout::{
-    BOLD, DIM, Page, columns, kind_style, label_name, left, push_line, right, severity_style, styled,
+    BOLD, DIM, Page, columns, kind_style, label_name, push_line, push_titled, right, severity_style, styled,
+    wrap,
 };
 use crate::text::names::{place, shorten};
 use crate::units::{Count, bytes, duration};
@@ -18,7 +19,7 @@ const SECOND: usize = 19;
 /// The widest name and place in a sentence.
 const IN_SENTENCE: usize = 40;
 /// Columns of the line over time.
-const SPARKS: usize = 60;
+const SPARKS: usize = 72;
 
 /// One row per line of code: a value, its share, something beside it, the function and the place.
 pub(super) fn site_table(profile: &Profile, rows: &[&SiteRow], cells: &[[String; 3]], page: Page) -> String {
@@ -35,17 +36,12 @@ pub(super) fn site_table(profile: &Profile, rows: &[&SiteRow], cells: &[[String;
     for (((row, [value, share, second]), name), place) in rows.iter().zip(cells).zip(&names).zip(&places) {
         let padding = " ".repeat(name_column.saturating_sub(columns(name)));
         let style = kind_style(CallTree::kind(profile, row.label));
-        push_line(
-            &mut out,
-            &format!(
-                "{}{}{}  {}{padding}  {}",
-                right(value, VALUE),
-                right(share, SHARE),
-                right(second, SECOND),
-                styled(style, name),
-                styled(DIM, place)
-            ),
-        );
+        let numbers = format!("{}{}{}", right(value, VALUE), right(share, SHARE), right(second, SECOND));
+        let mut line = format!("{numbers}  {}", styled(style, name));
+        if !place.is_empty() {
+            line.push_str(&format!("{padding}  {}", styled(DIM, place)));
+        }
+        push_line(&mut out, &line);
     }
     out
 }
@@ -67,6 +63,9 @@ fn name_and_place(profile: &Profile, row: &SiteRow) -> String {
 /// Blocks that grew step by step where one allocation would have done.
 pub(super) fn growth_chains(view: &HeapView<'_>, page: Page) -> String {
     let rows = view.sites.by(SiteOrder::Copied);
+    if rows.is_empty() {
+        return String::new();
+    }
     let totals = &view.sites.totals;
     let shown = rows.len().min(view.fewer_rows());
     let note = format!(
@@ -76,7 +75,7 @@ pub(super) fn growth_chains(view: &HeapView<'_>, page: Page) -> String {
         bytes(totals.bytes_copied)
     );
     let mut out = String::new();
-    push_section(&mut out, "growing blocks", &note, shown, rows.len());
+    push_section(&mut out, "growing blocks", &note, shown, rows.len(), page);
     for row in &rows[..shown] {
         push_indented(&mut out, &growth_sentence(view.profile, row), page);
     }
@@ -116,16 +115,15 @@ fn times(count: u64) -> String {
 pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let totals = &view.sites.totals;
     let mut out = String::new();
-    let title = styled(BOLD, "leaks:");
     match &facts.leaks {
         LeakCheck::AtExit | LeakCheck::AtSnapshot(_) => {}
         _ if totals.live_at_exit_blocks == 0 => return out,
         LeakCheck::NotDone => {
-            push_line(&mut out, &format!("\n{title} not looked for"));
+            push_section(&mut out, "leaks", "not looked for", 0, 0, page);
             return out;
         }
         LeakCheck::Impossible(why) => {
-            push_line(&mut out, &format!("\n{title} not looked for: {}", clean(why)));
+            push_section(&mut out, "leaks", &format!("not looked for: {}", clean(why)), 0, 0, page);
             return out;
         }
     }
@@ -171,13 +169,12 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
             cells.push([
                 bytes(row.key(order)),
                 share.to_string(),
-                format!("{class}, {}", Count(row.blocks(order))),
+                format!("{} {class}", Count(row.blocks(order))),
             ]);
         }
     }
-    let all = rows.len();
     cells.truncate(view.rows());
-    push_section(&mut out, "leaks", &parts.join(", "), cells.len(), all.max(1).max(cells.len()));
+    push_section(&mut out, "leaks", &parts.join(", "), cells.len(), rows.len(), page);
     out.push_str(&site_table(view.profile, &rows, &cells, page));
     out
 }
@@ -186,6 +183,9 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
 pub(super) fn unused(view: &HeapView<'_>, page: Page) -> String {
     let totals = &view.sites.totals;
     let rows = view.sites.by(SiteOrder::Unused);
+    if rows.is_empty() {
+        return String::new();
+    }
     let note = format!(
         "{} of {} examined ({}) were never written to",
         bytes(totals.unused_bytes),
@@ -199,7 +199,7 @@ pub(super) fn unused(view: &HeapView<'_>, page: Page) -> String {
     });
     let cells = cells.collect::<Vec<_>>();
     let mut out = String::new();
-    push_section(&mut out, "unused", &note, cells.len(), rows.len());
+    push_section(&mut out, "unused", &note, cells.len(), rows.len(), page);
     out.push_str(&site_table(view.profile, &rows, &cells, page));
     out
 }
@@ -207,7 +207,7 @@ pub(super) fn unused(view: &HeapView<'_>, page: Page) -> String {
 /// How live bytes went from the start to the end, and the lines whose bytes only grow.
 pub(super) fn over_time(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let profile = view.profile;
-    let line = live_over_time(profile, SPARKS.min(page.width.saturating_sub(30)));
+    let line = live_over_time(profile, SPARKS.min(page.width.saturating_sub(4)));
     let most = line.iter().copied().max().unwrap_or(0);
     if most == 0 {
         return String::new();
@@ -222,7 +222,7 @@ pub(super) fn over_time(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> S
     let mut out = String::from("\n");
     push_line(&mut out, format!("{} {class}", styled(BOLD, "live bytes over time:")).trim_end());
     let (end, width) = (duration(Overview::of(profile).duration_ns), line.len());
-    push_line(&mut out, &format!("  {}  {} at most", sparkline(&line, most), bytes(most)));
+    push_line(&mut out, &format!("  {}", sparkline(&line, most)));
     push_line(&mut out, &styled(DIM, format!("  0{}", right(&end, width.saturating_sub(1)))));
     let growing = view.sites.by(SiteOrder::Growing);
     let shown = growing.len().min(view.fewer_rows());
@@ -233,9 +233,9 @@ pub(super) fn over_time(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> S
     if !growing.is_empty() {
         let text = growing.join("; ");
         let title = "  only ever growing: ";
-        let style = severity_style(whyslow_analyze::Severity::Warning);
-        let lines = crate::text::layout::wrap(&text, page.width.saturating_sub(columns(title)));
-        crate::text::layout::push_titled(&mut out, title, style, &lines);
+        let style = severity_style(Severity::Warning);
+        let lines = wrap(&text, page.width.saturating_sub(columns(title)));
+        push_titled(&mut out, title, style, &lines);
     }
     out
 }
@@ -246,5 +246,5 @@ fn sparkline(values: &[u64], most: u64) -> String {
         let height = (u128::from(*value) * 8).div_ceil(u128::from(most.max(1)));
         BARS[(height as usize).min(8)]
     };
-    left(&values.iter().map(bar).collect::<String>(), values.len())
+    values.iter().map(bar).collect()
 }

@@ -44,25 +44,20 @@ fn push_bars(out: &mut String, title: &str, bars: &[u64], unit: fn(u64) -> Strin
     let width = BAR.min(page.width.saturating_sub(LABEL + NUMBER + 12));
     push_line(out, &format!("\n{}", styled(BOLD, format!("{title}:"))));
     for (bar, blocks) in bars.iter().enumerate().skip(first) {
+        let power =
+            |of: usize| u32::try_from(of).ok().and_then(|of| 1u64.checked_shl(of)).unwrap_or(u64::MAX);
         let label = match bar {
             0 => unit(0),
-            bar => format!(
-                "{} – {}",
-                unit(1 << (bar - 1).min(63)),
-                unit((1u128 << bar).min(u128::from(u64::MAX)) as u64)
-            ),
+            bar => format!("{} – {}", unit(power(bar - 1)), unit(power(bar))),
         };
         let length = (u128::from(*blocks) * width as u128).div_ceil(u128::from(most)) as usize;
         let share = Percent(*blocks as f64 / all.max(1) as f64);
-        push_line(
-            out,
-            &format!(
-                "{}{}{share:>9}  {}",
-                right(&label, LABEL),
-                right(&Count(*blocks).to_string(), NUMBER),
-                styled(DIM, "█".repeat(length))
-            ),
-        );
+        let numbers =
+            format!("{}{}{share:>9}", right(&label, LABEL), right(&Count(*blocks).to_string(), NUMBER));
+        match length {
+            0 => push_line(out, &numbers),
+            _ => push_line(out, &format!("{numbers}  {}", styled(DIM, "█".repeat(length)))),
+        }
     }
 }
 

@@ -1,0 +1,93 @@
+//! The heap as the viewer reads it: the lines that allocate, resolved, and the numbers of the whole.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use whyslow_analyze::Label;
+use whyslow_analyze::heap::{Grower, SiteRow, Sites};
+use whyslow_profile::{HeapCounts, HeapFacts, LeakCheck, Profile};
+
+use super::container::Columns;
+use super::payload::collect;
+use super::texts::Texts;
+
+/// Facts about the heap as a whole, for the payload's header.
+#[derive(Serialize)]
+pub(super) struct HeapHead<'p> {
+    #[serde(flatten)]
+    facts: &'p HeapFacts,
+    /// Whether leaks were looked for.
+    leaks_checked: bool,
+    totals: BTreeMap<&'static str, u64>,
+}
+
+impl<'p> HeapHead<'p> {
+    /// What is known of the heap, when it was recorded.
+    pub(super) fn of(profile: &'p Profile) -> Option<Self> {
+        let facts = profile.meta.heap.as_ref()?;
+        let totals = HeapCounts::COLUMNS.iter().copied().zip(profile.heap.totals().numbers()).collect();
+        let leaks_checked = matches!(facts.leaks, LeakCheck::AtExit | LeakCheck::AtSnapshot(_));
+        Some(Self { facts, leaks_checked, totals })
+    }
+}
+
+/// The lines that allocate, most bytes at the peak first, and their histograms.
+pub(super) fn heap<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
+    if profile.heap.is_empty() {
+        return;
+    }
+    let rows = Sites::build(profile).rows;
+    columns.u32("heap.function", collect(&rows, |row| function(profile, row.label)));
+    columns.u32("heap.file", collect(&rows, |row| texts.maybe(row.file)));
+    columns.u32("heap.line", collect(&rows, |row| row.line));
+    columns.u32("heap.stack", collect(&rows, |row| row.stack.0));
+    columns.u32("heap.stacks", collect(&rows, |row| row.rows.len() as u32));
+    columns.u8("heap.growth", collect(&rows, |row| row.growth.code()));
+    columns.u8("heap.grower", collect(&rows, |row| grower(row.grower)));
+    let capacity = |row: &SiteRow| row.suggested_capacity().map_or(f64::NAN, |bytes| bytes as f64);
+    columns.f64("heap.capacity", collect(&rows, capacity));
+    for (at, name) in HeapCounts::COLUMNS.iter().enumerate() {
+        columns.f64(format!("heap.{name}"), collect(&rows, |row| row.counts.numbers()[at] as f64));
+    }
+    bars(profile, &rows, columns);
+}
+
+/// Histograms of the stacks, added up per line; sorted by line, what is measured, and bar.
+fn bars<'p>(profile: &Profile, rows: &[SiteRow], columns: &mut Columns<'p>) {
+    let mut line_of = vec![u32::MAX; profile.heap.sites.len()];
+    for (line, row) in (0u32..).zip(rows) {
+        row.rows.iter().for_each(|&site| line_of[site as usize] = line);
+    }
+    let mut bars: BTreeMap<(u32, u8, u8), u64> = BTreeMap::new();
+    for bar in &profile.heap.histograms {
+        let Some(&line) = line_of.get(bar.site as usize) else { continue };
+        let sum = bars.entry((line, bar.of.code(), bar.bar)).or_default();
+        *sum = sum.saturating_add(bar.blocks);
+    }
+    let bars = bars.into_iter().collect::<Vec<_>>();
+    columns.u32("heap_bars.site", collect(&bars, |((line, ..), _)| *line));
+    columns.u8("heap_bars.of", collect(&bars, |((_, of, _), _)| *of));
+    columns.u8("heap_bars.bar", collect(&bars, |((.., bar), _)| *bar));
+    columns.f64("heap_bars.blocks", collect(&bars, |(_, blocks)| *blocks as f64));
+}
+
+/// The viewer's number of what stands for a function.
+fn function(profile: &Profile, label: Label) -> u32 {
+    let functions = profile.functions.len() as u32;
+    let unknown = functions + profile.modules.len() as u32;
+    match label {
+        Label::Function(id) => id.0,
+        Label::Module(id) => functions + id.0,
+        Label::Unknown => unknown,
+        Label::Truncated => unknown + 1,
+        Label::Root => unknown + 2,
+    }
+}
+
+fn grower(grower: Grower) -> u8 {
+    match grower {
+        Grower::Block => 0,
+        Grower::Vec => 1,
+        Grower::String => 2,
+    }
+}
