@@ -23,6 +23,8 @@ const LOWEST: u64 = 0x1_0000;
 const HIGHEST: u64 = 0x7fff_ffff_f000;
 /// What the heap behind a program gets to grow into.
 const HEAP_ROOM: u64 = 1 << 30;
+/// What the stack gets to grow into.
+const STACK_ROOM: u64 = 1 << 32;
 /// The distance that is kept from neighbours below, so that running off their end is still a fault.
 const GUARD: u64 = 0x1_0000;
 const PAGE: u64 = 4096;
@@ -75,15 +77,17 @@ impl Maps {
             .next()
     }
 
-    /// What is free. The last gap before the stack is the stack's.
+    /// What is free, and not the stack's.
     fn gaps(&self) -> Vec<Gap> {
         let mut gaps = Vec::new();
         let mut start = LOWEST;
         let mut grows_into = false;
         let mut file = "";
         for mapping in &self.0 {
-            if mapping.range.start > start && mapping.path != "[stack]" {
-                gaps.push(Gap { free: start..mapping.range.start, grows_into });
+            let room = if mapping.path == "[stack]" { STACK_ROOM } else { 0 };
+            let end = mapping.range.start.saturating_sub(room);
+            if end > start {
+                gaps.push(Gap { free: start..end, grows_into });
             }
             start = mapping.range.end.max(start);
             // Before the program has asked for memory there is no heap to be seen, but it will begin behind the program.
@@ -130,4 +134,65 @@ fn parse_line(line: &str) -> Option<Mapping> {
     let path = fields.nth(2).unwrap_or("").trim_start();
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     Some(Mapping { range: hex(start)?..hex(end)?, offset: hex(offset)?, path: path.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reaches(at: u64, len: u64, code: &Range<u64>) -> bool {
+        let farthest = at.abs_diff(code.end).max((at + len).abs_diff(code.start));
+        farthest < 1 << 31
+    }
+
+    #[test]
+    fn a_page_goes_below_a_program_and_not_where_its_heap_grows() {
+        let maps = Maps::parse(
+            "00400000-00500000 r-xp 00000000 fe:00 1 /bin/static\n\
+             00700000-00800000 rw-p 00000000 00:00 0 [heap]\n\
+             7fff00000000-7fff00021000 rw-p 00000000 00:00 0 [stack]",
+        );
+        let at = maps.place(&(0x40_0000..0x50_0000), 5000).unwrap();
+        assert!((LOWEST..0x40_0000 - 8192).contains(&at) && at.is_multiple_of(PAGE));
+    }
+
+    #[test]
+    fn without_room_below_a_page_goes_far_above_the_heap() {
+        for heap in ["00800000-00900000 rw-p 00000000 00:00 0 [heap]\n", ""] {
+            let maps = Maps::parse(&format!(
+                "00010000-00500000 r-xp 00000000 fe:00 1 /bin/low\n\
+                 00500000-00510000 rw-p 00000000 00:00 0 \n{heap}\
+                 7fff00000000-7fff00021000 rw-p 00000000 00:00 0 [stack]\n\
+                 7fff00030000-7fff00031000 r-xp 00000000 00:00 0 [vdso]"
+            ));
+            let at = maps.place(&(0x1_0000..0x50_0000), 4096).unwrap();
+            assert!(at >= 0x51_0000 + HEAP_ROOM && reaches(at, 4096, &(0x1_0000..0x50_0000)));
+        }
+    }
+
+    #[test]
+    fn a_librarys_page_is_in_reach_between_its_neighbours() {
+        let maps = Maps::parse(
+            "555500000000-555500010000 r-xp 00000000 fe:00 1 /bin/program\n\
+             555500020000-555500080000 rw-p 00000000 00:00 0 [heap]\n\
+             7f0000000000-7f0000100000 r-xp 00000000 fe:00 2 /lib/liba.so\n\
+             7f0000100000-7f0000200000 r-xp 00000000 fe:00 3 /lib/libc.so.6\n\
+             7fff00000000-7fff00021000 rw-p 00000000 00:00 0 [stack]",
+        );
+        let libc = 0x7f00_0010_0000..0x7f00_0020_0000;
+        let at = maps.place(&libc, 4096).unwrap();
+        assert!(reaches(at, 4096, &libc) && at + 4096 < 0x7f00_0000_0000);
+        let program = 0x5555_0000_0000..0x5555_0001_0000;
+        let at = maps.place(&program, 4096).unwrap();
+        assert!(reaches(at, 4096, &program) && at < program.start);
+    }
+
+    #[test]
+    fn a_place_that_is_taken_is_not_given_twice() {
+        let maps = Maps::parse("555500000000-555500010000 r-xp 00000000 fe:00 1 /bin/program");
+        let code = 0x5555_0000_0000..0x5555_0001_0000;
+        let first = maps.place(&code, 4096).unwrap();
+        let second = maps.with(std::iter::once(first..first + 4096)).place(&code, 4096).unwrap();
+        assert!(second.abs_diff(first) >= 4096);
+    }
 }

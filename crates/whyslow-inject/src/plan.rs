@@ -210,7 +210,12 @@ impl Planner<'_> {
         let len = (prologues.len() * MOST_PER_FUNCTION) as u64;
         // The new page must not lie where one of another module will.
         let Some(at) = maps
-            .with(self.plan.pages.iter().map(|page| page.at..(page.at + page.bytes.len() as u64).next_multiple_of(4096)))
+            .with(
+                self.plan
+                    .pages
+                    .iter()
+                    .map(|page| page.at..(page.at + page.bytes.len() as u64).next_multiple_of(4096)),
+            )
             .place(&image.range, len)
         else {
             for (job, _) in &prologues {

@@ -180,3 +180,126 @@ fn is_fill(code: Code64<'_>, from: u64, to: u64) -> bool {
         .take_while(|instruction| instruction.ip() < to)
         .all(|instruction| matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: u64 = 0x5555_0000_1000;
+    const THERE: u64 = 0x5555_4000_0000;
+
+    fn look(bytes: &[u8], gap: &[u8]) -> Result<Prologue, Refusal> {
+        Prologue::of(Code64 { address: HERE, bytes, gap }, &[])
+    }
+
+    /// The moved instructions as text, with where they go to.
+    fn moved(bytes: &[u8], gap: &[u8]) -> Vec<String> {
+        let bytes = look(bytes, gap).unwrap().moved_to(THERE).unwrap();
+        let code = Code64 { address: THERE, bytes: &bytes, gap: &[] };
+        instructions(code).map(|instruction| instruction.to_string()).collect()
+    }
+
+    #[test]
+    fn plain_instructions_are_moved_whole_and_followed_by_a_jump_back() {
+        // push rbx; mov rbx, rdi; sub rsp, 16; ret
+        let code = [0x53, 0x48, 0x89, 0xfb, 0x48, 0x83, 0xec, 0x10, 0xc3];
+        assert_eq!(moved(&code, &[]), ["push rbx", "mov rbx,rdi", "sub rsp,10h", "jmp 0000555500001008h"]);
+        assert_eq!(look(&code, &[]).unwrap().covered, [0x53, 0x48, 0x89, 0xfb, 0x48]);
+    }
+
+    #[test]
+    fn endbr64_stays_where_it_is() {
+        // endbr64; mov eax, 1; ret
+        let code = [0xf3, 0x0f, 0x1e, 0xfa, 0xb8, 1, 0, 0, 0, 0xc3];
+        assert_eq!(look(&code, &[]).unwrap().at, HERE + 4);
+        assert_eq!(moved(&code, &[]), ["mov eax,1", "jmp 0000555500001009h"]);
+    }
+
+    #[test]
+    fn a_short_conditional_jump_becomes_a_long_one() {
+        // test rdi, rdi; je +5; mov eax, 7; ret; xor eax, eax; ret
+        let code = [0x48, 0x85, 0xff, 0x74, 0x06, 0xb8, 7, 0, 0, 0, 0xc3, 0x31, 0xc0, 0xc3];
+        assert_eq!(moved(&code, &[]), ["test rdi,rdi", "je 000055550000100Bh", "jmp 0000555500001005h"]);
+    }
+
+    #[test]
+    fn what_is_relative_to_the_instruction_still_means_the_same() {
+        // mov rax, [rip+0x100]; ret
+        let code = [0x48, 0x8b, 0x05, 0, 1, 0, 0, 0xc3];
+        assert_eq!(moved(&code, &[]), ["mov rax,[555500001107h]", "jmp 0000555500001007h"]);
+        // jmp [rip+0x100]
+        assert_eq!(moved(&[0xff, 0x25, 0, 1, 0, 0], &[]), ["jmp qword ptr [555500001106h]"]);
+        // call +0x100; ret
+        assert_eq!(
+            moved(&[0xe8, 0, 1, 0, 0, 0xc3], &[]),
+            ["call 0000555500001105h", "jmp 0000555500001005h"]
+        );
+    }
+
+    #[test]
+    fn a_tail_jump_is_all_there_is() {
+        assert_eq!(moved(&[0xe9, 0, 1, 0, 0], &[]), ["jmp 0000555500001105h"]);
+    }
+
+    #[test]
+    fn a_short_function_may_use_the_filling_behind_it() {
+        // jmp +0x10, then filling of three kinds
+        for gap in [&[0x90, 0x90, 0x90][..], &[0xcc, 0xcc, 0xcc], &[0x0f, 0x1f, 0x00], &[0, 0, 0]] {
+            assert_eq!(moved(&[0xeb, 0x10], gap), ["jmp 0000555500001012h"]);
+        }
+        assert_eq!(look(&[0xc3], &[0x66, 0x90, 0x66, 0x90]).unwrap().covered, [0xc3, 0x66, 0x90, 0x66, 0x90]);
+    }
+
+    #[test]
+    fn a_short_function_with_something_else_behind_it_is_refused() {
+        assert_eq!(look(&[0xc3], &[]).unwrap_err(), Refusal::TooShort);
+        assert_eq!(look(&[0xc3], &[0x90, 0x90]).unwrap_err(), Refusal::TooShort);
+        assert_eq!(look(&[0xc3], &[0x31, 0xc0, 0xc3, 0x90]).unwrap_err(), Refusal::TooShort);
+        // It does not even end.
+        assert_eq!(look(&[0x90, 0x90], &[0x90; 8]).unwrap_err(), Refusal::TooShort);
+    }
+
+    #[test]
+    fn a_loop_into_the_first_bytes_is_refused() {
+        // dec rdi; jne -5 (itself); ret
+        let to_start = [0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
+        assert_eq!(look(&to_start, &[]).unwrap_err(), Refusal::JumpedInto);
+        // push rbx; dec rdi; nop; nop; jne (to dec); ret
+        let to_second = [0x53, 0x48, 0xff, 0xcf, 0x90, 0x90, 0x75, 0xf9, 0xc3];
+        assert_eq!(look(&to_second, &[]).unwrap_err(), Refusal::JumpedInto);
+        // endbr64; mov eax, 1; jmp endbr64
+        let to_endbr = [0xf3, 0x0f, 0x1e, 0xfa, 0xb8, 1, 0, 0, 0, 0xeb, 0xf5];
+        assert_eq!(look(&to_endbr, &[]).unwrap_err(), Refusal::JumpedInto);
+    }
+
+    #[test]
+    fn a_loop_behind_the_overwritten_bytes_is_fine() {
+        // push rbx; xor eax, eax; nop; nop; dec rdi; jne (to dec); ret
+        let code = [0x53, 0x31, 0xc0, 0x90, 0x90, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
+        assert!(look(&code, &[]).is_ok());
+        // sub rsp, 8; xor eax, eax; dec rdi; jne (to dec: the byte behind what is overwritten is covered all the same)
+        let code = [0x48, 0x83, 0xec, 0x08, 0x31, 0xc0, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
+        assert!(look(&code, &[]).is_ok());
+    }
+
+    #[test]
+    fn a_cold_part_that_jumps_back_into_the_first_bytes_is_found() {
+        let code = Code64 { address: HERE, bytes: &[0x48, 0x89, 0xf8, 0x48, 0x89, 0xf8, 0xc3], gap: &[] };
+        // jmp to HERE + 3
+        let cold = Code64 { address: HERE + 0x100, bytes: &[0xe9, 0xfe, 0xfe, 0xff, 0xff], gap: &[] };
+        assert_eq!(Prologue::of(code, &[cold]).unwrap_err(), Refusal::JumpedInto);
+        assert!(Prologue::of(code, &[]).is_ok());
+    }
+
+    #[test]
+    fn a_function_that_calls_itself_can_be_patched() {
+        // push rbx; mov rbx, rdi; nop; call HERE; pop rbx; ret
+        let code = [0x53, 0x48, 0x89, 0xfb, 0x90, 0xe8, 0xf6, 0xff, 0xff, 0xff, 0x5b, 0xc3];
+        assert!(look(&code, &[]).is_ok());
+    }
+
+    #[test]
+    fn bytes_that_are_no_instruction_are_refused() {
+        assert_eq!(look(&[0x06, 0x06, 0x06, 0x06, 0x06, 0x06], &[]).unwrap_err(), Refusal::NoCode);
+    }
+}

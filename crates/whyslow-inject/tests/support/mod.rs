@@ -194,5 +194,7 @@ fn packet(plan: &Plan) -> Vec<u8> {
 
 fn push<T: Copy>(packet: &mut Vec<u8>, value: &T) {
     // SAFETY: the wire's types are integers without gaps.
-    packet.extend(unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) });
+    packet.extend(unsafe {
+        std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>())
+    });
 }
