@@ -6,6 +6,7 @@
 //! growth      how live bytes went over time
 //! ```
 
+pub mod growth;
 pub mod leaks;
 pub mod outcome;
 
