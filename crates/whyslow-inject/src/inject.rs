@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use crate::agent::Agent;
 use crate::tracee::{Stop, Tracee};
 
-/// How long the agent may take. It waits for the collector, which reads the program's symbols.
+/// How long the agent may take if nothing else is said. It waits for the collector, which reads the program's symbols.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// `syscall; int3`
 const CALL: [u8; 3] = [0x0f, 0x05, 0xcc];
@@ -71,6 +71,7 @@ pub struct Injector {
     held: Vec<i32>,
     /// Whether the child may still be ours.
     traced: bool,
+    patience: Duration,
 }
 
 impl Drop for Injector {
@@ -86,13 +87,19 @@ impl Injector {
     /// Seizes a child of ours before its exec.
     pub fn watch(pid: u32) -> Result<Self, InjectError> {
         match Tracee::seize(pid) {
-            Ok(tracee) => Ok(Self { tracee, held: Vec::new(), traced: true }),
+            Ok(tracee) => Ok(Self { tracee, held: Vec::new(), traced: true, patience: PATIENCE }),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Err(InjectError::NotAllowed(why_not(&error)))
             }
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Err(InjectError::Ended),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Gives the agent this long to come back.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Waits until the child has executed its program, brings the agent in, and lets the program run.
@@ -242,7 +249,7 @@ impl Injector {
     ) -> Result<libc::user_regs_struct, InjectError> {
         self.tracee.set_registers(registers)?;
         self.tracee.go_on(0)?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + self.patience;
         loop {
             match self.tracee.wait(Some(until))? {
                 Stop::Ended => return Err(InjectError::Ended),

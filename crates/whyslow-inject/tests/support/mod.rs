@@ -7,12 +7,12 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
 use whyslow_heap_wire::handshake::{Hello, Page, Patch, Real, Welcome};
 use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
-use whyslow_inject::{Entry, Injector, Plan, entry_of, plan};
+use whyslow_inject::{Entry, InjectError, Injector, Plan, entry_of, plan};
 
 /// A folder with programs.
 pub struct Bench {
@@ -97,11 +97,14 @@ impl Bench {
 }
 
 /// Starts a program as a suspended child, injects, and waits for its end.
-pub fn run_injected(
-    program: &Path,
-    agent: &[u8],
-    socket: &Path,
-) -> (Output, Result<(), whyslow_inject::InjectError>) {
+pub fn run_injected(program: &Path, agent: &[u8], socket: &Path) -> (Output, Result<(), InjectError>) {
+    let (child, injector) = watched(program);
+    let result = injector.inject(agent, socket);
+    (child.wait_with_output().unwrap(), result)
+}
+
+/// A child that is about to execute a program, and watched.
+pub fn watched(program: &Path) -> (Child, Injector) {
     // It says when the shell's own exec is over, `read` waits until the injector watches, and `exec` makes the same process
     // the program.
     let mut child = Command::new("/bin/sh")
@@ -114,8 +117,7 @@ pub fn run_injected(
     io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
     let injector = Injector::watch(child.id()).unwrap();
     io::Write::write_all(&mut child.stdin.take().unwrap(), b"go\n").unwrap();
-    let result = injector.inject(agent, socket);
-    (child.wait_with_output().unwrap(), result)
+    (child, injector)
 }
 
 /// The lines that the agent's stand-in wrote.
