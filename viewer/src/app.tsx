@@ -10,6 +10,7 @@ import type { Model } from './model.ts';
 import type { Dispatch, PanelProps } from './panel.ts';
 import { CallTreePanel } from './panels/calltree.tsx';
 import { FunctionsPanel } from './panels/functions.tsx';
+import { HeapPanel } from './panels/heap.tsx';
 import { QualityBanner, QualityPanel } from './panels/quality.tsx';
 import { SourcePanel } from './panels/source.tsx';
 import { SpansPanel } from './panels/spans.tsx';
@@ -28,7 +29,11 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
   chart: { title: 'Stack chart', Panel: StackChartPanel },
   spans: { title: 'Spans', Panel: SpansPanel },
   quality: { title: 'Quality', Panel: QualityPanel },
+  heap: { title: 'Heap', Panel: HeapPanel },
 };
+
+/** The heap has a panel when it was recorded. */
+const tabsOf = (model: Model): readonly Tab[] => TABS.filter(tab => tab !== 'heap' || model.profile.heap.count > 0);
 
 export function App({ model }: { model: Model }) {
   const [history, setHistory] = useState<History>(() => begin(fromAddress(model)));
@@ -44,7 +49,7 @@ export function App({ model }: { model: Model }) {
 
   useAddress(model, state, setHistory);
   useEffect(() => {
-    const onKey = (event: KeyboardEvent) => globalKey(event, latest.current, { dispatch, undo: goBack, redo: goForward, help: () => setHelp(shown => !shown) });
+    const onKey = (event: KeyboardEvent) => globalKey(event, latest.current, { tabs: tabsOf(model), dispatch, undo: goBack, redo: goForward, help: () => setHelp(shown => !shown) });
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);
@@ -57,7 +62,7 @@ export function App({ model }: { model: Model }) {
       <QualityBanner {...props} />
       <Timeline {...props} />
       <div class="bar">
-        <Tabs state={state} dispatch={dispatch} />
+        <Tabs tabs={tabsOf(model)} state={state} dispatch={dispatch} />
         <Toolbar {...props} />
       </div>
       <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${state.tab}`}>
@@ -68,18 +73,18 @@ export function App({ model }: { model: Model }) {
   );
 }
 
-function Tabs({ state, dispatch }: { state: State; dispatch: Dispatch }) {
+function Tabs({ tabs, state, dispatch }: { tabs: readonly Tab[]; state: State; dispatch: Dispatch }) {
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step) return;
-    const tab = TABS[(TABS.indexOf(state.tab) + step + TABS.length) % TABS.length]!;
+    const tab = tabs[(tabs.indexOf(state.tab) + step + tabs.length) % tabs.length]!;
     dispatch({ tab });
     document.getElementById(`tab-${tab}`)?.focus();
     event.preventDefault();
   };
   return (
     <div class="tabs" role="tablist" aria-label="Panels" onKeyDown={onKeyDown}>
-      {TABS.map(tab => (
+      {tabs.map(tab => (
         <button key={tab} id={`tab-${tab}`} role="tab" type="button" aria-selected={tab === state.tab} aria-controls="panel"
           tabIndex={tab === state.tab ? 0 : -1} onClick={() => dispatch({ tab })}>{PANELS[tab].title}</button>
       ))}
@@ -89,7 +94,7 @@ function Tabs({ state, dispatch }: { state: State; dispatch: Dispatch }) {
 
 const fromAddress = (model: Model): State => fit(fromHash(location.hash), {
   metrics: model.profile.metrics.count, threads: model.profile.threads.count, functions: model.functionCount,
-  spans: model.profile.spans.count, duration: model.duration,
+  spans: model.profile.spans.count, duration: model.duration, tabs: tabsOf(model),
 });
 
 /** Keeps the address like the state, and the state like the address when a reader changes that. */

@@ -47,14 +47,22 @@ export function selection(model: Model, state: State): Selection {
     threads = new Uint8Array(Math.max(1, model.profile.threads.count));
     for (const thread of state.threads) threads[thread] = 1;
   }
+  // Live bytes are those at the end of the selected time.
+  if (state.metric === model.live) return { threads, range: [0, liveAt(model, state) + 1], mask: undefined };
   return { threads, range: timeRange(state), mask: chosenSpans(model, state).mask };
 }
+
+/** The moment that live bytes are shown of. */
+export const liveAt = (model: Model, state: State): number => timeRange(state)?.[1] ?? model.duration;
 
 /** What the selected samples weigh, per stack of the profile. */
 export const weights = remembered<Float64Array>(2, selectionKey, (model, state) => {
   const samples = model.profile.samples[state.metric];
   const { count } = model.profile.stacks;
-  return samples ? stackWeights(samples, count, selection(model, state)) : new Float64Array(count);
+  if (!samples) return new Float64Array(count);
+  const weights = stackWeights(samples, count, selection(model, state));
+  // A free of a block from before the recording has no allocation to be taken from.
+  return state.metric === model.live ? weights.map(weight => Math.max(0, weight)) : weights;
 });
 
 export const sampleCount = remembered<number>(4, selectionKey, (model, state) => {

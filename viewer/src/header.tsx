@@ -2,10 +2,12 @@
 
 import { useEffect } from 'preact/hooks';
 import { amount, count, duration } from './format.ts';
-import { sampleCount, whole } from './derive.ts';
+import { liveAt, sampleCount, whole } from './derive.ts';
+import type { Model } from './model.ts';
 import { clean } from './names.ts';
 import type { PanelProps } from './panel.ts';
 import { SearchBox } from './search.tsx';
+import type { State } from './state.ts';
 
 interface HeaderProps extends PanelProps { undo: (() => void) | undefined; redo: (() => void) | undefined; help: () => void }
 
@@ -19,12 +21,12 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
     <header class="header">
       <h1 title={command || title}><span class="brand">whyslow</span> <bdi>{title}</bdi></h1>
       <div class="facts">
-        {model.timed && `${duration(Number(context.duration_ns) || model.duration)} · `}{count(sampleCount(model, state))} samples · {amount(whole(model, state), model.unit(state.metric))}
+        {model.timed && `${duration(Number(context.duration_ns) || model.duration)} · `}{about(model, state)}{amount(whole(model, state), model.unit(state.metric))}
       </div>
       <label class="metric">
         <span class="hidden">Metric</span>
         <select value={String(state.metric)} onChange={event => dispatch({ metric: Number(event.currentTarget.value) })} disabled={metrics.count < 2}>
-          {Array.from(metrics.name, (name, metric) => <option key={metric} value={String(metric)}>{model.text(name) || `metric ${metric + 1}`}</option>)}
+          {Array.from(metrics.name, (_, metric) => <option key={metric} value={String(metric)}>{metric === model.live ? 'live at the end of the range' : model.metricName(metric)}</option>)}
         </select>
       </label>
       <SearchBox model={model} state={state} dispatch={dispatch} dark={dark} />
@@ -37,4 +39,10 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
       </div>
     </header>
   );
+}
+
+/** What the amount is of. Samples of the heap are sums, so their number says nothing. */
+function about(model: Model, state: State): string {
+  if (state.metric === model.live) return `live at ${duration(liveAt(model, state))}: `;
+  return model.isHeapMetric(state.metric) ? '' : `${count(sampleCount(model, state))} samples · `;
 }

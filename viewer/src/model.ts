@@ -1,6 +1,7 @@
 // A decoded profile with what all panels need to know about it: texts, and one numbered list of everything that can
 // be a frame.
 
+import { HEAP_METRICS, LIVE_COUNTER, RESIDENT_COUNTER, withLive } from './live.ts';
 import { clean, shortName, withoutGenerics } from './names.ts';
 import { NONE, type Profile } from './payload.ts';
 
@@ -27,6 +28,9 @@ export class Model {
   readonly duration: number;
   /** Whether anything in the profile has a time: imported stacks often have none. */
   readonly timed: boolean;
+  /** The metric of live bytes, when the profile has a timeline of the heap, and the one of which samples are shown instead. */
+  readonly live: number | undefined;
+  private readonly allocated: number | undefined;
   private readonly decoder = new TextDecoder();
   private readonly texts: (string | undefined)[];
   private readonly names: (string | undefined)[];
@@ -34,9 +38,13 @@ export class Model {
   private readonly groupNames: string[] = [];
   private readonly groupMember: number[] = [];
 
-  constructor(profile: Profile) {
+  constructor(read: Profile) {
+    this.texts = new Array<string | undefined>(read.strings.ends.length);
+    this.profile = read;
+    const { profile, live, allocated } = withLive(read, metric => this.text(read.metrics.name[metric]!));
     this.profile = profile;
-    this.texts = new Array<string | undefined>(profile.strings.ends.length);
+    this.live = live;
+    this.allocated = allocated;
     const { functions, modules } = profile;
     this.unknown = functions.count + modules.count;
     this.truncated = this.unknown + 1;
@@ -109,6 +117,34 @@ export class Model {
   /** The code of the unit of a metric: 0 count, 1 nanoseconds, 2 bytes. */
   unit(metric: number): number {
     return this.profile.metrics.unit[metric] ?? 0;
+  }
+
+  metricName(metric: number): string {
+    if (metric === this.live) return 'live';
+    return this.text(this.profile.metrics.name[metric] ?? NONE) || `metric ${metric + 1}`;
+  }
+
+  /** Whether a metric is about the heap: its samples are sums of many allocations. */
+  isHeapMetric(metric: number): boolean {
+    return metric === this.live || (this.profile.heapFacts !== undefined && HEAP_METRICS.includes(this.metricName(metric)));
+  }
+
+  /** The metric whose samples are drawn over time: live bytes are a sum over all the time before. */
+  drawn(metric: number): number {
+    return metric === this.live ? this.allocated ?? metric : metric;
+  }
+
+  /** What a counter is called; of which process, where there are several. */
+  counterName(counter: number): string {
+    const { counters, processes } = this.profile;
+    const name = this.text(counters.name[counter]!), process = counters.process[counter]!;
+    const shown = { [LIVE_COUNTER]: 'live heap', [RESIDENT_COUNTER]: 'resident set' }[name] ?? name;
+    return processes.count > 1 && process !== NONE ? `${shown} · ${this.processName(process)}` : shown;
+  }
+
+  /** When the heap was largest, for its counter; nothing for other counters. */
+  peakOf(counter: number): number | undefined {
+    return this.text(this.profile.counters.name[counter]!) === LIVE_COUNTER ? this.profile.heapFacts?.peakTime : undefined;
   }
 
   threadName(thread: number): string {

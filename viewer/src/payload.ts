@@ -17,6 +17,27 @@ export interface Context {
 /** The `quality` object of `whyslow report --format json`, as it came. */
 export type Quality = Record<string, unknown>;
 
+/** The numbers of an allocating line: the columns of `HeapCounts`. */
+export const HEAP_COLUMNS = [
+  'allocations', 'bytes_allocated', 'frees', 'bytes_freed', 'peak_bytes', 'peak_blocks', 'max_bytes', 'max_blocks', 'live_at_exit_blocks',
+  'live_at_exit_bytes', 'temporary', 'lifetime_ns', 'grown', 'growth_chains', 'bytes_copied', 'largest_grown', 'bytes_grown_to', 'freed_elsewhere',
+  'unused_bytes', 'examined_bytes', 'definitely_lost_blocks', 'definitely_lost_bytes', 'indirectly_lost_blocks', 'indirectly_lost_bytes',
+  'possibly_lost_blocks', 'possibly_lost_bytes', 'reachable_blocks', 'reachable_bytes', 'suppressed_blocks', 'suppressed_bytes',
+] as const;
+export type HeapColumn = (typeof HEAP_COLUMNS)[number];
+
+/** What is known of the heap as a whole. */
+export interface HeapFacts {
+  peakBytes: number;
+  peakTime: number;
+  leaksChecked: boolean;
+  /** A word for how live bytes went over time; empty when not judged. */
+  growth: string;
+  /** Bytes between samples; nothing when every allocation was recorded. */
+  sampleBytes: number | undefined;
+  totals: Record<HeapColumn, number>;
+}
+
 export interface SampleTable {
   /** Nanoseconds since the recording began, ascending. */
   time: Float64Array;
@@ -47,10 +68,19 @@ export interface Profile {
   sources: { count: number; file: Uint32Array; line: Uint32Array; text: Uint32Array };
   code: { count: number; module: Uint32Array; start: Float64Array; end: Float64Array };
   instructions: { count: number; code: Uint32Array; address: Float64Array; text: Uint32Array };
+  /** Nothing when the heap was not recorded. */
+  heapFacts: HeapFacts | undefined;
+  heap: {
+    count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array; stack: Uint32Array; stacks: Uint32Array; growth: Uint8Array;
+    grower: Uint8Array; capacity: Float64Array; counts: Record<HeapColumn, Float64Array>;
+  };
+  heapBars: { count: number; site: Uint32Array; of: Uint8Array; bar: Uint8Array; blocks: Float64Array };
 }
 
 interface Column { type: string; offset: number; length: number }
-interface Header { schema: string; context: Partial<Context>; quality: Quality; columns: Record<string, Column> }
+interface Header {
+  schema: string; context: Partial<Context>; quality: Quality; heap: Record<string, unknown> | undefined; columns: Record<string, Column>;
+}
 
 const SIZES: Record<string, number> = { u8: 1, u32: 4, f64: 8 };
 
@@ -81,6 +111,8 @@ export function decode(bytes: Uint8Array): Profile {
   const sourceCount = rows('sources', 'file');
   const codeCount = rows('code', 'module');
   const instructionCount = rows('instructions', 'code');
+  const siteCount = rows('heap', 'function');
+  const barCount = rows('heap_bars', 'site');
 
   const profile: Profile = {
     context: {
@@ -135,9 +167,36 @@ export function decode(bytes: Uint8Array): Profile {
       count: instructionCount, code: u32('instructions.code', instructionCount),
       address: f64('instructions.address', instructionCount, 0), text: u32('instructions.text', instructionCount),
     },
+    heapFacts: header.heap && readHeapFacts(header.heap),
+    heap: {
+      count: siteCount, function: u32('heap.function', siteCount), file: u32('heap.file', siteCount), line: u32('heap.line', siteCount, 0),
+      stack: u32('heap.stack', siteCount), stacks: u32('heap.stacks', siteCount, 1), growth: u8('heap.growth', siteCount),
+      grower: u8('heap.grower', siteCount), capacity: f64('heap.capacity', siteCount),
+      counts: byColumn(column => f64(`heap.${column}`, siteCount, 0)),
+    },
+    heapBars: {
+      count: barCount, site: u32('heap_bars.site', barCount), of: u8('heap_bars.of', barCount), bar: u8('heap_bars.bar', barCount),
+      blocks: f64('heap_bars.blocks', barCount, 0),
+    },
   };
   check(profile);
   return profile;
+}
+
+const byColumn = <T>(value: (column: HeapColumn) => T): Record<HeapColumn, T> =>
+  Object.fromEntries(HEAP_COLUMNS.map(column => [column, value(column)])) as Record<HeapColumn, T>;
+
+function readHeapFacts(facts: Record<string, unknown>): HeapFacts {
+  const number = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0);
+  const totals = isRecord(facts.totals) ? facts.totals : {};
+  return {
+    peakBytes: number(facts.peak_bytes),
+    peakTime: number(facts.peak_ns),
+    leaksChecked: facts.leaks_checked === true,
+    growth: typeof facts.growth === 'string' ? facts.growth : '',
+    sampleBytes: number(facts.sample_bytes) || undefined,
+    totals: byColumn(column => number(totals[column])),
+  };
 }
 
 function split(bytes: Uint8Array): { header: Header; data: Uint8Array } {
@@ -169,6 +228,7 @@ function split(bytes: Uint8Array): { header: Header; data: Uint8Array } {
       schema: header.schema,
       context: isRecord(header.context) ? header.context : {},
       quality: isRecord(header.quality) ? header.quality : {},
+      heap: isRecord(header.heap) ? header.heap : undefined,
       columns,
     },
     data: bytes.subarray(Math.min(start, bytes.length)),
@@ -232,7 +292,7 @@ function readSamples(columns: Columns, metric: number): SampleTable {
 /** Nothing behind this can index out of bounds. */
 function check(profile: Profile): void {
   const { strings, processes, threads, modules, functions, locations, frames, stacks, metrics, spans, counters, counterValues, sources, code,
-    instructions } = profile;
+    instructions, heap, heapBars } = profile;
   const texts = strings.ends.length;
   ascending('strings.ends', strings.ends, strings.bytes.length);
   within('processes.name', processes.name, texts, true);
@@ -269,6 +329,11 @@ function check(profile: Profile): void {
   within('code.module', code.module, modules.count, true);
   within('instructions.code', instructions.code, code.count, false);
   within('instructions.text', instructions.text, texts, true);
+  // Code without a name is numbered after the functions: modules, unknown, truncated.
+  within('heap.function', heap.function, functions.count + modules.count + 2, false);
+  within('heap.file', heap.file, texts, true);
+  within('heap.stack', heap.stack, stacks.count, false);
+  within('heap_bars.site', heapBars.site, heap.count, false);
 }
 
 const damaged = (name: string, row: number) =>

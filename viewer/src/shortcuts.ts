@@ -2,14 +2,14 @@
 
 import { TO_MATCH } from './events.ts';
 import type { Dispatch } from './panel.ts';
-import { COLOURS, escape, TABS, type State } from './state.ts';
+import { COLOURS, escape, type State, type Tab } from './state.ts';
 
-interface Acts { dispatch: Dispatch; undo: () => void; redo: () => void; help: () => void }
+interface Acts { tabs: readonly Tab[]; dispatch: Dispatch; undo: () => void; redo: () => void; help: () => void }
 
 const toMatch = (by: number) => dispatchEvent(new CustomEvent(TO_MATCH, { detail: by }));
 const focus = (selector: string) => document.querySelector<HTMLElement>(selector)?.focus();
 
-export function globalKey(event: KeyboardEvent, state: State, { dispatch, undo, redo, help }: Acts): void {
+export function globalKey(event: KeyboardEvent, state: State, { tabs, dispatch, undo, redo, help }: Acts): void {
   if (event.defaultPrevented || event.altKey) return;
   const target = event.target as HTMLElement;
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
@@ -43,7 +43,7 @@ export function globalKey(event: KeyboardEvent, state: State, { dispatch, undo, 
       d: () => dispatch({ theme: document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark' }),
       t: () => focus('.timeline-tracks'),
     };
-    const tab = TABS[Number(event.key) - 1];
+    const tab = tabs[Number(event.key) - 1];
     act = tab ? () => dispatch({ tab }) : plain[event.key];
   }
   if (act) {

@@ -27,7 +27,7 @@ test('any text after # is a state', () => {
   const next = random(4), pieces = ['tab=', 'm=', 't=', 'r=', 'b=', 'q=', 'x=', 'z=', 'fn=', 'on=', 's=', 'c=', 'theme=', 'p.x=', '&', '.', '-', 'f', 'zz', '%', '%zz', '9'.repeat(20), 'functions', 'null', '<', '\u202e'];
   for (let n = 0; n < 2000; n++) {
     const text = Array.from({ length: 12 }, () => pieces[Math.floor(next() * pieces.length)]).join('');
-    const state = fit(fromHash(text), { metrics: 1, threads: 2, functions: 10, spans: 1, duration: 1e9 });
+    const state = fit(fromHash(text), { metrics: 1, threads: 2, functions: 10, spans: 1, duration: 1e9, tabs: ['flame', 'functions'] });
     assert.equal(state.metric, 0);
     assert.ok(!state.threads || state.threads.every(thread => thread < 2));
     assert.ok(state.fn === undefined || state.fn < 10);
@@ -36,7 +36,8 @@ test('any text after # is a state', () => {
 });
 
 test('an address for another profile loses what does not exist here', () => {
-  const fitted = fit(FULL, { metrics: 1, threads: 6, functions: 100, spans: 3, duration: 1.5e9 });
+  const fitted = fit(FULL, { metrics: 1, threads: 6, functions: 100, spans: 3, duration: 1.5e9, tabs: ['flame'] });
+  assert.equal(fitted.tab, 'flame');
   assert.equal(fitted.metric, 0);
   assert.deepEqual(fitted.threads, [0, 5]);
   assert.equal(fitted.spans, undefined);

@@ -3,7 +3,7 @@
 import type { Transform } from './aggregate.ts';
 
 export type Range = readonly [number, number];
-export const TABS = ['flame', 'functions', 'tree', 'source', 'chart', 'spans', 'quality'] as const;
+export const TABS = ['flame', 'functions', 'tree', 'source', 'chart', 'spans', 'quality', 'heap'] as const;
 export type Tab = (typeof TABS)[number];
 export const COLOURS = ['kind', 'crate', 'module', 'thread', 'function'] as const;
 export type Colour = (typeof COLOURS)[number];
@@ -191,11 +191,12 @@ export function fromHash(text: string): State {
 }
 
 /** A state from an address may speak of another profile: what does not exist here is left out. */
-export function fit(state: State, bounds: { metrics: number; threads: number; functions: number; spans: number; duration: number }): State {
+export function fit(state: State, bounds: { metrics: number; threads: number; functions: number; spans: number; duration: number; tabs: readonly Tab[] }): State {
   const threads = state.threads?.filter(thread => thread < bounds.threads);
   const inTime = ([from]: Range): boolean => from < bounds.duration;
   return {
     ...state,
+    tab: bounds.tabs.includes(state.tab) ? state.tab : START.tab,
     metric: state.metric < bounds.metrics ? state.metric : 0,
     threads: threads?.length ? threads : undefined,
     ranges: state.ranges.filter(inTime),

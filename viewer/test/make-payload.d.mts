@@ -5,6 +5,7 @@ export function random(seed: number): () => number;
 export class Payload {
   context: Record<string, unknown>;
   quality: Record<string, unknown>;
+  heap: Record<string, unknown> | undefined;
   row(table: string, values: Record<string, number>): number;
   text(text: string | undefined): number;
   process(pid: number, name: string, parent?: number): number;
@@ -17,7 +18,7 @@ export class Payload {
   sample(metric: number, time: number, thread: number, stack: number, value: number): void;
   container(): Uint8Array;
 }
-export function container(header: { schema?: string; context?: object; quality?: object }, columns: Record<string, { type: string; values: ArrayLike<number> & ArrayBufferView }>): Uint8Array;
+export function container(header: { schema?: string; context?: object; quality?: object; heap?: object }, columns: Record<string, { type: string; values: ArrayLike<number> & ArrayBufferView }>): Uint8Array;
 export const HOSTILE: string[];
 export function small(): Uint8Array;
 export function realistic(options?: { samples?: number; seed?: number }): Uint8Array;

@@ -89,8 +89,11 @@ export class Payload {
     const columns = {};
     const add = (name, type, values) => { columns[name] = { type, values: TYPES[type].from(values) }; };
     const types = { kind: 'u8', unit: 'u8', start: 'f64', end: 'f64', address: 'f64', time: 'f64', value: 'f64' };
+    const ofHeap = { function: 'u32', file: 'u32', line: 'u32', stack: 'u32', stacks: 'u32', growth: 'u8', grower: 'u8' };
+    const ofBars = { site: 'u32', of: 'u8', bar: 'u8', blocks: 'f64' };
+    const typeOf = (table, column) => table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';
     for (const [table, rows] of Object.entries(this.tables)) {
-      for (const [column, values] of Object.entries(rows)) add(`${table}.${column}`, types[column] ?? 'u32', values);
+      for (const [column, values] of Object.entries(rows)) add(`${table}.${column}`, typeOf(table, column), values);
     }
     add('locations.frames', 'u32', this.frameStarts);
     let end = 0;
@@ -110,19 +113,19 @@ export class Payload {
     });
     this.context.samples = this.samples[0]?.length ?? 0;
     this.quality.samples ||= this.context.samples;
-    return container({ context: this.context, quality: this.quality }, columns);
+    return container({ context: this.context, quality: this.quality, heap: this.heap }, columns);
   }
 }
 
 /** The bytes of a container (not yet compressed) with these columns. */
-export function container({ schema = 'whyslow-view/1', context = {}, quality = {} }, columns) {
+export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined }, columns) {
   const described = {};
   let offset = 0;
   for (const [name, { type, values }] of Object.entries(columns)) {
     described[name] = { type, offset, length: values.length };
     offset = Math.ceil((offset + values.byteLength) / 8) * 8;
   }
-  const header = Buffer.from(JSON.stringify({ schema, context, quality, columns: described }));
+  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, columns: described }));
   const start = Math.ceil((4 + header.length) / 8) * 8;
   const out = Buffer.alloc(start + offset);
   out.writeUInt32LE(header.length, 0);

@@ -45,7 +45,7 @@ export function SpansPanel(props: PanelProps) {
         <section aria-label="Names of spans">
           <Rows
             label="Spans by name"
-            columns={nameColumns(model.text(model.profile.metrics.name[state.metric] ?? NONE))}
+            columns={nameColumns(model.metricName(state.metric))}
             count={sorted.length}
             cursor={cursor}
             sort={sort}

@@ -27,12 +27,12 @@ function threadOf(state: State, busy: readonly number[]): number | undefined {
 
 export function StackChartPanel(props: PanelProps) {
   const { model, state, dispatch } = props;
-  const busy = useMemo(() => busyThreads(model, state.metric), [model, state.metric]);
+  const busy = useMemo(() => busyThreads(model, model.drawn(state.metric)), [model, state.metric]);
   const thread = threadOf(state, busy);
   const tree = shape(model, state);
   const { mask } = selection(model, state);
   const samples = useMemo(() => {
-    const table = model.profile.samples[state.metric];
+    const table = model.profile.samples[model.drawn(state.metric)];
     if (!table || thread === undefined) return undefined;
     return threadSamples(table, thread, stack => tree.nodeOfStack[stack]!, mask && (sample => mask[sample] === 1));
   }, [model, state.metric, thread, tree, mask]);

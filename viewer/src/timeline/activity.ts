@@ -14,8 +14,21 @@ export interface ThreadSamples {
   time: Float64Array;
   value: Float64Array;
   kind: Uint8Array;
+  /** Where samples are sums over a stretch of time that begins with them: its end. */
+  until: Float64Array | undefined;
   /** Thread → what all its samples weigh. */
   total: Float64Array;
+}
+
+/** Where the stretch of each sample ends: at the next time that any sample has. Nothing when all have the same. */
+export function stretches(samples: SampleTable, duration: number): Float64Array | undefined {
+  const { time } = samples, count = time.length;
+  if (!count || time[0] === time[count - 1]) return undefined;
+  const until = new Float64Array(count);
+  for (let i = count - 1; i >= 0; i--) {
+    until[i] = i + 1 === count ? Math.max(duration, time[i]!) : time[i + 1] === time[i] ? until[i + 1]! : time[i + 1]!;
+  }
+  return until;
 }
 
 /** Stack → kind of its innermost code. */
@@ -30,7 +43,7 @@ export function stackKinds(model: Model): Uint8Array {
   return kinds;
 }
 
-export function byThread(samples: SampleTable, threads: number, kinds: Uint8Array): ThreadSamples {
+export function byThread(samples: SampleTable, threads: number, kinds: Uint8Array, ends?: Float64Array): ThreadSamples {
   const count = samples.time.length;
   const first = new Uint32Array(threads + 1), total = new Float64Array(threads);
   for (let i = 0; i < count; i++) {
@@ -40,27 +53,38 @@ export function byThread(samples: SampleTable, threads: number, kinds: Uint8Arra
   }
   for (let thread = 0; thread < threads; thread++) first[thread + 1]! += first[thread]!;
   const next = first.slice();
-  const time = new Float64Array(count), value = new Float64Array(count), kind = new Uint8Array(count);
+  const time = new Float64Array(count), value = new Float64Array(count), kind = new Uint8Array(count), until = ends && new Float64Array(count);
   for (let i = 0; i < count; i++) {
     const at = next[samples.thread[i]!]!++;
     time[at] = samples.time[i]!;
     value[at] = samples.value[i]!;
+    if (until) until[at] = ends![i]!;
     const stack = samples.stack[i]!, code = stack === NONE ? KIND.unknown : kinds[stack]!;
     kind[at] = code < KIND_COUNT ? code : KIND.unknown;
   }
-  return { first, time, value, kind, total };
+  return { first, time, value, kind, until, total };
 }
 
 /**
  * What a thread's samples weigh per bin and kind: `bins[kind * count + bin]`. A sample of a time metric stands for the time
- * before it, so it is spread over `time - value .. time`; of other metrics it counts where it is. Time metrics are shares
- * of the bin's own time (1: always busy).
+ * before it, so it is spread over `time - value .. time`; sums are spread over their stretch; of other metrics it counts where
+ * it is. Time metrics are shares of the bin's own time (1: always busy).
  */
 export function activity(samples: ThreadSamples, thread: number, unit: number, [from, to]: Range, count: number): Float64Array {
   const bins = new Float64Array(KIND_COUNT * count);
-  const { first, time, value, kind } = samples;
+  const { first, time, value, kind, until } = samples;
   const spread = unit === UNIT_NANOSECONDS;
   const width = (to - from) / count;
+  if (until) {
+    for (let row = first[thread]!; row < first[thread + 1]! && time[row]! < to; row++) {
+      const begin = (time[row]! - from) / width, end = Math.max(begin, (until[row]! - from) / width), each = value[row]! / (end - begin || 1);
+      const last = Math.min(count - 1, Math.floor(end));
+      for (let bin = Math.max(0, Math.floor(begin)); bin <= last; bin++) {
+        bins[kind[row]! * count + bin]! += end > begin ? each * (Math.min(bin + 1, end) - Math.max(bin, begin)) : each;
+      }
+    }
+    return bins;
+  }
   // One more slot per kind: steps up and down, which are added up afterwards.
   const steps = new Float64Array(KIND_COUNT * (count + 2));
   const column = time.subarray(first[thread]!, first[thread + 1]!);
@@ -110,6 +134,15 @@ export function highest(samples: ThreadSamples, unit: number, [from, to]: Range,
   const bins = new Float64Array(count);
   let most = 0;
   for (let thread = 0; thread + 1 < samples.first.length; thread++) {
+    if (samples.until) {
+      const kinds = activity(samples, thread, unit, [from, to], count);
+      for (let bin = 0; bin < count; bin++) {
+        let sum = 0;
+        for (let kind = 0; kind < KIND_COUNT; kind++) sum += kinds[kind * count + bin]!;
+        most = Math.max(most, sum);
+      }
+      continue;
+    }
     bins.fill(0);
     for (let i = samples.first[thread]!; i < samples.first[thread + 1]!; i++) {
       const bin = Math.floor((samples.time[i]! - from) / width);

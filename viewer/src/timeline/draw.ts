@@ -145,6 +145,24 @@ function drawCounter(context: CanvasRenderingContext2D, { model, range: [from, t
   context.closePath();
   context.fillStyle = dark ? '#6cb2ff26' : '#1f6fc41f';
   context.fill();
+  const peak = model.peakOf(counter);
+  if (peak !== undefined && peak >= from && peak <= to) drawPeak(context, x(peak), width, y, height, dark);
+}
+
+/** A line at the moment when the heap was largest, with its word beside it. */
+function drawPeak(context: CanvasRenderingContext2D, x: number, width: number, y: number, height: number, dark: boolean): void {
+  const left = Math.round(Math.min(width - 1, x));
+  context.fillStyle = dark ? '#ffa566' : '#b3440b';
+  context.fillRect(left, y + 1, 1, height - 2);
+  context.font = '10px system-ui, sans-serif';
+  context.textBaseline = 'top';
+  const wide = context.measureText('peak').width, at = left + 4 + wide > width ? left - 4 - wide : left + 4;
+  // The curve is highest just here: an edge keeps the word apart from it.
+  context.lineWidth = 3;
+  context.lineJoin = 'round';
+  context.strokeStyle = dark ? '#17191e' : '#fff';
+  context.strokeText('peak', at, y + height / 2 - 4);
+  context.fillText('peak', at, y + height / 2 - 4);
 }
 
 /** The rows of a counter in the table of values. */

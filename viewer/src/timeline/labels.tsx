@@ -28,9 +28,9 @@ export function Labels({ model, tracks, state, all, active, select, dispatch, sa
     {tracks.map(track => {
       const style = { top: `${track.y}px`, height: `${track.height}px`, width: `${LABEL_WIDTH}px` };
       if (track.kind === 'counter') {
-        const { counters } = model.profile;
-        return <div key={`c${track.counter}`} class="track" style={style} role="presentation"><span class="track-name">{model.text(counters.name[track.counter]!)}</span>
-          <span class="track-value">{latest(model, track.counter)}</span></div>;
+        const name = model.counterName(track.counter);
+        return <div key={`c${track.counter}`} class="track" style={style} role="presentation"><span class="track-name" title={name.slice(0, 300)}>{name.slice(0, 200)}</span>
+          <span class="track-value">{highest(model, track.counter)}</span></div>;
       }
       if (track.kind === 'spans') return <div key="spans" class="track" style={style} role="presentation"><span class="track-name">Spans</span><span class="track-value">{count(model.profile.spans.count)}</span></div>;
       if (track.kind === 'process') {
@@ -60,9 +60,12 @@ function sum(samples: ThreadSamples): number {
 }
 
 /** The highest value of a counter. */
-function latest(model: Model, counter: number): string {
+function highest(model: Model, counter: number): string {
   const [first, last] = counterRows(model, counter);
-  let most = -Infinity;
+  const isHeap = model.peakOf(counter) !== undefined;
+  // The peak of one process is known exactly, the counter only at some moments.
+  let most = isHeap && model.profile.processes.count === 1 ? model.profile.heapFacts!.peakBytes : -Infinity;
   for (let i = first; i < last; i++) most = Math.max(most, model.profile.counterValues.value[i]!);
-  return most > -Infinity ? `≤ ${amount(most, model.profile.counters.unit[counter]!)}` : '';
+  const word = isHeap ? 'peak' : '≤';
+  return most > -Infinity ? `${word} ${amount(most, model.profile.counters.unit[counter]!)}` : '';
 }

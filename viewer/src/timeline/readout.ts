@@ -26,7 +26,7 @@ export function readout(model: Model, tracks: Tracks, cache: ActivityCache, unit
   if (track?.kind === 'counter') {
     const [first, last] = counterRows(model, track.counter), { time: times, value } = model.profile.counterValues;
     const at = lowerBound(times.subarray(first, last), time + 1) - 1;
-    return at < 0 ? '' : `${model.text(model.profile.counters.name[track.counter]!).slice(0, 60)} ${amount(value[first + at]!, model.profile.counters.unit[track.counter]!)}`;
+    return at < 0 ? '' : `${model.counterName(track.counter).slice(0, 60)} ${amount(value[first + at]!, model.profile.counters.unit[track.counter]!)}`;
   }
   if (track?.kind === 'spans') {
     const span = spanAt(model, tracks, laneAt(track, y), time, slack), { spans } = model.profile;

@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { heap } from '../../test/heap.mjs';
 import { realistic, small, threads } from '../../test/make-payload.mjs';
 import { Model } from '../model.ts';
 import { decode } from '../payload.ts';
-import { activity, byThread, KIND_COUNT, stackKinds } from './activity.ts';
+import { activity, byThread, highest, KIND_COUNT, stackKinds, stretches } from './activity.ts';
 import { brushKey } from './keyboard.ts';
 import { packLanes } from './lanes.ts';
 import { clock, ticks } from './ruler.ts';
@@ -35,6 +36,24 @@ test('what is drawn is what was measured, for any number of bins', () => {
       assert.ok(Math.abs(counted - samples.total[thread]!) <= samples.total[thread]! * 1e-9 + 1e-6);
     }
   }
+});
+
+test('sums over stretches of time fill them', () => {
+  const model = new Model(decode(heap()));
+  const table = model.profile.samples[0]!;
+  const samples = byThread(table, 2, stackKinds(model), stretches(table, model.duration));
+  for (const count of [1, 7, 100, 333]) {
+    for (const thread of [0, 1]) {
+      const bins = activity(samples, thread, 2, [0, 1e9], count);
+      assert.ok(Math.abs(bins.reduce((a, b) => a + b, 0) - samples.total[thread]!) < 1, `${count} bins, thread ${thread}`);
+    }
+  }
+  // 10 ms in 10 bins: the job's bytes of every second stretch.
+  const own = Array.from(activity(samples, 1, 2, [10e6, 30e6], 2).subarray(2, 4));
+  assert.deepEqual(own.map(Math.round), [0, 20 * 4096]);
+  const most = highest(samples, 2, [0, 1e9], 100);
+  assert.equal(Math.round(most), 10 * 65536 + 100 * 1024 + 32000);
+  assert.equal(stretches({ ...table, time: new Float64Array(table.time.length) }, 1e9), undefined, 'all at one time');
 });
 
 test('tracks: processes by weight, a thousand threads, only those in sight', () => {

@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { PanelProps } from '../panel.ts';
 import { timeRange, zoomIntoBrush, type Range } from '../state.ts';
-import { byThread, stackKinds, type ThreadSamples } from './activity.ts';
+import { byThread, stackKinds, stretches, type ThreadSamples } from './activity.ts';
 import { TimelineBar } from './bar.tsx';
 import { brushKey } from './keyboard.ts';
 import { ActivityCache, binsFor, drawTracks, type Scene } from './draw.ts';
@@ -39,9 +39,10 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
 
   const kinds = useMemo(() => stackKinds(model), [model]);
   const samples = useMemo<ThreadSamples>(() => {
-    const table = model.profile.samples[state.metric];
+    const table = model.profile.samples[model.drawn(state.metric)];
     const count = Math.max(1, model.profile.threads.count);
-    return byThread(table ?? { time: new Float64Array(), thread: new Uint32Array(), stack: new Uint32Array(), value: new Float64Array() }, count, kinds);
+    if (!table) return byThread({ time: new Float64Array(), thread: new Uint32Array(), stack: new Uint32Array(), value: new Float64Array() }, count, kinds);
+    return byThread(table, count, kinds, model.isHeapMetric(state.metric) ? stretches(table, model.duration) : undefined);
   }, [model, state.metric]);
   const tracks = useMemo(() => tracksOf(model, samples.total), [samples]);
   const range: Range = state.ranges.at(-1) ?? [0, model.duration];

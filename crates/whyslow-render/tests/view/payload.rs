@@ -2,7 +2,9 @@
 
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{Quality, testing};
-use whyslow_profile::{LocationId, Profile, StackId, StringId};
+use whyslow_profile::{
+    Growth, HeapCounts, HistogramBar, HistogramOf, LocationId, Profile, StackId, StringId,
+};
 use whyslow_render::html::write_payload;
 use whyslow_render::json;
 
@@ -216,4 +218,52 @@ fn any_text_arrives_as_it_is() {
     let hostile = "</script>\u{202e}\0\u{1b}[31m\"'&".repeat(1000);
     profile.functions[0].name = profile.strings.push(&hostile);
     assert_eq!(payload(&profile).texts("functions.name"), [Some(hostile)]);
+}
+
+#[test]
+fn the_lines_of_a_heap_and_its_facts() {
+    let mut profile = testing::heap_profile(
+        "app::main@m.rs:3;app::load@l.rs:7;alloc::vec::Vec::push@v.rs:1 : allocations=3 bytes_allocated=300 peak_bytes=200 grown=4 growth_chains=1 largest_grown=256 bytes_grown_to=256 growth=linear
+         app::main@m.rs:4;app::load@l.rs:7 : allocations=2 bytes_allocated=20 peak_bytes=5
+         [libfoo.so] : allocations=1 bytes_allocated=8 live_at_exit_bytes=8",
+    );
+    let bar = |site, of, bar, blocks| HistogramBar { site, of, bar, blocks };
+    profile.heap.histograms = vec![
+        bar(0, HistogramOf::Size, 7, 3),
+        bar(1, HistogramOf::Size, 7, 2),
+        bar(2, HistogramOf::Lifetime, 20, 1),
+    ];
+    let payload = payload(&profile);
+    let heap = &payload.header["heap"];
+    assert_eq!(heap["peak_bytes"], 205);
+    assert_eq!(heap["leaks_checked"], true);
+    assert_eq!(heap["totals"]["allocations"], 6);
+    // The two stacks that end in one line of the user's are one row.
+    let functions = payload.texts("functions.name");
+    let rows = payload.u32("heap.function");
+    assert_eq!(functions[rows[0] as usize].as_deref(), Some("app::load"));
+    assert_eq!(rows[1] as usize, functions.len() + 1, "code without a name is its module");
+    assert_eq!(payload.texts("heap.file"), [Some("l.rs".to_owned()), None]);
+    assert_eq!(payload.u32("heap.line"), [7, 0]);
+    assert_eq!(payload.u32("heap.stack")[0], profile.heap.sites[0].stack.0, "its heaviest stack");
+    assert_eq!(payload.u32("heap.stacks"), [2, 1]);
+    assert_eq!(payload.u8("heap.growth"), [Growth::Linear.code(), 0]);
+    assert_eq!(payload.u8("heap.grower"), [1, 0]);
+    same(&payload.f64("heap.capacity"), [Some(256), None].into_iter());
+    for name in HeapCounts::COLUMNS {
+        assert_eq!(payload.f64(&format!("heap.{name}")).len(), 2, "{name}");
+    }
+    same(&payload.f64("heap.bytes_allocated"), [Some(320), Some(8)].into_iter());
+    same(&payload.f64("heap.live_at_exit_bytes"), [Some(0), Some(8)].into_iter());
+    assert_eq!(payload.u32("heap_bars.site"), [0, 1]);
+    assert_eq!(payload.u8("heap_bars.of"), [0, 1]);
+    assert_eq!(payload.u8("heap_bars.bar"), [7, 20]);
+    same(&payload.f64("heap_bars.blocks"), [Some(5), Some(1)].into_iter());
+}
+
+#[test]
+fn a_profile_without_a_heap_has_no_columns_of_one() {
+    let payload = payload(&program());
+    assert!(payload.header.get("heap").is_none());
+    assert!(!payload.names().iter().any(|name| name.starts_with("heap")));
 }

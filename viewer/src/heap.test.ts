@@ -1,0 +1,86 @@
+// The heap: live bytes at any time, orders of the lines that allocate, and the way to the flame graph. test/heap.mjs has the numbers.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { heap } from '../test/heap.mjs';
+import { random, small } from '../test/make-payload.mjs';
+import { callTree, whole } from './derive.ts';
+import { nodeAt } from './flame/path.ts';
+import { advice, bars, inFlame, ORDERS, ordersOf, sites, sorted } from './heap.ts';
+import { difference } from './live.ts';
+import { Model } from './model.ts';
+import { decode, type SampleTable } from './payload.ts';
+import { START, type State } from './state.ts';
+
+const model = new Model(decode(heap()));
+const MS = 1e6;
+const live = (state: Partial<State>): number => whole(model, { ...START, metric: model.live!, ...state });
+
+test('live bytes are those at the end of the selected time', () => {
+  const cache = 100 * 1024, parse = 10 * 65536, job = 20 * 4096;
+  assert.equal(live({}), 100 * cache, 'at the end');
+  assert.equal(live({ brush: [0, 95 * MS] }), 10 * cache + 10 * parse, 'job is freed in every second step');
+  assert.equal(live({ brush: [90 * MS, 95 * MS] }), live({ brush: [0, 95 * MS] }), 'the start of the range does not matter');
+  assert.equal(live({ ranges: [[0, 500 * MS]], brush: [10 * MS, 85 * MS] }), 9 * (cache + parse) + job, 'the brush counts, not the range around it');
+  assert.equal(live({ brush: [0, 595 * MS] }), model.profile.heapFacts!.peakBytes);
+  assert.equal(live({ brush: [0, 85 * MS], threads: [1] }), job, 'of a thread');
+});
+
+test('live bytes go with every moment of a random heap', () => {
+  const next = random(7);
+  const table = (count: number): SampleTable => {
+    const time = Float64Array.from({ length: count }, () => Math.floor(next() * 50)).sort();
+    return { time, thread: new Uint32Array(count), stack: new Uint32Array(count), value: Float64Array.from({ length: count }, () => Math.floor(next() * 9)) };
+  };
+  const upTo = (table: SampleTable, end: number): number => table.value.reduce((sum, value, at) => (table.time[at]! <= end ? sum + value : sum), 0);
+  for (let n = 0; n < 50; n++) {
+    const more = table(30), less = table(20), both = difference(more, less);
+    assert.ok(both.time.every((time, at) => at === 0 || both.time[at - 1]! <= time));
+    for (let end = 0; end < 50; end += 7) assert.equal(upTo(both, end), upTo(more, end) - upTo(less, end));
+  }
+});
+
+test('a profile without a heap has no live bytes', () => {
+  const plain = new Model(decode(small()));
+  assert.equal(plain.live, undefined);
+  assert.equal(plain.isHeapMetric(0), false);
+  assert.equal(plain.profile.heap.count, 0);
+});
+
+test('every order shows the lines that have something of it, most first', () => {
+  const all = sites(model);
+  const names = (id: string): string[] => sorted(all, ORDERS.find(order => order.id === id)!).map(site => model.short(model.profile.heap.function[site.row]!));
+  assert.deepEqual(names('peak'), ['parse::tokens', 'cache::insert']);
+  assert.deepEqual(names('total'), ['parse::tokens', 'cache::insert', 'job::run', 'print::label']);
+  assert.deepEqual(names('count'), ['print::label', 'cache::insert', 'job::run', 'parse::tokens']);
+  assert.deepEqual(names('temporary'), ['print::label']);
+  assert.deepEqual(names('leaks'), ['cache::insert']);
+  assert.deepEqual(names('growing'), ['cache::insert']);
+  assert.deepEqual(names('chains'), ['parse::tokens']);
+  assert.deepEqual(ordersOf(all).map(order => order.id), ['peak', 'total', 'count', 'temporary', 'leaks', 'exit', 'growing', 'chains'], 'unused bytes were not looked for');
+});
+
+test('advice is given to what grows often', () => {
+  const [parse, cache] = sites(model);
+  assert.equal(advice(parse!), 'Each Vec grew 10.0 times on average. with_capacity for 64.0 KiB would spare that.');
+  assert.equal(advice(cache!), '');
+});
+
+test('histograms of a line and of the whole', () => {
+  assert.deepEqual(bars(model, 3, 'size'), [{ label: '< 32 B', blocks: 20000 }, { label: '< 64 B', blocks: 80000 }]);
+  assert.deepEqual(bars(model, 3, 'lifetime').map(bar => bar.blocks), [12000, 70000, 0, 18000], 'without gaps');
+  assert.equal(bars(model, undefined, 'size').reduce((sum, bar) => sum + bar.blocks, 0), 111_500);
+  assert.deepEqual(bars(model, 1, 'lifetime'), []);
+});
+
+test('a line leads to its function in the flame graph, whatever is merged or hidden', () => {
+  const changes: Partial<State>[] = [{}, { inverted: true }, { generics: true }, { inline: false }, { transforms: [{ kind: 'hide', fn: model.profile.heap.function[0]! }] }];
+  for (const change of changes) {
+    const state: State = { ...START, ...change };
+    const shown = { ...state, ...inFlame(model, state, 0) };
+    const { node, whole } = nodeAt(callTree(model, shown), shown.zoom);
+    assert.ok(whole && node > 0, JSON.stringify(change));
+    assert.equal(model.name(callTree(model, shown).fn[node]!), 'known::parse::tokens');
+    assert.equal(callTree(model, shown).total[node], 500 * 65536);
+  }
+});

@@ -1,0 +1,131 @@
+// The lines that allocate: what they can be sorted by, what each order shows of them, and how sizes and lifetimes spread.
+
+import { shape } from './derive.ts';
+import { pathOf } from './flame/path.ts';
+import { bytes, count, duration, share } from './format.ts';
+import type { Model } from './model.ts';
+import { NONE, type HeapColumn } from './payload.ts';
+import type { State } from './state.ts';
+
+export const GROWTH_WORDS = ['', 'flat', 'linear', 'sawtooth', 'unbounded'] as const;
+const LINEAR = 2, UNBOUNDED = 4;
+
+/** The numbers of one line, by the names of the columns. */
+export type Numbers = (column: HeapColumn) => number;
+
+export interface Cell { title: string; help?: string; width: string; text: (site: Site, totals: Numbers) => string }
+
+export interface Site {
+  row: number;
+  numbers: Numbers;
+  growth: number;
+  grower: number;
+  /** Bytes that would have spared growing; NaN when nothing grew. */
+  capacity: number;
+}
+
+export interface Order {
+  id: string;
+  title: string;
+  help: string;
+  /** The metric that shows the same in the flame graph. */
+  metric: string;
+  key: (site: Site) => number;
+  cells: readonly Cell[];
+}
+
+const cell = (title: string, width: string, text: Cell['text'], help?: string): Cell => ({ title, width, text, ...(help ? { help } : {}) });
+const some = (value: number, text: (value: number) => string): string => (value ? text(value) : '');
+const size = (title: string, column: HeapColumn, help?: string): Cell => cell(title, '5.6rem', ({ numbers }) => some(numbers(column), bytes), help);
+const number = (title: string, column: HeapColumn, help?: string): Cell => cell(title, '5.6rem', ({ numbers }) => some(numbers(column), count), help);
+const mean = cell('Mean size', '5.6rem', ({ numbers }) => bytes(numbers('bytes_allocated') / Math.max(1, numbers('allocations'))));
+const life = cell('Mean life', '5.6rem', ({ numbers }) => duration(numbers('lifetime_ns') / Math.max(1, numbers('allocations'))), 'How long a block lived on average');
+const part = (column: HeapColumn, of: HeapColumn, title: string, help: string): Cell =>
+  cell(title, '5rem', ({ numbers }) => share(numbers(column), numbers(of)), help);
+const growth = cell('Over time', '6rem', site => GROWTH_WORDS[site.growth] ?? '', 'How its live bytes went over time');
+
+const bySize = (column: HeapColumn) => ({ numbers }: Site): number => numbers(column);
+
+export const ORDERS: readonly Order[] = [
+  { id: 'peak', title: 'Peak', help: 'What was live when the most bytes were', metric: 'live-at-peak', key: bySize('peak_bytes'),
+    cells: [size('At peak', 'peak_bytes'), number('Blocks', 'peak_blocks'), size('Allocated', 'bytes_allocated'), growth] },
+  { id: 'total', title: 'Bytes', help: 'Bytes asked for over the whole run', metric: 'bytes-allocated', key: bySize('bytes_allocated'),
+    cells: [size('Allocated', 'bytes_allocated'), number('Allocations', 'allocations'), mean, life] },
+  { id: 'count', title: 'Allocations', help: 'Calls of the allocator', metric: 'allocations', key: bySize('allocations'),
+    cells: [number('Allocations', 'allocations'), size('Allocated', 'bytes_allocated'), mean, life] },
+  { id: 'temporary', title: 'Temporary', help: 'Blocks that were freed before their thread allocated again', metric: 'temporary-allocations', key: bySize('temporary'),
+    cells: [number('Temporary', 'temporary'), number('Allocations', 'allocations'), part('temporary', 'allocations', 'Of them', 'Share of its own allocations'), mean] },
+  { id: 'leaks', title: 'Leaks', help: 'Blocks that were never freed and to which no pointer leads', metric: 'live-at-exit',
+    key: ({ numbers }) => numbers('definitely_lost_bytes') + numbers('indirectly_lost_bytes') + numbers('possibly_lost_bytes'),
+    cells: [size('Definitely', 'definitely_lost_bytes', 'No pointer to them exists'), size('Indirectly', 'indirectly_lost_bytes', 'Only lost blocks point to them'),
+      size('Possibly', 'possibly_lost_bytes', 'Only pointers into their middle exist'), size('Reachable', 'reachable_bytes', 'Still in use at the end')] },
+  { id: 'exit', title: 'Live at exit', help: 'Blocks that were never freed', metric: 'live-at-exit', key: bySize('live_at_exit_bytes'),
+    cells: [size('Live at exit', 'live_at_exit_bytes'), number('Blocks', 'live_at_exit_blocks'), size('Allocated', 'bytes_allocated'), growth] },
+  { id: 'growing', title: 'Growing', help: 'Lines whose live bytes only grow with time', metric: 'live',
+    key: site => (site.growth === LINEAR || site.growth === UNBOUNDED ? Math.max(1, site.numbers('max_bytes')) : 0),
+    cells: [growth, size('Most', 'max_bytes', 'The most bytes it had at once'), size('Live at exit', 'live_at_exit_bytes'), number('Allocations', 'allocations')] },
+  { id: 'chains', title: 'Reallocation', help: 'Blocks that grew again and again', metric: 'bytes-allocated', key: ({ numbers }) => numbers('bytes_copied') || numbers('grown'),
+    cells: [size('Copied', 'bytes_copied', 'Bytes that growing copied'), number('Times grown', 'grown'), number('Blocks', 'growth_chains', 'Blocks that grew at least once'),
+      size('Largest', 'largest_grown', 'The largest size that one reached')] },
+  { id: 'unused', title: 'Unused', help: 'Bytes that nothing was ever written to', metric: 'unused-bytes', key: bySize('unused_bytes'),
+    cells: [size('Unused', 'unused_bytes'), part('unused_bytes', 'examined_bytes', 'Of it', 'Share of the bytes that were examined'), number('Allocations', 'allocations'), mean] },
+];
+
+export const sites = (model: Model): Site[] => {
+  const { heap } = model.profile;
+  return Array.from({ length: heap.count }, (_, row) => ({
+    row, numbers: column => heap.counts[column][row]!, growth: heap.growth[row]!, grower: heap.grower[row]!, capacity: heap.capacity[row]!,
+  }));
+};
+
+/** The lines that have something of what an order is by, most first. */
+export const sorted = (sites: readonly Site[], { key }: Order): Site[] => sites.filter(site => key(site) > 0).sort((a, b) => key(b) - key(a) || a.row - b.row);
+
+/** The orders in which there is anything to see; the peak always. */
+export const ordersOf = (sites: readonly Site[]): Order[] => ORDERS.filter(({ id, key }) => id === 'peak' || sites.some(site => key(site) > 0));
+
+const GROWERS = ['block', 'Vec', 'String'];
+
+/** What would spare a line's blocks to grow; empty when they hardly do. */
+export function advice({ numbers, capacity, grower }: Site): string {
+  if (!(capacity > 0) || numbers('grown') < 2 * numbers('growth_chains')) return '';
+  const what = GROWERS[grower] ?? 'block';
+  const grown = `Each ${what} grew ${(numbers('grown') / Math.max(1, numbers('growth_chains'))).toFixed(1)} times on average`;
+  return grower === 0 ? `${grown}. Allocating ${bytes(capacity)} at first would spare that.` : `${grown}. with_capacity for ${bytes(capacity)} would spare that.`;
+}
+
+export interface Bar { label: string; blocks: number }
+
+/** The bars of a line's histogram, or of the whole program's (`row` undefined), without gaps in between. */
+export function bars(model: Model, row: number | undefined, of: 'size' | 'lifetime'): Bar[] {
+  const { heapBars } = model.profile;
+  const wanted = of === 'size' ? 0 : 1;
+  const blocks: number[] = [];
+  for (let at = 0; at < heapBars.count; at++) {
+    if (heapBars.of[at] !== wanted || (row !== undefined && heapBars.site[at] !== row)) continue;
+    const bar = heapBars.bar[at]!;
+    blocks[bar] = (blocks[bar] ?? 0) + heapBars.blocks[at]!;
+  }
+  const first = blocks.findIndex(blocks => blocks > 0);
+  const text = of === 'size' ? bytes : duration;
+  // Bar n has values below 2^n.
+  return first < 0 ? [] : Array.from({ length: blocks.length - first }, (_, at) => ({
+    label: first + at === 0 ? text(0) : `< ${text(2 ** (first + at))}`, blocks: blocks[first + at] ?? 0,
+  }));
+}
+
+/** The changes that show a line's heaviest stack in the flame graph: down to the line's function, what it calls below it. */
+export function inFlame(model: Model, state: State, row: number): Partial<State> {
+  const { heap } = model.profile;
+  const fn = model.sameAs[heap.function[row]!] ?? heap.function[row]!;
+  let look: Partial<State> = { inverted: false };
+  let tree = shape(model, { ...state, ...look });
+  if (tree.nodeOfStack[heap.stack[row]!] === NONE) {
+    look = { ...look, transforms: [] };
+    tree = shape(model, { ...state, ...look });
+  }
+  const path = pathOf(tree, tree.nodeOfStack[heap.stack[row]!]!);
+  const wanted = state.generics ? model.generic[fn] ?? fn : fn;
+  const end = path.lastIndexOf(wanted);
+  return { ...look, fn: wanted, zoom: end < 0 ? path : path.slice(0, end + 1) };
+}

@@ -1,0 +1,175 @@
+// The heap: the whole program's numbers, the lines that allocate in several orders, and what is known of the chosen one.
+
+import './panels.css';
+import './heap.css';
+import type { JSX } from 'preact';
+import { useMemo } from 'preact/hooks';
+import { bytes, count, duration, share } from '../format.ts';
+import { advice, bars, GROWTH_WORDS, inFlame, ordersOf, sites, sorted, type Bar, type Site } from '../heap.ts';
+import type { Model } from '../model.ts';
+import type { PanelProps } from '../panel.ts';
+import type { HeapColumn, HeapFacts } from '../payload.ts';
+import { limited, Name, Place, Share } from './cells.tsx';
+import { Rows, type Column } from './rows.tsx';
+
+export function HeapPanel(props: PanelProps) {
+  const { model, state, dispatch, dark } = props;
+  const all = useMemo(() => sites(model), [model]);
+  const orders = useMemo(() => ordersOf(all), [all]);
+  const order = orders.find(({ id }) => id === state.panel['heap-order']) ?? orders[0]!;
+  const rows = useMemo(() => sorted(all, order), [all, order]);
+  const whole = useMemo(() => rows.reduce((sum, site) => sum + order.key(site), 0), [rows]);
+  const chosen = Number(state.panel['heap-line'] ?? -1);
+  const cursor = rows.findIndex(site => site.row === chosen);
+  const facts = model.profile.heapFacts;
+  const totals = (column: HeapColumn): number => facts?.totals[column] ?? 0;
+
+  const choose = (at: number): void => {
+    const { row } = rows[at]!;
+    dispatch({ ...inFlame(model, state, row), panel: { ...state.panel, 'heap-line': String(row) } }, 'heap-line');
+  };
+  const show = (at: number): void => {
+    const metric = metricNamed(model, order.metric);
+    dispatch({ ...inFlame(model, state, rows[at]!.row), tab: 'flame', ...(metric === undefined ? {} : { metric }), panel: { ...state.panel, 'heap-line': String(rows[at]!.row) } });
+  };
+  const columns: Column[] = [
+    { id: 'share', title: 'Share', width: '5rem', numeric: true, help: order.help },
+    ...order.cells.map(({ title, width, help }) => ({ id: title, title, width, numeric: title !== 'Over time', ...(help ? { help } : {}) })),
+    { id: 'line', title: 'Function that allocates' },
+    { id: 'place', title: 'At', width: '22%' },
+  ];
+  return (
+    <div class="heap pane">
+      {facts && <Totals facts={facts} showPeak={() => {
+        const metric = metricNamed(model, 'live-at-peak');
+        if (metric !== undefined) dispatch({ metric, tab: 'flame', zoom: [], brush: undefined, ranges: [] });
+      }} />}
+      <div class="tools">
+        <div class="segments" role="group" aria-label="Sorted by">
+          {orders.map(({ id, title, help }) => (
+            <button key={id} type="button" aria-pressed={id === order.id} title={help} onClick={() => dispatch({ panel: { ...state.panel, 'heap-order': id } })}>{title}</button>
+          ))}
+        </div>
+        <span class="quiet hint">{order.help} · Enter shows the line in the flame graph</span>
+        <button type="button" disabled={cursor < 0} onClick={() => show(cursor)}>In the flame graph</button>
+      </div>
+      <div class="heap-body">
+        <Rows
+          label="Lines that allocate"
+          columns={columns}
+          count={rows.length}
+          cursor={cursor}
+          reveal={order.id}
+          onCursor={choose}
+          onOpen={show}
+          minWidth="800px"
+          empty="Nothing was recorded of this."
+          row={at => {
+            const site = rows[at]!;
+            const fn = model.profile.heap.function[site.row]!;
+            return {
+              key: site.row,
+              cells: [
+                <Share value={order.key(site)} whole={whole} />,
+                ...order.cells.map(cell => cell.text(site, totals)),
+                <Name model={model} fn={fn} dark={dark} />,
+                <Place path={placeOf(model, site.row)} />,
+              ],
+            };
+          }}
+        />
+        <About model={model} site={cursor < 0 ? undefined : rows[cursor]} totals={totals} />
+      </div>
+    </div>
+  );
+}
+
+function metricNamed(model: Model, name: string): number | undefined {
+  for (let metric = 0; metric < model.profile.metrics.count; metric++) if (model.metricName(metric) === name) return metric;
+  return undefined;
+}
+
+function placeOf(model: Model, row: number): string {
+  const { file, line } = model.profile.heap;
+  const path = model.text(file[row]!);
+  return path && line[row] ? `${path}:${line[row]}` : path;
+}
+
+/** The whole program in one line of figures. */
+function Totals({ facts, showPeak }: { facts: HeapFacts; showPeak: () => void }) {
+  const { totals } = facts;
+  const about = facts.sampleBytes ? '≈ ' : '';
+  const classes: [string, number][] = [['definitely', totals.definitely_lost_bytes], ['indirectly', totals.indirectly_lost_bytes], ['possibly', totals.possibly_lost_bytes]];
+  const lost = classes.reduce((sum, [, size]) => sum + size, 0);
+  return (
+    <dl class="heap-totals" aria-label="The whole program">
+      <Figure name="Peak" value={about + bytes(facts.peakBytes)} detail={<button type="button" onClick={showPeak} title="Who had it, in the flame graph">at {duration(facts.peakTime)}</button>} />
+      <Figure name="Allocated" value={about + bytes(totals.bytes_allocated)} detail={`${count(totals.allocations)} allocations`} />
+      <Figure name="Temporary" value={share(totals.temporary, totals.allocations)} detail={`${count(totals.temporary)} blocks`} />
+      <Figure name="Live at exit" value={about + bytes(totals.live_at_exit_bytes)} detail={`${count(totals.live_at_exit_blocks)} blocks`} />
+      {facts.leaksChecked && <Figure name="Leaked" value={lost ? bytes(lost) : 'nothing'} isBad={totals.definitely_lost_bytes > 0}
+        detail={lost ? classes.filter(([, size]) => size).map(([word, size]) => (size === lost ? word : `${word} ${bytes(size)}`)).join(' · ') : `${bytes(totals.reachable_bytes)} still reachable`} />}
+      {facts.growth && facts.growth !== 'unknown' && <Figure name="Over time" value={facts.growth} isBad={facts.growth === 'unbounded'} detail="live bytes" />}
+      {facts.sampleBytes && <Figure name="Estimated" value={`1 in ${bytes(facts.sampleBytes)}`} detail="sampled" />}
+    </dl>
+  );
+}
+
+function Figure({ name, value, detail, isBad = false }: { name: string; value: string; detail: string | JSX.Element; isBad?: boolean }) {
+  return <div class={isBad ? 'bad' : undefined}><dt>{name}</dt><dd><b>{limited(value, 60)}</b> <span class="quiet">{detail}</span></dd></div>;
+}
+
+/** What is known of the chosen line, or of the whole program. */
+function About({ model, site, totals }: { model: Model; site: Site | undefined; totals: (column: HeapColumn) => number }) {
+  const numbers = site?.numbers ?? totals;
+  const sizes = useMemo(() => bars(model, site?.row, 'size'), [model, site?.row]);
+  const lifetimes = useMemo(() => bars(model, site?.row, 'lifetime'), [model, site?.row]);
+  const tip = site && advice(site);
+  const blocks = (kind: 'definitely_lost' | 'indirectly_lost' | 'possibly_lost' | 'reachable' | 'suppressed'): string | undefined =>
+    numbers(`${kind}_blocks`) ? `${bytes(numbers(`${kind}_bytes`))} in ${count(numbers(`${kind}_blocks`))} blocks` : undefined;
+  const facts: [string, string | undefined][] = [
+    ['Stacks that lead here', site && count(model.profile.heap.stacks[site.row]!)],
+    ['Mean size', bytes(numbers('bytes_allocated') / Math.max(1, numbers('allocations')))],
+    ['Mean lifetime', duration(numbers('lifetime_ns') / Math.max(1, numbers('allocations')))],
+    ['Freed by another thread', numbers('freed_elsewhere') ? count(numbers('freed_elsewhere')) : undefined],
+    ['Live bytes over time', (site && GROWTH_WORDS[site.growth]) || undefined],
+    ['Grown', numbers('grown') ? `${count(numbers('grown'))} times, ${bytes(numbers('bytes_copied'))} copied` : undefined],
+    ['Never written', numbers('examined_bytes') ? `${bytes(numbers('unused_bytes'))} of ${bytes(numbers('examined_bytes'))}` : undefined],
+    ['Definitely lost', blocks('definitely_lost')],
+    ['Indirectly lost', blocks('indirectly_lost')],
+    ['Possibly lost', blocks('possibly_lost')],
+    ['Still reachable', blocks('reachable')],
+    ['Suppressed', blocks('suppressed')],
+  ];
+  const name = site ? model.name(model.profile.heap.function[site.row]!) : 'The whole program';
+  return (
+    <section class="heap-about" aria-label="About the chosen line" tabIndex={0}>
+      <h3 dir="ltr" title={limited(name, 1200)}>{limited(name, 160)}</h3>
+      {site && <p class="quiet" dir="ltr">{limited(placeOf(model, site.row), 240)}</p>}
+      {tip && <p class="advice">{tip}</p>}
+      <dl class="heap-facts">
+        {facts.map(([name, value]) => value !== undefined && <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
+      </dl>
+      <Histogram title="Sizes of blocks" bars={sizes} />
+      <Histogram title="Lifetimes of freed blocks" bars={lifetimes} />
+    </section>
+  );
+}
+
+function Histogram({ title, bars }: { title: string; bars: readonly Bar[] }) {
+  const most = bars.reduce((most, bar) => Math.max(most, bar.blocks), 0);
+  if (!most) return null;
+  return (
+    <table class="histogram">
+      <caption>{title}</caption>
+      <tbody>
+        {bars.map(({ label, blocks }) => (
+          <tr key={label}>
+            <th scope="row">{label}</th>
+            <td><span class="histogram-bar" style={{ '--share': `${(100 * blocks / most).toFixed(2)}%` }}>{blocks ? count(blocks) : ''}</span></td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
