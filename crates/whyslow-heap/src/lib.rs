@@ -1,16 +1,53 @@
 //! Collects what the heap agent sees inside a program, outside of it: live blocks, peak, lifetimes, growth, leaks.
 //!
 //! ```text
-//! outcome     what comes out, in words of the profile          (this is what the recorder writes)
+//! collector   the whole: listens, drains, hands out                      (this is what the recorder uses)
+//! ├─ listen       the socket, the agent's file, the hand-shake           folder, packet; plan: what others make of a program's code
+//! └─ drain        rounds over all rings
+//!    ├─ area          shared memory with a program
+//!    ├─ ring, event   words → events
+//!    ├─ merge         events of all rings in the order of time
+//!    ├─ stacks        nodes and modules of all programs → one tree
+//!    ├─ processes     who lives, who is gone
+//!    ├─ exits         a process waits at its end; inspect: who looks at it meanwhile
+//!    └─ tally         all counting                                       pure: blocks, sites, weight, timeline, clock
+//! outcome     what comes out, in words of the profile                    (this is what the recorder writes)
 //! leaks/      reachability: snapshot of a stopped process → memcheck's classes; suppressions
 //! growth      how live bytes went over time
 //! ```
 
+pub mod area;
+mod blocks;
+mod clock;
+mod collector;
+pub mod drain;
+mod error;
+mod event;
+mod exits;
+mod folder;
 pub mod growth;
+mod inspect;
 pub mod leaks;
+mod listen;
+mod merge;
 pub mod outcome;
+mod packet;
+mod plan;
+mod processes;
+mod ring;
+mod sites;
+mod stacks;
+pub mod sys;
+mod tally;
+mod timeline;
+mod weight;
 
+pub use collector::Collector;
+pub use drain::Config;
+pub use error::HeapError;
+pub use inspect::{ExitInspector, Findings, NoInspector};
 pub use outcome::{
     Batch, CounterKind, CounterRow, ModuleSeen, Outcome, ProcessSeen, Site, StackSeen, ThreadSeen,
     TimelineRow,
 };
+pub use plan::{PatchPage, PatchPlan, PatchPlanner};

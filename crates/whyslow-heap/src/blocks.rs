@@ -1,0 +1,180 @@
+//! Blocks and mappings that are live in one process.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+/// A live block: 24 bytes, so that a million of them stay cheap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Block {
+    size: u64,
+    /// When it was made.
+    pub tick: u64,
+    /// Who made it where: an entry of the tally.
+    pub entry: u32,
+    /// How many blocks its thread had made then, this one included.
+    pub sequence: u32,
+}
+
+/// In `size`: the block has grown by a reallocation.
+const GREW: u64 = 1 << 63;
+
+impl Block {
+    pub(crate) fn new(size: u64, tick: u64, entry: u32, sequence: u32, grew: bool) -> Self {
+        Self { size: size & !GREW | if grew { GREW } else { 0 }, tick, entry, sequence }
+    }
+
+    /// The bytes that were asked for.
+    pub(crate) fn size(&self) -> u64 {
+        self.size & !GREW
+    }
+
+    /// Whether a reallocation made it larger.
+    pub(crate) fn grew(&self) -> bool {
+        self.size & GREW != 0
+    }
+}
+
+/// Blocks by address.
+pub(crate) type Blocks = FxHashMap<u64, Block>;
+
+/// A part of a mapping, or the whole of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub len: u64,
+    pub tick: u64,
+    pub entry: u32,
+    id: u32,
+}
+
+/// A part of a mapping that is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// How much.
+    pub len: u64,
+    /// Of what.
+    pub piece: Piece,
+    /// Whether nothing of the mapping is left.
+    pub last: bool,
+}
+
+/// Mappings by address. A part that is unmapped is cut out.
+#[derive(Debug, Default)]
+pub(crate) struct Mappings {
+    pieces: BTreeMap<u64, Piece>,
+    /// Mappings in more than one piece: how many.
+    split: FxHashMap<u32, u32>,
+    next_id: u32,
+}
+
+impl Mappings {
+    /// Adds a mapping where nothing is mapped.
+    pub(crate) fn add(&mut self, start: u64, len: u64, tick: u64, entry: u32) {
+        let id = self.next_id;
+        self.next_id = self.next_id.wrapping_add(1);
+        self.pieces.insert(start, Piece { len, tick, entry, id });
+    }
+
+    /// Takes a range out. What was in it, in order.
+    pub(crate) fn cut(&mut self, start: u64, len: u64) -> Vec<Cut> {
+        let end = start.saturating_add(len);
+        let touched: Vec<(u64, Piece)> = self
+            .pieces
+            .range(..start)
+            .next_back()
+            .into_iter()
+            .chain(self.pieces.range(start..end))
+            .map(|(&at, &piece)| (at, piece))
+            .filter(|(at, piece)| at.saturating_add(piece.len) > start)
+            .collect();
+        let mut cuts = Vec::with_capacity(touched.len());
+        for (at, piece) in touched {
+            let piece_end = at.saturating_add(piece.len);
+            self.pieces.remove(&at);
+            let mut left = 0;
+            if at < start {
+                self.pieces.insert(at, Piece { len: start - at, ..piece });
+                left += 1;
+            }
+            if piece_end > end {
+                self.pieces.insert(end, Piece { len: piece_end - end, ..piece });
+                left += 1;
+            }
+            let pieces = self.split.get(&piece.id).copied().unwrap_or(1) + left - 1;
+            if pieces > 1 {
+                self.split.insert(piece.id, pieces);
+            } else {
+                self.split.remove(&piece.id);
+            }
+            cuts.push(Cut { len: piece_end.min(end) - at.max(start), piece, last: pieces == 0 });
+        }
+        cuts
+    }
+
+    /// Takes out everything.
+    pub(crate) fn cut_all(&mut self) -> Vec<Cut> {
+        self.cut(0, u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_block_is_small() {
+        assert_eq!(size_of::<(u64, Block)>(), 32);
+        let block = Block::new(100, 7, 3, 9, true);
+        assert!(block.grew() && block.size() == 100);
+    }
+
+    #[test]
+    fn a_mapping_with_a_hole_is_one_until_both_ends_are_gone() {
+        let mut mappings = Mappings::default();
+        mappings.add(0x1000, 0x3000, 1, 5);
+        let lens = |cuts: Vec<Cut>| cuts.iter().map(|cut| (cut.len, cut.last)).collect::<Vec<_>>();
+        assert_eq!(lens(mappings.cut(0x2000, 0x1000)), [(0x1000, false)]);
+        assert_eq!(lens(mappings.cut(0x2000, 0x1000)), []);
+        assert_eq!(lens(mappings.cut(0, 0x2000)), [(0x1000, false)]);
+        assert_eq!(lens(mappings.cut(0x1000, 0x9000)), [(0x1000, true)]);
+        assert!(mappings.pieces.is_empty() && mappings.split.is_empty());
+    }
+
+    proptest! {
+        /// Against a table of bytes.
+        #[test]
+        fn cuts_are_what_was_mapped(steps in proptest::collection::vec((any::<bool>(), 0u64..64, 1u64..20), 1..60)) {
+            let mut mappings = Mappings::default();
+            let mut bytes = [None; 100];
+            let mut alive = FxHashMap::default();
+            for (tick, &(map, start, len)) in steps.iter().enumerate() {
+                let mut expected = FxHashMap::default();
+                for byte in &mut bytes[start as usize..(start + len) as usize] {
+                    if let Some(owner) = byte.take() {
+                        *expected.entry(owner).or_insert(0) += 1;
+                        *alive.get_mut(&owner).expect("known") -= 1;
+                    }
+                }
+                let mut found = FxHashMap::default();
+                let mut ended = Vec::new();
+                for cut in mappings.cut(start, len) {
+                    *found.entry(cut.piece.tick).or_insert(0) += cut.len;
+                    if cut.last {
+                        ended.push(cut.piece.tick);
+                    }
+                }
+                prop_assert_eq!(&found, &expected);
+                for owner in expected.keys() {
+                    prop_assert_eq!(ended.contains(owner), alive[owner] == 0);
+                }
+                if map {
+                    mappings.add(start, len, tick as u64, 0);
+                    bytes[start as usize..(start + len) as usize].fill(Some(tick as u64));
+                    alive.insert(tick as u64, len);
+                }
+            }
+        }
+    }
+}

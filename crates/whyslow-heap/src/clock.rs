@@ -1,0 +1,99 @@
+//! From ticks of the time-stamp counter to `CLOCK_MONOTONIC`: a straight line through the first pair of readings and the
+//! latest one.
+
+use std::time::Duration;
+
+use crate::sys;
+
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    ticks: u64,
+    ns: u64,
+}
+
+impl Pair {
+    /// Both clocks at one moment: of a few tries the one that was disturbed least.
+    fn read() -> Self {
+        let mut best = (u64::MAX, Self { ticks: 0, ns: 0 });
+        for _ in 0..5 {
+            let before = sys::ticks();
+            let ns = sys::monotonic_ns();
+            let after = sys::ticks();
+            let width = after.saturating_sub(before);
+            if width < best.0 {
+                best = (width, Self { ticks: before + width / 2, ns });
+            }
+        }
+        best.1
+    }
+}
+
+/// The line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    first: Pair,
+    ns_per_tick: f64,
+}
+
+impl Clock {
+    /// Measures the counter's rate for a millisecond.
+    pub(crate) fn start() -> Self {
+        let first = Pair::read();
+        std::thread::sleep(Duration::from_millis(1));
+        let mut clock = Self { first, ns_per_tick: 1.0 };
+        clock.adjust();
+        clock
+    }
+
+    /// Takes the time since the start into account.
+    pub(crate) fn adjust(&mut self) {
+        let now = Pair::read();
+        let ticks = now.ticks.saturating_sub(self.first.ticks);
+        if ticks > 0 {
+            self.ns_per_tick = now.ns.saturating_sub(self.first.ns).max(1) as f64 / ticks as f64;
+        }
+    }
+
+    /// Nanoseconds in so many ticks.
+    #[inline]
+    pub(crate) fn span_ns(&self, ticks: u64) -> u64 {
+        (ticks as f64 * self.ns_per_tick) as u64
+    }
+
+    /// Ticks in so many nanoseconds.
+    pub(crate) fn span_ticks(&self, ns: u64) -> u64 {
+        (ns as f64 / self.ns_per_tick) as u64
+    }
+
+    /// When a tick was.
+    pub(crate) fn ns(&self, tick: u64) -> u64 {
+        if tick >= self.first.ticks {
+            self.first.ns.saturating_add(self.span_ns(tick - self.first.ticks))
+        } else {
+            self.first.ns.saturating_sub(self.span_ns(self.first.ticks - tick))
+        }
+    }
+
+    /// The tick at the start.
+    pub(crate) fn first_tick(&self) -> u64 {
+        self.first.ticks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_become_the_time_of_the_monotonic_clock() {
+        let mut clock = Clock::start();
+        std::thread::sleep(Duration::from_millis(20));
+        clock.adjust();
+        let before = sys::monotonic_ns();
+        let now = clock.ns(sys::ticks());
+        let after = sys::monotonic_ns();
+        // Readings may be disturbed, so this is far coarser than the clock is.
+        assert!(now + 5_000_000 > before && now < after + 5_000_000, "{before} {now} {after}");
+        assert!(clock.ns(clock.first_tick()) <= before);
+    }
+}

@@ -1,0 +1,611 @@
+//! Reads the rings of all programs and keeps their processes and threads. Runs on one thread; knows nothing of the socket.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustc_hash::FxHashMap;
+use whyslow_heap_wire::area::{MOST_RINGS, filter_slot, flag, ring};
+use whyslow_profile::{HeapFacts, LeakCheck};
+
+use crate::area::Area;
+use crate::clock::Clock;
+use crate::event::{Event, Kind};
+use crate::exits::Exit;
+use crate::inspect::ExitInspector;
+use crate::leaks::LiveBlock;
+use crate::merge::{Limits, Merger};
+use crate::outcome::{Batch, CounterKind, CounterRow, Outcome};
+use crate::processes::Processes;
+use crate::ring::Ring;
+use crate::stacks::{AreaStacks, Stacks};
+use crate::sys;
+use crate::tally::{Applied, At, Tally};
+
+/// What is recorded, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Bytes between samples on average; `None` records every allocation.
+    pub sample_bytes: Option<u64>,
+    /// Fill new blocks to find bytes that are never written.
+    pub unused: bool,
+    /// Record mappings that programs make themselves.
+    pub maps: bool,
+    /// Let each process wait at its end until it was looked at.
+    pub leak_check: bool,
+    /// How many allocations of its thread a block may outlive, itself included, and still be temporary.
+    pub temporary_within: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { sample_bytes: None, unused: false, maps: false, leak_check: false, temporary_within: 1 }
+    }
+}
+
+/// A program that the agent entered.
+#[derive(Debug)]
+pub struct Arrival {
+    /// What it shares with us.
+    pub area: Area,
+    /// The process, as the kernel tells.
+    pub pid: u32,
+    /// The process, as it sees itself: another number in a container.
+    pub own_pid: u32,
+    /// Its allocators, in words.
+    pub allocators: Vec<String>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+/// How far a round goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// As far as is safe now.
+    Now,
+    /// Up to this tick, whatever the clock says.
+    Tick(u64),
+    /// To the end: nobody writes any more.
+    End,
+}
+
+/// What a round did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    /// Events that were counted.
+    pub events: u64,
+    /// Words in the fullest ring.
+    pub fullest: u64,
+    /// A process waits for us.
+    pub awaited: bool,
+}
+
+/// Events that are younger than this wait for those of other rings: 50 µs leave room for counters that differ.
+const MARGIN_NS: u64 = 50_000;
+/// How often threads and processes are looked for.
+const CHECK_EVERY_NS: u64 = 20_000_000;
+/// How often areas of ended programs are looked at.
+const RELEASE_EVERY_NS: u64 = 500_000_000;
+
+/// One program's area.
+pub(crate) struct Watched {
+    pub area: Arc<Area>,
+    /// The first process as it sees itself, and its row.
+    pub own_pid: u32,
+    pub first: u32,
+    /// Whether process numbers inside are those outside.
+    pub same_numbers: bool,
+    /// Living processes by the number they have inside: rows.
+    pub processes: FxHashMap<u32, u32>,
+    pub exit: Exit,
+    stacks: AreaStacks,
+    known: Vec<bool>,
+}
+
+/// The reader of all rings.
+pub struct Drain {
+    pub(crate) config: Config,
+    pub(crate) tally: Tally,
+    stacks: Stacks,
+    pub(crate) areas: Vec<Option<Watched>>,
+    rings: Vec<Ring>,
+    merger: Merger,
+    pub(crate) processes: Processes,
+    pub(crate) inspector: Arc<dyn ExitInspector>,
+    /// No more programs are taken.
+    closed: bool,
+    next_check: u64,
+    next_release: u64,
+    next_resident: u64,
+    resident: Vec<CounterRow>,
+    lost_events: u64,
+    cut_stacks: u64,
+    broken_rings: u64,
+    allocators: Vec<String>,
+    pub(crate) leaks: LeakCheck,
+    pub(crate) notes: Vec<String>,
+}
+
+impl std::fmt::Debug for Drain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drain")
+            .field("config", &self.config)
+            .field("rings", &self.rings.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drain {
+    /// A drain without any program.
+    pub fn new(config: Config, inspector: Arc<dyn ExitInspector>) -> Self {
+        let clock = Clock::start();
+        let tally = Tally::new(clock, config.sample_bytes, config.temporary_within);
+        Self {
+            config,
+            tally,
+            stacks: Stacks::default(),
+            areas: Vec::new(),
+            rings: Vec::new(),
+            merger: Merger::default(),
+            processes: Processes::default(),
+            inspector,
+            closed: false,
+            next_check: 0,
+            next_release: 0,
+            next_resident: 0,
+            resident: Vec::new(),
+            lost_events: 0,
+            cut_stacks: 0,
+            broken_rings: 0,
+            allocators: Vec::new(),
+            leaks: LeakCheck::NotDone,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Writes into a new area what its agent shall do.
+    pub fn prepare(config: &Config, area: &Area) {
+        let header = area.header();
+        let mut flags = 0;
+        for (wanted, bit) in [
+            (config.unused, flag::UNUSED),
+            (config.maps, flag::MAPS),
+            (config.leak_check, flag::WAIT_AT_EXIT),
+        ] {
+            flags |= if wanted { bit } else { 0 };
+        }
+        header.flags.store(flags, Ordering::Relaxed);
+        header.sample_bytes.store(config.sample_bytes.unwrap_or(0), Ordering::Relaxed);
+        header.enabled.store(1, Ordering::Release);
+    }
+
+    /// A program has come. Must be called before its agent is answered. False when it is too late for it.
+    #[must_use]
+    pub fn arrive(&mut self, arrival: Arrival) -> bool {
+        if self.closed {
+            return false;
+        }
+        let Arrival { area, pid, own_pid, allocators, notes } = arrival;
+        let now = self.tally.clock.ns(sys::ticks());
+        // A process that says hello again has become another program.
+        if let Some(before) = self.processes.living(pid) {
+            self.processes.mark_gone(before);
+        }
+        let row = self.tally.add_process(false);
+        let program = self.processes.add(row, Some(pid), own_pid, None, now);
+        let slot = self.areas.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.areas.push(None);
+            self.areas.len() - 1
+        });
+        self.areas[slot] = Some(Watched {
+            area: Arc::new(area),
+            own_pid,
+            first: row,
+            same_numbers: pid == own_pid,
+            processes: FxHashMap::from_iter([(own_pid, row)]),
+            exit: Exit::Nobody,
+            stacks: AreaStacks::new(program, row),
+            known: Vec::new(),
+        });
+        for (list, more) in [(&mut self.allocators, allocators), (&mut self.notes, notes)] {
+            for text in more {
+                if !list.contains(&text) {
+                    list.push(text);
+                }
+            }
+        }
+        true
+    }
+
+    /// Looks at all rings once.
+    pub fn round(&mut self, until: Until) -> Round {
+        let now = sys::ticks();
+        let margin = self.tally.clock.span_ticks(MARGIN_NS);
+        let safe = now.saturating_sub(margin);
+        self.adopt_rings();
+        let mut fullest = 0;
+        for ring in &mut self.rings {
+            fullest = fullest.max(ring.look());
+        }
+        // A ring that was taken while others were read might hold something older.
+        self.adopt_rings();
+        let horizon = match until {
+            Until::Tick(tick) => tick,
+            Until::Now if self.rings.len() > 1 => safe,
+            Until::Now | Until::End => u64::MAX,
+        };
+        let latest = if matches!(until, Until::Tick(_)) { u64::MAX } else { sys::ticks() };
+        let events = self.merge(Limits { horizon, latest });
+        for ring in &mut self.rings {
+            ring.tell();
+        }
+        for watched in self.areas.iter().flatten() {
+            watched.area.header().heartbeat.fetch_add(1, Ordering::Release);
+        }
+        // Without merging, events of stale time may still come; they fall into the bucket that is then open.
+        self.tally.reach(if horizon == u64::MAX { safe } else { horizon });
+        self.close_rings();
+        let awaited = self.attend_exits(horizon, now);
+        self.housekeep(now);
+        Round { events, fullest, awaited }
+    }
+
+    fn merge(&mut self, limits: Limits) -> u64 {
+        let Self { rings, merger, tally, stacks, areas, processes, .. } = self;
+        merger.run(rings, limits, |ring, event, force| {
+            let Some(watched) = areas.get_mut(ring.slot).and_then(Option::as_mut) else {
+                return Applied::Known;
+            };
+            if processes.has_left(ring.process) {
+                return Applied::Known;
+            }
+            apply(tally, stacks, &mut watched.stacks, ring, event, force)
+        })
+    }
+
+    /// Takes rings that threads have taken.
+    fn adopt_rings(&mut self) {
+        for slot in 0..self.areas.len() {
+            let Some(watched) = &mut self.areas[slot] else { continue };
+            let used = (watched.area.header().rings_used.load(Ordering::Acquire) as usize).min(MOST_RINGS);
+            if watched.known.len() < used {
+                watched.known.resize(used, false);
+            }
+            for number in 0..used {
+                if watched.known[number] {
+                    continue;
+                }
+                let Some(header) = watched.area.ring(number) else { continue };
+                if header.state.load(Ordering::Acquire) != ring::LIVE {
+                    continue;
+                }
+                watched.known[number] = true;
+                let pid = header.pid.load(Ordering::Relaxed);
+                let tid = header.tid.load(Ordering::Relaxed);
+                let now = self.tally.clock.ns(sys::ticks());
+                let process = match watched.processes.get(&pid) {
+                    Some(&row) => row,
+                    None => {
+                        let row = self.tally.add_process(true);
+                        let outside = watched.same_numbers.then_some(pid);
+                        self.processes.add(row, outside, pid, Some(watched.first), now);
+                        watched.processes.insert(pid, row);
+                        row
+                    }
+                };
+                let tally = &mut self.tally;
+                let thread = self.processes.thread(process, tid, now, || tally.add_thread());
+                if let Some(ring) = Ring::new(&watched.area, slot, number, process, thread, tid) {
+                    self.rings.push(ring);
+                }
+            }
+        }
+    }
+
+    /// Gives rings back whose threads are gone and that are read to the end.
+    fn close_rings(&mut self) {
+        let mut index = 0;
+        while index < self.rings.len() {
+            let ring = &self.rings[index];
+            if !(ring.closing && ring.is_done()) {
+                index += 1;
+                continue;
+            }
+            let ring = self.rings.swap_remove(index);
+            self.broken_rings += u64::from(ring.cursor.broken);
+            ring.give_back();
+            if let Some(watched) = &mut self.areas[ring.slot] {
+                watched.known[ring.number] = false;
+            }
+            if self.processes.ring_closed(ring.process, ring.tid) {
+                self.tally.end_thread(ring.thread);
+            }
+        }
+    }
+
+    /// What need not be done every round.
+    fn housekeep(&mut self, now: u64) {
+        if now < self.next_check {
+            return;
+        }
+        self.next_check = now + self.tally.clock.span_ticks(CHECK_EVERY_NS);
+        self.processes.look_for_ended();
+        for ring in &mut self.rings {
+            let at = ring.cursor.at;
+            let idle = ring.told_at_check == at && ring.is_done();
+            ring.told_at_check = at;
+            // A ring is looked at once more after its thread is seen to be gone: what it wrote last is there then.
+            ring.closing = ring.closing
+                || self.processes.is_gone(ring.process)
+                || (idle && self.processes.thread_is_gone(ring.process, ring.tid));
+        }
+        self.end_processes(now);
+        if now >= self.next_resident {
+            self.next_resident = now + self.resident_pause(now);
+            self.sample_resident(now);
+        }
+        if now >= self.next_release {
+            self.next_release = now + self.tally.clock.span_ticks(RELEASE_EVERY_NS);
+            self.release_areas();
+        }
+    }
+
+    fn resident_pause(&self, now: u64) -> u64 {
+        let elapsed = now.saturating_sub(self.tally.clock.first_tick());
+        (elapsed / 256).max(self.tally.clock.span_ticks(10_000_000))
+    }
+
+    fn sample_resident(&mut self, now: u64) {
+        let time_ns = self.tally.clock.ns(now);
+        for (process, value) in self.processes.resident() {
+            self.resident.push(CounterRow { process, kind: CounterKind::Resident, time_ns, value });
+        }
+    }
+
+    /// Counts processes as ended that are gone and whose rings are closed.
+    fn end_processes(&mut self, now: u64) {
+        for row in self.processes.take_ended() {
+            self.tally.end_process(row, now);
+            self.processes.ended(row, self.tally.clock.ns(now));
+            for watched in self.areas.iter_mut().flatten() {
+                watched.processes.retain(|_, &mut process| process != row);
+            }
+        }
+    }
+
+    /// Lets go of areas that nobody else has any more. A forked child that did nothing so far keeps one.
+    fn release_areas(&mut self) {
+        for slot in 0..self.areas.len() {
+            let Some(watched) = self.areas[slot].take_if(|watched| {
+                watched.processes.is_empty() && matches!(watched.exit, Exit::Nobody | Exit::Allowed { .. })
+            }) else {
+                continue;
+            };
+            let Watched { area, own_pid, first, same_numbers, processes, exit, stacks, known } = watched;
+            match Arc::try_unwrap(area) {
+                Ok(area) => {
+                    let header = area.header();
+                    let lost = lost_events(&area);
+                    let cut = header.cut_stacks.load(Ordering::Relaxed);
+                    let Some(area) = area.unless_alone() else {
+                        self.lost_events = self.lost_events.saturating_add(lost);
+                        self.cut_stacks = self.cut_stacks.saturating_add(cut);
+                        continue;
+                    };
+                    let area = Arc::new(area);
+                    self.areas[slot] =
+                        Some(Watched { area, own_pid, first, same_numbers, processes, exit, stacks, known });
+                }
+                Err(area) => {
+                    self.areas[slot] =
+                        Some(Watched { area, own_pid, first, same_numbers, processes, exit, stacks, known });
+                }
+            }
+        }
+    }
+
+    /// The areas of all programs.
+    pub(crate) fn areas(&self) -> Vec<Arc<Area>> {
+        self.areas.iter().flatten().map(|watched| Arc::clone(&watched.area)).collect()
+    }
+
+    /// Whether a ring holds so many words, or a process waits.
+    pub(crate) fn has_filled(&mut self, words: u64) -> bool {
+        self.rings.iter_mut().any(|ring| ring.look() >= words)
+            || self.areas.iter().flatten().any(|watched| {
+                watched.area.header().exiting_pid.load(Ordering::Acquire) != 0
+                    && !matches!(watched.exit, Exit::Allowed { .. })
+            })
+    }
+
+    /// What is new since the last time.
+    pub fn take(&mut self) -> Batch {
+        self.tally.clock.adjust();
+        let mut counters = std::mem::take(&mut self.tally.counters);
+        counters.append(&mut self.resident);
+        let (processes, threads, ended) = self.processes.take_new();
+        Batch {
+            processes,
+            threads,
+            ended,
+            modules: std::mem::take(&mut self.stacks.new_modules),
+            stacks: std::mem::take(&mut self.stacks.new_stacks),
+            rows: std::mem::take(&mut self.tally.rows),
+            counters,
+        }
+    }
+
+    /// The live blocks of a process by address, as far as its rings are read.
+    pub fn live_blocks(&self, pid: u32) -> Option<Vec<LiveBlock>> {
+        Some(self.tally.live_blocks(self.processes.living(pid)?))
+    }
+
+    /// Adds what a look at a process found.
+    pub fn add_findings(&mut self, findings: crate::inspect::Findings) {
+        self.tally.add_findings(&findings.stacks);
+        if findings.leaks != LeakCheck::NotDone {
+            self.leaks = findings.leaks;
+        }
+        for note in findings.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+    }
+
+    /// Switches all agents off and lets everyone go who waits, now and later.
+    pub fn let_go(&mut self) {
+        self.closed = true;
+        for watched in self.areas.iter().flatten() {
+            let header = watched.area.header();
+            header.enabled.store(0, Ordering::Release);
+            header.asleep.store(0, Ordering::Release);
+            header.exits_allowed.fetch_add(1, Ordering::AcqRel);
+            sys::wake_all(&header.exits_allowed);
+        }
+    }
+
+    /// The last round, and everything that was counted. `cpu_ns` is the CPU time that collecting took so far.
+    pub fn finish(&mut self, cpu_ns: u64) -> Outcome {
+        self.await_inspections();
+        self.let_go();
+        self.round(Until::End);
+        let now = sys::ticks();
+        self.tally.clock.adjust();
+        for row in self.processes.all_living() {
+            self.tally.end_process(row, now);
+        }
+        let (sites, transfers) = self.tally.finish();
+        for watched in self.areas.iter().flatten() {
+            self.lost_events = self.lost_events.saturating_add(lost_events(&watched.area));
+            let cut = watched.area.header().cut_stacks.load(Ordering::Relaxed);
+            self.cut_stacks = self.cut_stacks.saturating_add(cut);
+        }
+        self.broken_rings += self.rings.iter().filter(|ring| ring.cursor.broken).count() as u64;
+        let totals = self.tally.totals;
+        let lost_events = self.lost_events.saturating_add(totals.lost_frees);
+        self.tell_of_losses(lost_events);
+        let facts = HeapFacts {
+            sample_bytes: self.config.sample_bytes,
+            sample_error: self.tally.sample_error(),
+            peak_bytes: totals.peak_bytes,
+            peak_ns: self.tally.clock.ns(totals.peak_tick),
+            unknown_frees: totals.unknown_frees,
+            inherited_frees: totals.inherited_frees,
+            lost_events,
+            temporary_within: self.config.temporary_within,
+            leaks: self.leaks.clone(),
+            growth: String::new(),
+            unused: self.config.unused,
+            processes: self.processes.count(),
+            allocators: std::mem::take(&mut self.allocators),
+            collector_cpu_ns: cpu_ns,
+        };
+        let notes = std::mem::take(&mut self.notes);
+        Outcome { batch: self.take(), sites, transfers, facts, notes }
+    }
+
+    fn tell_of_losses(&mut self, lost_events: u64) {
+        if lost_events > 0 {
+            self.notes.push(format!(
+                "{lost_events} allocator events were lost, so numbers are a little off; leave a core to whyslow, \
+                 or record samples with --sample-bytes"
+            ));
+        }
+        if self.broken_rings > 0 {
+            self.notes.push(format!(
+                "the records of {} threads are damaged and were left out from there on; the program may have \
+                 written over the agent's memory: run it under a memory checker",
+                self.broken_rings
+            ));
+        }
+        if self.cut_stacks > 0 {
+            self.notes.push(format!(
+                "{} stacks end early, because code on them has no unwind information; build it with it",
+                self.cut_stacks
+            ));
+        }
+    }
+}
+
+fn lost_events(area: &Area) -> u64 {
+    let header = area.header();
+    let lost = header.lost_events.load(Ordering::Relaxed);
+    lost.saturating_add(header.lost_ringless.load(Ordering::Relaxed))
+}
+
+/// Counts one event.
+#[inline]
+fn apply(
+    tally: &mut Tally,
+    stacks: &mut Stacks,
+    nodes: &mut AreaStacks,
+    ring: &mut Ring,
+    event: &Event,
+    force: bool,
+) -> Applied {
+    let at =
+        At { process: ring.process, thread: ring.thread, tick: event.tick, address: event.address, force };
+    match event.kind {
+        Kind::Alloc { node, size } => {
+            let entry = entry(tally, stacks, nodes, ring, node);
+            tally.alloc(&at, entry, size)
+        }
+        Kind::Free => {
+            let applied = tally.free(&at);
+            if applied == Applied::Known && tally.weights.sampled() {
+                forget(ring.area(), event.address);
+            }
+            applied
+        }
+        Kind::Leave => tally.leave(&at, ring.number),
+        Kind::Realloc { node, size } => {
+            let entry = entry(tally, stacks, nodes, ring, node);
+            let (applied, old_address) = tally.realloc(&at, ring.number, entry, size);
+            if let (Some(old_address), true) = (old_address, tally.weights.sampled()) {
+                forget(ring.area(), old_address);
+            }
+            applied
+        }
+        Kind::Stay => tally.stay(&at, ring.number),
+        Kind::Gone => {
+            let applied = tally.gone(&at, ring.number);
+            if applied == Applied::Known && tally.weights.sampled() {
+                forget(ring.area(), event.address);
+            }
+            applied
+        }
+        Kind::Unused { bytes } => {
+            tally.unused(&at, bytes);
+            Applied::Known
+        }
+        Kind::Map { node, size } => {
+            let entry = entry(tally, stacks, nodes, ring, node);
+            tally.map(&at, entry, size);
+            Applied::Known
+        }
+        Kind::Unmap { size } => {
+            tally.unmap(&at, size);
+            Applied::Known
+        }
+    }
+}
+
+#[inline]
+fn entry(tally: &mut Tally, stacks: &mut Stacks, nodes: &mut AreaStacks, ring: &mut Ring, node: u32) -> u32 {
+    if let Some(entry) = ring.entries.get(node) {
+        return entry;
+    }
+    let stack = nodes.resolve(ring.area(), node, stacks);
+    let entry = tally.entry(stack, ring.thread);
+    ring.entries.put(node, entry);
+    entry
+}
+
+/// A sampled block is gone: one less in the filter. A full count stays, since nobody knows how many there are.
+fn forget(area: &Area, address: u64) {
+    if let Some(count) = area.filter().get(filter_slot(address)) {
+        let one_less = |count: u8| (count != u8::MAX).then(|| count.checked_sub(1)).flatten();
+        // Nothing to take away is fine too.
+        let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+    }
+}

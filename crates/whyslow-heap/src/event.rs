@@ -1,0 +1,217 @@
+//! From the words of a ring to events.
+
+use std::sync::atomic::Ordering;
+
+use whyslow_heap_wire::area::RING_WORDS;
+use whyslow_heap_wire::record::{self, op};
+
+use crate::area::RingWords;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// When, in ticks. Never less than the ring's event before.
+    pub tick: u64,
+    /// To which address.
+    pub address: u64,
+    /// What.
+    pub kind: Kind,
+}
+
+/// Kinds of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A new block.
+    Alloc { node: u32, size: u64 },
+    /// A block is given back.
+    Free,
+    /// A block is about to be moved or resized: it has no address for a while.
+    Leave,
+    /// The block that left is here now.
+    Realloc { node: u32, size: u64 },
+    /// The block that left is where it was.
+    Stay,
+    /// The block that left was freed.
+    Gone,
+    /// So many bytes of the block were never written.
+    Unused { bytes: u64 },
+    /// A new mapping.
+    Map { node: u32, size: u64 },
+    /// A range is given back.
+    Unmap { size: u64 },
+}
+
+/// A place in a ring, and what the words before it said about those behind it.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Cursor {
+    /// The next word to read.
+    pub at: u64,
+    /// The end of what is written.
+    pub end: u64,
+    stamp: u64,
+    last: u64,
+    large: Option<u64>,
+    /// The writer does not keep to the rules: nothing more is read.
+    pub broken: bool,
+}
+
+/// The largest block that an address space can hold.
+const MOST_BYTES: u64 = (1 << 47) - 1;
+const PAGE: u64 = 4096;
+
+impl Cursor {
+    pub(crate) fn new(at: u64) -> Self {
+        Self { at, end: at, ..Self::default() }
+    }
+
+    /// Looks how far the writer is.
+    pub(crate) fn extend(&mut self, written: u64) {
+        if written.wrapping_sub(self.at) <= RING_WORDS as u64 {
+            self.end = written;
+        } else {
+            self.broken = true;
+        }
+        if self.broken {
+            self.at = written;
+            self.end = written;
+        }
+    }
+
+    /// The next event. No event is later than `latest`: a time from the future is a lie.
+    #[inline]
+    pub(crate) fn next(&mut self, words: &RingWords, latest: u64) -> Option<Event> {
+        let word_at = |at: u64| words[at as usize % RING_WORDS].load(Ordering::Relaxed);
+        loop {
+            if self.at == self.end {
+                return None;
+            }
+            let head = word_at(self.at);
+            let kind = record::op_of(head);
+            let len = record::words(kind);
+            // Records are published whole; a part is waited for.
+            if self.end - self.at < len {
+                return None;
+            }
+            match kind {
+                op::STAMP => {
+                    self.stamp = record::value_of(head);
+                    self.at += 1;
+                    continue;
+                }
+                op::LARGE => {
+                    self.large = Some(record::value_of(head));
+                    self.at += 1;
+                    continue;
+                }
+                op::ALLOC..=op::REALLOC | op::UNUSED..=op::GONE => {}
+                _ => {
+                    self.broken = true;
+                    self.at = self.end;
+                    return None;
+                }
+            }
+            let body = if len > 1 { word_at(self.at + 1) } else { 0 };
+            let kind = match kind {
+                op::FREE => Kind::Free,
+                op::LEAVE => Kind::Leave,
+                op::STAY => Kind::Stay,
+                op::GONE => Kind::Gone,
+                op::UNUSED => Kind::Unused { bytes: body },
+                _ => {
+                    let size = self.large.take().unwrap_or(record::size_of(body));
+                    let node = record::stack_of(body);
+                    match kind {
+                        op::ALLOC => Kind::Alloc { node, size: size.min(MOST_BYTES) },
+                        op::REALLOC => Kind::Realloc { node, size: size.min(MOST_BYTES) },
+                        op::MAP => Kind::Map { node, size: size.saturating_mul(PAGE).min(MOST_BYTES) },
+                        _ => Kind::Unmap { size: size.saturating_mul(PAGE).min(MOST_BYTES) },
+                    }
+                }
+            };
+            self.at += len;
+            self.last = self.last.max((self.stamp + record::ticks_of(head)).min(latest));
+            return Some(Event { tick: self.last, address: record::address_of(head), kind });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ring(words: &[u64]) -> Box<RingWords> {
+        let mut all: Vec<AtomicU64> = words.iter().map(|&word| AtomicU64::new(word)).collect();
+        all.resize_with(RING_WORDS, AtomicU64::default);
+        all.into_boxed_slice().try_into().expect("the length of a ring")
+    }
+
+    fn read(words: &[u64]) -> (Vec<Event>, Cursor) {
+        let memory = ring(words);
+        let mut cursor = Cursor::new(0);
+        cursor.extend(words.len() as u64);
+        let events = std::iter::from_fn(|| cursor.next(&memory, u64::MAX)).collect();
+        (events, cursor)
+    }
+
+    #[test]
+    fn records_become_events_with_their_time() {
+        let (events, cursor) = read(&[
+            record::number(op::STAMP, 1000),
+            record::head(op::ALLOC, 5, 0x4000),
+            record::body(7, 24),
+            record::head(op::LEAVE, 5, 0x4000),
+            record::number(op::LARGE, 1 << 40),
+            record::head(op::REALLOC, 6, 0x8000),
+            record::body(8, 0),
+            record::head(op::FREE, 9, 0x8000),
+            record::head(op::MAP, 9, 0x10000),
+            record::body(3, 2),
+        ]);
+        assert_eq!(
+            events,
+            [
+                Event { tick: 1005, address: 0x4000, kind: Kind::Alloc { node: 7, size: 24 } },
+                Event { tick: 1005, address: 0x4000, kind: Kind::Leave },
+                Event { tick: 1006, address: 0x8000, kind: Kind::Realloc { node: 8, size: 1 << 40 } },
+                Event { tick: 1009, address: 0x8000, kind: Kind::Free },
+                Event { tick: 1009, address: 0x10000, kind: Kind::Map { node: 3, size: 8192 } },
+            ]
+        );
+        assert!(!cursor.broken && cursor.at == cursor.end);
+    }
+
+    #[test]
+    fn half_a_record_is_waited_for() {
+        let (events, cursor) = read(&[record::number(op::STAMP, 1), record::head(op::ALLOC, 5, 0x4000)]);
+        assert_eq!((events.len(), cursor.at, cursor.broken), (0, 1, false));
+    }
+
+    #[test]
+    fn a_ring_that_was_overrun_is_given_up() {
+        let mut cursor = Cursor::new(10);
+        cursor.extend(11 + RING_WORDS as u64);
+        assert!(cursor.broken && cursor.at == cursor.end);
+        let mut cursor = Cursor::new(10);
+        cursor.extend(9);
+        assert!(cursor.broken);
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_can_be_read(words in proptest::collection::vec(any::<u64>(), 0..200), latest in any::<u64>()) {
+            let memory = ring(&words);
+            let mut cursor = Cursor::new(0);
+            cursor.extend(words.len() as u64);
+            let mut last = 0;
+            while let Some(event) = cursor.next(&memory, latest) {
+                prop_assert!(event.tick >= last && event.tick <= latest);
+                last = event.tick;
+            }
+            prop_assert!(cursor.at <= cursor.end);
+        }
+    }
+}

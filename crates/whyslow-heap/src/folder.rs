@@ -1,0 +1,169 @@
+//! A private folder that holds the socket and the agent's file, for as long as the collector lives:
+//! `$XDG_RUNTIME_DIR/whyslow/heap-PID-N`, else `TMP/whyslow-UID/heap-PID-N`.
+
+use std::ffi::{CString, OsStr};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::error::HeapError;
+use crate::sys;
+
+/// The name of the socket.
+const SOCKET: &str = "socket";
+/// The name of the agent's file.
+const AGENT: &str = "whyslow-agent.so";
+/// The longest path of a socket, with its final zero.
+const MOST_SOCKET_PATH: usize = 108;
+const PREFIX: &str = "heap-";
+
+/// The folder; gone when dropped.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Makes the folder in the first place that will do.
+    pub(crate) fn create() -> Result<Self, HeapError> {
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
+        let own = format!("whyslow-{}", sys::user());
+        let places = runtime
+            .map(|path| PathBuf::from(path).join("whyslow"))
+            .into_iter()
+            .chain([std::env::temp_dir().join(&own), Path::new("/tmp").join(&own)]);
+        Self::create_in(places)
+    }
+
+    fn create_in(places: impl Iterator<Item = PathBuf>) -> Result<Self, HeapError> {
+        let mut tried = Vec::new();
+        for place in places {
+            match Self::try_in(&place) {
+                Ok(folder) => return Ok(folder),
+                Err(error) => tried.push((place, error.to_string())),
+            }
+        }
+        Err(HeapError::NoFolder { tried })
+    }
+
+    fn try_in(place: &Path) -> io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        if !place.is_absolute() {
+            return Err(io::Error::other("not an absolute path"));
+        }
+        // The dynamic loader takes these for the end of a name.
+        if place.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b' ' | b'\t' | b'\n' | b'$'))
+        {
+            return Err(io::Error::other("LD_PRELOAD cannot name files there"));
+        }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = place.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        if path.join(SOCKET).as_os_str().len() + 1 > MOST_SOCKET_PATH {
+            return Err(io::Error::other("the path is too long for a socket"));
+        }
+        let mut private = DirBuilder::new();
+        private.mode(0o700);
+        match private.create(place) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        let found = fs::symlink_metadata(place)?;
+        if !found.is_dir() || found.uid() != sys::user() || found.mode() & 0o022 != 0 {
+            return Err(io::Error::other("someone else can write there"));
+        }
+        if !sys::allows_code(&CString::new(place.as_os_str().as_bytes())?) {
+            return Err(io::Error::other("mounted with noexec"));
+        }
+        remove_stale(place);
+        // Left by a collector that had our process number.
+        let _ = fs::remove_dir_all(&path);
+        private.create(&path)?;
+        Ok(Self { path })
+    }
+
+    /// Where the socket is.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.path.join(SOCKET)
+    }
+
+    /// Where the agent's file is.
+    pub(crate) fn agent(&self) -> PathBuf {
+        self.path.join(AGENT)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next collector.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes what collectors left behind that were killed.
+fn remove_stale(place: &Path) {
+    let Ok(entries) = fs::read_dir(place) else { return };
+    for entry in entries.flatten() {
+        if owner(&entry.file_name()).is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The collector that a folder's name tells of.
+fn owner(name: &OsStr) -> Option<String> {
+    let (pid, number) = name.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (digits(pid) && digits(number)).then(|| pid.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_private_and_goes_with_its_owner() {
+        let place = tempfile::tempdir().expect("folder");
+        let base = place.path().join("whyslow");
+        let folder = Folder::create_in([base.clone()].into_iter()).expect("folder");
+        let path = folder.path.clone();
+        assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o700);
+        drop(folder);
+        assert!(!path.exists() && base.exists());
+    }
+
+    #[test]
+    fn what_a_killed_collector_left_is_removed() {
+        let place = tempfile::tempdir().expect("folder");
+        let base = place.path().join("whyslow");
+        DirBuilder::new().mode(0o700).create(&base).expect("made");
+        let stale = base.join("heap-4294967295-0");
+        let other = base.join("heap-notes");
+        let living = base.join(format!("heap-{}-999999", std::process::id()));
+        for path in [&stale, &other, &living] {
+            fs::create_dir(path).expect("made");
+        }
+        let _folder = Folder::create_in([base].into_iter()).expect("folder");
+        assert!(!stale.exists() && other.exists() && living.exists());
+    }
+
+    #[test]
+    fn places_that_will_not_do_are_passed_over() {
+        let place = tempfile::tempdir().expect("folder");
+        let open = place.path().join("open");
+        fs::create_dir(&open).expect("made");
+        fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("changed");
+        let long = place.path().join("l".repeat(90));
+        let spaced = place.path().join("a b");
+        let good = place.path().join("good");
+        let places = [PathBuf::from("relative"), open, long, spaced, good.clone()];
+        let folder = Folder::create_in(places.clone().into_iter()).expect("folder");
+        assert!(folder.path.starts_with(good));
+        let error = Folder::create_in(places[..4].iter().cloned()).expect_err("none will do");
+        let HeapError::NoFolder { tried } = error else { panic!("another error") };
+        assert_eq!(tried.len(), 4);
+    }
+}

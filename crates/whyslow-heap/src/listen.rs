@@ -1,0 +1,212 @@
+//! Waits for agents that say hello, and answers each on a thread of its own, so that none waits for another.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use whyslow_heap_wire::VERSION;
+use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, hook};
+
+use crate::area::Area;
+use crate::drain::{Arrival, Config, Drain};
+use crate::error::HeapError;
+use crate::folder::Folder;
+use crate::packet::{Connection, Listener};
+use crate::plan::{PatchPlan, PatchPlanner};
+
+/// How long an agent may take to say hello.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Agents that are answered at one time. Others wait in the socket's queue.
+const MOST_AT_ONCE: usize = 64;
+
+/// What those who answer share.
+struct Desk {
+    config: Config,
+    planner: Box<dyn PatchPlanner>,
+    drain: Arc<Mutex<Drain>>,
+    at_once: AtomicUsize,
+}
+
+/// The listener and its folder.
+pub(crate) struct Door {
+    folder: Folder,
+    listener: Arc<Listener>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl Door {
+    /// Opens a socket and lays the agent beside it.
+    pub(crate) fn open(
+        config: Config,
+        agent: &[u8],
+        planner: Box<dyn PatchPlanner>,
+        drain: Arc<Mutex<Drain>>,
+    ) -> Result<Self, HeapError> {
+        let folder = Folder::create()?;
+        let path = folder.agent();
+        let written = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o700)
+            .open(&path)
+            .and_then(|mut file| file.write_all(agent));
+        written.map_err(|source| HeapError::Agent { path, source })?;
+        let path = folder.socket();
+        let listener = Listener::bind(&path).map_err(|source| HeapError::Socket { path, source })?;
+        let listener = Arc::new(listener);
+        let desk = Arc::new(Desk { config, planner, drain, at_once: AtomicUsize::new(0) });
+        let theirs = Arc::clone(&listener);
+        let accepting = std::thread::Builder::new()
+            .name("heap-door".to_owned())
+            .spawn(move || accept(&theirs, &desk))
+            .map_err(HeapError::Thread)?;
+        Ok(Self { folder, listener, accepting: Some(accepting) })
+    }
+
+    /// Where the socket is.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.socket()
+    }
+
+    /// Where the agent's file is.
+    pub(crate) fn agent(&self) -> PathBuf {
+        self.folder.agent()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.listener.close();
+        if let Some(accepting) = self.accepting.take() {
+            // It ends whatever happened there.
+            let _ = accepting.join();
+        }
+    }
+}
+
+fn accept(listener: &Listener, desk: &Arc<Desk>) {
+    loop {
+        match listener.accept() {
+            Ok(connection) => {
+                while desk.at_once.load(Ordering::Acquire) >= MOST_AT_ONCE {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                desk.at_once.fetch_add(1, Ordering::AcqRel);
+                let theirs = Arc::clone(desk);
+                let answer = move || {
+                    let _place = Place(&theirs.at_once);
+                    // An agent that is not answered stays quiet; its program runs on.
+                    let _ = answer(&connection, &theirs);
+                };
+                if std::thread::Builder::new().name("heap-hello".to_owned()).spawn(answer).is_err() {
+                    desk.at_once.fetch_sub(1, Ordering::AcqRel);
+                }
+            }
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINTR | libc::ECONNABORTED) => {}
+                // No descriptors or memory just now.
+                Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                _ => return,
+            },
+        }
+    }
+}
+
+/// A place among those who are answered.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn answer(connection: &Connection, desk: &Desk) -> io::Result<()> {
+    connection.limit(PATIENCE)?;
+    let pid = connection.peer()?;
+    let mut room = [0; size_of::<Hello>()];
+    let len = connection.receive(&mut room)?;
+    let Some(hello) = (len == room.len()).then(|| read_hello(&room)).filter(|hello| hello.version == VERSION)
+    else {
+        return connection.send(&welcome(0, &PatchPlan::default()), None);
+    };
+    let mut plan = desk.planner.plan(&hello, pid);
+    let mut message = welcome(VERSION, &plan);
+    if message.len() > MOST_WELCOME {
+        plan.notes.push(format!(
+            "process {pid} needs more patches than fit into one message, so its own allocators are not watched; \
+             build it with the system's allocator"
+        ));
+        message = welcome(VERSION, &PatchPlan::default());
+        plan.allocators.clear();
+    }
+    let area = Area::create()?;
+    Drain::prepare(&desk.config, &area);
+    let file = area.file()?;
+    let PatchPlan { allocators, notes, .. } = plan;
+    let arrival = Arrival { area, pid, own_pid: hello.pid, allocators, notes };
+    if desk.drain.lock().unwrap_or_else(PoisonError::into_inner).arrive(arrival) {
+        connection.send(&message, Some(file.as_fd()))
+    } else {
+        connection.send(&welcome(0, &PatchPlan::default()), None)
+    }
+}
+
+fn read_hello(bytes: &[u8; size_of::<Hello>()]) -> Hello {
+    let mut at = 0;
+    let mut take = |len: usize| {
+        let mut number = [0; 8];
+        number[..len].copy_from_slice(&bytes[at..at + len]);
+        at += len;
+        u64::from_le_bytes(number)
+    };
+    Hello {
+        version: take(4) as u32,
+        entered: take(4) as u32,
+        pid: take(4) as u32,
+        reserved: take(4) as u32,
+        hooks: [0; hook::COUNT].map(|_: u64| take(8)),
+        agent_start: take(8),
+        agent_end: take(8),
+        next: [0; hook::PER_GROUP].map(|_: u64| take(8)),
+    }
+}
+
+fn welcome(version: u32, plan: &PatchPlan) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for number in [version, plan.pages.len() as u32, plan.reals.len() as u32, plan.patches.len() as u32] {
+        bytes.extend(number.to_le_bytes());
+    }
+    for page in &plan.pages {
+        bytes.extend(page.at.to_le_bytes());
+        bytes.extend((page.bytes.len() as u64).to_le_bytes());
+        bytes.extend(&page.bytes);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+    }
+    for real in &plan.reals {
+        bytes.extend(real.hook.to_le_bytes());
+        bytes.extend(real.reserved.to_le_bytes());
+        bytes.extend(real.address.to_le_bytes());
+    }
+    for patch in &plan.patches {
+        bytes.extend(patch.address.to_le_bytes());
+        bytes.extend(patch.len.to_le_bytes());
+        bytes.extend(patch.reserved.to_le_bytes());
+        bytes.extend(patch.bytes);
+        bytes.extend(patch.expected);
+    }
+    bytes
+}

@@ -1,0 +1,185 @@
+//! Sockets that keep the borders of messages (`SOCK_SEQPACKET`), and passing a descriptor beside one.
+
+#![expect(unsafe_code, reason = "the standard library has no sockets of this kind")]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn address(path: &Path) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
+    // SAFETY: plain data.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let path = path.as_os_str().as_bytes();
+    if path.len() >= address.sun_path.len() || path.contains(&0) {
+        return Err(io::Error::other("the path is too long for a socket"));
+    }
+    for (to, &from) in address.sun_path.iter_mut().zip(path) {
+        *to = from.cast_signed();
+    }
+    Ok((address, size_of::<libc::sockaddr_un>() as libc::socklen_t))
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    // SAFETY: a plain system call; the descriptor is new and nobody else's.
+    unsafe {
+        let fd = check(libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// A socket that others connect to.
+#[derive(Debug)]
+pub(crate) struct Listener(OwnedFd);
+
+impl Listener {
+    pub(crate) fn bind(path: &Path) -> io::Result<Self> {
+        let socket = socket()?;
+        let (address, len) = address(path)?;
+        // SAFETY: the address is valid and as long as said.
+        unsafe {
+            check(libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len))?;
+            check(libc::listen(socket.as_raw_fd(), 128))?;
+        }
+        Ok(Self(socket))
+    }
+
+    /// The next one that connects. An error after [`Self::close`].
+    pub(crate) fn accept(&self) -> io::Result<Connection> {
+        // SAFETY: no address is asked for; the descriptor is new and nobody else's.
+        unsafe {
+            let fd = check(libc::accept4(
+                self.0.as_raw_fd(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                libc::SOCK_CLOEXEC,
+            ))?;
+            Ok(Connection(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// Ends all waiting in [`Self::accept`], now and later.
+    pub(crate) fn close(&self) {
+        // SAFETY: a plain system call.
+        unsafe { libc::shutdown(self.0.as_raw_fd(), libc::SHUT_RDWR) };
+    }
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(crate) struct Connection(OwnedFd);
+
+impl Connection {
+    /// Limits how long sending and receiving may take.
+    pub(crate) fn limit(&self, time: Duration) -> io::Result<()> {
+        let time =
+            libc::timeval { tv_sec: time.as_secs() as libc::time_t, tv_usec: time.subsec_micros().into() };
+        for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+            // SAFETY: the value is a `timeval` and as long as said.
+            check(unsafe {
+                libc::setsockopt(
+                    self.0.as_raw_fd(),
+                    libc::SOL_SOCKET,
+                    option,
+                    (&raw const time).cast(),
+                    size_of::<libc::timeval>() as libc::socklen_t,
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The process at the other end when it connected, as the kernel knows it.
+    pub(crate) fn peer(&self) -> io::Result<u32> {
+        let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+        let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: the value is a `ucred` and as long as said.
+        check(unsafe {
+            libc::getsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERCRED,
+                (&raw mut peer).cast(),
+                &raw mut len,
+            )
+        })?;
+        u32::try_from(peer.pid).ok().filter(|&pid| pid > 0).ok_or_else(|| io::Error::other("no process"))
+    }
+
+    /// Receives one message. Its true length may be larger than the room for it.
+    pub(crate) fn receive(&self, room: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: the room is as long as said.
+        let len =
+            unsafe { libc::recv(self.0.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), libc::MSG_TRUNC) };
+        usize::try_from(len).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Sends one message with a descriptor beside it.
+    pub(crate) fn send(&self, message: &[u8], file: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        const FD_LEN: u32 = size_of::<libc::c_int>() as u32;
+        // Room for one descriptor, aligned as its header must be.
+        let mut beside = [0u64; 4];
+        let mut part = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
+        // SAFETY: plain data; all parts outlive the call, and the control message fits its room.
+        let sent = unsafe {
+            let mut all: libc::msghdr = std::mem::zeroed();
+            all.msg_iov = &raw mut part;
+            all.msg_iovlen = 1;
+            if let Some(file) = file {
+                all.msg_control = beside.as_mut_ptr().cast();
+                all.msg_controllen = libc::CMSG_SPACE(FD_LEN) as usize;
+                let control = libc::CMSG_FIRSTHDR(&raw const all);
+                (*control).cmsg_level = libc::SOL_SOCKET;
+                (*control).cmsg_type = libc::SCM_RIGHTS;
+                (*control).cmsg_len = libc::CMSG_LEN(FD_LEN) as usize;
+                libc::CMSG_DATA(control).cast::<libc::c_int>().write_unaligned(file.as_raw_fd());
+            }
+            libc::sendmsg(self.0.as_raw_fd(), &raw const all, libc::MSG_NOSIGNAL)
+        };
+        if usize::try_from(sent) == Ok(message.len()) { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod client {
+    //! The other end, for tests.
+
+    use super::*;
+
+    pub(crate) fn connect(path: &Path) -> io::Result<Connection> {
+        let socket = socket()?;
+        let (address, len) = address(path)?;
+        // SAFETY: the address is valid and as long as said.
+        check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) })?;
+        Ok(Connection(socket))
+    }
+
+    impl Connection {
+        /// Receives one message and the descriptor beside it.
+        pub(crate) fn receive_with_file(&self, room: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+            let mut beside = [0u64; 4];
+            let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+            // SAFETY: plain data; all parts outlive the call. A descriptor that came is new and ours.
+            unsafe {
+                let mut all: libc::msghdr = std::mem::zeroed();
+                all.msg_iov = &raw mut part;
+                all.msg_iovlen = 1;
+                all.msg_control = beside.as_mut_ptr().cast();
+                all.msg_controllen = size_of_val(&beside);
+                let len = libc::recvmsg(self.0.as_raw_fd(), &raw mut all, libc::MSG_CMSG_CLOEXEC);
+                let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
+                let control = libc::CMSG_FIRSTHDR(&raw const all);
+                let file = (!control.is_null()).then(|| {
+                    OwnedFd::from_raw_fd(libc::CMSG_DATA(control).cast::<libc::c_int>().read_unaligned())
+                });
+                Ok((len, file))
+            }
+        }
+    }
+}

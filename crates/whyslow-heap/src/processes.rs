@@ -1,0 +1,240 @@
+//! Which processes and threads there are, and which of them are gone.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustc_hash::FxHashMap;
+
+use crate::outcome::{ProcessSeen, ThreadSeen};
+use crate::sys;
+
+#[derive(Debug)]
+struct Process {
+    /// Its number here; `None` where it is not known.
+    pid: Option<u32>,
+    /// Whether its threads have the numbers here that they have there: not so in a container.
+    same_numbers: bool,
+    /// Tells its end.
+    watch: Option<OwnedFd>,
+    /// It is gone, or has become another program.
+    gone: bool,
+    /// It has gone through its exit: what it still writes does not count.
+    left: bool,
+    ended: bool,
+    rings: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Thread {
+    row: u32,
+    rings: u32,
+}
+
+/// All processes, by row.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    processes: Vec<Process>,
+    /// Threads that have rings.
+    threads: FxHashMap<(u32, u32), Thread>,
+    new_processes: Vec<ProcessSeen>,
+    new_threads: Vec<ThreadSeen>,
+    ended: Vec<(u32, u64)>,
+}
+
+fn command_name(path: &str) -> Option<String> {
+    let name = std::fs::read(path).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
+}
+
+fn process_name(pid: u32) -> Option<String> {
+    command_name(&format!("/proc/{pid}/comm"))
+}
+
+fn thread_name(pid: u32, tid: u32) -> Option<String> {
+    command_name(&format!("/proc/{pid}/task/{tid}/comm"))
+}
+
+/// The process that made another.
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything, brackets too.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+impl Processes {
+    /// Adds the process of a row. `pid` is its number here, `own_pid` what it calls itself. The path of its program.
+    pub(crate) fn add(
+        &mut self,
+        row: u32,
+        pid: Option<u32>,
+        own_pid: u32,
+        first: Option<u32>,
+        now_ns: u64,
+    ) -> String {
+        debug_assert_eq!(row as usize, self.processes.len());
+        let parent = pid.and_then(parent_of).and_then(|parent| self.living(parent)).or(first);
+        let watch = pid.map(sys::watch_process);
+        let gone = matches!(watch, Some(Ok(None)));
+        let name = pid.and_then(process_name).unwrap_or_default();
+        self.new_processes.push(ProcessSeen { pid: pid.unwrap_or(own_pid), parent, name, start_ns: now_ns });
+        self.processes.push(Process {
+            pid,
+            same_numbers: pid == Some(own_pid),
+            watch: watch.and_then(|watch| watch.ok().flatten()),
+            gone,
+            left: false,
+            ended: false,
+            rings: 0,
+        });
+        let program = pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok());
+        program.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    fn get(&self, row: u32) -> Option<&Process> {
+        self.processes.get(row as usize)
+    }
+
+    fn get_mut(&mut self, row: u32) -> Option<&mut Process> {
+        self.processes.get_mut(row as usize)
+    }
+
+    /// The row of a process that lives.
+    pub(crate) fn living(&self, pid: u32) -> Option<u32> {
+        let found = self.processes.iter().rposition(|process| !process.gone && process.pid == Some(pid));
+        found.map(|row| row as u32)
+    }
+
+    /// All that are not counted as ended.
+    pub(crate) fn all_living(&self) -> Vec<u32> {
+        self.rows(|process| !process.ended)
+    }
+
+    fn rows(&self, mut wanted: impl FnMut(&Process) -> bool) -> Vec<u32> {
+        let numbered = self.processes.iter().enumerate();
+        numbered.filter(|(_, process)| wanted(process)).map(|(row, _)| row as u32).collect()
+    }
+
+    /// How many there were.
+    pub(crate) fn count(&self) -> u64 {
+        self.processes.len() as u64
+    }
+
+    /// The number of a process here, if its threads have theirs too.
+    pub(crate) fn same_numbers(&self, row: u32) -> Option<u32> {
+        self.get(row).filter(|process| process.same_numbers)?.pid
+    }
+
+    /// The row of a thread that takes a ring. A thread that is new gets its row from `add`.
+    pub(crate) fn thread(&mut self, process: u32, tid: u32, now_ns: u64, add: impl FnOnce() -> u32) -> u32 {
+        let pid = self.same_numbers(process);
+        if let Some(process) = self.get_mut(process) {
+            process.rings += 1;
+        }
+        let thread = self.threads.entry((process, tid)).or_insert_with(|| {
+            let name = pid.and_then(|pid| thread_name(pid, tid)).unwrap_or_default();
+            self.new_threads.push(ThreadSeen { process, tid, name, start_ns: now_ns });
+            Thread { row: add(), rings: 0 }
+        });
+        thread.rings += 1;
+        thread.row
+    }
+
+    /// A ring was given back. Whether it was the thread's last.
+    pub(crate) fn ring_closed(&mut self, process: u32, tid: u32) -> bool {
+        if let Some(process) = self.get_mut(process) {
+            process.rings = process.rings.saturating_sub(1);
+        }
+        let Some(thread) = self.threads.get_mut(&(process, tid)) else { return false };
+        thread.rings -= 1;
+        let last = thread.rings == 0;
+        if last {
+            self.threads.remove(&(process, tid));
+        }
+        last
+    }
+
+    /// Looks which processes have ended.
+    pub(crate) fn look_for_ended(&mut self) {
+        for process in self.processes.iter_mut().filter(|process| !process.gone) {
+            process.gone = match (&process.watch, process.pid) {
+                (Some(watch), _) => sys::has_ended(watch.as_fd()),
+                (None, Some(pid)) => sys::thread_is_gone(pid, pid),
+                (None, None) => false,
+            };
+        }
+    }
+
+    /// Whether a process is gone.
+    pub(crate) fn is_gone(&self, row: u32) -> bool {
+        self.get(row).is_none_or(|process| process.gone)
+    }
+
+    /// A process has become another program.
+    pub(crate) fn mark_gone(&mut self, row: u32) {
+        if let Some(process) = self.get_mut(row) {
+            process.gone = true;
+        }
+    }
+
+    /// Whether what a process writes no longer counts.
+    #[inline]
+    pub(crate) fn has_left(&self, row: u32) -> bool {
+        self.get(row).is_none_or(|process| process.left)
+    }
+
+    /// A process has gone through its exit.
+    pub(crate) fn mark_left(&mut self, row: u32) {
+        if let Some(process) = self.get_mut(row) {
+            process.left = true;
+        }
+    }
+
+    /// Whether a thread is gone. Not known where numbers differ.
+    pub(crate) fn thread_is_gone(&self, process: u32, tid: u32) -> bool {
+        self.same_numbers(process).is_some_and(|pid| sys::thread_is_gone(pid, tid))
+    }
+
+    /// Processes that are gone and whose rings are closed, each once.
+    pub(crate) fn take_ended(&mut self) -> Vec<u32> {
+        let rows = self.rows(|process| process.gone && !process.ended && process.rings == 0);
+        for &row in &rows {
+            self.processes[row as usize].ended = true;
+            self.processes[row as usize].watch = None;
+        }
+        rows
+    }
+
+    /// A process ended at this time.
+    pub(crate) fn ended(&mut self, row: u32, time_ns: u64) {
+        self.ended.push((row, time_ns));
+    }
+
+    /// The resident set of all that live, in bytes.
+    pub(crate) fn resident(&self) -> Vec<(u32, u64)> {
+        let numbered = self.processes.iter().enumerate().filter(|(_, process)| !process.gone);
+        numbered
+            .filter_map(|(row, process)| {
+                let statm = std::fs::read_to_string(format!("/proc/{}/statm", process.pid?)).ok()?;
+                let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+                Some((row as u32, pages * 4096))
+            })
+            .collect()
+    }
+
+    /// What is new since the last time. Names are looked up once more: threads often get theirs after their first block.
+    pub(crate) fn take_new(&mut self) -> (Vec<ProcessSeen>, Vec<ThreadSeen>, Vec<(u32, u64)>) {
+        let mut processes = std::mem::take(&mut self.new_processes);
+        let mut threads = std::mem::take(&mut self.new_threads);
+        for process in &mut processes {
+            if let Some(name) = self.living(process.pid).and_then(|_| process_name(process.pid)) {
+                process.name = name;
+            }
+        }
+        for thread in &mut threads {
+            let pid = self.same_numbers(thread.process).filter(|_| !self.is_gone(thread.process));
+            if let Some(name) = pid.and_then(|pid| thread_name(pid, thread.tid)) {
+                thread.name = name;
+            }
+        }
+        (processes, threads, std::mem::take(&mut self.ended))
+    }
+}

@@ -1,0 +1,285 @@
+//! Stacks of all programs in one tree. A program's nodes are looked at once, when they are first used.
+
+use std::sync::atomic::Ordering;
+
+use rustc_hash::FxHashMap;
+use whyslow_heap_wire::area::{MODULES_LEN, ModuleEntry, node_address, node_generation};
+use whyslow_heap_wire::record::NO_STACK;
+
+use crate::area::Area;
+use crate::outcome::{ModuleSeen, StackSeen};
+
+/// Frames that a stack may have; a longer one loses its outermost frames.
+const MOST_FRAMES: usize = 1 << 16;
+/// The longest path the kernel knows.
+const MOST_PATH: usize = 4096;
+/// Words of a [`ModuleEntry`].
+const ENTRY_WORDS: usize = size_of::<ModuleEntry>() / 8;
+
+/// The tree, and what of it was not handed over yet.
+#[derive(Debug, Default)]
+pub(crate) struct Stacks {
+    rows: FxHashMap<(u32, u32, u64), u32>,
+    modules: FxHashMap<(String, bool), u32>,
+    pub new_stacks: Vec<StackSeen>,
+    pub new_modules: Vec<ModuleSeen>,
+}
+
+/// No row.
+const NONE: u32 = u32::MAX;
+
+impl Stacks {
+    fn stack(&mut self, parent: u32, module: u32, address: u64) -> u32 {
+        let next = self.rows.len() as u32;
+        *self.rows.entry((parent, module, address)).or_insert_with(|| {
+            self.new_stacks.push(StackSeen {
+                parent: (parent != NONE).then_some(parent),
+                module: (module != NONE).then_some(module),
+                address,
+            });
+            next
+        })
+    }
+
+    fn module(&mut self, path: String, is_program: bool, process: u32) -> u32 {
+        let next = self.modules.len() as u32;
+        *self.modules.entry((path, is_program)).or_insert_with_key(|(path, _)| {
+            self.new_modules.push(ModuleSeen { process, path: path.clone(), is_program });
+            next
+        })
+    }
+
+    /// The stack of an allocation whose stack is not known.
+    pub(crate) fn unknown(&mut self) -> u32 {
+        self.stack(NONE, NONE, 0)
+    }
+}
+
+/// A module of one area.
+#[derive(Debug)]
+struct Module {
+    entry: ModuleEntry,
+    row: u32,
+}
+
+/// The stacks of one area.
+#[derive(Debug)]
+pub(crate) struct AreaStacks {
+    /// What the program is, for modules without a path.
+    program: String,
+    /// The first process: a row.
+    process: u32,
+    /// Node → row + 1, in pages.
+    rows: Vec<Option<Box<[u32; PAGE]>>>,
+    modules: Vec<Module>,
+    /// Words of modules that were read.
+    modules_read: usize,
+}
+
+const PAGE: usize = 1024;
+
+impl AreaStacks {
+    pub(crate) fn new(program: String, process: u32) -> Self {
+        Self { program, process, rows: Vec::new(), modules: Vec::new(), modules_read: 0 }
+    }
+
+    fn known(&self, node: u32) -> Option<u32> {
+        let page = self.rows.get(node as usize / PAGE)?.as_deref()?;
+        page[node as usize % PAGE].checked_sub(1)
+    }
+
+    fn learn(&mut self, node: u32, row: u32) {
+        let page = node as usize / PAGE;
+        if self.rows.len() <= page {
+            self.rows.resize_with(page + 1, || None);
+        }
+        self.rows[page].get_or_insert_with(|| Box::new([0; PAGE]))[node as usize % PAGE] = row + 1;
+    }
+
+    /// The row of a node.
+    pub(crate) fn resolve(&mut self, area: &Area, node: u32, stacks: &mut Stacks) -> u32 {
+        if node == NO_STACK {
+            return stacks.unknown();
+        }
+        if let Some(row) = self.known(node) {
+            return row;
+        }
+        // From the leaf to the first known caller. Numbers may say anything, even a circle: the length is bounded.
+        let mut path = Vec::new();
+        let mut parent = NONE;
+        let mut at = node;
+        while at != NO_STACK && path.len() < MOST_FRAMES {
+            if let Some(row) = self.known(at) {
+                parent = row;
+                break;
+            }
+            let Some(found) = area.node(at) else { break };
+            let word = found.address.load(Ordering::Relaxed);
+            if word == 0 {
+                break;
+            }
+            path.push((at, word));
+            at = found.caller.load(Ordering::Relaxed);
+        }
+        if path.is_empty() {
+            return stacks.unknown();
+        }
+        for &(node, word) in path.iter().rev() {
+            let (module, address) = self.locate(area, word, stacks);
+            parent = stacks.stack(parent, module, address);
+            self.learn(node, parent);
+        }
+        parent
+    }
+
+    /// The module of a return address, and the address of the call in it.
+    fn locate(&mut self, area: &Area, word: u64, stacks: &mut Stacks) -> (u32, u64) {
+        let call = node_address(word).saturating_sub(1);
+        let generation = u32::from(node_generation(word));
+        self.read_modules(area, stacks);
+        let module = self.modules.iter().rev().find(|module| {
+            let entry = &module.entry;
+            entry.generation <= generation && (entry.start..entry.end).contains(&call) && entry.base <= call
+        });
+        module.map_or((NONE, call), |module| (module.row, call - module.entry.base))
+    }
+
+    /// Reads the modules that came since the last time.
+    fn read_modules(&mut self, area: &Area, stacks: &mut Stacks) {
+        let used = area.header().modules_used.load(Ordering::Acquire) as usize;
+        let end = used.min(MODULES_LEN) / 8;
+        let words = area.modules();
+        let word = |at: usize| words[at].load(Ordering::Relaxed);
+        while self.modules_read + ENTRY_WORDS <= end {
+            let at = self.modules_read;
+            let lengths = word(at + 3);
+            let path_len = (lengths >> 32) as usize;
+            let path_at = at + ENTRY_WORDS;
+            let path_words = path_len.div_ceil(8);
+            if path_len > MOST_PATH || path_at + path_words > end {
+                // Whatever follows cannot be found.
+                self.modules_read = usize::MAX - ENTRY_WORDS;
+                return;
+            }
+            let mut path: Vec<u8> =
+                (path_at..path_at + path_words).flat_map(|at| word(at).to_le_bytes()).collect();
+            path.truncate(path_len);
+            let is_program = path.is_empty();
+            let path =
+                if is_program { self.program.clone() } else { String::from_utf8_lossy(&path).into_owned() };
+            let row = stacks.module(path, is_program, self.process);
+            let entry = ModuleEntry {
+                base: word(at),
+                start: word(at + 1),
+                end: word(at + 2),
+                generation: lengths as u32,
+                path_len: path_len as u32,
+            };
+            self.modules.push(Module { entry, row });
+            self.modules_read = path_at + path_words;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put_node(area: &Area, node: u32, address: u64, caller: u32) {
+        let found = area.node(node).expect("a node");
+        found.address.store(address, Ordering::Relaxed);
+        found.caller.store(caller, Ordering::Relaxed);
+    }
+
+    fn put_module(area: &Area, base: u64, end: u64, generation: u32, path: &str) {
+        let used = area.header().modules_used.load(Ordering::Relaxed) as usize;
+        let mut bytes = Vec::new();
+        for number in [base, base, end, u64::from(generation) | (path.len() as u64) << 32] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(path.as_bytes());
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        for (index, word) in bytes.chunks_exact(8).enumerate() {
+            let word = u64::from_le_bytes(word.try_into().expect("eight"));
+            area.modules()[used / 8 + index].store(word, Ordering::Relaxed);
+        }
+        area.header().modules_used.store((used + bytes.len()) as u32, Ordering::Release);
+    }
+
+    #[test]
+    fn a_stack_is_a_path_of_calls_in_modules() {
+        let area = Area::create().expect("area");
+        put_module(&area, 0x1000, 0x2000, 0, "");
+        put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
+        put_node(&area, 1, 0x1101, 0);
+        put_node(&area, 2, 0x5021, 1);
+        put_node(&area, 3, 0x9001, 2);
+        let mut stacks = Stacks::default();
+        let mut nodes = AreaStacks::new("/bin/program".to_owned(), 0);
+        assert_eq!(nodes.resolve(&area, 3, &mut stacks), 2);
+        assert_eq!(nodes.resolve(&area, 2, &mut stacks), 1);
+        assert_eq!(
+            stacks.new_stacks,
+            [
+                StackSeen { parent: None, module: Some(0), address: 0x100 },
+                StackSeen { parent: Some(0), module: Some(1), address: 0x20 },
+                StackSeen { parent: Some(1), module: None, address: 0x9000 },
+            ]
+        );
+        assert_eq!(stacks.new_modules[0].path, "/bin/program");
+        assert!(stacks.new_modules[0].is_program && !stacks.new_modules[1].is_program);
+    }
+
+    #[test]
+    fn a_module_that_took_anothers_place_owns_only_later_nodes() {
+        let area = Area::create().expect("area");
+        put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
+        put_module(&area, 0x5000, 0x6000, 3, "/lib/two.so");
+        put_node(&area, 1, 0x5021 | 2 << 48, 0);
+        put_node(&area, 2, 0x5021 | 3 << 48, 0);
+        let mut stacks = Stacks::default();
+        let mut nodes = AreaStacks::new(String::new(), 0);
+        let (first, second) = (nodes.resolve(&area, 1, &mut stacks), nodes.resolve(&area, 2, &mut stacks));
+        assert_eq!(stacks.new_stacks[first as usize].module, Some(0));
+        assert_eq!(stacks.new_stacks[second as usize].module, Some(1));
+    }
+
+    #[test]
+    fn a_circle_of_nodes_ends() {
+        let area = Area::create().expect("area");
+        put_node(&area, 1, 0x1001, 2);
+        put_node(&area, 2, 0x2001, 1);
+        put_node(&area, 3, 0x2001, u32::MAX);
+        let mut stacks = Stacks::default();
+        let mut nodes = AreaStacks::new(String::new(), 0);
+        nodes.resolve(&area, 1, &mut stacks);
+        nodes.resolve(&area, 3, &mut stacks);
+        assert!(stacks.new_stacks.len() <= MOST_FRAMES + 1);
+    }
+
+    #[test]
+    fn the_same_code_in_two_programs_is_one_stack() {
+        let (one, two) = (Area::create().expect("area"), Area::create().expect("area"));
+        let mut stacks = Stacks::default();
+        let mut rows = Vec::new();
+        for (area, base) in [(&one, 0x5000), (&two, 0x7000)] {
+            put_module(area, base, base + 0x1000, 0, "/lib/one.so");
+            put_node(area, 1, base + 0x21, 0);
+            rows.push(AreaStacks::new(String::new(), 0).resolve(area, 1, &mut stacks));
+        }
+        assert_eq!(rows[0], rows[1]);
+    }
+
+    #[test]
+    fn a_damaged_module_hides_those_behind_it_only() {
+        let area = Area::create().expect("area");
+        put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
+        let at = area.header().modules_used.load(Ordering::Relaxed) as usize / 8;
+        area.modules()[at + 3].store(u64::MAX, Ordering::Relaxed);
+        area.header().modules_used.store(u32::MAX, Ordering::Relaxed);
+        put_node(&area, 1, 0x5021, 0);
+        let mut stacks = Stacks::default();
+        AreaStacks::new(String::new(), 0).resolve(&area, 1, &mut stacks);
+        assert_eq!(stacks.new_stacks[0].module, Some(0));
+    }
+}

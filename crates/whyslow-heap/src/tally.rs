@@ -1,0 +1,712 @@
+//! All counting. Events come in the order of time; nothing here knows of rings, processes' memory or the clock on the wall.
+//!
+//! The peak costs a few instructions per event, however many sites there are: whenever the total reaches a new maximum,
+//! a number (`epoch`) changes. Each entry keeps what it had before its first change in the current epoch. So at the
+//! end, an entry that has not changed in the last epoch had at the peak what it has now, and any other what it kept.
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::HeapCounts;
+
+use crate::blocks::{Block, Blocks, Cut, Mappings};
+use crate::clock::Clock;
+use crate::leaks::LiveBlock;
+use crate::outcome::{CounterKind, CounterRow, Site, TimelineRow};
+use crate::sites::SiteState;
+use crate::timeline::Timeline;
+use crate::weight::{Weight, Weights, add};
+
+/// A number that remembers what it was at the peak.
+#[derive(Debug, Default, Clone, Copy)]
+struct Peaked {
+    now: Weight,
+    kept: Weight,
+    epoch: u64,
+}
+
+impl Peaked {
+    /// Nothing yet, also at the last peak.
+    fn new(epoch: u64) -> Self {
+        Self { epoch, ..Self::default() }
+    }
+
+    #[inline]
+    fn keep(&mut self, epoch: u64) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.kept = self.now;
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, weight: Weight, epoch: u64) {
+        self.keep(epoch);
+        self.now += weight;
+    }
+
+    #[inline]
+    fn subtract(&mut self, weight: Weight, epoch: u64) {
+        self.keep(epoch);
+        self.now -= weight;
+    }
+
+    fn at_peak(&self, epoch: u64) -> Weight {
+        if self.epoch == epoch { self.kept } else { self.now }
+    }
+}
+
+/// What one thread made at one stack.
+#[derive(Debug)]
+struct Entry {
+    site: u32,
+    thread: u32,
+    /// Whether it is in the list of those that changed in this bucket.
+    touched: bool,
+    live: Peaked,
+    /// Bytes that were live when the process ended.
+    exit_bytes: u64,
+    // This bucket's row.
+    made: Weight,
+    bytes_freed: u64,
+    temporary: u64,
+    unused: u64,
+}
+
+#[derive(Debug)]
+struct Thread {
+    /// Blocks it made.
+    sequence: u32,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Process {
+    /// Its blocks' history began in another process.
+    forked: bool,
+    ended: bool,
+    live: Peaked,
+    blocks: Blocks,
+    mappings: Mappings,
+    /// Blocks without an address, by the ring whose writer moves them.
+    away: FxHashMap<usize, Away>,
+}
+
+/// A block that is being moved, if it was known, and where it was.
+#[derive(Debug)]
+struct Away {
+    address: u64,
+    block: Option<Block>,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Applied {
+    /// It is counted, and the block it ended was known, if it ended one.
+    Known,
+    /// It is counted, but the block it ended was not known.
+    Unknown,
+    /// It contradicts what is known; nothing has changed.
+    Refused,
+}
+
+/// The place of an event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At {
+    pub process: u32,
+    pub thread: u32,
+    pub tick: u64,
+    pub address: u64,
+    /// Count it even if it contradicts what is known.
+    pub force: bool,
+}
+
+/// Facts of the whole.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct Totals {
+    pub peak_bytes: u64,
+    pub peak_tick: u64,
+    pub unknown_frees: u64,
+    pub inherited_frees: u64,
+    /// Blocks whose address was given out again without a free.
+    pub lost_frees: u64,
+    /// Of the estimated bytes, when blocks are sampled.
+    variance: f64,
+    bytes_allocated: u64,
+}
+
+/// The numbers.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub clock: Clock,
+    pub weights: Weights,
+    temporary_within: u32,
+    sites: Vec<SiteState>,
+    site_of_stack: FxHashMap<u32, u32>,
+    entries: Vec<Entry>,
+    free_entries: Vec<u32>,
+    entry_of: FxHashMap<(u32, u32), u32>,
+    threads: Vec<Thread>,
+    processes: Vec<Process>,
+    live_bytes: u64,
+    epoch: u64,
+    pub totals: Totals,
+    transfers: FxHashMap<(u32, u32), Weight>,
+    timeline: Timeline,
+    touched: Vec<u32>,
+    /// The peak moved in this bucket.
+    peaked: bool,
+    /// Threads that ended since entries were last thrown away.
+    ended_threads: usize,
+    pub rows: Vec<TimelineRow>,
+    pub counters: Vec<CounterRow>,
+}
+
+/// Ended threads after which their entries are looked through.
+const SWEEP_AFTER: usize = 64;
+
+impl Tally {
+    pub(crate) fn new(clock: Clock, sample_bytes: Option<u64>, temporary_within: u64) -> Self {
+        Self {
+            clock,
+            weights: Weights::new(sample_bytes),
+            temporary_within: u32::try_from(temporary_within).unwrap_or(u32::MAX),
+            sites: Vec::new(),
+            site_of_stack: FxHashMap::default(),
+            entries: Vec::new(),
+            free_entries: Vec::new(),
+            entry_of: FxHashMap::default(),
+            threads: Vec::new(),
+            processes: Vec::new(),
+            live_bytes: 0,
+            epoch: 0,
+            totals: Totals::default(),
+            transfers: FxHashMap::default(),
+            timeline: Timeline::new(&clock),
+            touched: Vec::new(),
+            peaked: false,
+            ended_threads: 0,
+            rows: Vec::new(),
+            counters: Vec::new(),
+        }
+    }
+
+    /// A new process: its row.
+    pub(crate) fn add_process(&mut self, forked: bool) -> u32 {
+        self.processes.push(Process {
+            forked,
+            ended: false,
+            live: Peaked::new(self.epoch),
+            blocks: Blocks::default(),
+            mappings: Mappings::default(),
+            away: FxHashMap::default(),
+        });
+        self.processes.len() as u32 - 1
+    }
+
+    /// A new thread: its row.
+    pub(crate) fn add_thread(&mut self) -> u32 {
+        self.threads.push(Thread { sequence: 0, ended: false });
+        self.threads.len() as u32 - 1
+    }
+
+    /// A thread is gone, and all its events are counted.
+    pub(crate) fn end_thread(&mut self, thread: u32) {
+        self.threads[thread as usize].ended = true;
+        self.ended_threads += 1;
+    }
+
+    fn site(&mut self, stack: u32) -> u32 {
+        let next = self.sites.len() as u32;
+        *self.site_of_stack.entry(stack).or_insert_with(|| {
+            self.sites.push(SiteState::new(stack));
+            next
+        })
+    }
+
+    /// The entry of a stack and a thread. It stays valid while the thread lives or has live blocks there.
+    pub(crate) fn entry(&mut self, stack: u32, thread: u32) -> u32 {
+        if let Some(&entry) = self.entry_of.get(&(stack, thread)) {
+            return entry;
+        }
+        let site = self.site(stack);
+        let new = Entry {
+            site,
+            thread,
+            touched: false,
+            live: Peaked::new(self.epoch),
+            exit_bytes: 0,
+            made: Weight::default(),
+            bytes_freed: 0,
+            temporary: 0,
+            unused: 0,
+        };
+        let entry = match self.free_entries.pop() {
+            Some(entry) => {
+                self.entries[entry as usize] = new;
+                entry
+            }
+            None => {
+                self.entries.push(new);
+                self.entries.len() as u32 - 1
+            }
+        };
+        self.entry_of.insert((stack, thread), entry);
+        entry
+    }
+
+    #[inline]
+    fn touch(touched: &mut Vec<u32>, entry: &mut Entry, number: u32) {
+        if !entry.touched {
+            entry.touched = true;
+            touched.push(number);
+        }
+    }
+
+    /// Counts a new block or mapping in.
+    #[inline]
+    fn came(&mut self, process: u32, number: u32, size: u64, weight: Weight) {
+        let entry = &mut self.entries[number as usize];
+        Self::touch(&mut self.touched, entry, number);
+        entry.live.add(weight, self.epoch);
+        entry.made += weight;
+        self.sites[entry.site as usize].came(size, weight);
+        self.processes[process as usize].live.add(weight, self.epoch);
+        add(&mut self.live_bytes, weight.bytes);
+    }
+
+    /// Counts a block out that this thread frees.
+    #[inline]
+    fn went(&mut self, at: &At, block: &Block) {
+        let weight = self.weights.of(block.size());
+        let entry = &mut self.entries[block.entry as usize];
+        Self::touch(&mut self.touched, entry, block.entry);
+        entry.live.subtract(weight, self.epoch);
+        add(&mut entry.bytes_freed, weight.bytes);
+        let site = &mut self.sites[entry.site as usize];
+        site.went(weight, at.tick.saturating_sub(block.tick), &self.clock);
+        if entry.thread != at.thread {
+            add(&mut site.freed_elsewhere, weight.blocks);
+            let transfer = self.transfers.entry((entry.thread, at.thread)).or_default();
+            *transfer += weight;
+        }
+        self.processes[at.process as usize].live.subtract(weight, self.epoch);
+        self.live_bytes = self.live_bytes.wrapping_sub(weight.bytes);
+    }
+
+    /// A chain of growth ends.
+    fn chain_ends(&mut self, block: &Block) {
+        if block.grew() {
+            let site = self.entries[block.entry as usize].site;
+            add(&mut self.sites[site as usize].bytes_grown_to, self.weights.of(block.size()).bytes);
+        }
+    }
+
+    /// Looks whether this is a new maximum, after the last change that belongs to a moment.
+    #[inline]
+    fn settle(&mut self, tick: u64) {
+        if self.live_bytes > self.totals.peak_bytes {
+            self.totals.peak_bytes = self.live_bytes;
+            self.totals.peak_tick = tick;
+            self.epoch += 1;
+            self.peaked = true;
+        }
+    }
+
+    #[inline]
+    fn next_sequence(&mut self, thread: u32) -> u32 {
+        let thread = &mut self.threads[thread as usize];
+        thread.sequence = thread.sequence.wrapping_add(1);
+        thread.sequence
+    }
+
+    /// A new block.
+    #[inline]
+    pub(crate) fn alloc(&mut self, at: &At, entry: u32, size: u64) -> Applied {
+        let blocks = &mut self.processes[at.process as usize].blocks;
+        if !at.force && blocks.contains_key(&at.address) {
+            return Applied::Refused;
+        }
+        self.reach(at.tick);
+        let sequence = self.next_sequence(at.thread);
+        let block = Block::new(size, at.tick, entry, sequence, false);
+        self.put(at, block);
+        self.made(at, entry, size);
+        self.settle(at.tick);
+        Applied::Known
+    }
+
+    #[inline]
+    fn made(&mut self, at: &At, entry: u32, size: u64) {
+        if self.weights.sampled() {
+            self.totals.variance += self.weights.variance(size);
+        }
+        self.came(at.process, entry, size, self.weights.of(size));
+    }
+
+    /// Notes a block. If there is one already, its free was lost.
+    #[inline]
+    fn put(&mut self, at: &At, block: Block) {
+        let blocks = &mut self.processes[at.process as usize].blocks;
+        if let Some(lost) = blocks.insert(at.address, block) {
+            self.totals.lost_frees += 1;
+            // Nobody knows which thread freed it: its own, so that nothing is made up.
+            let at = At { thread: self.entries[lost.entry as usize].thread, ..*at };
+            self.went(&at, &lost);
+            self.chain_ends(&lost);
+        }
+    }
+
+    /// Counts a free of nothing known. With sampling, most blocks are not known.
+    fn unknown_free(&mut self, process: u32) {
+        if self.weights.sampled() {
+            return;
+        }
+        if self.processes[process as usize].forked {
+            self.totals.inherited_frees += 1;
+        } else {
+            self.totals.unknown_frees += 1;
+        }
+    }
+
+    /// A block is given back.
+    #[inline]
+    pub(crate) fn free(&mut self, at: &At) -> Applied {
+        let Some(block) = self.processes[at.process as usize].blocks.remove(&at.address) else {
+            if !at.force {
+                return Applied::Refused;
+            }
+            self.unknown_free(at.process);
+            return Applied::Unknown;
+        };
+        self.freed(at, &block);
+        Applied::Known
+    }
+
+    #[inline]
+    fn freed(&mut self, at: &At, block: &Block) {
+        self.reach(at.tick);
+        self.went(at, block);
+        self.chain_ends(block);
+        let entry = &mut self.entries[block.entry as usize];
+        let made_since = self.threads[at.thread as usize].sequence.wrapping_sub(block.sequence);
+        if entry.thread == at.thread && made_since < self.temporary_within {
+            add(&mut entry.temporary, self.weights.of(block.size()).blocks);
+        }
+    }
+
+    /// A block is about to be moved or resized by the writer of this ring: it lives on without an address.
+    pub(crate) fn leave(&mut self, at: &At, ring: usize) -> Applied {
+        let process = &mut self.processes[at.process as usize];
+        let block = process.blocks.remove(&at.address);
+        if block.is_none() && !at.force {
+            return Applied::Refused;
+        }
+        if let Some(before) = process.away.insert(ring, Away { address: at.address, block }) {
+            self.put_back(at, before);
+        }
+        Applied::Known
+    }
+
+    /// The block that left is here now, with another size: in one step. Also the address that a known block had.
+    pub(crate) fn realloc(&mut self, at: &At, ring: usize, entry: u32, size: u64) -> (Applied, Option<u64>) {
+        let process = &mut self.processes[at.process as usize];
+        if !at.force && process.blocks.contains_key(&at.address) {
+            return (Applied::Refused, None);
+        }
+        let away = process.away.remove(&ring);
+        let left_without_trace = matches!(away, Some(Away { block: None, .. }));
+        let old = away.and_then(|away| Some((away.address, away.block?)));
+        self.reach(at.tick);
+        let sequence = self.next_sequence(at.thread);
+        let (mut grew, mut chained) = (false, false);
+        if let Some((_, old)) = &old {
+            self.went(at, old);
+            grew = size > old.size();
+            chained = old.grew();
+        }
+        self.put(at, Block::new(size, at.tick, entry, sequence, grew || chained));
+        self.made(at, entry, size);
+        if let (Some((old_address, old)), true) = (&old, grew) {
+            let blocks = self.weights.of(size).blocks;
+            let copied = if at.address == *old_address { 0 } else { self.weights.of(old.size()).bytes };
+            let site = &mut self.sites[self.entries[entry as usize].site as usize];
+            add(&mut site.grown, blocks);
+            add(&mut site.bytes_copied, copied);
+            site.largest_grown = site.largest_grown.max(size);
+            if !chained {
+                add(&mut site.growth_chains, blocks);
+            }
+        }
+        self.settle(at.tick);
+        if left_without_trace {
+            self.unknown_free(at.process);
+        }
+        match old {
+            Some((old_address, _)) => (Applied::Known, Some(old_address)),
+            None => (Applied::Unknown, None),
+        }
+    }
+
+    /// The block that left is where it was.
+    pub(crate) fn stay(&mut self, at: &At, ring: usize) -> Applied {
+        let process = &mut self.processes[at.process as usize];
+        let Some(away) = process.away.get(&ring) else { return Applied::Unknown };
+        if !at.force && away.block.is_some() && process.blocks.contains_key(&away.address) {
+            return Applied::Refused;
+        }
+        if let Some(away) = process.away.remove(&ring) {
+            self.put_back(at, away);
+        }
+        Applied::Known
+    }
+
+    fn put_back(&mut self, at: &At, away: Away) {
+        if let Some(block) = away.block {
+            self.put(&At { address: away.address, ..*at }, block);
+        }
+    }
+
+    /// The block that left was freed.
+    pub(crate) fn gone(&mut self, at: &At, ring: usize) -> Applied {
+        match self.processes[at.process as usize].away.remove(&ring) {
+            Some(Away { block: Some(block), .. }) => {
+                self.freed(at, &block);
+                Applied::Known
+            }
+            Some(Away { block: None, .. }) => {
+                self.unknown_free(at.process);
+                Applied::Unknown
+            }
+            None => Applied::Unknown,
+        }
+    }
+
+    /// So many bytes of a block were never written.
+    pub(crate) fn unused(&mut self, at: &At, bytes: u64) {
+        let Some(block) = self.processes[at.process as usize].blocks.get(&at.address) else { return };
+        let (number, size) = (block.entry, block.size());
+        self.reach(at.tick);
+        let unused = self.weights.part(bytes.min(size), size);
+        let entry = &mut self.entries[number as usize];
+        Self::touch(&mut self.touched, entry, number);
+        add(&mut entry.unused, unused);
+        add(&mut self.sites[entry.site as usize].examined_bytes, self.weights.of(size).bytes);
+    }
+
+    /// A new mapping, over whatever was mapped there.
+    pub(crate) fn map(&mut self, at: &At, entry: u32, size: u64) {
+        self.reach(at.tick);
+        self.cut(at, size);
+        self.next_sequence(at.thread);
+        self.processes[at.process as usize].mappings.add(at.address, size, at.tick, entry);
+        // Mappings are recorded always, never sampled.
+        self.came(at.process, entry, size, Weight { blocks: self.weights.unit(), bytes: size });
+        self.settle(at.tick);
+    }
+
+    /// A range is no longer mapped.
+    pub(crate) fn unmap(&mut self, at: &At, size: u64) {
+        self.reach(at.tick);
+        self.cut(at, size);
+    }
+
+    fn cut(&mut self, at: &At, size: u64) {
+        for cut in self.processes[at.process as usize].mappings.cut(at.address, size) {
+            let weight = self.cut_weight(&cut);
+            let number = cut.piece.entry;
+            let entry = &mut self.entries[number as usize];
+            Self::touch(&mut self.touched, entry, number);
+            entry.live.subtract(weight, self.epoch);
+            add(&mut entry.bytes_freed, weight.bytes);
+            let site = &mut self.sites[entry.site as usize];
+            let ticks = at.tick.saturating_sub(cut.piece.tick);
+            if cut.last {
+                site.went(weight, ticks, &self.clock);
+            } else {
+                site.left(weight, ticks);
+            }
+            self.processes[at.process as usize].live.subtract(weight, self.epoch);
+            self.live_bytes = self.live_bytes.wrapping_sub(weight.bytes);
+        }
+    }
+
+    /// A part counts as bytes only, until it is the last one.
+    fn cut_weight(&self, cut: &Cut) -> Weight {
+        let blocks = if cut.last { self.weights.unit() } else { 0 };
+        Weight { blocks, bytes: cut.len }
+    }
+
+    /// A process has ended: its blocks are no longer live, but were never freed.
+    pub(crate) fn end_process(&mut self, process: u32, tick: u64) {
+        let row = &mut self.processes[process as usize];
+        if row.ended {
+            return;
+        }
+        row.ended = true;
+        let blocks = std::mem::take(&mut row.blocks);
+        let away = std::mem::take(&mut row.away);
+        let mappings = std::mem::take(&mut row.mappings).cut_all();
+        self.reach(tick);
+        for block in blocks.values().chain(away.values().filter_map(|away| away.block.as_ref())) {
+            self.chain_ends(block);
+            let weight = self.weights.of(block.size());
+            self.left(process, block.entry, weight, tick.saturating_sub(block.tick));
+        }
+        for cut in mappings {
+            let weight = self.cut_weight(&cut);
+            self.left(process, cut.piece.entry, weight, tick.saturating_sub(cut.piece.tick));
+        }
+    }
+
+    fn left(&mut self, process: u32, entry: u32, weight: Weight, ticks: u64) {
+        let entry = &mut self.entries[entry as usize];
+        entry.live.subtract(weight, self.epoch);
+        add(&mut entry.exit_bytes, weight.bytes);
+        let site = &mut self.sites[entry.site as usize];
+        site.left(weight, ticks);
+        site.exit += weight;
+        self.processes[process as usize].live.subtract(weight, self.epoch);
+        self.live_bytes = self.live_bytes.wrapping_sub(weight.bytes);
+    }
+
+    /// The live blocks of a process, by address.
+    pub(crate) fn live_blocks(&self, process: u32) -> Vec<LiveBlock> {
+        let mut blocks: Vec<LiveBlock> = self.processes[process as usize]
+            .blocks
+            .iter()
+            .map(|(&address, block)| {
+                let site = self.entries[block.entry as usize].site;
+                LiveBlock { address, size: block.size(), site: self.sites[site as usize].stack }
+            })
+            .collect();
+        blocks.sort_unstable_by_key(|block| block.address);
+        blocks
+    }
+
+    /// Adds what a look at a process found.
+    pub(crate) fn add_findings(&mut self, findings: &[(u32, HeapCounts)]) {
+        for (stack, counts) in findings {
+            let site = self.site(*stack);
+            self.sites[site as usize].add_findings(counts);
+        }
+    }
+
+    /// Time has come this far.
+    #[inline]
+    pub(crate) fn reach(&mut self, tick: u64) {
+        if tick >= self.timeline.end {
+            self.close_bucket();
+            self.timeline.next(tick, &self.clock);
+        }
+    }
+
+    #[cold]
+    fn close_bucket(&mut self) {
+        let time_ns = self.clock.ns(self.timeline.start);
+        let end_ns = self.clock.ns(self.timeline.end);
+        for number in std::mem::take(&mut self.touched) {
+            let entry = &mut self.entries[number as usize];
+            let site = &mut self.sites[entry.site as usize];
+            site.made += entry.made;
+            add(&mut site.temporary, entry.temporary);
+            add(&mut site.unused_bytes, entry.unused);
+            add(&mut self.totals.bytes_allocated, entry.made.bytes);
+            self.rows.push(TimelineRow {
+                time_ns,
+                thread: entry.thread,
+                stack: site.stack,
+                allocations: self.weights.blocks(entry.made.blocks),
+                bytes_allocated: entry.made.bytes,
+                bytes_freed: entry.bytes_freed,
+                temporary: self.weights.blocks(entry.temporary),
+                unused_bytes: entry.unused,
+            });
+            entry.touched = false;
+            entry.made = Weight::default();
+            entry.bytes_freed = 0;
+            entry.temporary = 0;
+            entry.unused = 0;
+        }
+        let peak_ns = self.clock.ns(self.totals.peak_tick).clamp(time_ns, end_ns);
+        for (row, process) in self.processes.iter().enumerate().filter(|(_, process)| !process.ended) {
+            let mut live = |time_ns, value| {
+                self.counters.push(CounterRow {
+                    process: row as u32,
+                    kind: CounterKind::Live,
+                    time_ns,
+                    value,
+                });
+            };
+            if self.peaked {
+                live(peak_ns, process.live.at_peak(self.epoch).bytes);
+            }
+            live(end_ns, process.live.now.bytes);
+        }
+        self.peaked = false;
+        if self.ended_threads >= SWEEP_AFTER {
+            self.sweep();
+        }
+    }
+
+    /// Throws away what threads that ended have left behind, unless it is live or was at the peak.
+    fn sweep(&mut self) {
+        self.ended_threads = 0;
+        for (number, entry) in self.entries.iter().enumerate() {
+            let nothing = Weight::default();
+            if self.threads[entry.thread as usize].ended
+                && !entry.touched
+                && entry.exit_bytes == 0
+                && entry.live.now == nothing
+                && entry.live.at_peak(self.epoch) == nothing
+            {
+                let key = (self.sites[entry.site as usize].stack, entry.thread);
+                if self.entry_of.get(&key) == Some(&(number as u32)) {
+                    self.entry_of.remove(&key);
+                    self.free_entries.push(number as u32);
+                }
+            }
+        }
+    }
+
+    /// Relative standard error of the estimated bytes.
+    pub(crate) fn sample_error(&self) -> Option<f64> {
+        self.weights
+            .sampled()
+            .then(|| self.totals.variance.sqrt() / (self.totals.bytes_allocated.max(1) as f64))
+    }
+
+    /// The sites and the transfers, after all processes have ended.
+    pub(crate) fn finish(&mut self) -> (Vec<Site>, Vec<(u32, u32, u64, u64)>) {
+        self.close_bucket();
+        let mut by_site: Vec<(Weight, Vec<(u32, u64)>, Vec<(u32, u64)>)> =
+            vec![Default::default(); self.sites.len()];
+        for &number in self.entry_of.values() {
+            let entry = &self.entries[number as usize];
+            let (sum, peaks, exits) = &mut by_site[entry.site as usize];
+            let peak = entry.live.at_peak(self.epoch);
+            *sum += peak;
+            if peak.bytes > 0 {
+                peaks.push((entry.thread, peak.bytes));
+            }
+            if entry.exit_bytes > 0 {
+                exits.push((entry.thread, entry.exit_bytes));
+            }
+        }
+        let sites = self
+            .sites
+            .iter()
+            .zip(by_site)
+            .map(|(site, (peak, mut peaks, mut exits))| {
+                peaks.sort_unstable();
+                exits.sort_unstable();
+                site.outcome(peak, peaks, exits, &self.weights, &self.clock)
+            })
+            .collect();
+        let mut transfers: Vec<_> = self
+            .transfers
+            .iter()
+            .map(|(&(from, to), moved)| (from, to, self.weights.blocks(moved.blocks), moved.bytes))
+            .collect();
+        transfers.sort_unstable();
+        (sites, transfers)
+    }
+}

@@ -1,0 +1,60 @@
+//! Buckets of time. They grow with time, so that a long run has few more than a short one:
+//!
+//! ```text
+//! width = max(10 ms, time since the start / 256)
+//! ```
+
+use crate::clock::Clock;
+
+const SHORTEST_NS: u64 = 10_000_000;
+const SHARE: u64 = 256;
+
+/// The current bucket.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    first: u64,
+    /// Where the bucket starts, in ticks.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+}
+
+impl Timeline {
+    pub(crate) fn new(clock: &Clock) -> Self {
+        let first = clock.first_tick();
+        let mut timeline = Self { first, start: first, end: first };
+        timeline.next(first, clock);
+        timeline
+    }
+
+    /// Begins the bucket that this tick is in. Buckets without anything in them are left out.
+    pub(crate) fn next(&mut self, tick: u64, clock: &Clock) {
+        let elapsed = self.end.saturating_sub(self.first);
+        let width = clock.span_ticks(SHORTEST_NS).max(elapsed / SHARE).max(1);
+        self.start = self.end.saturating_add(tick.saturating_sub(self.end) / width * width);
+        self.end = self.start.saturating_add(width);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_each_other_and_grow_with_time() {
+        let clock = Clock::start();
+        let mut timeline = Timeline::new(&clock);
+        let mut buckets = 1u64;
+        let hour = clock.span_ticks(3_600_000_000_000);
+        while timeline.end < clock.first_tick() + hour {
+            let before = timeline.end;
+            timeline.next(before, &clock);
+            assert_eq!(timeline.start, before);
+            buckets += 1;
+        }
+        assert!((1000..4000).contains(&buckets), "{buckets}");
+        let far = timeline.end + 10 * hour;
+        timeline.next(far, &clock);
+        assert!(timeline.start <= far && far < timeline.end);
+    }
+}

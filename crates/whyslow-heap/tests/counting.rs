@@ -1,0 +1,503 @@
+//! Programs of mallocs, frees and reallocs over several rings, in a known order: the drain finds exactly the numbers of a
+//! model that does everything the simple way, however the rings are read.
+
+mod fake;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fake::{FakeRing, put_node};
+use proptest::prelude::*;
+use whyslow_heap::area::Area;
+use whyslow_heap::drain::{Arrival, Config, Drain, Until};
+use whyslow_heap::{Batch, NoInspector, Outcome, sys};
+use whyslow_heap_wire::record::op;
+
+const RINGS: usize = 3;
+const ADDRESSES: u64 = 10;
+const NODES: u32 = 4;
+const FIRST_TID: u32 = 100;
+
+fn address(slot: u64) -> u64 {
+    0x10_0000 + slot * 64
+}
+
+fn call(node: u32) -> u64 {
+    0x40_0000 + u64::from(node) * 16
+}
+
+/// A step of one thread.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Alloc { slot: u64, node: u32, size: u64 },
+    Free { slot: u64 },
+    Leave { slot: u64 },
+    Realloc { slot: u64, node: u32, size: u64 },
+    Stay { slot: u64 },
+    Gone { slot: u64 },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Happening {
+    ring: usize,
+    tick: u64,
+    step: Step,
+}
+
+/// Raw choices become a program that an allocator allows.
+fn program(choices: &[(usize, u64, u8, u64, u32, u64)], start: u64) -> Vec<Happening> {
+    let mut live = BTreeSet::new();
+    let mut away: [Option<u64>; RINGS] = [None; RINGS];
+    let mut tick = start;
+    let mut steps = Vec::new();
+    for &(ring, slot, choice, size, node, gap) in choices {
+        tick += gap;
+        let free_slot =
+            (0..ADDRESSES).map(|more| (slot + more) % ADDRESSES).find(|slot| !live.contains(slot));
+        let step = match (away[ring].take(), free_slot) {
+            (Some(old), _) if choice == 0 && !live.contains(&old) => {
+                live.insert(old);
+                Step::Stay { slot: old }
+            }
+            (Some(old), _) if choice == 1 => Step::Gone { slot: old },
+            (Some(old), Some(new)) => {
+                let slot = if choice < 5 && !live.contains(&old) { old } else { new };
+                live.insert(slot);
+                Step::Realloc { slot, node, size }
+            }
+            (Some(old), None) => Step::Gone { slot: old },
+            (None, _) if live.contains(&slot) && choice % 2 == 0 => {
+                live.remove(&slot);
+                Step::Free { slot }
+            }
+            (None, _) if live.contains(&slot) => {
+                live.remove(&slot);
+                away[ring] = Some(slot);
+                Step::Leave { slot }
+            }
+            (None, Some(_)) => {
+                live.insert(slot);
+                Step::Alloc { slot, node, size }
+            }
+            (None, None) => unreachable!("a full pool has this slot"),
+        };
+        steps.push(Happening { ring, tick, step });
+    }
+    steps
+}
+
+fn write(ring: &mut FakeRing<'_>, tick: u64, step: Step) {
+    match step {
+        Step::Alloc { slot, node, size } => ring.alloc(tick, address(slot), node, size),
+        Step::Free { slot } => ring.free(tick, address(slot)),
+        Step::Leave { slot } => ring.leave(tick, address(slot)),
+        Step::Realloc { slot, node, size } => ring.realloc(tick, address(slot), node, size),
+        Step::Stay { slot } => ring.put(tick, op::STAY, address(slot), &[]),
+        Step::Gone { slot } => ring.put(tick, op::GONE, address(slot), &[]),
+    }
+}
+
+/// What the model and the drain are compared by: numbers by name and key.
+type Numbers = BTreeMap<(&'static str, u64, u64), u64>;
+
+#[derive(Debug, Clone, Copy)]
+struct ModelBlock {
+    node: u32,
+    ring: usize,
+    size: u64,
+    made: u64,
+    grew: bool,
+}
+
+#[derive(Default)]
+struct Model {
+    numbers: Numbers,
+    live: BTreeMap<u64, ModelBlock>,
+    away: BTreeMap<usize, (u64, ModelBlock)>,
+    made: [u64; RINGS],
+    peak: u64,
+    at_peak: Vec<ModelBlock>,
+}
+
+impl Model {
+    fn add(&mut self, name: &'static str, key: u64, second: u64, value: u64) {
+        if value > 0 {
+            *self.numbers.entry((name, key, second)).or_default() += value;
+        }
+    }
+
+    fn max(&mut self, name: &'static str, key: u64, value: u64) {
+        if value > 0 {
+            let most = self.numbers.entry((name, key, 0)).or_default();
+            *most = value.max(*most);
+        }
+    }
+
+    fn all_live(&self) -> Vec<ModelBlock> {
+        self.live.values().copied().chain(self.away.values().map(|away| away.1)).collect()
+    }
+
+    fn made_block(&mut self, ring: usize, slot: u64, node: u32, size: u64, grew: bool) {
+        self.made[ring] += 1;
+        let made = self.made[ring];
+        self.live.insert(slot, ModelBlock { node, ring, size, made, grew });
+        let site = call(node);
+        self.add("allocations", site, 0, 1);
+        self.add("bytes", site, 0, size);
+        self.add("size", site, u64::from(u64::BITS - size.leading_zeros()), 1);
+        self.add("row allocations", site, ring as u64, 1);
+        self.add("row bytes", site, ring as u64, size);
+        let live = self.all_live();
+        let bytes = live.iter().map(|block| block.size).sum();
+        let of_site = live.iter().filter(|block| block.node == node).map(|block| block.size).sum();
+        self.max("max", site, of_site);
+        if bytes > self.peak {
+            self.peak = bytes;
+            self.at_peak = live;
+        }
+    }
+
+    fn freed_block(&mut self, ring: usize, block: ModelBlock) {
+        let site = call(block.node);
+        self.add("frees", site, 0, 1);
+        self.add("bytes freed", site, 0, block.size);
+        self.add("row freed", site, block.ring as u64, block.size);
+        if block.ring != ring {
+            self.add("elsewhere", site, 0, 1);
+            self.add("transfer", block.ring as u64, ring as u64, 1);
+            self.add("transfer bytes", block.ring as u64, ring as u64, block.size);
+        }
+    }
+
+    fn ended_block(&mut self, ring: usize, block: ModelBlock, within: u64) {
+        self.freed_block(ring, block);
+        if block.ring == ring && self.made[ring] - block.made < within {
+            self.add("temporary", call(block.node), 0, 1);
+            self.add("row temporary", call(block.node), ring as u64, 1);
+        }
+        if block.grew {
+            self.add("grown to", call(block.node), 0, block.size);
+        }
+    }
+
+    fn step(&mut self, ring: usize, step: Step, within: u64) {
+        match step {
+            Step::Alloc { slot, node, size } => self.made_block(ring, slot, node, size, false),
+            Step::Free { slot } => {
+                let block = self.live.remove(&slot).expect("live");
+                self.ended_block(ring, block, within);
+            }
+            Step::Leave { slot } => {
+                let block = self.live.remove(&slot).expect("live");
+                self.away.insert(ring, (slot, block));
+            }
+            Step::Stay { slot } => {
+                let (_, block) = self.away.remove(&ring).expect("away");
+                self.live.insert(slot, block);
+            }
+            Step::Gone { .. } => {
+                let (_, block) = self.away.remove(&ring).expect("away");
+                self.ended_block(ring, block, within);
+            }
+            Step::Realloc { slot, node, size } => {
+                let (old_slot, old) = self.away.remove(&ring).expect("away");
+                self.freed_block(ring, old);
+                let site = call(node);
+                if size > old.size {
+                    self.add("grown", site, 0, 1);
+                    self.max("largest grown", site, size);
+                    self.add("chains", site, 0, u64::from(!old.grew));
+                    self.add("copied", site, 0, if slot == old_slot { 0 } else { old.size });
+                }
+                self.made_block(ring, slot, node, size, old.grew || size > old.size);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Numbers {
+        for block in self.all_live() {
+            let site = call(block.node);
+            self.add("exit", site, 0, 1);
+            self.add("exit bytes", site, 0, block.size);
+            self.add("exit by", site, block.ring as u64, block.size);
+            if block.grew {
+                self.add("grown to", site, 0, block.size);
+            }
+        }
+        for block in std::mem::take(&mut self.at_peak) {
+            let site = call(block.node);
+            self.add("peak", site, 0, block.size);
+            self.add("peak blocks", site, 0, 1);
+            self.add("peak by", site, block.ring as u64, block.size);
+        }
+        self.add("the peak", 0, 0, self.peak);
+        self.numbers
+    }
+}
+
+/// What the drain found, in the model's words.
+fn numbers(batches: &[Batch], outcome: &Outcome) -> Numbers {
+    let mut numbers = Numbers::new();
+    let mut add = |name, key, second, value| {
+        if value > 0 {
+            *numbers.entry((name, key, second)).or_default() += value;
+        }
+    };
+    let all = || batches.iter().chain([&outcome.batch]);
+    let stacks: Vec<u64> = all().flat_map(|batch| &batch.stacks).map(|stack| stack.address).collect();
+    let threads: Vec<u64> =
+        all().flat_map(|batch| &batch.threads).map(|thread| u64::from(thread.tid - FIRST_TID)).collect();
+    for row in all().flat_map(|batch| &batch.rows) {
+        let (stack, thread) = (stacks[row.stack as usize], threads[row.thread as usize]);
+        add("row allocations", stack, thread, row.allocations);
+        add("row bytes", stack, thread, row.bytes_allocated);
+        add("row freed", stack, thread, row.bytes_freed);
+        add("row temporary", stack, thread, row.temporary);
+    }
+    for site in &outcome.sites {
+        let stack = stacks[site.stack as usize];
+        let counts = &site.counts;
+        for (name, value) in [
+            ("allocations", counts.allocations),
+            ("bytes", counts.bytes_allocated),
+            ("frees", counts.frees),
+            ("bytes freed", counts.bytes_freed),
+            ("peak", counts.peak_bytes),
+            ("peak blocks", counts.peak_blocks),
+            ("max", counts.max_bytes),
+            ("exit", counts.live_at_exit_blocks),
+            ("exit bytes", counts.live_at_exit_bytes),
+            ("temporary", counts.temporary),
+            ("grown", counts.grown),
+            ("chains", counts.growth_chains),
+            ("copied", counts.bytes_copied),
+            ("largest grown", counts.largest_grown),
+            ("grown to", counts.bytes_grown_to),
+            ("elsewhere", counts.freed_elsewhere),
+        ] {
+            add(name, stack, 0, value);
+        }
+        for (bar, &blocks) in site.sizes.iter().enumerate() {
+            add("size", stack, bar as u64, blocks);
+        }
+        for &(thread, bytes) in &site.peak_by_thread {
+            add("peak by", stack, threads[thread as usize], bytes);
+        }
+        for &(thread, bytes) in &site.exit_by_thread {
+            add("exit by", stack, threads[thread as usize], bytes);
+        }
+        assert_eq!(site.lifetimes.iter().sum::<u64>(), counts.frees);
+    }
+    for &(from, to, blocks, bytes) in &outcome.transfers {
+        add("transfer", threads[from as usize], threads[to as usize], blocks);
+        add("transfer bytes", threads[from as usize], threads[to as usize], bytes);
+    }
+    add("the peak", 0, 0, outcome.facts.peak_bytes);
+    numbers
+}
+
+/// A process of which nothing can be looked up, as in a container: its own number is another.
+fn arrive(drain: &mut Drain) -> Area {
+    let area = Area::create().expect("area");
+    let theirs = Area::map(area.file().expect("file")).expect("mapped");
+    for node in 1..=NODES {
+        put_node(&theirs, node, call(node));
+    }
+    let (pid, own_pid) = (std::process::id(), 1);
+    assert!(drain.arrive(Arrival { area, pid, own_pid, allocators: Vec::new(), notes: Vec::new() }));
+    theirs
+}
+
+fn run(
+    steps: &[Happening],
+    within: u64,
+    order: [usize; RINGS],
+    pauses: &[u8],
+) -> (Numbers, Numbers, Outcome) {
+    let mut model = Model::default();
+    let config = Config { temporary_within: within, ..Config::default() };
+    let mut drain = Drain::new(config, Arc::new(NoInspector));
+    let area = arrive(&mut drain);
+    let mut rings: Vec<FakeRing<'_>> =
+        (0..RINGS).map(|ring| FakeRing::take(&area, order[ring], 1, FIRST_TID + ring as u32)).collect();
+    let mut batches = Vec::new();
+    for (number, happening) in steps.iter().enumerate() {
+        model.step(happening.ring, happening.step, within);
+        write(&mut rings[happening.ring], happening.tick, happening.step);
+        match pauses.get(number) {
+            // Anything up to now is safe, and so is anything before.
+            Some(0..40) => {
+                drain.round(Until::Tick(happening.tick));
+            }
+            Some(40..60) => {
+                drain.round(Until::Tick(happening.tick - 3));
+                batches.push(drain.take());
+            }
+            _ => {}
+        }
+    }
+    drain.round(Until::Tick(steps.last().map_or(0, |last| last.tick)));
+    let outcome = drain.finish(0);
+    (numbers(&batches, &outcome), model.finish(), outcome)
+}
+
+fn choices() -> impl Strategy<Value = Vec<(usize, u64, u8, u64, u32, u64)>> {
+    // Neighbours in time, other buckets, and distances that need a stamp.
+    let gap = prop_oneof![4 => 1u64..40, 1 => 1u64..3_000_000, 1 => 60_000u64..70_000];
+    let size = prop_oneof![3 => 0u64..300, 1 => 0u64..(1 << 36)];
+    let one = (0..RINGS, 0..ADDRESSES, 0u8..12, size, 1..=NODES, gap);
+    proptest::collection::vec(one, 1..250)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn all_numbers_are_those_of_the_model(
+        choices in choices(),
+        within in 1u64..4,
+        order in Just([0, 1, 2]).prop_shuffle(),
+        pauses in proptest::collection::vec(any::<u8>(), 250),
+    ) {
+        let steps = program(&choices, sys::ticks() + 1000);
+        let (found, expected, outcome) = run(&steps, within, order, &pauses);
+        for (key, value) in &expected {
+            prop_assert_eq!((key, found.get(key)), (key, Some(value)));
+        }
+        for key in found.keys() {
+            prop_assert!(expected.contains_key(key), "{:?} is made up", key);
+        }
+        let facts = &outcome.facts;
+        prop_assert_eq!((facts.unknown_frees, facts.lost_events, facts.inherited_frees), (0, 0, 0));
+        prop_assert!(outcome.notes.is_empty());
+    }
+}
+
+#[test]
+fn at_the_same_tick_a_free_comes_before_the_next_owner() {
+    for order in [[0, 1, 2], [2, 1, 0]] {
+        let start = sys::ticks() + 1000;
+        let steps = [
+            Happening { ring: 0, tick: start, step: Step::Alloc { slot: 0, node: 1, size: 10 } },
+            Happening { ring: 0, tick: start + 50, step: Step::Free { slot: 0 } },
+            Happening { ring: 1, tick: start + 50, step: Step::Alloc { slot: 0, node: 2, size: 20 } },
+            Happening { ring: 2, tick: start + 50, step: Step::Free { slot: 0 } },
+        ];
+        let (found, expected, outcome) = run(&steps, 1, order, &[]);
+        assert_eq!(found, expected);
+        assert_eq!((outcome.facts.lost_events, outcome.facts.unknown_frees), (0, 0));
+    }
+}
+
+#[test]
+fn a_free_of_nothing_is_counted_apart() {
+    let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
+    let area = arrive(&mut drain);
+    let tick = sys::ticks();
+    let mut own = FakeRing::take(&area, 0, 1, FIRST_TID);
+    let mut child = FakeRing::take(&area, 1, 77, FIRST_TID + 1);
+    own.alloc(tick, address(1), 1, 100);
+    own.free(tick + 1, address(2));
+    // The child's copy of the parent's block is not its own.
+    child.free(tick + 2, address(1));
+    child.alloc(tick + 3, address(1), 1, 30);
+    drain.round(Until::Tick(tick + 3));
+    let outcome = drain.finish(0);
+    assert_eq!((outcome.facts.unknown_frees, outcome.facts.inherited_frees), (1, 1));
+    assert_eq!(outcome.facts.peak_bytes, 130);
+    let counts = outcome.sites[0].counts;
+    assert_eq!((counts.frees, counts.live_at_exit_bytes), (0, 130));
+    assert_eq!(outcome.facts.processes, 2);
+    assert_eq!(outcome.batch.processes[1].parent, Some(0));
+}
+
+#[test]
+fn a_block_at_the_place_of_a_live_one_replaces_it() {
+    let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
+    let area = arrive(&mut drain);
+    let tick = sys::ticks();
+    let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
+    ring.alloc(tick, address(1), 1, 100);
+    ring.alloc(tick + 1, address(1), 2, 30);
+    drain.round(Until::Tick(tick + 1));
+    let outcome = drain.finish(0);
+    assert_eq!(outcome.facts.lost_events, 1);
+    assert_eq!((outcome.sites[0].counts.frees, outcome.sites[1].counts.live_at_exit_bytes), (1, 30));
+    assert!(outcome.notes.iter().any(|note| note.contains("lost")));
+}
+
+#[test]
+fn mappings_count_by_their_bytes() {
+    let mut drain = Drain::new(Config { maps: true, ..Config::default() }, Arc::new(NoInspector));
+    let area = arrive(&mut drain);
+    let tick = sys::ticks();
+    let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
+    let pages = |node, pages| whyslow_heap_wire::record::body(node, pages);
+    ring.put(tick, op::MAP, 0x7000_0000, &[pages(1, 10)]);
+    ring.put(tick + 1, op::UNMAP, 0x7000_2000, &[pages(0, 2)]);
+    ring.put(tick + 2, op::MAP, 0x7000_0000, &[pages(2, 1)]);
+    drain.round(Until::Tick(tick + 2));
+    let outcome = drain.finish(0);
+    let (first, second) = (outcome.sites[0].counts, outcome.sites[1].counts);
+    assert_eq!((first.allocations, first.bytes_allocated, first.frees), (1, 40960, 0));
+    assert_eq!((first.live_at_exit_bytes, first.bytes_freed), (7 * 4096, 3 * 4096));
+    assert_eq!((second.live_at_exit_blocks, second.live_at_exit_bytes), (1, 4096));
+    assert_eq!(outcome.facts.peak_bytes, 40960);
+}
+
+#[test]
+fn unused_bytes_belong_to_the_stack_that_asked_for_them() {
+    let mut drain = Drain::new(Config { unused: true, ..Config::default() }, Arc::new(NoInspector));
+    let area = arrive(&mut drain);
+    let tick = sys::ticks();
+    let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
+    ring.alloc(tick, address(1), 1, 100);
+    ring.alloc(tick, address(2), 1, 50);
+    ring.put(tick + 1, op::UNUSED, address(1), &[60]);
+    ring.free(tick + 1, address(1));
+    ring.put(tick + 2, op::UNUSED, address(2), &[u64::MAX]);
+    ring.free(tick + 2, address(2));
+    drain.round(Until::Tick(tick + 2));
+    let outcome = drain.finish(0);
+    let counts = outcome.sites[0].counts;
+    assert_eq!((counts.unused_bytes, counts.examined_bytes), (110, 150));
+    assert_eq!(outcome.batch.rows.iter().map(|row| row.unused_bytes).sum::<u64>(), 110);
+}
+
+#[test]
+fn samples_stand_for_what_was_passed_over() {
+    let every = 1 << 12;
+    let config = Config { sample_bytes: Some(every), ..Config::default() };
+    let mut drain = Drain::new(config, Arc::new(NoInspector));
+    let area = arrive(&mut drain);
+    let tick = sys::ticks();
+    let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
+    // Every 64th of blocks of 64 bytes is kept, as chance would have it.
+    let (blocks, kept) = (640_000u64, 10_000u64);
+    let filter = |slot| &area.filter()[whyslow_heap_wire::area::filter_slot(address(slot))];
+    for block in 0..kept {
+        let slot = block % ADDRESSES;
+        if block >= ADDRESSES {
+            ring.free(tick + block, address(slot));
+            ring.free(tick + block, address(slot) + 32);
+        }
+        filter(slot).fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        ring.alloc(tick + block, address(slot), 1, 64);
+        if block % 1000 == 999 {
+            drain.round(Until::Tick(tick + block));
+        }
+    }
+    drain.round(Until::Tick(tick + kept));
+    for slot in 0..ADDRESSES {
+        assert_eq!(filter(slot).load(std::sync::atomic::Ordering::Relaxed), 1);
+    }
+    let outcome = drain.finish(0);
+    let counts = outcome.sites[0].counts;
+    let near = |found: u64, expected: u64| found.abs_diff(expected) * 50 < expected;
+    assert!(near(counts.allocations, blocks), "{}", counts.allocations);
+    assert!(near(counts.bytes_allocated, blocks * 64), "{}", counts.bytes_allocated);
+    assert_eq!(outcome.facts.unknown_frees, 0);
+    // One part in a hundred for ten thousand samples.
+    let error = outcome.facts.sample_error.expect("an error");
+    assert!((0.009..0.011).contains(&error), "{error}");
+}

@@ -1,0 +1,85 @@
+//! Writes records into an area as an agent would.
+
+use std::sync::atomic::Ordering;
+
+use whyslow_heap::area::Area;
+use whyslow_heap_wire::area::{RING_WORDS, ring};
+use whyslow_heap_wire::record::{self, MOST_SIZE, MOST_TICKS, op};
+
+/// One thread's ring.
+pub(crate) struct FakeRing<'a> {
+    area: &'a Area,
+    number: usize,
+    written: u64,
+    stamp: Option<u64>,
+}
+
+impl<'a> FakeRing<'a> {
+    /// Takes a ring.
+    pub(crate) fn take(area: &'a Area, number: usize, pid: u32, tid: u32) -> Self {
+        let header = area.ring(number).expect("a ring");
+        assert_eq!(header.state.load(Ordering::Acquire), ring::FREE);
+        header.pid.store(pid, Ordering::Relaxed);
+        header.tid.store(tid, Ordering::Relaxed);
+        header.state.store(ring::LIVE, Ordering::Release);
+        area.header().rings_used.fetch_max(number as u32 + 1, Ordering::AcqRel);
+        area.header().rings_active.fetch_add(1, Ordering::AcqRel);
+        Self { area, number, written: header.written.load(Ordering::Relaxed), stamp: None }
+    }
+
+    /// Writes a record; waits while there is no room.
+    pub(crate) fn put(&mut self, tick: u64, kind: u64, address: u64, more: &[u64]) {
+        let header = self.area.ring(self.number).expect("a ring");
+        while self.written + 8 - header.read.load(Ordering::Acquire) > RING_WORDS as u64 {
+            std::thread::yield_now();
+        }
+        let stamp = match self.stamp {
+            Some(stamp) if tick - stamp <= MOST_TICKS => stamp,
+            _ => {
+                self.word(record::number(op::STAMP, tick));
+                self.stamp = Some(tick);
+                tick
+            }
+        };
+        self.word(record::head(kind, tick - stamp, address));
+        for &word in more {
+            self.word(word);
+        }
+        header.written.store(self.written, Ordering::Release);
+    }
+
+    fn word(&mut self, word: u64) {
+        let words = self.area.words(self.number).expect("words");
+        words[self.written as usize % RING_WORDS].store(word, Ordering::Relaxed);
+        self.written += 1;
+    }
+
+    /// A new block.
+    pub(crate) fn alloc(&mut self, tick: u64, address: u64, node: u32, size: u64) {
+        assert!(size <= MOST_SIZE);
+        self.put(tick, op::ALLOC, address, &[record::body(node, size)]);
+    }
+
+    /// A block is freed.
+    pub(crate) fn free(&mut self, tick: u64, address: u64) {
+        self.put(tick, op::FREE, address, &[]);
+    }
+
+    /// A block leaves.
+    pub(crate) fn leave(&mut self, tick: u64, address: u64) {
+        self.put(tick, op::LEAVE, address, &[]);
+    }
+
+    /// It is here now.
+    pub(crate) fn realloc(&mut self, tick: u64, address: u64, node: u32, size: u64) {
+        self.put(tick, op::REALLOC, address, &[record::body(node, size)]);
+    }
+}
+
+/// Makes a stack of one frame in no module, whose call is at `address`.
+pub(crate) fn put_node(area: &Area, node: u32, address: u64) {
+    let found = area.node(node).expect("a node");
+    found.address.store(address + 1, Ordering::Relaxed);
+    found.caller.store(0, Ordering::Relaxed);
+    area.header().nodes_used.fetch_max(node + 1, Ordering::AcqRel);
+}
