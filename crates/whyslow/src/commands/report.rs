@@ -42,7 +42,8 @@ Examples:
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     profile: ProfileArg,
-    /// What to show: functions, tree, callers, lines, threads, spans, heap, quality
+    /// What to show: functions, tree, callers, lines, threads, spans, heap, quality [default: functions; heap when
+    /// nothing else was recorded]
     #[arg(value_enum, hide_possible_values = true)]
     view: Option<View>,
     /// The function, for `callers` and `lines`: its name or the end of it

@@ -8,6 +8,7 @@ mod doctor;
 mod exchange;
 mod exit_codes;
 mod harness;
+mod heap_report;
 mod help;
 mod output;
 mod record;
