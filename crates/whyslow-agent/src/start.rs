@@ -70,6 +70,19 @@ fn begin(entered: u32, socket: &[u8]) -> Option<()> {
 }
 
 fn exchange(entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
+    // Everything gets its place before the collector looks for free ones to put patch pages in.
+    let base = sys::reserve(area::AREA_LEN);
+    if base.is_null() {
+        return None;
+    }
+    let took = state::watch_forks().then(|| exchange_at(base, entered, socket, buffer)).flatten();
+    if took.is_none() {
+        sys::unmap(base as usize, area::AREA_LEN);
+    }
+    took
+}
+
+fn exchange_at(base: *mut u8, entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
     let hello = hello(entered);
     // SAFETY: a plain structure.
     let bytes = unsafe { slice::from_raw_parts((&raw const hello).cast(), size_of::<Hello>()) };
@@ -80,22 +93,18 @@ fn exchange(entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
     if file < 0 {
         return None;
     }
-    let base = sys::map_shared(file, area::AREA_LEN);
+    let mapped = sys::map_shared_at(base, file, area::AREA_LEN);
     sys::close(file);
-    if base.is_null() {
+    if !mapped {
         return None;
     }
-    let took = join(base, &buffer[..len]);
-    if took.is_none() {
-        sys::unmap(base as usize, area::AREA_LEN);
-    }
-    took
+    join(base, &buffer[..len])
 }
 
 fn join(base: *mut u8, welcome: &[u8]) -> Option<()> {
     // SAFETY: the area begins with its header.
     let header = unsafe { &*base.cast::<area::Header>() };
-    if header.version.load(Acquire) != VERSION || !state::watch_forks() {
+    if header.version.load(Acquire) != VERSION {
         return None;
     }
     patch::apply(welcome)?;

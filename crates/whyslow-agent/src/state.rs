@@ -167,6 +167,11 @@ fn claim(area: Area, level: u32, wiped: *const State) -> Option<&'static State> 
         return None;
     }
     let header = area.header();
+    // A `vfork` child runs in its parent's memory: what it would take under its own name would stay there.
+    if !is_own_process() {
+        header.lost_ringless.fetch_add(1, Relaxed);
+        return None;
+    }
     let until = RINGLESS_UNTIL.load(Relaxed);
     if until != 0 && clock() < until {
         header.lost_ringless.fetch_add(1, Relaxed);

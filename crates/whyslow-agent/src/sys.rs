@@ -36,6 +36,7 @@ pub mod protection {
 
 const MAP_SHARED: usize = 1;
 const MAP_PRIVATE: usize = 2;
+const MAP_FIXED: usize = 0x10;
 /// A mapping of no file.
 pub const MAP_ANONYMOUS: usize = 0x20;
 const MAP_NORESERVE: usize = 0x4000;
@@ -108,12 +109,20 @@ pub fn pages_at(at: usize, bytes: usize) -> bool {
     !failed(result)
 }
 
-/// Maps a shared file; null on failure.
-pub fn map_shared(file: i32, bytes: usize) -> *mut u8 {
-    let rights = protection::READ | protection::WRITE;
+/// A place of this length that nothing else takes; null if there is none.
+pub fn reserve(bytes: usize) -> *mut u8 {
     // SAFETY: a new mapping where nothing is.
-    let result = unsafe { call(MMAP, [0, bytes, rights, MAP_SHARED | MAP_NORESERVE, file as usize, 0]) };
+    let result =
+        unsafe { call(MMAP, [0, bytes, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0]) };
     if failed(result) { ptr::null_mut() } else { result as *mut u8 }
+}
+
+/// Maps a shared file at a place that [`reserve`] gave.
+pub fn map_shared_at(at: *mut u8, file: i32, bytes: usize) -> bool {
+    let rights = protection::READ | protection::WRITE;
+    let how = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
+    // SAFETY: replaces only what was reserved for it.
+    !failed(unsafe { call(MMAP, [at as usize, bytes, rights, how, file as usize, 0]) })
 }
 
 pub fn unmap(at: usize, bytes: usize) {

@@ -4,6 +4,8 @@ mod recorded;
 
 use std::collections::VecDeque;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use linux_perf_event_reader::{
     CommOrExecRecord, EventRecord, ForkOrExitRecord, Mmap2FileId, Mmap2Record, RawData, RecordType,
@@ -11,8 +13,8 @@ use linux_perf_event_reader::{
 };
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
-    Builder, Counters, LocationId, Metric, MetricId, ModuleKind, Process, ProcessId, RelativeAddress,
-    StackId, Thread, ThreadId, Unit,
+    Builder, Counters, LocationId, Metric, MetricId, ModuleId, ModuleKind, Process, ProcessId,
+    RelativeAddress, StackId, Thread, ThreadId, Unit,
 };
 use whyslow_unwind::{Register, Registers};
 
@@ -50,6 +52,13 @@ struct ThreadState {
     images: Images,
 }
 
+/// Rows by the operating system's numbers; the latest of a number that was used again.
+#[derive(Debug, Default)]
+struct Tasks {
+    processes: FxHashMap<u32, ProcessId>,
+    threads: FxHashMap<(u32, u32), ThreadId>,
+}
+
 /// Turns records into rows.
 #[derive(Debug)]
 pub(crate) struct Converter {
@@ -77,6 +86,8 @@ pub(crate) struct Converter {
     pub(crate) total_value: u64,
     /// Samples of the idle loop, which are left out.
     idle_samples: u64,
+    /// The rows of all processes and threads there ever were, when something else than the kernel's records refers to them.
+    tasks: Option<Tasks>,
     /// Set when the records come out of a file: nothing that runs now has to do with them.
     file: Option<recorded::File>,
 }
@@ -84,9 +95,11 @@ pub(crate) struct Converter {
 pub use recorded::{Converted, RecordConverter, RecordedOn, SampledEvent};
 
 impl Converter {
-    pub(crate) fn new(start_ns: u64, kernel_base: u64) -> Self {
+    /// `cpu`: whether there will be samples of CPU time.
+    pub(crate) fn new(start_ns: u64, kernel_base: u64, cpu: bool) -> Self {
         let mut builder = Builder::new();
-        let metric = builder.metric(Metric::CPU_TIME, Unit::Nanoseconds);
+        let metric =
+            if cpu { builder.metric(Metric::CPU_TIME, Unit::Nanoseconds) } else { MetricId::from(0usize) };
         Self {
             builder,
             counters: Counters::default(),
@@ -106,6 +119,7 @@ impl Converter {
             stack_bytes: Vec::new(),
             total_value: 0,
             idle_samples: 0,
+            tasks: None,
             file: None,
         }
     }
@@ -169,7 +183,7 @@ impl Converter {
         }
     }
 
-    fn since_start(&self, time: u64) -> u64 {
+    pub(crate) fn since_start(&self, time: u64) -> u64 {
         time.saturating_sub(self.start_ns)
     }
 
@@ -210,6 +224,9 @@ impl Converter {
         let name = self.builder.string(name);
         let start_ns = self.since_start(time);
         let id = self.builder.process(Process { pid, parent, name, start_ns, end_ns: None });
+        if let Some(tasks) = &mut self.tasks {
+            tasks.processes.insert(pid, id);
+        }
         let state = ProcessState {
             id,
             space,
@@ -229,7 +246,57 @@ impl Converter {
         let process = process.id;
         let thread = Thread { process, tid, name, start_ns: self.since_start(time), end_ns: None };
         let id = self.builder.thread(thread);
+        if let Some(tasks) = &mut self.tasks {
+            tasks.threads.insert((pid, tid), id);
+        }
         self.threads.insert(tid, ThreadState { id, pid, images: Images::default() });
+    }
+
+    /// Keeps the rows of processes and threads that have ended. To be called before there are any.
+    pub(crate) fn remember_tasks(&mut self) {
+        self.tasks = Some(Tasks::default());
+    }
+
+    /// The row of a process; a new one when the kernel's records have not told of it.
+    pub(crate) fn task_process(&mut self, pid: u32, parent: Option<u32>, name: &str, time: u64) -> ProcessId {
+        if let Some(&id) = self.tasks.as_ref().and_then(|tasks| tasks.processes.get(&pid)) {
+            return id;
+        }
+        self.new_process(pid, parent, name, time);
+        self.processes[&pid].id
+    }
+
+    /// The row of a thread, likewise.
+    pub(crate) fn task_thread(&mut self, pid: u32, tid: u32, name: &str, time: u64) -> ThreadId {
+        if let Some(&id) = self.tasks.as_ref().and_then(|tasks| tasks.threads.get(&(pid, tid))) {
+            return id;
+        }
+        let process = self.task_process(pid, None, name, time);
+        let name = self.builder.string(name);
+        let start_ns = self.since_start(time);
+        let id = self.builder.thread(Thread { process, tid, name, start_ns, end_ns: None });
+        if let Some(tasks) = &mut self.tasks {
+            tasks.threads.insert((pid, tid), id);
+        }
+        id
+    }
+
+    /// The module of a file that a process has mapped.
+    pub(crate) fn module(&mut self, pid: u32, path: &Path, kind: ModuleKind) -> ModuleId {
+        let path = path.to_string_lossy().into_owned();
+        let Self { modules, builder, .. } = self;
+        if path == crate::modules::VDSO {
+            let index = modules.vdso(builder);
+            return modules.get(index).id;
+        }
+        let file = fs::metadata(&path).ok();
+        let device = file.as_ref().map_or((0, 0), |file| {
+            let device = file.dev();
+            (libc::major(device), libc::minor(device))
+        });
+        let inode = file.map_or(0, |file| file.ino());
+        let index = modules.file(builder, pid, FileKey { path, device, inode }, kind);
+        modules.get(index).id
     }
 
     fn fork(&mut self, fork: &ForkOrExitRecord) {

@@ -133,7 +133,14 @@ impl Suspended {
 impl Running {
     /// Whether it has ended, without waiting.
     pub(crate) fn try_wait(&self) -> Option<(ExitStatus, Usage)> {
-        wait4(self.pid, libc::WNOHANG)
+        // Only look at first: while a leak check stops the program, its stops are for the thread that makes the check.
+        if has_ended(self.pid) { wait4(self.pid, libc::WNOHANG) } else { None }
+    }
+
+    /// Ends it: it cannot be recorded as it should.
+    pub(crate) fn kill(&self) {
+        crate::signals::send(self.pid, libc::SIGKILL);
+        self.wait();
     }
 
     fn wait(&self) {
@@ -214,6 +221,17 @@ mod calls {
         }
     }
 
+    /// Whether a child has ended, without taking the news from anyone.
+    pub(super) fn has_ended(pid: u32) -> bool {
+        // SAFETY: all-zero is a valid `siginfo_t`, which the kernel fills.
+        let (result, info) = unsafe {
+            let mut info = std::mem::zeroed::<libc::siginfo_t>();
+            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            (libc::waitid(libc::P_PID, pid, &raw mut info, options), info)
+        };
+        result == 0 && matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)
+    }
+
     pub(super) fn wait4(pid: u32, options: i32) -> Option<(ExitStatus, Usage)> {
         let mut status = 0;
         // SAFETY: all-zero is a valid `rusage`.
@@ -236,7 +254,7 @@ mod calls {
         Some((exit, usage.into()))
     }
 }
-use calls::{fork_and_wait, pipe, wait4};
+use calls::{fork_and_wait, has_ended, pipe, wait4};
 
 #[cfg(test)]
 mod tests {

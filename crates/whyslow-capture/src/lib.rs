@@ -2,6 +2,7 @@
 
 mod completion;
 mod convert;
+mod heap;
 mod host;
 mod launch;
 mod maps;
@@ -58,11 +59,43 @@ pub struct Options {
     pub duration: Option<std::time::Duration>,
     /// Leave out the kernel even where it could be recorded.
     pub user_only: bool,
+    /// Sample CPU time.
+    pub cpu: bool,
+    /// Record the heap too.
+    pub heap: Option<HeapOptions>,
+}
+
+/// How to record the heap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeapOptions {
+    /// Record about one allocation per so many bytes instead of all.
+    pub sample_bytes: Option<u64>,
+    /// Fill new blocks, to find bytes that are never written.
+    pub unused: bool,
+    /// Record the program's own mappings too.
+    pub maps: bool,
+    /// Look for leaks when a process ends.
+    pub leak_check: bool,
+    /// A block is temporary when it is freed before its thread has allocated so many others.
+    pub temporary_within: u64,
+}
+
+impl Default for HeapOptions {
+    fn default() -> Self {
+        Self { sample_bytes: None, unused: false, maps: false, leak_check: true, temporary_within: 1 }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { frequency_hz: 997, stack_bytes: None, duration: None, user_only: false }
+        Self {
+            frequency_hz: 997,
+            stack_bytes: None,
+            duration: None,
+            user_only: false,
+            cpu: true,
+            heap: None,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use whyslow_unwind::{Image, Unwinder};
 
 /// The kernel's and the vdso's names in recordings.
 pub(crate) const KERNEL: &str = "[kernel.kallsyms]";
-const VDSO: &str = "[vdso]";
+pub(crate) const VDSO: &str = "[vdso]";
 
 /// A module and its unwind rules.
 #[derive(Debug)]

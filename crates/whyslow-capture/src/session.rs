@@ -7,9 +7,10 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use whyslow_profile::file::Writer;
-use whyslow_profile::{EventSource, ExitStatus, KernelView, Meta};
+use whyslow_profile::{EventSource, ExitStatus, KernelView, LeakCheck, Meta};
 
 use crate::convert::Converter;
+use crate::heap::{HeapRows, HeapWatch};
 use crate::host::{self, Usage};
 use crate::launch::{Running, Suspended};
 use crate::marks::Marks;
@@ -51,11 +52,14 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let (output_file, file) = Output::create(output)?;
     let signals = Signals::new().map_err(system("signals could not be set up"))?;
     let started = SystemTime::now();
+    let mut heap = options.heap.as_ref().map(|how| HeapWatch::start(how, target)).transpose()?;
 
     let mut suspended = None;
     let (scope, cpus) = match target {
         Target::Command(command) => {
-            let child = Suspended::new(command, &signals)?;
+            let mut command = command.clone();
+            command.env.extend(heap.iter().flat_map(HeapWatch::environment));
+            let child = Suspended::new(&command, &signals)?;
             let pid = child.pid;
             suspended = Some(child);
             (Scope::Threads(vec![pid]), host::allowed_cpus(pid))
@@ -80,36 +84,47 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         stack_bytes: 0,
         enable_on_exec: matches!(target, Target::Command(_)),
     };
-    let events = match Events::open(&scope, &cpus, plan, options.stack_bytes) {
-        Ok(events) => events,
-        Err(error) => {
-            if let Some(child) = suspended {
-                child.cancel();
+    let events = if options.cpu {
+        match Events::open(&scope, &cpus, plan, options.stack_bytes) {
+            Ok(events) => Some(events),
+            Err(error) => {
+                if let Some(child) = suspended {
+                    child.cancel();
+                }
+                return Err(refusal::explain(error, target));
             }
-            return Err(refusal::explain(error, target));
         }
+    } else {
+        None
     };
 
-    let kernel_base = if events.plan.kernel { host::kernel_base() } else { None };
+    let sampled = events.as_ref().map(|events| (events.plan.cycles, events.plan.kernel));
+    let kernel_base = sampled.and_then(|(_, kernel)| if kernel { host::kernel_base() } else { None });
     let mut meta = Meta {
         command: command_line(target),
         recorder: format!("whyslow {}", env!("CARGO_PKG_VERSION")),
         started_unix_ns: started
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as u64),
-        frequency_hz: options.frequency_hz,
-        source: if events.plan.cycles { EventSource::Cycles } else { EventSource::CpuClock },
-        kernel: match (events.plan.kernel, kernel_base) {
-            (false, _) => KernelView::Hidden,
-            (true, None) => KernelView::Unnamed,
-            (true, Some(_)) => KernelView::Included,
+        frequency_hz: if options.cpu { options.frequency_hz } else { 0 },
+        source: match sampled {
+            Some((true, _)) => EventSource::Cycles,
+            Some((false, _)) => EventSource::CpuClock,
+            None => EventSource::Unknown,
+        },
+        kernel: match (sampled, kernel_base) {
+            (None, _) => KernelView::Unknown,
+            (Some((_, false)), _) => KernelView::Hidden,
+            (Some((_, true)), None) => KernelView::Unnamed,
+            (Some((_, true)), Some(_)) => KernelView::Included,
         },
         host: host::describe(cpus.len()),
         ..Meta::default()
     };
     let own_before = host::own_usage();
     let start_ns = host::monotonic_ns();
-    let mut converter = Converter::new(start_ns, kernel_base.unwrap_or(0));
+    let mut converter = Converter::new(start_ns, kernel_base.unwrap_or(0), options.cpu);
+    let heap_rows = heap.as_ref().map(|heap| HeapRows::new(&mut converter, heap.unused()));
     converter.marks = Marks::live(start_ns, runtime_folder(target).as_deref());
     let cannot_write = |error| RecordError::Output { path: output.to_owned(), error };
     let writer = match Writer::new(file, &meta) {
@@ -125,24 +140,28 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         (Target::Command(command), Some(child)) => {
             let name = Path::new(&command.program).file_name().unwrap_or(&command.program);
             converter.add_process(child.pid, &name.to_string_lossy());
-            Subject::Child(child.release()?)
+            Subject::Child(match &mut heap {
+                Some(heap) => heap.enter(child)?,
+                None => child.release()?,
+            })
         }
         (Target::Process(pid), _) => {
             converter.add_running_process(*pid);
-            events.enable().map_err(system("sampling could not be started"))?;
+            enable(events.as_ref())?;
             Subject::Process(*pid, signals::watch(*pid))
         }
         _ => {
             for pid in crate::numbers_in(Path::new("/proc")) {
                 converter.add_running_process(pid);
             }
-            events.enable().map_err(system("sampling could not be started"))?;
+            enable(events.as_ref())?;
             Subject::System
         }
     };
     let moved_aside = output_file.keep()?;
 
-    let mut session = Session { events, converter, writer, write_error: None, signals, subject };
+    let heap = heap.zip(heap_rows);
+    let mut session = Session { events, heap, converter, writer, write_error: None, signals, subject };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     let end = session.run(deadline);
     let duration_ns = host::monotonic_ns().saturating_sub(start_ns);
@@ -156,9 +175,20 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         meta.system_time_ns = usage.system.as_nanos() as u64;
         meta.max_resident_bytes = usage.max_resident_bytes;
     }
-    let Session { mut converter, mut writer, mut write_error, events, signals, .. } = session;
-    if events.plan.cycles {
-        let visible = meta.user_time_ns + if events.plan.kernel { meta.system_time_ns } else { 0 };
+    let Session { mut converter, mut writer, mut write_error, heap, signals, .. } = session;
+    if let Some((watch, rows)) = heap {
+        let outcome = watch.finish();
+        rows.finish(&mut converter, &outcome, start_ns + duration_ns);
+        meta.notes.extend(outcome.notes);
+        let mut facts = outcome.facts;
+        facts.peak_ns = facts.peak_ns.saturating_sub(start_ns);
+        if let LeakCheck::AtSnapshot(time) = &mut facts.leaks {
+            *time = time.saturating_sub(start_ns);
+        }
+        meta.heap = Some(facts);
+    }
+    if let Some((true, kernel)) = sampled {
+        let visible = meta.user_time_ns + if kernel { meta.system_time_ns } else { 0 };
         meta.ns_per_cycle =
             (visible > 0 && converter.total_value > 0).then(|| visible as f64 / converter.total_value as f64);
     }
@@ -175,8 +205,15 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     Ok(Recording { path: output.to_owned(), writer, meta, exit, write_error, moved_aside, _signals: signals })
 }
 
+fn enable(events: Option<&Events>) -> Result<(), RecordError> {
+    events
+        .map_or(Ok(()), Events::enable)
+        .map_err(|error| RecordError::System { what: "sampling could not be started", error })
+}
+
 struct Session {
-    events: Events,
+    events: Option<Events>,
+    heap: Option<(HeapWatch, HeapRows)>,
     converter: Converter,
     writer: Writer,
     write_error: Option<io::Error>,
@@ -188,7 +225,7 @@ impl Session {
     /// Drains until the program has ended or the recording is stopped.
     fn run(&mut self, deadline: Option<Instant>) -> End {
         let mut waits: Vec<libc::pollfd> = std::iter::once(self.signals.fd())
-            .chain(self.events.wait_on().iter().copied())
+            .chain(self.events.iter().flat_map(|events| events.wait_on().iter().copied()))
             .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
             .collect();
         let mut eager_left = EAGER_AT_FIRST;
@@ -225,7 +262,9 @@ impl Session {
         let Self { events, converter, .. } = self;
         converter.begin_drain();
         converter.marks.collect();
-        events.merge.drain(until, events.parse_info, |record| converter.record(record));
+        if let Some(events) = events {
+            events.merge.drain(until, events.parse_info, |record| converter.record(record));
+        }
         converter.add_marks(until);
         converter.has_read_live()
     }
@@ -234,6 +273,9 @@ impl Session {
     /// runs on undisturbed and memory stays bounded.
     fn flush(&mut self) {
         self.read_marker_files();
+        if let Some((watch, rows)) = &mut self.heap {
+            rows.add(&mut self.converter, &watch.take());
+        }
         if self.write_error.is_none() {
             self.write_error = self.writer.append(&mut self.converter.builder).err();
         }

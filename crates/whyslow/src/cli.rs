@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{cargo, doctor, export, flame, import, lab, record, report, view};
+use crate::commands::{cargo, doctor, export, flame, heap, import, lab, record, report, view};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -57,6 +57,7 @@ struct RunArgs {
 #[derive(Debug, Subcommand)]
 enum Command {
     Record(record::RecordArgs),
+    Heap(heap::HeapArgs),
     Report(report::ReportArgs),
     Flame(flame::FlameArgs),
     View(view::ViewArgs),
@@ -106,6 +107,8 @@ pub(crate) enum Request {
     Run(Vec<OsString>, RecordOptions, Volume),
     /// `whyslow record`
     Record(record::RecordArgs, Volume),
+    /// `whyslow heap`
+    Heap(heap::HeapArgs, Volume),
     /// `whyslow report`
     Report(report::ReportArgs, Volume),
     /// `whyslow flame`
@@ -130,6 +133,7 @@ pub(crate) fn run(request: Request) -> Result<Exit> {
         Request::Answered(exit) => Ok(exit),
         Request::Run(program, options, volume) => record::run_program(program, &options, volume),
         Request::Record(args, volume) => record::run(args, volume),
+        Request::Heap(args, volume) => heap::run(&args, volume),
         Request::Report(args, volume) => report::run(&args, volume),
         Request::Flame(args, volume) => flame::run(&args, volume),
         Request::View(args, volume) => view::run(&args, volume),
@@ -164,6 +168,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
     }
     Ok(match cli.command {
         Some(Command::Record(args)) => Request::Record(args, volume),
+        Some(Command::Heap(args)) => Request::Heap(args, volume),
         Some(Command::Report(args)) => Request::Report(args, volume),
         Some(Command::Flame(args)) => Request::Flame(args, volume),
         Some(Command::View(args)) => Request::View(args, volume),

@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Success,
     /// 1: `whyslow doctor` found something that prevents recording.
     CannotRecord,
+    /// 2: `whyslow heap --fail-on-leak` found a leak in a program that itself succeeded.
+    Leaked,
     /// The recorded program's own code.
     Program(i32),
     /// 128 + n: signal n ended the recorded program.
@@ -31,6 +33,7 @@ impl Exit {
         match self {
             Self::Success => 0,
             Self::CannotRecord => 1,
+            Self::Leaked => 2,
             Self::Program(code) | Self::Cargo(code) => code as u8,
             Self::Signal(signal) => 128u8.wrapping_add(signal as u8),
             Self::Failed => 125,

@@ -15,6 +15,7 @@ mod output;
 mod profile_file;
 mod recording;
 mod serve;
+mod suppress;
 mod terminal;
 mod values;
 

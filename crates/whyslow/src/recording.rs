@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use whyslow_capture::{Options, RecordError, Recording, Target, record};
+use whyslow_capture::{HeapOptions, Options, RecordError, Recording, Target, record};
 use whyslow_profile::file::EXTENSION;
 use whyslow_profile::{ExitStatus, Profile};
 use whyslow_symbols::Summary;
@@ -18,13 +18,30 @@ use crate::failure::{Failure, Result, warn};
 use crate::output::{Output, note};
 use crate::{open, profile_file, values};
 
-/// How to record, and what to do with it.
+/// How to record CPU time, and what to do with it.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Recording options")]
 pub(crate) struct RecordOptions {
     /// Samples per second of CPU time
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) frequency: u32,
+    /// Record every allocation too, on the same timeline; `whyslow heap` has the details
+    #[arg(long)]
+    heap: bool,
+    /// Leave out time spent in the kernel
+    #[arg(long)]
+    user_only: bool,
+    /// Bytes of stack copied with each sample, such as 16k [default: as much as the buffers allow]
+    #[arg(long, value_name = "BYTES", value_parser = values::stack_size)]
+    stack_size: Option<u32>,
+    #[command(flatten)]
+    pub(crate) keep: KeepOptions,
+}
+
+/// What becomes of a recording.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Recording options")]
+pub(crate) struct KeepOptions {
     /// Write the profile here instead of ./NAME.whyslow
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -37,12 +54,6 @@ pub(crate) struct RecordOptions {
     /// Stop recording after this time, such as 10s
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
     duration: Option<Duration>,
-    /// Leave out time spent in the kernel
-    #[arg(long)]
-    user_only: bool,
-    /// Bytes of stack copied with each sample, such as 16k [default: as much as the buffers allow]
-    #[arg(long, value_name = "BYTES", value_parser = values::stack_size)]
-    stack_size: Option<u32>,
     /// Read all symbols afresh and store none for the next time
     #[arg(long)]
     no_symbol_cache: bool,
@@ -68,9 +79,6 @@ pub(crate) fn make(
     options: &RecordOptions,
     volume: Volume,
 ) -> Result<Recorded> {
-    if let Some(picture) = options.picture(Path::new("")) {
-        picture.check()?;
-    }
     let most = most_samples_per_second();
     if most.is_some_and(|most| options.frequency > most) {
         let most = most.unwrap_or_default();
@@ -83,19 +91,41 @@ pub(crate) fn make(
             options.frequency
         )));
     }
-    let path = output_path(name, options);
     let how = Options {
         frequency_hz: options.frequency,
         stack_bytes: options.stack_size,
-        duration: options.duration,
         user_only: options.user_only,
+        heap: options.heap.then(HeapOptions::default),
+        ..Options::default()
     };
+    make_as(target, name, how, &options.keep, volume, |_| {})
+}
+
+/// The same for anything that can be recorded. `polish` changes the profile once it has symbols.
+pub(crate) fn make_as(
+    target: &Target,
+    name: &OsStr,
+    how: Options,
+    keep: &KeepOptions,
+    volume: Volume,
+    polish: impl FnOnce(&mut Profile),
+) -> Result<Recorded> {
+    if let Some(picture) = keep.picture(Path::new("")) {
+        picture.check()?;
+    }
+    let path = output_path(name, keep);
+    let how = Options { duration: keep.duration, ..how };
     let recording = record(target, &how, &path).map_err(explain)?;
-    finish(recording, options, volume)
+    finish(recording, keep, volume, polish)
 }
 
 /// Reads the recording back, adds symbols, seals it.
-fn finish(recording: Recording, options: &RecordOptions, volume: Volume) -> Result<Recorded> {
+fn finish(
+    recording: Recording,
+    options: &KeepOptions,
+    volume: Volume,
+    polish: impl FnOnce(&mut Profile),
+) -> Result<Recorded> {
     let Recording { path, mut writer, exit, write_error, moved_aside, .. } = recording;
     if let Some(old) = moved_aside.filter(|_| volume > Volume::Quiet) {
         note(&format!("whyslow: the profile that was {} is now {}\n", path.display(), old.display()));
@@ -118,6 +148,7 @@ fn finish(recording: Recording, options: &RecordOptions, volume: Volume) -> Resu
     if volume == Volume::Verbose {
         note(&describe(&profile, &symbols, started.elapsed()));
     }
+    polish(&mut profile);
     let written = match write_error {
         Some(error) => Err(error),
         None => writer.append_symbols(&profile).and_then(|()| writer.seal()),
@@ -160,7 +191,7 @@ fn describe(profile: &Profile, symbols: &Summary, took: Duration) -> String {
 
 impl Recorded {
     /// Draws the picture if one was asked for.
-    pub(crate) fn draw(&self, options: &RecordOptions, volume: Volume) -> Result {
+    pub(crate) fn draw(&self, options: &KeepOptions, volume: Volume) -> Result {
         let Some(picture) = options.picture(&self.path) else { return Ok(()) };
         crate::commands::flame::draw(&self.profile, &picture)?;
         if let Output::File(file) = &picture {
@@ -183,7 +214,7 @@ impl Recorded {
     }
 }
 
-impl RecordOptions {
+impl KeepOptions {
     /// Where the flame graph goes: `--open` alone puts it next to the profile.
     fn picture(&self, profile: &Path) -> Option<Output> {
         match &self.flame {
@@ -197,7 +228,7 @@ impl RecordOptions {
 }
 
 /// `-o`, or NAME.whyslow here, or in the temporary folder when nothing can be written here.
-fn output_path(name: &OsStr, options: &RecordOptions) -> PathBuf {
+fn output_path(name: &OsStr, options: &KeepOptions) -> PathBuf {
     if let Some(path) = &options.output {
         return path.clone();
     }

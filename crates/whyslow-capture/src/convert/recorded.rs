@@ -91,7 +91,7 @@ pub struct RecordConverter {
 impl RecordConverter {
     /// Starts with what the file says of its machine.
     pub fn new(on: RecordedOn) -> Self {
-        let mut converter = Converter::new(0, 0);
+        let mut converter = Converter::new(0, 0, true);
         converter.builder = Builder::new();
         converter.own_pid = u32::MAX;
         let same_kernel = match on.build_ids.get(KERNEL) {

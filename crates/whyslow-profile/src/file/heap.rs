@@ -1,26 +1,28 @@
 //! The heap tables as columns and back.
 
 use super::column::{ColumnReader, ColumnWriter, Malformed};
-use super::tables::{BAD_REFERENCE, row};
+use super::tables::{BAD_REFERENCE, row, upsert};
 use crate::Profile;
 use crate::heap::{Growth, HeapCounts, HeapSite, HeapTransfer, HistogramBar, HistogramOf};
 use crate::ids::{StackId, ThreadId};
 
 type Applied = Result<(), Malformed>;
 
-pub(super) fn write_sites(rows: &[HeapSite]) -> Vec<u8> {
+pub(super) fn write_sites(rows: &[(u32, &HeapSite)]) -> Vec<u8> {
     let mut columns = ColumnWriter::default();
     columns
-        .numbers("stack", rows.iter().map(|row| u64::from(row.stack.0)))
-        .numbers("growth", rows.iter().map(|row| u64::from(row.growth.code())));
+        .numbers("row", rows.iter().map(|(at, _)| u64::from(*at)))
+        .numbers("stack", rows.iter().map(|(_, row)| u64::from(row.stack.0)))
+        .numbers("growth", rows.iter().map(|(_, row)| u64::from(row.growth.code())));
     for (at, name) in HeapCounts::COLUMNS.iter().enumerate() {
-        columns.numbers(name, rows.iter().map(|row| row.counts.numbers()[at]));
+        columns.numbers(name, rows.iter().map(|(_, row)| row.counts.numbers()[at]));
     }
     columns.into_bytes()
 }
 
 pub(super) fn read_sites(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
-    let (stack, growth) = (columns.numbers("stack")?, columns.numbers("growth")?);
+    let (number, stack) = (columns.numbers("row")?, columns.numbers("stack")?);
+    let growth = columns.numbers("growth")?;
     // A column that an older version did not write reads as zeros.
     let counts = HeapCounts::COLUMNS.iter().map(|name| columns.numbers(name)).collect::<Vec<_>>();
     for at in 0..columns.rows() {
@@ -28,11 +30,12 @@ pub(super) fn read_sites(columns: &ColumnReader<'_>, profile: &mut Profile) -> A
         for (number, column) in numbers.iter_mut().zip(&counts) {
             *number = column.as_ref().map_or(0, |column| column[at]);
         }
-        profile.heap.sites.push(HeapSite {
+        let site = HeapSite {
             stack: StackId(row(stack[at], profile.stacks.len())?),
             counts: HeapCounts::from_numbers(numbers),
             growth: Growth::from_code(growth[at]),
-        });
+        };
+        upsert(&mut profile.heap.sites, number[at], site)?;
     }
     Ok(())
 }

@@ -55,7 +55,7 @@ fn line(value: u64) -> u32 {
 }
 
 /// Puts a row at its place, which is at most one past the end.
-fn upsert<T>(rows: &mut Vec<T>, at: u64, value: T) -> Applied {
+pub(super) fn upsert<T>(rows: &mut Vec<T>, at: u64, value: T) -> Applied {
     match usize::try_from(at) {
         Ok(at) if at < rows.len() => rows[at] = value,
         Ok(at) if at == rows.len() => rows.push(value),

@@ -49,7 +49,7 @@ impl Writer {
     }
 
     /// Appends what symbolising added to a profile that was read back from this file: texts, module states,
-    /// functions, frames, source lines, code. It is the last thing that is appended.
+    /// functions, frames, source lines, code, suppressed leaks. It is the last thing that is appended.
     pub fn append_symbols(&mut self, profile: &Profile) -> io::Result<()> {
         self.refuse_after_symbols()?;
         self.all_or_nothing(|writer| writer.symbol_tables(profile))?;
@@ -92,8 +92,12 @@ impl Writer {
         self.heap(&b.heap)
     }
 
+    fn heap_sites(&mut self, heap: &Heap) -> io::Result<()> {
+        self.numbered_table(chunk::HEAP_SITES, 0, &heap.sites, heap::write_sites)
+    }
+
     fn heap(&mut self, heap: &Heap) -> io::Result<()> {
-        self.table(chunk::HEAP_SITES, &heap.sites, heap::write_sites)?;
+        self.heap_sites(heap)?;
         self.table(chunk::HEAP_HISTOGRAMS, &heap.histograms, heap::write_histograms)?;
         self.table(chunk::HEAP_TRANSFERS, &heap.transfers, heap::write_transfers)
     }
@@ -128,6 +132,10 @@ impl Writer {
             tables::write_frames(groups.iter().copied().flatten().copied())
         })?;
         self.table(chunk::SOURCES, &profile.sources.rows, |rows| tables::write_sources(rows.iter()))?;
+        // Names are needed to tell which leaks are suppressed.
+        if profile.heap.sites.iter().any(|site| site.counts.suppressed_blocks > 0) {
+            self.heap_sites(&profile.heap)?;
+        }
         self.sized_table(
             chunk::CODE,
             &profile.code.rows,

@@ -4,6 +4,7 @@ pub(crate) mod cargo;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod flame;
+pub(crate) mod heap;
 pub(crate) mod import;
 pub(crate) mod lab;
 pub(crate) mod record;

@@ -59,7 +59,7 @@ pub(crate) fn run(args: RecordArgs, volume: Volume) -> Result<Exit> {
         let file = recorded.path.display();
         note(&format!("whyslow: recorded {file}; next: whyslow report {file}\n"));
     }
-    recorded.draw(&args.options, volume)?;
+    recorded.draw(&args.options.keep, volume)?;
     recorded.end()
 }
 
@@ -79,11 +79,11 @@ pub(crate) fn record_and_answer(
     if volume > Volume::Quiet {
         note(&super::report::summary(&recorded.profile, &recorded.path));
     }
-    recorded.draw(options, volume)?;
+    recorded.draw(&options.keep, volume)?;
     recorded.end()
 }
 
-fn command(words: &[OsString]) -> Target {
+pub(crate) fn command(words: &[OsString]) -> Target {
     let (program, args) =
         words.split_first().map_or((OsString::new(), &[][..]), |(first, rest)| (first.clone(), rest));
     Target::Command(Command { program, args: args.to_vec(), ..Command::default() })

@@ -1,0 +1,172 @@
+//! The collector's batches become rows of the profile, beside those of the CPU samples.
+
+use std::path::Path;
+
+use rustc_hash::FxHashMap;
+use whyslow_heap::{Batch, CounterKind, Outcome};
+use whyslow_profile::heap::{counter, metric};
+use whyslow_profile::{
+    Counter, CounterId, Heap, HeapSite, HeapTransfer, HistogramBar, HistogramOf, LocationId, MetricId,
+    ModuleId, ModuleKind, ProcessId, RelativeAddress, StackId, ThreadId, Unit,
+};
+
+use crate::convert::Converter;
+
+/// The metrics of a heap recording.
+#[derive(Debug, Clone, Copy)]
+struct Metrics {
+    bytes_allocated: MetricId,
+    allocations: MetricId,
+    bytes_freed: MetricId,
+    live_at_peak: MetricId,
+    live_at_exit: MetricId,
+    temporary: MetricId,
+    unused: Option<MetricId>,
+}
+
+/// Which rows of the profile the collector's rows have become.
+#[derive(Debug)]
+pub(crate) struct HeapRows {
+    metrics: Metrics,
+    processes: Vec<ProcessId>,
+    pids: Vec<u32>,
+    threads: Vec<ThreadId>,
+    modules: Vec<ModuleId>,
+    stacks: Vec<StackId>,
+    counters: FxHashMap<(u32, CounterKind), CounterId>,
+}
+
+impl HeapRows {
+    pub(crate) fn new(converter: &mut Converter, unused: bool) -> Self {
+        converter.remember_tasks();
+        let builder = &mut converter.builder;
+        let metrics = Metrics {
+            bytes_allocated: builder.metric(metric::BYTES_ALLOCATED, Unit::Bytes),
+            allocations: builder.metric(metric::ALLOCATIONS, Unit::Count),
+            bytes_freed: builder.metric(metric::BYTES_FREED, Unit::Bytes),
+            live_at_peak: builder.metric(metric::LIVE_AT_PEAK, Unit::Bytes),
+            live_at_exit: builder.metric(metric::LIVE_AT_EXIT, Unit::Bytes),
+            temporary: builder.metric(metric::TEMPORARY, Unit::Count),
+            unused: unused.then(|| builder.metric(metric::UNUSED, Unit::Bytes)),
+        };
+        Self {
+            metrics,
+            processes: Vec::new(),
+            pids: Vec::new(),
+            threads: Vec::new(),
+            modules: Vec::new(),
+            stacks: Vec::new(),
+            counters: FxHashMap::default(),
+        }
+    }
+
+    /// Adds what is new.
+    pub(crate) fn add(&mut self, converter: &mut Converter, batch: &Batch) {
+        self.add_tables(converter, batch);
+        let metrics = self.metrics;
+        for row in &batch.rows {
+            let (Some(&thread), Some(&stack)) =
+                (self.threads.get(row.thread as usize), self.stacks.get(row.stack as usize))
+            else {
+                continue;
+            };
+            let time = converter.since_start(row.time_ns);
+            let values = [
+                (Some(metrics.bytes_allocated), row.bytes_allocated),
+                (Some(metrics.allocations), row.allocations),
+                (Some(metrics.bytes_freed), row.bytes_freed),
+                (Some(metrics.temporary), row.temporary),
+                (metrics.unused, row.unused_bytes),
+            ];
+            for (metric, value) in values {
+                if let (Some(metric), 1..) = (metric, value) {
+                    converter.builder.sample(metric, time, thread, stack, value);
+                }
+            }
+        }
+        for row in &batch.counters {
+            let Some(&process) = self.processes.get(row.process as usize) else { continue };
+            let name = match row.kind {
+                CounterKind::Live => counter::LIVE,
+                CounterKind::Resident => counter::RESIDENT,
+            };
+            let builder = &mut converter.builder;
+            let counter = *self.counters.entry((row.process, row.kind)).or_insert_with(|| {
+                let name = builder.string(name);
+                builder.counter(Counter { name, unit: Unit::Bytes, process: Some(process) })
+            });
+            let (time, value) = (converter.since_start(row.time_ns), row.value);
+            converter.builder.counter_value(counter, time, i64::try_from(value).unwrap_or(i64::MAX));
+        }
+        for &(process, time_ns) in &batch.ended {
+            let Some(&process) = self.processes.get(process as usize) else { continue };
+            let end_ns = Some(converter.since_start(time_ns));
+            converter.builder.update_process(process, |row| row.end_ns = row.end_ns.or(end_ns));
+        }
+    }
+
+    fn add_tables(&mut self, converter: &mut Converter, batch: &Batch) {
+        for process in &batch.processes {
+            let parent = process.parent.and_then(|row| self.pids.get(row as usize).copied());
+            self.processes.push(converter.task_process(process.pid, parent, &process.name, process.start_ns));
+            self.pids.push(process.pid);
+        }
+        for thread in &batch.threads {
+            let pid = self.pids.get(thread.process as usize).copied().unwrap_or(0);
+            self.threads.push(converter.task_thread(pid, thread.tid, &thread.name, thread.start_ns));
+        }
+        for module in &batch.modules {
+            let pid = self.pids.get(module.process as usize).copied().unwrap_or(0);
+            let kind = if module.is_program { ModuleKind::Program } else { ModuleKind::Library };
+            self.modules.push(converter.module(pid, Path::new(&module.path), kind));
+        }
+        for stack in &batch.stacks {
+            let module = stack.module.and_then(|row| self.modules.get(row as usize).copied());
+            let location = match (module, stack.address) {
+                (None, 0) => LocationId::TRUNCATED,
+                (module, address) => converter.builder.location(module, RelativeAddress(address)),
+            };
+            let parent = stack.parent.and_then(|row| self.stacks.get(row as usize).copied());
+            self.stacks.push(converter.builder.stack(parent, location));
+        }
+    }
+
+    /// Adds the end: what does not add up over time.
+    pub(crate) fn finish(mut self, converter: &mut Converter, outcome: &Outcome, end_ns: u64) {
+        self.add(converter, &outcome.batch);
+        let mut heap = Heap::default();
+        let (peak, end) = (converter.since_start(outcome.facts.peak_ns), converter.since_start(end_ns));
+        for site in &outcome.sites {
+            let Some(&stack) = self.stacks.get(site.stack as usize) else { continue };
+            let row = heap.sites.len() as u32;
+            heap.sites.push(HeapSite { stack, counts: site.counts, growth: site.growth });
+            for (of, blocks) in [(HistogramOf::Size, &site.sizes), (HistogramOf::Lifetime, &site.lifetimes)] {
+                let bars = (0u8..).zip(blocks).filter(|(_, blocks)| **blocks > 0);
+                heap.histograms.extend(bars.map(|(bar, &blocks)| HistogramBar {
+                    site: row,
+                    of,
+                    bar,
+                    blocks,
+                }));
+            }
+            let tables = [
+                (self.metrics.live_at_peak, peak, &site.peak_by_thread),
+                (self.metrics.live_at_exit, end, &site.exit_by_thread),
+            ];
+            for (metric, time, by_thread) in tables {
+                for &(thread, bytes) in by_thread.iter().filter(|(_, bytes)| *bytes > 0) {
+                    if let Some(&thread) = self.threads.get(thread as usize) {
+                        converter.builder.sample(metric, time, thread, stack, bytes);
+                    }
+                }
+            }
+        }
+        for &(from, to, blocks, bytes) in &outcome.transfers {
+            if let (Some(&from), Some(&to)) = (self.threads.get(from as usize), self.threads.get(to as usize))
+            {
+                heap.transfers.push(HeapTransfer { from, to, blocks, bytes });
+            }
+        }
+        converter.builder.heap(heap);
+    }
+}

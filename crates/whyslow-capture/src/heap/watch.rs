@@ -1,0 +1,123 @@
+//! Brings the agent into the program, by the loader or at its exec.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use whyslow_agent_embed::AGENT;
+use whyslow_heap::{Batch, Collector, Config, Outcome, PatchPage, PatchPlan};
+use whyslow_heap_wire::SOCKET_VARIABLE;
+use whyslow_heap_wire::handshake::Hello;
+use whyslow_inject::{Entry, Injector, entry_of};
+
+use super::inspector::Inspector;
+use crate::launch::{Running, Suspended};
+use crate::{Command, HeapOptions, RecordError, Target};
+
+/// A running collector, and how the program gets its agent.
+#[derive(Debug)]
+pub(crate) struct HeapWatch {
+    collector: Collector,
+    inject: bool,
+    unused: bool,
+}
+
+impl HeapWatch {
+    /// Starts the collector, or says why the target's heap cannot be recorded.
+    pub(crate) fn start(options: &HeapOptions, target: &Target) -> Result<Self, RecordError> {
+        let Target::Command(command) = target else {
+            return Err(RecordError::Refused(
+                "the heap of a program that runs already cannot be recorded: start it with `whyslow heap -- PROGRAM`"
+                    .to_owned(),
+            ));
+        };
+        // A program that does not exist is refused when it is started, in the usual words.
+        let entry = find(command).map_or(Entry::Preload, |path| entry_of(&path));
+        if let Entry::Impossible(why) = entry {
+            return Err(RecordError::Refused(format!("the heap cannot be recorded: {why}")));
+        }
+        let config = Config {
+            sample_bytes: options.sample_bytes,
+            unused: options.unused,
+            maps: options.maps,
+            leak_check: options.leak_check || options.unused,
+            temporary_within: options.temporary_within,
+        };
+        let inspector = Arc::new(Inspector { leaks: options.leak_check, unused: options.unused });
+        let collector = Collector::start(config, AGENT, Box::new(plan), inspector)
+            .map_err(|error| RecordError::Refused(error.to_string()))?;
+        Ok(Self { collector, inject: entry == Entry::Inject, unused: options.unused })
+    }
+
+    /// What the program needs in its environment.
+    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
+        self.collector.environment()
+    }
+
+    /// Whether bytes that are never written are looked for.
+    pub(crate) fn unused(&self) -> bool {
+        self.unused
+    }
+
+    /// Lets the program start, with the agent in it.
+    pub(crate) fn enter(&mut self, child: Suspended) -> Result<Running, RecordError> {
+        if !self.inject {
+            return child.release();
+        }
+        let refused = |error: whyslow_inject::InjectError| {
+            RecordError::Refused(format!("the heap of this static program cannot be recorded: {error}"))
+        };
+        let injector = match Injector::watch(child.pid) {
+            Ok(injector) => injector,
+            Err(error) => {
+                child.cancel();
+                return Err(refused(error));
+            }
+        };
+        let running = child.release()?;
+        let socket = self.environment().into_iter().find(|(name, _)| name == SOCKET_VARIABLE);
+        let socket = socket.map_or_else(PathBuf::new, |(_, path)| path.into());
+        injector.inject(AGENT, &socket).map_err(|error| {
+            running.kill();
+            refused(error)
+        })?;
+        Ok(running)
+    }
+
+    /// What is new.
+    pub(crate) fn take(&self) -> Batch {
+        self.collector.take()
+    }
+
+    /// Everything else.
+    pub(crate) fn finish(self) -> Outcome {
+        self.collector.finish()
+    }
+}
+
+fn plan(hello: &Hello, pid: u32) -> PatchPlan {
+    let plan = whyslow_inject::plan(hello, pid);
+    let page = |page: whyslow_inject::PatchPage| PatchPage { at: page.at, bytes: page.bytes };
+    PatchPlan {
+        pages: plan.pages.into_iter().map(page).collect(),
+        reals: plan.reals,
+        patches: plan.patches,
+        allocators: plan.allocators,
+        notes: plan.notes,
+    }
+}
+
+/// The file that the system would execute.
+fn find(command: &Command) -> Option<PathBuf> {
+    let program = Path::new(&command.program);
+    let in_folder = |path: &Path| match &command.folder {
+        Some(folder) => folder.join(path),
+        None => path.to_owned(),
+    };
+    if command.program.as_encoded_bytes().contains(&b'/') {
+        return Some(in_folder(program));
+    }
+    let set = command.env.iter().rev().find(|(name, _)| name == OsStr::new("PATH"));
+    let path = set.map(|(_, value)| value.clone()).or_else(|| std::env::var_os("PATH"))?;
+    std::env::split_paths(&path).map(|folder| in_folder(&folder.join(program))).find(|path| path.is_file())
+}

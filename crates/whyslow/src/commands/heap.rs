@@ -1,0 +1,144 @@
+//! `whyslow heap`: where memory is allocated, what holds it at the peak, what leaks.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use whyslow_capture::{HeapOptions, Options};
+use whyslow_heap::leaks::suppressions::Suppressions;
+use whyslow_profile::{LeakCheck, Profile};
+
+use super::{record, report};
+use crate::cli::Volume;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result, warn};
+use crate::output::note;
+use crate::recording::{self, KeepOptions, name_of};
+use crate::{suppress, values};
+
+/// Where memory is allocated, what holds it at the peak, what leaks
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "whyslow heap [OPTIONS] [--] PROGRAM [ARGS]...\n       whyslow heap --snapshot PID",
+    after_help = "\
+Examples:
+  whyslow heap -- ./app input.txt                   every allocation, peak, growth, leaks
+  whyslow heap --sample 512k -- ./server            about one allocation per 512 kB: for servers
+  whyslow heap --fail-on-leak -- ./tests            exit with 2 when memory is lost
+  whyslow heap --unused -- ./app                    also: bytes that are never written (slower)
+  whyslow heap --snapshot 4711                      what holds memory now, in a program under whyslow heap
+
+The program runs unchanged; an agent is loaded into it that stands in for its allocator's functions.
+`report`, `flame`, `view` and `export` show any of the metrics: --metric bytes-allocated, allocations,
+live-at-peak, live-at-exit, temporary-allocations, or live with --live-at TIME.
+
+Exit codes: the program's own; 2 with --fail-on-leak when it succeeded but lost memory; 125 whyslow failed."
+)]
+pub(crate) struct HeapArgs {
+    /// Record about one allocation per so many bytes, such as 512k, and estimate the rest
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
+    sample: Option<u64>,
+    /// Fill new blocks with a pattern, to find bytes that are never written (slower)
+    #[arg(long, conflicts_with = "sample")]
+    unused: bool,
+    /// Record memory that the program maps itself (mmap) too
+    #[arg(long)]
+    mmap: bool,
+    /// Sample CPU time too, on the same timeline
+    #[arg(long)]
+    cpu: bool,
+    /// A block is temporary when it is freed before its thread has allocated so many others
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    temporary: u64,
+    /// Do not look for leaks at the end
+    #[arg(long)]
+    no_leak_check: bool,
+    /// Leaks that are not to be reported, in Valgrind's or LeakSanitizer's syntax; may be given several times
+    #[arg(long, value_name = "FILE")]
+    suppressions: Vec<PathBuf>,
+    /// Exit with 2 when blocks are definitely or indirectly lost and no suppression names them
+    #[arg(long, conflicts_with_all = ["no_leak_check", "sample"])]
+    fail_on_leak: bool,
+    /// Look at a process that runs under `whyslow heap` now
+    #[arg(long, value_name = "PID", conflicts_with = "program")]
+    snapshot: Option<u32>,
+    #[command(flatten)]
+    keep: KeepOptions,
+    /// The program to run, and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true)]
+    program: Vec<OsString>,
+}
+
+/// Runs the program and prints the one-screen answer.
+pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
+    let suppressions = read_suppressions(&args.suppressions)?;
+    if args.program.is_empty() {
+        return Err(
+            Failure::new("there is no program to run").next("whyslow heap [OPTIONS] -- PROGRAM [ARGS]...")
+        );
+    }
+    let how = Options {
+        cpu: args.cpu,
+        heap: Some(HeapOptions {
+            sample_bytes: args.sample,
+            unused: args.unused,
+            maps: args.mmap,
+            leak_check: !args.no_leak_check && args.sample.is_none(),
+            temporary_within: args.temporary,
+        }),
+        ..Options::default()
+    };
+    let (target, name) = (record::command(&args.program), name_of(&args.program[0]).to_owned());
+    let polish = |profile: &mut Profile| suppress::leaks(profile, &suppressions);
+    let recorded = recording::make_as(&target, &name, how, &args.keep, volume, polish)?;
+    if volume > Volume::Quiet {
+        note(&report::heap_summary(&recorded.profile, &recorded.path));
+    }
+    recorded.draw(&args.keep, volume)?;
+    let verdict = args.fail_on_leak.then(|| verdict(&recorded.profile));
+    match (recorded.end()?, verdict) {
+        (Exit::Success | Exit::Program(0), Some(Verdict::Leaked)) => Ok(Exit::Leaked),
+        (Exit::Success | Exit::Program(0), Some(Verdict::NotChecked(why))) => {
+            Err(Failure::new(format!("--fail-on-leak: leaks could not be looked for: {why}")))
+        }
+        (exit, _) => Ok(exit),
+    }
+}
+
+enum Verdict {
+    Clean,
+    Leaked,
+    NotChecked(String),
+}
+
+fn verdict(profile: &Profile) -> Verdict {
+    let totals = profile.heap.totals();
+    match profile.meta.heap.as_ref().map(|facts| &facts.leaks) {
+        Some(LeakCheck::AtExit | LeakCheck::AtSnapshot(_)) => {
+            if totals.definitely_lost_blocks + totals.indirectly_lost_blocks > 0 {
+                Verdict::Leaked
+            } else {
+                Verdict::Clean
+            }
+        }
+        Some(LeakCheck::Impossible(why)) => Verdict::NotChecked(why.clone()),
+        Some(LeakCheck::NotDone) | None => {
+            Verdict::NotChecked("the program did not end by itself".to_owned())
+        }
+    }
+}
+
+fn read_suppressions(files: &[PathBuf]) -> Result<Suppressions> {
+    let mut all = Suppressions::default();
+    for file in files {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Failure::new(format!("{}: cannot be read: {error}", file.display())))?;
+        let list = Suppressions::parse(&text, &file.to_string_lossy())
+            .map_err(|error| Failure::new(error.to_string()).next("Valgrind's or LeakSanitizer's syntax"))?;
+        if list.is_empty() {
+            warn(&format!("{}: no suppression of leaks is in it", file.display()));
+        }
+        all.extend(list);
+    }
+    Ok(all)
+}
