@@ -68,8 +68,7 @@ fn put(state: &State, word: u64) {
 
 #[inline(always)]
 fn publish(state: &State) {
-    // SAFETY: rings stay mapped for good.
-    unsafe { (*state.ring.get()).written.store(state.written.get(), Release) };
+    state.ring().written.store(state.written.get(), Release);
 }
 
 /// Whether an event can be written. Waits a bounded time; what does not fit then is counted as lost.
@@ -89,7 +88,8 @@ fn tick(state: &State) {
     let ticks = counter_after() >> TICK_SHIFT;
     let since = ticks.wrapping_sub(state.stamp.get());
     if since <= MOST_TICKS {
-        state.since.set(since << 4);
+        // Counters of different processors may be a little apart; a ring's times never go back.
+        state.since.set((since << 4).max(state.since.get()));
         state.repeat.set(REPEATS);
     } else {
         far_tick(state, ticks);
@@ -234,8 +234,7 @@ fn make_room(state: &State) -> bool {
 }
 
 fn used(state: &State) -> u64 {
-    // SAFETY: rings stay mapped for good.
-    state.written.get().wrapping_sub(unsafe { (*state.ring.get()).read.load(Acquire) })
+    state.written.get().wrapping_sub(state.ring().read.load(Acquire))
 }
 
 /// Waits until there is room, or the collector has not moved for a second, or a second is over while it does.

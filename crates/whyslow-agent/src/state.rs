@@ -44,7 +44,7 @@ pub struct State {
     pub written: Cell<u64>,
     /// Up to here there is room for any event.
     pub limit: Cell<u64>,
-    pub ring: Cell<*const RingHeader>,
+    ring: AtomicPtr<RingHeader>,
     /// Ticks of the last stamp.
     pub stamp: Cell<u64>,
     /// Ticks since then, where they belong in a record.
@@ -58,17 +58,26 @@ pub struct State {
     pub open: Cell<u32>,
     /// The collector did not move at this heartbeat, plus one.
     pub gone_at: Cell<u64>,
-    /// The thread; 0 for a state that was never used or was wiped.
+    /// The thread; 0 for a state that was never used or was wiped, [`CLAIMED`] for one that changes hands.
     owner: AtomicU32,
-    process: Cell<u32>,
+    process: AtomicU32,
     /// The word that told threads apart when this was claimed; only without thread-local storage.
     mark: Cell<u32>,
-    level: Cell<u32>,
+    level: AtomicU32,
     inner: Cell<*const State>,
     walker: UnsafeCell<Walker>,
 }
 
+const CLAIMED: u32 = u32::MAX;
+
 impl State {
+    /// The ring's header. A state in use has one.
+    #[inline(always)]
+    pub fn ring(&self) -> &RingHeader {
+        // SAFETY: set before the state is used, and rings stay mapped for good.
+        unsafe { &*self.ring.load(Relaxed) }
+    }
+
     /// The walker. Only who has the gate may ask.
     #[expect(clippy::mut_from_ref, reason = "the gate is the lock")]
     #[inline(always)]
@@ -193,9 +202,9 @@ fn claim(area: Area, level: u32, wiped: *const State) -> Option<&'static State> 
     ring.pid.store(process, Relaxed);
     ring.tid.store(thread, Relaxed);
     ring.level.store(level, Relaxed);
-    state.process.set(process);
-    state.level.set(level);
-    state.ring.set(ring);
+    state.process.store(process, Relaxed);
+    state.level.store(level, Relaxed);
+    state.ring.store(ptr::from_ref(ring).cast_mut(), Release);
     state.words.set(area.ring_words(index));
     state.written.set(ring.written.load(Relaxed));
     state.limit.set(0);
@@ -227,10 +236,12 @@ fn find_state(wiped: *const State, thread: u32) -> Option<&'static State> {
         let Some(state) = (unsafe { slot.load(Acquire).as_ref() }) else { continue };
         let owner = state.owner.load(Acquire);
         if owner != 0
+            && owner != CLAIMED
             && has_ended(state, owner)
-            && state.owner.compare_exchange(owner, thread, AcqRel, Relaxed).is_ok()
+            && state.owner.compare_exchange(owner, CLAIMED, AcqRel, Relaxed).is_ok()
         {
-            state.ring.set(ptr::null());
+            state.ring.store(ptr::null_mut(), Relaxed);
+            state.owner.store(thread, Release);
             return Some(state);
         }
     }
@@ -251,13 +262,13 @@ fn find_state(wiped: *const State, thread: u32) -> Option<&'static State> {
 /// (its owner is 0) belongs to the thread whose word points to it, or to nobody.
 fn has_ended(state: &State, owner: u32) -> bool {
     // SAFETY: rings stay mapped for good.
-    let Some(ring) = (unsafe { state.ring.get().as_ref() }) else { return false };
+    let Some(ring) = (unsafe { state.ring.load(Acquire).as_ref() }) else { return false };
     match ring.state.load(Acquire) {
         ring::FREE => true,
         ring::LIVE => {
             ring.tid.load(Relaxed) != owner
-                || ring.pid.load(Relaxed) != state.process.get()
-                || ring.level.load(Relaxed) != state.level.get()
+                || ring.pid.load(Relaxed) != state.process.load(Relaxed)
+                || ring.level.load(Relaxed) != state.level.load(Relaxed)
         }
         _ => false,
     }
