@@ -60,7 +60,12 @@ pub fn programs() -> Result<Vec<String>> {
 }
 
 /// Programs that need a shared library from the same folder: (program, library).
-const LIBRARIES: [(&str, &str); 2] = [("dlopen_host", "plugin"), ("plt", "pltlib")];
+const LIBRARIES: [(&str, &str); 4] = [
+    ("dlopen_host", "plugin"),
+    ("plt", "pltlib"),
+    ("heap_dlopen", "heap_plugin_a"),
+    ("heap_dlopen", "heap_plugin_b"),
+];
 
 /// Compiles `lab/programs/NAME.rs` or `.c` and returns the path of the executable, `<target>/lab/NAME-VARIANT`.
 ///
@@ -70,10 +75,10 @@ pub fn build(name: &str, variant: Variant) -> Result<PathBuf> {
     let folder = lab_folder();
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut link_with = None;
-    if let Some((_, library)) = LIBRARIES.iter().find(|(program, _)| *program == name) {
+    for (_, library) in LIBRARIES.iter().filter(|(program, _)| *program == name) {
         // A static program cannot load a plug-in that brings a second C library.
         ensure!(
-            !matches!(variant, Variant::Static | Variant::StaticPie),
+            !variant.is_static(),
             "{name} needs a shared library, so there is no {} build of it",
             variant.name()
         );
@@ -132,6 +137,9 @@ impl Build {
         // The stamp is the last thing written, so a build that is cut off counts as none.
         let stamp = self.stamp();
         let _ = std::fs::remove_file(&stamp);
+        if self.is_rust() && self.variant == Variant::Musl {
+            require_musl_for_rust()?;
+        }
         for command in commands {
             execute(&command)?;
         }
@@ -148,10 +156,12 @@ impl Build {
             })
     }
 
-    /// The source, and every source beside a file that it takes in by `#[path = "…"]`.
+    /// The source, headers that it includes, and every source beside a file that it takes in by `#[path = "…"]`.
     fn sources(&self) -> Vec<PathBuf> {
         let mut sources = vec![self.source.clone()];
         let text = std::fs::read_to_string(&self.source).unwrap_or_default();
+        let included = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
+        sources.extend(included.map(|name| self.source.with_file_name(name)));
         let taken_in = text.lines().filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"));
         for path in taken_in {
             let folder = self.source.with_file_name(path).parent().map(std::fs::read_dir);
@@ -167,7 +177,7 @@ impl Build {
 
     /// The commands that make the output, each as words.
     fn commands(&self) -> Vec<Vec<String>> {
-        let rust = self.source.extension().is_some_and(|e| e == "rs");
+        let rust = self.is_rust();
         let path = |p: &Path| p.to_string_lossy().into_owned();
         let mut words = if rust { self.rustc() } else { self.cc() };
         words.extend([path(&self.source), "-o".into(), path(&self.output)]);
@@ -193,8 +203,12 @@ impl Build {
         commands
     }
 
+    fn is_rust(&self) -> bool {
+        self.source.extension().is_some_and(|e| e == "rs")
+    }
+
     fn rustc(&self) -> Vec<String> {
-        let mut words = vec![std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into())];
+        let mut words = vec![rustc()];
         words.extend(["--edition", "2024"].map(str::to_owned));
         words.extend(self.variant.rustc_arguments().split(' ').map(str::to_owned));
         if self.library {
@@ -204,7 +218,12 @@ impl Build {
     }
 
     fn cc(&self) -> Vec<String> {
-        let mut words = vec![std::env::var("CC").unwrap_or_else(|_| "cc".into()), "-Wall".into()];
+        let compiler = if self.variant == Variant::Musl {
+            "musl-gcc".into()
+        } else {
+            std::env::var("CC").unwrap_or_else(|_| "cc".into())
+        };
+        let mut words = vec![compiler, "-Wall".into(), "-pthread".into()];
         words.extend(self.variant.cc_arguments().split(' ').map(str::to_owned));
         if self.library {
             words.extend(["-shared", "-fPIC"].map(str::to_owned));
@@ -214,6 +233,20 @@ impl Build {
         }
         words
     }
+}
+
+fn rustc() -> String {
+    std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into())
+}
+
+/// Fails with [`CompilerMissing`] when rustc has no standard library for musl.
+fn require_musl_for_rust() -> Result<()> {
+    let arguments = ["--print", "target-libdir", "--target", "x86_64-unknown-linux-musl"];
+    let folder = Command::new(rustc()).args(arguments).output().context("cannot run rustc")?.stdout;
+    if Path::new(String::from_utf8_lossy(&folder).trim()).is_dir() {
+        return Ok(());
+    }
+    Err(CompilerMissing { compiler: "rustc for x86_64-unknown-linux-musl".into() }.into())
 }
 
 /// `path` with `.extension` after its whole name.

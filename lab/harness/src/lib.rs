@@ -20,5 +20,5 @@ mod variant;
 pub use churn::{ChurnPaths, StackVerdict};
 pub use compile::{CompilerMissing, build, build_or_skip, lab_folder, programs};
 pub use run::{TimedOut, run};
-pub use truth::{Truth, binomial_ok, standard_error};
+pub use truth::{Numbers, Truth, binomial_ok, standard_error};
 pub use variant::Variant;

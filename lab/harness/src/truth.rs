@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// The claims of a lab program: its output lines `truth`, `least` and counts such as `processes 10`.
+/// Names and whole numbers, such as `allocations=3 frees=2`.
+pub type Numbers = BTreeMap<String, u64>;
+
+/// The claims of a lab program: its output lines `truth`, `least`, `heap`, `site`, `path` and counts such as `processes 10`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Truth {
     /// `truth NAME=SHARE …`: exact shares of CPU time.
@@ -10,7 +13,13 @@ pub struct Truth {
     /// `least NAME=SHARE …`: shares that are at least this, on any machine.
     pub at_least: BTreeMap<String, f64>,
     /// Lines of one word and one whole number, such as `threads 400`.
-    pub counts: BTreeMap<String, u64>,
+    pub counts: Numbers,
+    /// `heap NAME=NUMBER …`: what the whole program did with its heap, but for what the C library does for itself.
+    pub heap: Numbers,
+    /// `site FUNCTION NAME=NUMBER …`: what was done with this function on the stack.
+    pub sites: BTreeMap<String, Numbers>,
+    /// `path FUNCTION …`: whole stacks, outermost function first.
+    pub paths: Vec<Vec<String>>,
 }
 
 impl Truth {
@@ -20,8 +29,14 @@ impl Truth {
         for line in stdout.lines() {
             let Some((word, rest)) = line.split_once(' ') else { continue };
             match word {
-                "truth" => truth.shares.extend(shares(rest)),
-                "least" => truth.at_least.extend(shares(rest)),
+                "truth" => truth.shares.extend(claims(rest)),
+                "least" => truth.at_least.extend(claims(rest)),
+                "heap" => truth.heap.extend(claims(rest)),
+                "site" => {
+                    let (function, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+                    truth.sites.entry(function.to_owned()).or_default().extend(claims(rest));
+                }
+                "path" => truth.paths.push(rest.split(' ').map(str::to_owned).collect()),
                 _ => {
                     if let Ok(count) = rest.parse() {
                         truth.counts.insert(word.to_owned(), count);
@@ -33,10 +48,10 @@ impl Truth {
     }
 }
 
-fn shares(text: &str) -> impl Iterator<Item = (String, f64)> {
+fn claims<T: std::str::FromStr>(text: &str) -> impl Iterator<Item = (String, T)> {
     text.split_whitespace().filter_map(|claim| {
-        let (name, share) = claim.split_once('=')?;
-        Some((name.to_owned(), share.parse().ok()?))
+        let (name, value) = claim.split_once('=')?;
+        Some((name.to_owned(), value.parse().ok()?))
     })
 }
 
@@ -65,6 +80,19 @@ mod tests {
         assert_eq!(truth.shares, BTreeMap::from([("a".into(), 0.5), ("b".into(), 0.25)]));
         assert_eq!(truth.at_least, BTreeMap::from([("c".into(), 0.9)]));
         assert_eq!(truth.counts, BTreeMap::from([("processes".into(), 10)]));
+    }
+
+    #[test]
+    fn claims_about_the_heap_are_read() {
+        let truth = Truth::parse(
+            "heap allocations=3 frees=2\nheap peak_bytes=100\nsite a::f temporary=1\npath main a b\n",
+        );
+        let numbers = |claims: &[(&str, u64)]| -> Numbers {
+            claims.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect()
+        };
+        assert_eq!(truth.heap, numbers(&[("allocations", 3), ("frees", 2), ("peak_bytes", 100)]));
+        assert_eq!(truth.sites, BTreeMap::from([("a::f".into(), numbers(&[("temporary", 1)]))]));
+        assert_eq!(truth.paths, [["main", "a", "b"]]);
     }
 
     #[test]

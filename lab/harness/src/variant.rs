@@ -39,11 +39,13 @@ pub enum Variant {
     Static,
     /// Statically linked, position independent.
     StaticPie,
+    /// Statically linked with musl instead of glibc.
+    Musl,
 }
 
 impl Variant {
     /// Every variant, in the order of their declaration.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Release,
         Self::Debug,
         Self::NoDebugInfo,
@@ -61,6 +63,7 @@ impl Variant {
         Self::V0Names,
         Self::Static,
         Self::StaticPie,
+        Self::Musl,
     ];
 
     /// The part of the file name that tells this variant from the others.
@@ -83,7 +86,13 @@ impl Variant {
             Self::V0Names => "v0-names",
             Self::Static => "static",
             Self::StaticPie => "static-pie",
+            Self::Musl => "musl",
         }
+    }
+
+    /// Whether everything is in one file, so that there is no loader.
+    pub fn is_static(self) -> bool {
+        matches!(self, Self::Static | Self::StaticPie | Self::Musl)
     }
 
     /// Arguments for rustc, separated by spaces.
@@ -104,6 +113,7 @@ impl Variant {
             Self::V0Names => "-O -C debuginfo=1 -C symbol-mangling-version=v0",
             Self::Static => "-O -C debuginfo=1 -C target-feature=+crt-static -C relocation-model=static",
             Self::StaticPie => "-O -C debuginfo=1 -C target-feature=+crt-static -C relocation-model=pie",
+            Self::Musl => "-O -C debuginfo=1 --target x86_64-unknown-linux-musl",
         }
     }
 
@@ -131,6 +141,7 @@ impl Variant {
             Self::CompressedDebugInfo => "-O2 -g -gz=zlib",
             Self::Static => "-O2 -g -static -no-pie",
             Self::StaticPie => "-O2 -g -static-pie",
+            Self::Musl => "-O2 -g -static",
         }
     }
 }

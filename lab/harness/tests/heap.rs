@@ -1,0 +1,198 @@
+//! Runs the programs about the heap and holds their claims against what Valgrind counts.
+
+use std::process::Command;
+use std::time::Duration;
+
+use whyslow_lab_harness::{Numbers, Truth, Variant, build_or_skip, programs, run};
+
+/// A short run, and some of the numbers it must claim for the whole program.
+struct Case {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    heap: &'static [(&'static str, u64)],
+    /// Which tools see the same numbers; others see the C library's own blocks, too, or do not know a function.
+    seen_by: SeenBy,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SeenBy {
+    Nobody,
+    /// memcheck: totals, and what is left.
+    Memcheck,
+    /// The same, and massif: the peak, if something is freed after it.
+    Massif,
+}
+use SeenBy::{Massif, Memcheck, Nobody};
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    Case { name: "heap_coroutine", arguments: &["50"], heap: &[("allocations", 200), ("frees", 200), ("bytes_allocated", 30_000), ("temporary", 200)], seen_by: Memcheck },
+    Case { name: "heap_counts", arguments: &["1", "1000"], heap: &[("allocations", 2503), ("frees", 2252), ("bytes_allocated", 899_274), ("peak_bytes", 523_024), ("temporary", 1251)], seen_by: Massif },
+    Case { name: "heap_counts", arguments: &["16", "100"], heap: &[("allocations", 4048), ("temporary", 2016), ("live_at_exit_blocks", 416)], seen_by: Nobody },
+    Case { name: "heap_cross", arguments: &["2", "5"], heap: &[("allocations", 2000), ("frees", 2000), ("peak_bytes", 400_000), ("temporary", 0)], seen_by: Nobody },
+    Case { name: "heap_deep", arguments: &["10000", "10"], heap: &[("allocations", 31), ("live_at_exit_bytes", 1000)], seen_by: Memcheck },
+    Case { name: "heap_dlopen", arguments: &["4"], heap: &[], seen_by: Nobody },
+    Case { name: "heap_early", arguments: &[], heap: &[], seen_by: Nobody },
+    Case { name: "heap_fork", arguments: &["2", "2"], heap: &[("allocations", 700), ("frees", 450), ("temporary", 2)], seen_by: Nobody },
+    Case { name: "heap_forks", arguments: &["0.2"], heap: &[], seen_by: Nobody },
+    Case { name: "heap_growth", arguments: &["flat", "10"], heap: &[("peak_bytes", 210_000), ("live_at_exit_blocks", 2)], seen_by: Massif },
+    Case { name: "heap_growth", arguments: &["linear", "10"], heap: &[("peak_bytes", 3_005_000)], seen_by: Memcheck },
+    Case { name: "heap_growth", arguments: &["sawtooth", "10"], heap: &[("allocations", 601), ("frees", 596), ("peak_bytes", 380_000)], seen_by: Massif },
+    Case { name: "heap_growth", arguments: &["unbounded", "10"], heap: &[("frees", 300)], seen_by: Memcheck },
+    Case { name: "heap_hostile", arguments: &[], heap: &[("live_at_exit_blocks", 0)], seen_by: Nobody },
+    Case { name: "heap_leaks", arguments: &["main"], heap: &[("leaks.definitely.blocks", 23), ("leaks.indirectly.blocks", 38), ("leaks.possibly.blocks", 4), ("leaks.reachable.blocks", 7)], seen_by: Memcheck },
+    Case { name: "heap_leaks", arguments: &["register"], heap: &[("leaks.reachable.blocks", 8)], seen_by: Memcheck },
+    Case { name: "heap_leaks", arguments: &["threads"], heap: &[("leaks.reachable.blocks", 11)], seen_by: Nobody },
+    Case { name: "heap_load", arguments: &["deep", "1", "20000"], heap: &[("allocations", 22_500), ("temporary", 10_000)], seen_by: Massif },
+    Case { name: "heap_load", arguments: &["tree", "1", "20000"], heap: &[], seen_by: Massif },
+    Case { name: "heap_load", arguments: &["tree", "2", "20000"], heap: &[], seen_by: Nobody },
+    Case { name: "heap_realloc", arguments: &["1", "80"], heap: &[("allocations", 1120), ("frees", 1120), ("temporary", 80), ("peak_bytes", 131_072)], seen_by: Massif },
+    Case { name: "heap_realloc", arguments: &["16", "80"], heap: &[("allocations", 17_920), ("peak_bytes", 2_097_152)], seen_by: Nobody },
+    Case { name: "heap_signals", arguments: &["50"], heap: &[("live_at_exit_blocks", 0)], seen_by: Nobody },
+    Case { name: "heap_unused", arguments: &[], heap: &[], seen_by: Nobody },
+    Case { name: "heap_unwind", arguments: &["100"], heap: &[("allocations", 1600), ("temporary", 800)], seen_by: Memcheck },
+    Case { name: "heap_vec", arguments: &[], heap: &[], seen_by: Nobody },
+];
+
+/// The ways in which `heap_exits` ends, and the exit codes of a shell for them.
+const EXITS: [(&str, i32); 10] = [
+    ("return", 3),
+    ("exit", 3),
+    ("_exit", 3),
+    ("quick_exit", 3),
+    ("abort", 128 + 6),
+    ("kill", 128 + 9),
+    ("term", 128 + 15),
+    ("fault", 128 + 11),
+    ("thread", 3),
+    ("exec", 3),
+];
+
+fn claims(case: &Case, before: &[&str]) -> Option<(Truth, String)> {
+    let program = build_or_skip(case.name, Variant::Release)?;
+    let mut words = before.iter().map(Into::into).chain([program.into_os_string()]);
+    let mut command = Command::new(words.next()?);
+    command.args(words).args(case.arguments);
+    let output = run(&mut command, Duration::from_secs(120)).expect("it ends in time");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{} {:?}: {} {stderr}", case.name, case.arguments, output.status);
+    Some((Truth::parse(&String::from_utf8_lossy(&output.stdout)), stderr))
+}
+
+#[test]
+fn every_program_runs_and_its_numbers_agree_with_each_other() {
+    for case in CASES {
+        let Some((truth, _)) = claims(case, &[]) else { continue };
+        let what = format!("{} {:?}", case.name, case.arguments);
+        for (name, number) in case.heap {
+            assert_eq!(truth.heap.get(*name), Some(number), "{what}: {name}");
+        }
+        assert!(!truth.heap.is_empty() || !truth.sites.is_empty(), "{what} claims nothing");
+        for numbers in truth.sites.values().chain([&truth.heap]) {
+            let of = |name: &str| numbers.get(name).copied();
+            if let (Some(made), Some(freed), Some(left)) =
+                (of("allocations"), of("frees"), of("live_at_exit_blocks"))
+            {
+                assert_eq!(made - freed, left, "{what}: {numbers:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_program_has_a_case() {
+    let has_case = |p: &String| CASES.iter().any(|c| c.name == p) || p == "heap_exits";
+    let without: Vec<String> =
+        programs().unwrap().into_iter().filter(|p| p.starts_with("heap_") && !has_case(p)).collect();
+    assert!(without.is_empty(), "add a case for {without:?}");
+}
+
+#[test]
+fn heap_exits_ends_as_it_is_told() {
+    use std::os::unix::process::ExitStatusExt;
+    let Some(program) = build_or_skip("heap_exits", Variant::Release) else { return };
+    for (way, code) in EXITS {
+        let output = run(Command::new(&program).arg(way), Duration::from_secs(60)).unwrap();
+        let ended = output.status.code().or(output.status.signal().map(|signal| 128 + signal));
+        assert_eq!(ended, Some(code), "{way}");
+        let truth = Truth::parse(&String::from_utf8_lossy(&output.stdout));
+        let times = if way == "exec" { 2 } else { 1 };
+        assert_eq!(truth.sites["allocates"]["allocations"], 1000 * times, "{way}");
+    }
+}
+
+fn is_installed(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: {tool} is not installed");
+    }
+    found
+}
+
+/// The numbers in a line of Valgrind's, such as `total heap usage: 2,503 allocs, 2,252 frees, 899,274 bytes allocated`.
+fn numbers_after(text: &str, words: &str) -> Vec<u64> {
+    let line = text.lines().find_map(|line| line.split_once(words)).unwrap_or_default().1;
+    line.replace(',', "").split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+#[test]
+fn memcheck_counts_what_the_programs_claim() {
+    if !is_installed("valgrind") {
+        return;
+    }
+    for case in CASES.iter().filter(|case| case.seen_by != Nobody) {
+        let memcheck = ["valgrind", "--leak-check=full", "--show-leak-kinds=all"];
+        let Some((truth, said)) = claims(case, &memcheck) else { continue };
+        let what = format!("{} {:?}", case.name, case.arguments);
+        let claimed = |names: &[&str]| names.iter().map(|name| truth.heap[*name]).collect::<Vec<_>>();
+        let totals = claimed(&["allocations", "frees", "bytes_allocated"]);
+        assert_eq!(numbers_after(&said, "total heap usage:"), totals, "{what}: totals");
+        let left = claimed(&["live_at_exit_bytes", "live_at_exit_blocks"]);
+        assert_eq!(numbers_after(&said, "in use at exit:"), left, "{what}: in use at exit");
+        for (class, words) in [
+            ("definitely", "definitely lost:"),
+            ("indirectly", "indirectly lost:"),
+            ("possibly", "possibly lost:"),
+            ("reachable", "still reachable:"),
+        ] {
+            let names = ["bytes", "blocks"].map(|unit| format!("leaks.{class}.{unit}"));
+            let Some(bytes) = truth.heap.get(&names[0]) else { continue };
+            assert_eq!(numbers_after(&said, words), [*bytes, truth.heap[&names[1]]], "{what}: {words}");
+        }
+    }
+}
+
+#[test]
+fn massif_finds_the_peak_that_the_programs_claim() {
+    if !is_installed("valgrind") {
+        return;
+    }
+    for case in CASES.iter().filter(|case| case.seen_by == Massif) {
+        let file = std::env::temp_dir().join(format!("massif-{}-{}", std::process::id(), case.name));
+        let out = format!("--massif-out-file={}", file.display());
+        let massif = ["valgrind", "--tool=massif", "--peak-inaccuracy=0.0", &out];
+        let Some((truth, _)) = claims(case, &massif) else { continue };
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(file).unwrap();
+        let sizes = text.lines().filter_map(|line| line.strip_prefix("mem_heap_B=")?.parse::<u64>().ok());
+        assert_eq!(sizes.max(), Some(truth.heap["peak_bytes"]), "{} {:?}", case.name, case.arguments);
+    }
+}
+
+/// A leak check has nothing to add to what the C library does with the threads' storage.
+#[test]
+fn memcheck_agrees_about_blocks_that_other_threads_hold() {
+    if !is_installed("valgrind") {
+        return;
+    }
+    let case = Case { name: "heap_leaks", arguments: &["threads"], heap: &[], seen_by: Nobody };
+    let Some((truth, said)) = claims(&case, &["valgrind", "--leak-check=full"]) else { return };
+    let claimed = |class: &str, heap: &Numbers| {
+        [heap[&format!("leaks.{class}.bytes")], heap[&format!("leaks.{class}.blocks")]]
+    };
+    assert_eq!(numbers_after(&said, "definitely lost:"), claimed("definitely", &truth.heap));
+    assert_eq!(numbers_after(&said, "indirectly lost:"), claimed("indirectly", &truth.heap));
+    assert_eq!(numbers_after(&said, "still reachable:"), claimed("reachable", &truth.heap));
+    // One table for each thread, which only the C library points into.
+    assert_eq!(numbers_after(&said, "possibly lost:")[1], claimed("possibly", &truth.heap)[1] + 2);
+}

@@ -1,0 +1,68 @@
+/* Ends in every way a program can, with blocks still allocated.
+ *
+ * Run: `heap_exits return|exit|_exit|quick_exit|abort|kill|term|fault|thread|exec`. `thread` leaves main by pthread_exit while another thread
+ * goes on and ends the program; `exec` becomes this program anew, with `return`.
+ *
+ * THE KNOWN ANSWER: `allocates` makes 1,000 blocks, 400 of which are freed, half of these at once; `exec` has another 1,000 and 400. The exit
+ * code is 3, or that of the signal.
+ */
+#include <pthread.h>
+#include <signal.h>
+
+#include "heap.h"
+
+static struct tally tally;
+static void *blocks[1000];
+
+NEVER_INLINED static void allocates(void) {
+    for (size_t i = 0; i < 1000; i++) {
+        blocks[i] = made(&tally, malloc(16 + i), 16 + i);
+        if (i % 5 == 0)
+            free(gone(&tally, blocks[i], 16 + i));
+    }
+    for (size_t i = 1; i < 1000; i += 5)
+        free(gone(&tally, blocks[i], 16 + i));
+}
+
+static void *last_thread(void *first) {
+    pthread_join(*(pthread_t *)first, NULL);
+    exit(3);
+}
+
+int main(int argc, char **argv) {
+    static pthread_t first;
+    const char *way = argc > 1 ? argv[1] : "return";
+    int again = !strcmp(way, "exec");
+    allocates();
+    if (again) {
+        execl(argv[0], argv[0], "exec-return", (char *)NULL);
+        fail("cannot start itself");
+    }
+    struct tally all = {0};
+    add(&all, &tally);
+    if (!strcmp(way, "exec-return"))
+        add(&all, &tally);
+    claim_site("allocates", &all);
+    if (!strcmp(way, "exit"))
+        exit(3);
+    if (!strcmp(way, "_exit"))
+        _exit(3);
+    if (!strcmp(way, "quick_exit"))
+        quick_exit(3);
+    if (!strcmp(way, "abort"))
+        abort();
+    if (!strcmp(way, "kill"))
+        raise(SIGKILL);
+    if (!strcmp(way, "term"))
+        raise(SIGTERM);
+    if (!strcmp(way, "fault"))
+        *(volatile int *)hidden(NULL) = 1;
+    if (!strcmp(way, "thread")) {
+        pthread_t thread;
+        first = pthread_self();
+        if (pthread_create(&thread, NULL, last_thread, &first))
+            fail("no thread");
+        pthread_exit(NULL);
+    }
+    return 3;
+}

@@ -1,0 +1,53 @@
+/* Blocks of which little is ever written.
+ *
+ * Run: `heap_unused`.
+ *
+ * THE KNOWN ANSWER: the numbers that it prints: bytes that each function asked for, and how many of them nobody wrote to. Half of the
+ * blocks are freed, the others are there until the end. What is written is never twice the same byte in a row, so that
+ * no pattern can hide it.
+ */
+#include "heap.h"
+
+#define TIMES 10
+
+void *kept[4 * TIMES];
+static uint64_t unused[4], asked[4];
+
+static void fill(unsigned char *block, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++)
+        ((volatile unsigned char *)block)[i] = 1 + i % 7 * 31;
+}
+
+static void settle(int kind, int i, unsigned char *block, size_t size, size_t used) {
+    asked[kind] += size;
+    unused[kind] += size - used;
+    if (i % 2)
+        free(hidden(block));
+    else
+        kept[kind * TIMES + i] = hidden(block);
+}
+
+NEVER_INLINED static unsigned char *large_buffer(void) { return hidden(malloc(1 << 20)); }
+NEVER_INLINED static unsigned char *never_touched(size_t size) { return hidden(malloc(size)); }
+NEVER_INLINED static unsigned char *half_filled(size_t size) { return hidden(malloc(size)); }
+NEVER_INLINED static unsigned char *all_filled(size_t size) { return hidden(malloc(size)); }
+
+int main(void) {
+    for (int i = 0; i < TIMES; i++) {
+        size_t size = 100 + 8 * i;
+        unsigned char *block = large_buffer();
+        fill(block, 0, 100);
+        settle(0, i, block, 1 << 20, 100);
+        block = never_touched(size);
+        settle(1, i, block, size, 0);
+        block = half_filled(2 * size);
+        fill(block, 0, size);
+        settle(2, i, block, 2 * size, size);
+        block = all_filled(size);
+        fill(block, 0, size);
+        settle(3, i, block, size, size);
+    }
+    const char *names[] = {"large_buffer", "never_touched", "half_filled", "all_filled"};
+    for (int kind = 0; kind < 4; kind++)
+        SAY("site %s allocations=%d examined_bytes=%ju unused_bytes=%ju\n", names[kind], TIMES, asked[kind], unused[kind]);
+}
