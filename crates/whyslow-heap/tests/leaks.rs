@@ -1,9 +1,9 @@
 //! Leak checks of real programs, against what they say of themselves and against memcheck.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
 use whyslow_heap::leaks::{self, Class, LeakError, LiveBlock};
@@ -34,18 +34,32 @@ fn build(folder: &Path, source: &str, options: &[&str]) -> Option<PathBuf> {
 /// A program that waits; it ends with this.
 struct Waiting {
     child: Child,
+    /// What it says after it is ready.
+    says: BufReader<ChildStdout>,
     blocks: Vec<LiveBlock>,
     /// What each block is, in the program's words: a letter, then why.
     words: Vec<String>,
 }
 
 impl Waiting {
+    /// Starts a program and waits until it pauses.
     fn start(program: &Path, arguments: &[&str]) -> Self {
+        let waiting = Self::run(program, arguments);
+        waiting.until_it_pauses();
+        waiting
+    }
+
+    /// Starts a program that goes on after it is ready.
+    fn run(program: &Path, arguments: &[&str]) -> Self {
         let mut child =
             Command::new(program).arg("wait").args(arguments).stdout(Stdio::piped()).spawn().unwrap();
         let (mut blocks, mut words) = (Vec::new(), Vec::new());
-        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            let line = line.unwrap();
+        let mut says = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        loop {
+            line.clear();
+            says.read_line(&mut line).unwrap();
+            let line = line.trim_end();
             if line == "ready" {
                 break;
             }
@@ -55,9 +69,7 @@ impl Waiting {
             blocks.push(LiveBlock { address, size, site: blocks.len() as u32 });
             words.push(fields.next().unwrap_or("").to_owned());
         }
-        let waiting = Self { child, blocks, words };
-        waiting.until_it_pauses();
-        waiting
+        Self { child, says, blocks, words }
     }
 
     /// The line comes a moment before the program stands still.
@@ -169,4 +181,107 @@ fn stacks_and_arenas_of_other_threads_are_understood() {
 #[test]
 fn objects_of_cpp_are_found_by_memchecks_heuristics() {
     same_as_said_and_as_memcheck("leaks.cc", &["-O0"], &[], true);
+}
+
+#[test]
+fn a_program_goes_on_and_gets_its_signals_while_it_is_looked_at() {
+    let folder = TempDir::new().unwrap();
+    let Some(program) = build(folder.path(), "churn.c", &["-O0"]) else { return };
+    let mut running = Waiting::run(&program, &[]);
+    let mut looks = 0;
+    loop {
+        match running.check() {
+            Ok(report) => assert_eq!(running.wrong(&report.classes), Vec::<String>::new()),
+            // It has ended, and nobody has waited for it yet.
+            Err(LeakError::Gone { .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+        looks += 1;
+    }
+    let mut said = String::new();
+    running.says.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "2000 signals\n", "after {looks} looks");
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    assert!(looks > 0);
+}
+
+#[test]
+fn a_program_that_is_killed_while_it_is_looked_at_is_gone() {
+    let folder = TempDir::new().unwrap();
+    let Some(program) = build(folder.path(), "churn.c", &["-O0"]) else { return };
+    for after_us in [0, 100, 300, 1000, 3000, 10_000] {
+        let mut running = Waiting::run(&program, &[]);
+        let pid = running.child.id();
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_micros(after_us));
+            Command::new("kill").args(["-9", &pid.to_string()]).status()
+        });
+        let error = loop {
+            match running.check() {
+                Ok(report) => assert_eq!(running.wrong(&report.classes), Vec::<String>::new()),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, LeakError::Gone { .. }), "{error}");
+        killer.join().unwrap().unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&running.child.wait().unwrap()), Some(9));
+    }
+}
+
+#[test]
+fn a_process_or_thread_that_does_not_exist_is_gone() {
+    assert!(matches!(leaks::check(0x7fff_0000, None, &[], &[]), Err(LeakError::Gone { .. })));
+    let folder = TempDir::new().unwrap();
+    let Some(program) = build(folder.path(), "leaks.c", &["-O0"]) else { return };
+    let waiting = Waiting::start(&program, &[]);
+    let pid = waiting.child.id();
+    let with = |tid| leaks::check(pid, Some(tid), &waiting.blocks, &[]);
+    assert!(matches!(with(1), Err(LeakError::Gone { .. })));
+    assert_eq!(waiting.wrong(&with(pid).unwrap().classes), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_skipped_is_no_root() {
+    let folder = TempDir::new().unwrap();
+    let Some(program) = build(folder.path(), "leaks.c", &["-O0"]) else { return };
+    let waiting = Waiting::start(&program, &[]);
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", waiting.child.id())).unwrap();
+    let data: Vec<(u64, u64)> = maps
+        .lines()
+        .filter(|line| line.contains("rw-p") && line.ends_with("/program"))
+        .map(|line| line.split_once(' ').unwrap().0.split_once('-').unwrap())
+        .map(|(start, end)| (u64::from_str_radix(start, 16).unwrap(), u64::from_str_radix(end, 16).unwrap()))
+        .collect();
+    let report = leaks::check(waiting.child.id(), None, &waiting.blocks, &data).unwrap();
+    let wrong = waiting.wrong(&report.classes);
+    assert!(wrong.iter().any(|line| line == "R chain: DefinitelyLost"), "{wrong:?}");
+}
+
+#[test]
+fn bytes_that_were_never_written_are_counted() {
+    let folder = TempDir::new().unwrap();
+    let Some(program) = build(folder.path(), "filled.c", &["-O1"]) else { return };
+    let waiting = Waiting::start(&program, &[]);
+    let expected: Vec<u64> = waiting.words.iter().map(|word| word.parse().unwrap()).collect();
+    assert_eq!(leaks::unused_bytes(waiting.child.id(), &waiting.blocks).unwrap(), expected);
+}
+
+#[test]
+#[ignore = "prints how long a million blocks take; run it alone and with --release"]
+fn a_million_blocks() {
+    let folder = TempDir::new().unwrap();
+    let Some(program) = build(folder.path(), "million.c", &["-O1"]) else { return };
+    for order in ["in order", "mixed"] {
+        let waiting = Waiting::start(&program, &[order]);
+        for _ in 0..5 {
+            let began = std::time::Instant::now();
+            let report = waiting.check().unwrap();
+            let (all, stopped, bytes) = (began.elapsed(), report.stopped, report.bytes_read);
+            println!("{order}: {all:.1?}, of which it stood still for {stopped:.1?}; {bytes} bytes read");
+            assert_eq!(waiting.wrong(&report.classes).len(), 0);
+        }
+        if let Some(expected) = memcheck(&program, &["end", order]) {
+            assert_eq!(sums(&waiting.blocks, &waiting.check().unwrap().classes), expected);
+        }
+    }
 }

@@ -117,8 +117,8 @@ impl<'a> Scan<'a> {
         if word.wrapping_sub(self.low) >= self.span {
             return;
         }
-        let Some(block) = self.index.find(word) else { return };
-        if word == self.index.start(block) {
+        let Some((block, start)) = self.index.find(word) else { return };
+        if start {
             self.edges.push(Edge(block as u32));
         } else if pointers == Pointers::Any || !is_next_header(word, self.index.end(block)) {
             self.suspects.push(Suspect { edge: self.edges.len(), pointer: word });

@@ -58,7 +58,7 @@ pub struct Roots {
 
 /// The class of each block, in the order in which they are given. Only aligned words of 8 bytes are pointers.
 ///
-/// Blocks should not overlap. Of those that do, the one that starts last is found; nothing breaks.
+/// Blocks should not overlap. Of those that do, the one that starts last is found; what starts at the same address is one block.
 pub fn classify(blocks: &[LiveBlock], roots: &Roots, memory: &mut impl Memory) -> Vec<Class> {
     let index = Index::new(blocks);
     let edges = Edges::read(&index, roots, memory);
@@ -80,9 +80,9 @@ pub(crate) fn mark(index: &Index, edges: &Edges) -> Vec<Class> {
     let mut states = vec![State::Unreached; index.len()];
     mark_of_roots(edges, &mut states);
     mark_cliques(edges, &mut states);
-    let mut classes = vec![Class::DefinitelyLost; index.len()];
-    for (block, state) in states.into_iter().enumerate() {
-        classes[index.row(block)] = match state {
+    let mut classes = vec![Class::DefinitelyLost; index.all_rows().count()];
+    for (row, block) in index.all_rows() {
+        classes[row] = match states[block] {
             State::Unreached => Class::DefinitelyLost,
             State::Indirect => Class::IndirectlyLost,
             State::Possible => Class::PossiblyLost,

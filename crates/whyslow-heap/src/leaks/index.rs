@@ -2,25 +2,30 @@
 
 use super::LiveBlock;
 
-/// Gaps between blocks that start a new region of the index.
-const REGION_GAP: u64 = 1 << 20;
-/// The smallest bucket is 16 bytes: no two blocks start in it.
-const SMALLEST_SHIFT: u32 = 4;
+/// A gap between blocks that starts a new region.
+const REGION_GAP: u64 = 8 << 10;
+/// A block of this size ends its region.
+const LARGE: u64 = 64 << 10;
+/// Slots per entry of `Region`'s counts: a cache line of bits.
+const COUNTED: usize = 8;
 
 /// Live blocks in the order of their addresses, found in constant time.
 ///
-/// Blocks that lie near each other form a region. A region is cut into as many equal buckets as it has blocks, and a
-/// bucket knows the first block that starts in it or behind it. So a lookup is a search among a few regions, then
-/// among the one or two blocks of a bucket.
+/// Blocks that lie near each other form a region, which has one bit per slot: does a block start there? The number
+/// of bits up to an address is the number of the block it lies in or behind. So a million blocks are found with less than a megabyte of
+/// bits, and pointers to starts, which most are, never touch the list of blocks.
 #[derive(Debug)]
 pub(crate) struct Index {
-    /// Each block from its start up to its end, ascending.
+    /// Each block from its start up to its end, ascending; no start is there twice.
     spans: Vec<Span>,
     /// The row of each block in what was given.
     rows: Vec<u32>,
+    /// Rows whose address was given before: the row, and the block.
+    doubles: Vec<(u32, u32)>,
     regions: Vec<Region>,
-    /// For each bucket of each region, and once more for its end: the first block that does not start before it.
-    buckets: Vec<u32>,
+    bits: Vec<u64>,
+    /// Blocks before every [`COUNTED`] words of bits.
+    counts: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +38,12 @@ struct Span {
 struct Region {
     start: u64,
     end: u64,
+    /// Slots are this power of two, counted from the start: all blocks of the region start at one.
     shift: u32,
-    first_bucket: usize,
+    /// The last slot in which a block starts.
+    last_slot: u64,
+    /// Its first word of bits; a multiple of [`COUNTED`].
+    first_word: usize,
 }
 
 impl Index {
@@ -43,51 +52,86 @@ impl Index {
         let mut order: Vec<(u64, u32)> =
             (0u32..).zip(blocks).map(|(row, block)| (block.address, row)).collect();
         order.sort_unstable();
-        let spans =
-            order.iter().map(|&(start, row)| Span { start, end: blocks[row as usize].end() }).collect();
-        let rows = order.iter().map(|&(_, row)| row).collect();
-        let mut index = Self { spans, rows, regions: Vec::new(), buckets: Vec::new() };
-        let mut first = 0;
-        let mut end = 0;
-        for at in 0..index.len() {
-            if at > first && index.start(at).saturating_sub(end) > REGION_GAP {
-                index.add_region(first, at, end);
-                first = at;
-                end = 0;
+        let mut index = Self {
+            spans: Vec::with_capacity(blocks.len()),
+            rows: Vec::with_capacity(blocks.len()),
+            doubles: Vec::new(),
+            regions: Vec::new(),
+            bits: Vec::new(),
+            counts: Vec::new(),
+        };
+        for (start, row) in order {
+            if index.spans.last().is_some_and(|last| last.start == start) {
+                index.doubles.push((row, index.rows.len() as u32 - 1));
+            } else {
+                index.spans.push(Span { start, end: blocks[row as usize].end() });
+                index.rows.push(row);
             }
-            end = end.max(index.end(at));
         }
-        if first < index.len() {
-            index.add_region(first, index.len(), end);
+        let mut first = 0;
+        for at in 1..=index.len() {
+            let ends = at == index.len() || {
+                let (before, next) = (index.spans[at - 1], index.spans[at]);
+                next.start - before.start >= LARGE || next.start.saturating_sub(before.end) > REGION_GAP
+            };
+            if ends {
+                index.add_region(first, at);
+                first = at;
+            }
         }
         index
     }
 
-    /// A region of the blocks `first..last`, up to the address `end`.
-    fn add_region(&mut self, first: usize, last: usize, end: u64) {
-        let start = self.start(first);
-        let mut shift = SMALLEST_SHIFT;
-        while ((end - start) >> shift) as usize > 2 * (last - first) {
-            shift += 1;
+    /// A region of the blocks `first..last`.
+    fn add_region(&mut self, first: usize, last: usize) {
+        let spans = &self.spans[first..last];
+        let start = spans[0].start;
+        let all = spans.iter().fold(0, |all, span| all | (span.start - start));
+        let shift = all.trailing_zeros().min(4);
+        let last_slot = (spans[spans.len() - 1].start - start) >> shift;
+        let first_word = self.bits.len();
+        self.bits.resize((first_word + (last_slot / 64) as usize + 1).next_multiple_of(COUNTED), 0);
+        for span in spans {
+            let slot = (span.start - start) >> shift;
+            self.bits[first_word + (slot / 64) as usize] |= 1 << (slot % 64);
         }
-        let first_bucket = self.buckets.len();
-        let mut at = first;
-        for bucket in 0..=((end - start) >> shift) + 1 {
-            let from = start.saturating_add(bucket.saturating_mul(1 << shift));
-            while at < last && self.start(at) < from {
-                at += 1;
-            }
-            self.buckets.push(at as u32);
+        let mut count = first as u32;
+        for words in self.bits[first_word..].chunks(COUNTED) {
+            self.counts.push(count);
+            count += words.iter().map(|word| word.count_ones()).sum::<u32>();
         }
-        self.regions.push(Region { start, end, shift, first_bucket });
+        let end = spans.iter().map(|span| span.end).max().unwrap_or(start);
+        self.regions.push(Region { start, end, shift, last_slot, first_word });
     }
 
-    /// From the first block's start up to the last region's end.
-    pub(crate) fn bounds(&self) -> (u64, u64) {
-        match (self.regions.first(), self.regions.last()) {
-            (Some(first), Some(last)) => (first.start, last.end),
-            _ => (0, 0),
+    /// The block in which an address lies, and whether it starts there.
+    #[inline]
+    pub(crate) fn find(&self, address: u64) -> Option<(usize, bool)> {
+        let region = match self.regions.as_slice() {
+            [only] => only,
+            regions => &regions[regions.partition_point(|region| region.start <= address).checked_sub(1)?],
+        };
+        if address < region.start || address >= region.end {
+            return None;
         }
+        let offset = address - region.start;
+        let slot = (offset >> region.shift).min(region.last_slot);
+        let word = region.first_word + (slot / 64) as usize;
+        let up_to = self.bits[word] << (63 - slot % 64);
+        let line = word / COUNTED;
+        let before: u32 = self.bits[line * COUNTED..word].iter().map(|word| word.count_ones()).sum();
+        // The region's first slot has a bit, so that there is at least one.
+        let block = (self.counts[line] + before + up_to.count_ones()) as usize - 1;
+        if up_to >> 63 == 1 && offset == slot << region.shift {
+            return Some((block, true));
+        }
+        (address < self.spans[block].end).then_some((block, false))
+    }
+
+    /// From the first block's start up to the last end.
+    pub(crate) fn bounds(&self) -> (u64, u64) {
+        let start = self.regions.first().map_or(0, |region| region.start);
+        (start, self.regions.iter().map(|region| region.end).max().unwrap_or(start))
     }
 
     /// How many blocks there are.
@@ -110,21 +154,10 @@ impl Index {
         self.rows[block] as usize
     }
 
-    /// The block in which an address lies.
-    #[inline]
-    pub(crate) fn find(&self, address: u64) -> Option<usize> {
-        let region = match self.regions.as_slice() {
-            [only] => only,
-            regions => &regions[regions.partition_point(|region| region.start <= address).checked_sub(1)?],
-        };
-        if address < region.start || address >= region.end {
-            return None;
-        }
-        let bucket = region.first_bucket + ((address - region.start) >> region.shift) as usize;
-        let (from, to) = (self.buckets[bucket] as usize, self.buckets[bucket + 1] as usize);
-        let not_after = from + self.spans[from..to].partition_point(|span| span.start <= address);
-        let block = not_after.checked_sub(1)?;
-        (address < self.spans[block].end).then_some(block)
+    /// Each row in what was given, with its block.
+    pub(crate) fn all_rows(&self) -> impl Iterator<Item = (usize, usize)> {
+        let doubles = self.doubles.iter().map(|&(row, block)| (row as usize, block as usize));
+        self.rows.iter().enumerate().map(|(block, &row)| (row as usize, block)).chain(doubles)
     }
 
     /// The first block that starts at an address or behind it; their number if there is none.
@@ -157,28 +190,39 @@ mod tests {
     #[test]
     fn a_block_of_zero_bytes_is_found_at_its_start_only() {
         let index = Index::new(&[block(0x1000, 0)]);
-        assert_eq!(index.find(0x1000), Some(0));
+        assert_eq!(index.find(0x1000), Some((0, true)));
         assert_eq!(index.find(0x1001), None);
+    }
+
+    #[test]
+    fn an_address_that_is_given_twice_is_one_block() {
+        let index = Index::new(&[block(0x1000, 8), block(0x2000, 8), block(0x1000, 8)]);
+        assert_eq!(index.len(), 2);
+        assert_eq!(index.all_rows().collect::<Vec<_>>(), [(0, 0), (1, 1), (2, 0)]);
+        assert_eq!(index.find(0x2000), Some((1, true)));
     }
 
     #[test]
     fn the_highest_addresses_do_not_overflow() {
         let index = Index::new(&[block(u64::MAX - 8, 64), block(0, 4)]);
-        assert_eq!(index.find(u64::MAX - 1), Some(1));
-        assert_eq!(index.find(3), Some(0));
+        assert_eq!(index.find(u64::MAX - 1), Some((1, false)));
+        assert_eq!(index.find(3), Some((0, false)));
     }
 
     proptest! {
         #[test]
         fn an_address_is_found_exactly_where_a_block_is(
-            steps in prop::collection::vec((0u64..200, 1u64..5_000_000, any::<bool>()), 1..200),
+            steps in prop::collection::vec((0u64..200, 0u64..200_000, any::<bool>()), 1..200),
+            align in 0u32..6,
             probes in prop::collection::vec((any::<prop::sample::Index>(), -70i64..70), 50),
         ) {
             let mut blocks = Vec::new();
             let mut at = 0x5555_0000_0000u64;
             for (size, gap, far) in steps {
+                let size = if far { size * 1000 } else { size };
                 blocks.push(block(at, size));
                 at += size.max(1) + if far { gap } else { gap % 64 };
+                at = at.next_multiple_of(1 << align);
             }
             blocks.reverse();
             let index = Index::new(&blocks);
@@ -186,7 +230,8 @@ mod tests {
                 let near = blocks[which.index(blocks.len())];
                 let address = near.address.wrapping_add_signed(offset);
                 let expected = blocks.iter().position(|b| b.address <= address && address < b.end());
-                prop_assert_eq!(index.find(address).map(|found| index.row(found)), expected);
+                let expected_start = expected.map(|row| (row, blocks[row].address == address));
+                prop_assert_eq!(index.find(address).map(|(found, start)| (index.row(found), start)), expected_start);
                 prop_assert_eq!(index.any_in(address, address + 1), expected.is_some());
             }
         }

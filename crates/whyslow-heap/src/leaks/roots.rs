@@ -78,7 +78,7 @@ impl Finder<'_> {
     fn stack(&self, thread: &Thread) -> Option<Stack> {
         let sp = thread.sp.saturating_sub(RED_ZONE);
         let mapping = maps::find(self.maps, thread.sp)?;
-        if let Some(block) = self.index.find(thread.sp) {
+        if let Some((block, _)) = self.index.find(thread.sp) {
             // A stack that the program allocated.
             return Some(Stack {
                 start: sp,
