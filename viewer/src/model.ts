@@ -134,12 +134,13 @@ export class Model {
     return metric === this.live ? this.allocated ?? metric : metric;
   }
 
-  /** What a counter is called; of which process, where there are several. */
+  /** What a counter is called; of which process, where several have one of the name. */
   counterName(counter: number): string {
-    const { counters, processes } = this.profile;
+    const { counters } = this.profile;
     const name = this.text(counters.name[counter]!), process = counters.process[counter]!;
     const shown = { [LIVE_COUNTER]: 'live heap', [RESIDENT_COUNTER]: 'resident set' }[name] ?? name;
-    return processes.count > 1 && process !== NONE ? `${shown} · ${this.processName(process)}` : shown;
+    const isOne = counters.name.filter(other => other === counters.name[counter]).length === 1;
+    return isOne || process === NONE ? shown : `${shown} · ${this.processName(process)}`;
   }
 
   /** When the heap was largest, for its counter; nothing for other counters. */

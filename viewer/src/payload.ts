@@ -193,7 +193,7 @@ function readHeapFacts(facts: Record<string, unknown>): HeapFacts {
     peakBytes: number(facts.peak_bytes),
     peakTime: number(facts.peak_ns),
     leaksChecked: facts.leaks_checked === true,
-    growth: typeof facts.growth === 'string' ? facts.growth : '',
+    growth: typeof facts.growth === 'string' && /^[a-z]{1,20}$/.test(facts.growth) ? facts.growth : '',
     sampleBytes: number(facts.sample_bytes) || undefined,
     totals: byColumn(column => number(totals[column])),
   };

@@ -12,7 +12,7 @@ export function heap({ cpu = false, processes = false } = {}) {
   p.context = { ...p.context, command: ['./known', '--heap'], file: 'heap.whyslow', duration_ns: 10 * STEPS * MS };
   p.quality = { grade: 'good', samples: 0, lost: 0, lost_records: 0, throttled: 0, truncated_share: 0, unresolved_share: 0, nameless_share: 0, source: 'heap', kernel: 'unknown', incomplete: false, warnings: [] };
   const app = p.process(10, 'known');
-  if (processes) p.process(11, 'child', app);
+  const child = processes ? p.process(11, 'child', app) : NONE;
   const main = p.thread(app, 10, 'main'), worker = p.thread(app, 12, 'worker');
   const program = p.module('/bin/known', 1);
   const time = cpu ? p.metric('cpu-time', 1) : NONE;
@@ -69,8 +69,9 @@ export function heap({ cpu = false, processes = false } = {}) {
   for (const [name, bytes] of live) if (bytes) p.sample(metric.exit, 1000 * MS - 1000, main, stacks[name], bytes);
   if (cpu) for (let ms = 0; ms < 10 * STEPS; ms += 2) p.sample(time, ms * MS, ms % 6 ? main : worker, stacks[ms % 6 ? (ms < 500 ? 'parse' : 'print') : 'job'], 2 * MS);
 
-  const counter = name => p.row('counters', { name: p.text(name), unit: 2, process: app });
+  const counter = (name, process = app) => p.row('counters', { name: p.text(name), unit: 2, process });
   const series = [[counter('heap-live'), values], [counter('resident-set'), values.map(([when, bytes], step) => [when, 6 * 2 ** 20 + Math.max(bytes, step > 59 ? 30 * 2 ** 20 : 0)])]];
+  if (processes) series.push([counter('heap-live', child), [[200 * MS, 4096], [700 * MS, 0]]]);
   for (const [row, list] of series) for (const [when, value] of list) p.row('counter_values', { counter: row, time: when, value });
 
   const empty = Object.fromEntries(COLUMNS.map(column => [column, 0]));
