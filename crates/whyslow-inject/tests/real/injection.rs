@@ -1,12 +1,9 @@
 //! The way into static programs, and back out of it when something goes wrong.
-#![expect(unsafe_code, reason = "tests")]
-
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use support::{Bench, run_injected, watched};
+use crate::support::{Bench, run_injected, watched};
 use whyslow_inject::{Entry, InjectError, entry_of, is_static};
 
 /// An agent that says that it was there, and spoils every register on its way.
@@ -16,7 +13,7 @@ static long say(const char *text, long len) {
     __asm__ volatile("syscall" : "=a"(result) : "a"(1), "D"(2), "S"(text), "d"(len) : "rcx", "r11", "memory");
     return result;
 }
-static const char *const texts[] = {"agent was here\n"};
+static const char *volatile texts[] = {"agent was here\n"};
 void whyslow_agent_enter(const char *socket, unsigned long bias, unsigned long headers, unsigned long count) {
     long len = 0;
     while (socket[len]) len++;

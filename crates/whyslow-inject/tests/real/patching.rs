@@ -1,9 +1,6 @@
 //! Real programs, planned and patched by an agent's stand-in that counts.
-#![expect(missing_docs, unsafe_code, clippy::unwrap_used, reason = "tests")]
 
-mod support;
-
-use support::Bench;
+use crate::support::{Bench, Ran};
 use whyslow_heap_wire::handshake::hook;
 
 const GROUP: usize = hook::PER_GROUP;
@@ -41,7 +38,7 @@ fn a_static_programs_libc_is_patched_completely() {
         assert_eq!(ran.output.stdout, b"done\n", "{name}");
         assert_eq!(ran.plan.notes, Vec::<String>::new(), "{name}");
         assert_eq!(ran.plan.allocators, ["static libc"], "{name}");
-        let of = |ran: &support::Ran, row: usize| ran.hooks.get(&row).copied().unwrap_or_default();
+        let of = |ran: &Ran, row: usize| ran.hooks.get(&row).copied().unwrap_or_default();
         let calls = |row: usize| of(&ran, row).0 - of(&nothing, row).0;
         assert_eq!(calls(GROUP + hook::MALLOC), 100, "{name}");
         let bytes = of(&ran, GROUP + hook::MALLOC).1 - of(&nothing, GROUP + hook::MALLOC).1;
@@ -79,7 +76,7 @@ fn functions_that_are_hard_to_move_still_do_what_they_did() {
         ("static-pie", &["-static-pie"]),
     ];
     for (name, options) in ways {
-        let ran = bench.hooked(&bench.gcc(name, include_str!("programs/tricky.c"), options));
+        let ran = bench.hooked(&bench.gcc(name, include_str!("../programs/tricky.c"), options));
         let said = String::from_utf8_lossy(&ran.output.stdout);
         assert_eq!(said, "55 21 1005 8 10 7 14 6 77 123 456 1508 -1 1508 -1\n", "{name}");
         assert!(ran.plan.allocators.iter().any(|allocator| allocator == "mimalloc"), "{name}");

@@ -15,21 +15,21 @@ use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
 use whyslow_inject::{Entry, InjectError, Injector, Plan, entry_of, plan};
 
 /// A folder with programs.
-pub struct Bench {
+pub(crate) struct Bench {
     folder: tempfile::TempDir,
 }
 
 /// What a hooked program did.
-pub struct Ran {
-    pub plan: Plan,
-    pub output: Output,
+pub(crate) struct Ran {
+    pub(crate) plan: Plan,
+    pub(crate) output: Output,
     /// Calls and the sum of first arguments, by hook.
-    pub hooks: BTreeMap<usize, (u64, u64)>,
+    pub(crate) hooks: BTreeMap<usize, (u64, u64)>,
 }
 
 impl Bench {
     /// `None`, in words, without a compiler.
-    pub fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         if Command::new("gcc").arg("--version").output().is_err() {
             eprintln!("skipped: there is no gcc");
             return None;
@@ -37,12 +37,12 @@ impl Bench {
         Some(Self { folder: tempfile::tempdir().unwrap() })
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Compiles C.
-    pub fn gcc(&self, name: &str, source: &str, options: &[&str]) -> PathBuf {
+    pub(crate) fn gcc(&self, name: &str, source: &str, options: &[&str]) -> PathBuf {
         let file = self.path(&format!("{name}.c"));
         std::fs::write(&file, source).unwrap();
         let path = self.path(name);
@@ -51,7 +51,7 @@ impl Bench {
     }
 
     /// Compiles Rust.
-    pub fn rustc(&self, name: &str, source: &str, options: &[&str]) -> PathBuf {
+    pub(crate) fn rustc(&self, name: &str, source: &str, options: &[&str]) -> PathBuf {
         let file = self.path(&format!("{name}.rs"));
         std::fs::write(&file, source).unwrap();
         let path = self.path(name);
@@ -60,13 +60,13 @@ impl Bench {
     }
 
     /// The agent's stand-in.
-    pub fn agent(&self) -> PathBuf {
+    pub(crate) fn agent(&self) -> PathBuf {
         let options = ["-O1", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector"];
         self.gcc("agent.so", include_str!("../programs/agent.c"), &options)
     }
 
     /// Runs a program with the agent's stand-in, which is brought in as the program needs it.
-    pub fn hooked(&self, program: &Path) -> Ran {
+    pub(crate) fn hooked(&self, program: &Path) -> Ran {
         let agent = self.agent();
         let socket = self.path("socket");
         let _ = std::fs::remove_file(&socket);
@@ -97,14 +97,14 @@ impl Bench {
 }
 
 /// Starts a program as a suspended child, injects, and waits for its end.
-pub fn run_injected(program: &Path, agent: &[u8], socket: &Path) -> (Output, Result<(), InjectError>) {
+pub(crate) fn run_injected(program: &Path, agent: &[u8], socket: &Path) -> (Output, Result<(), InjectError>) {
     let (child, injector) = watched(program);
     let result = injector.inject(agent, socket);
     (child.wait_with_output().unwrap(), result)
 }
 
 /// A child that is about to execute a program, and watched.
-pub fn watched(program: &Path) -> (Child, Injector) {
+pub(crate) fn watched(program: &Path) -> (Child, Injector) {
     // It says when the shell's own exec is over, `read` waits until the injector watches, and `exec` makes the same process
     // the program.
     let mut child = Command::new("/bin/sh")
