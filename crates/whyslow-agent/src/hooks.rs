@@ -154,9 +154,9 @@ extern "C" fn malloc_body(size: u64, b: u64, c: u64, d: u64, entry: *const Entry
 
 extern "C" fn alloc_like_body(size: u64, b: u64, c: u64, d: u64, entry: *const Entry, slot: usize) -> u64 {
     let real = real::of(slot);
-    // Some of these return zeroed blocks.
+    let zeroed = slot % PER_GROUP == hook::ALLOC_LIKE_2;
     // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    events::allocation(slot, entry, size, true, || unsafe { real::call(real, size, b, c, d) })
+    events::allocation(slot, entry, size, zeroed, || unsafe { real::call(real, size, b, c, d) })
 }
 
 extern "C" fn calloc_body(count: u64, each: u64, c: u64, d: u64, entry: *const Entry, slot: usize) -> u64 {
@@ -241,7 +241,7 @@ extern "C" fn reallocarray_body(
         return early_realloc(old, size, entry);
     }
     // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    resize(slot, entry, old, size, false, || unsafe { real::call(real, old, count, each, d) })
+    resize(slot, entry, old, size, true, || unsafe { real::call(real, old, count, each, d) })
 }
 
 extern "C" fn realloc_like_body(

@@ -10,45 +10,69 @@ use crate::{real, sys};
 
 const PAGE: u64 = 4096;
 
-/// Does what the answer says, or nothing of it.
-pub fn apply(welcome: &[u8]) -> Option<()> {
+/// An answer whose pages are mapped.
+pub struct Prepared<'a> {
+    first: Welcome,
+    pages: Reader<'a>,
+    reals: Reader<'a>,
+    patches: Reader<'a>,
+}
+
+/// Reads the answer, makes sure that the code to be patched is what the collector saw, and maps the pages. None: nothing was done.
+pub fn prepare(welcome: &[u8]) -> Option<Prepared<'_>> {
     let mut reader = Reader(welcome);
     let first: Welcome = reader.take()?;
     if first.version != VERSION {
         return None;
     }
-    let mut pages = reader;
+    let pages = reader;
     for _ in 0..first.pages {
         reader.page()?;
     }
-    let mut reals = reader;
+    let reals = reader;
     reader.skip(first.reals as usize * size_of::<Real>())?;
     let patches = reader;
     each(patches, first.patches, |patch: Patch| fits(&patch))?;
-    let begin = pages;
+    let mut unmapped = pages;
     for count in 0..first.pages {
-        let (page, bytes) = pages.page()?;
+        let (page, bytes) = unmapped.page()?;
         if !put_page(&page, bytes) {
-            remove_pages(begin, count);
+            remove_pages(pages, count);
             return None;
         }
     }
-    for _ in 0..first.reals {
-        let row: Real = reals.take()?;
-        if (row.hook as usize) < hook::COUNT {
-            real::set(row.hook as usize, row.address);
+    Some(Prepared { first, pages, reals, patches })
+}
+
+impl Prepared<'_> {
+    /// Tells the hooks what they call, then writes over the code. False: the code is as it was.
+    pub fn apply(&self) -> bool {
+        let told = each(self.reals, self.first.reals, |row: Real| {
+            let known = (row.hook as usize) < hook::COUNT;
+            if known {
+                real::set(row.hook as usize, row.address);
+            }
+            known
+        });
+        if told.is_none() {
+            return false;
         }
+        let mut done = 0;
+        let all = each(self.patches, self.first.patches, |patch: Patch| {
+            let written = write(&patch, &patch.bytes);
+            done += u32::from(written);
+            written
+        });
+        if all.is_none() {
+            each(self.patches, done, |patch: Patch| write(&patch, &patch.expected));
+        }
+        all.is_some()
     }
-    let mut done = 0;
-    let all = each(patches, first.patches, |patch: Patch| {
-        let written = write(&patch, &patch.bytes);
-        done += u32::from(written);
-        written
-    });
-    if all.is_none() {
-        each(patches, done, |patch: Patch| write(&patch, &patch.expected));
+
+    /// Takes the pages away again.
+    pub fn undo(&self) {
+        remove_pages(self.pages, self.first.pages);
     }
-    all
 }
 
 /// Goes through rows; none as soon as one is refused.

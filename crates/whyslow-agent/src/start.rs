@@ -93,21 +93,26 @@ fn exchange_at(base: *mut u8, entered: u32, socket: i32, buffer: &mut [u8]) -> O
     if file < 0 {
         return None;
     }
-    let mapped = sys::map_shared_at(base, file, area::AREA_LEN);
+    let joined = patch::prepare(&buffer[..len]).and_then(|patches| {
+        let joined = join(base, file, &patches);
+        if joined.is_none() {
+            patches.undo();
+        }
+        joined
+    });
     sys::close(file);
-    if !mapped {
-        return None;
-    }
-    join(base, &buffer[..len])
+    joined
 }
 
-fn join(base: *mut u8, welcome: &[u8]) -> Option<()> {
-    // SAFETY: the area begins with its header.
-    let header = unsafe { &*base.cast::<area::Header>() };
-    if header.version.load(Acquire) != VERSION {
+fn join(base: *mut u8, file: i32, patches: &patch::Prepared<'_>) -> Option<()> {
+    if !sys::map_shared_at(base, file, area::AREA_LEN) {
         return None;
     }
-    patch::apply(welcome)?;
+    // SAFETY: the area begins with its header.
+    let header = unsafe { &*base.cast::<area::Header>() };
+    if header.version.load(Acquire) != VERSION || !patches.apply() {
+        return None;
+    }
     if header.flags.load(Relaxed) & flag::MAPS != 0 {
         maps::record();
     }

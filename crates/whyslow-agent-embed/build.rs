@@ -1,0 +1,57 @@
+//! Builds the agent: another target kind, another profile and no standard library, so it is a cargo run of its own.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
+    let crates = manifest.parent().expect("this crate lies beside the agent");
+    let agent = crates.join("whyslow-agent");
+    for part in ["whyslow-agent", "whyslow-heap-wire", "whyslow-selfwalk"] {
+        for file in ["src", "Cargo.toml"] {
+            println!("cargo::rerun-if-changed={}", crates.join(part).join(file).display());
+        }
+    }
+    for file in ["Cargo.lock", "build.rs"] {
+        println!("cargo::rerun-if-changed={}", agent.join(file).display());
+    }
+    let target_dir = PathBuf::from(variable("OUT_DIR")).join("agent");
+    build(&agent, &target_dir);
+    let built = target_dir.join(TARGET).join("release/libwhyslow_agent.so");
+    println!("cargo::rustc-env=WHYSLOW_AGENT={}", built.display());
+}
+
+/// The agent is made for dynamic and static programs with any libc alike; it is linked for the one target that can make
+/// shared libraries everywhere.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+fn build(agent: &Path, target_dir: &Path) {
+    let mut cargo = Command::new(variable("CARGO"));
+    cargo
+        .args(["build", "--release", "--locked", "--quiet", "--target", TARGET])
+        .arg("--manifest-path")
+        .arg(agent.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(target_dir);
+    // What the outer build is asked for (flags, static linking, wrappers, profiles) is not meant for this one.
+    for (name, _) in env::vars_os() {
+        let Some(text) = name.to_str() else { continue };
+        let keep = ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_HTTP_PROXY", "CARGO_HTTP_CAINFO"]
+            .contains(&text)
+            || text.starts_with("CARGO_REGISTRIES_")
+            || text.starts_with("CARGO_SOURCE_");
+        let outer = text.starts_with("CARGO") || text.starts_with("RUSTC") || text.starts_with("RUSTFLAGS");
+        if outer && !keep {
+            cargo.env_remove(&name);
+        }
+    }
+    // Settings of a configuration file would come back in; empty ones do not.
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", "").env("RUSTC", variable("RUSTC"));
+    let done = cargo.status().unwrap_or_else(|error| panic!("cargo could not be started: {error}"));
+    assert!(done.success(), "the agent could not be built");
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
+}

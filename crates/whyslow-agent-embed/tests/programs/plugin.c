@@ -1,0 +1,3 @@
+#include <stdlib.h>
+void *make(void);
+void *make(void) { void *p = malloc(SIZE); __asm__ volatile("" ::: "memory"); return p; }
