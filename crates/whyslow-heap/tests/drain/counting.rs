@@ -1,17 +1,15 @@
 //! Programs of mallocs, frees and reallocs over several rings, in a known order: the drain finds exactly the numbers of a
 //! model that does everything the simple way, however the rings are read.
 
-mod fake;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fake::{FakeRing, put_node};
+use crate::fake::{FakeRing, put_node};
 use proptest::prelude::*;
 use whyslow_heap::area::Area;
 use whyslow_heap::drain::{Arrival, Config, Drain, Until};
 use whyslow_heap::{Batch, NoInspector, Outcome, sys};
-use whyslow_heap_wire::record::op;
+use whyslow_heap_wire::record::{self, op};
 
 const RINGS: usize = 3;
 const ADDRESSES: u64 = 10;
@@ -90,8 +88,10 @@ fn write(ring: &mut FakeRing<'_>, tick: u64, step: Step) {
     match step {
         Step::Alloc { slot, node, size } => ring.alloc(tick, address(slot), node, size),
         Step::Free { slot } => ring.free(tick, address(slot)),
-        Step::Leave { slot } => ring.leave(tick, address(slot)),
-        Step::Realloc { slot, node, size } => ring.realloc(tick, address(slot), node, size),
+        Step::Leave { slot } => ring.put(tick, op::LEAVE, address(slot), &[]),
+        Step::Realloc { slot, node, size } => {
+            ring.put(tick, op::REALLOC, address(slot), &[record::body(node, size)])
+        }
         Step::Stay { slot } => ring.put(tick, op::STAY, address(slot), &[]),
         Step::Gone { slot } => ring.put(tick, op::GONE, address(slot), &[]),
     }
@@ -432,7 +432,7 @@ fn mappings_count_by_their_bytes() {
     let area = arrive(&mut drain);
     let tick = sys::ticks();
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
-    let pages = |node, pages| whyslow_heap_wire::record::body(node, pages);
+    let pages = |node, pages| record::body(node, pages);
     ring.put(tick, op::MAP, 0x7000_0000, &[pages(1, 10)]);
     ring.put(tick + 1, op::UNMAP, 0x7000_2000, &[pages(0, 2)]);
     ring.put(tick + 2, op::MAP, 0x7000_0000, &[pages(2, 1)]);

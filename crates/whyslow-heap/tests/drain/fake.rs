@@ -64,16 +64,6 @@ impl<'a> FakeRing<'a> {
     pub(crate) fn free(&mut self, tick: u64, address: u64) {
         self.put(tick, op::FREE, address, &[]);
     }
-
-    /// A block leaves.
-    pub(crate) fn leave(&mut self, tick: u64, address: u64) {
-        self.put(tick, op::LEAVE, address, &[]);
-    }
-
-    /// It is here now.
-    pub(crate) fn realloc(&mut self, tick: u64, address: u64, node: u32, size: u64) {
-        self.put(tick, op::REALLOC, address, &[record::body(node, size)]);
-    }
 }
 
 /// Makes a stack of one frame in no module, whose call is at `address`.

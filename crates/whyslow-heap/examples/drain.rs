@@ -1,0 +1,92 @@
+//! What reading records costs: CPU time of the drain per record, for one ring and for two.
+//!
+//! ```text
+//! cargo run --release -p whyslow-heap --example drain
+//! ```
+
+#[path = "../tests/drain/fake.rs"]
+mod fake;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fake::{FakeRing, put_node};
+use whyslow_heap::area::Area;
+use whyslow_heap::drain::{Arrival, Config, Drain, Until};
+use whyslow_heap::{NoInspector, sys};
+
+const RECORDS: u64 = 20_000_000;
+
+fn main() {
+    println!(
+        "{:>5} {:>9} {:>7} {:>12} {:>14} {:>9}",
+        "rings", "live", "stacks", "records", "records/s", "ns CPU"
+    );
+    for (live, stacks) in [(1_000, 100), (20_000, 8_000), (1_000_000, 8_000)] {
+        for rings in [1, 2] {
+            measure(rings, live, stacks);
+        }
+    }
+}
+
+fn measure(rings: usize, live: u64, stacks: u32) {
+    let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
+    let area = Area::create().expect("area");
+    let theirs = Area::map(area.file().expect("file")).expect("mapped");
+    for node in 1..=stacks {
+        put_node(&theirs, node, u64::from(node) * 16);
+    }
+    let arrival =
+        Arrival { area, pid: std::process::id(), own_pid: 1, allocators: Vec::new(), notes: Vec::new() };
+    assert!(drain.arrive(arrival));
+    let writing = AtomicUsize::new(rings);
+    let start = std::time::Instant::now();
+    let (records, cpu) = std::thread::scope(|scope| {
+        for number in 0..rings {
+            let (theirs, writing) = (&theirs, &writing);
+            scope.spawn(move || {
+                let ring = FakeRing::take(theirs, number, 1, number as u32 + 1);
+                write(ring, number as u64, live / rings as u64, stacks, RECORDS / rings as u64);
+                writing.fetch_sub(1, Ordering::Release);
+            });
+        }
+        let before = sys::thread_cpu_ns();
+        let mut records = 0;
+        loop {
+            let done = writing.load(Ordering::Acquire) == 0;
+            let round = drain.round(if done { Until::End } else { Until::Now });
+            records += round.events;
+            if done {
+                break;
+            }
+            if round.fullest < 8192 {
+                std::thread::sleep(std::time::Duration::from_micros(300));
+            }
+        }
+        (records, sys::thread_cpu_ns() - before)
+    });
+    let rate = records as f64 / start.elapsed().as_secs_f64();
+    let cost = cpu as f64 / records as f64;
+    println!("{rings:>5} {live:>9} {stacks:>7} {records:>12} {rate:>14.0} {cost:>9.1}");
+    assert_eq!(drain.finish(0).facts.unknown_frees, 0);
+}
+
+/// Replaces blocks of a pool at random, half of them soon.
+fn write(mut ring: FakeRing<'_>, number: u64, live: u64, stacks: u32, records: u64) {
+    let mut random = 0x9E37_79B9_7F4A_7C15 ^ number;
+    let mut used = vec![false; live as usize];
+    let mut written = 0;
+    while written < records {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let slot = random % live;
+        let address = ((number + 1) << 40) + slot * 48;
+        if std::mem::replace(&mut used[slot as usize], true) {
+            ring.free(sys::ticks(), address);
+            written += 1;
+        }
+        ring.alloc(sys::ticks(), address, (random >> 32) as u32 % stacks + 1, random >> 20 & 0xfff);
+        written += 1;
+    }
+}

@@ -1,0 +1,5 @@
+//! The drain, with an agent that the tests play.
+
+mod counting;
+mod fake;
+mod hostile;
