@@ -16,20 +16,21 @@ const METRICS: [&str; 8] = [
     LIVE,
 ];
 
-/// True when the heap was recorded.
+/// True when the heap was recorded to its end: there are totals and sites.
 pub fn has_heap(profile: &Profile) -> bool {
     profile.meta.heap.is_some()
 }
 
-/// True when the heap was recorded and CPU time was not.
+/// True when the heap was recorded and CPU time was not. A recorder that was killed leaves only the heap's metrics.
 pub fn is_heap_only(profile: &Profile) -> bool {
-    has_heap(profile) && !profile.metrics.iter().any(|metric| profile.text(metric.name) == Metric::CPU_TIME)
+    (has_heap(profile) || metric_row(profile, metric::BYTES_ALLOCATED).is_some())
+        && metric_row(profile, Metric::CPU_TIME).is_none()
 }
 
 /// True for a metric that the heap's recorder counted; no chance is in its values.
 pub fn is_heap_metric(profile: &Profile, metric: usize) -> bool {
     let name = profile.metrics.get(metric).map(|metric| profile.text(metric.name));
-    has_heap(profile) && name.is_some_and(|name| METRICS.contains(&name))
+    name.is_some_and(|name| METRICS.contains(&name))
 }
 
 /// The row of the metric with this name.

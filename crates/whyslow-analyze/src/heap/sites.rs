@@ -131,6 +131,9 @@ pub struct Sites {
 impl Sites {
     /// Adds up the allocating stacks of a profile per line of the user's code.
     pub fn build(profile: &Profile) -> Self {
+        if profile.heap.is_empty() {
+            return Self { rows: Vec::new(), totals: HeapCounts::default() };
+        }
         let labels = Labels::new(profile);
         let places = places(profile);
         let mut row_of = FxHashMap::default();

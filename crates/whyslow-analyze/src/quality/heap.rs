@@ -5,7 +5,7 @@ use whyslow_profile::{LeakCheck, Profile};
 
 use super::warning::Warning;
 use super::{NOTABLE, StackShares};
-use crate::heap::{is_heap_only, metric_row};
+use crate::heap::{has_heap, is_heap_only, metric_row};
 use crate::selection::Selection;
 use crate::units::share;
 
@@ -26,16 +26,23 @@ pub struct HeapQuality {
 
 impl HeapQuality {
     pub(super) fn of(profile: &Profile) -> Option<Self> {
-        let facts = profile.meta.heap.as_ref()?;
+        let only = is_heap_only(profile);
+        if !only && !has_heap(profile) {
+            return None;
+        }
+        let facts = profile.meta.heap.as_ref();
         let cut_share = metric_row(profile, metric::BYTES_ALLOCATED).map_or(0.0, |metric| {
             let weights = Selection { metric, ..Selection::default() }.weigh(profile);
             StackShares::of(profile, &weights).truncated
         });
+        // A recorder that was killed leaves a timeline and no totals.
+        let seen = metric_row(profile, metric::ALLOCATIONS)
+            .map_or(0, |metric| Selection { metric, ..Selection::default() }.weigh(profile).total_value);
         Some(Self {
-            only: is_heap_only(profile),
-            allocations: profile.heap.totals().allocations,
-            lost_events: facts.lost_events,
-            sample_bytes: facts.sample_bytes,
+            only,
+            allocations: profile.heap.totals().allocations.max(seen),
+            lost_events: facts.map_or(0, |facts| facts.lost_events),
+            sample_bytes: facts.and_then(|facts| facts.sample_bytes),
             cut_share,
         })
     }
@@ -103,6 +110,17 @@ mod tests {
         let quality = Quality::of(&profile);
         assert_eq!((ids(&quality), quality.grade), (vec![], Grade::Good));
         assert_eq!(quality.expected_samples, None);
+    }
+
+    #[test]
+    fn a_recorder_that_was_killed_leaves_a_timeline() {
+        let mut profile = testing::heap_profile(ONE);
+        profile.meta = whyslow_profile::Meta::default();
+        profile.heap = whyslow_profile::Heap::default();
+        profile.sealed = false;
+        let quality = Quality::of(&profile);
+        assert_eq!(ids(&quality), ["incomplete"]);
+        assert_eq!(quality.heap.map(|heap| (heap.only, heap.allocations)), Some((true, 99)));
     }
 
     #[test]

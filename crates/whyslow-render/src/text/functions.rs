@@ -15,9 +15,9 @@ const KIND: usize = 11;
 /// The functions of a table in its order, at most `limit` of them.
 pub fn functions(profile: &Profile, table: &FunctionTable, limit: usize, page: Page) -> String {
     let mut out = String::new();
-    let all = value(table.total_value, page.unit);
+    let all = page.whole(profile, table.total_value);
     if page.counted {
-        push_line(&mut out, &format!("{all} in all; a function's own share is what it allocates itself"));
+        push_line(&mut out, &format!("{all}; self is what a function allocates without calling another"));
     } else {
         let rough = Share::new(1, 2, table.total_samples).margin_95();
         let samples = Count(table.total_samples);

@@ -6,12 +6,15 @@ use whyslow_analyze::{CallTree, Grade, Label, Severity};
 use whyslow_profile::{CodeKind, Profile, Unit};
 
 use crate::sanitize::clean;
+use crate::units::value;
 
 /// How a view is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     /// Columns of the terminal.
     pub width: usize,
+    /// The metric: a row of `Profile::metrics`.
+    pub metric: usize,
     /// What values count.
     pub unit: Unit,
     /// Whether every value was counted by the heap's recorder, and none is a sample.
@@ -25,7 +28,16 @@ impl Page {
     /// A page for one metric of a profile.
     pub fn new(profile: &Profile, metric: usize, width: usize) -> Self {
         let unit = profile.metrics.get(metric).map_or(Unit::Nanoseconds, |metric| metric.unit);
-        Self { width: width.max(Self::NARROWEST), unit, counted: is_heap_metric(profile, metric) }
+        Self { width: width.max(Self::NARROWEST), metric, unit, counted: is_heap_metric(profile, metric) }
+    }
+
+    /// A sum over the whole selection: `2.00 s`, `1.19 MiB of live-at-peak`.
+    pub(super) fn whole(self, profile: &Profile, sum: u64) -> String {
+        let sum = value(sum, self.unit);
+        match profile.metrics.get(self.metric) {
+            Some(metric) if self.counted => format!("{sum} of {}", clean(profile.text(metric.name))),
+            _ => sum,
+        }
     }
 }
 

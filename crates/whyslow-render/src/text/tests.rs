@@ -120,6 +120,43 @@ fn summary_with_every_kind_of_trouble_stays_on_one_screen() {
 }
 
 #[test]
+fn summary_of_cpu_time_and_heap() {
+    let mut profile = program();
+    testing::add_heap(
+        &mut profile,
+        "app::main;app::load : allocations=1200 bytes_allocated=5000000 peak_bytes=2000000",
+    );
+    let text = one_screen(&profile, 100);
+    assert!(
+        text.contains("2 threads\nheap: 1,200 allocations, 4.77 MiB in all, 1.91 MiB at the peak\ngood"),
+        "{text}"
+    );
+    assert!(text.ends_with("   whyslow report app.whyslow heap\n"), "{text}");
+}
+
+#[test]
+fn heap_values_are_named_by_their_metric() {
+    let mut profile = program();
+    testing::add_heap(&mut profile, "app::main;app::load : peak_bytes=2048\napp::main : peak_bytes=2048");
+    let metric = Selection::metric_named(&profile, "live-at-peak").unwrap();
+    let selection = Selection { metric, ..Selection::default() };
+    let page = Page::new(&profile, metric, 100);
+    let table = FunctionTable::build(&profile, &selection, true, SortBy::Total);
+    insta::assert_snapshot!(plain(&functions(&profile, &table, 8, page)), @r"
+    4.00 KiB of live-at-peak; self is what a function allocates without calling another
+
+        self   total      self  kind       function   where
+      50.0 % 100.0 %  2.00 KiB  yours      app::main  src/main.rs:1
+      50.0 %  50.0 %  2.00 KiB  yours      app::load
+    ");
+    let made = Callers::build(&profile, &selection, "app::load", true).unwrap();
+    let text = plain(&callers(&profile, &made, 0.01, page));
+    assert!(text.contains("50.0 % with its callees (2.00 KiB)\n"), "{text}");
+    let made = Quality::of(&profile);
+    assert!(plain(&quality(&made, 80)).contains("allocations         0\n"));
+}
+
+#[test]
 fn summary_of_nothing() {
     insta::assert_snapshot!(one_screen(&Profile::default(), 80), @r#"
     0 ns wall, 0 ns CPU, 0 threads

@@ -5,7 +5,7 @@ use whyslow_profile::{CodeKind, Profile};
 
 use super::layout::{BOLD, DIM, Page, columns, kind_style, label_name, push_line, styled};
 use super::names::shorten;
-use crate::units::{Count, value};
+use crate::units::Count;
 
 const SHARE: usize = 8;
 /// Names are not squeezed below this many columns: deeper calls are left out instead.
@@ -29,7 +29,7 @@ impl Default for TreeView {
 /// A whole tree: heaviest branch first, a chain of calls that has no other branch on one line.
 pub fn tree(profile: &Profile, outline: &Outline, view: TreeView, page: Page) -> String {
     let mut out = String::new();
-    let all = value(outline.total_value(), page.unit);
+    let all = page.whole(profile, outline.total_value());
     let what = if view.inverted {
         "below each function are its callers"
     } else {

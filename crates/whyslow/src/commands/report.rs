@@ -133,7 +133,7 @@ impl ReportArgs {
             }
             Some(view) => Ok(view),
             // As JSON the functions come with the heap.
-            None if is_heap_only(profile) && self.format == Format::Text && !self.filters.are_given() => {
+            None if self.format == Format::Text && !self.filters.are_given() && heap_is_all(profile) => {
                 Ok(View::Heap)
             }
             None => Ok(View::Functions),
@@ -316,9 +316,14 @@ impl From<Sort> for SortBy {
     }
 }
 
+/// Whether the heap was recorded to its end, and nothing else.
+fn heap_is_all(profile: &Profile) -> bool {
+    has_heap(profile) && is_heap_only(profile)
+}
+
 /// The one-screen answer after a recording, for stderr.
 pub(crate) fn summary(profile: &Profile, path: &Path) -> String {
-    if is_heap_only(profile) {
+    if heap_is_all(profile) {
         return heap_summary(profile, path);
     }
     let weights = Selection::default().weigh(profile);
