@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use whyslow_analyze::testing;
+
 use crate::harness::Folder;
 
 const SPEEDSCOPE: &str = r#"{"$schema":"https://www.speedscope.app/file-format-schema.json",
@@ -143,4 +145,39 @@ fn hostile_texts_do_not_reach_the_terminal() {
         "{:?}",
         outcome.stderr
     );
+}
+
+const HEAP: &str = "
+main@app.rs:3;load@app.rs:10 : allocations=4 bytes_allocated=4000 frees=1 bytes_freed=1000 peak_bytes=4000 peak_blocks=4 live_at_exit_blocks=3 live_at_exit_bytes=3000 freed_ms=60
+main@app.rs:3;parse@app.rs:20 : allocations=90 bytes_allocated=900 frees=90 bytes_freed=900 temporary=90 made_ms=20 freed_ms=20";
+
+#[test]
+fn a_heap_goes_to_the_tools_for_heaps() {
+    let folder = Folder::new();
+    folder.save("heap.whyslow", &testing::heap_profile(HEAP));
+    let dhat = folder.whyslow(["export", "heap.whyslow", "--to", "dhat", "-o", "dhat.json"]);
+    assert!(dhat.succeeds().stderr.contains("cannot hold: the timeline; "), "{}", dhat.stderr);
+    folder.whyslow(["import", "dhat.json", "-o", "again.whyslow"]).succeeds();
+    let folded = |file: &str, metric: &str| {
+        folder.whyslow(["export", file, "--to", "folded", "--metric", metric]).succeeds().stdout.clone()
+    };
+    assert_eq!(folded("heap.whyslow", "live-at-peak"), "main;load 4000\n");
+    assert_eq!(folded("again.whyslow", "peak-bytes"), "main;load 4000\n");
+    assert_eq!(folded("again.whyslow", "allocations"), folded("heap.whyslow", "allocations"));
+    let heaptrack = folder.whyslow(["export", "heap.whyslow", "--to", "heaptrack"]);
+    let text = &heaptrack.succeeds().stdout;
+    assert_eq!(text.lines().filter(|line| line.starts_with("+ ")).count(), 94);
+    let massif = folder.whyslow(["export", "heap.whyslow", "--to", "massif", "--thread", "main"]);
+    let peak = "mem_heap_B=4000\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=peak\n";
+    assert!(massif.succeeds().stdout.contains(peak), "{}", massif.stdout);
+    assert!(massif.stderr.contains("filters: the heap is written whole"), "{}", massif.stderr);
+}
+
+#[test]
+fn a_profile_without_a_heap_is_told_so() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", "main 3");
+    let outcome = folder.whyslow(["export", "x.whyslow", "--to", "massif", "-o", "massif.out"]);
+    outcome.fails(125, &["x.whyslow: there is no heap in this profile", "whyslow heap -- PROGRAM"]);
+    assert_eq!(folder.names(), ["x.whyslow"], "nothing is left behind");
 }
