@@ -8,20 +8,21 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use fake::{Area, Collector, Counts, Replay, Wish};
 use whyslow_heap_wire::area::flag;
 use whyslow_heap_wire::record::op;
 
-/// Compiles one of the test programs, once.
+/// Compiles one of the test programs for this test.
 fn program(name: &str, source: &str, flags: &[&str]) -> PathBuf {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
-    let built = folder.join(format!("{name}-{}", std::process::id()));
+    compile("cc", name, source, flags)
+}
+
+fn compile(compiler: &str, name: &str, source: &str, flags: &[&str]) -> PathBuf {
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
-    let mut compiler = Command::new("cc");
+    let mut compiler = Command::new(compiler);
     compiler.args(["-O1", "-g", "-fno-builtin", "-pthread"]).args(flags).arg("-o").arg(&built).arg(source);
     assert!(compiler.status().expect("a C compiler").success());
     built
@@ -125,6 +126,22 @@ fn children_of_a_program_with_threads_have_their_own_counts() {
     // One inherited block is freed in each child, and libc may free others.
     let frees: Vec<u64> = replay.unknown.values().copied().collect();
     assert!(frees.len() >= 100 && frees.iter().all(|count| *count >= 1));
+}
+
+#[test]
+fn programs_of_another_libc_are_counted_too() {
+    if Command::new("musl-gcc").arg("--version").output().is_err() {
+        eprintln!("musl-gcc is not here: nothing was tested");
+        return;
+    }
+    for arguments in [&["functions"][..], &["threads", "4"], &["many"], &["forks"]] {
+        let stress = compile("musl-gcc", "musl", "stress.c", &[]);
+        let collector = Collector::new(Wish::default());
+        let mut command = collector.command(&stress);
+        let run = finish(collector, &mut command, arguments);
+        assert!(run.status.success());
+        assert_exact(&run);
+    }
 }
 
 #[test]

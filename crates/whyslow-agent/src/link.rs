@@ -9,6 +9,7 @@ global_asm!(
     ".weak dl_iterate_phdr",
     ".weak _dl_find_object",
     ".weak __libc_freeres",
+    ".weak gnu_get_libc_version",
     ".section .tbss.whyslow,\"awT\",@nobits",
     ".balign 8",
     ".type whyslow_thread, @tls_object",
@@ -42,6 +43,8 @@ imports! {
     dl_find_object = "_dl_find_object";
     /// `void __libc_freeres(void)`
     libc_freeres = "__libc_freeres";
+    /// `const char *gnu_get_libc_version(void)`: only glibc has it.
+    glibc_version = "gnu_get_libc_version";
 }
 
 /// Where the thread's word lies behind its `fs` base; 0 if it has none.

@@ -151,7 +151,7 @@ fn own_range() -> (u64, u64) {
 
 /// Copies the socket's path out of the environment; its length.
 fn socket_from(environment: *const *const c_char, path: &mut [u8]) -> Option<usize> {
-    if environment.is_null() {
+    if environment.is_null() || link::glibc_version() == 0 {
         return None;
     }
     for index in 0.. {

@@ -53,7 +53,9 @@ static void every_function(void) {
         p = came(memalign(a, 225), 225); aligned(p, a); end_block(p, 225);
     }
     void *p = came(valloc(289), 289); aligned(p, 4096); end_block(p, 289);
+#ifdef __GLIBC__
     p = came(pvalloc(353), 353); aligned(p, 4096); end_block(p, 353);
+#endif
     unsigned char *c = came(calloc(3, 11), 33); aligned(c, 16);
     for (int i = 0; i < 33; i++) CHECK(c[i] == 0);
     end_block(c, 33);
@@ -66,7 +68,12 @@ static void every_function(void) {
     }
     c = reallocarray(c, 11, 3); CHECK(c && c[32] == 9); goes(tagged(499)); came(c, 33);
     CHECK(malloc_usable_size(c) >= 33);
-    CHECK(realloc(c, 0) == NULL); goes(33);
+    // glibc frees here, musl returns a block of no bytes.
+    void *nothing = realloc(c, 0); goes(33);
+#ifdef __GLIBC__
+    CHECK(nothing == NULL);
+#endif
+    free(nothing);
     free(NULL);
 
     // What fails, fails as libc says, and changes nothing.
