@@ -3,8 +3,8 @@
  * Run: `heap_load [deep|tree] [THREADS=1] [MALLOCS=1000000]`; MALLOCS is for each thread.
  *
  * 64 functions allocate, below 20 to 27 calls of 16 functions with frames of their own, and some eight calls before those. `deep` goes down
- * one of 128 ways before each malloc, chosen at random, and comes back up; `tree` walks a tree whose nodes allocate on the way, so that
- * neighbours share most of their stack. Half of the blocks are freed at once. The others go into one of 20,000 places,
+ * one of 128 ways before each malloc, chosen at random, and comes back up; `tree` walks a tree of 255 nodes that allocate on the way, so that
+ * neighbours share most of their stack. Both come to some 10,000 different stacks. Half of the blocks are freed at once. The others go into one of 20,000 places,
  * chosen at random, and what was there is freed, but for one in a hundred, which is lost. For every eight mallocs a block in
  * one of the places is reallocated.
  *
@@ -16,6 +16,7 @@
 #include "heap.h"
 
 #define WAYS 128
+#define TREES 1
 #define SHORTEST 20
 #define LONGEST 27
 #define PLACES 20000
@@ -108,7 +109,7 @@ static step *const steps[16] = {step_0, step_1, step_2,  step_3,  step_4,  step_
 NEVER_INLINED static uint64_t rounds(struct load *l) {
     uint64_t sum = 0;
     while (l->mallocs < l->to_do) {
-        unsigned way = next_random(l) % WAYS;
+        unsigned way = next_random(l) % (l->tree ? TREES : WAYS);
         l->way = l->ways[way];
         unsigned length = l->tree ? LONGEST : l->lengths[way];
         sum += steps[l->way[length]](l, length - 1);
