@@ -5,14 +5,20 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use whyslow_heap_wire::area::Node;
 use whyslow_heap_wire::record::MOST_STACK;
 
-const MEMOS: usize = 1 << 15;
+/// Sets of slots; one is a cache line.
+const SETS: usize = 1 << 13;
+const WAYS: usize = 4;
 
 /// Numbers of whole walks by their hash, so that a known stack is one look. 96 bits of hash decide: that two of a
 /// million stacks are taken for each other has a chance of less than one in 10^16.
 #[derive(Debug)]
 pub struct Memo {
-    slots: [[AtomicU64; 2]; MEMOS],
+    sets: [Set; SETS],
 }
+
+#[repr(align(64))]
+#[derive(Debug)]
+struct Set([[AtomicU64; 2]; WAYS]);
 
 impl Default for Memo {
     fn default() -> Self {
@@ -44,36 +50,37 @@ impl Hash {
 impl Memo {
     /// An empty one. All bytes are zero, so that a static takes no space in a file.
     pub const fn new() -> Self {
-        Self { slots: [const { [const { AtomicU64::new(0) }; 2] }; MEMOS] }
+        Self { sets: [const { Set([const { [const { AtomicU64::new(0) }; 2] }; WAYS]) }; SETS] }
     }
 
     /// Forgets everything.
     pub fn forget(&self) {
-        for slot in &self.slots {
-            slot[0].store(0, Ordering::Relaxed);
-            slot[1].store(0, Ordering::Relaxed);
+        for word in self.sets.iter().flat_map(|set| &set.0).flatten() {
+            word.store(0, Ordering::Relaxed);
         }
     }
 
     #[inline(always)]
-    fn get(&self, at: usize, hash: Hash) -> Option<u32> {
-        let slot = &self.slots[at & (MEMOS - 1)];
-        let first = slot[0].load(Ordering::Relaxed);
-        let second = slot[1].load(Ordering::Relaxed);
-        (((first ^ hash.0) >> 32) == 0 && second ^ first == hash.1).then_some(first as u32)
+    fn set(&self, hash: Hash) -> &[[AtomicU64; 2]; WAYS] {
+        &self.sets[(hash.1 >> 51) as usize & (SETS - 1)].0
     }
 
     #[inline(always)]
     pub(crate) fn find(&self, hash: Hash) -> Option<u32> {
-        let at = (hash.1 >> 49) as usize;
-        self.get(at, hash).or_else(|| self.get(at ^ 1, hash)).filter(|id| *id != 0)
+        for slot in self.set(hash) {
+            let first = slot[0].load(Ordering::Relaxed);
+            if (first ^ hash.0) >> 32 == 0 && slot[1].load(Ordering::Relaxed) ^ first == hash.1 {
+                return Some(first as u32).filter(|id| *id != 0);
+            }
+        }
+        None
     }
 
+    /// Remembers a number in place of any other of the same set.
     pub(crate) fn insert(&self, hash: Hash, id: u32) {
-        let at = (hash.1 >> 49) as usize;
-        let (slot, neighbour) = (&self.slots[at], &self.slots[at ^ 1]);
-        neighbour[0].store(slot[0].load(Ordering::Relaxed), Ordering::Relaxed);
-        neighbour[1].store(slot[1].load(Ordering::Relaxed), Ordering::Relaxed);
+        let set = self.set(hash);
+        let empty = set.iter().position(|slot| slot[0].load(Ordering::Relaxed) == 0);
+        let slot = &set[empty.unwrap_or(hash.0 as usize % WAYS)];
         let first = (hash.0 & !0xffff_ffff) | u64::from(id);
         slot[0].store(first, Ordering::Relaxed);
         slot[1].store(hash.1 ^ first, Ordering::Relaxed);
