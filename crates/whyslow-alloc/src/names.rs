@@ -1,0 +1,66 @@
+//! The symbol table of a file.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, Object, ObjectSymbol, ReadCache, SymbolKind};
+
+/// Functions by address, relative to where the file begins in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    rows: Vec<(u64, u64, String)>,
+}
+
+impl Names {
+    /// Of a file; empty when it cannot be read.
+    pub(crate) fn of_file(path: &Path) -> Self {
+        Self::read(path).unwrap_or_default()
+    }
+
+    fn read(path: &Path) -> Option<Self> {
+        let cache = ReadCache::new(BufReader::new(File::open(path).ok()?));
+        let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+        let endian = elf.endian();
+        let loaded = |header: &&object::elf::ProgramHeader64<Endianness>| {
+            header.p_type(endian) == object::elf::PT_LOAD
+        };
+        let base = elf.elf_program_headers().iter().find(loaded)?.p_vaddr(endian) & !0xfff;
+        let mut rows: Vec<_> = elf
+            .symbols()
+            .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0)
+            .filter_map(|symbol| {
+                let start = symbol.address().checked_sub(base)?;
+                Some((start, start + symbol.size(), symbol.name().ok()?.to_owned()))
+            })
+            .collect();
+        rows.sort_unstable();
+        Some(Self { rows })
+    }
+
+    /// The function at a relative address.
+    pub(crate) fn at(&self, address: u64) -> Option<String> {
+        let before = self.rows.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
+        let (_, end, name) = &self.rows[before];
+        (address < *end).then(|| format!("{:#}", rustc_demangle::demangle(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::modules;
+
+    #[test]
+    fn a_function_of_this_program_has_its_whole_name() {
+        let modules = modules::all();
+        let program = modules.iter().find(|module| module.kind == modules::Kind::Program).unwrap();
+        let names = Names::of_file(Path::new(&program.path));
+        let here = a_function_of_this_program_has_its_whole_name as *const () as u64 - program.base;
+        let name = names.at(here + 1).unwrap();
+        std::assert_eq!(name, "whyslow_alloc::names::tests::a_function_of_this_program_has_its_whole_name");
+        std::assert_eq!(names.at(u64::MAX), None);
+        std::assert_eq!(Names::of_file(Path::new("/nothing/here")).at(here), None);
+    }
+}

@@ -1,0 +1,301 @@
+//! Scopes: what one thread allocates between two points, and the threads it asks to count along.
+
+#![expect(unsafe_code, reason = "a thread's scopes are a list through its own stack of guards")]
+
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::thread;
+
+use rustc_hash::FxHashMap;
+
+use crate::report::Row;
+use crate::stack;
+use crate::stats::{Counts, Stats};
+use crate::watch::{Busy, Thread, Watch, with_thread};
+
+/// What happened to a block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Change {
+    Made { size: u64 },
+    Freed { size: u64 },
+    Replaced { size: u64, new_size: u64 },
+}
+
+/// What all threads of a scope share.
+#[derive(Debug, Default)]
+struct Shared {
+    counts: Counts,
+    /// Allocations and bytes by stack, when they are wanted.
+    stacks: Option<Mutex<FxHashMap<u32, (u64, u64)>>>,
+}
+
+impl Shared {
+    fn tell(&self, stack: u32, change: Change) {
+        let size = match change {
+            Change::Made { size } => {
+                self.counts.made(size);
+                size
+            }
+            Change::Freed { size } => return self.counts.freed(size),
+            Change::Replaced { size, new_size } => {
+                self.counts.replaced(size, new_size);
+                new_size
+            }
+        };
+        if let Some(stacks) = &self.stacks {
+            let mut stacks = stacks.lock().unwrap_or_else(PoisonError::into_inner);
+            let (allocations, bytes) = stacks.entry(stack).or_default();
+            *allocations += 1;
+            *bytes += size;
+        }
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let Some(stacks) = &self.stacks else { return Vec::new() };
+        let stacks = stacks.lock().unwrap_or_else(PoisonError::into_inner);
+        stacks.iter().map(|(&stack, &(allocations, bytes))| Row { stack, allocations, bytes }).collect()
+    }
+}
+
+/// One thread counts for one scope. It lies in a box that its [`Counting`] owns, in a list from the innermost scope outwards.
+#[derive(Debug)]
+pub(crate) struct Link {
+    shared: Arc<Shared>,
+    outer: *const Link,
+}
+
+/// The scopes of a thread, innermost first.
+fn links(thread: &Thread) -> impl Iterator<Item = &Link> {
+    // SAFETY: a link is in the list only while its box lives, on the thread that it was made on.
+    let link = |at: *const Link| unsafe { at.as_ref() };
+    std::iter::successors(link(thread.scopes.get()), move |inner| link(inner.outer))
+}
+
+/// Tells the thread's scopes.
+pub(crate) fn tell(thread: &Thread, stack: u32, change: Change) {
+    for link in links(thread) {
+        link.shared.tell(stack, change);
+    }
+}
+
+/// Whether a scope of this thread wants to know where allocations come from.
+pub(crate) fn wants_stacks(thread: &Thread) -> bool {
+    links(thread).any(|link| link.shared.stacks.is_some())
+}
+
+/// While this lives, what its thread allocates counts for a scope.
+#[derive(Debug)]
+struct Counting {
+    link: *mut Link,
+    _watch: Watch,
+}
+
+impl Counting {
+    #[track_caller]
+    fn start(shared: Arc<Shared>) -> Self {
+        let watch = Watch::start();
+        let _busy = Busy::stay();
+        with_thread(|thread| {
+            let link = Box::into_raw(Box::new(Link { shared, outer: thread.scopes.get() }));
+            thread.scopes.set(link);
+            Self { link, _watch: watch }
+        })
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        let _busy = Busy::stay();
+        with_thread(|thread| {
+            // SAFETY: the box is ours until the end of this function; other links are alive while they are in the list.
+            unsafe {
+                let outer = (*self.link).outer;
+                if std::ptr::eq(thread.scopes.get(), self.link) {
+                    thread.scopes.set(outer);
+                } else {
+                    let mut at = thread.scopes.get().cast_mut();
+                    while !at.is_null() {
+                        if std::ptr::eq((*at).outer, self.link) {
+                            (*at).outer = outer;
+                            break;
+                        }
+                        at = (*at).outer.cast_mut();
+                    }
+                }
+                drop(Box::from_raw(self.link));
+            }
+        });
+    }
+}
+
+/// Counts what the calling thread allocates, from [`Scope::new`] on.
+///
+/// Other threads are not counted, so that tests can run beside each other, unless they are asked to: see [`Scope::spawn`] and
+/// [`Scope::inherit`]. Scopes can lie inside each other; an allocation counts for all of them. A scope stays on the thread that made it.
+///
+/// ```
+/// # #[global_allocator]
+/// # static ALLOC: whyslow_alloc::Alloc = whyslow_alloc::Alloc::system();
+/// let heap = whyslow_alloc::Scope::new();
+/// let text = "a".repeat(100);
+/// assert_eq!(heap.stats().allocations, 1);
+/// assert_eq!(heap.stats().live_bytes, 100);
+/// drop(text);
+/// assert_eq!(heap.stats().live_bytes, 0);
+/// assert_eq!(heap.stats().peak_bytes, 100);
+/// ```
+#[derive(Debug)]
+#[must_use = "a scope counts until it is dropped"]
+pub struct Scope {
+    counting: Counting,
+    _this_thread: PhantomData<*const ()>,
+}
+
+impl Scope {
+    /// Begins to count.
+    ///
+    /// # Panics
+    /// When [`crate::Alloc`] is not the program's global allocator.
+    #[expect(clippy::new_without_default, reason = "the beginning of a scope is an act, not a value")]
+    #[track_caller]
+    pub fn new() -> Self {
+        Self::open(None)
+    }
+
+    /// Begins to count, and to note the stack of each allocation for [`Scope::assert`] and [`Scope::stacks`].
+    ///
+    /// # Panics
+    /// When [`crate::Alloc`] is not the program's global allocator.
+    #[track_caller]
+    pub fn with_stacks() -> Self {
+        prepare_stacks();
+        let _busy = Busy::stay();
+        Self::open(Some(Mutex::default()))
+    }
+
+    #[track_caller]
+    fn open(stacks: Option<Mutex<FxHashMap<u32, (u64, u64)>>>) -> Self {
+        let shared = {
+            let _busy = Busy::stay();
+            Arc::new(Shared { counts: Counts::default(), stacks })
+        };
+        Self { counting: Counting::start(shared), _this_thread: PhantomData }
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        // SAFETY: the box lives as long as `counting`.
+        unsafe { &(*self.counting.link).shared }
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> Stats {
+        self.shared().counts.stats()
+    }
+
+    /// Where the allocations so far came from, in words; empty unless the scope was made by [`Scope::with_stacks`].
+    pub fn stacks(&self) -> String {
+        let _busy = Busy::stay();
+        crate::report::stacks(self.shared().rows(), false)
+    }
+
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        self.shared().rows()
+    }
+
+    /// With this, another thread counts along: see [`Inherit`].
+    pub fn inherit(&self) -> Inherit {
+        Inherit { shared: Some(Arc::clone(self.shared())) }
+    }
+
+    /// [`std::thread::spawn`], and what the closure allocates counts for this scope too.
+    ///
+    /// So do the few allocations that this thread makes to start another one.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> thread::JoinHandle<T> {
+        thread::spawn(self.inherit().wrap(work))
+    }
+
+    /// [`std::thread::Scope::spawn`], and what the closure allocates counts for this scope too.
+    pub fn spawn_scoped<'scope, T: Send + 'scope>(
+        &self,
+        threads: &'scope thread::Scope<'scope, '_>,
+        work: impl FnOnce() -> T + Send + 'scope,
+    ) -> thread::ScopedJoinHandle<'scope, T> {
+        threads.spawn(self.inherit().wrap(work))
+    }
+}
+
+/// Carries a scope to another thread: of a pool, of a runtime, or one that the scope did not start itself.
+///
+/// ```
+/// # #[global_allocator]
+/// # static ALLOC: whyslow_alloc::Alloc = whyslow_alloc::Alloc::system();
+/// let heap = whyslow_alloc::Scope::new();
+/// let inherit = heap.inherit();
+/// std::thread::spawn(move || {
+///     let _counted = inherit.enter();
+///     std::hint::black_box(vec![0u8; 5000]);
+/// })
+/// .join()
+/// .unwrap();
+/// assert!(heap.stats().bytes_freed >= 5000);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Inherit {
+    /// `None` only in its last moment.
+    shared: Option<Arc<Shared>>,
+}
+
+impl Drop for Inherit {
+    fn drop(&mut self) {
+        // It can be the last owner, and that is no free of the program's.
+        let _busy = Busy::stay();
+        self.shared = None;
+    }
+}
+
+impl Inherit {
+    /// From now on, until the guard is dropped, the calling thread counts for the scope.
+    #[must_use = "the thread counts until the guard is dropped"]
+    pub fn enter(&self) -> Entered {
+        let counting = self.shared.clone().map(Counting::start);
+        Entered { _counting: counting, _this_thread: PhantomData }
+    }
+
+    /// A closure that counts for the scope while it runs, on whichever thread.
+    pub fn wrap<T>(self, work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+        move || {
+            let _entered = self.enter();
+            work()
+        }
+    }
+}
+
+/// The guard of [`Inherit::enter`].
+#[derive(Debug)]
+pub struct Entered {
+    _counting: Option<Counting>,
+    _this_thread: PhantomData<*const ()>,
+}
+
+/// Makes room for stacks and learns which frames are the allocator's own.
+#[track_caller]
+pub(crate) fn prepare_stacks() {
+    static PREPARED: Once = Once::new();
+    if PREPARED.is_completed() {
+        return;
+    }
+    // Before the `Once`, so that a program without the allocator is told so each time.
+    drop(Watch::start());
+    let busy = Busy::stay();
+    PREPARED.call_once(|| {
+        stack::prepare();
+        let scope = Scope::open(Some(Mutex::default()));
+        let outer = with_thread(|thread| crate::watch::unbusy(thread, || stack::probe(thread)));
+        let rows = scope.rows();
+        stack::learn_internal(rows.iter().map(|row| row.stack), outer);
+    });
+    drop(busy);
+}

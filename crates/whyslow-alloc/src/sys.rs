@@ -1,0 +1,47 @@
+//! The few things that only libc knows.
+
+#![expect(unsafe_code, reason = "libc has no safe interface")]
+
+/// The value that `errno` has again when this is dropped: the program must not notice that it was counted.
+pub(crate) struct Errno(libc::c_int);
+
+impl Errno {
+    pub(crate) fn keep() -> Self {
+        // SAFETY: the location is the thread's own, and always there.
+        Self(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Drop for Errno {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}
+
+/// The calling thread's number.
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: it takes nothing and cannot fail.
+    unsafe { libc::gettid() }.cast_unsigned()
+}
+
+/// The calling thread's name, as the kernel has it.
+pub(crate) fn thread_name() -> String {
+    let mut name = [0u8; 16];
+    // SAFETY: the kernel writes at most 16 bytes.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let len = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..len]).into_owned()
+}
+
+/// Has a function called when the program ends by itself.
+pub(crate) fn at_exit(work: extern "C" fn()) {
+    // SAFETY: the function lives as long as the program.
+    unsafe { libc::atexit(work) };
+}
+
+/// Tells the user, without the lock of the standard error stream: another thread may hold it when the program ends.
+pub(crate) fn say(text: &str) {
+    // SAFETY: the text is as long as it says.
+    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+}

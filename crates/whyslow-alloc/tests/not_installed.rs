@@ -1,0 +1,25 @@
+//! Without the allocator nothing is counted, and that is said.
+
+use std::panic::catch_unwind;
+
+fn message_of(work: impl FnOnce() + std::panic::UnwindSafe) -> String {
+    let payload = catch_unwind(work).expect_err("it should have panicked");
+    payload.downcast_ref::<&str>().map(|text| (*text).to_owned()).unwrap_or_default()
+}
+
+#[test]
+fn scopes_and_profilers_refuse_to_count_nothing() {
+    for message in [
+        message_of(|| drop(whyslow_alloc::Scope::new())),
+        message_of(|| drop(whyslow_alloc::Scope::with_stacks())),
+        message_of(|| {
+            let _ = whyslow_alloc::count(|| ());
+        }),
+        message_of(|| whyslow_alloc::assert_no_alloc(|| ())),
+        message_of(|| drop(whyslow_alloc::Profiler::new_heap())),
+        message_of(|| drop(whyslow_alloc::Scope::with_stacks())),
+    ] {
+        assert!(message.contains("is not this program's global allocator"), "{message}");
+        assert!(message.contains("#[global_allocator]"), "{message}");
+    }
+}
