@@ -145,6 +145,19 @@ fn programs_of_another_libc_are_counted_too() {
 }
 
 #[test]
+fn a_program_without_dlsym_is_no_hindrance() {
+    let stress = program("symbols", "stress.c", &[]);
+    for arguments in [&["functions"][..], &["threads", "4"], &["ends", "quick_exit"]] {
+        let collector = Collector::new(Wish::default());
+        collector.rename_in_agent(b"\0dlsym\0", b"\0dlsyx\0");
+        let mut command = collector.command(&stress);
+        let run = finish(collector, &mut command, arguments);
+        assert!(run.status.success());
+        assert_exact(&run);
+    }
+}
+
+#[test]
 fn signal_handlers_may_allocate_at_any_instruction() {
     let safe = program("safe", "safe.c", &["-shared", "-fPIC"]);
     let stress = program("signals", "stress.c", &[]);

@@ -7,7 +7,7 @@
 //! state    what is known of a thread                     ring     records
 //! sample   which allocations are kept                    unused   bytes that were never written
 //! exit     the last moment
-//! real     the functions stood in for, arena: memory before they are known
+//! real     the functions stood in for, symbols: finding them, arena: memory before they are known
 //! link     what the loader gives, sys: system calls, bytes: memcpy and the like
 //! ```
 //!
@@ -34,6 +34,7 @@ mod ring;
 mod sample;
 mod start;
 mod state;
+mod symbols;
 mod sys;
 mod unload;
 mod unused;

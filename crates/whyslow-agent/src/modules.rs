@@ -18,14 +18,14 @@ const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 
 /// A program header.
 #[repr(C)]
-struct Segment {
-    kind: u32,
+pub struct Segment {
+    pub kind: u32,
     flags: u32,
     offset: u64,
-    address: u64,
+    pub address: u64,
     physical: u64,
     file_size: u64,
-    size: u64,
+    pub size: u64,
     alignment: u64,
 }
 
@@ -94,38 +94,51 @@ fn by_find_object(address: u64) -> Option<(Module, *const c_char)> {
 }
 
 fn by_iteration(address: u64) -> Option<(Module, *const c_char)> {
-    #[repr(C)]
-    struct Info {
-        base: u64,
-        name: *const c_char,
-        segments: *const Segment,
-        count: u16,
+    let mut found = None;
+    each(&mut |loaded| {
+        let module = from_segments(loaded.base, loaded.segments, loaded.count.into(), address);
+        found = module.map(|module| (module, loaded.name));
+        found.is_some()
+    });
+    found
+}
+
+/// A module as the loader shows it.
+#[repr(C)]
+pub struct Loaded {
+    pub base: u64,
+    name: *const c_char,
+    segments: *const Segment,
+    count: u16,
+}
+
+impl Loaded {
+    /// Its program headers.
+    pub fn segments(&self) -> &[Segment] {
+        // SAFETY: a module's headers are mapped as long as it is.
+        unsafe { slice::from_raw_parts(self.segments, self.count.into()) }
     }
-    struct Search {
-        address: u64,
-        found: Option<(Module, *const c_char)>,
-    }
-    extern "C" fn look(info: *const Info, _size: usize, search: *mut c_void) -> i32 {
+}
+
+/// Shows all modules in the loader's order, until it is told that this is enough.
+pub fn each(enough: &mut dyn FnMut(&Loaded) -> bool) {
+    extern "C" fn show(loaded: *const Loaded, _size: usize, enough: *mut c_void) -> i32 {
         // SAFETY: the loader's, and ours from below.
-        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        match from_segments(info.base, info.segments, info.count.into(), search.address) {
-            Some(module) => {
-                search.found = Some((module, info.name));
-                1
-            }
-            None => 0,
-        }
+        let (loaded, enough) = unsafe { (&*loaded, &mut *enough.cast::<&mut dyn FnMut(&Loaded) -> bool>()) };
+        enough(loaded).into()
     }
-    let mut search = Search { address, found: None };
+    if link::dl_iterate_phdr() == 0 {
+        return;
+    }
+    let mut enough = enough;
     // SAFETY: the function is there, and this is its signature.
     unsafe {
         let iterate: extern "C" fn(
-            extern "C" fn(*const Info, usize, *mut c_void) -> i32,
+            extern "C" fn(*const Loaded, usize, *mut c_void) -> i32,
             *mut c_void,
         ) -> i32 = mem::transmute(link::dl_iterate_phdr());
-        iterate(look, (&raw mut search).cast());
+        iterate(show, (&raw mut enough).cast());
     }
-    search.found
 }
 
 fn from_segments(base: u64, headers: *const Segment, count: usize, address: u64) -> Option<Module> {

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use whyslow_heap_wire::handshake::hook;
 
-use crate::link;
+use crate::{link, symbols};
 
 /// What each hook calls; 0 for none.
 static REAL: [AtomicU64; hook::COUNT] = [const { AtomicU64::new(0) }; hook::COUNT];
@@ -83,7 +83,9 @@ fn find(word: &AtomicU64) -> u64 {
 
 /// Looks all functions up in the libraries behind this one.
 pub fn find_all() {
-    if link::dlsym() == 0 || FOUND.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
+    if link::dlsym() == 0 && link::dl_iterate_phdr() == 0
+        || FOUND.compare_exchange(0, 1, Acquire, Relaxed).is_err()
+    {
         return;
     }
     for (hook, name) in NAMES {
@@ -97,7 +99,10 @@ pub fn find_all() {
 
 fn next(name: &CStr) -> u64 {
     const RTLD_NEXT: usize = usize::MAX;
-    // SAFETY: `dlsym` is there (the caller looked), and this is its signature.
+    if link::dlsym() == 0 {
+        return symbols::next(name);
+    }
+    // SAFETY: `dlsym` is there, and this is its signature.
     unsafe {
         let dlsym: extern "C" fn(usize, *const core::ffi::c_char) -> u64 = mem::transmute(link::dlsym());
         dlsym(RTLD_NEXT, name.as_ptr())
