@@ -12,8 +12,8 @@ use crate::labels::{self, Label, Labels};
 /// What a line of code allocated, over all stacks that lead to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SiteRow {
-    /// The function: the innermost one on the stack that is the user's, else a dependency's, else without a known
-    /// kind, else the one that called the allocator.
+    /// The function: the innermost one on the stack that is the user's, else a dependency's, else of any code but the
+    /// allocator's.
     pub label: Label,
     /// The file of the line.
     pub file: Option<StringId>,
@@ -243,8 +243,8 @@ fn rank(profile: &Profile, label: Label) -> u8 {
         (Label::Truncated, _) => 4,
         (_, CodeKind::Yours) => 0,
         (_, CodeKind::Dependency) => 1,
-        (_, CodeKind::Unknown) => 2,
-        (_, CodeKind::Std | CodeKind::Allocator | CodeKind::Kernel | CodeKind::Runtime) => 3,
+        (_, CodeKind::Unknown | CodeKind::Std | CodeKind::Runtime | CodeKind::Kernel) => 2,
+        (_, CodeKind::Allocator) => 3,
     }
 }
 
@@ -279,8 +279,10 @@ fn growth<'a>(sites: impl Iterator<Item = &'a HeapSite>) -> Growth {
 }
 
 fn suggested_capacity(counts: &HeapCounts) -> Option<u64> {
-    let mean = counts.bytes_grown_to.checked_div(counts.growth_chains)?;
-    Some(if mean >= counts.largest_grown / 2 { counts.largest_grown } else { mean })
+    let largest = Some(counts.largest_grown).filter(|largest| *largest > 0)?;
+    // Without a chain of its own, a line makes larger what others go on with.
+    let mean = counts.bytes_grown_to.checked_div(counts.growth_chains).unwrap_or(largest);
+    Some(if mean >= largest / 2 { largest } else { mean })
 }
 
 /// Adds the numbers of one stack to those of others.
@@ -325,14 +327,20 @@ mod tests {
     }
 
     #[test]
-    fn without_the_user_unnamed_code_comes_before_the_library_it_called() {
+    fn without_the_user_it_is_the_one_that_called_the_allocator() {
         assert_eq!(
             named_places(
-                "_start;[app.so];std::read : bytes_allocated=3
+                "_start;[app.so];std::read;malloc : bytes_allocated=3
+                 _start;[app.so];malloc : bytes_allocated=9
                  _start;__libc_start_main;__libc_setlocale : bytes_allocated=2
                  [truncated];__libc_x : bytes_allocated=1"
             ),
-            [("[app.so]".into(), 0, 3), ("__libc_setlocale".into(), 0, 2), ("__libc_x".into(), 0, 1)]
+            [
+                ("[app.so]".into(), 0, 9),
+                ("std::read".into(), 0, 3),
+                ("__libc_setlocale".into(), 0, 2),
+                ("__libc_x".into(), 0, 1)
+            ]
         );
     }
 
@@ -377,6 +385,7 @@ mod tests {
         assert_eq!(capacity(1, 1024, 1024), Some(1024));
         assert_eq!(capacity(4, 3000, 1024), Some(1024));
         assert_eq!(capacity(10, 2000, 1100), Some(200));
+        assert_eq!(capacity(0, 0, 64), Some(64));
         assert_eq!(capacity(0, 0, 0), None);
     }
 }

@@ -15,7 +15,6 @@ use crate::units::{Count, bytes, duration};
 
 const VALUE: usize = 12;
 const SHARE: usize = 9;
-const SECOND: usize = 19;
 /// The widest name and place in a sentence.
 const IN_SENTENCE: usize = 40;
 /// Columns of the line over time.
@@ -23,7 +22,8 @@ const SPARKS: usize = 72;
 
 /// One row per line of code: a value, its share, something beside it, the function and the place.
 pub(super) fn site_table(profile: &Profile, rows: &[&SiteRow], cells: &[[String; 3]], page: Page) -> String {
-    let rest = page.width.saturating_sub(VALUE + SHARE + SECOND + 2);
+    let second_width = 2 + cells.iter().map(|[_, _, second]| columns(second)).max().unwrap_or(0);
+    let rest = page.width.saturating_sub(VALUE + SHARE + second_width + 2);
     let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
     let places = rows.iter().take(cells.len()).map(|row| place_of(profile, row, place_width));
     let places = places.collect::<Vec<_>>();
@@ -36,7 +36,8 @@ pub(super) fn site_table(profile: &Profile, rows: &[&SiteRow], cells: &[[String;
     for (((row, [value, share, second]), name), place) in rows.iter().zip(cells).zip(&names).zip(&places) {
         let padding = " ".repeat(name_column.saturating_sub(columns(name)));
         let style = kind_style(CallTree::kind(profile, row.label));
-        let numbers = format!("{}{}{}", right(value, VALUE), right(share, SHARE), right(second, SECOND));
+        let numbers =
+            format!("{}{}{}", right(value, VALUE), right(share, SHARE), right(second, second_width));
         let mut line = format!("{numbers}  {}", styled(style, name));
         if !place.is_empty() {
             line.push_str(&format!("{padding}  {}", styled(DIM, place)));
@@ -69,9 +70,9 @@ pub(super) fn growth_chains(view: &HeapView<'_>, page: Page) -> String {
     let totals = &view.sites.totals;
     let shown = rows.len().min(view.fewer_rows());
     let note = format!(
-        "{} made larger {} times, {} copied",
+        "{} made larger {}, {} copied",
         blocks_of(totals.growth_chains),
-        Count(totals.grown),
+        times(totals.grown),
         bytes(totals.bytes_copied)
     );
     let mut out = String::new();

@@ -77,16 +77,16 @@ fn one_screen_of_everything() {
     good: every allocation counted, 100.0 % of stacks complete, 0 lost
 
     at the peak: 1.19 MiB in 6 blocks (2 of 4 lines)
-        1.00 MiB   84.1 %           1 block   app::cache::Cache::insert  src/cache.rs:40
-         192 KiB   15.8 %           3 blocks  app::load                  src/load.rs:7
+        1.00 MiB   84.1 %  1 block   app::cache::Cache::insert  src/cache.rs:40
+         192 KiB   15.8 %  3 blocks  app::load                  src/load.rs:7
 
     allocated in all: 6.07 MiB (3 of 7 lines)
-        3.81 MiB   62.9 %     500,000 blocks  app::parse::token          src/parse.rs:12
-        2.00 MiB   33.0 %          18 blocks  app::cache::Cache::insert  src/cache.rs:40
-         256 KiB    4.1 %           4 blocks  app::load                  src/load.rs:7
+        3.81 MiB   62.9 %  500,000 blocks  app::parse::token          src/parse.rs:12
+        2.00 MiB   33.0 %       18 blocks  app::cache::Cache::insert  src/cache.rs:40
+         256 KiB    4.1 %        4 blocks  app::load                  src/load.rs:7
 
     most often: 500,065 blocks (1 of 7 lines)
-         500,000  >99.9 %           3.81 MiB  app::parse::token  src/parse.rs:12
+         500,000  >99.9 %  3.81 MiB  app::parse::token  src/parse.rs:12
 
     temporary: 499,990 allocations (>99.9 %) were freed before their thread made another
          499,990  100.0 %  of 500,000 blocks  app::parse::token  src/parse.rs:12
@@ -99,12 +99,12 @@ fn one_screen_of_everything() {
 
     leaks: 192 KiB definitely lost in 3 blocks, 80 B indirectly lost in 1 block, 120 B possibly lost in
            1 block, 1.00 MiB still reachable in 2 blocks
-         192 KiB  100.0 %       3 definitely  app::load  src/load.rs:7
-            80 B  100.0 %       1 indirectly  app::work  src/work.rs:2
-           120 B  100.0 %         1 possibly  app::work  src/work.rs:2
+         192 KiB  100.0 %  3 definitely  app::load  src/load.rs:7
+            80 B  100.0 %  1 indirectly  app::work  src/work.rs:2
+           120 B  100.0 %    1 possibly  app::work  src/work.rs:2
 
     unused: 195 KiB of 256 KiB examined (76.3 %) were never written to
-         195 KiB  100.0 %         of 256 KiB  app::load  src/load.rs:7
+         195 KiB  100.0 %  of 256 KiB  app::load  src/load.rs:7
 
     live bytes over time: grow without end
       ▁▁▁▁▁▁▁▁▁▁▁▁▁▁██▁▁▁▁▁▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃
@@ -131,13 +131,13 @@ fn a_program_that_frees_everything_has_little_to_say() {
     good: every allocation counted, 100.0 % of stacks complete, 0 lost
 
     at the peak: 1.00 KiB in 1 block
-        1.00 KiB  100.0 %           1 block   app::main  src/main.rs:3
+        1.00 KiB  100.0 %  1 block   app::main  src/main.rs:3
 
     allocated in all: 2.00 KiB
-        2.00 KiB  100.0 %           2 blocks  app::main  src/main.rs:3
+        2.00 KiB  100.0 %  2 blocks  app::main  src/main.rs:3
 
     most often: 2 blocks
-               2  100.0 %           2.00 KiB  app::main  src/main.rs:3
+               2  100.0 %  2.00 KiB  app::main  src/main.rs:3
 
     leaks: none
 
