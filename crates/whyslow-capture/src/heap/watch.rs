@@ -1,6 +1,7 @@
 //! Brings the agent into the program, by the loader or at its exec.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,8 +32,11 @@ impl HeapWatch {
                     .to_owned(),
             ));
         };
-        // A program that does not exist is refused when it is started, in the usual words.
-        let entry = find(command).map_or(Entry::Preload, |path| entry_of(&path));
+        // What is no program is refused when it is started, in the usual words.
+        let is_program = |path: &PathBuf| {
+            std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+        };
+        let entry = find(command).filter(is_program).map_or(Entry::Preload, |path| entry_of(&path));
         if let Entry::Impossible(why) = entry {
             return Err(RecordError::Refused(format!("the heap cannot be recorded: {why}")));
         }
