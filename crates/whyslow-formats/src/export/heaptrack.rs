@@ -149,6 +149,10 @@ impl File<'_, '_> {
             while let Some((_, bytes)) = resident.next_if(|&(time, _)| time <= timeline.starts[period]) {
                 writeln!(self.out, "R {:x}", bytes / PAGE)?;
             }
+            if let Some(bridge) = period.checked_sub(1).and_then(|before| events.bridges[before]) {
+                let index = self.index(traces[bridge.site], bridge.size)?;
+                self.free_at_once(index, bridge.size)?;
+            }
             for deeds in deeds {
                 for &run in &deeds.freed {
                     self.each(traces[deeds.site], run, u64::MAX, Self::free)?;
@@ -173,6 +177,10 @@ impl File<'_, '_> {
                 for &run in &deeds.kept {
                     self.each(traces[deeds.site], run, u64::MAX, Self::allocate)?;
                 }
+            }
+            if let Some(bridge) = events.bridges[period] {
+                let index = self.index(traces[bridge.site], bridge.size)?;
+                self.allocate(index, bridge.size)?;
             }
         }
         for (_, bytes) in resident {

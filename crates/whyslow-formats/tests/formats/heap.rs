@@ -254,6 +254,25 @@ fn blocks_that_another_free_would_cut_are_found() {
 }
 
 #[test]
+fn a_peak_that_a_temporary_block_makes_is_exact() {
+    let mut script = Script::new(&["main;kept", "main;text"]);
+    for _ in 0..20 {
+        script.wait(3_000_000).allocate(0, 0, 10);
+        for _ in 0..5 {
+            let text = script.allocate(0, 1, 1000);
+            script.wait(100_000).free(0, text);
+        }
+    }
+    let profile = script.finish();
+    assert_eq!(profile.heap.sites[1].counts.peak_bytes, 1000);
+    let (text, notes) = written(&profile, write_heaptrack);
+    assert_eq!(notes.len(), 3, "{notes:?}");
+    let read = heaptrack_reader(&text);
+    assert_eq!(read.total, cost(&profile.heap.totals()));
+    assert_eq!(of_traces(&read), expected(&profile));
+}
+
+#[test]
 fn a_profile_without_a_timeline_keeps_its_numbers() {
     let mut profile = parser();
     profile.samples.iter_mut().for_each(whyslow_profile::Samples::clear);
@@ -404,6 +423,29 @@ fn play(steps: &[Random]) -> Profile {
         }
     }
     script.finish()
+}
+
+#[test]
+fn calls_and_temporary_blocks_are_exact_in_nearly_all_heaps() {
+    let mut state = 1u64;
+    let mut next = |bound: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    let mut exact = 0;
+    for _ in 0..200 {
+        let steps: Vec<Random> = (0..400)
+            .map(|_| {
+                let (thread, site, block) = (next(2) as usize, next(3) as usize, next(400) as usize);
+                (next(2) == 0, thread, site, next(400), block, next(2) * next(3))
+            })
+            .collect();
+        let profile = play(&steps);
+        let (read, totals) = (heaptrack_reader(&written(&profile, write_heaptrack).0), profile.heap.totals());
+        let same = (read.total.allocations, read.total.temporary) == (totals.allocations, totals.temporary);
+        exact += usize::from(same);
+    }
+    assert!(exact >= 190, "{exact} of 200");
 }
 
 proptest! {

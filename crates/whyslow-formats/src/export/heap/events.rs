@@ -1,8 +1,9 @@
 //! Single allocations and frees that add up to the timeline, for formats that are a list of events.
 //!
 //! The profile has sums per site and period, not events. Within a period a site's frees meet its own allocations
-//! first; those blocks come and go within the period. What is freed beyond that are older blocks, what is made beyond
-//! that stays. Blocks that stay are cut so that later frees take whole blocks, and sizes are averages.
+//! first, as far as it never had more bytes than it is known to have had; those blocks come and go within the period.
+//! What is freed beyond that are older blocks, what is made beyond that stays. Blocks that stay are cut so that later
+//! frees take whole blocks, and sizes are averages.
 
 use super::timeline::{Step, Timeline};
 
@@ -45,8 +46,17 @@ pub(crate) struct Events {
     pub(crate) one_in: u64,
     /// Blocks that had to be added because sums cannot be divided into the recorded number.
     pub(crate) added: u64,
-    /// Temporary blocks that outlived a period and are written as others.
+    /// By period: a temporary block that is made last in it and freed first in the next.
+    pub(crate) bridges: Vec<Option<Bridge>>,
+    /// Temporary blocks that outlived a period otherwise and are written as others.
     pub(crate) not_temporary: u64,
+}
+
+/// A temporary block that outlives its period, often the one that makes the peak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bridge {
+    pub(crate) site: usize,
+    pub(crate) size: u64,
 }
 
 impl Events {
@@ -56,21 +66,23 @@ impl Events {
         let total = steps().fold(0u64, |sum, step| sum.saturating_add(step.allocations));
         let one_in = total.div_ceil(limit).max(1);
         let periods = timeline.starts.iter().map(|_| Vec::new()).collect();
-        let mut events = Self { periods, one_in, ..Self::default() };
+        let bridges = vec![None; timeline.starts.len()];
+        let mut events = Self { periods, one_in, bridges, ..Self::default() };
         for (site, steps) in timeline.steps.iter().enumerate() {
-            events.add(site, steps, timeline.peak);
+            events.add(site, steps, timeline);
         }
         events
     }
 
-    fn add(&mut self, site: usize, steps: &[Step], peak: usize) {
-        let mut plans = plans(steps, self.one_in);
-        self.not_temporary += place_temporary(&mut plans);
-        cut(&mut plans, peak);
+    fn add(&mut self, site: usize, steps: &[Step], timeline: &Timeline) {
+        let mut plans = plans(steps, timeline.most[site], self.one_in);
+        let over = place_temporary(&mut plans);
+        cut(&mut plans, timeline.peak);
         let added = hand_out(&mut plans);
         if self.one_in == 1 {
             self.added += added;
         }
+        self.not_temporary += over - self.bridge(site, &mut plans, over);
         let mut freed: Vec<Vec<Run>> = plans.iter().map(|_| Vec::new()).collect();
         for plan in &plans {
             for piece in &plan.pieces {
@@ -84,6 +96,23 @@ impl Events {
             let deeds = Deeds { site, freed, temporary: plan.temporary, passing: plan.passing, kept };
             self.periods[plan.period].push(deeds);
         }
+    }
+
+    /// Makes bridges of blocks that are freed in the period after their own, up to so many. Gives back how many.
+    fn bridge(&mut self, site: usize, plans: &mut [Plan], wanted: u64) -> u64 {
+        let mut made = 0;
+        for row in 1..plans.len() {
+            let (period, next) = (plans[row - 1].period, plans[row].period);
+            let free = next == period + 1 && self.bridges[period].is_none() && made < wanted;
+            let mut pieces = plans[row - 1].pieces.iter_mut().filter(|_| free);
+            if let Some(piece) = pieces.find(|piece| piece.freed_in == Some(row) && piece.run.blocks > 0) {
+                let size = piece.run.bytes / piece.run.blocks;
+                piece.run = Run { blocks: piece.run.blocks - 1, bytes: piece.run.bytes - size };
+                self.bridges[period] = Some(Bridge { site, size });
+                made += 1;
+            }
+        }
+        made
     }
 }
 
@@ -109,14 +138,15 @@ struct Plan {
     pieces: Vec<Piece>,
 }
 
-fn plans(steps: &[Step], one_in: u64) -> Vec<Plan> {
+fn plans(steps: &[Step], most: u64, one_in: u64) -> Vec<Plan> {
     let mut live = 0;
     let (mut blocks, mut temporary) = (Thinned::default(), Thinned::default());
     let plan = |step: &Step| {
         let Step { allocations, bytes_allocated: made, bytes_freed: freed, .. } = *step;
-        // One block either stays or goes.
+        // Older blocks go first where there would be too much at once; and one block either stays or goes.
+        let too_much = (live + made / allocations.max(1)).saturating_sub(most);
         let one_stays = allocations == 1 && made > freed && freed <= live;
-        let passing = if one_stays { 0 } else { made.min(freed) };
+        let passing = if one_stays { 0 } else { made.min(freed - freed.min(live).min(too_much)) };
         live = live + made - freed;
         Plan {
             period: step.period,
@@ -295,7 +325,12 @@ mod tests {
                 temporary,
             })
             .collect();
-        Timeline { starts: vec![0; steps.len()], peak: 0, steps: vec![steps], peak_missed: 0 }
+        Timeline {
+            starts: vec![0; steps.len()],
+            steps: vec![steps],
+            most: vec![u64::MAX],
+            ..Timeline::default()
+        }
     }
 
     fn sum(events: &Events, runs: impl Fn(&Deeds) -> Vec<Run>) -> Run {
@@ -328,6 +363,28 @@ mod tests {
         let all = sum(&events, made);
         assert_eq!(all, Run { blocks: 1000, bytes: 4_000_000 + 60_000 });
         assert_eq!(sum(&events, |deeds| vec![deeds.temporary]).blocks, 400);
+    }
+
+    #[test]
+    fn a_block_that_replaces_another_comes_after_it() {
+        let mut timeline = timeline(&[(1, 100, 0, 0), (1, 100, 100, 0), (1, 100, 100, 0)]);
+        timeline.most = vec![100];
+        let events = Events::new(&timeline, 1000);
+        let one = Run { blocks: 1, bytes: 100 };
+        for period in 1..3 {
+            let deeds = &events.periods[period][0];
+            assert_eq!((&deeds.freed[..], &deeds.kept[..]), (&[one][..], &[one][..]));
+        }
+    }
+
+    #[test]
+    fn a_temporary_block_may_make_the_peak() {
+        // One of fifty is live at the peak, which is the end of the first period.
+        let events = Events::new(&timeline(&[(1, 77, 0, 0), (49, 49 * 77, 50 * 77, 50)]), 1000);
+        assert_eq!(events.bridges, [Some(Bridge { site: 0, size: 77 }), None]);
+        assert_eq!(sum(&events, |deeds| vec![deeds.temporary]), Run { blocks: 49, bytes: 49 * 77 });
+        assert_eq!(sum(&events, |deeds| deeds.freed.clone()), Run::default());
+        assert_eq!(events.not_temporary, 0);
     }
 
     #[test]

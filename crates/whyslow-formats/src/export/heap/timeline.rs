@@ -23,6 +23,8 @@ pub(crate) struct Timeline {
     pub(crate) peak: usize,
     /// By the site's row: its steps in order of time. Never more is freed than was live.
     pub(crate) steps: Vec<Vec<Step>>,
+    /// By the site's row: the most bytes it ever had; the largest number when that is not known.
+    pub(crate) most: Vec<u64>,
     /// Bytes by which the sites miss what they had at the peak; 0 for what our recorder writes.
     pub(crate) peak_missed: u64,
 }
@@ -41,7 +43,10 @@ impl Timeline {
             let missed = split_at_peak(steps, site.counts.peak_bytes, peak);
             peak_missed = missed.saturating_add(peak_missed);
         }
-        Self { starts, peak, steps, peak_missed }
+        let most =
+            |site: &HeapSite| Some(site.counts.max_bytes).filter(|&bytes| bytes > 0).unwrap_or(u64::MAX);
+        let most = profile.heap.sites.iter().map(most).collect();
+        Self { starts, peak, steps, most, peak_missed }
     }
 
     /// When a period ends; the last one with the recording.
