@@ -43,7 +43,7 @@ const MEMALIGN: Shape = same(&[hook::MEMALIGN, hook::ALIGNED_ALLOC]);
 const VALLOC: Shape = same(&[hook::VALLOC]);
 const PVALLOC: Shape = same(&[hook::PVALLOC]);
 const REALLOCARRAY: Shape = same(&[hook::REALLOCARRAY]);
-const ALLOC_LIKE: Shape = same(&[hook::ALLOC_LIKE]);
+const ALLOC_LIKE: Shape = same(&[hook::ALLOC_LIKE, hook::ALLOC_LIKE_2]);
 const ZEROED: Shape = same(&[hook::ALLOC_LIKE_2]);
 const REALLOC_LIKE: Shape = same(&[hook::REALLOC_LIKE]);
 const RUST_REALLOC: Shape = same(&[hook::RUST_REALLOC]);
@@ -122,7 +122,6 @@ pub(crate) const MIMALLOC: &[(&str, Shape)] = &[
     ("mi_heap_malloc_small", SIZE_SECOND),
     ("mi_heap_calloc", COUNT_SIZE_SECOND),
     ("mi_heap_realloc", OLD_SECOND),
-    ("mi_zalloc_aligned_at", ZEROED),
 ];
 
 /// snmalloc's functions for Rust, and its own names of libc's.

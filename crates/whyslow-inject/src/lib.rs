@@ -8,6 +8,7 @@
 
 mod agent;
 mod allocators;
+mod calls;
 mod entry;
 mod image;
 mod inject;

@@ -107,7 +107,7 @@ impl Planner<'_> {
             jobs.extend(exit(&image));
         }
         self.patch(&image, maps, &jobs);
-        self.plan.allocators.extend(found.allocators.iter().map(|&name| name.to_owned()));
+        self.name(&found.allocators);
     }
 
     /// Libraries that are there from the start. The agent itself is none of them.
@@ -137,13 +137,22 @@ impl Planner<'_> {
             } else {
                 let found = Found::in_library(&image);
                 self.patch(&image, maps, &jobs(&found));
-                self.plan.allocators.extend(found.allocators.iter().map(|&name| name.to_owned()));
+                self.name(&found.allocators);
             }
         }
         if !has_exit {
             self.note(
                 "the C library's _exit was not found: the last moment of the process is not seen".to_owned(),
             );
+        }
+    }
+
+    /// Remembers allocators that are watched, each once.
+    fn name(&mut self, allocators: &[&str]) {
+        for name in allocators {
+            if !self.plan.allocators.iter().any(|known| known == name) {
+                self.plan.allocators.push((*name).to_owned());
+            }
         }
     }
 
@@ -249,8 +258,11 @@ impl Planner<'_> {
         match rows {
             Rows::Exit => Some(hook::EXIT).filter(free),
             Rows::Any(rows) => {
-                let groups = 1..hook::GROUPS;
-                groups.flat_map(|group| rows.iter().map(move |row| group * hook::PER_GROUP + row)).find(free)
+                let in_all_groups = |row: &usize| {
+                    let row = *row;
+                    (1..hook::GROUPS).map(move |group| group * hook::PER_GROUP + row)
+                };
+                rows.iter().flat_map(in_all_groups).find(free)
             }
         }
     }

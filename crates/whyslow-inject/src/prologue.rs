@@ -118,9 +118,9 @@ impl Prologue {
 
 /// A branch or call to a known address.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Branch {
+struct Branch {
     /// Where to.
-    pub(crate) target: u64,
+    target: u64,
     is_call: bool,
 }
 
@@ -133,7 +133,7 @@ impl Branch {
 }
 
 /// All direct branches and calls of a function.
-pub(crate) fn branches(code: Code64<'_>) -> impl Iterator<Item = Branch> {
+fn branches(code: Code64<'_>) -> impl Iterator<Item = Branch> {
     instructions(code).filter_map(|instruction| {
         let is_call = match instruction.flow_control() {
             FlowControl::Call => true,

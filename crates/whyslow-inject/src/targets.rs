@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::allocators::{self, Shape};
-use crate::image::{Function, Image};
-use crate::prologue::branches;
+use crate::calls::targets;
+use crate::image::{Function, Image, Slot};
 use crate::rust_shims;
 
 /// A function to be patched.
@@ -106,9 +106,9 @@ impl<'d> Found<'d> {
             self.seen.iter().copied().chain(operators.iter().map(|(operator, _)| operator.address)).collect();
         for (operator, shape) in operators {
             let calls_known = image.code(operator).is_some_and(|code| {
-                branches(code).any(|branch| {
-                    let target = branch.target.wrapping_sub(image.bias);
-                    target != operator.address && known.contains(&target)
+                targets(image, code).into_iter().any(|target| match target {
+                    Slot::Here(address) => address != operator.address && known.contains(&address),
+                    Slot::Import(name) => is_known(name),
                 })
             });
             if !calls_known {
@@ -123,6 +123,11 @@ impl<'d> Found<'d> {
             self.targets.push(Target { function, shape });
         }
     }
+}
+
+/// Whether another module's function of this name is seen.
+fn is_known(name: &str) -> bool {
+    allocators::LIBC.iter().chain(allocators::OPERATORS).any(|(known, _)| *known == name)
 }
 
 /// Whose `malloc` it is, by what else is there.

@@ -133,10 +133,17 @@ __attribute__((visibility("default"))) void whyslow_agent_enter(const char *path
     starter(path, INJECTED);
 }
 
-__attribute__((constructor)) static void preloaded(int argc, char **argv, char **environment) {
-    for (; *environment; environment++) {
-        const char *name = "WHYSLOW_HEAP_SOCKET=", *have = *environment;
+// Not every loader hands the environment to constructors.
+static char environment[65536];
+
+__attribute__((constructor)) static void preloaded(void) {
+    long fd = call(2, (long)"/proc/self/environ", 0, 0, 0, 0, 0), len = 0, got;
+    while ((got = call(0, fd, (long)environment + len, sizeof environment - 1 - len, 0, 0, 0)) > 0) len += got;
+    call(3, fd, 0, 0, 0, 0, 0);
+    for (char *have = environment; have < environment + len;) {
+        const char *name = "WHYSLOW_HEAP_SOCKET=";
         while (*name && *name == *have) name++, have++;
         if (!*name) starter(have, PRELOADED);
+        while (*have++);
     }
 }

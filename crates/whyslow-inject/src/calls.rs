@@ -1,0 +1,38 @@
+//! What a function calls.
+
+use iced_x86::{FlowControl, OpKind};
+
+use crate::image::{Image, Slot};
+use crate::prologue::{Code64, instructions};
+
+/// Where a function calls or jumps to, as far as that is written in the file. Addresses are the file's. What
+/// goes through the procedure linkage table is what it leads to.
+pub(crate) fn targets<'d>(image: &Image<'d>, code: Code64<'d>) -> Vec<Slot<'d>> {
+    let end = code.address + code.bytes.len() as u64;
+    instructions(code)
+        .filter_map(|instruction| match instruction.flow_control() {
+            FlowControl::Call | FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
+                let target = instruction.near_branch_target();
+                let inside = (code.address..end).contains(&target);
+                (!inside).then(|| {
+                    through_plt(image, target).unwrap_or(Slot::Here(target.wrapping_sub(image.bias)))
+                })
+            }
+            FlowControl::IndirectCall | FlowControl::IndirectBranch
+                if instruction.op0_kind() == OpKind::Memory && instruction.is_ip_rel_memory_operand() =>
+            {
+                image.slot(instruction.ip_rel_memory_address())
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// The function behind an entry of the procedure linkage table: code without a name that jumps through a known word.
+fn through_plt<'d>(image: &Image<'d>, target: u64) -> Option<Slot<'d>> {
+    let code = image.code_at(target.wrapping_sub(image.bias), 16)?;
+    let jump = instructions(code)
+        .take(2)
+        .find(|instruction| instruction.flow_control() == FlowControl::IndirectBranch)?;
+    jump.is_ip_rel_memory_operand().then(|| image.slot(jump.ip_rel_memory_address())).flatten()
+}
