@@ -4,7 +4,7 @@
  * the chains of its neighbour.
  *
  * THE KNOWN ANSWER: the numbers that it prints. Every chain of `grow` starts at 16 bytes and is doubled 10 times, to 16 KB: 10 times
- * grown, one chain, ending with 16,384 bytes. How many bytes were copied depends on the allocator.
+ * grown, one chain. How many bytes were copied depends on the allocator.
  */
 #include <pthread.h>
 
@@ -84,5 +84,5 @@ int main(int argc, char **argv) {
     all.peak = threads * LIVE * LAST;
     uintmax_t blocks = threads * storms * LIVE;
     claim_heap(&all);
-    SAY("site grow grown=%ju growth_chains=%ju bytes_grown_to=%ju\n", blocks * DOUBLINGS, blocks, blocks * LAST);
+    SAY("site grow grown=%ju growth_chains=%ju\n", blocks * DOUBLINGS, blocks);
 }

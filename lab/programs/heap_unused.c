@@ -19,7 +19,6 @@ static void fill(unsigned char *block, size_t from, size_t to) {
 }
 
 static void settle(int kind, int i, unsigned char *block, size_t size, size_t used) {
-    asked[kind] += size;
     unused[kind] += size - used;
     if (i % 2)
         free(hidden(block));
@@ -27,15 +26,22 @@ static void settle(int kind, int i, unsigned char *block, size_t size, size_t us
         kept[kind * TIMES + i] = hidden(block);
 }
 
-NEVER_INLINED static unsigned char *large_buffer(void) { return hidden(malloc(1 << 20)); }
-NEVER_INLINED static unsigned char *never_touched(size_t size) { return hidden(malloc(size)); }
-NEVER_INLINED static unsigned char *half_filled(size_t size) { return hidden(malloc(size)); }
-NEVER_INLINED static unsigned char *all_filled(size_t size) { return hidden(malloc(size)); }
+/* Not the same code, or the compiler would make one function of them. */
+#define MAKER(name, number)                                                                                            \
+    NEVER_INLINED static unsigned char *name(size_t size) {                                                            \
+        unsigned char *block = hidden(malloc(size));                                                                   \
+        asked[number] += size;                                                                                         \
+        return block;                                                                                                  \
+    }
+MAKER(large_buffer, 0)
+MAKER(never_touched, 1)
+MAKER(half_filled, 2)
+MAKER(all_filled, 3)
 
 int main(void) {
     for (int i = 0; i < TIMES; i++) {
         size_t size = 100 + 8 * i;
-        unsigned char *block = large_buffer();
+        unsigned char *block = large_buffer(1 << 20);
         fill(block, 0, 100);
         settle(0, i, block, 1 << 20, 100);
         block = never_touched(size);

@@ -81,8 +81,8 @@ fn main() {
     let Claims { allocations, bytes, grown } = claims;
     println!("line_grow_vec {line}");
     println!(
-        "site grow_vec allocations={allocations} frees={allocations} bytes_allocated={bytes} grown={grown} growth_chains=1 largest_grown={}",
-        8 * elements.next_power_of_two().max(4)
+        "site grow_vec allocations={allocations} frees={allocations} bytes_allocated={bytes} grown={grown} growth_chains=1 largest_grown={last} bytes_grown_to={last}",
+        last = 8 * elements.next_power_of_two().max(4)
     );
     println!("site right_size allocations=1 frees=1 bytes_allocated={} grown=0 temporary=1", 8 * elements);
     println!("site boxes allocations=100 frees=100 bytes_allocated=3200 temporary=100");

@@ -27,7 +27,7 @@ impl std::fmt::Display for CompilerMissing {
 impl std::error::Error for CompilerMissing {}
 
 /// The folder `lab` of the checkout.
-fn lab() -> &'static Path {
+pub(crate) fn lab() -> &'static Path {
     let harness = Path::new(env!("CARGO_MANIFEST_DIR"));
     harness.parent().unwrap_or(harness)
 }

@@ -11,12 +11,14 @@
 //! # anyhow::Ok(())
 //! ```
 
+mod allocators;
 mod churn;
 mod compile;
 mod run;
 mod truth;
 mod variant;
 
+pub use allocators::{Linking, Lto, build_allocator, build_allocator_or_skip};
 pub use churn::{ChurnPaths, StackVerdict};
 pub use compile::{CompilerMissing, build, build_or_skip, lab_folder, programs};
 pub use run::{TimedOut, run};

@@ -1,0 +1,121 @@
+//! Builds the programs of `lab/allocators`, which have their allocator linked in, into `<target>/lab/allocators`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::compile::{CompilerMissing, lab, lab_folder};
+
+/// How much is optimised at link time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lto {
+    /// Nothing, not even between the parts of one crate.
+    Off,
+    /// All crates, in parallel.
+    Thin,
+    /// All crates as one.
+    Fat,
+}
+
+impl Lto {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Thin, Self::Fat];
+
+    fn profile(self) -> &'static str {
+        match self {
+            Self::Off => "lto-off",
+            Self::Thin => "lto-thin",
+            Self::Fat => "lto-fat",
+        }
+    }
+}
+
+/// How the C library gets into the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Linking {
+    /// By the loader.
+    Dynamic,
+    /// Linked in.
+    Static,
+}
+
+/// Builds `lab/allocators` and returns the path of the program for an allocator: `jemalloc`, `mimalloc`, `bump` or `system`.
+/// Cargo decides whether anything is to be done.
+pub fn build_allocator(allocator: &str, lto: Lto, linking: Linking) -> Result<PathBuf> {
+    let folder = lab_folder().join("allocators");
+    // jemalloc takes a minute or more to build; once is enough.
+    let first = (Lto::Off, Linking::Dynamic);
+    if (lto, linking) != first && jemalloc(&folder).is_none() {
+        build(&folder, first.0, first.1)?;
+    }
+    build(&folder, lto, linking)?;
+    Ok(built(&folder, lto, linking).join(allocator))
+}
+
+/// [`build_allocator`] for tests: `None`, and a line on stderr that says so, when there is no cargo; panics on other errors.
+pub fn build_allocator_or_skip(allocator: &str, lto: Lto, linking: Linking) -> Option<PathBuf> {
+    match build_allocator(allocator, lto, linking) {
+        Ok(path) => Some(path),
+        Err(error) => match error.downcast_ref::<CompilerMissing>() {
+            Some(missing) => {
+                eprintln!("skipped: {allocator}: {missing}");
+                None
+            }
+            None => panic!("cannot build {allocator}: {error:#}"),
+        },
+    }
+}
+
+/// Where cargo puts the programs.
+fn built(folder: &Path, lto: Lto, linking: Linking) -> PathBuf {
+    match linking {
+        Linking::Dynamic => folder.join(lto.profile()),
+        Linking::Static => folder.join(TARGET).join(lto.profile()),
+    }
+}
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// The archive that the first build has made of jemalloc.
+fn jemalloc(folder: &Path) -> Option<PathBuf> {
+    let builds = built(folder, Lto::Off, Linking::Dynamic).join("build");
+    let entries = std::fs::read_dir(builds).ok()?.filter_map(Result::ok);
+    let archives = entries.map(|entry| entry.path().join("out/lib/libjemalloc_pic.a"));
+    archives.into_iter().find(|archive| archive.exists())
+}
+
+fn build(folder: &Path, lto: Lto, linking: Linking) -> Result<()> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What cargo told the calling test about itself is not about these programs.
+    for (name, _) in std::env::vars_os() {
+        let is_about_caller = name.to_str().is_some_and(|name| {
+            (name.starts_with("CARGO") && !matches!(name, "CARGO_HOME" | "CARGO_NET_OFFLINE"))
+                || name.ends_with("RUSTFLAGS")
+        });
+        if is_about_caller {
+            cargo.env_remove(name);
+        }
+    }
+    cargo.current_dir(lab().join("allocators"));
+    cargo
+        .args(["build", "--quiet", "--locked", "--bins", "--profile", lto.profile(), "--target-dir"])
+        .arg(folder);
+    if linking == Linking::Static {
+        cargo.args(["--target", TARGET]).env("RUSTFLAGS", "-C target-feature=+crt-static");
+    }
+    if (lto, linking) != (Lto::Off, Linking::Dynamic)
+        && let Some(archive) = jemalloc(folder)
+    {
+        cargo.env("JEMALLOC_OVERRIDE", archive);
+    }
+    let output = match cargo.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(CompilerMissing { compiler: "cargo".into() }.into());
+        }
+        other => other.context("cannot run cargo")?,
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "lab/allocators, {}, {linking:?}:\n{said}", lto.profile());
+    Ok(())
+}
