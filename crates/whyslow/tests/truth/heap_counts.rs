@@ -1,0 +1,180 @@
+//! Counts are equal to the truth, not close to it: allocations, bytes, peak, what is left, what was temporary.
+
+use whyslow_lab_harness::{Linking, Lto, Variant, build_allocator_or_skip};
+
+use crate::heap_recorded::{assert_exact, code, record_program, text};
+
+/// The same with one, two and sixteen threads.
+const THREADS: [&str; 3] = ["1", "2", "16"];
+
+#[test]
+fn every_allocating_function_is_counted_exactly() {
+    for threads in THREADS {
+        assert_exact("heap_counts", Variant::Release, &[threads, "1000"]);
+    }
+}
+
+#[test]
+fn a_million_allocations_are_counted_exactly() {
+    assert_exact("heap_counts", Variant::Release, &["2", "200000"]);
+    assert_exact("heap_load", Variant::Release, &["deep", "1", "300000"]);
+    assert_exact("heap_load", Variant::Release, &["tree", "2", "300000"]);
+}
+
+#[test]
+fn blocks_that_another_thread_frees_are_counted_exactly() {
+    for threads in ["2", "16"] {
+        let Some(heap) = assert_exact("heap_cross", Variant::Release, &[threads, "50"]) else { return };
+        assert_eq!(heap.heap("freed_elsewhere"), heap.truth().counts["freed_elsewhere"], "{threads} threads");
+        let passed: u64 = heap.profile().heap.transfers.iter().map(|transfer| transfer.blocks).sum();
+        assert_eq!(passed, heap.truth().heap["frees"], "{threads} threads: every block changed hands");
+    }
+}
+
+#[test]
+fn storms_of_realloc_are_counted_exactly() {
+    for threads in THREADS {
+        assert_exact("heap_realloc", Variant::Release, &[threads, "500"]);
+    }
+}
+
+#[test]
+fn however_a_program_is_compiled_its_counts_are_the_same() {
+    for variant in [
+        Variant::Debug,
+        Variant::NoDebugInfo,
+        Variant::FramePointers,
+        Variant::DebugFrame,
+        Variant::Dwarf4,
+        Variant::SplitUnpacked,
+    ] {
+        assert_exact("heap_counts", variant, &["2", "500"]);
+    }
+}
+
+/// Without symbols, only totals can be compared.
+#[test]
+fn a_stripped_program_has_the_same_totals() {
+    let Some(program) = whyslow_lab_harness::build_or_skip("heap_counts", Variant::Stripped) else { return };
+    let mut heap = record_program(&program, &[], &["1", "1000"]);
+    heap.recorded.truth.sites.clear();
+    heap.assert_equal("heap_counts, stripped");
+}
+
+#[test]
+fn static_programs_are_counted_exactly() {
+    for variant in [Variant::Static, Variant::StaticPie, Variant::Musl] {
+        for threads in THREADS {
+            assert_exact("heap_counts", variant, &[threads, "1000"]);
+        }
+        assert_exact("heap_cross", variant, &["2", "50"]);
+        assert_exact("heap_realloc", variant, &["2", "500"]);
+        assert_exact("heap_early", variant, &[]);
+        assert_exact("heap_hostile", variant, &[]);
+        assert_exact("heap_unwind", variant, &["200"]);
+    }
+    for variant in [Variant::Static, Variant::StaticPie] {
+        assert_exact("heap_vec", variant, &[]);
+        assert_exact("heap_fork", variant, &["2", "3"]);
+        assert_exact("heap_signals", variant, &["50"]);
+    }
+}
+
+/// There is nothing to hold on to: the message names what to do, and the program runs.
+#[test]
+fn a_stripped_static_program_is_refused_with_a_reason() {
+    let Some(program) = whyslow_lab_harness::build_or_skip("heap_counts", Variant::Static) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let stripped = folder.path().join("stripped");
+    let mut strip = std::process::Command::new("objcopy");
+    if strip.arg("--strip-all").arg(&program).arg(&stripped).status().is_err() {
+        eprintln!("skipped: objcopy is not installed");
+        return;
+    }
+    let mut command = crate::recorded::whyslow(folder.path());
+    command.args(["heap", "-o", "run.whyslow", "--"]).arg(&stripped);
+    let output = whyslow_lab_harness::run(&mut command, crate::recorded::PATIENCE).unwrap();
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("strip"), "the reason is named: {stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+#[test]
+fn allocators_that_are_linked_in_are_counted_exactly_at_every_lto_setting() {
+    for lto in Lto::ALL {
+        for allocator in ["jemalloc", "mimalloc", "system"] {
+            for threads in ["1", "2"] {
+                let Some(program) = build_allocator_or_skip(allocator, lto, Linking::Dynamic) else { return };
+                let heap = record_program(&program, &[], &[threads, "1000"]);
+                let what = format!("{allocator}, {lto:?}, {threads} threads");
+                assert_eq!(code(&heap.output), 0, "{what}: {}", text(&heap.output.stderr));
+                heap.assert_equal(&what);
+            }
+        }
+    }
+}
+
+#[test]
+fn allocators_in_static_programs_are_counted_exactly() {
+    for allocator in ["jemalloc", "mimalloc", "system"] {
+        let Some(program) = build_allocator_or_skip(allocator, Lto::Fat, Linking::Static) else { return };
+        let heap = record_program(&program, &[], &["2", "1000"]);
+        assert_eq!(code(&heap.output), 0, "{allocator}: {}", text(&heap.output.stderr));
+        heap.assert_equal(&format!("{allocator}, static"));
+    }
+}
+
+/// Only Rust's own functions can be watched there, and the compiler may have inlined them: then that is said.
+#[test]
+fn a_rust_allocator_is_counted_or_what_is_missing_is_said() {
+    for lto in Lto::ALL {
+        let Some(program) = build_allocator_or_skip("bump", lto, Linking::Dynamic) else { return };
+        let heap = record_program(&program, &[], &["1", "1000"]);
+        assert_eq!(code(&heap.output), 0, "{lto:?}: {}", text(&heap.output.stderr));
+        let sites = &heap.truth().sites;
+        let whole = sites.iter().all(|(function, claims)| {
+            claims.iter().all(|(name, claimed)| heap.at(function, name) == *claimed)
+        });
+        let notes = heap.profile().meta.notes.join("\n");
+        assert!(
+            whole || notes.contains("allocator"),
+            "{lto:?}: counts are not whole, and nothing says so: {notes}"
+        );
+    }
+}
+
+#[test]
+fn growth_of_a_vec_is_seen_at_its_line() {
+    let Some(heap) = assert_exact("heap_vec", Variant::Release, &["1000"]) else { return };
+    let sites = heap.json["sites"].as_array().unwrap();
+    let line = heap.truth().counts["line_grow_vec"];
+    let of_vec = sites.iter().filter(|site| {
+        site["function"].as_str().is_some_and(|name| crate::recorded::last_segment(name) == "grow_vec")
+    });
+    let lines: Vec<_> =
+        of_vec.map(|site| (site["line"].as_u64(), site["growth"]["grown"].as_u64())).collect();
+    assert!(lines.contains(&(Some(line), Some(8))), "grown 8 times at line {line}: {lines:?}");
+}
+
+#[test]
+fn unused_bytes_are_counted_exactly() {
+    let Some(program) = whyslow_lab_harness::build_or_skip("heap_unused", Variant::Release) else { return };
+    let heap = record_program(&program, &["--unused"], &[]);
+    assert_eq!(code(&heap.output), 0, "{}", text(&heap.output.stderr));
+    heap.assert_equal("heap_unused");
+}
+
+#[test]
+fn growth_over_time_is_classified() {
+    for class in ["flat", "linear", "sawtooth", "unbounded"] {
+        let Some(heap) = assert_exact("heap_growth", Variant::Release, &[class, "1500"]) else { return };
+        assert_eq!(heap.json["heap"]["growth_class"], class);
+        let class_of = |function: &str| {
+            let mut sites = heap.profile().heap.sites.iter();
+            let site = sites.find(|site| heap.functions(site.stack).first() == Some(&function)).unwrap();
+            site.growth.label()
+        };
+        assert_eq!(class_of("grows"), class, "the function that grows");
+        assert_eq!(class_of("steady"), "flat", "the function that does not, {class}");
+    }
+}

@@ -1,0 +1,89 @@
+//! Leaks have memcheck's classes, block by block.
+
+use std::process::Command;
+
+use whyslow_lab_harness::{Variant, build_or_skip, run};
+
+use crate::heap_recorded::{assert_exact, code, record_program, text};
+use crate::recorded::PATIENCE;
+
+/// A class, and the words that memcheck has for it.
+const CLASSES: [(&str, &str); 4] = [
+    ("definitely", "definitely lost:"),
+    ("indirectly", "indirectly lost:"),
+    ("possibly", "possibly lost:"),
+    ("reachable", "still reachable:"),
+];
+
+/// The bytes and blocks in memcheck's summary.
+fn summary(said: &str, words: &str) -> Option<(u64, u64)> {
+    let line = said.lines().find_map(|line| line.split_once(words))?.1.replace(',', "");
+    let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+#[test]
+fn leaks_have_the_classes_that_the_program_knows() {
+    for mode in ["main", "threads", "register"] {
+        assert_exact("heap_leaks", Variant::Release, &[mode]);
+    }
+    for variant in [Variant::Static, Variant::StaticPie, Variant::Musl] {
+        assert_exact("heap_leaks", variant, &["main"]);
+    }
+}
+
+#[test]
+fn leaks_have_the_classes_of_memcheck() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        eprintln!("skipped: valgrind is not installed");
+        return;
+    }
+    let Some(program) = build_or_skip("heap_leaks", Variant::Release) else { return };
+    for mode in ["main", "register"] {
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["--leak-check=full", "--show-leak-kinds=all"]).arg(&program).arg(mode);
+        let said = text(&run(&mut valgrind, PATIENCE).unwrap().stderr);
+        let heap = record_program(&program, &[], &[mode]);
+        for (class, words) in CLASSES {
+            let ours = ["bytes", "blocks"].map(|unit| heap.heap(&format!("leaks.{class}.{unit}")));
+            assert_eq!(summary(&said, words), Some((ours[0], ours[1])), "{mode}: {words}");
+        }
+    }
+}
+
+/// Each function of the program makes blocks of one fate.
+#[test]
+fn every_leak_is_told_with_the_function_that_made_it() {
+    let Some(program) = build_or_skip("heap_leaks", Variant::Release) else { return };
+    let heap = record_program(&program, &[], &["main"]);
+    for (function, definitely, indirectly, possibly, reachable) in [
+        ("lost_block", 9, 0, 0, 0),
+        ("lost_chain", 1, 5, 0, 0),
+        ("lost_cycle", 1, 2, 0, 0),
+        ("lost_tree", 1, 30, 0, 0),
+        ("lost_with_interior", 1, 1, 0, 0),
+        ("lost_behind", 1, 0, 0, 0),
+        ("lost_through_freed", 8, 0, 0, 0),
+        ("held_inside", 0, 0, 1, 0),
+        ("held_inside_chain", 0, 0, 3, 0),
+        ("held_by_globals", 0, 0, 0, 5),
+        ("held_by_stack", 0, 0, 0, 1),
+        ("held_empty", 0, 0, 0, 1),
+    ] {
+        let of = |class: &str| heap.at(function, &format!("leaks.{class}.blocks"));
+        let classes = ["definitely", "indirectly", "possibly", "reachable"].map(of);
+        assert_eq!(classes, [definitely, indirectly, possibly, reachable], "{function}");
+    }
+}
+
+#[test]
+fn a_leak_fails_a_run_that_asks_for_it() {
+    let (Some(leaks), Some(clean)) =
+        (build_or_skip("heap_leaks", Variant::Release), build_or_skip("heap_realloc", Variant::Release))
+    else {
+        return;
+    };
+    assert_eq!(code(&record_program(&leaks, &["--fail-on-leak"], &["main"]).output), 2);
+    assert_eq!(code(&record_program(&leaks, &[], &["main"]).output), 0);
+    assert_eq!(code(&record_program(&clean, &["--fail-on-leak"], &[]).output), 0);
+}

@@ -1,0 +1,107 @@
+//! Whatever a program does with processes, threads, signals, plug-ins and stacks, its heap is counted exactly.
+
+use whyslow_lab_harness::{Variant, build_or_skip};
+
+use crate::heap_recorded::{assert_exact, code, record_program, text};
+
+#[test]
+fn forked_processes_have_a_heap_of_their_own() {
+    for threads in ["1", "2", "16"] {
+        let Some(heap) = assert_exact("heap_fork", Variant::Release, &[threads, "5"]) else { return };
+        let inherited = heap.truth().counts["inherited_frees"];
+        assert_eq!(heap.heap("inherited_frees"), inherited, "{threads} threads");
+    }
+}
+
+/// Eight threads allocate and fork all the time, and so do their children: nothing may hang. A minute of it is in the benchmark.
+#[test]
+fn forking_while_others_allocate_ends() {
+    assert_exact("heap_forks", Variant::Release, &["3", "8"]);
+}
+
+#[test]
+fn every_end_of_a_program_keeps_what_was_recorded() {
+    let Some(program) = build_or_skip("heap_exits", Variant::Release) else { return };
+    for (way, expected) in [
+        ("return", 3),
+        ("exit", 3),
+        ("_exit", 3),
+        ("quick_exit", 3),
+        ("abort", 128 + 6),
+        ("kill", 128 + 9),
+        ("term", 128 + 15),
+        ("fault", 128 + 11),
+        ("thread", 3),
+        ("exec", 3),
+    ] {
+        let heap = record_program(&program, &[], &[way]);
+        assert_eq!(code(&heap.output), expected, "{way}: {}", text(&heap.output.stderr));
+        heap.assert_equal(&format!("heap_exits {way}"));
+    }
+}
+
+#[test]
+fn allocations_before_main_and_after_it_are_counted() {
+    assert_exact("heap_early", Variant::Release, &[]);
+}
+
+#[test]
+fn handlers_of_signals_may_allocate() {
+    let Some(heap) = assert_exact("heap_signals", Variant::Release, &["200"]) else { return };
+    for below in ["raises", "faults", "leaves", "spins"] {
+        let through = heap.profile().heap.sites.iter().any(|site| {
+            let functions = heap.functions(site.stack);
+            functions.contains(&"in_handler") && functions.contains(&below)
+        });
+        assert!(through, "no stack goes from in_handler through the signal frame to {below}");
+    }
+}
+
+#[test]
+fn plug_ins_at_the_same_address_are_told_apart() {
+    let Some(heap) = assert_exact("heap_dlopen", Variant::Release, &["20"]) else { return };
+    assert!(heap.truth().counts["same_address"] > 0, "the case did not come up");
+}
+
+#[test]
+fn stacks_are_whole_below_frames_that_are_hard_to_walk() {
+    let Some(heap) = assert_exact("heap_unwind", Variant::Release, &["1000"]) else { return };
+    let paths = &heap.truth().paths;
+    let mut seen = 0;
+    for site in &heap.profile().heap.sites {
+        let functions = heap.functions(site.stack);
+        let leaf = functions.first().copied().unwrap_or_default();
+        let Some(path) = paths.iter().find(|path| path.last().is_some_and(|last| last == leaf)) else {
+            continue;
+        };
+        let expected: Vec<&str> = path.iter().rev().map(String::as_str).collect();
+        assert_eq!(functions.get(..expected.len()), Some(expected.as_slice()), "{functions:?}");
+        seen += 1;
+    }
+    assert!(seen >= paths.len(), "{seen} of {} stacks", paths.len());
+}
+
+#[test]
+fn ten_thousand_calls_deep_the_stack_is_whole() {
+    let Some(heap) = assert_exact("heap_deep", Variant::Release, &["10000", "100"]) else { return };
+    let depths: Vec<usize> = heap
+        .profile()
+        .heap
+        .sites
+        .iter()
+        .map(|site| heap.functions(site.stack))
+        .filter(|functions| functions.first() == Some(&"bottom"))
+        .map(|functions| functions.iter().filter(|function| **function == "down").count())
+        .collect();
+    assert!(!depths.is_empty() && depths.iter().all(|depth| *depth == 10_000), "{depths:?}");
+}
+
+#[test]
+fn stacks_that_are_unmapped_are_not_read() {
+    let Some(heap) = assert_exact("heap_coroutine", Variant::Release, &["500"]) else { return };
+    for site in &heap.profile().heap.sites {
+        let functions = heap.functions(site.stack);
+        let mixed = functions.contains(&"in_inner") && functions.contains(&"in_outer");
+        assert!(!mixed, "two coroutines on one stack: {functions:?}");
+    }
+}
