@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::outcome::Site;
 use crate::profiler::Recorded;
-use crate::stack::{self, Place};
+use crate::stack::Place;
 use crate::symbols::{Frame, Symbols};
 
 /// Blocks that live less than so many microseconds are called short-lived.
@@ -69,10 +69,9 @@ pub(crate) fn write(recorded: &Recorded, path: &Path) -> io::Result<()> {
     let mut points: Vec<Point> = Vec::new();
     let mut point_of: FxHashMap<Vec<usize>, usize> = FxHashMap::default();
     for site in &recorded.outcome.sites {
-        let mut frames = Vec::new();
-        for place in stack::places(site.stack) {
-            frames.extend(symbols.of(place).iter().map(|frame| table.row(frame_text(place, frame))));
-        }
+        let named = symbols.of_stack(site.stack);
+        let mut frames: Vec<usize> =
+            named.iter().map(|(place, frame)| table.row(frame_text(*place, frame))).collect();
         if frames.is_empty() {
             frames.push(table.row("[stack not known]".to_owned()));
         }

@@ -26,6 +26,13 @@ impl Frame {
         }
     }
 
+    /// Whether this is what stands between a program and its allocator.
+    fn is_allocator(&self) -> bool {
+        let between = ["__rust_alloc", "__rust_realloc", "__rg_alloc", "__rg_realloc"];
+        self.file.as_deref().is_some_and(is_our_file)
+            || between.iter().any(|name| self.function.contains(name))
+    }
+
     /// `file:line`, as short as it can be from here.
     pub(crate) fn position(&self) -> Option<String> {
         let file = self.file.as_deref()?;
@@ -90,7 +97,7 @@ impl Symbols {
     }
 
     /// The frames of a place, innermost first: at least one.
-    pub(crate) fn of(&mut self, place: Place) -> &[Frame] {
+    fn of(&mut self, place: Place) -> &[Frame] {
         self.known.entry(place).or_insert_with(|| {
             let mut frames = look_up(&self.modules, place);
             // Debug information that only has lines has names without their paths. The symbol table has the whole name of the
@@ -109,11 +116,17 @@ impl Symbols {
         })
     }
 
-    /// The frames of a stack, innermost first.
-    pub(crate) fn of_stack(&mut self, id: u32) -> Vec<Frame> {
+    /// The frames of a stack, innermost first, without those of the allocator where the compiler has inlined it.
+    pub(crate) fn of_stack(&mut self, id: u32) -> Vec<(Place, Frame)> {
         let mut frames = Vec::new();
         for place in stack::places(id) {
-            frames.extend_from_slice(self.of(place));
+            let all = self.of(place);
+            let users = if frames.is_empty() {
+                all.iter().position(|frame| !frame.is_allocator()).unwrap_or(all.len())
+            } else {
+                0
+            };
+            frames.extend(all[users..].iter().map(|frame| (place, frame.clone())));
         }
         frames
     }

@@ -1,0 +1,92 @@
+//! What an allocation with its free costs: with the bare allocator underneath, and around it with nothing watched, with a scope, with
+//! stacks, and with a profiler.
+//!
+//! ```text
+//! cargo run --release -p whyslow-alloc --example cost
+//! ```
+
+#![expect(unsafe_code, reason = "the bare allocator is called directly")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::time::Instant;
+
+use whyslow_alloc::{Alloc, Profiler, Scope};
+
+#[global_allocator]
+static ALLOC: Alloc = Alloc::system();
+
+const ROUNDS: usize = 41;
+const CALLS: u32 = 200_000;
+
+/// Nanoseconds of one call.
+fn once(mut work: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    for _ in 0..CALLS {
+        work();
+    }
+    start.elapsed().as_nanos() as f64 / f64::from(CALLS)
+}
+
+fn median(mut rounds: Vec<f64>) -> f64 {
+    rounds.sort_by(f64::total_cmp);
+    rounds[rounds.len() / 2]
+}
+
+/// Allocates and frees through an allocator.
+fn pair(allocator: &impl GlobalAlloc) {
+    let layout = Layout::new::<[u64; 6]>();
+    // SAFETY: the layout is not empty, and the block is given back with it.
+    unsafe {
+        let block = black_box(allocator.alloc(black_box(layout)));
+        allocator.dealloc(block, layout);
+    }
+}
+
+/// Calls something below so many frames.
+#[inline(never)]
+fn below(frames: u32, work: &mut dyn FnMut()) {
+    if frames == 0 {
+        work();
+    } else {
+        below(black_box(frames - 1), work);
+        black_box(());
+    }
+}
+
+fn main() {
+    // In turn, so that what else the machine does hits both.
+    let (bare, off): (Vec<f64>, Vec<f64>) =
+        (0..ROUNDS).map(|_| (once(|| pair(&System)), once(|| pair(&ALLOC)))).unzip();
+    println!("nanoseconds for an allocation and its free:");
+    println!("  the system's allocator       {:8.2}", median(bare));
+    println!("  nothing watched              {:8.2}", median(off));
+    let through = || drop(black_box(Box::new([0u64; 6])));
+    let rounds = || median((0..9).map(|_| once(through)).collect());
+    println!("  Box, nothing watched         {:8.2}", rounds());
+    let other = std::thread::spawn(|| {
+        let _scope = Scope::new();
+        std::thread::park();
+    });
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    println!("  Box, another thread's scope  {:8.2}", rounds());
+    other.thread().unpark();
+    let _ = other.join();
+    {
+        let _scope = Scope::new();
+        println!("  Box, a scope                 {:8.2}", rounds());
+    }
+    for frames in [0, 30] {
+        below(frames, &mut || {
+            let _scope = Scope::with_stacks();
+            println!("  Box, stacks, +{frames:2} frames      {:8.2}", rounds());
+        });
+        below(frames, &mut || {
+            let _profiler = Profiler::builder().testing().build();
+            println!("  Box, profiler, +{frames:2} frames    {:8.2}", rounds());
+        });
+        let _profiler = Profiler::builder().testing().build();
+        let fresh = median((0..9).map(|_| once(|| below(frames, &mut || through()))).collect());
+        println!("  Box, profiler, {frames:2} new frames {fresh:8.2}");
+    }
+}

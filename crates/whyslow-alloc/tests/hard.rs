@@ -1,0 +1,199 @@
+//! Programs that end, fork, or are interrupted: each runs as a process of its own, this one again with a word in its environment.
+
+#![expect(unsafe_code, reason = "forks and signal handlers are libc's")]
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use whyslow_alloc::{HeapStats, Profiler, Scope};
+
+#[global_allocator]
+static ALLOC: whyslow_alloc::Alloc = whyslow_alloc::Alloc::system();
+
+const PART: &str = "WHYSLOW_ALLOC_TEST_PART";
+const FILE: &str = "WHYSLOW_ALLOC_TEST_FILE";
+
+/// Runs `part` if this process was started for it, and the other way round.
+fn in_own_process(name: &str, part: fn(&Path)) -> Option<(tempfile::TempDir, PathBuf, Output)> {
+    if std::env::var(PART).is_ok_and(|wanted| wanted == name) {
+        part(Path::new(&std::env::var_os(FILE).unwrap()));
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.json");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .env(PART, name)
+        .env(FILE, &path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Far beyond what it takes: only a hang lasts so long.
+    let end = Instant::now() + Duration::from_secs(120);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("{name} hangs");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().unwrap();
+    Some((folder, path, output))
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn blocks_of(json: &Value, size: u64) -> usize {
+    json["pps"].as_array().unwrap().iter().filter(|point| point["tb"].as_u64() == Some(size)).count()
+}
+
+#[test]
+fn exiting_writes_the_file() {
+    let part = |path: &Path| {
+        let profiler = Profiler::builder().file_name(path).build();
+        std::mem::forget(black_box(vec![0u8; 123_457]));
+        std::mem::forget(profiler);
+        std::process::exit(7);
+    };
+    let Some((_folder, path, output)) = in_own_process("exiting_writes_the_file", part) else { return };
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(blocks_of(&read(&path), 123_457), 1);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("whyslow-alloc: ") && said.contains("written to "), "{said}");
+}
+
+#[test]
+fn a_thread_that_holds_the_error_stream_does_not_hang_the_end() {
+    let part = |path: &Path| {
+        let _profiler = Profiler::builder().file_name(path).build();
+        std::thread::spawn(|| {
+            let _held = std::io::stderr().lock();
+            std::thread::sleep(Duration::from_secs(3600));
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        std::process::exit(3);
+    };
+    let name = "a_thread_that_holds_the_error_stream_does_not_hang_the_end";
+    let Some((_folder, path, output)) = in_own_process(name, part) else { return };
+    assert_eq!(output.status.code(), Some(3));
+    assert!(path.exists());
+}
+
+#[test]
+fn forked_children_write_nothing_and_do_not_hang() {
+    let part = |path: &Path| {
+        let profiler = Profiler::builder().file_name(path).build();
+        let scope = Scope::with_stacks();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            for _ in 0..4 {
+                let stop = &stop;
+                scope.spawn_scoped(threads, move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        drop(black_box(vec![0u8; 100]));
+                    }
+                });
+            }
+            for _ in 0..200 {
+                // SAFETY: the child allocates as any thread may, and ends without coming back.
+                let child = unsafe { libc::fork() };
+                if child == 0 {
+                    drop(black_box(vec![0u8; 654_321]));
+                    let counted = black_box(Box::new(3));
+                    // SAFETY: it ends this process only; what `exit` runs is part of the test.
+                    unsafe { libc::exit(*counted) };
+                }
+                let mut status = 0;
+                // SAFETY: our own child and our own number.
+                unsafe { libc::waitpid(child, &raw mut status, 0) };
+                assert_eq!(libc::WEXITSTATUS(status), 3);
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert!(!path.exists(), "a child wrote the file");
+        std::mem::forget(black_box(vec![0u8; 123_457]));
+        drop(scope);
+        drop(profiler);
+    };
+    let name = "forked_children_write_nothing_and_do_not_hang";
+    let Some((_folder, path, output)) = in_own_process(name, part) else { return };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let json = read(&path);
+    assert_eq!(blocks_of(&json, 123_457), 1);
+    assert_eq!(blocks_of(&json, 654_321), 0);
+}
+
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn allocate(_signal: i32) {
+    // The system's allocator must not be interrupted by itself; the handler runs only where the test raises it, and in our code.
+    drop(black_box(vec![0u8; 33]));
+    HANDLED.fetch_add(1, Ordering::Relaxed);
+}
+
+#[test]
+fn a_signal_handler_that_allocates_is_counted_like_other_code() {
+    let part = |_: &Path| {
+        let _profiler = Profiler::builder().testing().build();
+        // SAFETY: the handler allocates only while this thread is not in the allocator.
+        unsafe { libc::signal(libc::SIGUSR1, allocate as *const () as usize) };
+        let scope = Scope::with_stacks();
+        let before = HeapStats::get();
+        for _ in 0..100 {
+            // SAFETY: the handler is set.
+            unsafe { libc::raise(libc::SIGUSR1) };
+        }
+        assert_eq!(HANDLED.load(Ordering::Relaxed), 100);
+        assert_eq!(scope.stats().allocations, 100);
+        assert!(HeapStats::get().total_blocks >= before.total_blocks + 100);
+        assert!(scope.stacks().contains("100 allocations, 3300 bytes"), "{}", scope.stacks());
+    };
+    let name = "a_signal_handler_that_allocates_is_counted_like_other_code";
+    let Some((_folder, _path, output)) = in_own_process(name, part) else { return };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn errno_stays_as_it_was() {
+    let _scope = Scope::with_stacks();
+    // SAFETY: errno is the thread's own.
+    let errno = unsafe { libc::__errno_location() };
+    for value in 1..50 {
+        // SAFETY: as above.
+        unsafe { *errno = value };
+        drop(black_box(vec![0u8; 10]));
+        // SAFETY: as above.
+        assert_eq!(unsafe { *errno }, value);
+    }
+}
+
+#[test]
+fn threads_that_come_and_go_leave_nothing_behind() {
+    let resident = || {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+        text.split(' ').next().unwrap().parse::<usize>().unwrap() * 4096
+    };
+    let round = |threads: usize| {
+        for _ in 0..threads {
+            let work = || {
+                let scope = Scope::with_stacks();
+                drop(black_box(vec![0u8; 10]));
+                scope.stats().allocations
+            };
+            assert_eq!(std::thread::spawn(work).join().unwrap(), 1);
+        }
+    };
+    // All walkers exist after this.
+    round(200);
+    let before = resident();
+    round(1000);
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 300 << 20, "{} MB of address space for 1000 threads", grown >> 20);
+}
