@@ -168,3 +168,15 @@ pub(crate) const RUST_SHIMS: &[(&str, &str, Shape)] = &[
     ("__rust_realloc", "7___rustc14___rust_realloc", RUST_REALLOC),
     ("__rust_dealloc", "7___rustc14___rust_dealloc", FREE_LIKE),
 ];
+
+/// Names of which every allocator that is known defines at least one: who frees, allocated.
+pub(crate) fn telling_names() -> Vec<String> {
+    let jemalloc = JEMALLOC_PREFIXES
+        .iter()
+        .flat_map(|prefix| ["free", "sdallocx", "dallocx"].map(|name| format!("{prefix}{name}")));
+    ["malloc", "mi_free", "sn_rust_dealloc", "sn_free"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(jemalloc)
+        .collect()
+}

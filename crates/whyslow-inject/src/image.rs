@@ -1,5 +1,6 @@
 //! An ELF file as it lies in a process: its functions by name and their bytes.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -31,6 +32,18 @@ impl Files {
             .filter(|elf| elf.symbol_table().is_none())
             .and_then(|elf| separate_symbols(&elf, name));
         Ok(Self { main, debug })
+    }
+
+    /// Whether one of these functions is defined. Quicker than reading all of them, for libraries with very many.
+    pub(crate) fn define_any(&self, names: &[String]) -> bool {
+        let files = [Some(&self.main), self.debug.as_ref()];
+        files.into_iter().flatten().filter_map(|file| parse(file.bytes())).any(|elf| {
+            let tables = [elf.symbol_table(), elf.dynamic_symbol_table()];
+            tables.into_iter().flatten().flat_map(|table| table.symbols()).any(|symbol| {
+                let name = symbol.name_bytes().unwrap_or_default();
+                names.iter().any(|known| known.as_bytes() == name) && symbol.is_definition()
+            })
+        })
     }
 }
 
@@ -70,7 +83,8 @@ pub(crate) struct Image<'d> {
     functions: Vec<Function<'d>>,
     by_name: HashMap<&'d str, usize>,
     imports: Vec<&'d str>,
-    slots: HashMap<u64, Slot<'d>>,
+    /// Read when first asked for: large libraries have hundreds of thousands.
+    slots: OnceCell<HashMap<u64, Slot<'d>>>,
 }
 
 impl<'d> Image<'d> {
@@ -126,7 +140,7 @@ impl<'d> Image<'d> {
             functions,
             by_name,
             imports,
-            slots: slots(&elf),
+            slots: OnceCell::new(),
         })
     }
 
@@ -191,7 +205,8 @@ impl<'d> Image<'d> {
 
     /// What the word at an address (in the process) will hold.
     pub(crate) fn slot(&self, address: u64) -> Option<Slot<'d>> {
-        self.slots.get(&address.wrapping_sub(self.bias)).copied()
+        let read = || parse(self.data).map(|elf| slots(&elf)).unwrap_or_default();
+        self.slots.get_or_init(read).get(&address.wrapping_sub(self.bias)).copied()
     }
 
     /// Whether the file's read-only parts contain a text.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use whyslow_heap_wire::handshake::{Hello, Patch, Real, entered, hook};
 
+use crate::allocators::{Order, telling_names};
 use crate::image::{Files, Function, Image};
 use crate::maps::Maps;
 use crate::page::{MOST_PER_FUNCTION, Page};
@@ -68,7 +69,7 @@ struct Planner<'h> {
 struct Job<'d> {
     function: Function<'d>,
     rows: Rows,
-    order: crate::allocators::Order,
+    order: Order,
 }
 
 /// Hooks that fit.
@@ -118,6 +119,7 @@ impl Planner<'_> {
         paths.retain(|path| path.starts_with('/') && *path != agent && Path::new(path) != program);
         paths.sort_unstable();
         paths.dedup();
+        let telling = telling_names();
         let mut has_exit = false;
         for path in paths {
             let inside = PathBuf::from(format!("/proc/{pid}/root{path}"));
@@ -126,6 +128,9 @@ impl Planner<'_> {
             else {
                 continue;
             };
+            if !is_libc(path) && !files.define_any(&telling) {
+                continue;
+            }
             let Some(image) = Image::read(&files, maps, path) else { continue };
             if image.range.contains(&self.hello.agent_start) {
                 continue;
@@ -288,7 +293,7 @@ fn jobs<'d>(found: &Found<'d>) -> Vec<Job<'d>> {
 /// The end of a process. musl's `exit` goes to `_Exit`, and so does its `_exit`; elsewhere they are one.
 fn exit<'d>(image: &Image<'d>) -> Option<Job<'d>> {
     let function = image.function("_Exit").or_else(|| image.function("_exit"))?;
-    Some(Job { function, rows: Rows::Exit, order: crate::allocators::Order::Same })
+    Some(Job { function, rows: Rows::Exit, order: Order::Same })
 }
 
 /// Whether a file is the C library, by its name.

@@ -246,3 +246,33 @@ fn a_stripped_program_is_patched_by_its_debug_file_or_not_at_all() {
     assert_eq!((ran.plan.patches.len(), ran.plan.notes.len()), (0, 1));
     assert!(ran.plan.notes[0].contains("strip = \"none\""));
 }
+
+#[test]
+fn a_librarys_functions_beside_libcs_are_patched_and_its_malloc_is_left_to_preloading() {
+    let Some(bench) = Bench::new() else { return };
+    let library = r#"
+        #include <stddef.h>
+        static char memory[1 << 20];
+        static size_t used, frees;
+        static void *next(size_t size) { void *block = memory + used; used += (size + 15) & ~15ul; return block; }
+        void *mi_malloc(size_t size) { return next(size); }
+        void mi_free(void *block) { frees += block != 0; }
+        void *malloc(size_t size) { return next(size); }
+        // This one does not lead to another that is known, the next does, through the linkage table.
+        void *_Znwm(size_t size) { return next(size); }
+        void *_Znam(size_t size) { return _Znwm(size); }"#;
+    let shared = bench.gcc("libown.so", library, &["-O1", "-shared", "-fPIC", "-fno-builtin"]);
+    let program = r#"
+        void *mi_malloc(long), mi_free(void *), *_Znwm(long), *_Znam(long);
+        int main(void) { for (int i = 0; i < 10; i++) { mi_free(mi_malloc(5)); _Znwm(7); _Znam(9); } return 0; }"#;
+    let program = bench.gcc("uses", program, &[shared.to_str().unwrap(), "-fno-builtin"]);
+    let ran = bench.hooked(&program);
+    assert!(ran.output.status.success());
+    assert_eq!(ran.plan.allocators, ["libc", "mimalloc"]);
+    assert_eq!(ran.plan.notes, Vec::<String>::new());
+    assert_eq!(ran.plan.patches.len(), 4, "mi_malloc, mi_free, operator new, _exit");
+    assert_eq!(ran.hooks[&(GROUP + hook::MALLOC)], (10, 50));
+    assert_eq!(ran.hooks[&(GROUP + hook::FREE)].0, 10);
+    assert_eq!(ran.hooks[&(2 * GROUP + hook::MALLOC)], (20, 70 + 90));
+    assert_eq!(ran.plan.pages.len(), 2, "one beside the library, one beside libc");
+}
