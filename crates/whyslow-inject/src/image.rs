@@ -6,13 +6,14 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use object::elf::{ET_DYN, PT_INTERP, PT_LOAD, ProgramHeader64, STB_LOCAL, STT_FUNC};
+use object::elf::{ET_DYN, PT_GNU_EH_FRAME, PT_INTERP, PT_LOAD, ProgramHeader64, STB_LOCAL, STT_FUNC};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{LittleEndian, Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 
 use crate::map::Mapped;
 use crate::maps::Maps;
 use crate::prologue::Code64;
+use crate::unwind_table;
 
 /// Where distributions put separate debug files.
 const DEBUG_FOLDER: &str = "/usr/lib/debug";
@@ -88,6 +89,18 @@ pub(crate) struct Image<'d> {
 }
 
 impl<'d> Image<'d> {
+    /// A search table for its unwind information, if it has none of its own.
+    pub(crate) fn unwind_table(&self) -> Vec<u8> {
+        let Some(elf) = parse(self.data) else { return Vec::new() };
+        let endian = LittleEndian;
+        if elf.elf_program_headers().iter().any(|header| header.p_type(endian) == PT_GNU_EH_FRAME) {
+            return Vec::new();
+        }
+        let Some(section) = elf.section_by_name(".eh_frame") else { return Vec::new() };
+        let bytes = section.data().unwrap_or_default();
+        unwind_table::build(bytes, section.address().wrapping_add(self.bias))
+    }
+
     /// Reads a module that is mapped under this path. `None` if it is no ELF file for x86-64, or not mapped.
     pub(crate) fn read(files: &'d Files, maps: &Maps, path: &str) -> Option<Self> {
         let data = files.main.bytes();

@@ -20,6 +20,7 @@ mod prologue;
 mod rust_shims;
 mod targets;
 mod tracee;
+mod unwind_table;
 
 pub use entry::{Entry, entry_of, is_static};
 pub use inject::{InjectError, Injector};

@@ -29,6 +29,8 @@ pub struct Plan {
     pub reals: Vec<Real>,
     /// What to write where, in the order of addresses.
     pub patches: Vec<Patch>,
+    /// A search table for the unwind information of a program that has none: an `.eh_frame_hdr` with absolute addresses.
+    pub unwind_table: Vec<u8>,
     /// The allocators that are watched, by name.
     pub allocators: Vec<String>,
     /// What will not be seen, and what to do about it.
@@ -106,6 +108,7 @@ impl Planner<'_> {
         let mut jobs = jobs(&found);
         if is_static {
             jobs.extend(exit(&image));
+            self.plan.unwind_table = image.unwind_table();
         }
         self.patch(&image, maps, &jobs);
         self.name(&found.allocators);
