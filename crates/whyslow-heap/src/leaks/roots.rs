@@ -278,3 +278,6 @@ fn is_libc(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     ["libc.so", "libc-2.", "ld-linux", "ld-musl", "libc.musl"].iter().any(|start| name.starts_with(start))
 }
+
+#[cfg(test)]
+mod tests;

@@ -133,9 +133,11 @@ fn refusal(pid: u32, source: io::Error) -> LeakError {
     if source.raw_os_error() != Some(libc::EPERM) {
         return LeakError::Io { what: "stop", pid, source };
     }
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let tracer =
-        status.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok()).unwrap_or(0);
+    // The tracer is a thread; people know processes.
+    let tracer = match status_number(pid, "TracerPid:") {
+        0 => 0,
+        thread => status_number(thread, "Tgid:"),
+    };
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
         .ok()
         .and_then(|scope| scope.trim().parse().ok())
@@ -145,6 +147,12 @@ fn refusal(pid: u32, source: io::Error) -> LeakError {
         (0, scope) => LeakError::Yama { pid, scope },
         (tracer, _) => LeakError::Traced { pid, tracer },
     }
+}
+
+/// A number of `/proc/PID/status`; 0 if it is not there.
+fn status_number(pid: u32, name: &str) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0)
 }
 
 #[expect(unsafe_code, reason = "ptrace is a system call")]
@@ -212,5 +220,36 @@ mod call {
             sp: words[sp],
             fs: words[fs],
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    struct Sleeper(Child);
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_traced_already_is_left_alone() {
+        let sleep = Command::new("sleep").arg("1000").stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let child = Sleeper(sleep.unwrap());
+        let pid = child.0.id();
+        let stopped = Stopped::stop(pid).unwrap();
+        let error = std::thread::spawn(move || Stopped::stop(pid).map(|_| ()).unwrap_err()).join().unwrap();
+        let us = std::process::id();
+        assert!(matches!(error, LeakError::Traced { tracer, .. } if tracer == us), "{error}");
+        assert!(stopped.still(&stopped.threads().unwrap()));
+        drop(stopped);
+        let again = Stopped::stop(pid).map(|stopped| stopped.threads().unwrap().len());
+        assert_eq!(again.unwrap(), 1);
     }
 }
