@@ -1,5 +1,5 @@
-// What whyslow exports, read by the other tools' own code: speedscope's viewer, pprof's decoder (pprof-format), and the
-// Firefox Profiler's loader (profiler-cli, which needs node 24: set NODE24 where `node` is older).
+// What whyslow exports, read by the other tools' own code: speedscope's viewer, pprof's decoder (pprof-format), Valgrind's
+// viewer of DHAT files, and the Firefox Profiler's loader (profiler-cli, which needs node 24: set NODE24 where `node` is older).
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -137,6 +137,43 @@ test('pprof-format decodes our pprof file to the same totals', () => {
     assert.deepEqual(labels, ['thread', 'thread_id', 'process', 'process_id']);
   }
   assert.deepEqual(sums, totals);
+});
+
+test('pprof-format finds the four types of a heap', () => {
+  const profile = Profile.decode(gunzipSync(readFileSync(join(folder, 'heap.pb.gz'))));
+  const text = id => profile.stringTable.strings[Number(id)];
+  const kinds = profile.sampleType.map(kind => `${text(kind.type)}/${text(kind.unit)}`);
+  assert.deepEqual(kinds, ['alloc_objects/count', 'alloc_space/bytes', 'inuse_objects/count', 'inuse_space/bytes']);
+  assert.equal(text(profile.defaultSampleType), 'alloc_space');
+  assert.equal(`${text(profile.periodType.type)}/${text(profile.periodType.unit)}`, 'space/bytes');
+  const sums = kinds.map((_, at) => profile.sample.reduce((sum, sample) => sum + Number(sample.value[at]), 0));
+  assert.deepEqual(sums, [7, 3077, 1, 1000]);
+});
+
+describe("Valgrind's DHAT viewer", () => {
+  const viewer = ['/usr/libexec/valgrind/dh_view.html', '/usr/lib/valgrind/dh_view.html'].find(existsSync);
+
+  test('opens our file and shows its totals', { skip: !viewer && 'valgrind is not installed' }, async () => {
+    const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+    try {
+      const page = await browser.newPage();
+      const problems = [];
+      page.on('pageerror', error => problems.push(String(error)));
+      page.on('dialog', dialog => { problems.push(dialog.message()); dialog.dismiss(); });
+      await page.goto(pathToFileURL(viewer).href);
+      await page.setInputFiles('input[type=file]', join(folder, 'dhat.json'));
+      await page.getByText('Allocated at').first().waitFor();
+      const shown = await page.innerText('body');
+      assert.match(shown, /Total: +3,077 bytes \(100%.*in 7 blocks/);
+      assert.match(shown, /At t-gmax: +2,000 bytes/);
+      assert.match(shown, /At t-end: +1,000 bytes/);
+      assert.match(shown, /3,050 bytes .* in 4 blocks/, 'places that read the same are one');
+      assert.match(shown, /app::load \(src\/load\.rs:7\)/);
+      assert.deepEqual(problems, []);
+    } finally {
+      await browser.close();
+    }
+  });
 });
 
 describe('the Firefox Profiler', () => {

@@ -6,7 +6,7 @@ import { heap } from '../test/heap.mjs';
 import { random, small } from '../test/make-payload.mjs';
 import { callTree, whole } from './derive.ts';
 import { nodeAt } from './flame/path.ts';
-import { advice, bars, inFlame, ORDERS, ordersOf, sites, sorted } from './heap.ts';
+import { advice, askedBy, askers, bars, inFlame, ORDERS, ordersOf, sites, sorted } from './heap.ts';
 import { difference } from './live.ts';
 import { Model } from './model.ts';
 import { decode, type SampleTable } from './payload.ts';
@@ -58,6 +58,16 @@ test('every order shows the lines that have something of it, most first', () => 
   assert.deepEqual(names('growing'), ['cache::insert']);
   assert.deepEqual(names('chains'), ['parse::tokens']);
   assert.deepEqual(ordersOf(all).map(order => order.id), ['peak', 'total', 'count', 'temporary', 'leaks', 'exit', 'growing', 'chains'], 'unused bytes were not looked for');
+});
+
+test('memory belongs to whoever asked for it, not to the allocator', () => {
+  const asked = [...askedBy(model, START)];
+  assert.deepEqual(asked, [0, model.profile.heapFacts!.totals.bytes_allocated, 0, 0, 0, 0, 0]);
+  const hidden: State = { ...START, transforms: [{ kind: 'hide', fn: model.profile.heap.function[0]! }] };
+  assert.equal(askedBy(model, hidden)[1], asked[1]! - 500 * 65536, 'of what is shown');
+  const plain = new Model(decode(small()));
+  const names = [...new Set([...askers(plain)])].sort();
+  assert.deepEqual(names, [0, 1], 'of yours, or of code without a name');
 });
 
 test('advice is given to what grows often', () => {

@@ -1,9 +1,9 @@
 // The lines that allocate: what they can be sorted by, what each order shows of them, and how sizes and lifetimes spread.
 
-import { shape } from './derive.ts';
+import { shape, weights } from './derive.ts';
 import { pathOf } from './flame/path.ts';
 import { bytes, count, duration, share } from './format.ts';
-import type { Model } from './model.ts';
+import { KIND, type Model } from './model.ts';
 import { NONE, type HeapColumn } from './payload.ts';
 import type { State } from './state.ts';
 
@@ -31,6 +31,8 @@ export interface Order {
   /** The metric that shows the same in the flame graph. */
   metric: string;
   key: (site: Site) => number;
+  /** What decides between lines that are equal. */
+  tie?: (site: Site) => number;
   cells: readonly Cell[];
 }
 
@@ -64,7 +66,7 @@ export const ORDERS: readonly Order[] = [
   { id: 'growing', title: 'Growing', help: 'Lines whose live bytes only grow with time', metric: 'live',
     key: site => (site.growth === LINEAR || site.growth === UNBOUNDED ? Math.max(1, site.numbers('max_bytes')) : 0),
     cells: [growth, size('Most', 'max_bytes', 'The most bytes it had at once'), size('Live at exit', 'live_at_exit_bytes'), number('Allocations', 'allocations')] },
-  { id: 'chains', title: 'Reallocation', help: 'Blocks that grew again and again', metric: 'bytes-allocated', key: ({ numbers }) => numbers('bytes_copied') || numbers('grown'),
+  { id: 'chains', title: 'Reallocation', help: 'Blocks that grew again and again', metric: 'bytes-allocated', key: bySize('bytes_copied'), tie: bySize('grown'),
     cells: [size('Copied', 'bytes_copied', 'Bytes that growing copied'), number('Times grown', 'grown'), number('Blocks', 'growth_chains', 'Blocks that grew at least once'),
       size('Largest', 'largest_grown', 'The largest size that one reached')] },
   { id: 'unused', title: 'Unused', help: 'Bytes that nothing was ever written to', metric: 'unused-bytes', key: bySize('unused_bytes'),
@@ -78,11 +80,16 @@ export const sites = (model: Model): Site[] => {
   }));
 };
 
+const has = ({ key, tie }: Order) => (site: Site): boolean => key(site) > 0 || (tie?.(site) ?? 0) > 0;
+
 /** The lines that have something of what an order is by, most first. */
-export const sorted = (sites: readonly Site[], { key }: Order): Site[] => sites.filter(site => key(site) > 0).sort((a, b) => key(b) - key(a) || a.row - b.row);
+export function sorted(sites: readonly Site[], order: Order): Site[] {
+  const { key, tie = () => 0 } = order;
+  return sites.filter(has(order)).sort((a, b) => key(b) - key(a) || tie(b) - tie(a) || a.row - b.row);
+}
 
 /** The orders in which there is anything to see; the peak always. */
-export const ordersOf = (sites: readonly Site[]): Order[] => ORDERS.filter(({ id, key }) => id === 'peak' || sites.some(site => key(site) > 0));
+export const ordersOf = (sites: readonly Site[]): Order[] => ORDERS.filter(order => order.id === 'peak' || sites.some(has(order)));
 
 const GROWERS = ['block', 'Vec', 'String'];
 
@@ -128,4 +135,34 @@ export function inFlame(model: Model, state: State, row: number): Partial<State>
   const wanted = state.generics ? model.generic[fn] ?? fn : fn;
   const end = path.lastIndexOf(wanted);
   return { ...look, fn: wanted, zoom: end < 0 ? path : path.slice(0, end + 1) };
+}
+
+/** Kinds of code by how much they say about who wanted memory: whoever allocates does it through std and the allocator. */
+const RANK: readonly number[] = [2, 0, 1, 3, 3, 3, 3];
+const asked = new WeakMap<Model, Uint8Array>();
+
+/** Stack → the kind of code that asked for the memory: the innermost of yours, else of a dependency, else the innermost. */
+export function askers(model: Model): Uint8Array {
+  const known = asked.get(model);
+  if (known) return known;
+  const { stacks, locations, frames, functions } = model.profile;
+  const kinds = new Uint8Array(stacks.count);
+  for (let stack = 0; stack < stacks.count; stack++) {
+    const parent = stacks.parent[stack]!, location = stacks.location[stack]!;
+    let kind = parent === NONE ? -1 : kinds[parent]!;
+    const meet = (own: number): void => { if (kind < 0 || (RANK[own] ?? 3) <= (RANK[kind] ?? 3)) kind = own; };
+    const [first, last] = [locations.frames[location]!, locations.frames[location + 1]!];
+    for (let frame = first; frame < last; frame++) meet(functions.kind[frames.function[frame]!]!);
+    if (first === last && location !== 0) meet(locations.module[location] === NONE ? KIND.unknown : model.kind(functions.count + locations.module[location]!));
+    kinds[stack] = Math.max(0, kind);
+  }
+  asked.set(model, kinds);
+  return kinds;
+}
+
+/** Kind of code → what it asked for, of the stacks that are shown. */
+export function askedBy(model: Model, state: State): Float64Array {
+  const kinds = askers(model), tree = shape(model, state), out = new Float64Array(RANK.length);
+  weights(model, state).forEach((weight, stack) => { if (weight && tree.nodeOfStack[stack] !== NONE) out[kinds[stack]!]! += weight; });
+  return out;
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use whyslow_analyze::{CallTree, FunctionTable, Selection, SortBy, testing};
 use whyslow_formats::export::{
-    Export, write_csv, write_firefox, write_perf_script, write_pprof, write_speedscope,
+    Export, write_csv, write_dhat, write_firefox, write_perf_script, write_pprof, write_speedscope,
 };
 use whyslow_profile::Span;
 
@@ -22,6 +22,13 @@ const STACKS: &str = "
     worker: app::work;[libz.so] 5
     worker: [truncated];sys_read 4
     main;<script>alert(1)</script> 3";
+
+/// Two of these places read the same: their viewer takes one of each only.
+const HEAP: &str = "
+    main@src/main.rs:3;app::load@src/load.rs:7 : allocations=3 bytes_allocated=3000 peak_bytes=2000 peak_blocks=2 live_at_exit_bytes=1000 live_at_exit_blocks=1
+    worker: main@src/main.rs:3;app::load@src/load.rs:7 : allocations=1 bytes_allocated=50
+    main@src/main.rs:3 : allocations=2 bytes_allocated=20
+    main@src/main.rs:3;<script>alert(1)</script> : allocations=1 bytes_allocated=7";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args_os().nth(1).ok_or("which folder?")?);
@@ -36,6 +43,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     write_speedscope(&export, &mut File::create(folder.join("speedscope.json"))?)?;
     write_perf_script(&export, &mut File::create(folder.join("perf-script.txt"))?)?;
     write_csv(&export, &mut File::create(folder.join("functions.csv"))?)?;
+    let heap = testing::heap_profile(HEAP);
+    let export = Export::new(&heap, &selection, true);
+    write_dhat(&export, &mut File::create(folder.join("dhat.json"))?)?;
+    write_pprof(&export, &mut File::create(folder.join("heap.pb.gz"))?)?;
 
     let table = FunctionTable::build(&profile, &selection, true, SortBy::Total);
     let row = |row: &whyslow_analyze::FunctionRow| {

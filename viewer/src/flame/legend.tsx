@@ -4,7 +4,8 @@ import { useMemo } from 'preact/hooks';
 import { functionTable, whole } from '../derive.ts';
 import { share } from '../format.ts';
 import type { Model } from '../model.ts';
-import { colourGroup, functionColour, KINDS, nthColour } from '../palette.ts';
+import { askedBy } from '../heap.ts';
+import { colourGroup, functionColour, kindColour, KINDS, nthColour } from '../palette.ts';
 import type { Colour, State } from '../state.ts';
 import type { ThreadShares } from './threads.ts';
 
@@ -15,6 +16,7 @@ interface LegendProps { model: Model; state: State; dark: boolean; threads: Thre
 export function Legend({ model, state, dark, threads, group, setGroup }: LegendProps) {
   const { self } = functionTable(model, state);
   const all = whole(model, state);
+  const isHeap = state.colour === 'kind' && model.isHeapMetric(state.metric);
   const groups = useMemo(() => {
     const sums = new Map<string, { value: number; fn: number }>();
     for (let fn = 0; fn < self.length; fn++) {
@@ -24,13 +26,18 @@ export function Legend({ model, state, dark, threads, group, setGroup }: LegendP
       if (sum) sum.value += self[fn]!;
       else sums.set(key, { value: self[fn]!, fn });
     }
-    const list = [...sums].map(([key, sum]) => ({ key, ...sum }));
+    const list = [...sums].map(([key, { value, fn }]) => ({ key, value, colour: functionColour(model, fn, state.colour, dark) }));
+    if (isHeap) {
+      // Everything is allocated inside of the allocator: what counts is who asked for it.
+      const asked = askedBy(model, state);
+      return KINDS.filter(({ code }) => asked[code]! > 0).map(({ code, word }) => ({ key: word, value: asked[code]!, colour: kindColour(code, dark) }));
+    }
     if (state.colour === 'kind') {
       const order = KINDS.map(kind => kind.word);
       return list.sort((a, b) => order.indexOf(a.key) - order.indexOf(b.key));
     }
     return list.sort((a, b) => b.value - a.value).slice(0, MOST);
-  }, [self, state.colour]);
+  }, [self, state.colour, dark]);
   if (state.colour === 'function') return null;
   if (threads) {
     const rest = all - threads.threads.reduce((sum, { value }) => sum + value, 0);
@@ -43,10 +50,10 @@ export function Legend({ model, state, dark, threads, group, setGroup }: LegendP
   }
   return (
     <div class="legend" role="group" aria-label="Colours">
-      {groups.map(({ key, value, fn }) => (
-        <button key={key} type="button" aria-pressed={group === key} title={`${key || 'unknown'}: ${share(value, all)} of the samples were taken in it`}
+      {groups.map(({ key, value, colour }) => (
+        <button key={key} type="button" aria-pressed={group === key} title={`${key || 'unknown'}: ${share(value, all)} ${isHeap ? 'was asked for by it' : 'of the samples were taken in it'}`}
           onClick={() => setGroup(group === key ? undefined : key)}>
-          <i style={{ background: functionColour(model, fn, state.colour, dark) }} />{(key || 'unknown').slice(0, 40)} <span>{share(value, all)}</span>
+          <i style={{ background: colour }} />{(key || 'unknown').slice(0, 40)} <span>{share(value, all)}</span>
         </button>
       ))}
     </div>

@@ -84,6 +84,8 @@ export function HeapPanel(props: PanelProps) {
   );
 }
 
+const some = (blocks: number): string => `${count(blocks)} ${blocks === 1 ? 'block' : 'blocks'}`;
+
 function metricNamed(model: Model, name: string): number | undefined {
   for (let metric = 0; metric < model.profile.metrics.count; metric++) if (model.metricName(metric) === name) return metric;
   return undefined;
@@ -105,8 +107,8 @@ function Totals({ facts, showPeak }: { facts: HeapFacts; showPeak: () => void })
     <dl class="heap-totals" aria-label="The whole program">
       <Figure name="Peak" value={about + bytes(facts.peakBytes)} detail={<button type="button" onClick={showPeak} title="Who had it, in the flame graph">at {duration(facts.peakTime)}</button>} />
       <Figure name="Allocated" value={about + bytes(totals.bytes_allocated)} detail={`${count(totals.allocations)} allocations`} />
-      <Figure name="Temporary" value={share(totals.temporary, totals.allocations)} detail={`${count(totals.temporary)} blocks`} />
-      <Figure name="Live at exit" value={about + bytes(totals.live_at_exit_bytes)} detail={`${count(totals.live_at_exit_blocks)} blocks`} />
+      <Figure name="Temporary" value={share(totals.temporary, totals.allocations)} detail={some(totals.temporary)} />
+      <Figure name="Live at exit" value={about + bytes(totals.live_at_exit_bytes)} detail={some(totals.live_at_exit_blocks)} />
       {facts.leaksChecked && <Figure name="Leaked" value={lost ? bytes(lost) : 'nothing'} isBad={totals.definitely_lost_bytes > 0}
         detail={lost ? classes.filter(([, size]) => size).map(([word, size]) => (size === lost ? word : `${word} ${bytes(size)}`)).join(' · ') : `${bytes(totals.reachable_bytes)} still reachable`} />}
       {facts.growth && facts.growth !== 'unknown' && <Figure name="Over time" value={facts.growth} isBad={facts.growth === 'unbounded'} detail="live bytes" />}
@@ -126,7 +128,7 @@ function About({ model, site, totals }: { model: Model; site: Site | undefined; 
   const lifetimes = useMemo(() => bars(model, site?.row, 'lifetime'), [model, site?.row]);
   const tip = site && advice(site);
   const blocks = (kind: 'definitely_lost' | 'indirectly_lost' | 'possibly_lost' | 'reachable' | 'suppressed'): string | undefined =>
-    numbers(`${kind}_blocks`) ? `${bytes(numbers(`${kind}_bytes`))} in ${count(numbers(`${kind}_blocks`))} blocks` : undefined;
+    numbers(`${kind}_blocks`) ? `${bytes(numbers(`${kind}_bytes`))} in ${some(numbers(`${kind}_blocks`))}` : undefined;
   const facts: [string, string | undefined][] = [
     ['Stacks that lead here', site && count(model.profile.heap.stacks[site.row]!)],
     ['Mean size', bytes(numbers('bytes_allocated') / Math.max(1, numbers('allocations')))],

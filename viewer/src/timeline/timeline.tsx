@@ -1,6 +1,7 @@
 // The timeline: tracks of counters, spans and threads; brushing a range of time; choosing threads.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { askers } from '../heap.ts';
 import type { PanelProps } from '../panel.ts';
 import { timeRange, zoomIntoBrush, type Range } from '../state.ts';
 import { byThread, stackKinds, stretches, type ThreadSamples } from './activity.ts';
@@ -37,12 +38,13 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   const [cursor, setCursor] = useState(0);
   const hover = useRef<HTMLDivElement>(null);
 
-  const kinds = useMemo(() => stackKinds(model), [model]);
+  const isHeap = model.isHeapMetric(state.metric);
+  const kinds = useMemo(() => (isHeap ? askers(model) : stackKinds(model)), [model, isHeap]);
   const samples = useMemo<ThreadSamples>(() => {
     const table = model.profile.samples[model.drawn(state.metric)];
     const count = Math.max(1, model.profile.threads.count);
     if (!table) return byThread({ time: new Float64Array(), thread: new Uint32Array(), stack: new Uint32Array(), value: new Float64Array() }, count, kinds);
-    return byThread(table, count, kinds, model.isHeapMetric(state.metric) ? stretches(table, model.duration) : undefined);
+    return byThread(table, count, kinds, isHeap ? stretches(table, model.duration) : undefined);
   }, [model, state.metric]);
   const tracks = useMemo(() => tracksOf(model, samples.total), [samples]);
   const range: Range = state.ranges.at(-1) ?? [0, model.duration];

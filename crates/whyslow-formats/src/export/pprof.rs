@@ -271,10 +271,12 @@ fn sums(export: &Export<'_>, columns: &[Column], keys: &mut Vec<(ThreadId, Stack
 /// The blocks that were live at the end are known per stack: threads share them as they share the bytes, which are
 /// in the next column.
 fn live_blocks(export: &Export<'_>, sums: &mut Sums, keys: &[(ThreadId, StackId)], column: usize) {
-    let sites = export.profile.heap.sites.iter().map(|site| (site.stack, &site.counts));
-    let mut left: FxHashMap<StackId, (u64, u64)> = sites
-        .map(|(stack, counts)| (stack, (counts.live_at_exit_blocks, counts.live_at_exit_bytes)))
-        .collect();
+    let mut left: FxHashMap<StackId, (u64, u64)> = FxHashMap::default();
+    for site in &export.profile.heap.sites {
+        let (blocks, bytes) = left.entry(site.stack).or_default();
+        *blocks = blocks.saturating_add(site.counts.live_at_exit_blocks);
+        *bytes = bytes.saturating_add(site.counts.live_at_exit_bytes);
+    }
     for key in keys {
         let (Some(values), Some((blocks, bytes))) = (sums.get_mut(key), left.get_mut(&key.1)) else {
             continue;
