@@ -1,5 +1,7 @@
 //! Leak checks of real programs, against what they say of themselves and against memcheck.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -150,7 +150,7 @@ fn a_block_that_was_mapped_alone_is_cut_out_of_its_mapping() {
 #[test]
 fn a_block_that_was_mapped_alone_and_aligned_is_cut_out_too() {
     let maps = "500000-600000 rw-p 00000000 00:00 0\n";
-    let mut memory = Words::with(0x520ff0, &[0xff0, 0x21000 - 0xff0 | 2]);
+    let mut memory = Words::with(0x520ff0, &[0xff0, (0x21000 - 0xff0) | 2]);
     let found = ranges(maps, &[], &[(0x521000, 0x20000)], &mut memory);
     assert_eq!(found, [(0x500000, 0x520000), (0x541000, 0x600000)]);
 }
