@@ -30,8 +30,8 @@ macro_rules! assert_no_alloc {
 /// # static ALLOC: whyslow_alloc::Alloc = whyslow_alloc::Alloc::system();
 /// let text = whyslow_alloc::assert_allocations!(== 1, "hello".to_owned());
 /// whyslow_alloc::assert_allocations!(<= 2, {
-///     let mut all = vec![text];
-///     all.push("world".to_owned());
+///     let mut all = Vec::with_capacity(2);
+///     all.extend([text, "world".to_owned()]);
 /// });
 /// ```
 #[macro_export]

@@ -15,7 +15,6 @@ pub(crate) struct Totals {
 }
 
 /// What one stack did.
-#[cfg_attr(not(feature = "profile"), expect(dead_code, reason = "DHAT's file has room for less"))]
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Site {
     pub(crate) stack: u32,
@@ -85,7 +84,6 @@ impl Site {
 
 /// What of a site belongs to one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(feature = "profile"), expect(dead_code, reason = "DHAT's file has no threads"))]
 pub(crate) struct Share {
     pub(crate) site: u32,
     pub(crate) thread: u32,
@@ -97,7 +95,6 @@ pub(crate) struct Share {
 
 /// What one thread did at one site in one bucket of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(feature = "profile"), expect(dead_code, reason = "DHAT's file has no time"))]
 pub(crate) struct TimelineRow {
     pub(crate) time_ns: u64,
     pub(crate) site: u32,
@@ -109,7 +106,6 @@ pub(crate) struct TimelineRow {
 
 /// Blocks that one thread made and another freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(feature = "profile"), expect(dead_code, reason = "DHAT's file has no threads"))]
 pub(crate) struct Transfer {
     pub(crate) from: u32,
     pub(crate) to: u32,
@@ -118,7 +114,6 @@ pub(crate) struct Transfer {
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(not(feature = "profile"), expect(dead_code, reason = "DHAT's file has room for less"))]
 pub(crate) struct Outcome {
     pub(crate) sites: Vec<Site>,
     pub(crate) shares: Vec<Share>,

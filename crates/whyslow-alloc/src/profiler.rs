@@ -15,6 +15,7 @@ use crate::watch::{Busy, Thread, Watch};
 use crate::{dhat, sys};
 
 /// A thread that was counted.
+#[cfg_attr(not(feature = "profile"), expect(dead_code, reason = "DHAT's file has no threads"))]
 #[derive(Debug, Clone)]
 pub(crate) struct SeenThread {
     pub(crate) tid: u32,
@@ -266,7 +267,7 @@ impl ProfilerBuilder {
             run,
             start: Instant::now(),
             started_unix_ns: since_1970.as_nanos() as u64,
-            settings: self.settings.clone(),
+            settings: self.settings,
             threads: Vec::new(),
             tally: Tally::new(run),
         };

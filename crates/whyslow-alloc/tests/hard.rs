@@ -1,5 +1,6 @@
 //! Programs that end, fork, or are interrupted: each runs as a process of its own, this one again with a word in its environment.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 #![expect(unsafe_code, reason = "forks and signal handlers are libc's")]
 
 use std::hint::black_box;

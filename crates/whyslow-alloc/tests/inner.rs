@@ -1,5 +1,6 @@
 //! Around an allocator of the user's own: every call reaches it, as it was made.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 #![expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -143,8 +144,8 @@ fn every_call_reaches_the_inner_allocator_whether_watched_or_not() {
     assert_eq!(stats.peak_bytes, 640 + 6400);
     drop(heap);
 
-    let heap = Scope::with_stacks();
     let _profiler = Profiler::builder().testing().build();
+    let heap = Scope::with_stacks();
     be_refused();
     let stats = heap.stats();
     assert_eq!((stats.allocations, stats.frees, stats.reallocations, stats.live_bytes), (1, 1, 0, 0));

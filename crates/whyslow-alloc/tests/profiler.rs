@@ -1,5 +1,7 @@
 //! The profiler of a whole program. There is one at a time, so these tests wait for each other.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
+
 use std::collections::HashSet;
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -259,21 +261,28 @@ fn the_whyslow_file_has_everything() {
         let path = profile.text(module.path);
         assert!(module.kind == ModuleKind::Vdso || Path::new(path).is_file(), "{path}");
     }
-    let function = kept_block as *const () as usize;
-    let base = program_base();
-    let starts = |stack| profile.locations_of(stack).map(|row| profile.locations.address[row.index()].0);
-    let in_kept_block = profile.heap.sites.iter().filter(|site| {
-        starts(site.stack)
-            .any(|address| (function - base..function - base + 200).contains(&(address as usize)))
-    });
-    assert!(in_kept_block.map(|site| site.counts.bytes_allocated).sum::<u64>() >= 1_005_777);
-}
 
-/// Where this program begins in memory.
-#[cfg(feature = "profile")]
-fn program_base() -> usize {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    usize::from_str_radix(maps.split('-').next().unwrap(), 16).unwrap()
+    // What `whyslow report` does when it opens the file.
+    let mut profile = profile;
+    let options = whyslow_symbols::Options { cache: None, ..Default::default() };
+    whyslow_symbols::symbolize(&mut profile, &options);
+    let is_called = |stack, name: &str| {
+        profile.locations_of(stack).flat_map(|location| profile.frames.of(location)).any(|frame| {
+            profile.text(profile.functions[frame.function.index()].name).contains(name)
+                && frame.file.is_some_and(|file| profile.text(file).ends_with("tests/profiler.rs"))
+        })
+    };
+    let made_in = |name: &str| {
+        let sites = profile.heap.sites.iter().filter(|site| is_called(site.stack, name));
+        sites.map(|site| site.counts.bytes_allocated).sum::<u64>()
+    };
+    assert_eq!(made_in("kept_block"), 1_005_777);
+    assert_eq!(made_in("temporary_blocks"), 640);
+    let innermost = profile.heap.sites.iter().map(|site| profile.stacks.location(site.stack));
+    for frame in innermost.filter_map(|location| profile.frames.of(location).first()) {
+        let name = profile.text(profile.functions[frame.function.index()].name);
+        assert!(!name.contains("whyslow_alloc") && !name.contains("__rust_alloc"), "{name}");
+    }
 }
 
 #[test]
@@ -286,11 +295,8 @@ fn dumps_are_made_while_the_program_runs() {
     for number in 0..3 {
         kept.push(kept_block(1000));
         let path = folder.path().join(format!("{number}.json"));
-        if number == 1 {
-            whyslow_alloc::dump(&path).unwrap()
-        } else {
-            profiler.dump(&path).unwrap()
-        }
+        let written = if number == 1 { whyslow_alloc::dump(&path) } else { profiler.dump(&path) };
+        written.unwrap();
         let json: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         check_dhat(&json);
         totals.push(sum(points_at(&json, "kept_block"), "eb"));
