@@ -48,11 +48,11 @@ fn write_at_most(export: &Export<'_>, out: &mut dyn Write, limit: u64) -> io::Re
         ));
     }
     if events.added > 0 {
-        notes.push(format!("the exact number of calls: {} more are written", events.added));
+        notes.push(format!("the exact number of calls: it is {} too high", events.added));
     }
     if events.not_temporary > 0 {
-        let what = "temporary blocks that were freed much later, without an allocation in between";
-        notes.push(format!("{} {what}: they count as others", events.not_temporary));
+        let what = "temporary blocks that were freed much later";
+        notes.push(format!("{what} ({} count as others)", events.not_temporary));
     }
     if file.cut > 0 {
         notes.push(format!("{} bytes of short-lived blocks, which would exceed the peak", file.cut));
@@ -149,9 +149,9 @@ impl File<'_, '_> {
             while let Some((_, bytes)) = resident.next_if(|&(time, _)| time <= timeline.starts[period]) {
                 writeln!(self.out, "R {:x}", bytes / PAGE)?;
             }
-            if let Some(bridge) = period.checked_sub(1).and_then(|before| events.bridges[before]) {
-                let index = self.index(traces[bridge.site], bridge.size)?;
-                self.free_at_once(index, bridge.size)?;
+            if let Some(block) = events.over_peak.filter(|_| period == timeline.peak + 1) {
+                let index = self.index(traces[block.site], block.size)?;
+                self.free_at_once(index, block.size)?;
             }
             for deeds in deeds {
                 for &run in &deeds.freed {
@@ -178,9 +178,9 @@ impl File<'_, '_> {
                     self.each(traces[deeds.site], run, u64::MAX, Self::allocate)?;
                 }
             }
-            if let Some(bridge) = events.bridges[period] {
-                let index = self.index(traces[bridge.site], bridge.size)?;
-                self.allocate(index, bridge.size)?;
+            if let Some(block) = events.over_peak.filter(|_| period == timeline.peak) {
+                let index = self.index(traces[block.site], block.size)?;
+                self.allocate(index, block.size)?;
             }
         }
         for (_, bytes) in resident {

@@ -46,15 +46,15 @@ pub(crate) struct Events {
     pub(crate) one_in: u64,
     /// Blocks that had to be added because sums cannot be divided into the recorded number.
     pub(crate) added: u64,
-    /// By period: a temporary block that is made last in it and freed first in the next.
-    pub(crate) bridges: Vec<Option<Bridge>>,
-    /// Temporary blocks that outlived a period otherwise and are written as others.
+    /// A temporary block that is made last before the peak and freed first after it: often the one that makes it.
+    pub(crate) over_peak: Option<OverPeak>,
+    /// Temporary blocks that outlived their period and are written as others.
     pub(crate) not_temporary: u64,
 }
 
-/// A temporary block that outlives its period, often the one that makes the peak.
+/// A single block that lives over the peak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bridge {
+pub(crate) struct OverPeak {
     pub(crate) site: usize,
     pub(crate) size: u64,
 }
@@ -66,8 +66,7 @@ impl Events {
         let total = steps().fold(0u64, |sum, step| sum.saturating_add(step.allocations));
         let one_in = total.div_ceil(limit).max(1);
         let periods = timeline.starts.iter().map(|_| Vec::new()).collect();
-        let bridges = vec![None; timeline.starts.len()];
-        let mut events = Self { periods, one_in, bridges, ..Self::default() };
+        let mut events = Self { periods, one_in, ..Self::default() };
         for (site, steps) in timeline.steps.iter().enumerate() {
             events.add(site, steps, timeline);
         }
@@ -82,7 +81,7 @@ impl Events {
         if self.one_in == 1 {
             self.added += added;
         }
-        self.not_temporary += over - self.bridge(site, &mut plans, over);
+        self.not_temporary += over - self.settle(site, &mut plans, over, timeline.peak);
         let mut freed: Vec<Vec<Run>> = plans.iter().map(|_| Vec::new()).collect();
         for plan in &plans {
             for piece in &plan.pieces {
@@ -98,21 +97,30 @@ impl Events {
         }
     }
 
-    /// Makes bridges of blocks that are freed in the period after their own, up to so many. Gives back how many.
-    fn bridge(&mut self, site: usize, plans: &mut [Plan], wanted: u64) -> u64 {
-        let mut made = 0;
+    /// Makes blocks temporary that are freed in the period after their own, up to so many: they are freed in their own
+    /// period already, except one that lives over the peak. Gives back how many.
+    fn settle(&mut self, site: usize, plans: &mut [Plan], wanted: u64, peak: usize) -> u64 {
+        let mut settled = 0;
         for row in 1..plans.len() {
-            let (period, next) = (plans[row - 1].period, plans[row].period);
-            let free = next == period + 1 && self.bridges[period].is_none() && made < wanted;
-            let mut pieces = plans[row - 1].pieces.iter_mut().filter(|_| free);
-            if let Some(piece) = pieces.find(|piece| piece.freed_in == Some(row) && piece.run.blocks > 0) {
-                let size = piece.run.bytes / piece.run.blocks;
-                piece.run = Run { blocks: piece.run.blocks - 1, bytes: piece.run.bytes - size };
-                self.bridges[period] = Some(Bridge { site, size });
-                made += 1;
+            let next = plans[row].period;
+            let Plan { period, temporary, pieces, .. } = &mut plans[row - 1];
+            if next != *period + 1 {
+                continue;
+            }
+            for piece in pieces.iter_mut().filter(|piece| piece.freed_in == Some(row)) {
+                let most = if *period != peak { u64::MAX } else { u64::from(self.over_peak.is_none()) };
+                let blocks = piece.run.blocks.min(wanted - settled).min(most);
+                let bytes = share(piece.run.bytes, blocks, piece.run.blocks);
+                piece.run = Run { blocks: piece.run.blocks - blocks, bytes: piece.run.bytes - bytes };
+                settled += blocks;
+                if *period != peak {
+                    *temporary = Run { blocks: temporary.blocks + blocks, bytes: temporary.bytes + bytes };
+                } else if blocks > 0 {
+                    self.over_peak = Some(OverPeak { site, size: bytes });
+                }
             }
         }
-        made
+        settled
     }
 }
 
@@ -381,9 +389,18 @@ mod tests {
     fn a_temporary_block_may_make_the_peak() {
         // One of fifty is live at the peak, which is the end of the first period.
         let events = Events::new(&timeline(&[(1, 77, 0, 0), (49, 49 * 77, 50 * 77, 50)]), 1000);
-        assert_eq!(events.bridges, [Some(Bridge { site: 0, size: 77 }), None]);
+        assert_eq!(events.over_peak, Some(OverPeak { site: 0, size: 77 }));
         assert_eq!(sum(&events, |deeds| vec![deeds.temporary]), Run { blocks: 49, bytes: 49 * 77 });
         assert_eq!(sum(&events, |deeds| deeds.freed.clone()), Run::default());
+        assert_eq!(events.not_temporary, 0);
+    }
+
+    #[test]
+    fn temporary_blocks_that_outlive_their_period_are_freed_in_it() {
+        let steps = [(1, 5, 5, 0), (3, 30, 10, 1), (2, 20, 40, 4)];
+        let events = Events::new(&timeline(&steps), 1000);
+        assert_eq!(sum(&events, made), Run { blocks: 6, bytes: 55 });
+        assert_eq!(sum(&events, |deeds| vec![deeds.temporary]).blocks, 5);
         assert_eq!(events.not_temporary, 0);
     }
 
