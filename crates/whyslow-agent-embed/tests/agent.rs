@@ -260,6 +260,14 @@ fn bytes_that_were_never_written_are_counted() {
 }
 
 #[test]
+fn looking_for_unused_bytes_changes_none_of_the_programs() {
+    for arguments in [&["moved"][..], &["functions"], &["threads", "4"]] {
+        let run = stress("moved", Wish { flags: flag::UNUSED, ..Wish::default() }, arguments);
+        assert!(run.status.success());
+    }
+}
+
+#[test]
 fn samples_are_unbiased_and_their_ends_are_seen() {
     let rate = 4096;
     let run = stress("sample", Wish { sample_bytes: rate, ..Wish::default() }, &["sample"]);

@@ -54,14 +54,19 @@ fn any_allocation(entry: *const Entry, size: u64, zeroed: bool, call: impl FnOnc
             return call();
         }
     }
-    let Some(state) = state::enter() else { return call() };
     let modes = Modes::get();
+    let Some(state) = state::enter() else {
+        let block = call();
+        modes.forget(block);
+        return block;
+    };
     let wanted = drawn || !modes.sampling || sample::takes(state, size);
     let stack = if wanted { walk::stack(state, entry) } else { NO_STACK };
     state.set_gate(gate::MASKED);
     let block = call();
     state.set_gate(gate::BUSY);
     if block != 0 {
+        modes.forget(block);
         if modes.unused && !zeroed {
             unused::fill_new(block, size);
         }
@@ -102,9 +107,10 @@ pub fn free(block: u64) {
 #[cold]
 #[inline(never)]
 fn any_free(block: u64) {
-    let Some(state) = state::enter() else { return };
     let modes = Modes::get();
     let bytes = if modes.unused { unused::never_written(block) } else { None };
+    modes.forget(block);
+    let Some(state) = state::enter() else { return };
     if modes.may_hold(block) {
         if let Some(bytes) = bytes {
             ring::unused(state, block, bytes);
@@ -163,13 +169,18 @@ fn any_reallocation(
     zeroed: bool,
     call: impl FnOnce() -> u64,
 ) -> u64 {
-    let Some(state) = state::enter() else { return call() };
     let modes = Modes::get();
+    let Some(state) = state::enter() else {
+        modes.forget(old);
+        let block = call();
+        modes.forget(block);
+        return block;
+    };
     let wanted = !modes.sampling || sample::takes(state, size);
     let old_kept = modes.may_hold(old);
     let stack = if wanted { walk::stack(state, entry) } else { NO_STACK };
     let bytes = if modes.unused { unused::never_written(old) } else { None };
-    let was = if modes.unused { unused::forget(old) } else { None };
+    let was = modes.forget(old);
     let mut left = false;
     if old_kept {
         if let Some(bytes) = bytes {
@@ -180,8 +191,11 @@ fn any_reallocation(
     state.set_gate(gate::MASKED);
     let block = call();
     state.set_gate(gate::BUSY);
+    if block != 0 {
+        modes.forget(block);
+    }
     match was {
-        Some(was) if block != 0 && !zeroed => unused::fill_moved(old, was, block, size),
+        Some(was) if block != 0 && !zeroed => unused::fill_grown(was, block, size),
         Some(was) if block == 0 && size != 0 => unused::remember(old, was),
         _ => {}
     }
@@ -225,6 +239,12 @@ impl Modes {
     /// Whether a block may be recorded.
     fn may_hold(&self, block: u64) -> bool {
         !self.sampling || self.area.is_some_and(|area| sample::may_hold(area, block))
+    }
+
+    /// Forgets what was filled at an address, whoever comes or goes there. What is not forgotten would be taken for a
+    /// part of the next block.
+    fn forget(&self, block: u64) -> Option<unused::Filled> {
+        if self.unused { unused::forget(block) } else { None }
     }
 
     /// Notes that a block is recorded.

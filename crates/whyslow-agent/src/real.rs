@@ -49,8 +49,9 @@ static FOUND: AtomicU32 = AtomicU32::new(0);
 /// What a hook calls. 0 if there is nothing, or if the loader is about to find it and asks for memory itself.
 #[inline]
 pub fn of(hook: usize) -> u64 {
-    match REAL[hook].load(Relaxed) {
-        0 => find(&REAL[hook]),
+    let Some(word) = REAL.get(hook) else { return 0 };
+    match word.load(Relaxed) {
+        0 => find(word),
         real => real,
     }
 }
@@ -66,7 +67,9 @@ pub fn of_other(other: usize) -> u64 {
 
 /// Sets what a hook calls.
 pub fn set(hook: usize, address: u64) {
-    REAL[hook].store(address, Release);
+    if let Some(word) = REAL.get(hook) {
+        word.store(address, Release);
+    }
 }
 
 /// Whether a hook has anything to call, without looking for it.

@@ -14,13 +14,23 @@ use whyslow_heap_wire::record::MOST_FILLED;
 
 use crate::sys;
 
-/// A block and its size. One thread owns a block at a time, so a row has one user.
+/// A block that is filled. One thread owns a block at a time, so a row has one user.
 struct Row {
     block: AtomicU64,
     size: AtomicU64,
+    /// The address that its bytes were made for: where it was before it ever moved. Its bytes are never changed to fit
+    /// another one: some that look untouched are the program's.
+    origin: AtomicU64,
 }
 
-/// Rows: 128 MB of address space, of which only what is used takes memory.
+/// What is known of a filled block.
+#[derive(Clone, Copy)]
+pub struct Filled {
+    pub size: u64,
+    pub origin: u64,
+}
+
+/// Rows: 192 MB of address space, of which only what is used takes memory.
 const ROWS: usize = 1 << 23;
 /// How far a block may lie from its place.
 const REACH: usize = 64;
@@ -49,12 +59,13 @@ fn rows(block: u64) -> impl Iterator<Item = &'static Row> {
     (0..reach).map(move |step| unsafe { &*table.add((start + step) % ROWS) })
 }
 
-/// Remembers the size of a block that is filled.
-pub fn remember(block: u64, size: u64) {
+/// Remembers a block that is filled.
+pub fn remember(block: u64, filled: Filled) {
     for row in rows(block) {
         let now = row.block.load(Relaxed);
         if now <= LEFT && row.block.compare_exchange(now, TAKEN, Acquire, Relaxed).is_ok() {
-            row.size.store(size, Relaxed);
+            row.size.store(filled.size, Relaxed);
+            row.origin.store(filled.origin, Relaxed);
             row.block.store(block, Release);
             return;
         }
@@ -72,56 +83,39 @@ fn row_of(block: u64) -> Option<&'static Row> {
     None
 }
 
-/// Forgets a block; its size if it was known.
-pub fn forget(block: u64) -> Option<u64> {
+fn known(row: &Row) -> Filled {
+    Filled { size: row.size.load(Relaxed), origin: row.origin.load(Relaxed) }
+}
+
+/// Forgets a block; what was known of it.
+pub fn forget(block: u64) -> Option<Filled> {
     let row = row_of(block)?;
-    let size = row.size.load(Relaxed);
+    let filled = known(row);
     row.block.store(LEFT, Release);
-    Some(size)
+    Some(filled)
 }
 
 /// Fills a new block.
 pub fn fill_new(block: u64, size: u64) {
-    if size <= MOST_FILLED {
-        fill(block, 0, size);
-        remember(block, size);
-    }
+    fill_grown(Filled { size: 0, origin: block }, block, size);
 }
 
-fn fill(block: u64, from: u64, to: u64) {
-    for address in block + from..block + to {
-        // SAFETY: the block was just allocated with at least this size; nobody else has it yet.
-        unsafe { *(address as *mut u8) = fill_byte(address) };
+/// A filled block is here now, with another size: what is new is filled.
+pub fn fill_grown(was: Filled, block: u64, size: u64) {
+    if size > MOST_FILLED {
+        return;
     }
+    for offset in was.size.min(size)..size {
+        // SAFETY: the block was just given out with at least this size; nobody else has it yet.
+        unsafe { *((block + offset) as *mut u8) = fill_byte(was.origin + offset) };
+    }
+    remember(block, Filled { size, origin: was.origin });
 }
 
 /// The bytes of a block that were never written; none if it was not filled.
 pub fn never_written(block: u64) -> Option<u64> {
-    let size = row_of(block)?.size.load(Relaxed);
+    let Filled { size, origin } = known(row_of(block)?);
     // SAFETY: the block is still allocated, with this size.
-    let untouched =
-        |address: &u64| unsafe { ptr::read_volatile(*address as *const u8) } == fill_byte(*address);
-    Some((block..block + size).filter(untouched).count() as u64)
-}
-
-/// A filled block of `was` bytes at `old` is at `block` now: what was never written there is filled as here, and what
-/// is new is filled.
-pub fn fill_moved(old: u64, was: u64, block: u64, size: u64) {
-    if size > MOST_FILLED {
-        return;
-    }
-    let kept = was.min(size);
-    if old != block {
-        for offset in 0..kept {
-            let byte = (block + offset) as *mut u8;
-            // SAFETY: the block has at least this size; nobody else has it yet.
-            unsafe {
-                if *byte == fill_byte(old + offset) {
-                    *byte = fill_byte(block + offset);
-                }
-            }
-        }
-    }
-    fill(block, kept, size);
-    remember(block, size);
+    let untouched = |offset: &u64| unsafe { ptr::read_volatile((block + offset) as *const u8) } == fill_byte(origin + offset);
+    Some((0..size).filter(untouched).count() as u64)
 }

@@ -255,6 +255,16 @@ int main(int count, char **arguments) {
         p = realloc(p, 33 + 64 * 2000); memset(p + 1000, 2, 500); free(p);
         free(wall);
     }
+    if (!strcmp(what, "moved")) {
+        // Every byte of a block that moves is the program's, whatever it looks like.
+        for (int value = 0; value < 256; value++) {
+            char *p = malloc(33 + 64 * 4); memset(p, value, 33 + 64 * 4);
+            void *wall = malloc(33);
+            p = realloc(p, 33 + 64 * 100);
+            for (int i = 0; i < 33 + 64 * 4; i++) CHECK(p[i] == (char)value);
+            free(p); free(wall);
+        }
+    }
     if (!strcmp(what, "sample")) {
         size_t sizes[] = {33, 33 + 64 * 16, 33 + 64 * 160};
         for (int k = 0; k < 3; k++) for (int i = 0; i < 200000; i++) end_block(new_block(sizes[k]), sizes[k]);
