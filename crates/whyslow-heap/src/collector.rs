@@ -168,3 +168,6 @@ fn rest(drain: &Mutex<Drain>) {
         area.header().asleep.store(0, Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -328,6 +328,8 @@ impl Drain {
             return;
         }
         self.next_check = now + self.tally.clock.span_ticks(CHECK_EVERY_NS);
+        // Those that were seen to be gone the last time: all their rings are known by now.
+        self.end_processes(now);
         self.processes.look_for_ended();
         for ring in &mut self.rings {
             let at = ring.cursor.at;
@@ -338,7 +340,6 @@ impl Drain {
                 || self.processes.is_gone(ring.process)
                 || (idle && self.processes.thread_is_gone(ring.process, ring.tid));
         }
-        self.end_processes(now);
         if now >= self.next_resident {
             self.next_resident = now + self.resident_pause(now);
             self.sample_resident(now);
@@ -494,7 +495,7 @@ impl Drain {
             lost_events,
             temporary_within: self.config.temporary_within,
             leaks: self.leaks.clone(),
-            growth: String::new(),
+            growth: self.tally.growth().label().to_owned(),
             unused: self.config.unused,
             processes: self.processes.count(),
             allocators: std::mem::take(&mut self.allocators),

@@ -10,7 +10,7 @@
 //!    ├─ stacks        nodes and modules of all programs → one tree
 //!    ├─ processes     who lives, who is gone
 //!    ├─ exits         a process waits at its end; inspect: who looks at it meanwhile
-//!    └─ tally         all counting                                       pure: blocks, sites, weight, timeline, clock
+//!    └─ tally         all counting                                       pure: blocks, sites, course, weight, timeline, clock
 //! outcome     what comes out, in words of the profile                    (this is what the recorder writes)
 //! leaks/      reachability: snapshot of a stopped process → memcheck's classes; suppressions
 //! growth      how live bytes went over time
@@ -20,6 +20,7 @@ pub mod area;
 mod blocks;
 mod clock;
 mod collector;
+mod course;
 pub mod drain;
 mod error;
 mod event;

@@ -9,7 +9,7 @@ use whyslow_profile::{Growth, HeapCounts, HeapFacts};
 pub struct ProcessSeen {
     /// The operating system's number.
     pub pid: u32,
-    /// The process that forked it, if the agent ran there too.
+    /// The process that made it, if the agent ran there too: a row.
     pub parent: Option<u32>,
     /// Its command name.
     pub name: String,

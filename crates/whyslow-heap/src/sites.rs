@@ -1,8 +1,9 @@
 //! The numbers of one allocating stack, over all threads.
 
-use whyslow_profile::{Growth, HeapCounts};
+use whyslow_profile::HeapCounts;
 
 use crate::clock::Clock;
+use crate::course::Course;
 use crate::outcome::Site;
 use crate::weight::{self, Weight, Weights};
 
@@ -17,6 +18,8 @@ pub(crate) struct SiteState {
     pub lifetime: u128,
     sizes: Vec<u64>,
     lifetimes: Vec<u64>,
+    /// Live bytes over time.
+    course: Course,
     /// The stack: a row.
     pub stack: u32,
     /// Made so far, up to the last whole bucket.
@@ -77,6 +80,11 @@ impl SiteState {
         self.lifetime = self.lifetime.wrapping_add(u128::from(ticks) * u128::from(weight.blocks));
     }
 
+    /// A bucket in which something happened here ends.
+    pub(crate) fn went_on(&mut self, time_ns: u64) {
+        self.course.add(time_ns, self.live.bytes);
+    }
+
     /// The numbers in words of the profile. All processes have ended.
     pub(crate) fn outcome(
         &self,
@@ -119,7 +127,7 @@ impl SiteState {
         Site {
             stack: self.stack,
             counts,
-            growth: Growth::Unknown,
+            growth: self.course.growth(),
             sizes: whole(&self.sizes),
             lifetimes: whole(&self.lifetimes),
             peak_by_thread,

@@ -5,10 +5,11 @@
 //! end, an entry that has not changed in the last epoch had at the peak what it has now, and any other what it kept.
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::HeapCounts;
+use whyslow_profile::{Growth, HeapCounts};
 
 use crate::blocks::{Block, Blocks, Cut, Mappings};
 use crate::clock::Clock;
+use crate::course::Course;
 use crate::leaks::LiveBlock;
 use crate::outcome::{CounterKind, CounterRow, Site, TimelineRow};
 use crate::sites::SiteState;
@@ -156,9 +157,16 @@ pub(crate) struct Tally {
     peaked: bool,
     /// Threads that ended since entries were last thrown away.
     ended_threads: usize,
+    /// Live bytes of everything.
+    course: Course,
     pub rows: Vec<TimelineRow>,
     pub counters: Vec<CounterRow>,
 }
+
+/// Allocating thread, freeing thread, blocks, bytes.
+type Transfer = (u32, u32, u64, u64);
+/// Threads and bytes.
+type ByThread = Vec<(u32, u64)>;
 
 /// Ended threads after which their entries are looked through.
 const SWEEP_AFTER: usize = 64;
@@ -184,6 +192,7 @@ impl Tally {
             touched: Vec::new(),
             peaked: false,
             ended_threads: 0,
+            course: Course::default(),
             rows: Vec::new(),
             counters: Vec::new(),
         }
@@ -388,7 +397,8 @@ impl Tally {
         self.chain_ends(block);
         let entry = &mut self.entries[block.entry as usize];
         let made_since = self.threads[at.thread as usize].sequence.wrapping_sub(block.sequence);
-        if entry.thread == at.thread && made_since < self.temporary_within {
+        // Samples do not tell how many blocks were made in between.
+        if entry.thread == at.thread && made_since < self.temporary_within && !self.weights.sampled() {
             add(&mut entry.temporary, self.weights.of(block.size()).blocks);
         }
     }
@@ -537,15 +547,15 @@ impl Tally {
 
     /// A process has ended: its blocks are no longer live, but were never freed.
     pub(crate) fn end_process(&mut self, process: u32, tick: u64) {
-        let row = &mut self.processes[process as usize];
-        if row.ended {
+        if std::mem::replace(&mut self.processes[process as usize].ended, true) {
             return;
         }
-        row.ended = true;
+        self.reach(tick);
+        self.note_heights(process, tick);
+        let row = &mut self.processes[process as usize];
         let blocks = std::mem::take(&mut row.blocks);
         let away = std::mem::take(&mut row.away);
         let mappings = std::mem::take(&mut row.mappings).cut_all();
-        self.reach(tick);
         for block in blocks.values().chain(away.values().filter_map(|away| away.block.as_ref())) {
             self.chain_ends(block);
             let weight = self.weights.of(block.size());
@@ -555,6 +565,22 @@ impl Tally {
             let weight = self.cut_weight(&cut);
             self.left(process, cut.piece.entry, weight, tick.saturating_sub(cut.piece.tick));
         }
+    }
+
+    /// Notes how much there is before a process leaves it behind: that is no giving back.
+    fn note_heights(&mut self, process: u32, tick: u64) {
+        let end_ns = self.clock.ns(self.timeline.end);
+        for &number in &self.touched {
+            let site = self.entries[number as usize].site;
+            self.sites[site as usize].went_on(end_ns);
+        }
+        self.course.add(end_ns, self.live_bytes);
+        self.counters.push(CounterRow {
+            process,
+            kind: CounterKind::Live,
+            time_ns: self.clock.ns(tick),
+            value: self.processes[process as usize].live.now.bytes,
+        });
     }
 
     fn left(&mut self, process: u32, entry: u32, weight: Weight, ticks: u64) {
@@ -606,6 +632,7 @@ impl Tally {
         for number in std::mem::take(&mut self.touched) {
             let entry = &mut self.entries[number as usize];
             let site = &mut self.sites[entry.site as usize];
+            site.went_on(end_ns);
             site.made += entry.made;
             add(&mut site.temporary, entry.temporary);
             add(&mut site.unused_bytes, entry.unused);
@@ -641,6 +668,7 @@ impl Tally {
             }
             live(end_ns, process.live.now.bytes);
         }
+        self.course.add(end_ns, self.live_bytes);
         self.peaked = false;
         if self.ended_threads >= SWEEP_AFTER {
             self.sweep();
@@ -674,11 +702,15 @@ impl Tally {
             .then(|| self.totals.variance.sqrt() / (self.totals.bytes_allocated.max(1) as f64))
     }
 
+    /// How live bytes of everything went.
+    pub(crate) fn growth(&self) -> Growth {
+        self.course.growth()
+    }
+
     /// The sites and the transfers, after all processes have ended.
-    pub(crate) fn finish(&mut self) -> (Vec<Site>, Vec<(u32, u32, u64, u64)>) {
+    pub(crate) fn finish(&mut self) -> (Vec<Site>, Vec<Transfer>) {
         self.close_bucket();
-        let mut by_site: Vec<(Weight, Vec<(u32, u64)>, Vec<(u32, u64)>)> =
-            vec![Default::default(); self.sites.len()];
+        let mut by_site: Vec<(Weight, ByThread, ByThread)> = vec![Default::default(); self.sites.len()];
         for &number in self.entry_of.values() {
             let entry = &self.entries[number as usize];
             let (sum, peaks, exits) = &mut by_site[entry.site as usize];

@@ -90,7 +90,7 @@ fn write(ring: &mut FakeRing<'_>, tick: u64, step: Step) {
         Step::Free { slot } => ring.free(tick, address(slot)),
         Step::Leave { slot } => ring.put(tick, op::LEAVE, address(slot), &[]),
         Step::Realloc { slot, node, size } => {
-            ring.put(tick, op::REALLOC, address(slot), &[record::body(node, size)])
+            ring.put(tick, op::REALLOC, address(slot), &[record::body(node, size)]);
         }
         Step::Stay { slot } => ring.put(tick, op::STAY, address(slot), &[]),
         Step::Gone { slot } => ring.put(tick, op::GONE, address(slot), &[]),

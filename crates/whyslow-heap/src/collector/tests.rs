@@ -1,0 +1,254 @@
+//! The collector with clients that the tests play: good ones, slow ones, and ones that talk nonsense.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU32;
+use std::time::Instant;
+
+use whyslow_heap_wire::VERSION;
+use whyslow_heap_wire::area::{flag, ring};
+use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, Patch, Real};
+use whyslow_heap_wire::record::{self, op};
+use whyslow_profile::{HeapCounts, LeakCheck};
+
+use super::*;
+use crate::area::Area;
+use crate::inspect::NoInspector;
+use crate::packet::client::connect;
+use crate::plan::{PatchPage, PatchPlan};
+
+fn plan(hello: &Hello, pid: u32) -> PatchPlan {
+    assert_eq!((pid, hello.agent_end), (std::process::id(), 0x2000));
+    PatchPlan {
+        pages: vec![PatchPage { at: 0x7000, bytes: vec![1, 2, 3] }],
+        reals: vec![Real { hook: 3, reserved: 0, address: 0x7010 }],
+        patches: vec![Patch { address: 0x9000, len: 5, reserved: 0, bytes: [4; 16], expected: [5; 16] }],
+        allocators: vec!["malloc".to_owned()],
+        notes: vec!["a note".to_owned()],
+    }
+}
+
+fn start(config: Config, inspector: Arc<dyn ExitInspector>) -> Collector {
+    Collector::start(config, b"the agent", Box::new(plan), inspector).expect("started")
+}
+
+fn socket(collector: &Collector) -> PathBuf {
+    let environment = collector.environment_with(None);
+    environment.into_iter().find(|(name, _)| name == SOCKET_VARIABLE).expect("named").1.into()
+}
+
+fn hello(version: u32) -> Vec<u8> {
+    let mut bytes = vec![0; size_of::<Hello>()];
+    bytes[..4].copy_from_slice(&version.to_le_bytes());
+    bytes[8..12].copy_from_slice(&std::process::id().to_le_bytes());
+    let end = std::mem::offset_of!(Hello, agent_end);
+    bytes[end..end + 8].copy_from_slice(&0x2000u64.to_le_bytes());
+    bytes
+}
+
+/// Says hello and maps what comes back.
+fn enter(collector: &Collector) -> (Area, Vec<u8>) {
+    let connection = connect(&socket(collector)).expect("connected");
+    connection.send(&hello(VERSION), None).expect("said");
+    let mut room = vec![0; MOST_WELCOME];
+    let (len, file) = connection.receive_with_file(&mut room).expect("answered");
+    room.truncate(len);
+    (Area::map(file.expect("a file")).expect("mapped"), room)
+}
+
+/// Takes ring 0 and makes a block there that is never freed.
+fn leak(area: &Area, size: u64) {
+    // A thread that lives as long as the test: the main one.
+    leak_in(area, std::process::id(), size);
+}
+
+fn leak_in(area: &Area, tid: u32, size: u64) {
+    let header = area.ring(0).expect("a ring");
+    header.pid.store(std::process::id(), Ordering::Relaxed);
+    header.tid.store(tid, Ordering::Relaxed);
+    header.state.store(ring::LIVE, Ordering::Release);
+    area.header().rings_active.store(1, Ordering::Relaxed);
+    area.header().rings_used.store(1, Ordering::Release);
+    let words = [
+        record::number(op::STAMP, sys::ticks()),
+        record::head(op::ALLOC, 0, 0x5000),
+        record::body(record::NO_STACK, size),
+    ];
+    for (to, word) in area.words(0).expect("words").iter().zip(words) {
+        to.store(word, Ordering::Relaxed);
+    }
+    header.written.store(3, Ordering::Release);
+}
+
+fn wait_until(mut what: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !what() {
+        assert!(start.elapsed() < Duration::from_secs(30), "nothing happens");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_program_is_told_what_to_do_and_counted() {
+    let config = Config { sample_bytes: None, unused: true, ..Config::default() };
+    let collector = start(config, Arc::new(NoInspector));
+    let environment = collector.environment_with(Some(OsStr::new("/other.so")));
+    let (agent, other) = environment[0].1.to_str().expect("text").split_once(':').expect("two");
+    assert_eq!(
+        (std::fs::read(agent).expect("a file").as_slice(), other),
+        (b"the agent".as_slice(), "/other.so")
+    );
+    let folder = socket(&collector).parent().expect("a folder").to_owned();
+
+    let (area, welcome) = enter(&collector);
+    assert_eq!(welcome[..16], [[VERSION, 1, 1, 1].map(u32::to_le_bytes).concat()].concat());
+    assert_eq!(welcome[16..24], 0x7000u64.to_le_bytes());
+    assert_eq!(welcome[24..40], [3, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 0, 0, 0, 0, 0]);
+    assert_eq!(welcome.len(), 40 + 16 + 48);
+    let header = area.header();
+    assert_eq!(header.version.load(Ordering::Relaxed), VERSION);
+    assert_eq!(header.enabled.load(Ordering::Relaxed), 1);
+    assert_eq!(header.flags.load(Ordering::Relaxed), flag::UNUSED);
+
+    leak(&area, 1234);
+    wait_until(|| area.ring(0).expect("a ring").read.load(Ordering::Acquire) == 3);
+    let blocks = collector.live_blocks(std::process::id()).expect("known");
+    assert_eq!((blocks.len(), blocks[0].address, blocks[0].size), (1, 0x5000, 1234));
+    let outcome = collector.finish();
+    assert_eq!(header.enabled.load(Ordering::Relaxed), 0);
+    assert!(!folder.exists());
+    assert_eq!(outcome.facts.peak_bytes, 1234);
+    assert_eq!(
+        (outcome.facts.allocators, outcome.notes),
+        (vec!["malloc".to_owned()], vec!["a note".to_owned()])
+    );
+    assert_eq!(outcome.sites[0].counts.live_at_exit_bytes, 1234);
+    assert_eq!(outcome.batch.processes[0].pid, std::process::id());
+    let program = std::env::current_exe().expect("a path");
+    assert!(!outcome.batch.processes[0].name.is_empty() && program.exists());
+}
+
+#[test]
+fn slow_and_senseless_clients_do_not_keep_others_waiting() {
+    let collector = start(Config::default(), Arc::new(NoInspector));
+    let slow: Vec<_> = (0..8).map(|_| connect(&socket(&collector)).expect("connected")).collect();
+    let mut room = vec![0; MOST_WELCOME];
+    for nonsense in [hello(VERSION + 1), vec![7; 3], vec![0; 60_000]] {
+        let connection = connect(&socket(&collector)).expect("connected");
+        connection.send(&nonsense, None).expect("said");
+        let (len, file) = connection.receive_with_file(&mut room).expect("answered");
+        assert!(len == 16 && room[..4] == [0; 4] && file.is_none());
+    }
+    let (area, _) = enter(&collector);
+    leak(&area, 10);
+    let outcome = collector.finish();
+    assert_eq!((outcome.facts.processes, outcome.facts.peak_bytes), (1, 10));
+    drop(slow);
+}
+
+#[derive(Default)]
+struct Recorded(Mutex<Vec<(u32, u32, Vec<LiveBlock>)>>);
+
+impl ExitInspector for Recorded {
+    fn at_exit(&self, pid: u32, tid: u32, blocks: &[LiveBlock]) -> Findings {
+        self.0.lock().expect("whole").push((pid, tid, blocks.to_vec()));
+        let counts =
+            HeapCounts { definitely_lost_blocks: 1, definitely_lost_bytes: 77, ..HeapCounts::default() };
+        Findings { stacks: vec![(blocks[0].site, counts)], leaks: LeakCheck::AtExit, notes: Vec::new() }
+    }
+}
+
+fn exit(area: &Area) {
+    let header = area.header();
+    let before = header.exits_allowed.load(Ordering::Acquire);
+    header.exiting_tid.store(std::process::id(), Ordering::Release);
+    header.exiting_pid.store(std::process::id(), Ordering::Release);
+    wait_until(|| header.exits_allowed.load(Ordering::Acquire) != before);
+    header.exiting_pid.store(0, Ordering::Release);
+    header.exiting_tid.store(0, Ordering::Release);
+}
+
+#[test]
+fn a_process_that_ends_is_looked_at_with_all_its_blocks() {
+    let inspector = Arc::new(Recorded::default());
+    let collector = start(Config { leak_check: true, ..Config::default() }, Arc::clone(&inspector) as _);
+    let (area, _) = enter(&collector);
+    leak(&area, 77);
+    exit(&area);
+    let looks = inspector.0.lock().expect("whole").clone();
+    assert_eq!(looks.len(), 1);
+    assert_eq!((looks[0].0, looks[0].1), (std::process::id(), std::process::id()));
+    assert_eq!((looks[0].2.len(), looks[0].2[0].size), (1, 77));
+    let outcome = collector.finish();
+    assert_eq!(outcome.facts.leaks, LeakCheck::AtExit);
+    assert_eq!(outcome.sites[0].counts.definitely_lost_bytes, 77);
+    assert_eq!(outcome.sites[0].counts.live_at_exit_bytes, 77);
+}
+
+struct Faulty;
+
+impl ExitInspector for Faulty {
+    fn at_exit(&self, _: u32, _: u32, _: &[LiveBlock]) -> Findings {
+        panic!("as the test wants it");
+    }
+}
+
+#[test]
+fn a_look_that_fails_lets_the_process_go() {
+    let collector = start(Config { leak_check: true, ..Config::default() }, Arc::new(Faulty));
+    let (area, _) = enter(&collector);
+    leak(&area, 77);
+    exit(&area);
+    assert!(matches!(collector.finish().facts.leaks, LeakCheck::Impossible(_)));
+}
+
+struct Endless(AtomicU32);
+
+impl ExitInspector for Endless {
+    fn at_exit(&self, _: u32, _: u32, _: &[LiveBlock]) -> Findings {
+        self.0.store(1, Ordering::Release);
+        wait_until(|| self.0.load(Ordering::Acquire) == 2);
+        Findings::default()
+    }
+}
+
+#[test]
+fn others_are_read_while_one_is_looked_at() {
+    let inspector = Arc::new(Endless(AtomicU32::new(0)));
+    let collector = start(Config { leak_check: true, ..Config::default() }, Arc::clone(&inspector) as _);
+    let (first, _) = enter(&collector);
+    first.header().exiting_tid.store(std::process::id(), Ordering::Release);
+    first.header().exiting_pid.store(std::process::id(), Ordering::Release);
+    wait_until(|| inspector.0.load(Ordering::Acquire) == 1);
+    let (second, _) = enter(&collector);
+    leak(&second, 10);
+    wait_until(|| second.ring(0).expect("a ring").read.load(Ordering::Acquire) == 3);
+    assert_eq!(first.header().exits_allowed.load(Ordering::Acquire), 0);
+    inspector.0.store(2, Ordering::Release);
+    wait_until(|| first.header().exits_allowed.load(Ordering::Acquire) == 1);
+    collector.finish();
+}
+
+#[test]
+fn a_collector_that_is_dropped_lets_everyone_go() {
+    let collector = start(Config { leak_check: true, ..Config::default() }, Arc::new(NoInspector));
+    let (area, _) = enter(&collector);
+    drop(collector);
+    assert_eq!(area.header().enabled.load(Ordering::Acquire), 0);
+    assert!(area.header().exits_allowed.load(Ordering::Acquire) > 0);
+}
+
+#[test]
+fn the_ring_of_a_thread_that_is_gone_is_given_back() {
+    let collector = start(Config::default(), Arc::new(NoInspector));
+    let (area, _) = enter(&collector);
+    // No thread of this process has this number.
+    leak_in(&area, 1, 10);
+    let header = area.ring(0).expect("a ring");
+    wait_until(|| header.state.load(Ordering::Acquire) == ring::FREE);
+    assert_eq!(area.header().rings_active.load(Ordering::Acquire), 0);
+    leak(&area, 20);
+    wait_until(|| header.read.load(Ordering::Acquire) == 3);
+    let outcome = collector.finish();
+    // The same address again: what became of the first block is not known.
+    assert_eq!((outcome.facts.lost_events, outcome.facts.peak_bytes), (1, 20));
+}

@@ -1,0 +1,77 @@
+//! How a number went over time, in few values.
+
+use whyslow_profile::Growth;
+
+use crate::growth::Trend;
+
+/// Values that are kept at most. When there are more, every other one is dropped, and later ones come half as often.
+const MOST: usize = 128;
+
+/// Times, and the values from then on.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    times_ns: Vec<u64>,
+    values: Vec<u64>,
+    /// The last value, which is not among them yet.
+    latest: Option<(u64, u64)>,
+    /// How far apart they are at least.
+    apart_ns: u64,
+}
+
+impl Course {
+    /// Adds a value. Of two at the same time the larger one stays.
+    pub(crate) fn add(&mut self, time_ns: u64, value: u64) {
+        match &mut self.latest {
+            Some((time, latest)) if *time >= time_ns => *latest = value.max(*latest),
+            latest => {
+                if let Some(before) = latest.replace((time_ns, value)) {
+                    self.keep(before);
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, (time_ns, value): (u64, u64)) {
+        if self.times_ns.last().is_some_and(|&last| time_ns < last.saturating_add(self.apart_ns)) {
+            return;
+        }
+        self.times_ns.push(time_ns);
+        self.values.push(value);
+        if self.values.len() == MOST {
+            for list in [&mut self.times_ns, &mut self.values] {
+                let mut number = 0;
+                list.retain(|_| {
+                    number += 1;
+                    number % 2 == 0
+                });
+            }
+            self.apart_ns = time_ns.saturating_sub(self.times_ns[0]) / (MOST as u64 / 2);
+        }
+    }
+
+    /// What it looks like.
+    pub(crate) fn growth(&self) -> Growth {
+        let (time, value) = self.latest.unzip();
+        let times: Vec<u64> = self.times_ns.iter().copied().chain(time).collect();
+        let values: Vec<u64> = self.values.iter().copied().chain(value).collect();
+        Trend::of(&times, &values).growth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_course_is_kept_in_few_values() {
+        let mut course = Course::default();
+        for second in 0..10_000u64 {
+            course.add(second * 1_000_000_000, second * 10_000);
+            course.add(second * 1_000_000_000, second * 10_000 + 1);
+        }
+        assert!(course.values.len() <= MOST && course.values.len() > MOST / 4);
+        assert_eq!(course.latest, Some((9_999_000_000_000, 99_990_001)));
+        assert!(course.times_ns[0] < 1_000_000_000_000);
+        assert_eq!(course.growth(), Growth::Linear);
+    }
+}
