@@ -97,23 +97,24 @@ impl Events {
         }
     }
 
-    /// Makes blocks temporary that are freed in the period after their own, up to so many: they are freed in their own
-    /// period already, except one that lives over the peak. Gives back how many.
+    /// Makes blocks temporary that are freed after their period, up to so many: they are freed in their own period
+    /// already, except one that lives over the peak. Gives back how many.
     fn settle(&mut self, site: usize, plans: &mut [Plan], wanted: u64, peak: usize) -> u64 {
+        let periods: Vec<usize> = plans.iter().map(|plan| plan.period).collect();
         let mut settled = 0;
-        for row in 1..plans.len() {
-            let next = plans[row].period;
-            let Plan { period, temporary, pieces, .. } = &mut plans[row - 1];
-            if next != *period + 1 {
-                continue;
-            }
-            for piece in pieces.iter_mut().filter(|piece| piece.freed_in == Some(row)) {
-                let most = if *period != peak { u64::MAX } else { u64::from(self.over_peak.is_none()) };
+        for Plan { period, temporary, pieces, .. } in plans {
+            for piece in pieces {
+                let Some(freed) = piece.freed_in.map(|row| periods[row]) else { continue };
+                let over_peak = *period <= peak && freed > peak;
+                let most = match over_peak {
+                    false => u64::MAX,
+                    true => u64::from(self.over_peak.is_none() && *period == peak && freed == peak + 1),
+                };
                 let blocks = piece.run.blocks.min(wanted - settled).min(most);
                 let bytes = share(piece.run.bytes, blocks, piece.run.blocks);
                 piece.run = Run { blocks: piece.run.blocks - blocks, bytes: piece.run.bytes - bytes };
                 settled += blocks;
-                if *period != peak {
+                if !over_peak {
                     *temporary = Run { blocks: temporary.blocks + blocks, bytes: temporary.bytes + bytes };
                 } else if blocks > 0 {
                     self.over_peak = Some(OverPeak { site, size: bytes });
