@@ -2,7 +2,7 @@
  *
  * Run: `heap_growth flat|linear|sawtooth|unbounded [MS=1500]`.
  *
- * THE KNOWN ANSWER: what the word says, for the whole program and for the function `grows`: flat has all it needs soon,
+ * THE KNOWN ANSWER: what the word says, for the whole program and for the function `grows`: flat replaces one of twenty blocks in every step,
  * linear adds 10 KB in every step, sawtooth gives everything back eight times, unbounded adds 2.5 % of what it has. The
  * function `steady` is flat in all of them.
  */
@@ -33,11 +33,14 @@ NEVER_INLINED static void steady(size_t step) {
     level[step % 20] = made(&tally, malloc(5000), 5000);
 }
 
+static void give_back_one(void) {
+    count--;
+    free(gone(&tally, blocks[count], sizes[count]));
+}
+
 static void give_back(void) {
-    while (count > 0) {
-        count--;
-        free(gone(&tally, blocks[count], sizes[count]));
-    }
+    while (count > 0)
+        give_back_one();
 }
 
 int main(int argc, char **argv) {
@@ -48,8 +51,9 @@ int main(int argc, char **argv) {
     for (size_t step = 0; step < STEPS; step++) {
         steady(step);
         if (!strcmp(how, "flat")) {
-            if (step < 20)
-                grows(10000);
+            if (count == 20)
+                give_back_one();
+            grows(10000);
         } else if (!strcmp(how, "linear")) {
             grows(10000);
         } else if (!strcmp(how, "sawtooth")) {

@@ -3,6 +3,7 @@
 mod bench;
 mod process;
 mod setup;
+mod suites;
 mod test;
 
 use std::process::ExitCode;
@@ -10,8 +11,10 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask setup             install what the tests need, as far as this user may
 cargo xtask test              format, lints, tests, documentation, browser tests
+cargo xtask heap-suites       test suites of real crates, plain and while their heap is recorded
 cargo xtask bench [OPTIONS]   whyslow and its peers side by side; writes BENCHMARKS.md
     --formats                 only other tools' files and the viewer; prints only
+    --heap                    only the heap; takes the place of its section in BENCHMARKS.md
     --quick                   few rounds, short programs; prints only
     --rounds N                rounds per program (default 7)
     --program NAME            only this program; may be repeated
@@ -23,6 +26,7 @@ fn main() -> ExitCode {
     let done = match arguments.as_slice() {
         ["setup"] => setup::run(),
         ["test"] => test::run(),
+        ["heap-suites"] => suites::run(),
         ["bench", options @ ..] => bench::run(options).map(|()| true),
         _ => {
             eprintln!("{USAGE}");

@@ -20,6 +20,17 @@ const TOOLS: &[Tool] = &[
         package: "binutils",
         without_it: "tests of stripped and split files are skipped",
     },
+    Tool {
+        command: "valgrind",
+        package: "valgrind",
+        without_it: "leaks are not compared with memcheck's classes",
+    },
+    Tool { command: "musl-gcc", package: "musl-tools", without_it: "tests of musl's programs are skipped" },
+    Tool {
+        command: "heaptrack_print",
+        package: "heaptrack",
+        without_it: "exports to heaptrack's format are not read back",
+    },
     Tool { command: "chromium", package: "chromium", without_it: "browser tests are skipped" },
     Tool { command: "node", package: "nodejs", without_it: "browser tests are skipped" },
     Tool { command: "npm", package: "npm", without_it: "browser tests are skipped" },

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::programs::Program;
 use super::tools::{Cache, PLAIN, Tool};
-use super::usage::{Usage, now_unix_ns};
+use super::usage::{self, Usage, now_unix_ns};
 use crate::process;
 
 /// The costs of one run, in seconds and bytes.
@@ -44,6 +44,12 @@ pub(super) struct Bench {
 }
 
 impl Bench {
+    /// Prepares a folder for runs.
+    pub(super) fn new(folder: &Path, path: OsString) -> Result<Self> {
+        std::fs::create_dir(folder.join("warm-cache"))?;
+        Ok(Self { wrapper: usage::build_wrapper(folder)?, folder: folder.to_path_buf(), path })
+    }
+
     /// Runs a tool on a program. The files of the run stay in the returned folder until the next run.
     pub(super) fn run(&self, tool: &Tool, program: &Program) -> Result<(Run, PathBuf)> {
         let out = self.folder.join("run");
@@ -122,6 +128,20 @@ impl Bench {
         Usage::read(&usage).with_context(|| self.log())
     }
 
+    /// An empty folder for the files of one run.
+    pub(super) fn fresh_folder(&self) -> Result<PathBuf> {
+        let out = self.folder.join("run");
+        let _ = std::fs::remove_dir_all(&out);
+        std::fs::create_dir_all(&out)?;
+        Ok(out)
+    }
+
+    /// Runs a command inside the wrapper, and gives what it wrote to standard output as well.
+    pub(super) fn timed_output(&self, words: &[OsString], out: &Path) -> Result<(Usage, String)> {
+        let usage = self.timed(words, out, &self.folder.join("warm-cache"), false)?;
+        Ok((usage, std::fs::read_to_string(self.folder.join("stdout"))?))
+    }
+
     /// Wall-clock time of a command, in seconds.
     fn look(&self, template: &str, out: &Path, cache: &Path) -> Result<f64> {
         let words = expand(template, out, &[]);
@@ -167,7 +187,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn expand(template: &str, out: &Path, target: &[OsString]) -> Vec<OsString> {
+pub(super) fn expand(template: &str, out: &Path, target: &[OsString]) -> Vec<OsString> {
     let out = out.to_string_lossy();
     let words = template.split_whitespace();
     words

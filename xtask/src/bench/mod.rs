@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: whyslow and its peers on the same programs, in the same run, one after the other in each round.
 
 mod formats;
+mod heap;
 mod measure;
 mod memory;
 mod programs;
@@ -25,18 +26,27 @@ struct Options {
     tools: Vec<String>,
     /// Only other tools' files and the viewer.
     formats: bool,
+    /// Only the heap.
+    heap: bool,
 }
 
 impl Options {
     fn parse(arguments: &[&str]) -> Result<Self> {
-        let mut options =
-            Self { quick: false, rounds: 0, programs: Vec::new(), tools: Vec::new(), formats: false };
+        let mut options = Self {
+            quick: false,
+            rounds: 0,
+            programs: Vec::new(),
+            tools: Vec::new(),
+            formats: false,
+            heap: false,
+        };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
             match *argument {
                 "--quick" => options.quick = true,
                 "--formats" => options.formats = true,
+                "--heap" => options.heap = true,
                 "--rounds" => options.rounds = value()?.parse()?,
                 "--program" => options.programs.push((*value()?).to_owned()),
                 "--tool" => options.tools.push((*value()?).to_owned()),
@@ -58,15 +68,18 @@ impl Options {
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
     let asked_for = |names: &[String], name: &str| names.is_empty() || names.iter().any(|it| it == name);
+    let command = std::iter::once("cargo xtask bench").chain(arguments.iter().copied());
+    let command = command.collect::<Vec<_>>().join(" ");
+    if options.heap {
+        return only_heap(&options, &command);
+    }
     let path = tools::prepare()?;
     let milliseconds = if options.quick { 500 } else { 4000 };
     let mut programs = programs::all(milliseconds)?;
     programs.retain(|program| asked_for(&options.programs, program.name));
 
     let folder = tempfile::Builder::new().prefix("whyslow-bench-").tempdir()?;
-    let bench =
-        Bench { wrapper: usage::build_wrapper(folder.path())?, folder: folder.path().to_path_buf(), path };
-    std::fs::create_dir(bench.folder.join("warm-cache"))?;
+    let bench = Bench::new(folder.path(), path)?;
     if options.formats {
         println!("{}", formats::section(&bench, options.rounds));
         return Ok(());
@@ -88,14 +101,26 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         .unwrap_or_default();
     eprintln!("formats and viewer");
     let formats = formats::section(&bench, options.rounds);
-    let command = std::iter::once("cargo xtask bench").chain(arguments.iter().copied());
-    let command = command.collect::<Vec<_>>().join(" ");
-    let extra = report::Extra { memory: &memory, formats: &formats };
+    eprintln!("heap");
+    let heap = heap::section(&bench, options.quick, options.rounds, &command);
+    let extra = report::Extra { memory: &memory, formats: &formats, heap: &heap };
     let markdown =
         report::markdown(&results, &extra, &tools::versions(&bench.path), &command, options.rounds);
     println!("{markdown}");
     if options.is_whole() {
         std::fs::write(process::root().join("BENCHMARKS.md"), markdown)?;
+    }
+    Ok(())
+}
+
+/// The heap alone; a whole run of it takes the place of what BENCHMARKS.md has of the heap.
+fn only_heap(options: &Options, command: &str) -> Result<()> {
+    let folder = tempfile::Builder::new().prefix("whyslow-bench-").tempdir()?;
+    let bench = Bench::new(folder.path(), tools::prepare_heap()?)?;
+    let section = heap::section(&bench, options.quick, options.rounds, command);
+    println!("{section}");
+    if options.is_whole() {
+        heap::replace_section(&section)?;
     }
     Ok(())
 }

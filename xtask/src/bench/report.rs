@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::heap;
 use super::measure::Run;
 use super::programs::Program;
 use super::quality::Quality;
@@ -28,6 +29,7 @@ pub(super) struct Results {
 pub(super) struct Extra<'a> {
     pub(super) memory: &'a str,
     pub(super) formats: &'a str,
+    pub(super) heap: &'a str,
 }
 
 /// One of the costs of a run.
@@ -35,13 +37,13 @@ type Value = fn(&Run) -> f64;
 
 /// First quartile, median, third quartile.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Spread {
-    low: f64,
-    median: f64,
-    high: f64,
+pub(super) struct Spread {
+    pub(super) low: f64,
+    pub(super) median: f64,
+    pub(super) high: f64,
 }
 
-fn spread(values: impl Iterator<Item = f64>) -> Option<Spread> {
+pub(super) fn spread(values: impl Iterator<Item = f64>) -> Option<Spread> {
     let mut values = values.collect::<Vec<_>>();
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
@@ -105,6 +107,7 @@ pub(super) fn markdown(
         "## Formats and viewer\n\nMedians of wall-clock time, run in turn.\n\n{}",
         extra.formats
     );
+    let _ = writeln!(out, "{}\n\n{}\n", heap::HEADING, extra.heap.trim_end());
     out.push_str("## Command lines\n\n");
     for tool in TOOLS.iter().filter(|tool| tool.name != PLAIN) {
         let then = if tool.then.is_empty() { String::new() } else { format!(", then `{}`", tool.then) };
@@ -224,7 +227,7 @@ fn aims(out: &mut String, results: &Results) {
 }
 
 /// The largest unit that leaves at least one digit before the point.
-fn bytes(bytes: f64) -> String {
+pub(super) fn bytes(bytes: f64) -> String {
     match bytes {
         b if b >= 1e6 => format!("{:.1} MB", b / 1e6),
         b if b >= 1e3 => format!("{:.1} KB", b / 1e3),
@@ -233,7 +236,7 @@ fn bytes(bytes: f64) -> String {
 }
 
 /// The date and the machine in one line.
-fn machine() -> String {
+pub(super) fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let field = |text: &str, name: &str| {
         let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();

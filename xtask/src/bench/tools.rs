@@ -151,6 +151,19 @@ pub(super) fn prepare() -> Result<std::ffi::OsString> {
     Ok(std::env::join_paths(folders.chain(std::env::split_paths(&path)))?)
 }
 
+/// Builds and installs what the heap's part needs, and gives the search path.
+pub(super) fn prepare_heap() -> Result<std::ffi::OsString> {
+    process::must(cargo().args(["build", "--quiet", "--release", "--package", "whyslow"]))?;
+    for tool in ["heaptrack", "valgrind"] {
+        if process::find(tool).is_none() && !setup::install(tool) {
+            eprintln!("{tool} is not installed: its rows will be missing");
+        }
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(target_folder().join("release"));
+    Ok(std::env::join_paths(folders.chain(std::env::split_paths(&path)))?)
+}
+
 /// What is compared, in the words of each program.
 pub(super) fn versions(path: &std::ffi::OsStr) -> Vec<String> {
     let said = |program: &str, arguments: &[&str]| {

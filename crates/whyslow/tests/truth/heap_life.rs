@@ -13,7 +13,8 @@ fn forked_processes_have_a_heap_of_their_own() {
     }
 }
 
-/// Eight threads allocate and fork all the time, and so do their children: nothing may hang. A minute of it is in the benchmark.
+/// Eight threads allocate and fork all the time, and so do their children: nothing may hang. `cargo xtask heap-suites`
+/// does it for a minute.
 #[test]
 fn forking_while_others_allocate_ends() {
     assert_exact("heap_forks", Variant::Release, &["3", "8"]);

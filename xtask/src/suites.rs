@@ -1,0 +1,175 @@
+//! `cargo xtask heap-suites`: test suites of real crates pass while their heap is recorded, as they do without; and a minute of
+//! threads that allocate and fork ends.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use whyslow_lab_harness::{Truth, Variant, build};
+
+use crate::process::{self, cargo, target_folder};
+
+/// Crates with many tests that allocate, and few dependencies.
+const CRATES: [(&str, &str); 3] = [("bytes", "1.12.1"), ("hashbrown", "0.17.1"), ("indexmap", "2.14.2")];
+
+/// What a test binary says at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Outcome {
+    passed: u64,
+    failed: u64,
+    code: Option<i32>,
+}
+
+pub(crate) fn run() -> Result<bool> {
+    process::must(cargo().args(["build", "--quiet", "--release", "--package", "whyslow"]))?;
+    let whyslow = target_folder().join("release/whyslow");
+    let folder = target_folder().join("lab/suites");
+    std::fs::create_dir_all(folder.join("fetch/src"))?;
+    let mut all_well = true;
+    println!("| crate | test binaries | passed plain | passed under whyslow heap | allocations | same |");
+    println!("|---|---|---|---|---|---|");
+    for (name, sources) in fetch(&folder)? {
+        let copy = folder.join(&name);
+        copy_suite(&sources, &copy)?;
+        let (mut plain, mut recorded) = (Vec::new(), Vec::new());
+        let mut allocations = 0;
+        for binary in test_binaries(&copy, &folder)? {
+            let out = folder.join("suite.whyslow");
+            plain.push(outcome(Command::new(&binary).current_dir(&copy))?);
+            let mut under = Command::new(&whyslow);
+            under.args(["heap", "-q", "-o"]).arg(&out).arg("--").arg(&binary).current_dir(&copy);
+            recorded.push(outcome(&mut under)?);
+            allocations += whyslow_profile::file::read(&out)?.heap.totals().allocations;
+        }
+        let passed = |outcomes: &[Outcome]| outcomes.iter().map(|outcome| outcome.passed).sum::<u64>();
+        let same = plain == recorded && passed(&plain) > 0;
+        all_well &= same;
+        println!(
+            "| {name} | {} | {} | {} | {allocations} | {} |",
+            plain.len(),
+            passed(&plain),
+            passed(&recorded),
+            if same { "yes" } else { "no" }
+        );
+        if !same {
+            eprintln!("{name}: plain {plain:?}\n{name}: under whyslow heap {recorded:?}");
+        }
+    }
+    Ok(fork_stress(&whyslow, &folder)? && all_well)
+}
+
+/// Eight threads that allocate and fork for a minute, and children that do as well. Tells whether all of them ended well.
+fn fork_stress(whyslow: &Path, folder: &Path) -> Result<bool> {
+    let program = build("heap_forks", Variant::Release)?;
+    let mut command = Command::new(whyslow);
+    command
+        .args(["heap", "-q", "-o"])
+        .arg(folder.join("stress.whyslow"))
+        .arg("--")
+        .arg(program)
+        .args(["60", "8"]);
+    let output = whyslow_lab_harness::run(&mut command, Duration::from_secs(300))?;
+    let truth = Truth::parse(&String::from_utf8_lossy(&output.stdout));
+    let processes = truth.counts.get("processes").copied().unwrap_or(0);
+    println!("\nA minute of forks from 8 threads that allocate: {processes} processes, {}.", output.status);
+    Ok(output.status.success() && processes > 1)
+}
+
+/// The folders with the sources of the crates, by a project that depends on them.
+fn fetch(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let project = folder.join("fetch");
+    let mut manifest = String::from(
+        "[package]\nname = \"fetch\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n",
+    );
+    for (name, version) in CRATES {
+        manifest.push_str(&format!("{name}_suite = {{ package = \"{name}\", version = \"={version}\" }}\n"));
+    }
+    std::fs::write(project.join("Cargo.toml"), manifest)?;
+    std::fs::write(project.join("src/lib.rs"), "")?;
+    let mut metadata = cargo();
+    metadata.args(["metadata", "--format-version", "1"]).current_dir(&project);
+    let metadata: Value = serde_json::from_str(&process::output(&mut metadata)?)?;
+    let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
+    let mut folders = BTreeMap::new();
+    for (name, version) in CRATES {
+        let package =
+            packages.iter().find(|package| package["name"] == name && package["version"] == version);
+        let manifest = package.and_then(|package| package["manifest_path"].as_str());
+        let sources = manifest.and_then(|path| Path::new(path).parent());
+        folders
+            .insert(name.to_owned(), sources.with_context(|| format!("{name} was not fetched"))?.to_owned());
+    }
+    Ok(folders)
+}
+
+/// A copy that is a workspace of its own and can be written to.
+fn copy_suite(sources: &Path, copy: &Path) -> Result<()> {
+    let _ = std::fs::remove_dir_all(copy);
+    process::must(process::command("cp").args(["-r", "--no-preserve=mode"]).arg(sources).arg(copy))?;
+    // A stranger's lock file may name versions that have been withdrawn.
+    let _ = std::fs::remove_file(copy.join("Cargo.lock"));
+    let manifest = copy.join("Cargo.toml");
+    let mut text = std::fs::read_to_string(&manifest)?;
+    if !text.contains("[workspace]") {
+        text.push_str("\n[workspace]\n");
+    }
+    Ok(std::fs::write(manifest, text)?)
+}
+
+/// Builds the tests of a crate and gives their executables.
+fn test_binaries(copy: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut build = cargo();
+    build.args([
+        "test",
+        "--quiet",
+        "--no-run",
+        "--lib",
+        "--tests",
+        "--all-features",
+        "--message-format=json",
+    ]);
+    build.arg("--target-dir").arg(folder.join("target")).current_dir(copy);
+    // Features that need a nightly compiler are left out by the second attempt.
+    let said = process::output(&mut build).or_else(|_| {
+        let mut build = cargo();
+        build.args(["test", "--quiet", "--no-run", "--lib", "--tests", "--message-format=json"]);
+        process::output(build.arg("--target-dir").arg(folder.join("target")).current_dir(copy))
+    })?;
+    let messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let binaries: Vec<PathBuf> =
+        messages.filter_map(|message| Some(message["executable"].as_str()?.into())).collect();
+    ensure!(!binaries.is_empty(), "{} has no tests", copy.display());
+    Ok(binaries)
+}
+
+fn outcome(command: &mut Command) -> Result<Outcome> {
+    let output = command.stdin(Stdio::null()).output().context("cannot run the tests")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (passed, failed) = counts(&text);
+    Ok(Outcome { passed, failed, code: output.status.code() })
+}
+
+/// The numbers in `test result: ok. 12 passed; 0 failed; …`.
+fn counts(text: &str) -> (u64, u64) {
+    let Some(line) = text.lines().find(|line| line.starts_with("test result:")) else { return (0, 0) };
+    let before = |word: &str| {
+        let at = line.find(word)?;
+        line[..at].split_whitespace().next_back()?.parse().ok()
+    };
+    (before(" passed").unwrap_or(0), before(" failed").unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_of_a_test_run_is_read() {
+        let text = "running 3 tests\n...\ntest result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured\n";
+        assert_eq!(counts(text), (12, 3));
+        assert_eq!(counts("killed"), (0, 0));
+    }
+}
