@@ -258,6 +258,7 @@ impl Drain {
             if processes.has_left(ring.process) {
                 return Applied::Known;
             }
+            ring.look_ahead(tally);
             apply(tally, stacks, &mut watched.stacks, ring, event, force)
         })
     }

@@ -77,6 +77,20 @@ impl Cursor {
         }
     }
 
+    /// The record at a place: its address, its node if it makes something, and the next place. A guess, to prepare for it.
+    #[inline]
+    pub(crate) fn scout(&self, words: &RingWords, at: u64) -> Option<(u64, Option<u32>, u64)> {
+        let word_at = |at: u64| words[at as usize % RING_WORDS].load(Ordering::Relaxed);
+        if at >= self.end {
+            return None;
+        }
+        let head = word_at(at);
+        let kind = record::op_of(head);
+        let makes = matches!(kind, op::ALLOC | op::REALLOC);
+        let node = makes.then(|| record::stack_of(word_at(at + 1)));
+        Some((record::address_of(head), node, at + record::words(kind)))
+    }
+
     /// The next event. No event is later than `latest`: a time from the future is a lie.
     #[inline]
     pub(crate) fn next(&mut self, words: &RingWords, latest: u64) -> Option<Event> {

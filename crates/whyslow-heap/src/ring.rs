@@ -7,6 +7,7 @@ use whyslow_heap_wire::area::{RingHeader, ring};
 
 use crate::area::{Area, RingWords};
 use crate::event::{Cursor, Event};
+use crate::tally::Tally;
 
 /// Words after which the writer is told how far it is read.
 const TELL_EVERY: u64 = 2048;
@@ -32,6 +33,28 @@ pub(crate) struct Ring {
     /// The thread is gone: what is left is read, then the ring is given back.
     pub closing: bool,
     pub entries: EntryCache,
+    ahead: Ahead,
+}
+
+/// Events that come soon, for which memory is asked in advance: one place per event, in a circle.
+#[derive(Debug, Default)]
+struct Ahead {
+    /// The word behind the last of them.
+    at: u64,
+    /// Where the circle begins.
+    first: usize,
+    events: [Expected; AHEAD],
+}
+
+/// How many events are looked ahead.
+const AHEAD: usize = 16;
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Expected {
+    address: u64,
+    /// The entry, if it is known, and whether the event makes a block there.
+    entry: Option<u32>,
+    makes: bool,
 }
 
 impl Ring {
@@ -58,6 +81,7 @@ impl Ring {
             told_at_check: u64::MAX,
             closing: false,
             entries: EntryCache::default(),
+            ahead: Ahead::default(),
         })
     }
 
@@ -87,6 +111,32 @@ impl Ring {
         }
         let words = self.area.words(self.number)?;
         self.cursor.next(words, latest)
+    }
+
+    /// Looks one event further ahead and asks for the memory that it will need, in three steps.
+    #[inline]
+    pub(crate) fn look_ahead(&mut self, tally: &Tally) {
+        let Some(words) = self.area.words(self.number) else { return };
+        let ahead = &mut self.ahead;
+        ahead.at = ahead.at.max(self.cursor.at);
+        let slot = |after: usize| (ahead.first + after) % AHEAD;
+        let (newest, middle, soon) = (slot(AHEAD - 1), slot(AHEAD / 2), slot(AHEAD / 4));
+        ahead.first = slot(1);
+        ahead.events[newest] = Expected::default();
+        if let Some((address, node, next)) = self.cursor.scout(words, ahead.at) {
+            ahead.at = next;
+            let entry = node.and_then(|node| self.entries.get(node));
+            tally.expect(self.process, address, entry);
+            ahead.events[newest] = Expected { address, entry, makes: node.is_some() };
+        }
+        let expected = &mut ahead.events[middle];
+        if expected.address != 0 && (expected.entry.is_some() || !expected.makes) {
+            expected.entry = tally.expect_more(self.process, expected.address, expected.entry);
+        }
+        let expected = ahead.events[soon];
+        if let (Some(entry), false) = (expected.entry, expected.makes) {
+            tally.expect_most(entry);
+        }
     }
 
     /// The time of the next event.

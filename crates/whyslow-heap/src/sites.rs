@@ -5,10 +5,52 @@ use whyslow_profile::HeapCounts;
 use crate::clock::Clock;
 use crate::course::Course;
 use crate::outcome::Site;
+use crate::sys;
 use crate::weight::{self, Weight, Weights};
+
+/// Counts of blocks by the significant bits of a value. Small counts, so that a site takes few cache lines; what does
+/// not fit goes to a large table.
+#[derive(Debug)]
+struct Bars<const N: usize> {
+    small: [u32; N],
+    large: Option<Box<[u64; N]>>,
+}
+
+impl<const N: usize> Default for Bars<N> {
+    fn default() -> Self {
+        Self { small: [0; N], large: None }
+    }
+}
+
+impl<const N: usize> Bars<N> {
+    #[inline]
+    fn add(&mut self, value: u64, blocks: u64) {
+        let bar = bar(value).min(N - 1);
+        match u32::try_from(blocks).ok().and_then(|blocks| self.small[bar].checked_add(blocks)) {
+            Some(sum) => self.small[bar] = sum,
+            None => self.add_large(bar, blocks),
+        }
+    }
+
+    #[cold]
+    fn add_large(&mut self, bar: usize, blocks: u64) {
+        let large = self.large.get_or_insert_with(|| Box::new([0; N]));
+        weight::add(&mut large[bar], blocks);
+    }
+
+    /// The counts; zeros at the end are left out.
+    fn counts(&self, weights: &Weights) -> Vec<u64> {
+        let large = |bar: usize| self.large.as_ref().map_or(0, |large| large[bar]);
+        let units = self.small.iter().enumerate().map(|(bar, &small)| large(bar).wrapping_add(small.into()));
+        let mut counts: Vec<u64> = units.map(|units| weights.blocks(units)).collect();
+        counts.truncate(counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1));
+        counts
+    }
+}
 
 /// The numbers of one allocating stack. What every event changes comes first.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct SiteState {
     /// Live now.
     pub live: Weight,
@@ -16,8 +58,8 @@ pub(crate) struct SiteState {
     pub most: Weight,
     /// How long blocks lived, in ticks, each block counted in units.
     pub lifetime: u128,
-    sizes: Vec<u64>,
-    lifetimes: Vec<u64>,
+    sizes: Bars<48>,
+    lifetimes: Bars<65>,
     /// Live bytes over time.
     course: Course,
     /// The stack: a row.
@@ -44,17 +86,16 @@ fn bar(value: u64) -> usize {
     (u64::BITS - value.leading_zeros()) as usize
 }
 
-fn count(bars: &mut Vec<u64>, value: u64, blocks: u64) {
-    let bar = bar(value);
-    if bar >= bars.len() {
-        bars.resize(bar + 1, 0);
-    }
-    weight::add(&mut bars[bar], blocks);
-}
-
 impl SiteState {
     pub(crate) fn new(stack: u32) -> Self {
         Self { stack, ..Self::default() }
+    }
+
+    /// Asks for the memory that a new block will change, or a free.
+    #[inline]
+    pub(crate) fn prefetch(&self, new: bool) {
+        sys::prefetch(&self.live);
+        sys::prefetch(if new { &self.sizes.small[8] } else { &self.lifetimes.small[16] });
     }
 
     /// A block is made.
@@ -64,14 +105,14 @@ impl SiteState {
         if self.live.bytes > self.most.bytes {
             self.most = self.live;
         }
-        count(&mut self.sizes, size, weight.blocks);
+        self.sizes.add(size, weight.blocks);
     }
 
     /// A block is freed after so many ticks.
     #[inline]
     pub(crate) fn went(&mut self, weight: Weight, ticks: u64, clock: &Clock) {
         self.left(weight, ticks);
-        count(&mut self.lifetimes, clock.span_ns(ticks), weight.blocks);
+        self.lifetimes.add(clock.span_ns(ticks), weight.blocks);
     }
 
     /// A block ends with its process.
@@ -123,13 +164,12 @@ impl SiteState {
             examined_bytes: self.examined_bytes.wrapping_add(found.examined_bytes),
             ..*found
         };
-        let whole = |bars: &[u64]| bars.iter().map(|&units| blocks(units)).collect();
         Site {
             stack: self.stack,
             counts,
             growth: self.course.growth(),
-            sizes: whole(&self.sizes),
-            lifetimes: whole(&self.lifetimes),
+            sizes: self.sizes.counts(weights),
+            lifetimes: self.lifetimes.counts(weights),
             peak_by_thread,
             exit_by_thread,
         }
@@ -153,5 +193,16 @@ mod tests {
     fn bars_hold_values_with_as_many_bits() {
         assert_eq!([0, 1, 2, 3, 4, 255, 256].map(bar), [0, 1, 2, 2, 3, 8, 9]);
         assert_eq!(bar(u64::MAX), 64);
+    }
+
+    #[test]
+    fn bars_hold_more_than_fits_into_a_small_one() {
+        let mut bars = Bars::<48>::default();
+        for blocks in [u64::from(u32::MAX), 1, 1 << 40] {
+            bars.add(3, blocks);
+        }
+        bars.add(u64::MAX, 2);
+        let counts = bars.counts(&Weights::new(None));
+        assert_eq!((counts.len(), counts[2], counts[47]), (48, (1 << 40) + (1 << 32), 2));
     }
 }

@@ -16,6 +16,14 @@ pub fn ticks() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() >> TICK_SHIFT }
 }
 
+/// Asks for the memory of a value, without waiting for it.
+#[inline]
+pub(crate) fn prefetch<T>(value: &T) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a hint; the address is that of a valid value.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
+}
+
 fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing.

@@ -13,6 +13,7 @@ use crate::course::Course;
 use crate::leaks::LiveBlock;
 use crate::outcome::{CounterKind, CounterRow, Site, TimelineRow};
 use crate::sites::SiteState;
+use crate::sys;
 use crate::timeline::Timeline;
 use crate::weight::{Weight, Weights, add};
 
@@ -331,7 +332,7 @@ impl Tally {
     #[inline]
     pub(crate) fn alloc(&mut self, at: &At, entry: u32, size: u64) -> Applied {
         let blocks = &mut self.processes[at.process as usize].blocks;
-        if !at.force && blocks.contains_key(&at.address) {
+        if !at.force && blocks.get(at.address).is_some() {
             return Applied::Refused;
         }
         self.reach(at.tick);
@@ -379,7 +380,7 @@ impl Tally {
     /// A block is given back.
     #[inline]
     pub(crate) fn free(&mut self, at: &At) -> Applied {
-        let Some(block) = self.processes[at.process as usize].blocks.remove(&at.address) else {
+        let Some(block) = self.processes[at.process as usize].blocks.remove(at.address) else {
             if !at.force {
                 return Applied::Refused;
             }
@@ -406,7 +407,7 @@ impl Tally {
     /// A block is about to be moved or resized by the writer of this ring: it lives on without an address.
     pub(crate) fn leave(&mut self, at: &At, ring: usize) -> Applied {
         let process = &mut self.processes[at.process as usize];
-        let block = process.blocks.remove(&at.address);
+        let block = process.blocks.remove(at.address);
         if block.is_none() && !at.force {
             return Applied::Refused;
         }
@@ -419,7 +420,7 @@ impl Tally {
     /// The block that left is here now, with another size: in one step. Also the address that a known block had.
     pub(crate) fn realloc(&mut self, at: &At, ring: usize, entry: u32, size: u64) -> (Applied, Option<u64>) {
         let process = &mut self.processes[at.process as usize];
-        if !at.force && process.blocks.contains_key(&at.address) {
+        if !at.force && process.blocks.get(at.address).is_some() {
             return (Applied::Refused, None);
         }
         let away = process.away.remove(&ring);
@@ -460,7 +461,7 @@ impl Tally {
     pub(crate) fn stay(&mut self, at: &At, ring: usize) -> Applied {
         let process = &mut self.processes[at.process as usize];
         let Some(away) = process.away.get(&ring) else { return Applied::Unknown };
-        if !at.force && away.block.is_some() && process.blocks.contains_key(&away.address) {
+        if !at.force && away.block.is_some() && process.blocks.get(away.address).is_some() {
             return Applied::Refused;
         }
         if let Some(away) = process.away.remove(&ring) {
@@ -492,7 +493,7 @@ impl Tally {
 
     /// So many bytes of a block were never written.
     pub(crate) fn unused(&mut self, at: &At, bytes: u64) {
-        let Some(block) = self.processes[at.process as usize].blocks.get(&at.address) else { return };
+        let Some(block) = self.processes[at.process as usize].blocks.get(at.address) else { return };
         let (number, size) = (block.entry, block.size());
         self.reach(at.tick);
         let unused = self.weights.part(bytes.min(size), size);
@@ -556,7 +557,9 @@ impl Tally {
         let blocks = std::mem::take(&mut row.blocks);
         let away = std::mem::take(&mut row.away);
         let mappings = std::mem::take(&mut row.mappings).cut_all();
-        for block in blocks.values().chain(away.values().filter_map(|away| away.block.as_ref())) {
+        for block in
+            blocks.iter().map(|(_, block)| block).chain(away.values().filter_map(|away| away.block.as_ref()))
+        {
             self.chain_ends(block);
             let weight = self.weights.of(block.size());
             self.left(process, block.entry, weight, tick.saturating_sub(block.tick));
@@ -599,7 +602,7 @@ impl Tally {
         let mut blocks: Vec<LiveBlock> = self.processes[process as usize]
             .blocks
             .iter()
-            .map(|(&address, block)| {
+            .map(|(address, block)| {
                 let site = self.entries[block.entry as usize].site;
                 LiveBlock { address, size: block.size(), site: self.sites[site as usize].stack }
             })
@@ -614,6 +617,37 @@ impl Tally {
             let site = self.site(*stack);
             self.sites[site as usize].add_findings(counts);
         }
+    }
+
+    /// Asks for the memory that an event will need that comes soon: first for its block, and for its entry if it is new.
+    #[inline]
+    pub(crate) fn expect(&self, process: u32, address: u64, entry: Option<u32>) {
+        self.processes[process as usize].blocks.prefetch(address);
+        if let Some(entry) = entry {
+            sys::prefetch(&self.entries[entry as usize]);
+        }
+    }
+
+    /// Later, for what its block leads to: the entry of a free, the site of a new block. The entry, if it is known.
+    #[inline]
+    pub(crate) fn expect_more(&self, process: u32, address: u64, entry: Option<u32>) -> Option<u32> {
+        match entry {
+            Some(entry) => {
+                self.sites[self.entries[entry as usize].site as usize].prefetch(true);
+                None
+            }
+            None => {
+                let entry = self.processes[process as usize].blocks.get(address)?.entry;
+                sys::prefetch(&self.entries[entry as usize]);
+                Some(entry)
+            }
+        }
+    }
+
+    /// At last, for the site of a free.
+    #[inline]
+    pub(crate) fn expect_most(&self, entry: u32) {
+        self.sites[self.entries[entry as usize].site as usize].prefetch(false);
     }
 
     /// Time has come this far.
