@@ -48,6 +48,11 @@ impl Area {
         self.at(0)
     }
 
+    /// Where the collector's search table for unwind information is; 0 when there is none.
+    pub fn unwind_table(self) -> u64 {
+        if self.header().unwind_len.load(Acquire) == 0 { 0 } else { self.0 + area::UNWIND_AT as u64 }
+    }
+
     pub fn ring(self, ring: usize) -> &'static RingHeader {
         self.at(area::ring_header_at(ring))
     }

@@ -243,7 +243,7 @@ impl Modes {
 
     /// Forgets what was filled at an address, whoever comes or goes there. What is not forgotten would be taken for a
     /// part of the next block.
-    fn forget(&self, block: u64) -> Option<unused::Filled> {
+    fn forget(&self, block: u64) -> Option<u64> {
         if self.unused { unused::forget(block) } else { None }
     }
 

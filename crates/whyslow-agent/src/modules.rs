@@ -29,6 +29,8 @@ pub struct Segment {
     alignment: u64,
 }
 
+const PAGE: u64 = 4096;
+
 /// A static program's own headers: base, where they are, how many.
 static PROGRAM: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
@@ -47,7 +49,11 @@ pub fn find(area: Area, address: u64) -> Option<Module> {
         by_iteration(address)?
     } else {
         let [base, headers, count] = [0, 1, 2].map(|index| PROGRAM[index].load(Acquire));
-        (from_segments(base, headers as *const Segment, count as usize, address)?, c"".as_ptr())
+        let mut module = from_segments(base, headers as *const Segment, count as usize, address)?;
+        if module.eh_frame_hdr == 0 {
+            module.eh_frame_hdr = area.unwind_table();
+        }
+        (module, c"".as_ptr())
     };
     // SAFETY: names of loaded modules end with a zero byte.
     let path = if path.is_null() { c"" } else { unsafe { CStr::from_ptr(path) } };
@@ -82,7 +88,7 @@ fn by_find_object(address: u64) -> Option<(Module, *const c_char)> {
     match (failed, map) {
         (0, Some(map)) => {
             let module = Module {
-                base: map.base,
+                base: found.start,
                 start: found.start,
                 end: found.end,
                 eh_frame_hdr: found.eh_frame_hdr,
@@ -147,7 +153,7 @@ fn from_segments(base: u64, headers: *const Segment, count: usize, address: u64)
     }
     // SAFETY: a module's headers are mapped as long as it is.
     let segments = unsafe { slice::from_raw_parts(headers, count) };
-    let mut module = Module { base, start: u64::MAX, end: 0, eh_frame_hdr: 0 };
+    let mut module = Module { base: 0, start: u64::MAX, end: 0, eh_frame_hdr: 0 };
     for segment in segments {
         let start = base.wrapping_add(segment.address);
         match segment.kind {
@@ -159,6 +165,8 @@ fn from_segments(base: u64, headers: *const Segment, count: usize, address: u64)
             _ => {}
         }
     }
+    // An image's addresses count from the page of its first segment.
+    module.base = module.start / PAGE * PAGE;
     (module.start..module.end).contains(&address).then_some(module)
 }
 

@@ -12,25 +12,16 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use whyslow_heap_wire::area::fill_byte;
 use whyslow_heap_wire::record::MOST_FILLED;
 
+use crate::area::Area;
 use crate::sys;
 
 /// A block that is filled. One thread owns a block at a time, so a row has one user.
 struct Row {
     block: AtomicU64,
     size: AtomicU64,
-    /// The address that its bytes were made for: where it was before it ever moved. Its bytes are never changed to fit
-    /// another one: some that look untouched are the program's.
-    origin: AtomicU64,
 }
 
-/// What is known of a filled block.
-#[derive(Clone, Copy)]
-pub struct Filled {
-    pub size: u64,
-    pub origin: u64,
-}
-
-/// Rows: 192 MB of address space, of which only what is used takes memory.
+/// Rows: 128 MB of address space, of which only what is used takes memory.
 const ROWS: usize = 1 << 23;
 /// How far a block may lie from its place.
 const REACH: usize = 64;
@@ -46,7 +37,13 @@ fn rows(block: u64) -> impl Iterator<Item = &'static Row> {
     if table.is_null() {
         let new = sys::pages(ROWS * size_of::<Row>()).cast();
         table = match TABLE.compare_exchange(ptr::null_mut(), new, AcqRel, Acquire) {
-            Ok(_) => new,
+            Ok(_) => {
+                if let Some(area) = Area::get() {
+                    area.header().table_len.store((ROWS * size_of::<Row>()) as u64, Relaxed);
+                    area.header().table_start.store(new as u64, Release);
+                }
+                new
+            }
             Err(other) => {
                 sys::unmap(new as usize, ROWS * size_of::<Row>());
                 other
@@ -60,12 +57,11 @@ fn rows(block: u64) -> impl Iterator<Item = &'static Row> {
 }
 
 /// Remembers a block that is filled.
-pub fn remember(block: u64, filled: Filled) {
+pub fn remember(block: u64, size: u64) {
     for row in rows(block) {
         let now = row.block.load(Relaxed);
         if now <= LEFT && row.block.compare_exchange(now, TAKEN, Acquire, Relaxed).is_ok() {
-            row.size.store(filled.size, Relaxed);
-            row.origin.store(filled.origin, Relaxed);
+            row.size.store(size, Relaxed);
             row.block.store(block, Release);
             return;
         }
@@ -83,39 +79,37 @@ fn row_of(block: u64) -> Option<&'static Row> {
     None
 }
 
-fn known(row: &Row) -> Filled {
-    Filled { size: row.size.load(Relaxed), origin: row.origin.load(Relaxed) }
-}
-
-/// Forgets a block; what was known of it.
-pub fn forget(block: u64) -> Option<Filled> {
+/// Forgets a block; the size it had.
+pub fn forget(block: u64) -> Option<u64> {
     let row = row_of(block)?;
-    let filled = known(row);
+    let size = row.size.load(Relaxed);
     row.block.store(LEFT, Release);
-    Some(filled)
+    Some(size)
 }
 
 /// Fills a new block.
 pub fn fill_new(block: u64, size: u64) {
-    fill_grown(Filled { size: 0, origin: block }, block, size);
+    fill_grown(0, block, size);
 }
 
-/// A filled block is here now, with another size: what is new is filled.
-pub fn fill_grown(was: Filled, block: u64, size: u64) {
+/// A filled block that was so long is here now, with another size: what is new is filled.
+pub fn fill_grown(was: u64, block: u64, size: u64) {
     if size > MOST_FILLED {
         return;
     }
-    for offset in was.size.min(size)..size {
+    for offset in was.min(size)..size {
         // SAFETY: the block was just given out with at least this size; nobody else has it yet.
-        unsafe { *((block + offset) as *mut u8) = fill_byte(was.origin + offset) };
+        unsafe { *((block + offset) as *mut u8) = fill_byte(offset) };
     }
-    remember(block, Filled { size, origin: was.origin });
+    remember(block, size);
 }
 
 /// The bytes of a block that were never written; none if it was not filled.
 pub fn never_written(block: u64) -> Option<u64> {
-    let Filled { size, origin } = known(row_of(block)?);
-    // SAFETY: the block is still allocated, with this size.
-    let untouched = |offset: &u64| unsafe { ptr::read_volatile((block + offset) as *const u8) } == fill_byte(origin + offset);
+    let size = row_of(block)?.size.load(Relaxed);
+    let untouched = |offset: &u64| {
+        // SAFETY: the block is still allocated, with this size.
+        unsafe { ptr::read_volatile((block + offset) as *const u8) == fill_byte(*offset) }
+    };
     Some((0..size).filter(untouched).count() as u64)
 }

@@ -8,6 +8,7 @@
 //! HEADS_AT   HEADS × u32                      stacks: the first node of each chain, 0 for none
 //! NODES_AT   MOST_NODES × Node                stacks: (caller, return address), row 0 unused
 //! MODULES_AT MODULES_LEN bytes                modules in the order in which they were met: ModuleEntry, then its path
+//! UNWIND_AT  UNWIND_LEN bytes                where a static program\'s unwind information is, if it does not say
 //! ```
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -24,6 +25,8 @@ pub const MOST_NODES: usize = 1 << 26;
 pub const FILTER_LEN: usize = 1 << 16;
 /// Bytes for modules.
 pub const MODULES_LEN: usize = 64 << 20;
+/// Bytes for a table of unwind information.
+pub const UNWIND_LEN: usize = 64 << 20;
 
 /// Where the parts lie.
 pub const RINGS_AT: usize = 4096;
@@ -37,8 +40,10 @@ pub const HEADS_AT: usize = FILTER_AT + FILTER_LEN;
 pub const NODES_AT: usize = HEADS_AT + HEADS * 4;
 /// The modules.
 pub const MODULES_AT: usize = NODES_AT + MOST_NODES * size_of::<Node>();
+/// A search table for unwind information, in the form of `.eh_frame_hdr`, written by the collector before the agent has the area.
+pub const UNWIND_AT: usize = MODULES_AT + MODULES_LEN;
 /// The whole area.
-pub const AREA_LEN: usize = MODULES_AT + MODULES_LEN;
+pub const AREA_LEN: usize = UNWIND_AT + UNWIND_LEN;
 
 /// The state of a program and of its collector. Fields that different sides write lie on different cache lines.
 #[repr(C, align(64))]
@@ -69,6 +74,12 @@ pub struct Header {
     /// The thread that adds a module now; 0 for none.
     pub modules_lock: AtomicU32,
     _agent: [u8; 4],
+    /// Where the agent keeps the addresses of filled blocks, at the same place in every process of the area; 0 for nowhere. What is there
+    /// points to every block, and is no reason for any to live.
+    pub table_start: AtomicU64,
+    /// How long that is.
+    pub table_len: AtomicU64,
+    _rest: [u8; 48],
 
     /// Set by the collector to a number that changes whenever it looked at the rings.
     pub heartbeat: AtomicU64,
@@ -82,7 +93,9 @@ pub struct Header {
     pub flags: AtomicU32,
     /// Sampling: bytes between samples on average; 0 records everything.
     pub sample_bytes: AtomicU64,
-    _collector: [u8; 32],
+    /// Bytes at `UNWIND_AT`: a search table for the unwind information of a static program that has none; 0 otherwise.
+    pub unwind_len: AtomicU64,
+    _collector: [u8; 24],
 }
 
 /// What the agent shall do beyond the usual.
@@ -95,11 +108,12 @@ pub mod flag {
     pub const WAIT_AT_EXIT: u32 = 4;
 }
 
-/// With what new blocks are filled for [`flag::UNUSED`]: the byte at an address.
+/// With what new blocks are filled for [`flag::UNUSED`]: the byte at an offset in the block. It does not depend on where the block is,
+/// since a reallocation can move it.
 #[inline]
-pub const fn fill_byte(address: u64) -> u8 {
+pub const fn fill_byte(offset: u64) -> u8 {
     // Neighbours differ, so that neither a memset nor a copied run looks like it.
-    ((address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8) | 1
+    ((offset.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8) | 1
 }
 
 /// The hash of an address in the filter of sampled blocks.
@@ -188,6 +202,6 @@ pub const fn ring_words_at(ring: usize) -> usize {
 }
 
 const _: () =
-    assert!(size_of::<Header>() == 128 && size_of::<RingHeader>() == 128 && size_of::<Node>() == 16);
+    assert!(size_of::<Header>() == 192 && size_of::<RingHeader>() == 128 && size_of::<Node>() == 16);
 const _: () =
     assert!(RINGS_AT.is_multiple_of(4096) && WORDS_AT.is_multiple_of(4096) && NODES_AT.is_multiple_of(4096));

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::area::{
     AREA_LEN, FILTER_AT, FILTER_LEN, Header, MODULES_AT, MODULES_LEN, MOST_NODES, MOST_RINGS, NODES_AT, Node,
-    RING_WORDS, RingHeader, ring_header_at, ring_words_at,
+    RING_WORDS, RingHeader, UNWIND_AT, UNWIND_LEN, ring_header_at, ring_words_at,
 };
 
 /// The words of one ring.
@@ -122,6 +122,19 @@ impl Area {
     pub fn header(&self) -> &Header {
         // SAFETY: the header is at the start, and is made of atomics.
         unsafe { self.part(0) }
+    }
+
+    /// Leaves a search table for unwind information to the agent, before it has the area. One that is too long is left out.
+    pub fn set_unwind_table(&self, table: &[u8]) {
+        if table.is_empty() || table.len() > UNWIND_LEN {
+            return;
+        }
+        // SAFETY: the part is long enough, and nobody else has the area yet.
+        unsafe {
+            let part = self.map.add(UNWIND_AT).cast::<u8>().as_ptr();
+            std::ptr::copy_nonoverlapping(table.as_ptr(), part, table.len());
+        }
+        self.header().unwind_len.store(table.len() as u64, Ordering::Release);
     }
 
     /// The header of a ring.

@@ -31,6 +31,14 @@ impl Watched {
         (pid != 0).then(|| (pid, header.exiting_tid.load(Ordering::Acquire)))
     }
 
+    /// Ranges in its processes that are the agent's, from start to end.
+    fn skip(&self) -> Vec<(u64, u64)> {
+        let header = self.area.header();
+        let start = header.table_start.load(Ordering::Acquire);
+        let end = start.saturating_add(header.table_len.load(Ordering::Relaxed));
+        if start == 0 { Vec::new() } else { vec![(start, end)] }
+    }
+
     fn allow(&mut self, pid: u32, tid: u32) {
         let header = self.area.header();
         header.exits_allowed.fetch_add(1, Ordering::AcqRel);
@@ -111,7 +119,8 @@ impl Drain {
                 (true, false, Some(outside)) => {
                     let blocks = self.tally.live_blocks(row);
                     let inspector = Arc::clone(&self.inspector);
-                    let look = move || inspector.at_exit(outside, tid, &blocks);
+                    let skip = watched.skip();
+                    let look = move || inspector.at_exit(outside, tid, &blocks, &skip);
                     std::thread::Builder::new().name("heap-leaks".to_owned()).spawn(look).ok()
                 }
             };

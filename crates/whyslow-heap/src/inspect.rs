@@ -18,9 +18,9 @@ pub struct Findings {
 /// Looks at processes. It is called on a thread of its own.
 pub trait ExitInspector: Send + Sync {
     /// Looks at a process whose thread `tid` waits to end it. `blocks` are its live blocks by address; their site is
-    /// the row of the stack that made them.
-    fn at_exit(&self, pid: u32, tid: u32, blocks: &[LiveBlock]) -> Findings {
-        let _ = (pid, tid, blocks);
+    /// the row of the stack that made them. `skip` are ranges of memory that are ours, not the program's.
+    fn at_exit(&self, pid: u32, tid: u32, blocks: &[LiveBlock], skip: &[(u64, u64)]) -> Findings {
+        let _ = (pid, tid, blocks, skip);
         Findings::default()
     }
 }

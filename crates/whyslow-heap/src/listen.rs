@@ -155,6 +155,7 @@ fn answer(connection: &Connection, desk: &Desk) -> io::Result<()> {
     }
     let area = Area::create()?;
     Drain::prepare(&desk.config, &area);
+    area.set_unwind_table(&plan.unwind_table);
     let file = area.file()?;
     let PatchPlan { allocators, notes, .. } = plan;
     let arrival = Arrival { area, pid, own_pid: hello.pid, allocators, notes };

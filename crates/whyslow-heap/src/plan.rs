@@ -21,6 +21,8 @@ pub struct PatchPlan {
     pub reals: Vec<Real>,
     /// Bytes to write over code.
     pub patches: Vec<Patch>,
+    /// A search table for the unwind information of a program that has none, in the form of `.eh_frame_hdr`.
+    pub unwind_table: Vec<u8>,
     /// Which allocators are watched, in words for the reader.
     pub allocators: Vec<String>,
     /// What the reader should know, each with the next step.

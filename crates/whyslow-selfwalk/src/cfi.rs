@@ -52,13 +52,24 @@ unsafe fn bytes(module: &Module, from: u64) -> Option<&[u8]> {
     Some(unsafe { core::slice::from_raw_parts(from as *const u8, len as usize) })
 }
 
+/// A search table that lies outside of its module, because it was made later.
+///
+/// # Safety
+/// There must be one.
+unsafe fn table<'a>(from: u64) -> &'a [u8] {
+    const MOST: usize = 64 << 20;
+    // SAFETY: its length is in it, and no more is read.
+    unsafe { core::slice::from_raw_parts(from as *const u8, MOST) }
+}
+
 unsafe fn look_up(module: &Module, address: u64, context: &mut Context) -> Option<Rule> {
     if module.eh_frame_hdr == 0 {
         return None;
     }
     let bases = BaseAddresses::default().set_eh_frame_hdr(module.eh_frame_hdr);
     // SAFETY: passed on.
-    let header = EhFrameHdr::new(unsafe { bytes(module, module.eh_frame_hdr) }?, LittleEndian);
+    let header = unsafe { bytes(module, module.eh_frame_hdr).unwrap_or_else(|| table(module.eh_frame_hdr)) };
+    let header = EhFrameHdr::new(header, LittleEndian);
     let header = header.parse(&bases, 8).ok()?;
     let start = header.eh_frame_ptr().direct().ok()?;
     let bases = bases.set_eh_frame(start);

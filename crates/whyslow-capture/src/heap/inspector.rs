@@ -13,12 +13,12 @@ pub(super) struct Inspector {
 }
 
 impl ExitInspector for Inspector {
-    fn at_exit(&self, pid: u32, tid: u32, blocks: &[LiveBlock]) -> Findings {
+    fn at_exit(&self, pid: u32, tid: u32, blocks: &[LiveBlock], skip: &[(u64, u64)]) -> Findings {
         let mut stacks = FxHashMap::<u32, HeapCounts>::default();
         let mut notes = Vec::new();
         let mut checked = LeakCheck::NotDone;
         if self.leaks {
-            match leaks::check(pid, Some(tid), blocks, &[]) {
+            match leaks::check(pid, Some(tid), blocks, skip) {
                 Ok(report) => {
                     stacks = report.sites(blocks);
                     checked = LeakCheck::AtExit;

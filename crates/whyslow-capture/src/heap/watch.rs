@@ -106,6 +106,7 @@ fn plan(hello: &Hello, pid: u32) -> PatchPlan {
         pages: plan.pages.into_iter().map(page).collect(),
         reals: plan.reals,
         patches: plan.patches,
+        unwind_table: plan.unwind_table,
         allocators: plan.allocators,
         notes: plan.notes,
     }

@@ -99,7 +99,8 @@ pub fn unused_bytes(pid: u32, blocks: &[LiveBlock]) -> Result<Vec<u64>, LeakErro
         let row = index.row(block);
         // A block of no bytes is read as one.
         if blocks[row].size > 0 {
-            let untouched = (address..).zip(bytes).filter(|&(address, &byte)| byte == fill_byte(address));
+            let offset = address - blocks[row].address;
+            let untouched = (offset..).zip(bytes).filter(|&(offset, &byte)| byte == fill_byte(offset));
             unused[row] += untouched.count() as u64;
         }
     });

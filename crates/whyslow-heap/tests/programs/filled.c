@@ -10,7 +10,7 @@ static void *blocks[4];
 static void block(int at, size_t size, size_t from, size_t used) {
     unsigned char *bytes = malloc(size);
     for (size_t byte = 0; byte < size; byte++)
-        bytes[byte] = ((uint64_t)(uintptr_t)(bytes + byte) * 0x9E3779B97F4A7C15ul >> 56) | 1;
+        bytes[byte] = ((uint64_t)(byte + 1) * 0x9E3779B97F4A7C15ul >> 56) | 1;
     memset(bytes + from, 0, used);
     blocks[at] = bytes;
     printf("%lx %zu %zu\n", (unsigned long)bytes, size, size - used);
