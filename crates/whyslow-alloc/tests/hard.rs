@@ -198,3 +198,30 @@ fn threads_that_come_and_go_leave_nothing_behind() {
     let grown = resident().saturating_sub(before);
     assert!(grown < 300 << 20, "{} MB of address space for 1000 threads", grown >> 20);
 }
+
+#[inline(never)]
+fn make_a_block() {
+    drop(black_box(vec![0u8; 77]));
+}
+
+#[test]
+fn stacks_survive_libraries_that_come_and_go() {
+    let scope = Scope::with_stacks();
+    let mut loaded = 0;
+    for name in [c"libresolv.so.2", c"libutil.so.1", c"libanl.so.1", c"libnsl.so.1"] {
+        // SAFETY: a library of the C library's own, without effects.
+        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        make_a_block();
+        if !library.is_null() {
+            loaded += 1;
+            // SAFETY: opened above, and nothing of it is used.
+            unsafe { libc::dlclose(library) };
+        }
+        make_a_block();
+    }
+    assert!(loaded > 0, "no library to load");
+    let stacks = scope.stacks();
+    // Two lines call the function, whatever was loaded when.
+    assert_eq!(stacks.matches("4 allocations, 308 bytes").count(), 2, "{stacks}");
+    assert_eq!(stacks.matches("make_a_block (tests/hard.rs:").count(), 2, "{stacks}");
+}

@@ -1,4 +1,5 @@
-//! The profiler of a whole program. There is one at a time, so these tests wait for each other.
+//! The profiler of a whole program. There is one at a time, so these tests wait for each other. The harness' own threads allocate a few
+//! kilobytes beside them, now and then; so peaks and sums over the whole program are of megabytes.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 
@@ -13,6 +14,9 @@ use whyslow_alloc::{HeapStats, Profiler};
 
 #[global_allocator]
 static ALLOC: whyslow_alloc::Alloc = whyslow_alloc::Alloc::system();
+
+/// More than what the harness does beside a test.
+const SLACK: usize = 1_000_000;
 
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -56,8 +60,8 @@ fn growing_vector() -> Vec<u64> {
 /// A program with a known answer: a peak inside, something that is kept, something for another thread to free.
 fn work() -> Vec<u8> {
     temporary_blocks(10);
-    let large = kept_block(1_000_000);
-    let kept = kept_block(5000);
+    let large = kept_block(10_000_000);
+    let kept = kept_block(5_000_000);
     drop(large);
     let sent = kept_block(777);
     std::thread::Builder::new().name("freeing".into()).spawn(move || drop(sent)).unwrap().join().unwrap();
@@ -74,9 +78,8 @@ fn the_numbers_are_those_of_the_whole_program() {
     let start = HeapStats::get();
     let large = kept_block(10_000_000);
     let stats = HeapStats::get();
-    assert!(stats.curr_bytes >= start.curr_bytes + 10_000_000);
-    // The harness' own thread may free something in between.
-    assert!(stats.max_bytes >= stats.curr_bytes && stats.max_bytes < stats.curr_bytes + 10_000);
+    assert!(stats.curr_bytes + SLACK >= start.curr_bytes + 10_000_000);
+    assert!(stats.max_bytes >= stats.curr_bytes && stats.max_bytes < stats.curr_bytes + SLACK);
     drop(large);
     let worker = std::thread::spawn(|| kept_block(3_000_000));
     let block = worker.join().unwrap();
@@ -163,9 +166,9 @@ fn dhats_file_is_exact_and_valid() {
     let of = |function, key| sum(points_at(&json, function), key);
     assert_eq!((of("temporary_blocks", "tb"), of("temporary_blocks", "tbk")), (640, 10));
     assert_eq!((of("temporary_blocks", "mb"), of("temporary_blocks", "gb")), (64, 0));
-    assert_eq!((of("kept_block", "tb"), of("kept_block", "tbk")), (1_005_777, 3));
-    assert_eq!((of("kept_block", "gb"), of("kept_block", "gbk")), (1_005_000, 2));
-    assert_eq!((of("kept_block", "eb"), of("kept_block", "ebk")), (5000, 1));
+    assert_eq!((of("kept_block", "tb"), of("kept_block", "tbk")), (15_000_777, 3));
+    assert_eq!((of("kept_block", "gb"), of("kept_block", "gbk")), (15_000_000, 2));
+    assert_eq!((of("kept_block", "eb"), of("kept_block", "ebk")), (5_000_000, 1));
     assert_eq!((of("growing_vector", "tbk"), of("growing_vector", "eb")), (6, 0));
     // The allocator's own frames are not there.
     let frames = json["ftbl"].as_array().unwrap();
@@ -225,9 +228,10 @@ fn the_whyslow_file_has_everything() {
     let facts = profile.meta.heap.clone().unwrap();
     let totals = profile.heap.totals();
     assert_eq!(facts.peak_bytes, stats.max_bytes as u64);
-    assert_eq!((totals.allocations, totals.bytes_allocated), (stats.total_blocks, stats.total_bytes));
+    assert!(totals.allocations >= stats.total_blocks && totals.bytes_allocated >= stats.total_bytes);
+    assert!(totals.bytes_allocated < stats.total_bytes + SLACK as u64);
     assert_eq!((totals.peak_bytes, totals.peak_blocks), (stats.max_bytes as u64, stats.max_blocks as u64));
-    assert_eq!(totals.live_at_exit_bytes, stats.curr_bytes as u64);
+    assert!(totals.live_at_exit_bytes.abs_diff(stats.curr_bytes as u64) < SLACK as u64);
     assert_eq!(totals.allocations - totals.frees, totals.live_at_exit_blocks);
     assert!(totals.temporary >= 10 && totals.grown >= 5 && totals.growth_chains >= 1);
     assert!(totals.largest_grown >= 1024 && totals.bytes_copied > 0);
@@ -251,7 +255,7 @@ fn the_whyslow_file_has_everything() {
     assert!(profile.heap.transfers.iter().any(|transfer| transfer.bytes >= 777));
     assert_eq!(profile.text(profile.counters[0].name), counter::LIVE);
     assert_eq!(profile.counter_values.value.iter().max(), Some(&(stats.max_bytes as i64)));
-    assert_eq!(profile.counter_values.value.last(), Some(&(stats.curr_bytes as i64)));
+    assert_eq!(profile.counter_values.value.last(), Some(&(totals.live_at_exit_bytes as i64)));
 
     // Every stack reaches its root, and its code is in this program or a library that exists.
     assert!(profile.heap.sites.iter().all(|site| !profile.is_truncated(site.stack)));
@@ -276,7 +280,7 @@ fn the_whyslow_file_has_everything() {
         let sites = profile.heap.sites.iter().filter(|site| is_called(site.stack, name));
         sites.map(|site| site.counts.bytes_allocated).sum::<u64>()
     };
-    assert_eq!(made_in("kept_block"), 1_005_777);
+    assert_eq!(made_in("kept_block"), 15_000_777);
     assert_eq!(made_in("temporary_blocks"), 640);
     let innermost = profile.heap.sites.iter().map(|site| profile.stacks.location(site.stack));
     for frame in innermost.filter_map(|location| profile.frames.of(location).first()) {
@@ -357,10 +361,11 @@ fn wild_threads_end_with_nothing_lost() {
     };
     round();
     let before = HeapStats::get();
-    round();
+    let rounds = 20;
+    (0..rounds).for_each(|_| round());
     let after = HeapStats::get();
     drop(profiler);
-    // Some of the harness' own may come and go beside.
-    assert!(after.total_blocks - before.total_blocks >= 8 * 500 * 2);
-    assert!(after.curr_bytes.abs_diff(before.curr_bytes) < 20_000, "{before:?} {after:?}");
+    assert!(after.total_blocks - before.total_blocks >= rounds * 8 * 500 * 2);
+    assert!(after.curr_bytes.abs_diff(before.curr_bytes) < 100_000, "{before:?} {after:?}");
+    assert!(after.curr_blocks.abs_diff(before.curr_blocks) < 500, "{before:?} {after:?}");
 }
