@@ -177,7 +177,7 @@ fn errno_stays_as_it_was() {
 
 #[test]
 fn threads_that_come_and_go_leave_nothing_behind() {
-    let resident = || {
+    let address_space = || {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap();
         text.split(' ').next().unwrap().parse::<usize>().unwrap() * 4096
     };
@@ -193,9 +193,9 @@ fn threads_that_come_and_go_leave_nothing_behind() {
     };
     // All walkers exist after this.
     round(200);
-    let before = resident();
+    let before = address_space();
     round(1000);
-    let grown = resident().saturating_sub(before);
+    let grown = address_space().saturating_sub(before);
     assert!(grown < 300 << 20, "{} MB of address space for 1000 threads", grown >> 20);
 }
 
