@@ -24,6 +24,7 @@ fn plan(hello: &Hello, pid: u32) -> PatchPlan {
         patches: vec![Patch { address: 0x9000, len: 5, reserved: 0, bytes: [4; 16], expected: [5; 16] }],
         allocators: vec!["malloc".to_owned()],
         notes: vec!["a note".to_owned()],
+        ..PatchPlan::default()
     }
 }
 
@@ -149,7 +150,7 @@ fn slow_and_senseless_clients_do_not_keep_others_waiting() {
 struct Recorded(Mutex<Vec<(u32, u32, Vec<LiveBlock>)>>);
 
 impl ExitInspector for Recorded {
-    fn at_exit(&self, pid: u32, tid: u32, blocks: &[LiveBlock]) -> Findings {
+    fn at_exit(&self, pid: u32, tid: u32, blocks: &[LiveBlock], _: &[(u64, u64)]) -> Findings {
         self.0.lock().expect("whole").push((pid, tid, blocks.to_vec()));
         let counts =
             HeapCounts { definitely_lost_blocks: 1, definitely_lost_bytes: 77, ..HeapCounts::default() };
@@ -187,7 +188,7 @@ fn a_process_that_ends_is_looked_at_with_all_its_blocks() {
 struct Faulty;
 
 impl ExitInspector for Faulty {
-    fn at_exit(&self, _: u32, _: u32, _: &[LiveBlock]) -> Findings {
+    fn at_exit(&self, _: u32, _: u32, _: &[LiveBlock], _: &[(u64, u64)]) -> Findings {
         panic!("as the test wants it");
     }
 }
@@ -204,7 +205,7 @@ fn a_look_that_fails_lets_the_process_go() {
 struct Endless(AtomicU32);
 
 impl ExitInspector for Endless {
-    fn at_exit(&self, _: u32, _: u32, _: &[LiveBlock]) -> Findings {
+    fn at_exit(&self, _: u32, _: u32, _: &[LiveBlock], _: &[(u64, u64)]) -> Findings {
         self.0.store(1, Ordering::Release);
         wait_until(|| self.0.load(Ordering::Acquire) == 2);
         Findings::default()
