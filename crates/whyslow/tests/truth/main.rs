@@ -3,6 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod abuse;
+mod heap_counts;
+mod heap_leaks;
+mod heap_life;
+mod heap_recorded;
+mod heap_transparent;
 mod recorded;
 mod shapes;
 mod shares;
