@@ -48,10 +48,16 @@ struct Step {
 #[derive(Debug)]
 struct Steps {
     pc: [u64; FRAMES],
+    _apart: [u64; APART],
     sp: [u64; FRAMES],
+    _more: [u64; APART],
     bp_slot: [u64; FRAMES],
+    _again: [u64; APART],
     rule: [u64; FRAMES],
 }
+
+/// Keeps the arrays off each other's places in a page: a store and a load that differ only in the page look the same to a processor at first.
+const APART: usize = 136;
 
 impl Steps {
     /// # Safety
@@ -85,12 +91,21 @@ impl Steps {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Level {
-    state: State,
+    pc: u64,
+    sp: u64,
+    /// The lowest bit says whether the walk from here to the root needs the value of rbp.
+    bp_slot: u64,
     rule: Rule,
     /// Of the frames from the root to this one.
     hash: Hash,
-    /// Whether the walk from here to the root needs the value of rbp.
-    needs_bp: u64,
+}
+
+const NEEDS_BP: u64 = 1;
+
+impl Level {
+    fn state(&self) -> State {
+        State { pc: self.pc, sp: self.sp, bp_slot: self.bp_slot & !NEEDS_BP }
+    }
 }
 
 /// Why a walk found no further frame.
@@ -113,8 +128,8 @@ pub struct Walker {
     /// The number of the remembered walk.
     id: u32,
     context: MaybeUninit<Context>,
-    /// Row of the level with a stack pointer, by a part of it. Any entry may be out of date.
-    places: [u16; PLACES],
+    /// Rows of levels by their stack pointer: a tag of the program counter in the upper bits, the row in the lower. Any entry may be out of date.
+    places: [u32; PLACES],
     fresh: Steps,
     level: [MaybeUninit<Level>; FRAMES],
 }
@@ -136,6 +151,12 @@ fn place(sp: u64) -> usize {
     (sp >> 4) as usize & (PLACES - 1)
 }
 
+/// The tag of a program counter in [`Walker::places`]: as much of it as there is room for.
+#[inline(always)]
+fn tag(pc: u64) -> u32 {
+    (pc as u32) << FRAMES.trailing_zeros()
+}
+
 /// The address that stands for a frame: one less is inside its call, or is the interrupted instruction.
 #[inline(always)]
 fn node_address(pc: u64) -> u64 {
@@ -152,7 +173,15 @@ impl Walker {
             id: NO_STACK,
             context: MaybeUninit::uninit(),
             places: [0; PLACES],
-            fresh: Steps { pc: [0; FRAMES], sp: [0; FRAMES], bp_slot: [0; FRAMES], rule: [0; FRAMES] },
+            fresh: Steps {
+                pc: [0; FRAMES],
+                _apart: [0; APART],
+                sp: [0; FRAMES],
+                _more: [0; APART],
+                bp_slot: [0; FRAMES],
+                _again: [0; APART],
+                rule: [0; FRAMES],
+            },
             level: [const { MaybeUninit::uninit() }; FRAMES],
         }
     }
@@ -191,12 +220,13 @@ impl Walker {
         let mut fresh = 0;
         let mut cut = false;
         let joined = loop {
-            let at = usize::from(self.places[place(sp)]);
-            if at < self.levels {
+            let at = self.places[place(sp)] ^ tag(pc);
+            if (at as usize) < self.levels {
+                let at = at as usize;
                 // SAFETY: rows below `levels` were written.
                 let level = unsafe { self.level.get_unchecked(at).assume_init_ref() };
-                let same_bp = level.needs_bp == 0 || level.state.bp_slot == bp_slot;
-                if level.state.sp == sp && level.state.pc == pc && same_bp {
+                let same_bp = level.bp_slot & NEEDS_BP == 0 || level.bp_slot == bp_slot | NEEDS_BP;
+                if level.sp == sp && level.pc == pc && same_bp {
                     // SAFETY: the state is the one from which these words were read, in this order.
                     if unsafe { self.unchanged(at) } {
                         break Some(at);
@@ -280,12 +310,13 @@ impl Walker {
             let mut level = levels.add(row);
             while level > levels {
                 let next = level.sub(1);
-                let (state, rule) = (&(*level).state, (*level).rule);
+                let rule = (*level).rule;
                 let same = match rule.kind() {
-                    rules::SP => read((*next).state.sp - 8) == (*next).state.pc,
+                    rules::SP => read((*next).sp - 8) == (*next).pc,
                     rules::BP => {
-                        read(state.bp_slot).wrapping_add_signed(rule.offset()) == (*next).state.sp
-                            && read((*next).state.sp - 8) == (*next).state.pc
+                        let bp = read((*level).bp_slot & !NEEDS_BP);
+                        bp.wrapping_add_signed(rule.offset()) == (*next).sp
+                            && read((*next).sp - 8) == (*next).pc
                     }
                     _ => leads_to(&*level, &*next),
                 };
@@ -309,7 +340,7 @@ impl Walker {
         if let Some(at) = joined {
             // SAFETY: a remembered row.
             let level = unsafe { self.level.get_unchecked(at).assume_init_ref() };
-            (row, hash, needs_bp) = (at + 1, level.hash, level.needs_bp);
+            (row, hash, needs_bp) = (at + 1, level.hash, level.bp_slot & NEEDS_BP);
         }
         if row + fresh > FRAMES {
             // The hash is still that of the whole stack.
@@ -335,10 +366,10 @@ impl Walker {
                 repeatable &= !uses.bx;
             }
             hash = hash.with(state.pc);
-            let level = Level { state, rule, hash, needs_bp };
+            let level = Level { pc: state.pc, sp: state.sp, bp_slot: state.bp_slot | needs_bp, rule, hash };
             // SAFETY: `row` is below `FRAMES`.
             unsafe { self.level.get_unchecked_mut(row).write(level) };
-            self.places[place(state.sp)] = row as u16;
+            self.places[place(state.sp)] = tag(state.pc) | row as u32;
             row += 1;
         }
         self.levels = if repeatable { row } else { 0 };
@@ -499,8 +530,8 @@ fn is_caller_of(cfa: u64, sp: u64) -> bool {
 unsafe fn leads_to(level: &Level, next: &Level) -> bool {
     // A frame that needs rbx is never remembered.
     // SAFETY: the frame's rule is followed.
-    let after = unsafe { follow(level.state, level.rule, || 0) };
-    matches!(after, Ok(after) if after.pc == next.state.pc && after.sp == next.state.sp)
+    let after = unsafe { follow(level.state(), level.rule, || 0) };
+    matches!(after, Ok(after) if after.pc == next.pc && after.sp == next.sp)
 }
 
 /// Whether the walk still ends at the outermost frame, whose rule promises a caller.
@@ -510,7 +541,7 @@ unsafe fn leads_to(level: &Level, next: &Level) -> bool {
 #[inline(never)]
 unsafe fn ends(level: &Level) -> bool {
     // SAFETY: as above.
-    unsafe { follow(level.state, level.rule, || 0) }.is_err()
+    unsafe { follow(level.state(), level.rule, || 0) }.is_err()
 }
 
 /// A step by any rule.
