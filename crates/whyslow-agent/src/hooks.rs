@@ -103,6 +103,11 @@ extern "C" fn hook_exit() {
     naked_asm!(".cfi_startproc", "jmp {body}", ".cfi_endproc", body = sym exit_body)
 }
 
+#[unsafe(naked)]
+extern "C" fn hook_masked() {
+    naked_asm!(".cfi_startproc", "jmp {body}", ".cfi_endproc", body = sym masked_body)
+}
+
 /// Where all hooks are.
 pub fn all() -> [u64; COUNT] {
     let mut all = [0; COUNT];
@@ -116,6 +121,7 @@ pub fn all() -> [u64; COUNT] {
     fill::<7>(&mut all);
     const { assert!(GROUPS == 8) };
     all[hook::EXIT] = hook_exit as *const () as u64;
+    all[hook::MASKED] = hook_masked as *const () as u64;
     all
 }
 
@@ -340,6 +346,12 @@ extern "C" fn exit_body(code: u64) -> u64 {
         // SAFETY: the function that the hook stands in for, with the caller's own argument.
         real => unsafe { real::call(real, code, 0, 0, 0) },
     }
+}
+
+extern "C" fn masked_body(a: u64, b: u64, c: u64, d: u64) -> u64 {
+    let real = real::of(hook::MASKED);
+    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
+    events::masked(|| unsafe { real::call(real, a, b, c, d) })
 }
 
 /// Memory for who asks before the real functions are known: the loader, while it looks for them.

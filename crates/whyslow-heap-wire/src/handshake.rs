@@ -65,8 +65,11 @@ pub mod hook {
     pub const GROUPS: usize = 8;
     /// `_exit(code)`: the last moment of the process.
     pub const EXIT: usize = GROUPS * PER_GROUP;
+    /// `f(anything, anything, anything, anything)`: frees what the program has freed already, out of the allocator's own caches. What it
+    /// calls is not recorded: `__malloc_arena_thread_freeres`.
+    pub const MASKED: usize = EXIT + 1;
     /// How many there are.
-    pub const COUNT: usize = EXIT + 1;
+    pub const COUNT: usize = MASKED + 1;
 }
 
 /// How the agent came in.

@@ -15,7 +15,7 @@ pub mod handshake;
 pub mod record;
 
 /// Changes whenever anything here does.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The environment variable that tells the agent where the collector listens: the path of a socket.
 pub const SOCKET_VARIABLE: &str = "WHYSLOW_HEAP_SOCKET";

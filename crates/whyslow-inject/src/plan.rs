@@ -80,7 +80,7 @@ enum Rows {
     /// One of these, in any group but the first.
     Any(&'static [usize]),
     /// This one.
-    Exit,
+    Only(usize),
 }
 
 impl Planner<'_> {
@@ -108,6 +108,7 @@ impl Planner<'_> {
         let mut jobs = jobs(&found);
         if is_static {
             jobs.extend(exit(&image));
+            jobs.extend(cache_ends(&image));
             self.plan.unwind_table = image.unwind_table();
         }
         self.patch(&image, maps, &jobs);
@@ -218,7 +219,7 @@ impl Planner<'_> {
             };
             match prologue {
                 Ok(prologue) => prologues.push((job, prologue)),
-                Err(refusal) => self.unseen(job.function, &refusal.to_string()),
+                Err(refusal) => self.unseen(job, &refusal.to_string()),
             }
         }
         if prologues.is_empty() {
@@ -236,14 +237,14 @@ impl Planner<'_> {
             .place(&image.range, len)
         else {
             for (job, _) in &prologues {
-                self.unseen(job.function, "there is no free place for a jump to reach");
+                self.unseen(job, "there is no free place for a jump to reach");
             }
             return;
         };
         let mut page = Page::new(at);
         for (job, prologue) in &prologues {
             let Some(row) = self.row(job.rows) else {
-                self.unseen(job.function, "there are too many functions of its kind");
+                self.unseen(job, "there are too many functions of its kind");
                 continue;
             };
             match page.add(prologue, job.order, row, self.hello.hooks[row]) {
@@ -252,7 +253,7 @@ impl Planner<'_> {
                     self.plan.reals.push(real);
                     self.plan.patches.push(patch);
                 }
-                Err(refusal) => self.unseen(job.function, &refusal.to_string()),
+                Err(refusal) => self.unseen(job, &refusal.to_string()),
             }
         }
         if !page.bytes.is_empty() {
@@ -264,7 +265,7 @@ impl Planner<'_> {
     fn row(&self, rows: Rows) -> Option<usize> {
         let free = |row: &usize| !self.rows[*row] && self.hello.hooks[*row] != 0;
         match rows {
-            Rows::Exit => Some(hook::EXIT).filter(free),
+            Rows::Only(row) => Some(row).filter(free),
             Rows::Any(rows) => {
                 let in_all_groups = |row: &usize| {
                     let row = *row;
@@ -275,8 +276,14 @@ impl Planner<'_> {
         }
     }
 
-    fn unseen(&mut self, function: Function<'_>, why: &str) {
-        self.note(format!("calls of {} are not seen: {why}", function.name));
+    fn unseen(&mut self, job: &Job<'_>, why: &str) {
+        let name = job.function.name;
+        self.note(match job.rows {
+            Rows::Only(hook::MASKED) => {
+                format!("{name} cannot be watched ({why}): what it frees once more is counted as unknown")
+            }
+            _ => format!("calls of {name} are not seen: {why}"),
+        });
     }
 
     fn note(&mut self, note: String) {
@@ -296,7 +303,13 @@ fn jobs<'d>(found: &Found<'d>) -> Vec<Job<'d>> {
 /// The end of a process. musl's `exit` goes to `_Exit`, and so does its `_exit`; elsewhere they are one.
 fn exit<'d>(image: &Image<'d>) -> Option<Job<'d>> {
     let function = image.function("_Exit").or_else(|| image.function("_exit"))?;
-    Some(Job { function, rows: Rows::Exit, order: Order::Same })
+    Some(Job { function, rows: Rows::Only(hook::EXIT), order: Order::Same })
+}
+
+/// The end of a thread's cache. glibc frees through its own `free` what lies there, and the program has freed all of it.
+fn cache_ends<'d>(image: &Image<'d>) -> Option<Job<'d>> {
+    let function = image.function("__malloc_arena_thread_freeres")?;
+    Some(Job { function, rows: Rows::Only(hook::MASKED), order: Order::Same })
 }
 
 /// Whether a file is the C library, by its name.
