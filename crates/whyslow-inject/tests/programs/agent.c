@@ -6,7 +6,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 typedef unsigned char u8;
 
-enum { ROWS = 129, EXIT = 128, PER_GROUP = 16, VERSION = 2, PRELOADED = 1, INJECTED = 2 };
+enum { ROWS = 130, EXIT = 128, PER_GROUP = 16, PRELOADED = 1, INJECTED = 2 };
 
 struct hello { u32 version, entered, pid, reserved; u64 hooks[ROWS], start, end, next[PER_GROUP]; };
 struct welcome { u32 version, pages, reals, patches; };
@@ -55,7 +55,7 @@ __asm__(
     ".hidden first_hook\n"
     "first_hook:\n"
     ".set row, 0\n"
-    ".rept 129\n"
+    ".rept 130\n"
     "  .balign 16\n"
     "  movl $row, %eax\n"
     "  jmp common\n"

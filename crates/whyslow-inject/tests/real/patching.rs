@@ -56,6 +56,32 @@ fn a_static_programs_libc_is_patched_completely() {
     }
 }
 
+/// What a thread freed lies in its cache, which glibc empties through `free` when the thread ends.
+#[test]
+fn the_end_of_a_threads_cache_is_seen_in_a_static_program() {
+    const THREADS: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+static void *run(void *argument) {
+    void *volatile block = malloc(10);
+    free(block);
+    return argument;
+}
+int main(void) {
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        pthread_create(&thread, 0, run, 0);
+        pthread_join(thread, 0);
+    }
+    return 0;
+}
+"#;
+    let Some(bench) = Bench::new() else { return };
+    let ran = bench.hooked(&bench.gcc("threads", THREADS, &["-static", "-pthread"]));
+    assert_eq!(ran.plan.notes, Vec::<String>::new());
+    assert_eq!(ran.hooks[&hook::MASKED].0, 3);
+}
+
 #[test]
 fn a_dynamic_program_gets_its_exit_patched_and_nothing_else() {
     let Some(bench) = Bench::new() else { return };

@@ -61,7 +61,8 @@ impl Bench {
 
     /// The agent's stand-in.
     pub(crate) fn agent(&self) -> PathBuf {
-        let options = ["-O1", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector"];
+        let version = format!("-DVERSION={}", whyslow_heap_wire::VERSION);
+        let options = ["-O1", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector", &version];
         self.gcc("agent.so", include_str!("../programs/agent.c"), &options)
     }
 
