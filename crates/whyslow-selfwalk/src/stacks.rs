@@ -1,5 +1,8 @@
 //! A walk becomes a number: nodes (caller, return address) that every thread and forked child shares.
 
+#![expect(unsafe_code, reason = "a hint to the processor")]
+
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use whyslow_heap_wire::area::Node;
@@ -26,23 +29,64 @@ impl Default for Memo {
     }
 }
 
-/// The hash of a walk, root first.
+/// The hash of a stack from a frame to its root: two polynomials in the frames' addresses,
+///
+/// ```text
+/// hash(frame, caller…) = mix(frame) + P · hash(caller…)
+/// ```
+/// so that a walk can add frames up from the leaf, and put them before a root part whose hash it remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hash(pub(crate) u64, pub(crate) u64);
+
+const P: Hash = Hash(0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93);
+
+#[inline(always)]
+fn mix(address: u64) -> u64 {
+    let product = address.wrapping_mul(0xA24B_AED4_963E_E407);
+    product ^ (product >> 32)
+}
 
 impl Hash {
     /// The hash of no frame, different for every generation of modules and for stacks that end early.
     pub(crate) fn new(generation: u16, cut: bool) -> Self {
         let seed = 0x6A09_E667_F3BC_C908 ^ (u64::from(generation) << 1) ^ u64::from(cut);
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), seed.wrapping_mul(0xD6E8_FEB8_6659_FD93))
+        Self(mix(seed), mix(!seed))
     }
 
+    /// The hash of a frame that this is the caller of.
     #[inline(always)]
     pub(crate) fn with(self, address: u64) -> Self {
-        Self(
-            (self.0.rotate_left(23) ^ address).wrapping_mul(0x9E37_79B9_7F4A_7C15),
-            (self.1.rotate_left(29) ^ address.wrapping_mul(0xA24B_AED4_963E_E407))
-                .wrapping_mul(0xD6E8_FEB8_6659_FD93),
+        let mixed = mix(address);
+        Self(mixed.wrapping_add(P.0.wrapping_mul(self.0)), mixed.wrapping_add(P.1.wrapping_mul(self.1)))
+    }
+}
+
+/// The leaf's part of a stack, while it is walked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leaf {
+    sum: Hash,
+    power: Hash,
+}
+
+impl Leaf {
+    pub(crate) const NOTHING: Self = Self { sum: Hash(0, 0), power: Hash(1, 1) };
+
+    /// With the next frame towards the root.
+    #[inline(always)]
+    pub(crate) fn then(&mut self, address: u64) {
+        let mixed = mix(address);
+        self.sum.0 = self.sum.0.wrapping_add(mixed.wrapping_mul(self.power.0));
+        self.sum.1 = self.sum.1.wrapping_add(mixed.wrapping_mul(self.power.1));
+        self.power.0 = self.power.0.wrapping_mul(P.0);
+        self.power.1 = self.power.1.wrapping_mul(P.1);
+    }
+
+    /// The hash of the whole stack, whose rest has this one.
+    #[inline(always)]
+    pub(crate) fn on(self, root: Hash) -> Hash {
+        Hash(
+            self.sum.0.wrapping_add(self.power.0.wrapping_mul(root.0)),
+            self.sum.1.wrapping_add(self.power.1.wrapping_mul(root.1)),
         )
     }
 }
@@ -63,6 +107,13 @@ impl Memo {
     #[inline(always)]
     fn set(&self, hash: Hash) -> &[[AtomicU64; 2]; WAYS] {
         &self.sets[(hash.1 >> 50) as usize & (SETS - 1)].0
+    }
+
+    /// Begins to load what [`Self::find`] will look at.
+    #[inline(always)]
+    pub(crate) fn expect(&self, hash: Hash) {
+        // SAFETY: a hint, to an address that is there.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(self.set(hash).as_ptr().cast()) };
     }
 
     #[inline(always)]
@@ -154,5 +205,26 @@ impl Stacks<'_> {
             at = node.next.load(Ordering::Relaxed);
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_has_one_hash_wherever_it_is_joined() {
+        let stack = [0x40_1000u64, 0x40_2345, 0x7fff_1234_5678, 0x40_1000, 0x40_9999];
+        let mut roots = [Hash::new(3, false); 6];
+        for at in (0..5).rev() {
+            roots[at] = roots[at + 1].with(stack[at]);
+        }
+        for joined in 0..=5 {
+            let mut leaf = Leaf::NOTHING;
+            stack[..joined].iter().for_each(|address| leaf.then(*address));
+            assert_eq!(leaf.on(roots[joined]), roots[0]);
+        }
+        assert_ne!(Hash::new(3, true).with(1), Hash::new(3, false).with(1));
+        assert_ne!(Hash::new(3, true).with(1).with(2), Hash::new(3, true).with(2).with(1));
     }
 }

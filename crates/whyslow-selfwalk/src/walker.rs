@@ -8,7 +8,7 @@ use whyslow_heap_wire::record::NO_STACK;
 
 use crate::cfi::{self, Context};
 use crate::rules::{self, Base, EXACT, Rule, SIGNAL_RBP, SIGNAL_RIP, SIGNAL_RSP, SavedBp};
-use crate::stacks::Hash;
+use crate::stacks::{Hash, Leaf};
 use crate::{Entry, Rules, Stacks, World};
 
 /// Frames that are remembered; deeper stacks are walked afresh each time.
@@ -218,6 +218,7 @@ impl Walker {
         let mut sp = start + size_of::<Entry>() as u64;
         let mut bp_slot = start;
         let mut fresh = 0;
+        let mut leaf = Leaf::NOTHING;
         let mut cut = false;
         let joined = loop {
             let at = self.places[place(sp)] ^ tag(pc);
@@ -240,6 +241,7 @@ impl Walker {
             };
             // SAFETY: `fresh` is below `FRAMES`: see the check at the end of the loop.
             unsafe { self.fresh.set(fresh, State { pc, sp, bp_slot }, rule) };
+            leaf.then(pc);
             fresh += 1;
             if rule.kind() <= rules::BP {
                 // Read in any case, so that there is no branch on which register it is: the slot is always on the stack.
@@ -284,8 +286,15 @@ impl Walker {
         if cut {
             world.cut();
         }
+        let root = match joined {
+            // SAFETY: a remembered row.
+            Some(at) => unsafe { self.level.get_unchecked(at).assume_init_ref() }.hash,
+            None => Hash::new(self.generation, cut),
+        };
+        let hash = leaf.on(root);
+        stacks.memo.expect(hash);
         // SAFETY: `fresh` frames were written above, and `joined` is a remembered row.
-        let hash = unsafe { self.remember(fresh, joined, cut) };
+        unsafe { self.remember(fresh, joined, root) };
         let id = match stacks.memo.find(hash) {
             Some(id) => id,
             None => self.number(stacks, remembered, fresh, joined, cut, hash),
@@ -329,27 +338,21 @@ impl Walker {
         }
     }
 
-    /// Puts the fresh frames on top of the remembered ones; the hash of the whole.
+    /// Puts the fresh frames on top of the remembered ones, whose hash is `hash`.
     ///
     /// # Safety
     /// `fresh` frames are written, and `joined` is a remembered row.
     #[inline(always)]
-    unsafe fn remember(&mut self, fresh: usize, joined: Option<usize>, cut: bool) -> Hash {
-        let mut hash = Hash::new(self.generation, cut);
+    unsafe fn remember(&mut self, fresh: usize, joined: Option<usize>, mut hash: Hash) {
         let (mut row, mut needs_bp) = (0, 0);
         if let Some(at) = joined {
             // SAFETY: a remembered row.
             let level = unsafe { self.level.get_unchecked(at).assume_init_ref() };
-            (row, hash, needs_bp) = (at + 1, level.hash, level.bp_slot & NEEDS_BP);
+            (row, needs_bp) = (at + 1, level.bp_slot & NEEDS_BP);
         }
         if row + fresh > FRAMES {
-            // The hash is still that of the whole stack.
             self.levels = 0;
-            for at in (0..fresh).rev() {
-                // SAFETY: written by the walk.
-                hash = hash.with(unsafe { self.fresh.get(at) }.state.pc);
-            }
-            return hash;
+            return;
         }
         let mut repeatable = true;
         let mut at = fresh;
@@ -373,7 +376,6 @@ impl Walker {
             row += 1;
         }
         self.levels = if repeatable { row } else { 0 };
-        hash
     }
 
     /// The rule for a program counter that was not met before.
