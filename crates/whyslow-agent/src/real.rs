@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use whyslow_heap_wire::handshake::hook;
 
-use crate::{link, symbols};
+use crate::{link, start, symbols};
 
 /// What each hook calls; 0 for none.
 static REAL: [AtomicU64; hook::COUNT] = [const { AtomicU64::new(0) }; hook::COUNT];
@@ -80,16 +80,18 @@ pub fn is_set(hook: usize) -> bool {
 #[cold]
 #[inline(never)]
 fn find(word: &AtomicU64) -> u64 {
-    find_all();
+    if find_all() {
+        start::early();
+    }
     word.load(Acquire)
 }
 
-/// Looks all functions up in the libraries behind this one.
-pub fn find_all() {
+/// Looks all functions up in the libraries behind this one. False if that is done or under way already, or cannot be done yet.
+pub fn find_all() -> bool {
     if link::dlsym() == 0 && link::dl_iterate_phdr() == 0
         || FOUND.compare_exchange(0, 1, Acquire, Relaxed).is_err()
     {
-        return;
+        return false;
     }
     for (hook, name) in NAMES {
         set(hook, next(name));
@@ -98,6 +100,7 @@ pub fn find_all() {
         word.store(next(name), Release);
     }
     FOUND.store(2, Release);
+    true
 }
 
 fn next(name: &CStr) -> u64 {

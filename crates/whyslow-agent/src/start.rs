@@ -4,7 +4,8 @@
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::slice;
-use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use whyslow_heap_wire::area::{self, flag};
 use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
@@ -20,6 +21,24 @@ extern "C" fn preloaded(_count: i32, _arguments: *const *const c_char, environme
         return;
     }
     real::find_all();
+    begin_once(environment);
+}
+
+/// Somebody calls the allocator before the loader calls the agent: `.preinit_array`, or the constructor of a library that comes first.
+/// The real functions are known.
+pub fn early() {
+    if link::thread_word_offset() != 0 {
+        begin_once(ptr::null());
+    }
+}
+
+/// Set by whoever begins. What it calls itself must not begin again.
+static BEGUN: AtomicU32 = AtomicU32::new(0);
+
+fn begin_once(environment: *const *const c_char) {
+    if BEGUN.swap(1, AcqRel) != 0 {
+        return;
+    }
     let mut path = [0u8; 108];
     let len = socket_from(environment, &mut path).or_else(|| socket_from_file(&mut path));
     if let Some(len) = len {
