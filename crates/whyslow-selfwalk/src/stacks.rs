@@ -9,7 +9,7 @@ use whyslow_heap_wire::area::Node;
 use whyslow_heap_wire::record::MOST_STACK;
 
 /// Sets of slots; one is a cache line.
-const SETS: usize = 1 << 14;
+const SETS: usize = 1 << 15;
 const WAYS: usize = 4;
 
 /// Numbers of whole walks by their hash, so that a known stack is one look. 96 bits of hash decide: that two of a
@@ -106,7 +106,7 @@ impl Memo {
 
     #[inline(always)]
     fn set(&self, hash: Hash) -> &[[AtomicU64; 2]; WAYS] {
-        &self.sets[(hash.1 >> 50) as usize & (SETS - 1)].0
+        &self.sets[(hash.1 >> 49) as usize & (SETS - 1)].0
     }
 
     /// Begins to load what [`Self::find`] will look at.
