@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! data of a program or library      root; of libc, without the allocator's pointers to headers
+//! the part that the loader protects root: it was written before
 //! [stack], stacks of threads        root from the stack pointer up, with 128 bytes below it that a function may use unasked
 //! thread-local storage              root: around the FS base, wherever it lies
 //! [heap]                            no root
@@ -47,7 +48,7 @@ pub(crate) fn find(
     let mut roots = Vec::new();
     let stacks: Vec<Stack> = threads.iter().filter_map(|thread| finder.stack(thread)).collect();
     for (row, mapping) in maps.iter().enumerate() {
-        if mapping.readable && mapping.writable {
+        if mapping.readable && (mapping.writable || finder.is_protected_data(row)) {
             finder.mapping(row, &stacks, skip, memory, &mut roots);
         }
     }
@@ -120,6 +121,10 @@ impl Finder<'_> {
         let before = if next > 0 { self.index.end(next - 1) } else { 0 };
         let after = if next < self.index.len() { self.index.start(next) } else { u64::MAX };
         let mut start = mapping.start.max(thread.fs.saturating_sub(BELOW_FS)).max(before);
+        if mapping.kind() == Kind::Heap && before < mapping.start {
+            // A static libc takes the main thread's storage from the heap before anything else, however large it is.
+            start = mapping.start;
+        }
         if thread.sp < thread.fs {
             // Behind the thread's own stack, of which the lower part is dead.
             start = start.max(thread.sp.saturating_sub(RED_ZONE));
@@ -187,6 +192,17 @@ impl Finder<'_> {
             _ => return None,
         };
         self.maps.iter().any(|other| other.executable && other.name == *name).then_some(name)
+    }
+
+    /// Whether a mapping is data that could be written until the program's or library's start was over: what lies right
+    /// before the data that can be written still.
+    fn is_protected_data(&self, row: usize) -> bool {
+        let mapping = &self.maps[row];
+        let before_data = self
+            .maps
+            .get(row + 1)
+            .is_some_and(|next| next.start == mapping.end && next.name == mapping.name && next.writable);
+        before_data && mapping.kind() == Kind::File && !mapping.shared && !mapping.executable
     }
 
     /// Cuts blocks out that glibc mapped one by one, with the whole of their pages.

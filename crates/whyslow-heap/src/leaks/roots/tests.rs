@@ -53,6 +53,17 @@ fn data_of_modules_is_a_root_with_what_is_zeroed_behind_it() {
 }
 
 #[test]
+fn data_that_is_protected_after_the_start_is_a_root() {
+    let maps = "\
+400000-401000 r-xp 00000000 fe:00 1 /bin/app
+401000-402000 r--p 00001000 fe:00 1 /bin/app
+402000-403000 r--p 00002000 fe:00 1 /bin/app
+403000-404000 rw-p 00003000 fe:00 1 /bin/app
+";
+    assert_eq!(ranges(maps, &[], &[], &mut Words::default()), [(0x402000, 0x404000)]);
+}
+
+#[test]
 fn what_the_kernel_joined_to_zeroed_data_is_none() {
     assert_eq!(ranges(PROGRAM, &[], &[(0x404010, 64)], &mut Words::default()), [(0x402000, 0x404000)]);
 }
@@ -135,6 +146,13 @@ fn thread_local_storage_within_the_heap_is_a_root_up_to_the_next_block() {
     let maps = "600000-700000 rw-p 00000000 00:00 0 [heap]\n";
     let found = ranges(maps, &[thread(0, 0x600780)], &[(0x601010, 32)], &mut Words::default());
     assert_eq!(found, [(0x600000, 0x601010)]);
+}
+
+#[test]
+fn large_thread_local_storage_at_the_start_of_the_heap_is_a_root() {
+    let maps = "600000-700000 rw-p 00000000 00:00 0 [heap]\n";
+    let found = ranges(maps, &[thread(0, 0x640000)], &[(0x641000, 16)], &mut Words::default());
+    assert_eq!(found, [(0x600000, 0x641000)]);
 }
 
 #[test]
