@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use whyslow_heap_wire::area::{self, Header, Node, RingHeader};
 
 /// Where the area is mapped; 0 as long as it is not, and after it was given up.
-static BASE: AtomicU64 = AtomicU64::new(0);
+pub static BASE: AtomicU64 = AtomicU64::new(0);
 
 /// The area of this process.
 #[derive(Clone, Copy)]

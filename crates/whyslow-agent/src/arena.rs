@@ -5,17 +5,17 @@ use core::ptr;
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::Relaxed;
 
-const LEN: usize = 64 << 10;
+pub const LEN: usize = 64 << 10;
 /// In front of each block: its size.
 const HEAD: usize = 16;
 
 #[repr(C, align(4096))]
-struct Bytes(UnsafeCell<[u8; LEN]>);
+pub struct Bytes(UnsafeCell<[u8; LEN]>);
 
 // SAFETY: every block has one owner; `USED` gives them out.
 unsafe impl Sync for Bytes {}
 
-static BYTES: Bytes = Bytes(UnsafeCell::new([0; LEN]));
+pub static BYTES: Bytes = Bytes(UnsafeCell::new([0; LEN]));
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// A zeroed block; null when the arena is full.

@@ -5,13 +5,16 @@
 //! has no stack to walk: its shim only adds the number.
 
 use core::arch::naked_asm;
+use core::mem::offset_of;
 
+use whyslow_heap_wire::area::{FILTER_AT, FILTER_FACTOR};
 use whyslow_heap_wire::handshake::hook;
 use whyslow_heap_wire::handshake::hook::{COUNT, GROUPS, PER_GROUP};
 use whyslow_selfwalk::Entry;
 
 use crate::real::{self, other};
-use crate::{arena, events, exit};
+use crate::state::{State, gate};
+use crate::{area, arena, events, exit};
 
 macro_rules! shim {
     ($slot:expr, $body:ident) => {
@@ -48,8 +51,39 @@ macro_rules! exported {
     )*};
 }
 
+/// libc's `malloc`. An allocation that a sampled recording does not take goes on to the real one from here, without a frame.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub extern "C" fn malloc() {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rax, qword ptr [rip + whyslow_thread@GOTTPOFF]",
+        "mov rax, qword ptr fs:[rax]",
+        "test rax, rax",
+        "je {slow}",
+        "cmp dword ptr [rax + {gate}], {sampling}",
+        "jne {slow}",
+        "mov rcx, qword ptr [rax + {countdown}]",
+        "sub rcx, rdi",
+        "jle {slow}",
+        "mov qword ptr [rax + {countdown}], rcx",
+        "jmp qword ptr [rip + {real} + {malloc}]",
+        ".cfi_endproc",
+        slow = sym malloc_shim,
+        gate = const offset_of!(State, gate),
+        sampling = const gate::SAMPLING,
+        countdown = const offset_of!(State, countdown),
+        real = sym real::REAL,
+        malloc = const 8 * hook::MALLOC,
+    )
+}
+
+#[unsafe(naked)]
+extern "C" fn malloc_shim() {
+    shim!(hook::MALLOC, malloc_body)
+}
+
 exported! {
-    malloc MALLOC => malloc_body;
     calloc CALLOC => calloc_body;
     realloc REALLOC => realloc_body;
     posix_memalign POSIX_MEMALIGN => posix_memalign_body;
@@ -292,10 +326,44 @@ fn resize(
     }
 }
 
-/// libc's `free`.
+/// libc's `free`. A block that no sampled recording has goes on to the real one from here.
 #[unsafe(no_mangle)]
-pub extern "C" fn free(block: u64) {
-    free_preloaded(block);
+#[unsafe(naked)]
+pub extern "C" fn free() {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rax, qword ptr [rip + whyslow_thread@GOTTPOFF]",
+        "mov rax, qword ptr fs:[rax]",
+        "test rax, rax",
+        "je {slow}",
+        "cmp dword ptr [rax + {gate}], {sampling}",
+        "jne {slow}",
+        "lea rcx, [rip + {arena}]",
+        "mov rdx, rdi",
+        "sub rdx, rcx",
+        "cmp rdx, {arena_len}",
+        "jb {slow}",
+        "movabs rcx, {factor}",
+        "mov rdx, rdi",
+        "shr rdx, 3",
+        "imul rdx, rcx",
+        "shr rdx, 48",
+        "add rdx, qword ptr [rip + {base}]",
+        "cmp byte ptr [rdx + {filter}], 0",
+        "jne {slow}",
+        "jmp qword ptr [rip + {real} + {free}]",
+        ".cfi_endproc",
+        slow = sym free_preloaded,
+        gate = const offset_of!(State, gate),
+        sampling = const gate::SAMPLING,
+        arena = sym arena::BYTES,
+        arena_len = const arena::LEN,
+        factor = const FILTER_FACTOR,
+        base = sym area::BASE,
+        filter = const FILTER_AT,
+        real = sym real::REAL,
+        free = const 8 * hook::FREE,
+    )
 }
 
 /// The old name of `free`.
@@ -304,8 +372,7 @@ pub extern "C" fn cfree(block: u64) {
     free_preloaded(block);
 }
 
-#[inline(always)]
-fn free_preloaded(block: u64) {
+extern "C" fn free_preloaded(block: u64) {
     if block == 0 || arena::holds(block) {
         return;
     }

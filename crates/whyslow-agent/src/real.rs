@@ -11,7 +11,7 @@ use whyslow_heap_wire::handshake::hook;
 use crate::{link, start, symbols};
 
 /// What each hook calls; 0 for none.
-static REAL: [AtomicU64; hook::COUNT] = [const { AtomicU64::new(0) }; hook::COUNT];
+pub static REAL: [AtomicU64; hook::COUNT] = [const { AtomicU64::new(0) }; hook::COUNT];
 
 /// The other functions that are exported.
 pub mod other {

@@ -116,10 +116,13 @@ pub const fn fill_byte(offset: u64) -> u8 {
     ((offset.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8) | 1
 }
 
+/// By which [`filter_slot`] mixes.
+pub const FILTER_FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// The hash of an address in the filter of sampled blocks.
 #[inline]
 pub const fn filter_slot(address: u64) -> usize {
-    ((address >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as usize
+    ((address >> 3).wrapping_mul(FILTER_FACTOR) >> 48) as usize
 }
 
 /// One thread's ring. The agent owns the first half, the collector the second.
