@@ -90,14 +90,35 @@ fn format() -> Result<Outcome> {
     if !cargo_has("fmt") {
         return Ok(Outcome::Skipped("rustfmt is not installed (rustup component add rustfmt)".into()));
     }
-    check(cargo().args(["fmt", "--all", "--check"]))
+    both(cargo().args(["fmt", "--all", "--check"]), agent_cargo().args(["fmt", "--check"]))
+}
+
+/// The agent is a workspace of its own.
+fn agent_cargo() -> Command {
+    let mut cargo = cargo();
+    cargo.current_dir(process::root().join("crates/whyslow-agent"));
+    cargo
+}
+
+fn both(first: &mut Command, second: &mut Command) -> Result<Outcome> {
+    Ok(match check(first)? {
+        Outcome::Ok => check(second)?,
+        failed => failed,
+    })
 }
 
 fn lints() -> Result<Outcome> {
     if !cargo_has("clippy") {
         return Ok(Outcome::Skipped("clippy is not installed (rustup component add clippy)".into()));
     }
-    check(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    let agent_target = process::target_folder().join("agent");
+    both(
+        cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        agent_cargo()
+            .args(["clippy", "--quiet", "--locked", "--release", "--target-dir"])
+            .arg(agent_target)
+            .args(["--", "-D", "warnings"]),
+    )
 }
 
 fn documentation() -> Result<Outcome> {

@@ -88,14 +88,7 @@ impl Default for HeapOptions {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            frequency_hz: 997,
-            stack_bytes: None,
-            duration: None,
-            user_only: false,
-            cpu: true,
-            heap: None,
-        }
+        Self { frequency_hz: 997, stack_bytes: None, duration: None, user_only: false, cpu: true, heap: None }
     }
 }
 

@@ -63,7 +63,9 @@ extern "C" fn walk_from(entry: *const Entry) {
     let stacks = Stacks { heads, nodes, used: &USED, memo: &MEMO };
     // SAFETY: one thread, and the walk does not come back here; the entry lies on its stack.
     unsafe {
-        let walker = (*WALKER.0.get()).get_or_insert_with(|| Box::from_raw(std::alloc::alloc_zeroed(std::alloc::Layout::new::<Walker>()).cast()));
+        let walker = (*WALKER.0.get()).get_or_insert_with(|| {
+            Box::from_raw(std::alloc::alloc_zeroed(std::alloc::Layout::new::<Walker>()).cast())
+        });
         if FORGET.load(Ordering::Relaxed) {
             walker.forget();
         }
@@ -193,13 +195,20 @@ fn nested(depth: u64, mode: &str) {
         });
         let mut all = best.collect::<Vec<_>>();
         all.sort_by(f64::total_cmp);
-        println!("{mode:5} {what:10} {:6.1} ns a walk (least {:.1}), {} nodes", all[3], all[0], USED.load(Ordering::Relaxed));
+        println!(
+            "{mode:5} {what:10} {:6.1} ns a walk (least {:.1}), {} nodes",
+            all[3],
+            all[0],
+            USED.load(Ordering::Relaxed)
+        );
     }
 }
 
 fn main() {
     let chosen = std::env::args().nth(1);
-    for mode in ["same", "tree", "deep"].into_iter().filter(|mode| chosen.as_deref().is_none_or(|one| one == *mode)) {
+    for mode in
+        ["same", "tree", "deep"].into_iter().filter(|mode| chosen.as_deref().is_none_or(|one| one == *mode))
+    {
         nested(5, mode);
     }
 }

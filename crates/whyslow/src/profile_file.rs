@@ -5,14 +5,14 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use whyslow_formats::import::{self, Format};
-use whyslow_profile::Profile;
 use whyslow_profile::file::{self, ReadError};
+use whyslow_profile::{Profile, SymbolState};
 use whyslow_symbols::Summary;
 
 use crate::failure::{Failure, Result, warn};
 use crate::importing;
 
-/// Opens a profile for a query command. One whose recorder was killed is symbolised here, in memory, and another tool's
+/// Opens a profile for a query command. One that has no symbols, because its recorder was killed or is a library, gets them here, in memory, and another tool's
 /// recording is imported.
 pub(crate) fn open(path: &Path) -> Result<Profile> {
     let mut profile = match file::read(path) {
@@ -26,9 +26,16 @@ pub(crate) fn open(path: &Path) -> Result<Profile> {
             "{}: incomplete: its recorder was stopped before the end; this shows what was saved until then",
             path.display()
         ));
+    }
+    if !profile.sealed || lacks_symbols(&profile) {
         symbolize(&mut profile, true);
     }
     Ok(profile)
+}
+
+/// A program that profiles itself leaves names to us.
+fn lacks_symbols(profile: &Profile) -> bool {
+    profile.frames.is_empty() && profile.modules.iter().any(|module| module.symbols == SymbolState::NotLoaded)
 }
 
 /// Reads a profile as it is.

@@ -10,8 +10,9 @@ use crate::units::share;
 /// A module with less than this share of the samples is not worth a warning.
 pub(super) const NOTABLE_MODULE: f64 = 0.05;
 
-/// Libraries that every program has and nobody rebuilds.
-const SYSTEM_LIBRARIES: [&str; 9] = [
+/// Libraries that every program has and nobody rebuilds, and our own that records the heap.
+const SYSTEM_LIBRARIES: [&str; 10] = [
+    "whyslow-agent.so",
     "libc.so",
     "libc-",
     "libc.musl",

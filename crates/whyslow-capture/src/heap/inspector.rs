@@ -43,7 +43,7 @@ impl ExitInspector for Inspector {
                     }
                 }
                 Err(error) => {
-                    notes.push(format!("blocks that were live at the end were not examined: {error}"))
+                    notes.push(format!("blocks that were live at the end were not examined: {error}"));
                 }
             }
         }
