@@ -14,7 +14,7 @@ use whyslow_selfwalk::Entry;
 
 use crate::real::{self, other};
 use crate::state::{State, gate};
-use crate::{area, arena, events, exit};
+use crate::{area, arena, events, exit, unused};
 
 macro_rules! shim {
     ($slot:expr, $body:ident) => {
@@ -261,7 +261,7 @@ extern "C" fn realloc_body(old: u64, size: u64, c: u64, d: u64, entry: *const En
         return early_realloc(old, size, entry);
     }
     // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    resize(slot, entry, old, size, false, || unsafe { real::call(real, old, size, c, d) })
+    resize(slot, entry, old, size, slot != hook::REALLOC, || unsafe { real::call(real, old, size, c, d) })
 }
 
 extern "C" fn reallocarray_body(
@@ -399,6 +399,8 @@ pub extern "C" fn malloc_usable_size(block: u64) -> u64 {
     if block != 0 && arena::holds(block) {
         return arena::size_of(block);
     }
+    // Who asks may use all of it.
+    unused::forget_if_any(block);
     match real::of_other(other::USABLE_SIZE) {
         0 => 0,
         // SAFETY: the function that this stands in for, with the caller's own argument.

@@ -6,14 +6,16 @@
 
 use core::ptr;
 use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use whyslow_heap_wire::area::fill_byte;
+use whyslow_heap_wire::fill::{Untouched, fill_byte};
+use whyslow_heap_wire::handshake::hook;
 use whyslow_heap_wire::record::MOST_FILLED;
 
 use crate::area::Area;
-use crate::sys;
+use crate::{link, modules, real, sys};
 
 /// A block that is filled. One thread owns a block at a time, so a row has one user.
 struct Row {
@@ -87,13 +89,44 @@ pub fn forget(block: u64) -> Option<u64> {
     Some(size)
 }
 
-/// Fills a new block.
-pub fn fill_new(block: u64, size: u64) {
-    fill_grown(0, block, size);
+/// The same where no block may ever have been filled.
+pub fn forget_if_any(block: u64) {
+    if !TABLE.load(Acquire).is_null() {
+        forget(block);
+    }
 }
 
-/// A filled block that was so long is here now, with another size: what is new is filled.
+/// Whether what a block gains in `realloc` may be filled: only with glibc's own, where nothing else can make a block larger and the program
+/// has to ask for what it may use beyond its wish. jemalloc's `xallocx` and mimalloc's `mi_expand` are not seen.
+fn fills_growth() -> bool {
+    const NO: u32 = 1;
+    const YES: u32 = 2;
+    static ANSWER: AtomicU32 = AtomicU32::new(0);
+    match ANSWER.load(Relaxed) {
+        0 => {
+            let (libc, realloc) = (link::glibc_version(), real::of(hook::REALLOC));
+            let module = Area::get().filter(|_| libc != 0).and_then(|area| modules::find(area, libc));
+            let is_libcs = module.is_some_and(|module| (module.start..module.end).contains(&realloc));
+            ANSWER.store(if is_libcs { YES } else { NO }, Relaxed);
+            is_libcs
+        }
+        answer => answer == YES,
+    }
+}
+
+/// Fills a new block.
+pub fn fill_new(block: u64, size: u64) {
+    fill_from(0, block, size);
+}
+
+/// A filled block that was so long is here now, with another size: what is new is filled, or the block is given up.
 pub fn fill_grown(was: u64, block: u64, size: u64) {
+    if size <= was || fills_growth() {
+        fill_from(was, block, size);
+    }
+}
+
+fn fill_from(was: u64, block: u64, size: u64) {
     if size > MOST_FILLED {
         return;
     }
@@ -107,9 +140,10 @@ pub fn fill_grown(was: u64, block: u64, size: u64) {
 /// The bytes of a block that were never written; none if it was not filled.
 pub fn never_written(block: u64) -> Option<u64> {
     let size = row_of(block)?.size.load(Relaxed);
-    let untouched = |offset: &u64| {
+    let mut untouched = Untouched::default();
+    for offset in 0..size {
         // SAFETY: the block is still allocated, with this size.
-        unsafe { ptr::read_volatile((block + offset) as *const u8) == fill_byte(*offset) }
-    };
-    Some((0..size).filter(untouched).count() as u64)
+        untouched.add(unsafe { ptr::read_volatile((block + offset) as *const u8) });
+    }
+    Some(untouched.bytes())
 }

@@ -108,14 +108,6 @@ pub mod flag {
     pub const WAIT_AT_EXIT: u32 = 4;
 }
 
-/// With what new blocks are filled for [`flag::UNUSED`]: the byte at an offset in the block. It does not depend on where the block is,
-/// since a reallocation can move it.
-#[inline]
-pub const fn fill_byte(offset: u64) -> u8 {
-    // Neighbours differ, so that neither a memset nor a copied run looks like it.
-    ((offset.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8) | 1
-}
-
 /// By which [`filter_slot`] mixes.
 pub const FILTER_FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 

@@ -11,6 +11,7 @@
 #![no_std]
 
 pub mod area;
+pub mod fill;
 pub mod handshake;
 pub mod record;
 

@@ -5,7 +5,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use whyslow_heap_wire::area::fill_byte;
+use whyslow_heap_wire::fill::Untouched;
 
 use super::blocks::read_blocks;
 use super::edges::Edges;
@@ -87,6 +87,7 @@ fn read_maps(pid: u32) -> Result<Vec<Mapping>, LeakError> {
 }
 
 /// How many bytes of each block still hold what the agent filled them with (`--unused`), in the order of the blocks.
+/// See [`Untouched`] for what counts.
 ///
 /// The process is not stopped; it should be waiting for us.
 pub fn unused_bytes(pid: u32, blocks: &[LiveBlock]) -> Result<Vec<u64>, LeakError> {
@@ -94,17 +95,18 @@ pub fn unused_bytes(pid: u32, blocks: &[LiveBlock]) -> Result<Vec<u64>, LeakErro
     let maps = read_maps(pid)?;
     let mut memory = ProcessMemory::new(pid, &maps);
     let index = Index::new(blocks);
-    let mut unused = vec![0; blocks.len()];
-    read_blocks(&index, &mut memory, |block, address, bytes| {
+    let mut unused = vec![Untouched::default(); blocks.len()];
+    read_blocks(&index, &mut memory, |block, _, bytes| {
         let row = index.row(block);
         // A block of no bytes is read as one.
         if blocks[row].size > 0 {
-            let offset = address - blocks[row].address;
-            let untouched = (offset..).zip(bytes).filter(|&(offset, &byte)| byte == fill_byte(offset));
-            unused[row] += untouched.count() as u64;
+            bytes.iter().for_each(|byte| unused[row].add(*byte));
         }
     });
-    if memory.gone { Err(LeakError::Gone { pid }) } else { Ok(unused) }
+    if memory.gone {
+        return Err(LeakError::Gone { pid });
+    }
+    Ok(unused.iter().map(Untouched::bytes).collect())
 }
 
 /// Blocks are numbered with 31 bits.
