@@ -17,6 +17,9 @@ use crate::sys;
 use crate::timeline::Timeline;
 use crate::weight::{Weight, Weights, add};
 
+/// Time that a row of the timeline stands for at least, on average.
+const ROW_NS: u64 = 10_000;
+
 /// A number that remembers what it was at the peak.
 #[derive(Debug, Default, Clone, Copy)]
 struct Peaked {
@@ -153,6 +156,9 @@ pub(crate) struct Tally {
     pub totals: Totals,
     transfers: FxHashMap<(u32, u32), Weight>,
     timeline: Timeline,
+    /// Where the next rows start, and how long they are put off at least, in ticks.
+    rows_from: u64,
+    rows_until: u64,
     touched: Vec<u32>,
     /// The peak moved in this bucket.
     peaked: bool,
@@ -190,6 +196,8 @@ impl Tally {
             totals: Totals::default(),
             transfers: FxHashMap::default(),
             timeline: Timeline::new(&clock),
+            rows_from: clock.first_tick(),
+            rows_until: 0,
             touched: Vec::new(),
             peaked: false,
             ended_threads: 0,
@@ -659,11 +667,16 @@ impl Tally {
         }
     }
 
+    /// The rows of what was touched since the last ones. With many stacks they come less often than buckets end, so that they are never more
+    /// than one per [`ROW_NS`].
     #[cold]
-    fn close_bucket(&mut self) {
-        let time_ns = self.clock.ns(self.timeline.start);
+    fn close_rows(&mut self) {
+        let time_ns = self.clock.ns(self.rows_from);
         let end_ns = self.clock.ns(self.timeline.end);
-        for number in std::mem::take(&mut self.touched) {
+        let touched = std::mem::take(&mut self.touched);
+        self.rows_from = self.timeline.end;
+        self.rows_until = self.rows_from + self.clock.span_ticks(touched.len() as u64 * ROW_NS);
+        for number in touched {
             let entry = &mut self.entries[number as usize];
             let site = &mut self.sites[entry.site as usize];
             site.went_on(end_ns);
@@ -687,6 +700,15 @@ impl Tally {
             entry.temporary = 0;
             entry.unused = 0;
         }
+    }
+
+    #[cold]
+    fn close_bucket(&mut self) {
+        if self.timeline.end >= self.rows_until {
+            self.close_rows();
+        }
+        let time_ns = self.clock.ns(self.timeline.start);
+        let end_ns = self.clock.ns(self.timeline.end);
         let peak_ns = self.clock.ns(self.totals.peak_tick).clamp(time_ns, end_ns);
         for (row, process) in self.processes.iter().enumerate().filter(|(_, process)| !process.ended) {
             let mut live = |time_ns, value| {
@@ -744,6 +766,7 @@ impl Tally {
     /// The sites and the transfers, after all processes have ended.
     pub(crate) fn finish(&mut self) -> (Vec<Site>, Vec<Transfer>) {
         self.close_bucket();
+        self.close_rows();
         let mut by_site: Vec<(Weight, ByThread, ByThread)> = vec![Default::default(); self.sites.len()];
         for &number in self.entry_of.values() {
             let entry = &self.entries[number as usize];
