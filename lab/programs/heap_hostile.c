@@ -74,6 +74,15 @@ NEVER_INLINED static void sizes(void) {
     let_go(two, 0);
     KEEPS_ERRNO(free(hidden(NULL)));
     PROMISE(malloc_usable_size(hidden(NULL)) == 0);
+    /* Who asks how much there is may write to all of it, and keeps that too. */
+    for (size_t size = 1; size < 3000; size += 7) {
+        KEEPS_ERRNO(block = made(&tally, malloc(size), size));
+        size_t usable = malloc_usable_size(block);
+        memset(block, 0x3c, usable);
+        KEEPS_ERRNO(block = moved(&tally, realloc(block, 2 * usable), size, 2 * usable));
+        PROMISE(block && holds(block, 0x3c, usable));
+        let_go(block, 2 * usable);
+    }
     /* Large enough for a mapping of its own, grown and shrunk again. */
     size_t large = 3 << 20;
     KEEPS_ERRNO(block = made(&tally, malloc(large), large));
