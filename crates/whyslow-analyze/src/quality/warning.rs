@@ -356,7 +356,7 @@ impl Warning {
             }
             Self::HeapNotRecorded { .. } => {
                 "set-uid, stripped static and unreadable programs cannot be watched: run a copy with symbols that is \
-                 your own"
+                 your own; under a limit of address space (`ulimit -v`) the agent finds no room: it needs 3 GB"
                     .to_owned()
             }
             Self::NoLeakCheck(_) | Self::Recorder(_) => return None,

@@ -8,7 +8,7 @@ use whyslow_analyze::{
     Callers, FindError, FunctionTable, Lines, Outline, Quality, Selection, SortBy, SpanTable, Threads,
     TreeOptions, Weights, hot_path,
 };
-use whyslow_profile::Profile;
+use whyslow_profile::{Metric, Profile, heap};
 use whyslow_render::json::{self, Context};
 use whyslow_render::text::{self, HeapView, Page, Summary, TreeView};
 
@@ -121,8 +121,14 @@ impl ReportArgs {
         match self.view {
             Some(View::Heap) if !has_heap(profile) => {
                 let file = self.profile.file.display();
-                Err(Failure::new(format!("{file}: the heap is not in this recording"))
-                    .next("`whyslow heap -- PROGRAM`, or `whyslow record --heap PROGRAM`"))
+                let is_heap = |metric: &Metric| profile.text(metric.name) == heap::metric::BYTES_ALLOCATED;
+                Err(if !profile.sealed && profile.metrics.iter().any(is_heap) {
+                    Failure::new(format!("{file}: its recorder was stopped before it could add the heap up"))
+                        .next(format!("what was counted until then: whyslow report {file} functions"))
+                } else {
+                    Failure::new(format!("{file}: the heap is not in this recording"))
+                        .next("`whyslow heap -- PROGRAM`, or `whyslow record --heap PROGRAM`")
+                })
             }
             Some(View::Heap) if self.format == Format::Text && self.filters.are_given() => {
                 let file = self.profile.file.display();
