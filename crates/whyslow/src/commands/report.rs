@@ -124,7 +124,7 @@ impl ReportArgs {
                 let is_heap = |metric: &Metric| profile.text(metric.name) == heap::metric::BYTES_ALLOCATED;
                 Err(if !profile.sealed && profile.metrics.iter().any(is_heap) {
                     Failure::new(format!("{file}: its recorder was stopped before it could add the heap up"))
-                        .next(format!("what was counted until then: whyslow report {file} functions"))
+                        .next(format!("whyslow report {file} functions, for what was counted until then"))
                 } else {
                     Failure::new(format!("{file}: the heap is not in this recording"))
                         .next("`whyslow heap -- PROGRAM`, or `whyslow record --heap PROGRAM`")
