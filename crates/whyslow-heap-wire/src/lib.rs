@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! handshake   one exchange over a socket when a program starts: `Hello` there, `Welcome`, a shared area and patches back
+//! snapshot    the same socket, another whyslow: what holds memory now?                               see `snapshot`
 //! area        shared memory: header, rings, stacks, modules                                          see `Area`
 //! record      what happens in a ring: one to three words of eight bytes                              see `record`
 //! ```
@@ -14,6 +15,7 @@ pub mod area;
 pub mod fill;
 pub mod handshake;
 pub mod record;
+pub mod snapshot;
 
 /// Changes whenever anything here does.
 pub const VERSION: u32 = 4;
