@@ -1,8 +1,8 @@
 //! The last moment of the process: the collector may want to look at its memory before it is gone.
 
 use core::mem;
-use core::sync::atomic::AtomicU32;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicU32, fence};
 
 use whyslow_heap_wire::area::flag;
 use whyslow_heap_wire::handshake::hook;
@@ -65,34 +65,60 @@ fn free_libcs_own() {
 }
 
 fn wait(area: Area, process: u32) {
-    const STEP: u64 = 20_000_000;
-    const MOST_STEPS: u64 = 10_000_000_000 / STEP;
-    const MOST_STILL: u64 = 2_000_000_000 / STEP;
     let header = area.header();
     let thread = sys::thread();
-    let (mut steps, mut still, mut heartbeat) = (0, 0, header.heartbeat.load(Relaxed));
-    let mut go_on = || {
-        steps += 1;
-        let now = header.heartbeat.load(Relaxed);
-        still = if now == heartbeat { still + 1 } else { 0 };
-        heartbeat = now;
-        steps < MOST_STEPS && still < MOST_STILL && area.enabled()
-    };
+    let mut patience = Patience::new(area);
     // The thread's number is the lock: it is there before the process's is.
-    while header.exiting_tid.compare_exchange(0, thread, AcqRel, Relaxed).is_err() {
-        if !go_on() {
+    while let Err(holder) = header.exiting_tid.compare_exchange(0, thread, AcqRel, Relaxed) {
+        if !patience.wait(&header.exiting_tid, holder) {
             return;
         }
-        sys::nap(STEP);
     }
     let allowed = header.exits_allowed.load(Acquire);
     header.exiting_pid.store(process, Release);
+    // A collector that did not see this before it fell asleep is seen asleep.
+    fence(SeqCst);
     ring::wake_collector(area);
-    while header.exits_allowed.load(Acquire) == allowed && go_on() {
-        sys::wait(&header.exits_allowed, allowed, STEP);
-    }
+    while header.exits_allowed.load(Acquire) == allowed && patience.wait(&header.exits_allowed, allowed) {}
     let _ = header.exiting_pid.compare_exchange(process, 0, AcqRel, Relaxed);
     let _ = header.exiting_tid.compare_exchange(thread, 0, AcqRel, Relaxed);
+    sys::wake_one(&header.exiting_tid);
+}
+
+/// How long the process may still be held up, in microseconds.
+struct Patience {
+    area: Area,
+    left: u32,
+    /// As long as the collector does not move.
+    left_still: u32,
+    heartbeat: u64,
+}
+
+impl Patience {
+    const STEP: u32 = 20_000;
+    const MOST: u32 = 10_000_000;
+    const MOST_STILL: u32 = 2_000_000;
+    /// About what it takes until somebody else has had his turn.
+    const TURN: u32 = 100;
+
+    fn new(area: Area) -> Self {
+        let heartbeat = area.header().heartbeat.load(Relaxed);
+        Self { area, left: Self::MOST, left_still: Self::MOST_STILL, heartbeat }
+    }
+
+    /// Waits a while, at most until the word is not this value. False: enough.
+    fn wait(&mut self, word: &AtomicU32, value: u32) -> bool {
+        let woken = sys::wait(word, value, u64::from(Self::STEP) * 1000);
+        let spent = if woken { Self::TURN } else { Self::STEP };
+        let heartbeat = self.area.header().heartbeat.load(Relaxed);
+        if heartbeat != self.heartbeat {
+            self.left_still = Self::MOST_STILL;
+        }
+        self.heartbeat = heartbeat;
+        self.left = self.left.saturating_sub(spent);
+        self.left_still = self.left_still.saturating_sub(spent);
+        self.left > 0 && self.left_still > 0 && self.area.enabled()
+    }
 }
 
 fn leave_by(function: usize, code: u64, way: Way) -> ! {

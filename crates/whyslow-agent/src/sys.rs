@@ -157,15 +157,27 @@ pub fn nap(nanoseconds: u64) {
 }
 
 /// Sleeps until somebody wakes the word, it has another value, or the time is over.
-pub fn wait(word: &AtomicU32, value: u32, nanoseconds: u64) {
+/// Waits until somebody changes the word and wakes us. False if the time is over first.
+pub fn wait(word: &AtomicU32, value: u32, nanoseconds: u64) -> bool {
+    const ETIMEDOUT: isize = 110;
     let time = Time::new(nanoseconds);
     // SAFETY: reads `word` and `time` only.
-    unsafe { call(FUTEX, [word.as_ptr() as usize, 0, value as usize, &raw const time as usize, 0, 0]) };
+    let result =
+        unsafe { call(FUTEX, [word.as_ptr() as usize, 0, value as usize, &raw const time as usize, 0, 0]) };
+    result != -ETIMEDOUT
 }
 
 pub fn wake(word: &AtomicU32) {
+    wake_some(word, i32::MAX);
+}
+
+pub fn wake_one(word: &AtomicU32) {
+    wake_some(word, 1);
+}
+
+fn wake_some(word: &AtomicU32, count: i32) {
     // SAFETY: writes nothing.
-    unsafe { call(FUTEX, [word.as_ptr() as usize, 1, i32::MAX as usize, 0, 0, 0]) };
+    unsafe { call(FUTEX, [word.as_ptr() as usize, 1, count as usize, 0, 0, 0]) };
 }
 
 pub fn exit(code: usize) -> ! {

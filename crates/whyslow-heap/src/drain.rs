@@ -413,10 +413,7 @@ impl Drain {
     /// Whether a ring holds so many words, or a process waits.
     pub(crate) fn has_filled(&mut self, words: u64) -> bool {
         self.rings.iter_mut().any(|ring| ring.look() >= words)
-            || self.areas.iter().flatten().any(|watched| {
-                watched.area.header().exiting_pid.load(Ordering::Acquire) != 0
-                    && !matches!(watched.exit, Exit::Allowed { .. })
-            })
+            || self.areas.iter().flatten().any(Watched::is_awaited)
     }
 
     /// What is new since the last time.

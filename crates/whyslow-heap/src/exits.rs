@@ -25,6 +25,15 @@ pub(crate) enum Exit {
 }
 
 impl Watched {
+    /// Whether somebody waits who is not attended to.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let waiting = self.waiting();
+        match self.exit {
+            Exit::Allowed { pid, tid } => waiting.is_some_and(|waiting| waiting != (pid, tid)),
+            _ => waiting.is_some(),
+        }
+    }
+
     fn waiting(&self) -> Option<(u32, u32)> {
         let header = self.area.header();
         let pid = header.exiting_pid.load(Ordering::Acquire);
@@ -61,16 +70,13 @@ impl Drain {
         let watched = self.areas.get_mut(slot)?.as_mut()?;
         let waiting = watched.waiting();
         match std::mem::take(&mut watched.exit) {
-            Exit::Nobody => {
-                if let Some((pid, tid)) = waiting {
-                    watched.exit = Exit::Reading { pid, tid, since: sys::ticks() };
+            Exit::Reading { pid, tid, since } if waiting == Some((pid, tid)) => {
+                if horizon < since {
+                    watched.exit = Exit::Reading { pid, tid, since };
+                } else {
+                    self.begin_look(slot, pid, tid, now);
                 }
             }
-            Exit::Reading { pid, tid, .. } if waiting != Some((pid, tid)) => {}
-            Exit::Reading { pid, tid, since } if horizon < since => {
-                watched.exit = Exit::Reading { pid, tid, since };
-            }
-            Exit::Reading { pid, tid, .. } => self.begin_look(slot, pid, tid),
             Exit::Inspected { pid, tid, row, look } => {
                 if look.as_ref().is_some_and(|look| !look.is_finished()) {
                     watched.exit = Exit::Inspected { pid, tid, row, look };
@@ -79,18 +85,22 @@ impl Drain {
                     self.end_look(row, look, now);
                 }
             }
-            Exit::Allowed { pid, tid } => {
-                if waiting == Some((pid, tid)) {
-                    watched.exit = Exit::Allowed { pid, tid };
-                    // It was killed before it could say that it goes on.
-                    let gone = watched.processes.get(&pid).is_none_or(|&row| self.processes.is_gone(row));
-                    if gone {
-                        let header = watched.area.header();
-                        for (held, by) in [(&header.exiting_pid, pid), (&header.exiting_tid, tid)] {
-                            // Another one's by now: it stays.
-                            let _ = held.compare_exchange(by, 0, Ordering::AcqRel, Ordering::Relaxed);
-                        }
+            Exit::Allowed { pid, tid } if waiting == Some((pid, tid)) => {
+                watched.exit = Exit::Allowed { pid, tid };
+                // It was killed before it could say that it goes on.
+                let gone = watched.processes.get(&pid).is_none_or(|&row| self.processes.is_gone(row));
+                if gone {
+                    let header = watched.area.header();
+                    for (held, by) in [(&header.exiting_pid, pid), (&header.exiting_tid, tid)] {
+                        // Another one's by now: it stays.
+                        let _ = held.compare_exchange(by, 0, Ordering::AcqRel, Ordering::Relaxed);
                     }
+                    sys::wake_all(&header.exiting_tid);
+                }
+            }
+            Exit::Nobody | Exit::Reading { .. } | Exit::Allowed { .. } => {
+                if let Some((pid, tid)) = waiting {
+                    watched.exit = Exit::Reading { pid, tid, since: sys::ticks() };
                 }
             }
         }
@@ -98,8 +108,8 @@ impl Drain {
         Some(!matches!(exit, Exit::Nobody | Exit::Allowed { .. }))
     }
 
-    /// Looks at a process on another thread, so that others need not wait for it.
-    fn begin_look(&mut self, slot: usize, pid: u32, tid: u32) {
+    /// Looks at a process on another thread, so that others need not wait for it. One that has no blocks may go at once.
+    fn begin_look(&mut self, slot: usize, pid: u32, tid: u32, now: u64) {
         let Some(watched) = self.areas.get_mut(slot).and_then(Option::as_mut) else { return };
         let Some(&row) = watched.processes.get(&pid).filter(|&&row| !self.processes.has_left(row)) else {
             watched.allow(pid, tid);
@@ -120,12 +130,23 @@ impl Drain {
                     let blocks = self.tally.live_blocks(row);
                     let inspector = Arc::clone(&self.inspector);
                     let skip = watched.skip();
-                    let look = move || inspector.at_exit(outside, tid, &blocks, &skip);
-                    std::thread::Builder::new().name("heap-leaks".to_owned()).spawn(look).ok()
+                    if blocks.is_empty() {
+                        // It hides no other process of which that could not be said.
+                        if self.leaks == LeakCheck::NotDone {
+                            self.leaks = LeakCheck::AtExit;
+                        }
+                        None
+                    } else {
+                        let look = move || inspector.at_exit(outside, tid, &blocks, &skip);
+                        std::thread::Builder::new().name("heap-leaks".to_owned()).spawn(look).ok()
+                    }
                 }
             };
-        if let Some(watched) = &mut self.areas[slot] {
+        if look.is_some() {
             watched.exit = Exit::Inspected { pid, tid, row, look };
+        } else {
+            watched.allow(pid, tid);
+            self.end_look(row, None, now);
         }
     }
 
