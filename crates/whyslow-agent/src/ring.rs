@@ -77,27 +77,15 @@ pub fn has_room(state: &State) -> bool {
     state.written.get() < state.limit.get() || make_room(state)
 }
 
-/// The time of a record about what has just happened.
+/// The time of the next record.
 #[inline(always)]
 fn tick(state: &State) {
-    tick_by(state, counter_after);
-}
-
-/// The time of a record about what is about to happen. It may be a moment too early, but never later than what it announces; a block
-/// that another thread has just made can so seem to go before it came, by some nanoseconds, and the collector knows.
-#[inline(always)]
-fn tick_before(state: &State) {
-    tick_by(state, counter);
-}
-
-#[inline(always)]
-fn tick_by(state: &State, counter: impl FnOnce() -> u64) {
     let repeat = state.repeat.get();
     if repeat != 0 && ALONE.load(Relaxed) == ptr::from_ref(state) as u64 {
         state.repeat.set(repeat - 1);
         return;
     }
-    let ticks = counter() >> TICK_SHIFT;
+    let ticks = counter_after() >> TICK_SHIFT;
     let since = ticks.wrapping_sub(state.stamp.get());
     if since <= MOST_TICKS {
         // Counters of different processors may be a little apart; a ring's times never go back.
@@ -150,7 +138,7 @@ pub fn alloc(state: &State, block: u64, size: u64, stack: u32) {
 #[inline(always)]
 pub fn free(state: &State, block: u64) {
     if has_room(state) {
-        tick_before(state);
+        tick(state);
         put(state, head(state, op::FREE, block));
         publish(state);
     }
@@ -162,7 +150,7 @@ pub fn leave(state: &State, block: u64) -> bool {
     if !has_room(state) {
         return false;
     }
-    tick_before(state);
+    tick(state);
     put(state, head(state, op::LEAVE, block));
     publish(state);
     true
