@@ -202,6 +202,14 @@ fn a_look_that_fails_lets_the_process_go() {
     assert!(matches!(collector.finish().facts.leaks, LeakCheck::Impossible(_)));
 }
 
+#[test]
+fn a_process_without_blocks_goes_without_a_look() {
+    let collector = start(Config { leak_check: true, ..Config::default() }, Arc::new(Faulty));
+    let (area, _) = enter(&collector);
+    exit(&area);
+    assert_eq!(collector.finish().facts.leaks, LeakCheck::AtExit);
+}
+
 struct Endless(AtomicU32);
 
 impl ExitInspector for Endless {
@@ -217,6 +225,7 @@ fn others_are_read_while_one_is_looked_at() {
     let inspector = Arc::new(Endless(AtomicU32::new(0)));
     let collector = start(Config { leak_check: true, ..Config::default() }, Arc::clone(&inspector) as _);
     let (first, _) = enter(&collector);
+    leak(&first, 10);
     first.header().exiting_tid.store(std::process::id(), Ordering::Release);
     first.header().exiting_pid.store(std::process::id(), Ordering::Release);
     wait_until(|| inspector.0.load(Ordering::Acquire) == 1);
