@@ -171,6 +171,13 @@ pub(crate) struct Piece {
     id: u32,
 }
 
+impl Piece {
+    /// The number of its mapping.
+    pub(crate) fn mapping(&self) -> u32 {
+        self.id
+    }
+}
+
 /// A part of a mapping that is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cut {
@@ -233,6 +240,11 @@ impl Mappings {
             cuts.push(Cut { len: piece_end.min(end) - at.max(start), piece, last: pieces == 0 });
         }
         cuts
+    }
+
+    /// All pieces.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.pieces.values()
     }
 
     /// Takes out everything.

@@ -8,7 +8,7 @@ use crate::growth::Trend;
 const MOST: usize = 128;
 
 /// Times, and the values from then on.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Course {
     times_ns: Vec<u64>,
     values: Vec<u64>,
@@ -49,11 +49,15 @@ impl Course {
         }
     }
 
+    /// Times and values.
+    pub(crate) fn points(&self) -> impl Iterator<Item = (u64, u64)> {
+        let kept = self.times_ns.iter().copied().zip(self.values.iter().copied());
+        kept.chain(self.latest)
+    }
+
     /// What it looks like.
     pub(crate) fn growth(&self) -> Growth {
-        let (time, value) = self.latest.unzip();
-        let times: Vec<u64> = self.times_ns.iter().copied().chain(time).collect();
-        let values: Vec<u64> = self.values.iter().copied().chain(value).collect();
+        let (times, values): (Vec<u64>, Vec<u64>) = self.points().unzip();
         Trend::of(&times, &values).growth
     }
 }

@@ -35,10 +35,15 @@ pub(crate) struct Processes {
     processes: Vec<Process>,
     /// Threads that have rings.
     threads: FxHashMap<(u32, u32), Thread>,
-    new_processes: Vec<ProcessSeen>,
-    new_threads: Vec<ThreadSeen>,
+    /// Everyone there ever was, by row, and how many of them were handed out.
+    seen_processes: Vec<ProcessSeen>,
+    seen_threads: Vec<ThreadSeen>,
     ended: Vec<(u32, u64)>,
+    taken: (usize, usize, usize),
 }
+
+/// Processes, threads, and when processes ended.
+type Tables = (Vec<ProcessSeen>, Vec<ThreadSeen>, Vec<(u32, u64)>);
 
 fn command_name(path: &str) -> Option<String> {
     let name = std::fs::read(path).ok()?;
@@ -75,7 +80,7 @@ impl Processes {
         let watch = pid.map(sys::watch_process);
         let gone = matches!(watch, Some(Ok(None)));
         let name = pid.and_then(process_name).unwrap_or_default();
-        self.new_processes.push(ProcessSeen { pid: pid.unwrap_or(own_pid), parent, name, start_ns: now_ns });
+        self.seen_processes.push(ProcessSeen { pid: pid.unwrap_or(own_pid), parent, name, start_ns: now_ns });
         self.processes.push(Process {
             pid,
             same_numbers: pid == Some(own_pid),
@@ -131,7 +136,7 @@ impl Processes {
         }
         let thread = self.threads.entry((process, tid)).or_insert_with(|| {
             let name = pid.and_then(|pid| thread_name(pid, tid)).unwrap_or_default();
-            self.new_threads.push(ThreadSeen { process, tid, name, start_ns: now_ns });
+            self.seen_threads.push(ThreadSeen { process, tid, name, start_ns: now_ns });
             Thread { row: add(), rings: 0 }
         });
         thread.rings += 1;
@@ -221,20 +226,57 @@ impl Processes {
     }
 
     /// What is new since the last time. Names are looked up once more: threads often get theirs after their first block.
-    pub(crate) fn take_new(&mut self) -> (Vec<ProcessSeen>, Vec<ThreadSeen>, Vec<(u32, u64)>) {
-        let mut processes = std::mem::take(&mut self.new_processes);
-        let mut threads = std::mem::take(&mut self.new_threads);
-        for process in &mut processes {
-            if let Some(name) = self.living(process.pid).and_then(|_| process_name(process.pid)) {
+    pub(crate) fn take_new(&mut self) -> Tables {
+        let (processes, threads, ended) = self.taken;
+        self.taken = (self.seen_processes.len(), self.seen_threads.len(), self.ended.len());
+        self.rename(processes, threads);
+        (
+            self.seen_processes[processes..].to_vec(),
+            self.seen_threads[threads..].to_vec(),
+            self.ended[ended..].to_vec(),
+        )
+    }
+
+    /// All there ever was.
+    pub(crate) fn all(&mut self) -> Tables {
+        self.rename(0, 0);
+        (self.seen_processes.clone(), self.seen_threads.clone(), self.ended.clone())
+    }
+
+    /// Looks up the names of those that live, from these rows on.
+    fn rename(&mut self, processes: usize, threads: usize) {
+        let mut seen = std::mem::take(&mut self.seen_processes);
+        for (row, process) in seen.iter_mut().enumerate().skip(processes) {
+            let lives = self.living(process.pid) == Some(row as u32);
+            if let Some(name) = lives.then(|| process_name(process.pid)).flatten() {
                 process.name = name;
             }
         }
-        for thread in &mut threads {
+        self.seen_processes = seen;
+        let mut seen = std::mem::take(&mut self.seen_threads);
+        for thread in &mut seen[threads..] {
             let pid = self.same_numbers(thread.process).filter(|_| !self.is_gone(thread.process));
             if let Some(name) = pid.and_then(|pid| thread_name(pid, thread.tid)) {
                 thread.name = name;
             }
         }
-        (processes, threads, std::mem::take(&mut self.ended))
+        self.seen_threads = seen;
+    }
+
+    /// The process of each thread, by the thread's row.
+    pub(crate) fn of_threads(&self) -> Vec<u32> {
+        self.seen_threads.iter().map(|thread| thread.process).collect()
+    }
+
+    /// The numbers and names of those that live.
+    pub(crate) fn living_names(&self) -> Vec<(u32, &str)> {
+        let all = self.processes.iter().zip(&self.seen_processes);
+        let living = all.filter(|(process, _)| !process.gone && process.pid.is_some());
+        living.map(|(_, seen)| (seen.pid, seen.name.as_str())).collect()
+    }
+
+    /// Whether there ever was a process with this number.
+    pub(crate) fn knows(&self, pid: u32) -> bool {
+        self.processes.iter().any(|process| process.pid == Some(pid))
     }
 }

@@ -10,7 +10,7 @@ use crate::weight::{self, Weight, Weights};
 
 /// Counts of blocks by the significant bits of a value. Small counts, so that a site takes few cache lines; what does
 /// not fit goes to a large table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Bars<const N: usize> {
     small: [u32; N],
     large: Option<Box<[u64; N]>>,
@@ -49,7 +49,7 @@ impl<const N: usize> Bars<N> {
 }
 
 /// The numbers of one allocating stack. What every event changes comes first.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 #[repr(C, align(64))]
 pub(crate) struct SiteState {
     /// Live now.
@@ -173,6 +173,12 @@ impl SiteState {
             peak_by_thread,
             exit_by_thread,
         }
+    }
+
+    /// Forgets which blocks were lost when processes ended.
+    pub(crate) fn forget_leaks(&mut self) {
+        let HeapCounts { unused_bytes, examined_bytes, .. } = self.findings;
+        self.findings = HeapCounts { unused_bytes, examined_bytes, ..HeapCounts::default() };
     }
 
     /// Adds what a look at a process found.

@@ -20,7 +20,8 @@ const ENTRY_WORDS: usize = size_of::<ModuleEntry>() / 8;
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
     rows: FxHashMap<(u32, u32, u64), u32>,
-    modules: FxHashMap<(String, bool), u32>,
+    /// A module's row, and a process that has it.
+    modules: FxHashMap<(String, bool), (u32, u32)>,
     pub new_stacks: Vec<StackSeen>,
     pub new_modules: Vec<ModuleSeen>,
 }
@@ -28,25 +29,52 @@ pub(crate) struct Stacks {
 /// No row.
 const NONE: u32 = u32::MAX;
 
+fn seen(parent: u32, module: u32, address: u64) -> StackSeen {
+    StackSeen {
+        parent: (parent != NONE).then_some(parent),
+        module: (module != NONE).then_some(module),
+        address,
+    }
+}
+
 impl Stacks {
     fn stack(&mut self, parent: u32, module: u32, address: u64) -> u32 {
         let next = self.rows.len() as u32;
         *self.rows.entry((parent, module, address)).or_insert_with(|| {
-            self.new_stacks.push(StackSeen {
-                parent: (parent != NONE).then_some(parent),
-                module: (module != NONE).then_some(module),
-                address,
-            });
+            self.new_stacks.push(seen(parent, module, address));
             next
         })
     }
 
     fn module(&mut self, path: String, is_program: bool, process: u32) -> u32 {
         let next = self.modules.len() as u32;
-        *self.modules.entry((path, is_program)).or_insert_with_key(|(path, _)| {
+        let known = self.modules.entry((path, is_program)).or_insert_with_key(|(path, _)| {
             self.new_modules.push(ModuleSeen { process, path: path.clone(), is_program });
-            next
-        })
+            (next, process)
+        });
+        known.0
+    }
+
+    /// All modules there are, by row.
+    pub(crate) fn all_modules(&self) -> Vec<ModuleSeen> {
+        let mut all: Vec<_> = self.modules.iter().collect();
+        all.sort_unstable_by_key(|(_, (row, _))| *row);
+        all.into_iter()
+            .map(|((path, is_program), &(_, process))| ModuleSeen {
+                process,
+                path: path.clone(),
+                is_program: *is_program,
+            })
+            .collect()
+    }
+
+    /// All stacks there are, by row.
+    pub(crate) fn all_stacks(&self) -> Vec<StackSeen> {
+        let mut all = vec![seen(NONE, NONE, 0); self.rows.len()];
+        for (&(parent, module, address), &row) in &self.rows {
+            all[row as usize] = seen(parent, module, address);
+        }
+        all
     }
 
     /// The stack of an allocation whose stack is not known.
@@ -225,6 +253,10 @@ mod tests {
                 StackSeen { parent: Some(0), module: Some(1), address: 0x20 },
                 StackSeen { parent: Some(1), module: None, address: 0x9000 },
             ]
+        );
+        assert_eq!(
+            (stacks.all_stacks(), stacks.all_modules()),
+            (stacks.new_stacks.clone(), stacks.new_modules.clone())
         );
         assert_eq!(stacks.new_modules[0].path, "/bin/program");
         assert!(stacks.new_modules[0].is_program && !stacks.new_modules[1].is_program);

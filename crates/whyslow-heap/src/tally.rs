@@ -4,6 +4,8 @@
 //! a number (`epoch`) changes. Each entry keeps what it had before its first change in the current epoch. So at the
 //! end, an entry that has not changed in the last epoch had at the peak what it has now, and any other what it kept.
 
+mod so_far;
+
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Growth, HeapCounts};
 
@@ -16,6 +18,7 @@ use crate::sites::SiteState;
 use crate::sys;
 use crate::timeline::Timeline;
 use crate::weight::{Weight, Weights, add};
+use so_far::Sums;
 
 /// Time that a row of the timeline stands for at least, on average.
 const ROW_NS: u64 = 10_000;
@@ -160,6 +163,8 @@ pub(crate) struct Tally {
     rows_from: u64,
     rows_until: u64,
     touched: Vec<u32>,
+    /// What all rows so far add up to.
+    sums: Sums,
     /// The peak moved in this bucket.
     peaked: bool,
     /// Threads that ended since entries were last thrown away.
@@ -199,6 +204,7 @@ impl Tally {
             rows_from: clock.first_tick(),
             rows_until: 0,
             touched: Vec::new(),
+            sums: Sums::default(),
             peaked: false,
             ended_threads: 0,
             course: Course::default(),
@@ -605,11 +611,13 @@ impl Tally {
         self.live_bytes = self.live_bytes.wrapping_sub(weight.bytes);
     }
 
-    /// The live blocks of a process, by address.
+    /// The live blocks of a process, by address. One that is being moved is where it was: its memory is as it was, or unmapped.
     pub(crate) fn live_blocks(&self, process: u32) -> Vec<LiveBlock> {
-        let mut blocks: Vec<LiveBlock> = self.processes[process as usize]
-            .blocks
-            .iter()
+        let Process { blocks, away, .. } = &self.processes[process as usize];
+        let away = away.values().filter_map(|away| Some((away.address, away.block.as_ref()?)));
+        let mut blocks: Vec<LiveBlock> = away
+            .filter(|(address, _)| blocks.get(*address).is_none())
+            .chain(blocks.iter())
             .map(|(address, block)| {
                 let site = self.entries[block.entry as usize].site;
                 LiveBlock { address, size: block.size(), site: self.sites[site as usize].stack }
@@ -694,6 +702,7 @@ impl Tally {
                 temporary: self.weights.blocks(entry.temporary),
                 unused_bytes: entry.unused,
             });
+            self.sums.close(number, entry);
             entry.touched = false;
             entry.made = Weight::default();
             entry.bytes_freed = 0;
@@ -745,6 +754,7 @@ impl Tally {
                 let key = (self.sites[entry.site as usize].stack, entry.thread);
                 if self.entry_of.get(&key) == Some(&(number as u32)) {
                     self.entry_of.remove(&key);
+                    self.sums.retire(number as u32, key.0, key.1);
                     self.free_entries.push(number as u32);
                 }
             }
@@ -790,12 +800,16 @@ impl Tally {
                 site.outcome(peak, peaks, exits, &self.weights, &self.clock)
             })
             .collect();
-        let mut transfers: Vec<_> = self
-            .transfers
-            .iter()
-            .map(|(&(from, to), moved)| (from, to, self.weights.blocks(moved.blocks), moved.bytes))
-            .collect();
+        (sites, self.transfers())
+    }
+
+    /// Who freed whose blocks.
+    fn transfers(&self) -> Vec<Transfer> {
+        let moved = |(&(from, to), moved): (&(u32, u32), &Weight)| {
+            (from, to, self.weights.blocks(moved.blocks), moved.bytes)
+        };
+        let mut transfers: Vec<_> = self.transfers.iter().map(moved).collect();
         transfers.sort_unstable();
-        (sites, transfers)
+        transfers
     }
 }
