@@ -292,10 +292,14 @@ pub(crate) fn prepare_stacks() {
     let busy = Busy::stay();
     PREPARED.call_once(|| {
         stack::prepare();
+        // The scopes that are open do not see this.
+        let open = with_thread(|thread| thread.scopes.replace(std::ptr::null()));
         let scope = Scope::open(Some(Mutex::default()));
         let outer = with_thread(|thread| crate::watch::unbusy(thread, || stack::probe(thread)));
         let rows = scope.rows();
         stack::learn_internal(rows.iter().map(|row| row.stack), outer);
+        drop(scope);
+        with_thread(|thread| thread.scopes.set(open));
     });
     drop(busy);
 }
