@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::slice;
 use core::sync::atomic::AtomicU32;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use whyslow_heap_wire::area::{self, flag};
 use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
@@ -132,6 +132,10 @@ fn join(base: *mut u8, file: i32, patches: &patch::Prepared<'_>) -> Option<()> {
     if header.version.load(Acquire) != VERSION || !patches.apply() {
         return None;
     }
+    let (start, end) = own_range();
+    header.agent_len.store(end - start, Relaxed);
+    header.agent_start.store(start, Release);
+    state::tell_place(header);
     if header.flags.load(Relaxed) & flag::MAPS != 0 {
         maps::record();
     }

@@ -167,6 +167,10 @@ fn register(area: Area, wiped: *const State) -> Option<&'static State> {
 const MOST_STATES: usize = 2 * area::MOST_RINGS;
 static STATES: [AtomicPtr<State>; MOST_STATES] = [const { AtomicPtr::new(ptr::null_mut()) }; MOST_STATES];
 static STATES_USED: AtomicUsize = AtomicUsize::new(0);
+/// What a state takes: whole pages.
+const STATE_BYTES: usize = size_of::<State>().next_multiple_of(4096);
+/// Where the states lie, one after the other.
+static PLACE: AtomicU64 = AtomicU64::new(0);
 /// Without a free ring, nobody asks for one again before this time.
 static RINGLESS_UNTIL: AtomicU64 = AtomicU64::new(0);
 
@@ -250,7 +254,8 @@ fn find_state(wiped: *const State, thread: u32) -> Option<&'static State> {
         STATES_USED.store(MOST_STATES, Release);
         return None;
     }
-    let state = sys::pages_wiped_on_fork(size_of::<State>()).cast::<State>();
+    let state = sys::pages_wiped_on_fork((PLACE.load(Acquire) as usize) + index * STATE_BYTES, STATE_BYTES);
+    let state = state.cast::<State>();
     STATES[index].store(state, Release);
     // SAFETY: fresh zero bytes are a state.
     let state = unsafe { state.as_ref() }?;
@@ -299,13 +304,27 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Begins to notice forks.
 pub fn watch_forks() -> bool {
-    let page = sys::pages_wiped_on_fork(4096).cast::<AtomicU32>();
+    // The page, then the states.
+    let place = sys::reserve(PLACE_LEN) as usize;
+    if place == 0 {
+        return false;
+    }
+    let page = sys::pages_wiped_on_fork(place, 4096).cast::<AtomicU32>();
     // SAFETY: a fresh page.
     let Some(mark) = (unsafe { page.as_ref() }) else { return false };
+    PLACE.store(place as u64 + 4096, Release);
     mark.store(1, Relaxed);
     PROCESS_MARK.store(page, Release);
     PROCESS.store(sys::process(), Relaxed);
     true
+}
+
+const PLACE_LEN: usize = 4096 + MOST_STATES * STATE_BYTES;
+
+/// Tells the collector where the states are.
+pub fn tell_place(header: &area::Header) {
+    header.states_len.store((PLACE_LEN - 4096) as u64, Relaxed);
+    header.states_start.store(PLACE.load(Acquire), Release);
 }
 
 /// Notices that this is a forked child by now.

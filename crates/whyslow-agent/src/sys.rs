@@ -81,18 +81,16 @@ pub fn pages(bytes: usize) -> *mut u8 {
     if failed(result) { ptr::null_mut() } else { result as *mut u8 }
 }
 
-/// Zeroed pages that a forked child finds zeroed again; null if there are none.
-pub fn pages_wiped_on_fork(bytes: usize) -> *mut u8 {
-    let at = pages(bytes);
-    if at.is_null() {
-        return at;
-    }
-    // SAFETY: the pages are ours and hold nothing yet.
-    if failed(unsafe { call(MADVISE, [at as usize, bytes, MADV_WIPEONFORK, 0, 0, 0]) }) {
-        unmap(at as usize, bytes);
+/// Makes zeroed pages of a part of what [`reserve`] gave, which a forked child finds zeroed again; null on failure.
+pub fn pages_wiped_on_fork(at: usize, bytes: usize) -> *mut u8 {
+    if !protect(at, bytes, protection::READ | protection::WRITE) {
         return ptr::null_mut();
     }
-    at
+    // SAFETY: the pages are ours and hold nothing yet.
+    if failed(unsafe { call(MADVISE, [at, bytes, MADV_WIPEONFORK, 0, 0, 0]) }) {
+        return ptr::null_mut();
+    }
+    at as *mut u8
 }
 
 /// Zeroed, writable pages at exactly this place, where nothing may be.
@@ -131,7 +129,7 @@ pub fn unmap(at: usize, bytes: usize) {
 }
 
 pub fn protect(at: usize, bytes: usize, rights: usize) -> bool {
-    // SAFETY: only called with patch pages and with code that is to be patched.
+    // SAFETY: only called with pages of ours and with code that is to be patched.
     !failed(unsafe { call(MPROTECT, [at, bytes, rights, 0, 0, 0]) })
 }
 

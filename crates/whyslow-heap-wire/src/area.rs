@@ -79,7 +79,15 @@ pub struct Header {
     pub table_start: AtomicU64,
     /// How long that is.
     pub table_len: AtomicU64,
-    _rest: [u8; 48],
+    /// Where the agent itself lies, likewise: what it remembers of stacks points to blocks too.
+    pub agent_start: AtomicU64,
+    /// How long that is.
+    pub agent_len: AtomicU64,
+    /// Where it keeps what it knows of threads, likewise.
+    pub states_start: AtomicU64,
+    /// How long that is.
+    pub states_len: AtomicU64,
+    _rest: [u8; 16],
 
     /// Set by the collector to a number that changes whenever it looked at the rings.
     pub heartbeat: AtomicU64,

@@ -43,9 +43,16 @@ impl Watched {
     /// Ranges in its processes that are the agent's, from start to end.
     fn skip(&self) -> Vec<(u64, u64)> {
         let header = self.area.header();
-        let start = header.table_start.load(Ordering::Acquire);
-        let end = start.saturating_add(header.table_len.load(Ordering::Relaxed));
-        if start == 0 { Vec::new() } else { vec![(start, end)] }
+        let ranges = [
+            (&header.table_start, &header.table_len),
+            (&header.agent_start, &header.agent_len),
+            (&header.states_start, &header.states_len),
+        ];
+        let ranges = ranges.map(|(start, len)| {
+            let start = start.load(Ordering::Acquire);
+            (start, start.saturating_add(len.load(Ordering::Relaxed)))
+        });
+        ranges.into_iter().filter(|range| range.0 != 0).collect()
     }
 
     fn allow(&mut self, pid: u32, tid: u32) {

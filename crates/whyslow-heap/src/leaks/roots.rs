@@ -28,6 +28,8 @@ const PAGE: u64 = 4096;
 const RED_ZONE: u64 = 128;
 /// What lies above the FS base: a thread's own record, and musl's keys.
 const ABOVE_FS: u64 = 2 * PAGE;
+/// The same in the heap, where freed blocks follow the record: glibc's, whose last words are no pointers.
+const ABOVE_FS_IN_HEAP: u64 = 0x900;
 /// What may lie below it: the thread-local variables.
 const BELOW_FS: u64 = 64 << 10;
 /// Arenas of glibc are aligned to this.
@@ -121,15 +123,19 @@ impl Finder<'_> {
         let before = if next > 0 { self.index.end(next - 1) } else { 0 };
         let after = if next < self.index.len() { self.index.start(next) } else { u64::MAX };
         let mut start = mapping.start.max(thread.fs.saturating_sub(BELOW_FS)).max(before);
-        if mapping.kind() == Kind::Heap && before < mapping.start {
-            // A static libc takes the main thread's storage from the heap before anything else, however large it is.
-            start = mapping.start;
+        let mut above = ABOVE_FS;
+        if mapping.kind() == Kind::Heap {
+            above = ABOVE_FS_IN_HEAP;
+            if before < mapping.start {
+                // A static libc takes the main thread's storage from the heap before anything else, however large it is.
+                start = mapping.start;
+            }
         }
         if thread.sp < thread.fs {
             // Behind the thread's own stack, of which the lower part is dead.
             start = start.max(thread.sp.saturating_sub(RED_ZONE));
         }
-        let end = mapping.end.min(thread.fs.saturating_add(ABOVE_FS)).min(after);
+        let end = mapping.end.min(thread.fs.saturating_add(above)).min(after);
         Some((start, end))
     }
 

@@ -146,13 +146,16 @@ fn thread_local_storage_within_the_heap_is_a_root_up_to_the_next_block() {
     let maps = "600000-700000 rw-p 00000000 00:00 0 [heap]\n";
     let found = ranges(maps, &[thread(0, 0x600780)], &[(0x601010, 32)], &mut Words::default());
     assert_eq!(found, [(0x600000, 0x601010)]);
+    // What was freed behind it is none.
+    let found = ranges(maps, &[thread(0, 0x600780)], &[(0x602010, 32)], &mut Words::default());
+    assert_eq!(found, [(0x600000, 0x601080)]);
 }
 
 #[test]
 fn large_thread_local_storage_at_the_start_of_the_heap_is_a_root() {
     let maps = "600000-700000 rw-p 00000000 00:00 0 [heap]\n";
     let found = ranges(maps, &[thread(0, 0x640000)], &[(0x641000, 16)], &mut Words::default());
-    assert_eq!(found, [(0x600000, 0x641000)]);
+    assert_eq!(found, [(0x600000, 0x640900)]);
 }
 
 #[test]
