@@ -7,10 +7,10 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use whyslow_profile::file::Writer;
-use whyslow_profile::{EventSource, ExitStatus, KernelView, LeakCheck, Meta};
+use whyslow_profile::{EventSource, ExitStatus, KernelView, Meta};
 
 use crate::convert::Converter;
-use crate::heap::{HeapRows, HeapWatch};
+use crate::heap::{self, HeapRows, HeapWatch};
 use crate::host::{self, Usage};
 use crate::launch::{Running, Suspended};
 use crate::marks::Marks;
@@ -125,6 +125,9 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let start_ns = host::monotonic_ns();
     let mut converter = Converter::new(start_ns, kernel_base.unwrap_or(0), options.cpu);
     let heap_rows = heap.as_ref().map(|heap| HeapRows::new(&mut converter, heap.unused()));
+    if let Some(heap) = &heap {
+        heap.begin(&meta, start_ns);
+    }
     converter.marks = Marks::live(start_ns, runtime_folder(target).as_deref());
     let cannot_write = |error| RecordError::Output { path: output.to_owned(), error };
     let writer = match Writer::new(file, &meta) {
@@ -180,12 +183,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         let outcome = watch.finish();
         rows.finish(&mut converter, &outcome, start_ns + duration_ns);
         meta.notes.extend(outcome.notes);
-        let mut facts = outcome.facts;
-        facts.peak_ns = facts.peak_ns.saturating_sub(start_ns);
-        if let LeakCheck::AtSnapshot(time) = &mut facts.leaks {
-            *time = time.saturating_sub(start_ns);
-        }
-        meta.heap = Some(facts);
+        meta.heap = Some(heap::since(start_ns, outcome.facts));
     }
     if let Some((true, kernel)) = sampled {
         let visible = meta.user_time_ns + if kernel { meta.system_time_ns } else { 0 };

@@ -17,6 +17,7 @@ use crate::leaks::LiveBlock;
 use crate::listen::Door;
 use crate::outcome::{Batch, Outcome};
 use crate::plan::PatchPlanner;
+use crate::snapshot::SnapshotWriter;
 use crate::sys;
 
 /// How long the drain sleeps at most while nothing happens.
@@ -51,15 +52,16 @@ fn lock(drain: &Mutex<Drain>) -> MutexGuard<'_, Drain> {
 
 impl Collector {
     /// Starts listening and draining. `agent` is the agent's file; `planner` says what a program's code needs,
-    /// `inspector` looks at processes in their last moment.
+    /// `inspector` looks at processes in their last moment, `writer` writes snapshots.
     pub fn start(
         config: Config,
         agent: &[u8],
         planner: Box<dyn PatchPlanner>,
         inspector: Arc<dyn ExitInspector>,
+        writer: Arc<dyn SnapshotWriter>,
     ) -> Result<Self, HeapError> {
         let drain = Arc::new(Mutex::new(Drain::new(config.clone(), inspector)));
-        let door = Door::open(config, agent, planner, Arc::clone(&drain))?;
+        let door = Door::open(config, agent, planner, writer, Arc::clone(&drain))?;
         let shared = Arc::new(Shared::default());
         let (theirs, state) = (Arc::clone(&drain), Arc::clone(&shared));
         let thread = std::thread::Builder::new()

@@ -105,12 +105,14 @@ pub(crate) struct Watched {
 pub struct Drain {
     pub(crate) config: Config,
     pub(crate) tally: Tally,
-    stacks: Stacks,
+    pub(crate) stacks: Stacks,
     pub(crate) areas: Vec<Option<Watched>>,
     rings: Vec<Ring>,
     merger: Merger,
     pub(crate) processes: Processes,
     pub(crate) inspector: Arc<dyn ExitInspector>,
+    /// The process of which a snapshot is made: its exit waits.
+    pub(crate) looked_at: Option<u32>,
     /// No more programs are taken.
     closed: bool,
     next_check: u64,
@@ -148,6 +150,7 @@ impl Drain {
             merger: Merger::default(),
             processes: Processes::default(),
             inspector,
+            looked_at: None,
             closed: false,
             next_check: 0,
             next_release: 0,
@@ -474,55 +477,90 @@ impl Drain {
             self.tally.end_process(row, now);
         }
         let (sites, transfers) = self.tally.finish();
-        for watched in self.areas.iter().flatten() {
-            self.lost_events = self.lost_events.saturating_add(lost_events(&watched.area));
-            let cut = watched.area.header().cut_stacks.load(Ordering::Relaxed);
-            self.cut_stacks = self.cut_stacks.saturating_add(cut);
-        }
-        self.broken_rings += self.rings.iter().filter(|ring| ring.cursor.broken).count() as u64;
+        let losses = self.losses();
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(losses.notes());
+        let facts = HeapFacts { collector_cpu_ns: cpu_ns, ..self.facts(&losses) };
+        Outcome { batch: self.take(), sites, transfers, facts, notes }
+    }
+
+    /// What is known of the whole so far.
+    pub(crate) fn facts(&self, losses: &Losses) -> HeapFacts {
         let totals = self.tally.totals;
-        let lost_events = self.lost_events.saturating_add(totals.lost_frees);
-        self.tell_of_losses(lost_events);
-        let facts = HeapFacts {
+        HeapFacts {
             sample_bytes: self.config.sample_bytes,
             sample_error: self.tally.sample_error(),
             peak_bytes: totals.peak_bytes,
             peak_ns: self.tally.clock.ns(totals.peak_tick),
             unknown_frees: totals.unknown_frees,
             inherited_frees: totals.inherited_frees,
-            lost_events,
+            lost_events: losses.events,
             temporary_within: self.config.temporary_within,
             leaks: self.leaks.clone(),
             growth: self.tally.growth().label().to_owned(),
             unused: self.config.unused,
             processes: self.processes.count(),
-            allocators: std::mem::take(&mut self.allocators),
-            collector_cpu_ns: cpu_ns,
-        };
-        let notes = std::mem::take(&mut self.notes);
-        Outcome { batch: self.take(), sites, transfers, facts, notes }
+            allocators: self.allocators.clone(),
+            collector_cpu_ns: 0,
+            snapshot: None,
+        }
     }
 
-    fn tell_of_losses(&mut self, lost_events: u64) {
-        if lost_events > 0 {
-            self.notes.push(format!(
-                "{lost_events} allocator events were lost, so numbers are a little off; leave a core to whyslow, \
-                 or record samples with --sample-bytes"
+    /// What was lost so far.
+    pub(crate) fn losses(&self) -> Losses {
+        let mut losses = Losses {
+            events: self.lost_events.saturating_add(self.tally.totals.lost_frees),
+            cut_stacks: self.cut_stacks,
+            broken_rings: self.broken_rings
+                + self.rings.iter().filter(|ring| ring.cursor.broken).count() as u64,
+        };
+        for watched in self.areas.iter().flatten() {
+            losses.events = losses.events.saturating_add(lost_events(&watched.area));
+            let cut = watched.area.header().cut_stacks.load(Ordering::Relaxed);
+            losses.cut_stacks = losses.cut_stacks.saturating_add(cut);
+        }
+        losses
+    }
+
+    /// Whether everyone was let go.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+}
+
+/// What was lost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Losses {
+    events: u64,
+    cut_stacks: u64,
+    broken_rings: u64,
+}
+
+impl Losses {
+    /// In words, each with the next step.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.events > 0 {
+            notes.push(format!(
+                "{} allocator events were lost, so numbers are a little off; leave a core to whyslow, \
+                 or record samples with --sample",
+                self.events
             ));
         }
         if self.broken_rings > 0 {
-            self.notes.push(format!(
+            notes.push(format!(
                 "the records of {} threads are damaged and were left out from there on; the program may have \
                  written over the agent's memory: run it under a memory checker",
                 self.broken_rings
             ));
         }
         if self.cut_stacks > 0 {
-            self.notes.push(format!(
+            notes.push(format!(
                 "{} stacks end early, because code on them has no unwind information; build it with it",
                 self.cut_stacks
             ));
         }
+        notes
     }
 }
 

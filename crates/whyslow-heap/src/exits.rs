@@ -41,7 +41,7 @@ impl Watched {
     }
 
     /// Ranges in its processes that are the agent's, from start to end.
-    fn skip(&self) -> Vec<(u64, u64)> {
+    pub(crate) fn skip(&self) -> Vec<(u64, u64)> {
         let header = self.area.header();
         let ranges = [
             (&header.table_start, &header.table_len),
@@ -122,6 +122,10 @@ impl Drain {
             watched.allow(pid, tid);
             return;
         };
+        if self.looked_at == Some(row) {
+            watched.exit = Exit::Reading { pid, tid, since: 0 };
+            return;
+        }
         let look =
             match (self.config.leak_check, self.tally.weights.sampled(), self.processes.same_numbers(row)) {
                 (false, _, _) => None,

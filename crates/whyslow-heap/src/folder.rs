@@ -19,6 +19,8 @@ const AGENT: &str = "whyslow-agent.so";
 /// The longest path of a socket, with its final zero.
 const MOST_SOCKET_PATH: usize = 108;
 const PREFIX: &str = "heap-";
+/// The name of the folder for all collectors of a user, in the user's runtime folder.
+const SHARED: &str = "whyslow";
 
 /// The folder; gone when dropped.
 #[derive(Debug)]
@@ -30,12 +32,8 @@ impl Folder {
     /// Makes the folder in the first place that will do.
     pub(crate) fn create() -> Result<Self, HeapError> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
-        let own = format!("whyslow-{}", sys::user());
-        let places = runtime
-            .map(|path| PathBuf::from(path).join("whyslow"))
-            .into_iter()
-            .chain([std::env::temp_dir().join(&own), Path::new("/tmp").join(&own)]);
-        Self::create_in(places)
+        let runtime = runtime.map(|path| PathBuf::from(path).join(SHARED));
+        Self::create_in(runtime.into_iter().chain(temporary(sys::user())))
     }
 
     fn create_in(places: impl Iterator<Item = PathBuf>) -> Result<Self, HeapError> {
@@ -103,6 +101,34 @@ impl Drop for Folder {
     }
 }
 
+/// Where a user's collectors are that has no runtime folder.
+fn temporary(user: u32) -> [PathBuf; 2] {
+    let own = format!("{SHARED}-{user}");
+    [std::env::temp_dir().join(&own), Path::new("/tmp").join(own)]
+}
+
+/// The process numbers of all collectors of these users, and where they listen.
+pub(crate) fn collectors(users: &[u32]) -> Vec<(u32, PathBuf)> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
+    let mut places: Vec<PathBuf> = runtime.map(|path| PathBuf::from(path).join(SHARED)).into_iter().collect();
+    for &user in users {
+        places.push(Path::new("/run/user").join(user.to_string()).join(SHARED));
+        places.extend(temporary(user));
+    }
+    places.sort();
+    places.dedup();
+    places.iter().flat_map(|place| collectors_in(place)).collect()
+}
+
+fn collectors_in(place: &Path) -> Vec<(u32, PathBuf)> {
+    let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
+    let folders = entries.flatten().filter_map(|entry| {
+        let pid = owner(&entry.file_name())?.parse().ok()?;
+        Some((pid, entry.path().join(SOCKET)))
+    });
+    folders.collect()
+}
+
 /// Removes what collectors left behind that were killed.
 fn remove_stale(place: &Path) {
     let Ok(entries) = fs::read_dir(place) else { return };
@@ -146,8 +172,10 @@ mod tests {
         for path in [&stale, &other, &living] {
             fs::create_dir(path).expect("made");
         }
-        let _folder = Folder::create_in([base].into_iter()).expect("folder");
+        let folder = Folder::create_in([base.clone()].into_iter()).expect("folder");
         assert!(!stale.exists() && other.exists() && living.exists());
+        let found = collectors_in(&base);
+        assert!(found.len() == 2 && found.contains(&(std::process::id(), folder.socket())), "{found:?}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! ```text
 //! collector   the whole: listens, drains, hands out                      (this is what the recorder uses)
 //! ├─ listen       the socket, the agent's file, the hand-shake           folder, packet; plan: what others make of a program's code
+//! │  └─ snapshot     everything so far, for someone who asks               request: who asks
 //! └─ drain        rounds over all rings
 //!    ├─ area          shared memory with a program
 //!    ├─ ring, event   words → events
@@ -35,8 +36,10 @@ pub mod outcome;
 mod packet;
 mod plan;
 mod processes;
+mod request;
 mod ring;
 mod sites;
+mod snapshot;
 mod stacks;
 pub mod sys;
 mod tally;
@@ -46,9 +49,11 @@ mod weight;
 pub use collector::Collector;
 pub use drain::Config;
 pub use error::HeapError;
-pub use inspect::{ExitInspector, Findings, NoInspector};
+pub use inspect::{ExitInspector, Findings, NoInspector, TakeBlocks};
 pub use outcome::{
     Batch, CounterKind, CounterRow, ModuleSeen, Outcome, ProcessSeen, Site, StackSeen, ThreadSeen,
     TimelineRow,
 };
 pub use plan::{PatchPage, PatchPlan, PatchPlanner};
+pub use request::{SnapshotError, request_snapshot};
+pub use snapshot::SnapshotWriter;

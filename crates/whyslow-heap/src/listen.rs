@@ -1,4 +1,5 @@
-//! Waits for agents that say hello, and answers each on a thread of its own, so that none waits for another.
+//! Waits for agents that say hello and for others that ask, and answers each on a thread of its own, so that none waits for
+//! another.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, hook};
+use whyslow_heap_wire::snapshot::Request;
 
 use crate::area::Area;
 use crate::drain::{Arrival, Config, Drain};
@@ -18,6 +20,7 @@ use crate::error::HeapError;
 use crate::folder::Folder;
 use crate::packet::{Connection, Listener};
 use crate::plan::{PatchPlan, PatchPlanner};
+use crate::snapshot::{Counter, SnapshotWriter};
 
 /// How long an agent may take to say hello.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -29,6 +32,7 @@ struct Desk {
     config: Config,
     planner: Box<dyn PatchPlanner>,
     drain: Arc<Mutex<Drain>>,
+    snapshots: Counter,
     at_once: AtomicUsize,
 }
 
@@ -51,6 +55,7 @@ impl Door {
         config: Config,
         agent: &[u8],
         planner: Box<dyn PatchPlanner>,
+        writer: Arc<dyn SnapshotWriter>,
         drain: Arc<Mutex<Drain>>,
     ) -> Result<Self, HeapError> {
         let folder = Folder::create()?;
@@ -65,7 +70,13 @@ impl Door {
         let path = folder.socket();
         let listener = Listener::bind(&path).map_err(|source| HeapError::Socket { path, source })?;
         let listener = Arc::new(listener);
-        let desk = Arc::new(Desk { config, planner, drain, at_once: AtomicUsize::new(0) });
+        let desk = Arc::new(Desk {
+            config,
+            planner,
+            drain,
+            snapshots: Counter::new(writer),
+            at_once: AtomicUsize::new(0),
+        });
         let theirs = Arc::clone(&listener);
         let accepting = std::thread::Builder::new()
             .name("heap-door".to_owned())
@@ -139,6 +150,10 @@ fn answer(connection: &Connection, desk: &Desk) -> io::Result<()> {
     let pid = connection.peer()?;
     let mut room = [0; size_of::<Hello>()];
     let len = connection.receive(&mut room)?;
+    if let Some(request) = room.get(..len).and_then(Request::parse) {
+        let answer = desk.snapshots.serve(&desk.drain, request);
+        return connection.send(&answer.to_bytes(), answer.file());
+    }
     let Some(hello) = (len == room.len()).then(|| read_hello(&room)).filter(|hello| hello.version == VERSION)
     else {
         return connection.send(&welcome(0, &PatchPlan::default()), None);

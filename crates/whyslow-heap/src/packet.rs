@@ -76,6 +76,15 @@ impl Listener {
 pub(crate) struct Connection(OwnedFd);
 
 impl Connection {
+    /// Connects to a listener.
+    pub(crate) fn to(path: &Path) -> io::Result<Self> {
+        let socket = socket()?;
+        let (address, len) = address(path)?;
+        // SAFETY: the address is valid and as long as said.
+        check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) })?;
+        Ok(Self(socket))
+    }
+
     /// Limits how long sending and receiving may take.
     pub(crate) fn limit(&self, time: Duration) -> io::Result<()> {
         let time =
@@ -144,42 +153,31 @@ impl Connection {
         };
         if usize::try_from(sent) == Ok(message.len()) { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
-}
 
-#[cfg(test)]
-pub(crate) mod client {
-    //! The other end, for tests.
-
-    use super::*;
-
-    pub(crate) fn connect(path: &Path) -> io::Result<Connection> {
-        let socket = socket()?;
-        let (address, len) = address(path)?;
-        // SAFETY: the address is valid and as long as said.
-        check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) })?;
-        Ok(Connection(socket))
-    }
-
-    impl Connection {
-        /// Receives one message and the descriptor beside it.
-        pub(crate) fn receive_with_file(&self, room: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
-            let mut beside = [0u64; 4];
-            let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
-            // SAFETY: plain data; all parts outlive the call. A descriptor that came is new and ours.
-            unsafe {
-                let mut all: libc::msghdr = std::mem::zeroed();
-                all.msg_iov = &raw mut part;
-                all.msg_iovlen = 1;
-                all.msg_control = beside.as_mut_ptr().cast();
-                all.msg_controllen = size_of_val(&beside);
-                let len = libc::recvmsg(self.0.as_raw_fd(), &raw mut all, libc::MSG_CMSG_CLOEXEC);
-                let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
-                let control = libc::CMSG_FIRSTHDR(&raw const all);
-                let file = (!control.is_null()).then(|| {
-                    OwnedFd::from_raw_fd(libc::CMSG_DATA(control).cast::<libc::c_int>().read_unaligned())
-                });
-                Ok((len, file))
-            }
+    /// Receives one message and the descriptor beside it. A message that is longer than the room is cut.
+    pub(crate) fn receive_with_file(&self, room: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+        let mut beside = [0u64; 4];
+        let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+        // SAFETY: plain data; all parts outlive the call. There is room for one descriptor with its header, so that a message with
+        // rights has one in it; it is new and ours.
+        unsafe {
+            let mut all: libc::msghdr = std::mem::zeroed();
+            all.msg_iov = &raw mut part;
+            all.msg_iovlen = 1;
+            all.msg_control = beside.as_mut_ptr().cast();
+            all.msg_controllen = libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) as usize;
+            let len = libc::recvmsg(self.0.as_raw_fd(), &raw mut all, libc::MSG_CMSG_CLOEXEC);
+            let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
+            let control = libc::CMSG_FIRSTHDR(&raw const all).as_ref();
+            let rights = control.filter(|control| {
+                control.cmsg_level == libc::SOL_SOCKET
+                    && control.cmsg_type == libc::SCM_RIGHTS
+                    && control.cmsg_len >= libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as usize
+            });
+            let file = rights.map(|control| {
+                OwnedFd::from_raw_fd(libc::CMSG_DATA(control).cast::<libc::c_int>().read_unaligned())
+            });
+            Ok((len, file))
         }
     }
 }

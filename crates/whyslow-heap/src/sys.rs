@@ -136,6 +136,17 @@ pub(crate) fn has_ended(process: BorrowedFd<'_>) -> bool {
     unsafe { libc::poll(&raw mut poll, 1, 0) > 0 && poll.revents & libc::POLLIN != 0 }
 }
 
+/// An empty file in memory that no folder has.
+pub(crate) fn memory_file() -> io::Result<std::fs::File> {
+    // SAFETY: the name is a C string; the call has no other preconditions.
+    let fd = unsafe { libc::memfd_create(c"whyslow-snapshot".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
+}
+
 /// The user's number.
 pub(crate) fn user() -> u32 {
     // SAFETY: the call cannot fail.

@@ -231,6 +231,18 @@ pub struct HeapFacts {
     pub allocators: Vec<String>,
     /// CPU time of the collector.
     pub collector_cpu_ns: u64,
+    /// Set when the program ran on: what is live at exit is what was live then.
+    pub snapshot: Option<HeapSnapshot>,
+}
+
+/// A look at a process in the middle of a recording. What is live and what is lost is that of this process alone; all other
+/// numbers are those of the whole recording up to then.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeapSnapshot {
+    /// The operating system's number of the process.
+    pub pid: u32,
+    /// When it was, in nanoseconds since the recording began.
+    pub time_ns: u64,
 }
 
 /// Whether leaks were looked for.

@@ -30,7 +30,8 @@ mod tables;
 
 pub use builder::Builder;
 pub use heap::{
-    Growth, Heap, HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf, LeakCheck,
+    Growth, Heap, HeapCounts, HeapFacts, HeapSite, HeapSnapshot, HeapTransfer, HistogramBar, HistogramOf,
+    LeakCheck,
 };
 pub use ids::{
     CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,

@@ -10,8 +10,10 @@ use whyslow_heap::{Batch, Collector, Config, Outcome, PatchPage, PatchPlan};
 use whyslow_heap_wire::SOCKET_VARIABLE;
 use whyslow_heap_wire::handshake::Hello;
 use whyslow_inject::{Entry, Injector, entry_of};
+use whyslow_profile::Meta;
 
 use super::inspector::Inspector;
+use super::snapshot::Snapshots;
 use crate::launch::{Running, Suspended};
 use crate::{Command, HeapOptions, RecordError, Target};
 
@@ -19,6 +21,7 @@ use crate::{Command, HeapOptions, RecordError, Target};
 #[derive(Debug)]
 pub(crate) struct HeapWatch {
     collector: Collector,
+    snapshots: Arc<Snapshots>,
     inject: bool,
     unused: bool,
 }
@@ -48,14 +51,21 @@ impl HeapWatch {
             temporary_within: options.temporary_within,
         };
         let inspector = Arc::new(Inspector { leaks: options.leak_check, unused: options.unused });
-        let collector = Collector::start(config, AGENT, Box::new(plan), inspector)
-            .map_err(|error| RecordError::Refused(error.to_string()))?;
-        Ok(Self { collector, inject: entry == Entry::Inject, unused: options.unused })
+        let snapshots = Arc::new(Snapshots::default());
+        let collector =
+            Collector::start(config, AGENT, Box::new(plan), inspector, Arc::clone(&snapshots) as _)
+                .map_err(|error| RecordError::Refused(error.to_string()))?;
+        Ok(Self { collector, snapshots, inject: entry == Entry::Inject, unused: options.unused })
     }
 
     /// What the program needs in its environment.
     pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
         self.collector.environment()
+    }
+
+    /// The recording begins: from now on others can ask for snapshots.
+    pub(crate) fn begin(&self, meta: &Meta, start_ns: u64) {
+        self.snapshots.begin(meta, start_ns);
     }
 
     /// Whether bytes that are never written are looked for.

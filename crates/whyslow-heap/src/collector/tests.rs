@@ -1,5 +1,7 @@
 //! The collector with clients that the tests play: good ones, slow ones, and ones that talk nonsense.
 
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU32;
 use std::time::Instant;
@@ -8,12 +10,13 @@ use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::area::{flag, ring};
 use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, Patch, Real};
 use whyslow_heap_wire::record::{self, op};
+use whyslow_heap_wire::snapshot::{Reply, Request, status};
 use whyslow_profile::{HeapCounts, LeakCheck};
 
 use super::*;
 use crate::area::Area;
-use crate::inspect::NoInspector;
-use crate::packet::client::connect;
+use crate::inspect::{NoInspector, TakeBlocks};
+use crate::packet::Connection;
 use crate::plan::{PatchPage, PatchPlan};
 
 fn plan(hello: &Hello, pid: u32) -> PatchPlan {
@@ -28,8 +31,22 @@ fn plan(hello: &Hello, pid: u32) -> PatchPlan {
     }
 }
 
+/// A snapshot's file says in one line what is live.
+fn write(outcome: &Outcome, mut file: File) -> io::Result<()> {
+    let counts: Vec<_> = outcome.sites.iter().map(|site| site.counts).collect();
+    let sum = |of: fn(&HeapCounts) -> u64| counts.iter().map(of).sum::<u64>();
+    let (live, lost) = (sum(|counts| counts.live_at_exit_bytes), sum(|counts| counts.definitely_lost_bytes));
+    assert_eq!(outcome.facts.snapshot.map(|snapshot| snapshot.pid), Some(std::process::id()));
+    write!(
+        file,
+        "{live} live, {lost} lost, {:?}, {} processes",
+        outcome.facts.leaks,
+        outcome.batch.processes.len()
+    )
+}
+
 fn start(config: Config, inspector: Arc<dyn ExitInspector>) -> Collector {
-    Collector::start(config, b"the agent", Box::new(plan), inspector).expect("started")
+    Collector::start(config, b"the agent", Box::new(plan), inspector, Arc::new(write)).expect("started")
 }
 
 fn socket(collector: &Collector) -> PathBuf {
@@ -48,7 +65,7 @@ fn hello(version: u32) -> Vec<u8> {
 
 /// Says hello and maps what comes back.
 fn enter(collector: &Collector) -> (Area, Vec<u8>) {
-    let connection = connect(&socket(collector)).expect("connected");
+    let connection = Connection::to(&socket(collector)).expect("connected");
     connection.send(&hello(VERSION), None).expect("said");
     let mut room = vec![0; MOST_WELCOME];
     let (len, file) = connection.receive_with_file(&mut room).expect("answered");
@@ -131,10 +148,10 @@ fn a_program_is_told_what_to_do_and_counted() {
 #[test]
 fn slow_and_senseless_clients_do_not_keep_others_waiting() {
     let collector = start(Config::default(), Arc::new(NoInspector));
-    let slow: Vec<_> = (0..8).map(|_| connect(&socket(&collector)).expect("connected")).collect();
+    let slow: Vec<_> = (0..8).map(|_| Connection::to(&socket(&collector)).expect("connected")).collect();
     let mut room = vec![0; MOST_WELCOME];
     for nonsense in [hello(VERSION + 1), vec![7; 3], vec![0; 60_000]] {
-        let connection = connect(&socket(&collector)).expect("connected");
+        let connection = Connection::to(&socket(&collector)).expect("connected");
         connection.send(&nonsense, None).expect("said");
         let (len, file) = connection.receive_with_file(&mut room).expect("answered");
         assert!(len == 16 && room[..4] == [0; 4] && file.is_none());
@@ -261,4 +278,144 @@ fn the_ring_of_a_thread_that_is_gone_is_given_back() {
     let outcome = collector.finish();
     // The same address again: what became of the first block is not known.
     assert_eq!((outcome.facts.lost_events, outcome.facts.peak_bytes), (1, 20));
+}
+
+/// Asks for a snapshot: what became of it, its text, and the file's.
+fn ask(collector: &Collector, request: &[u8]) -> (u32, String, Option<String>) {
+    let connection = Connection::to(&socket(collector)).expect("connected");
+    connection.send(request, None).expect("said");
+    let mut room = vec![0; MOST_WELCOME];
+    let (len, file) = connection.receive_with_file(&mut room).expect("answered");
+    let (reply, text) = Reply::parse(&room[..len]).expect("a reply");
+    let content = file.map(|file| {
+        let (mut file, mut content) = (File::from(file), String::new());
+        file.rewind().and_then(|()| file.read_to_string(&mut content)).expect("read");
+        content
+    });
+    (reply.status, String::from_utf8_lossy(text).into_owned(), content)
+}
+
+/// Looks at a process as one does that stands still.
+struct Looks;
+
+impl ExitInspector for Looks {
+    fn at_exit(&self, _: u32, _: u32, blocks: &[LiveBlock], _: &[(u64, u64)]) -> Findings {
+        let bytes = blocks.iter().map(|block| block.size).sum();
+        let counts =
+            HeapCounts { definitely_lost_blocks: 1, definitely_lost_bytes: bytes, ..HeapCounts::default() };
+        Findings { stacks: vec![(blocks[0].site, counts)], leaks: LeakCheck::AtExit, notes: Vec::new() }
+    }
+
+    fn at_snapshot(&self, pid: u32, skip: &[(u64, u64)], blocks: &mut TakeBlocks<'_>) -> Findings {
+        Findings { leaks: LeakCheck::AtSnapshot(0), ..self.at_exit(pid, 0, &blocks(), skip) }
+    }
+}
+
+#[test]
+fn a_snapshot_tells_what_is_live_and_changes_nothing() {
+    let collector = start(Config { leak_check: true, ..Config::default() }, Arc::new(Looks));
+    let (area, _) = enter(&collector);
+    leak(&area, 77);
+    let asked = Request::new(std::process::id()).to_bytes();
+    for _ in 0..3 {
+        let (became, text, content) = ask(&collector, &asked);
+        assert_eq!((became, text.as_str()), (status::TAKEN, ""));
+        let content = content.expect("a file");
+        assert!(content.starts_with("77 live, 77 lost, AtSnapshot("), "{content}");
+        // What was handed out before is in it again.
+        assert!(content.ends_with("1 processes"), "{content}");
+        collector.take();
+    }
+    exit(&area);
+    assert_eq!(ask(&collector, &asked).0, status::ENDED);
+    let outcome = collector.finish();
+    assert_eq!((outcome.facts.leaks, outcome.facts.snapshot), (LeakCheck::AtExit, None));
+    let counts = outcome.sites[0].counts;
+    assert_eq!((counts.allocations, counts.live_at_exit_bytes, counts.definitely_lost_bytes), (1, 77, 77));
+}
+
+#[test]
+fn a_snapshot_without_a_leak_check_is_a_snapshot() {
+    for (config, expected) in [
+        (Config::default(), "77 live, 0 lost, NotDone"),
+        (Config { sample_bytes: Some(1), ..Config::default() }, "77 live, 0 lost, Impossible("),
+    ] {
+        let collector = start(config, Arc::new(NoInspector));
+        let (area, _) = enter(&collector);
+        leak(&area, 77);
+        let (became, _, content) = ask(&collector, &Request::new(std::process::id()).to_bytes());
+        assert_eq!(became, status::TAKEN);
+        assert!(content.as_ref().is_some_and(|content| content.starts_with(expected)), "{content:?}");
+    }
+}
+
+struct FaultyNow;
+
+impl ExitInspector for FaultyNow {
+    fn at_snapshot(&self, _: u32, _: &[(u64, u64)], _: &mut TakeBlocks<'_>) -> Findings {
+        panic!("as the test wants it");
+    }
+}
+
+#[test]
+fn requests_that_cannot_be_met_are_answered() {
+    let collector = start(Config::default(), Arc::new(FaultyNow));
+    let (area, _) = enter(&collector);
+    leak(&area, 77);
+    let (became, text, _) = ask(&collector, &Request::new(1).to_bytes());
+    assert_eq!(became, status::UNKNOWN);
+    assert!(text.starts_with(&format!("{} (", std::process::id())), "{text}");
+    let of_another_version = Request { version: VERSION + 1, pid: std::process::id() };
+    assert_eq!(ask(&collector, &of_another_version.to_bytes()).0, status::FAILED);
+    let (became, _, content) = ask(&collector, &Request::new(std::process::id()).to_bytes());
+    assert_eq!(became, status::TAKEN);
+    assert!(content.expect("a file").contains("the leak check failed"));
+    assert_eq!(collector.finish().facts.peak_bytes, 77);
+}
+
+/// Takes its time for a snapshot, and says when it looks at an exit.
+struct Slow(AtomicU32, AtomicU32);
+
+impl ExitInspector for Slow {
+    fn at_exit(&self, _: u32, _: u32, _: &[LiveBlock], _: &[(u64, u64)]) -> Findings {
+        assert_eq!(self.0.load(Ordering::Acquire), 2, "it is still looked at");
+        Findings { leaks: LeakCheck::AtExit, ..Findings::default() }
+    }
+
+    fn at_snapshot(&self, _: u32, _: &[(u64, u64)], blocks: &mut TakeBlocks<'_>) -> Findings {
+        assert_eq!(self.1.fetch_add(1, Ordering::AcqRel), 0, "two at a time");
+        let blocks = blocks();
+        self.0.fetch_max(1, Ordering::AcqRel);
+        wait_until(|| self.0.load(Ordering::Acquire) == 2);
+        self.1.fetch_sub(1, Ordering::AcqRel);
+        assert!(!blocks.is_empty());
+        Findings::default()
+    }
+}
+
+#[test]
+fn snapshots_wait_for_each_other_and_an_exit_waits_for_them() {
+    let inspector = Arc::new(Slow(AtomicU32::new(0), AtomicU32::new(0)));
+    let collector = start(Config { leak_check: true, ..Config::default() }, Arc::clone(&inspector) as _);
+    let (area, _) = enter(&collector);
+    leak(&area, 77);
+    let asked = Request::new(std::process::id()).to_bytes();
+    std::thread::scope(|scope| {
+        let answers: Vec<_> = (0..20).map(|_| scope.spawn(|| ask(&collector, &asked).0)).collect();
+        wait_until(|| inspector.0.load(Ordering::Acquire) == 1);
+        // More than may wait are sent away at once.
+        wait_until(|| answers.iter().filter(|answer| answer.is_finished()).count() == 12);
+        area.header().exiting_tid.store(std::process::id(), Ordering::Release);
+        area.header().exiting_pid.store(std::process::id(), Ordering::Release);
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(area.header().exits_allowed.load(Ordering::Acquire), 0);
+        inspector.0.store(2, Ordering::Release);
+        let answers: Vec<_> = answers.into_iter().map(|answer| answer.join().expect("answered")).collect();
+        assert_eq!(answers.iter().filter(|&&became| became == status::FAILED).count(), 12);
+        assert!(answers.contains(&status::TAKEN));
+    });
+    wait_until(|| area.header().exits_allowed.load(Ordering::Acquire) == 1);
+    let outcome = collector.finish();
+    assert_eq!(outcome.facts.leaks, LeakCheck::AtExit);
+    assert_eq!(outcome.sites[0].counts.live_at_exit_bytes, 77);
 }

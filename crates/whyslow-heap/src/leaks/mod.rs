@@ -1,7 +1,7 @@
 //! Which blocks are leaked: reachability from outside, with memcheck's four classes.
 //!
 //! ```text
-//! check                                    stops the process, looks, lets it go, then thinks
+//! check, check_running                     stops the process, looks, lets it go, then thinks
 //! ├─ threads    stops every thread, takes its registers
 //! ├─ maps       the lines of /proc/PID/maps
 //! ├─ roots      which parts of which mappings can hold pointers that count
@@ -35,7 +35,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use whyslow_profile::HeapCounts;
 
-pub use snapshot::{check, unused_bytes};
+pub use snapshot::{check, check_running, unused_bytes};
 
 /// A block that was not freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -33,23 +33,32 @@ pub fn check(
 ) -> Result<LeakReport, LeakError> {
     check_number(blocks)?;
     let index = Index::new(blocks);
-    // A thread of its own: when it ends, however it does, the kernel frees everything that it traces.
-    let look = thread::scope(|scope| {
-        scope
-            .spawn(|| look(pid, waiting_tid, &index, skip))
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
-    Ok(LeakReport {
-        classes: graph::mark(&index, &look.edges),
-        threads: look.threads,
-        stopped: look.stopped,
-        bytes_read: look.bytes_read,
-        unreadable_pages: look.unreadable_pages,
-    })
+    traced(|| look(pid, waiting_tid, skip, || Ok(index))).map(Look::judge)
+}
+
+/// The same for a process that runs: its blocks are asked for once it stands still, so that they are those of its memory.
+pub fn check_running(
+    pid: u32,
+    skip: &[(u64, u64)],
+    blocks: impl FnOnce() -> Vec<LiveBlock> + Send,
+) -> Result<(LeakReport, Vec<LiveBlock>), LeakError> {
+    let mut taken = Vec::new();
+    let index = || {
+        taken = blocks();
+        check_number(&taken)?;
+        Ok(Index::new(&taken))
+    };
+    let report = traced(|| look(pid, None, skip, index)).map(Look::judge)?;
+    Ok((report, taken))
+}
+
+/// Runs this on a thread of its own: when it ends, however it does, the kernel frees everything that it traces.
+fn traced<T: Send>(look: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| scope.spawn(look).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 struct Look {
+    index: Index,
     edges: Edges,
     threads: usize,
     stopped: Duration,
@@ -57,24 +66,42 @@ struct Look {
     unreadable_pages: u64,
 }
 
-fn look(pid: u32, waiting_tid: Option<u32>, index: &Index, skip: &[(u64, u64)]) -> Result<Look, LeakError> {
+impl Look {
+    fn judge(self) -> LeakReport {
+        LeakReport {
+            classes: graph::mark(&self.index, &self.edges),
+            threads: self.threads,
+            stopped: self.stopped,
+            bytes_read: self.bytes_read,
+            unreadable_pages: self.unreadable_pages,
+        }
+    }
+}
+
+fn look(
+    pid: u32,
+    waiting_tid: Option<u32>,
+    skip: &[(u64, u64)],
+    index: impl FnOnce() -> Result<Index, LeakError>,
+) -> Result<Look, LeakError> {
     let began = Instant::now();
     let stopped = Stopped::stop(pid)?;
     let threads = stopped.threads()?;
     if waiting_tid.is_some_and(|waiting| threads.iter().all(|thread| thread.tid != waiting)) {
         return Err(LeakError::Gone { pid });
     }
+    let index = index()?;
     let maps = read_maps(pid)?;
     let mut memory = ProcessMemory::new(pid, &maps);
-    let ranges = roots::find(&maps, &threads, index, skip, &mut memory);
+    let ranges = roots::find(&maps, &threads, &index, skip, &mut memory);
     let words = threads.iter().flat_map(|thread| thread.registers.iter().copied()).collect();
-    let edges = Edges::read(index, &Roots { ranges, words }, &mut memory);
+    let edges = Edges::read(&index, &Roots { ranges, words }, &mut memory);
     if memory.gone || !stopped.still(&threads) {
         return Err(LeakError::Gone { pid });
     }
     let (bytes_read, unreadable_pages) = (memory.bytes_read, memory.unreadable_pages);
     drop(stopped);
-    Ok(Look { edges, threads: threads.len(), stopped: began.elapsed(), bytes_read, unreadable_pages })
+    Ok(Look { index, edges, threads: threads.len(), stopped: began.elapsed(), bytes_read, unreadable_pages })
 }
 
 fn read_maps(pid: u32) -> Result<Vec<Mapping>, LeakError> {

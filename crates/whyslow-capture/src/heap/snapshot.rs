@@ -1,0 +1,66 @@
+//! Writes what the collector knows in the middle of a recording as a profile of its own.
+
+use std::fs::File;
+use std::io;
+use std::sync::OnceLock;
+
+use whyslow_heap::{Outcome, SnapshotWriter};
+use whyslow_profile::file::Writer;
+use whyslow_profile::{HeapFacts, LeakCheck, Meta};
+
+use super::HeapRows;
+use crate::convert::Converter;
+use crate::host;
+
+/// What the recording is, once it is known.
+#[derive(Debug, Default)]
+pub(super) struct Snapshots {
+    /// What all profiles of this recording say of it, and when it began.
+    recording: OnceLock<(Meta, u64)>,
+}
+
+impl Snapshots {
+    /// The recording begins.
+    pub(super) fn begin(&self, meta: &Meta, start_ns: u64) {
+        let meta = Meta {
+            command: meta.command.clone(),
+            recorder: meta.recorder.clone(),
+            started_unix_ns: meta.started_unix_ns,
+            host: meta.host.clone(),
+            ..Meta::default()
+        };
+        // There is one beginning.
+        let _ = self.recording.set((meta, start_ns));
+    }
+}
+
+impl SnapshotWriter for Snapshots {
+    fn write(&self, outcome: &Outcome, file: File) -> io::Result<()> {
+        let (meta, start_ns) =
+            self.recording.get().ok_or_else(|| io::Error::other("the recording has not begun"))?;
+        let end_ns = outcome.facts.snapshot.map_or_else(host::monotonic_ns, |snapshot| snapshot.time_ns);
+        let mut converter = Converter::new(*start_ns, 0, false);
+        HeapRows::new(&mut converter, outcome.facts.unused).finish(&mut converter, outcome, end_ns);
+        let meta = Meta {
+            duration_ns: end_ns.saturating_sub(*start_ns),
+            notes: outcome.notes.clone(),
+            heap: Some(since(*start_ns, outcome.facts.clone())),
+            ..meta.clone()
+        };
+        let mut writer = Writer::new(file, &meta)?;
+        writer.append(&mut converter.builder)?;
+        writer.meta(&meta)
+    }
+}
+
+/// Facts with times since the recording began.
+pub(crate) fn since(start_ns: u64, mut facts: HeapFacts) -> HeapFacts {
+    facts.peak_ns = facts.peak_ns.saturating_sub(start_ns);
+    if let LeakCheck::AtSnapshot(time) = &mut facts.leaks {
+        *time = time.saturating_sub(start_ns);
+    }
+    if let Some(snapshot) = &mut facts.snapshot {
+        snapshot.time_ns = snapshot.time_ns.saturating_sub(start_ns);
+    }
+    facts
+}

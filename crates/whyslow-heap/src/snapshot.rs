@@ -1,0 +1,273 @@
+//! What holds memory now: the answer to another whyslow that asks, while the programs go on.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use whyslow_heap_wire::VERSION;
+use whyslow_heap_wire::snapshot::{MOST_TEXT, Reply, Request, status};
+use whyslow_profile::{HeapCounts, HeapSnapshot, LeakCheck};
+
+use crate::drain::{Drain, Until};
+use crate::exits::Exit;
+use crate::inspect::{ExitInspector, Findings};
+use crate::leaks::LiveBlock;
+use crate::outcome::{Batch, CounterKind, CounterRow, Outcome};
+use crate::sys;
+
+/// Requests that may wait for their turn.
+const MOST_WAITING: usize = 8;
+/// Events this old can be read, whichever ring they are in: see the drain's margin.
+const SETTLE: Duration = Duration::from_micros(200);
+
+/// Writes what is known so far as a profile. It is called on a thread of its own.
+pub trait SnapshotWriter: Send + Sync {
+    /// Writes the profile into an empty file. `outcome` holds everything from the beginning, and one row of the timeline per thread
+    /// and stack; what is live at the end is what is live now.
+    fn write(&self, outcome: &Outcome, file: File) -> io::Result<()>;
+}
+
+impl<F: Fn(&Outcome, File) -> io::Result<()> + Send + Sync> SnapshotWriter for F {
+    fn write(&self, outcome: &Outcome, file: File) -> io::Result<()> {
+        self(outcome, file)
+    }
+}
+
+/// Those who ask are served one after the other.
+pub(crate) struct Counter {
+    writer: Arc<dyn SnapshotWriter>,
+    turn: Mutex<()>,
+    waiting: AtomicUsize,
+}
+
+/// What is answered.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Taken(File),
+    /// Not one of these processes.
+    Unknown(String),
+    Ended,
+    Failed(String),
+}
+
+impl Answer {
+    /// The profile.
+    pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Taken(file) => Some(file.as_fd()),
+            Self::Unknown(_) | Self::Ended | Self::Failed(_) => None,
+        }
+    }
+
+    /// As it is sent, without the file.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let (status, text) = match self {
+            Self::Taken(_) => (status::TAKEN, ""),
+            Self::Unknown(others) => (status::UNKNOWN, others.as_str()),
+            Self::Ended => (status::ENDED, ""),
+            Self::Failed(why) => (status::FAILED, why.as_str()),
+        };
+        let text = &text[..text.floor_char_boundary(MOST_TEXT)];
+        let reply = Reply { version: VERSION, status, text: text.len() as u32 };
+        [&reply.to_bytes()[..], text.as_bytes()].concat()
+    }
+}
+
+impl Counter {
+    pub(crate) fn new(writer: Arc<dyn SnapshotWriter>) -> Self {
+        Self { writer, turn: Mutex::new(()), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Answers a request.
+    pub(crate) fn serve(&self, drain: &Mutex<Drain>, request: Request) -> Answer {
+        if request.version != VERSION {
+            return Answer::Failed(
+                "another version of whyslow records this program: ask with that one".to_owned(),
+            );
+        }
+        if self.waiting.fetch_add(1, Ordering::AcqRel) >= MOST_WAITING {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
+            return Answer::Failed(
+                "too many snapshots are asked for at once: ask again in a moment".to_owned(),
+            );
+        }
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = catch_unwind(AssertUnwindSafe(|| self.take(drain, request.pid)));
+        drop(turn);
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        answer.unwrap_or_else(|_| {
+            Answer::Failed(
+                "the snapshot failed because of a fault of whyslow's own: please report it".to_owned(),
+            )
+        })
+    }
+
+    fn take(&self, drain: &Mutex<Drain>, pid: u32) -> Answer {
+        let look = match lock(drain).begin_snapshot(pid) {
+            Ok(look) => look,
+            Err(answer) => return answer,
+        };
+        let outcome = {
+            let _looked_at = LookedAt(drain);
+            look.take(drain)
+        };
+        let Some(outcome) = outcome else { return Answer::Ended };
+        let written = sys::memory_file().and_then(|file| {
+            self.writer.write(&outcome, file.try_clone()?)?;
+            Ok(file)
+        });
+        match written {
+            Ok(file) => Answer::Taken(file),
+            Err(error) => Answer::Failed(format!("the snapshot cannot be written: {error}")),
+        }
+    }
+}
+
+fn lock(drain: &Mutex<Drain>) -> MutexGuard<'_, Drain> {
+    drain.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// While this lives, the process that is looked at is not looked at for its exit.
+struct LookedAt<'a>(&'a Mutex<Drain>);
+
+impl Drop for LookedAt<'_> {
+    fn drop(&mut self) {
+        lock(self.0).looked_at = None;
+    }
+}
+
+/// How to look at a process.
+pub(crate) struct Look {
+    row: u32,
+    pid: u32,
+    /// Or why its blocks cannot be judged.
+    inspector: Result<Arc<dyn ExitInspector>, &'static str>,
+    /// Ranges in it that are ours.
+    skip: Vec<(u64, u64)>,
+}
+
+impl Look {
+    /// Everything so far, with the classes of the live blocks if they can be had; `None` if the process has ended meanwhile.
+    fn take(&self, drain: &Mutex<Drain>) -> Option<Outcome> {
+        let snapshot = || {
+            std::thread::sleep(SETTLE);
+            lock(drain).snapshot(self.row, self.pid)
+        };
+        let mut taken = None;
+        let mut take = || {
+            let (outcome, blocks) = snapshot().unzip();
+            taken = Some(outcome);
+            blocks.unwrap_or_default()
+        };
+        let findings = match &self.inspector {
+            Ok(inspector) => {
+                let look = || inspector.at_snapshot(self.pid, &self.skip, &mut take);
+                catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| impossible("the leak check failed"))
+            }
+            Err(why) => impossible(why),
+        };
+        let mut outcome = match taken {
+            Some(outcome) => outcome?,
+            None => snapshot()?.0,
+        };
+        add_findings(&mut outcome, findings);
+        Some(outcome)
+    }
+}
+
+fn impossible(why: &str) -> Findings {
+    Findings { leaks: LeakCheck::Impossible(why.to_owned()), ..Findings::default() }
+}
+
+fn add_findings(outcome: &mut Outcome, findings: Findings) {
+    let rows: FxHashMap<u32, usize> =
+        outcome.sites.iter().enumerate().map(|(row, site)| (site.stack, row)).collect();
+    for (stack, more) in &findings.stacks {
+        let Some(&row) = rows.get(stack) else { continue };
+        let counts = &mut outcome.sites[row].counts;
+        let mut sums = counts.numbers();
+        for (sum, more) in sums.iter_mut().zip(more.numbers()) {
+            *sum = sum.saturating_add(more);
+        }
+        *counts = HeapCounts::from_numbers(sums);
+    }
+    let time_ns = outcome.facts.snapshot.map_or(0, |snapshot| snapshot.time_ns);
+    outcome.facts.leaks = match findings.leaks {
+        LeakCheck::AtExit | LeakCheck::AtSnapshot(_) => LeakCheck::AtSnapshot(time_ns),
+        other => other,
+    };
+    outcome.notes.extend(findings.notes);
+}
+
+impl Drain {
+    /// Prepares a look at a process, which must be ended by forgetting `looked_at`.
+    pub(crate) fn begin_snapshot(&mut self, pid: u32) -> Result<Look, Answer> {
+        self.processes.look_for_ended();
+        let Some(row) = self.processes.living(pid) else {
+            if self.processes.knows(pid) {
+                return Err(Answer::Ended);
+            }
+            let others =
+                self.processes.living_names().into_iter().map(|(pid, name)| format!("{pid} ({name})"));
+            return Err(Answer::Unknown(others.collect::<Vec<_>>().join(", ")));
+        };
+        let watched =
+            self.areas.iter().flatten().find(|watched| watched.processes.values().any(|&it| it == row));
+        let ends = |exit: &Exit| matches!(exit, Exit::Inspected { row: looked_at, .. } if *looked_at == row);
+        if self.is_closed()
+            || self.processes.has_left(row)
+            || watched.is_some_and(|watched| ends(&watched.exit))
+        {
+            return Err(Answer::Ended);
+        }
+        let inspector = match (self.tally.weights.sampled(), self.processes.same_numbers(row)) {
+            (true, _) => Err("only samples of the blocks are known"),
+            (false, None) => Err("the program runs in a container"),
+            (false, Some(_)) => Ok(Arc::clone(&self.inspector)),
+        };
+        let skip = watched.map(|watched| watched.skip()).unwrap_or_default();
+        self.looked_at = Some(row);
+        Ok(Look { row, pid, inspector, skip })
+    }
+
+    /// Everything from the beginning up to now, and the live blocks of one process; `None` if that one has ended.
+    pub(crate) fn snapshot(&mut self, row: u32, pid: u32) -> Option<(Outcome, Vec<LiveBlock>)> {
+        self.round(Until::Now);
+        self.processes.look_for_ended();
+        if self.is_closed() || self.processes.has_left(row) || self.processes.is_gone(row) {
+            return None;
+        }
+        let now = sys::ticks();
+        let time_ns = self.tally.clock.ns(now);
+        let so_far = self.tally.so_far(row, &self.processes.of_threads(), now);
+        let resident = self.processes.resident().into_iter();
+        let resident = resident.map(|(process, value)| CounterRow {
+            process,
+            kind: CounterKind::Resident,
+            time_ns,
+            value,
+        });
+        let (processes, threads, ended) = self.processes.all();
+        let losses = self.losses();
+        let mut facts = self.facts(&losses);
+        facts.leaks = LeakCheck::NotDone;
+        facts.snapshot = Some(HeapSnapshot { pid, time_ns });
+        let batch = Batch {
+            processes,
+            threads,
+            ended,
+            modules: self.stacks.all_modules(),
+            stacks: self.stacks.all_stacks(),
+            rows: so_far.rows,
+            counters: so_far.counters.into_iter().chain(resident).collect(),
+        };
+        let notes = self.notes.iter().cloned().chain(losses.notes()).collect();
+        let outcome = Outcome { batch, sites: so_far.sites, transfers: so_far.transfers, facts, notes };
+        Some((outcome, self.tally.live_blocks(row)))
+    }
+}
