@@ -41,6 +41,7 @@ const MAP_FIXED: usize = 0x10;
 pub const MAP_ANONYMOUS: usize = 0x20;
 const MAP_NORESERVE: usize = 0x4000;
 const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
+const MADV_NOHUGEPAGE: usize = 15;
 const MADV_WIPEONFORK: usize = 18;
 
 /// The call itself. Negative numbers are errors.
@@ -78,7 +79,17 @@ pub fn pages(bytes: usize) -> *mut u8 {
     // SAFETY: a new mapping where nothing is.
     let result =
         unsafe { call(MMAP, [0, bytes, rights, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0]) };
-    if failed(result) { ptr::null_mut() } else { result as *mut u8 }
+    if failed(result) {
+        return ptr::null_mut();
+    }
+    keep_small(result as usize, bytes);
+    result as *mut u8
+}
+
+/// Only what is used shall take memory, not two megabytes of it at the first touch.
+fn keep_small(at: usize, bytes: usize) {
+    // SAFETY: a hint about pages of ours; a kernel that does not know it has no such pages.
+    unsafe { call(MADVISE, [at, bytes, MADV_NOHUGEPAGE, 0, 0, 0]) };
 }
 
 /// Makes zeroed pages of a part of what [`reserve`] gave, which a forked child finds zeroed again; null on failure.
@@ -87,6 +98,7 @@ pub fn pages_wiped_on_fork(at: usize, bytes: usize) -> *mut u8 {
         return ptr::null_mut();
     }
     // SAFETY: the pages are ours and hold nothing yet.
+    keep_small(at, bytes);
     if failed(unsafe { call(MADVISE, [at, bytes, MADV_WIPEONFORK, 0, 0, 0]) }) {
         return ptr::null_mut();
     }
