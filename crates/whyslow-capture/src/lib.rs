@@ -156,6 +156,12 @@ pub fn record(target: &Target, options: &Options, output: &Path) -> Result<Recor
     session::record(target, options, output)
 }
 
+/// Checks that a profile can be written to a path, and moves an older one there aside: where to. The path then holds an empty file.
+pub fn make_room(path: &Path) -> Result<Option<PathBuf>, RecordError> {
+    let (output, _) = output::Output::create(path)?;
+    output.keep()
+}
+
 /// The threads of a process; empty when it is gone.
 fn threads_of(pid: u32) -> Vec<u32> {
     numbers_in(Path::new(&format!("/proc/{pid}/task")))

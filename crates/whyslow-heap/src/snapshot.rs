@@ -13,7 +13,7 @@ use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::snapshot::{MOST_TEXT, Reply, Request, status};
 use whyslow_profile::{HeapCounts, HeapSnapshot, LeakCheck};
 
-use crate::drain::{Drain, Until};
+use crate::drain::{Drain, Until, Watched};
 use crate::exits::Exit;
 use crate::inspect::{ExitInspector, Findings};
 use crate::leaks::LiveBlock;
@@ -72,9 +72,10 @@ impl Answer {
             Self::Ended => (status::ENDED, ""),
             Self::Failed(why) => (status::FAILED, why.as_str()),
         };
-        let text = &text[..text.floor_char_boundary(MOST_TEXT)];
+        // Who reads it does without the rest of a letter.
+        let text = &text.as_bytes()[..text.len().min(MOST_TEXT)];
         let reply = Reply { version: VERSION, status, text: text.len() as u32 };
-        [&reply.to_bytes()[..], text.as_bytes()].concat()
+        [&reply.to_bytes()[..], text].concat()
     }
 }
 
@@ -207,6 +208,8 @@ fn add_findings(outcome: &mut Outcome, findings: Findings) {
 impl Drain {
     /// Prepares a look at a process, which must be ended by forgetting `looked_at`.
     pub(crate) fn begin_snapshot(&mut self, pid: u32) -> Result<Look, Answer> {
+        // One that was forked just now has a ring already.
+        self.round(Until::Now);
         self.processes.look_for_ended();
         let Some(row) = self.processes.living(pid) else {
             if self.processes.knows(pid) {
@@ -230,7 +233,7 @@ impl Drain {
             (false, None) => Err("the program runs in a container"),
             (false, Some(_)) => Ok(Arc::clone(&self.inspector)),
         };
-        let skip = watched.map(|watched| watched.skip()).unwrap_or_default();
+        let skip = watched.map(Watched::skip).unwrap_or_default();
         self.looked_at = Some(row);
         Ok(Look { row, pid, inspector, skip })
     }

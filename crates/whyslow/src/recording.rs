@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use whyslow_capture::{HeapOptions, Options, RecordError, Recording, Target, record};
-use whyslow_profile::file::EXTENSION;
+use whyslow_capture::{HeapOptions, Options, RecordError, Recording, Target, make_room, record};
+use whyslow_profile::file::{self, EXTENSION};
 use whyslow_profile::{ExitStatus, Profile};
 use whyslow_symbols::Summary;
 
@@ -119,6 +119,38 @@ pub(crate) fn make_as(
     finish(recording, keep, volume, polish)
 }
 
+/// Adds symbols to a profile that somebody else recorded, and writes it.
+pub(crate) fn adopt(
+    mut profile: Profile,
+    name: &OsStr,
+    keep: &KeepOptions,
+    volume: Volume,
+    polish: impl FnOnce(&mut Profile),
+) -> Result<Recorded> {
+    if let Some(picture) = keep.picture(Path::new("")) {
+        picture.check()?;
+    }
+    let path = output_path(name, keep);
+    let moved_aside = make_room(&path).map_err(explain)?;
+    tell_moved(&path, moved_aside, volume);
+    let started = Instant::now();
+    let symbols = profile_file::symbolize(&mut profile, !keep.no_symbol_cache);
+    if volume == Volume::Verbose {
+        note(&describe(&profile, &symbols, started.elapsed()));
+    }
+    polish(&mut profile);
+    profile.sealed = true;
+    let cannot_write = |error| explain(RecordError::Output { path: path.clone(), error });
+    let trouble = file::write(&path, &profile).err().map(cannot_write);
+    Ok(Recorded { path, profile, exit: None, trouble })
+}
+
+fn tell_moved(path: &Path, moved_aside: Option<PathBuf>, volume: Volume) {
+    if let Some(old) = moved_aside.filter(|_| volume > Volume::Quiet) {
+        note(&format!("whyslow: the profile that was {} is now {}\n", path.display(), old.display()));
+    }
+}
+
 /// Reads the recording back, adds symbols, seals it.
 fn finish(
     recording: Recording,
@@ -127,9 +159,7 @@ fn finish(
     polish: impl FnOnce(&mut Profile),
 ) -> Result<Recorded> {
     let Recording { path, mut writer, exit, write_error, moved_aside, .. } = recording;
-    if let Some(old) = moved_aside.filter(|_| volume > Volume::Quiet) {
-        note(&format!("whyslow: the profile that was {} is now {}\n", path.display(), old.display()));
-    }
+    tell_moved(&path, moved_aside, volume);
     let cannot_write = |error: io::Error| {
         Failure::new(format!(
             "{}: cannot be written: {error}; what was recorded before is in it",

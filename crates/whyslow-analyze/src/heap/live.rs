@@ -1,8 +1,8 @@
 //! Live bytes at any time: what was allocated up to it, less what was freed up to it.
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::heap::metric;
-use whyslow_profile::{Metric, Profile, Samples, Unit};
+use whyslow_profile::heap::{counter, metric};
+use whyslow_profile::{Counter, Metric, Profile, Samples, Unit};
 
 use super::profile_facts::{metric_row, samples_of};
 
@@ -52,8 +52,40 @@ pub fn add_live(profile: &mut Profile, at_ns: u64) -> Option<usize> {
     Some(row)
 }
 
+/// The live bytes in each of so many equal stretches of a recording that has no timeline, by the counter of its process; empty
+/// when there were several.
+fn counted_over_time(profile: &Profile, stretches: usize) -> Vec<u64> {
+    let of_live = |(_, row): &(usize, &Counter)| profile.text(row.name) == counter::LIVE;
+    let mut counters = profile.counters.iter().enumerate().filter(of_live);
+    let (Some((counter, _)), None) = (counters.next(), counters.next()) else { return Vec::new() };
+    let values = &profile.counter_values;
+    let rows = values.counter.iter().zip(values.time_ns.iter().zip(&values.value));
+    let mut rows: Vec<(u64, u64)> = rows
+        .filter(|(of, _)| of.index() == counter)
+        .map(|(_, (time, value))| (*time, u64::try_from(*value).unwrap_or(0)))
+        .collect();
+    rows.sort_by_key(|(time, _)| *time);
+    let end = u128::from(profile.meta.duration_ns.max(rows.last().map_or(0, |(time, _)| *time))) + 1;
+    let mut rows = rows.into_iter().peekable();
+    let mut live = 0;
+    (0..stretches as u128)
+        .map(|stretch| {
+            let within = |time: u64| u128::from(time) * stretches as u128 / end <= stretch;
+            let mut most = None;
+            while let Some((_, value)) = rows.next_if(|(time, _)| within(*time)) {
+                live = value;
+                most = most.max(Some(value));
+            }
+            most.unwrap_or(live)
+        })
+        .collect()
+}
+
 /// The most live bytes in each of so many equal stretches of the recording; empty when there is no timeline.
 pub fn live_over_time(profile: &Profile, stretches: usize) -> Vec<u64> {
+    if profile.meta.heap.as_ref().is_some_and(|facts| facts.snapshot.is_some()) {
+        return counted_over_time(profile, stretches);
+    }
     let Some(allocated) = samples_of(profile, metric::BYTES_ALLOCATED) else { return Vec::new() };
     let mut changes: Vec<(u64, i128)> = Vec::new();
     let mut add = |samples: &Samples, sign: i128| {
@@ -84,6 +116,8 @@ pub fn live_over_time(profile: &Profile, stretches: usize) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use whyslow_profile::{CounterId, HeapSnapshot};
+
     use super::*;
     use crate::selection::Selection;
     use crate::testing;
@@ -145,5 +179,21 @@ mod tests {
         assert_eq!(live_over_time(&profile, 10), [0, 100, 107, 147, 147, 147, 87, 87, 87, 87]);
         assert_eq!(live_over_time(&profile, 1), [147]);
         assert_eq!(live_over_time(&testing::profile("main 3"), 4), [0; 0]);
+    }
+
+    #[test]
+    fn the_line_of_a_snapshot_is_that_of_its_counter() {
+        let mut profile = program();
+        profile.meta.duration_ns = 100 * MS - 1;
+        profile.meta.heap.as_mut().unwrap().snapshot = Some(HeapSnapshot { pid: 1, time_ns: 100 * MS });
+        assert_eq!(live_over_time(&profile, 4), [0; 0]);
+        let name = profile.strings.push(counter::LIVE);
+        profile.counters.push(Counter { name, unit: Unit::Bytes, process: None });
+        for (ms, value) in [(5, 30), (10, 10), (60, 50), (99, 40)] {
+            profile.counter_values.push(CounterId(0), ms * MS, value);
+        }
+        assert_eq!(live_over_time(&profile, 4), [30, 10, 50, 40]);
+        profile.counters.push(Counter { name, unit: Unit::Bytes, process: None });
+        assert_eq!(live_over_time(&profile, 4), [0; 0]);
     }
 }

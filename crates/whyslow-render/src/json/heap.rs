@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use whyslow_analyze::heap::{SiteFrame, SiteRow, Sites, frames_of};
 use whyslow_analyze::{CallTree, Label};
-use whyslow_profile::{HeapCounts, HeapFacts, LeakCheck, Profile};
+use whyslow_profile::{HeapCounts, HeapFacts, HeapSnapshot, LeakCheck, Profile};
 
 /// Frames of a site's stack that are written, from the inside out.
 const MOST_FRAMES: usize = 256;
@@ -27,6 +27,8 @@ struct HeapJson<'a> {
     leaks: Option<Leaks>,
     leak_check: Cow<'a, str>,
     leak_check_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<HeapSnapshot>,
     growth_class: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     unused: Option<Unused>,
@@ -137,6 +139,7 @@ impl<'a> HeapJson<'a> {
             leaks: Leaks::new(facts, totals),
             leak_check,
             leak_check_ns,
+            snapshot: facts.snapshot,
             growth_class: if facts.growth.is_empty() { "unknown" } else { &facts.growth },
             unused: Unused::new(facts, totals),
             temporary_within: facts.temporary_within,

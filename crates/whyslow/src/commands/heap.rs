@@ -1,5 +1,7 @@
 //! `whyslow heap`: where memory is allocated, what holds it at the peak, what leaks.
 
+mod snapshot;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -13,7 +15,7 @@ use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::note;
-use crate::recording::{self, KeepOptions, name_of};
+use crate::recording::{self, KeepOptions, Recorded, name_of};
 use crate::{suppress, values};
 
 /// Where memory is allocated, what holds it at the peak, what leaks
@@ -27,6 +29,9 @@ Examples:
   whyslow heap --fail-on-leak -- ./tests            exit with 2 when memory is lost
   whyslow heap --unused -- ./app                    also: bytes that are never written (slower)
   whyslow heap --snapshot 4711                      what holds memory now, in a program under whyslow heap
+
+With --snapshot the process stands still for some milliseconds, then goes on, and its recording goes on undisturbed.
+The profile is NAME.snapshot.whyslow; in it, live-at-exit is what is live now, in this process.
 
 The program runs unchanged; an agent is loaded into it that stands in for its allocator's functions.
 `report`, `flame`, `view` and `export` show any of the metrics: --metric bytes-allocated, allocations,
@@ -60,7 +65,11 @@ pub(crate) struct HeapArgs {
     #[arg(long, conflicts_with_all = ["no_leak_check", "sample"])]
     fail_on_leak: bool,
     /// Look at a process that runs under `whyslow heap` now
-    #[arg(long, value_name = "PID", conflicts_with = "program")]
+    #[arg(
+        long,
+        value_name = "PID",
+        conflicts_with_all = ["program", "sample", "unused", "mmap", "cpu", "temporary", "no_leak_check", "duration"]
+    )]
     snapshot: Option<u32>,
     #[command(flatten)]
     keep: KeepOptions,
@@ -72,6 +81,13 @@ pub(crate) struct HeapArgs {
 /// Runs the program and prints the one-screen answer.
 pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
     let suppressions = read_suppressions(&args.suppressions)?;
+    let polish = |profile: &mut Profile| suppress::leaks(profile, &suppressions);
+    if let Some(pid) = args.snapshot {
+        let profile = snapshot::take(pid)?;
+        let name = snapshot::name(&profile, pid);
+        let recorded = recording::adopt(profile, &name, &args.keep, volume, polish)?;
+        return tell(args, recorded, volume);
+    }
     if args.program.is_empty() {
         return Err(
             Failure::new("there is no program to run").next("whyslow heap [OPTIONS] -- PROGRAM [ARGS]...")
@@ -89,8 +105,12 @@ pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
         ..Options::default()
     };
     let (target, name) = (record::command(&args.program), name_of(&args.program[0]).to_owned());
-    let polish = |profile: &mut Profile| suppress::leaks(profile, &suppressions);
     let recorded = recording::make_as(&target, &name, how, &args.keep, volume, polish)?;
+    tell(args, recorded, volume)
+}
+
+/// Prints the screen, draws, judges.
+fn tell(args: &HeapArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
     if volume > Volume::Quiet {
         note(&report::heap_summary(&recorded.profile, &recorded.path));
     }

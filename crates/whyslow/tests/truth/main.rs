@@ -7,6 +7,7 @@ mod heap_counts;
 mod heap_leaks;
 mod heap_life;
 mod heap_recorded;
+mod heap_snapshot;
 mod heap_transparent;
 mod recorded;
 mod shapes;

@@ -81,7 +81,7 @@ pub fn heap(view: &HeapView<'_>, page: Page) -> String {
         out.push_str(&spread::spread(view, facts, page));
     }
     if let Some(file) = view.saved {
-        out.push_str(&foot(&quoted(&clean(file)), page));
+        out.push_str(&foot(&quoted(&clean(file)), facts, page));
     }
     out
 }
@@ -91,6 +91,17 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let mut out = String::new();
     if !profile.meta.command.is_empty() {
         push_line(&mut out, &styled(BOLD, cut(&command_line(&profile.meta.command), page.width)));
+    }
+    if let Some(snapshot) = &facts.snapshot {
+        let title = format!("snapshot of process {} at {}", snapshot.pid, duration(snapshot.time_ns));
+        push_line(&mut out, &title);
+        if facts.processes > 1 {
+            let whose = format!(
+                "what is live or lost is its own; all else is of {} processes together",
+                facts.processes
+            );
+            wrap(&whose, page.width).iter().for_each(|line| push_line(&mut out, line));
+        }
     }
     let totals = &sites.totals;
     let wall = Overview::of(profile).duration_ns;
@@ -109,7 +120,7 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     if profile.meta.max_resident_bytes > 0 {
         most.push_str(&format!(" (resident at most {})", bytes(profile.meta.max_resident_bytes)));
     }
-    most.push_str(", live at exit ");
+    most.push_str(if facts.snapshot.is_some() { ", live now " } else { ", live at exit " });
     most.push_str(&match totals.live_at_exit_blocks {
         0 => "nothing".to_owned(),
         blocks => format!("{} in {}", bytes(totals.live_at_exit_bytes), blocks_of(blocks)),
@@ -136,12 +147,14 @@ fn tables(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let totals = &view.sites.totals;
     let mut out = String::new();
     let at_peak = format!("{} in {}", bytes(facts.peak_bytes), blocks_of(totals.peak_blocks));
-    let wholes = [
+    let now = format!("{} in {}", bytes(totals.live_at_exit_bytes), blocks_of(totals.live_at_exit_blocks));
+    let live_now = ("live now", SiteOrder::LiveAtExit, totals.live_at_exit_bytes, now);
+    let always = [
         ("at the peak", SiteOrder::Peak, totals.peak_bytes, at_peak),
         ("allocated in all", SiteOrder::Bytes, totals.bytes_allocated, bytes(totals.bytes_allocated)),
         ("most often", SiteOrder::Allocations, totals.allocations, blocks_of(totals.allocations)),
     ];
-    for (title, order, whole, note) in wholes {
+    for (title, order, whole, note) in facts.snapshot.map(|_| live_now).into_iter().chain(always) {
         let rows = view.sites.by(order);
         let notable = view.notable(rows.iter().map(|row| row.key(order)), whole);
         let cells = rows.iter().take(notable).map(|row| {
@@ -194,12 +207,13 @@ fn temporary(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     out
 }
 
-fn foot(file: &str, page: Page) -> String {
+fn foot(file: &str, facts: &HeapFacts, page: Page) -> String {
     let mut out = String::from("\n");
     push_line(&mut out, &format!("{} {file}", styled(BOLD, "saved:")));
+    let metric = if facts.snapshot.is_some() { "live-at-exit" } else { "live-at-peak" };
     let commands = vec![
         format!("whyslow view {file}"),
-        format!("whyslow flame {file} --metric live-at-peak"),
+        format!("whyslow flame {file} --metric {metric}"),
         format!("whyslow report {file} heap --histograms"),
     ];
     out.push_str(&next_commands(commands, page.width));

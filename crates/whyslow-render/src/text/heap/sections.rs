@@ -210,7 +210,9 @@ pub(super) fn over_time(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> S
     let profile = view.profile;
     let line = live_over_time(profile, SPARKS.min(page.width.saturating_sub(4)));
     let most = line.iter().copied().max().unwrap_or(0);
-    if most == 0 {
+    let growing = view.sites.by(SiteOrder::Growing);
+    // A snapshot of one process among several has no line.
+    if most == 0 && (facts.snapshot.is_none() || growing.is_empty()) {
         return String::new();
     }
     let class = match facts.growth.as_str() {
@@ -222,10 +224,11 @@ pub(super) fn over_time(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> S
     };
     let mut out = String::from("\n");
     push_line(&mut out, format!("{} {class}", styled(BOLD, "live bytes over time:")).trim_end());
-    let (end, width) = (duration(Overview::of(profile).duration_ns), line.len());
-    push_line(&mut out, &format!("  {}", sparkline(&line, most)));
-    push_line(&mut out, &styled(DIM, format!("  0{}", right(&end, width.saturating_sub(1)))));
-    let growing = view.sites.by(SiteOrder::Growing);
+    if most > 0 {
+        let (end, width) = (duration(Overview::of(profile).duration_ns), line.len());
+        push_line(&mut out, &format!("  {}", sparkline(&line, most)));
+        push_line(&mut out, &styled(DIM, format!("  0{}", right(&end, width.saturating_sub(1)))));
+    }
     let shown = growing.len().min(view.fewer_rows());
     let growing = growing[..shown]
         .iter()

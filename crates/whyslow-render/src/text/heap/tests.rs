@@ -1,7 +1,7 @@
 //! What the heap's screen looks like.
 
 use whyslow_analyze::testing;
-use whyslow_profile::{HeapTransfer, HistogramBar, HistogramOf, LeakCheck, ThreadId};
+use whyslow_profile::{HeapSnapshot, HeapTransfer, HistogramBar, HistogramOf, LeakCheck, ThreadId};
 
 use super::*;
 use crate::text::tests::plain;
@@ -242,4 +242,23 @@ fn the_largest_bars_are_drawn() {
     let bar = |of, bar| HistogramBar { site: 0, of, bar, blocks: u64::MAX };
     profile.heap.histograms = vec![bar(HistogramOf::Size, 64), bar(HistogramOf::Lifetime, 255)];
     screen(&profile, 100, |view| view.histograms = true);
+}
+
+#[test]
+fn a_snapshot_shows_what_is_live_now() {
+    let mut profile = program();
+    let facts = profile.meta.heap.as_mut().unwrap();
+    facts.snapshot = Some(HeapSnapshot { pid: 4711, time_ns: 90 * MS });
+    facts.leaks = LeakCheck::AtSnapshot(90 * MS);
+    let text = screen(&profile, 100, |_| {});
+    assert!(text.contains("\nsnapshot of process 4711 at 90.0 ms\n"), "{text}");
+    assert!(text.contains(", live now 1.19 MiB in 7 blocks\n"), "{text}");
+    assert!(text.contains("\nlive now: 1.19 MiB in 7 blocks"), "{text}");
+    assert!(text.contains("--metric live-at-exit"), "{text}");
+    profile.meta.heap.as_mut().unwrap().processes = 3;
+    let text = screen(&profile, 100, |_| {});
+    assert!(
+        text.contains("\nwhat is live or lost is its own; all else is of 3 processes together\n"),
+        "{text}"
+    );
 }
