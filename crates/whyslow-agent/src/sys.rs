@@ -97,8 +97,8 @@ pub fn pages_wiped_on_fork(at: usize, bytes: usize) -> *mut u8 {
     if !protect(at, bytes, protection::READ | protection::WRITE) {
         return ptr::null_mut();
     }
-    // SAFETY: the pages are ours and hold nothing yet.
     keep_small(at, bytes);
+    // SAFETY: the pages are ours and hold nothing yet.
     if failed(unsafe { call(MADVISE, [at, bytes, MADV_WIPEONFORK, 0, 0, 0]) }) {
         return ptr::null_mut();
     }
