@@ -1,6 +1,7 @@
 //! The last moment of the process: the collector may want to look at its memory before it is gone.
 
 use core::mem;
+use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, fence};
 
@@ -48,7 +49,18 @@ pub fn last_moment(way: Way) {
     if way == Way::End && FINISHED.load(Relaxed) == process {
         free_libcs_own();
     }
+    forget_below();
     wait(area, process);
+}
+
+/// Overwrites what earlier calls left where the agent's own frames will be: to the collector it would look as if somebody held it.
+#[inline(never)]
+fn forget_below() {
+    let mut room = mem::MaybeUninit::<[u64; 256]>::uninit();
+    for index in 0..256 {
+        // SAFETY: in the array.
+        unsafe { ptr::write_volatile(room.as_mut_ptr().cast::<u64>().add(index), 0) };
+    }
 }
 
 /// What libc keeps for itself until the end is no leak. Only after an orderly end: a signal handler may have

@@ -476,6 +476,11 @@ impl Drain {
         for row in self.processes.all_living() {
             self.tally.end_process(row, now);
         }
+        if self.config.leak_check && self.leaks == LeakCheck::NotDone && self.processes.count() > 0 {
+            self.leaks = LeakCheck::Impossible(
+                "the program ended without calling exit (it was killed, or made the system call itself)".to_owned(),
+            );
+        }
         let (sites, transfers) = self.tally.finish();
         let losses = self.losses();
         let mut notes = std::mem::take(&mut self.notes);

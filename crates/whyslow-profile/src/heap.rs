@@ -235,6 +235,16 @@ pub struct HeapFacts {
     pub snapshot: Option<HeapSnapshot>,
 }
 
+impl HeapFacts {
+    /// In [`Self::allocators`]: one of which only those calls are seen that the compiler has not inlined.
+    pub const PARTLY_SEEN: &str = "an allocator written in Rust";
+
+    /// Whether allocations may be missing because of that.
+    pub fn is_partly_seen(&self) -> bool {
+        self.allocators.iter().any(|allocator| allocator == Self::PARTLY_SEEN)
+    }
+}
+
 /// A look at a process in the middle of a recording. What is live and what is lost is that of this process alone; all other
 /// numbers are those of the whole recording up to then.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

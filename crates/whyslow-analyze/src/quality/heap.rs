@@ -1,7 +1,7 @@
 //! How far a heap recording can be trusted.
 
 use whyslow_profile::heap::metric;
-use whyslow_profile::{LeakCheck, Profile};
+use whyslow_profile::{HeapFacts, LeakCheck, Profile};
 
 use super::warning::Warning;
 use super::{NOTABLE, StackShares};
@@ -20,6 +20,8 @@ pub struct HeapQuality {
     pub lost_events: u64,
     /// Bytes between two samples; `None` when every allocation was counted.
     pub sample_bytes: Option<u64>,
+    /// Whether calls of an allocator that the compiler has inlined are missing.
+    pub partly_seen: bool,
     /// Share of the allocated bytes whose stacks lack their outer frames.
     pub cut_share: f64,
 }
@@ -43,6 +45,7 @@ impl HeapQuality {
             allocations: profile.heap.totals().allocations.max(seen),
             lost_events: facts.map_or(0, |facts| facts.lost_events),
             sample_bytes: facts.and_then(|facts| facts.sample_bytes),
+            partly_seen: facts.is_some_and(HeapFacts::is_partly_seen),
             cut_share,
         })
     }
@@ -85,7 +88,7 @@ mod tests {
     use super::*;
     use crate::quality::{Grade, Quality};
     use crate::testing;
-    use whyslow_profile::{HeapFacts, KernelView, Optimised, SymbolState};
+    use whyslow_profile::{KernelView, Optimised, SymbolState};
 
     const ONE: &str = "main;app::load@l.rs:7 : allocations=99 frees=98 bytes_allocated=100 peak_bytes=50";
 

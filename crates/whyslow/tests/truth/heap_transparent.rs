@@ -52,8 +52,12 @@ fn output_and_exit_code_are_those_of_a_plain_run() {
     }
 }
 
-/// Signals 32 and 33 are the C library's: it ignores them in programs that are started in one of its ways, and not in others.
+/// Signals 32 and 33 are the C library's: it ignores them in programs that are started in one of its ways, and not in others. How many signals
+/// wait is counted for all programs of a user.
 fn without_internal_signals(line: &str) -> String {
+    if let Some((_, limit)) = line.strip_prefix("status SigQ: ").and_then(|counts| counts.split_once('/')) {
+        return format!("status SigQ limit: {limit}");
+    }
     const INTERNAL: u64 = 0b11 << 31;
     let mask = line.strip_prefix("status Sig").and_then(|rest| rest.split_once(": "));
     match mask.and_then(|(name, mask)| Some((name, u64::from_str_radix(mask, 16).ok()?))) {
