@@ -28,6 +28,10 @@ impl Held {
         Self::wait(command, folder)
     }
 
+    #[expect(
+        clippy::zombie_processes,
+        reason = "it is waited for at its end, which a test that fails does not reach"
+    )]
     fn wait(mut command: Command, folder: tempfile::TempDir) -> Self {
         let mut recorder =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
