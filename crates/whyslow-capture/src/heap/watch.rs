@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use whyslow_agent_embed::AGENT;
-use whyslow_heap::{Batch, Collector, Config, Outcome, PatchPage, PatchPlan};
+use whyslow_heap::{Batch, Collector, Config, Outcome};
 use whyslow_heap_wire::SOCKET_VARIABLE;
-use whyslow_heap_wire::handshake::Hello;
 use whyslow_inject::{Entry, Injector, entry_of};
 use whyslow_profile::Meta;
 
@@ -52,9 +51,14 @@ impl HeapWatch {
         };
         let inspector = Arc::new(Inspector { leaks: options.leak_check, unused: options.unused });
         let snapshots = Arc::new(Snapshots::default());
-        let collector =
-            Collector::start(config, AGENT, Box::new(plan), inspector, Arc::clone(&snapshots) as _)
-                .map_err(|error| RecordError::Refused(error.to_string()))?;
+        let collector = Collector::start(
+            config,
+            AGENT,
+            Box::new(whyslow_inject::plan),
+            inspector,
+            Arc::clone(&snapshots) as _,
+        )
+        .map_err(|error| RecordError::Refused(error.to_string()))?;
         Ok(Self { collector, snapshots, inject: entry == Entry::Inject, unused: options.unused })
     }
 
@@ -106,19 +110,6 @@ impl HeapWatch {
     /// Everything else.
     pub(crate) fn finish(self) -> Outcome {
         self.collector.finish()
-    }
-}
-
-fn plan(hello: &Hello, pid: u32) -> PatchPlan {
-    let plan = whyslow_inject::plan(hello, pid);
-    let page = |page: whyslow_inject::PatchPage| PatchPage { at: page.at, bytes: page.bytes };
-    PatchPlan {
-        pages: plan.pages.into_iter().map(page).collect(),
-        reals: plan.reals,
-        patches: plan.patches,
-        unwind_table: plan.unwind_table,
-        allocators: plan.allocators,
-        notes: plan.notes,
     }
 }
 
