@@ -80,10 +80,11 @@ static inline void add(struct tally *sum, const struct tally *part) {
     (uintmax_t)(t)->allocations, (uintmax_t)(t)->frees, (uintmax_t)(t)->bytes, (uintmax_t)(t)->temporary,              \
         (uintmax_t)(t)->live_blocks, (uintmax_t)(t)->live_bytes
 
-/* Prints without stdio, which would allocate. */
+/* Prints without stdio, which would allocate. What the stack held before is overwritten: an old address in the unused part of a line would
+ * hold a block in the eyes of who looks at the end. */
 #define SAY(...)                                                                                                       \
     do {                                                                                                               \
-        char line_[1024];                                                                                              \
+        char line_[1024] = {0};                                                                                        \
         int length_ = snprintf(line_, sizeof line_, __VA_ARGS__);                                                      \
         if (write(1, line_, length_) != length_)                                                                       \
             _exit(1);                                                                                                  \

@@ -53,7 +53,8 @@ pub fn last_moment(way: Way) {
     wait(area, process);
 }
 
-/// Overwrites what earlier calls left where the agent's own frames will be: to the collector it would look as if somebody held it.
+/// Overwrites what earlier calls left where the agent's own frames will be: to the collector it would look as if somebody held it. So what
+/// needs room on the stack is not part of its caller here.
 #[inline(never)]
 fn forget_below() {
     let mut room = mem::MaybeUninit::<[u64; 256]>::uninit();
@@ -65,6 +66,7 @@ fn forget_below() {
 
 /// What libc keeps for itself until the end is no leak. Only after an orderly end: a signal handler may have
 /// interrupted the allocator, and other threads may still use it.
+#[inline(never)]
 fn free_libcs_own() {
     let free = link::libc_freeres();
     if free != 0 && sys::threads() == 1 && !sys::signals_blocked() {
@@ -76,6 +78,7 @@ fn free_libcs_own() {
     }
 }
 
+#[inline(never)]
 fn wait(area: Area, process: u32) {
     let header = area.header();
     let thread = sys::thread();
