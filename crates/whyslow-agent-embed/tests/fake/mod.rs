@@ -375,9 +375,6 @@ pub(crate) struct Replay {
     pub(crate) overwritten: u64,
 }
 
-/// How much too early a free's time can be: some hundred cycles.
-const EARLY_TICKS: u64 = 32;
-
 /// The sizes that the test programs ask for, and libc does not.
 pub(crate) fn is_tagged(size: u64) -> bool {
     size % 64 == 33
@@ -390,8 +387,6 @@ impl Replay {
         let mut replay = Replay::default();
         let mut live: HashMap<(u32, u64), u64> = HashMap::new();
         let mut leaving: HashMap<(u32, usize), Option<u64>> = HashMap::new();
-        // Who frees does not wait for its clock, so a block that another thread has just made can seem to go a moment before it came.
-        let mut early: HashMap<(u32, u64), (usize, u64, u64)> = HashMap::new();
         for record in order {
             let counts = replay.counts.entry(record.pid).or_default();
             let key = (record.pid, record.address);
@@ -405,9 +400,6 @@ impl Replay {
                 Some(_) => {}
                 None => *replay.unknown.entry(record.pid).or_default() += 1,
             };
-            if matches!(record.op, op::FREE | op::LEAVE) && !live.contains_key(&key) {
-                early.insert(key, (record.ring, record.ticks, record.op));
-            }
             match record.op {
                 op::FREE => remove(live.remove(&key)),
                 op::LEAVE => {
@@ -431,24 +423,7 @@ impl Replay {
                         counts.live += 1;
                         counts.live_bytes += record.size;
                     }
-                    let before = early.remove(&key).filter(|&(ring, ticks, _)| {
-                        ring != record.ring && record.ticks.saturating_sub(ticks) <= EARLY_TICKS
-                    });
-                    match before {
-                        Some((_, _, op::FREE)) => {
-                            if is_tagged(record.size) {
-                                counts.frees += 1;
-                                counts.live -= 1;
-                                counts.live_bytes -= record.size;
-                            }
-                            *replay.unknown.entry(record.pid).or_default() -= 1;
-                            replay.unknown.retain(|_, count| *count > 0);
-                        }
-                        Some((ring, ..)) if leaving.get(&(record.pid, ring)) == Some(&None) => {
-                            leaving.insert((record.pid, ring), Some(record.size));
-                        }
-                        _ => replay.overwritten += u64::from(live.insert(key, record.size).is_some()),
-                    }
+                    replay.overwritten += u64::from(live.insert(key, record.size).is_some());
                 }
                 _ => {}
             }
