@@ -25,7 +25,7 @@ pub fn allocation(
         && state.gate.load(Relaxed) == gate::OPEN
     {
         state.set_gate(gate::BUSY);
-        let stack = walk::stack(state, entry);
+        let walked = walk::begin(state, entry);
         // libc's own `malloc` calls no other function of its kind; who comes in here now is a signal handler.
         if slot != MALLOC {
             state.set_gate(gate::MASKED);
@@ -34,6 +34,7 @@ pub fn allocation(
         if slot != MALLOC {
             state.set_gate(gate::BUSY);
         }
+        let stack = walk::finish(state, walked);
         if block != 0 {
             ring::alloc(state, block, size, stack);
         }

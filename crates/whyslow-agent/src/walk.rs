@@ -4,7 +4,7 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use whyslow_heap_wire::record::NO_STACK;
-use whyslow_selfwalk::{Entry, Memo, Module, Rules, Stacks, World};
+use whyslow_selfwalk::{Entry, Memo, Module, Rules, Stacks, Walked, World};
 
 use crate::area::Area;
 use crate::state::State;
@@ -40,17 +40,38 @@ impl World for Process {
 /// The caller's stack.
 #[inline(always)]
 pub fn stack(state: &State, entry: *const Entry) -> u32 {
-    let Some(area) = Area::get() else { return NO_STACK };
-    let stacks =
-        Stacks { heads: area.heads(), nodes: area.nodes(), used: &area.header().nodes_used, memo: &MEMO };
+    let walked = begin(state, entry);
+    finish(state, walked)
+}
+
+#[inline(always)]
+fn stacks(area: Area) -> Stacks<'static> {
+    Stacks { heads: area.heads(), nodes: area.nodes(), used: &area.header().nodes_used, memo: &MEMO }
+}
+
+/// Walks the caller's stack. Its number comes from [`finish`], which must follow; in between is time for something else.
+#[inline(always)]
+pub fn begin(state: &State, entry: *const Entry) -> Option<Walked> {
+    let area = Area::get()?;
     loop {
         let generation = GENERATION.load(Relaxed);
         // SAFETY: the shim made the entry of the registers that its caller had, and waits above.
-        let stack = unsafe { state.walker().walk(&RULES, &stacks, &Process(area), generation as u16, entry) };
+        let walked =
+            unsafe { state.walker().begin(&RULES, &stacks(area), &Process(area), generation as u16, entry) };
         // A module that came into this walk may have begun a new generation.
         if GENERATION.load(Relaxed) == generation {
-            return stack;
+            return Some(walked);
         }
+        state.walker().forget();
+    }
+}
+
+/// The number of the stack that was just walked.
+#[inline(always)]
+pub fn finish(state: &State, walked: Option<Walked>) -> u32 {
+    match (walked, Area::get()) {
+        (Some(walked), Some(area)) => state.walker().finish(&stacks(area), walked),
+        _ => NO_STACK,
     }
 }
 

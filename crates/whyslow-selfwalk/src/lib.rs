@@ -26,7 +26,7 @@ mod walker;
 
 pub use rules::Rules;
 pub use stacks::{Memo, Stacks};
-pub use walker::Walker;
+pub use walker::{Walked, Walker};
 
 /// The registers of a caller, as the first instructions of a callee put them on the stack: `push rbx; push rbp`. The caller's stack
 /// pointer is the address of this plus its size.

@@ -117,12 +117,34 @@ enum End {
     Cut,
 }
 
+/// A walk that is done, but for its number.
+#[must_use = "a walk that is not finished has no number"]
+#[derive(Debug, Clone, Copy)]
+pub struct Walked {
+    /// The number if it is known already.
+    known: Option<u32>,
+    hash: Hash,
+    /// What was remembered before it.
+    remembered: usize,
+    fresh: usize,
+    joined: Option<usize>,
+    cut: bool,
+}
+
+impl Walked {
+    fn known(id: u32) -> Self {
+        Self { known: Some(id), hash: Hash(0, 0), remembered: 0, fresh: 0, joined: None, cut: false }
+    }
+}
+
 /// What one thread remembers of its last walk. All-zero bytes are a new one; it is large, and only what is used is touched.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Walker {
     generation: u16,
     has_context: bool,
+    /// Whether the last walk has no number yet.
+    unfinished: bool,
     /// Remembered frames.
     levels: usize,
     /// The number of the remembered walk.
@@ -169,6 +191,7 @@ impl Walker {
         Self {
             generation: 0,
             has_context: false,
+            unfinished: false,
             levels: 0,
             id: NO_STACK,
             context: MaybeUninit::uninit(),
@@ -191,12 +214,10 @@ impl Walker {
         self.levels = 0;
     }
 
-    /// The number of the calling thread's stack; `NO_STACK` when there is no room for it.
-    ///
-    /// `generation` must change whenever a module is unloaded, and the rules must have been forgotten by then.
+    /// The number of the calling thread's stack; `NO_STACK` when there is no room for it. See [`Self::begin`].
     ///
     /// # Safety
-    /// `entry` lies on the stack of the calling thread, directly below its caller's frame.
+    /// As for [`Self::begin`].
     #[inline]
     pub unsafe fn walk<W: World>(
         &mut self,
@@ -206,8 +227,31 @@ impl Walker {
         generation: u16,
         entry: *const Entry,
     ) -> u32 {
-        if self.generation != generation {
+        // SAFETY: passed on.
+        let walked = unsafe { self.begin(rules, stacks, world, generation, entry) };
+        self.finish(stacks, walked)
+    }
+
+    /// Walks the calling thread's stack, and begins to look its number up. That is likely to wait for memory, so something
+    /// else should be done before [`Self::finish`], which must follow before the next walk.
+    ///
+    /// `generation` must change whenever a module is unloaded, and the rules must have been forgotten by then.
+    ///
+    /// # Safety
+    /// `entry` lies on the stack of the calling thread, directly below its caller's frame.
+    #[inline]
+    pub unsafe fn begin<W: World>(
+        &mut self,
+        rules: &Rules,
+        stacks: &Stacks<'_>,
+        world: &W,
+        generation: u16,
+        entry: *const Entry,
+    ) -> Walked {
+        // A walk without a number is none: whoever began it did not come back.
+        if self.generation != generation || self.unfinished {
             self.generation = generation;
+            self.unfinished = false;
             self.levels = 0;
         }
         let remembered = self.levels;
@@ -228,6 +272,8 @@ impl Walker {
                 let level = unsafe { self.level.get_unchecked(at).assume_init_ref() };
                 let same_bp = level.bp_slot & NEEDS_BP == 0 || level.bp_slot == bp_slot | NEEDS_BP;
                 if level.sp == sp && level.pc == pc && same_bp {
+                    // Most likely the rest is as it was, so this will be the hash.
+                    stacks.memo.expect(leaf.on(level.hash));
                     // SAFETY: the state is the one from which these words were read, in this order.
                     if unsafe { self.unchanged(at) } {
                         break Some(at);
@@ -274,14 +320,15 @@ impl Walker {
             }
             if fresh == FRAMES {
                 // SAFETY: the same walk goes on.
-                return unsafe { self.walk_deep(rules, stacks, world, start, State { pc, sp, bp_slot }) };
+                let id = unsafe { self.walk_deep(rules, stacks, world, start, State { pc, sp, bp_slot }) };
+                return Walked::known(id);
             }
         };
 
         if let (Some(at), 0) = (joined, fresh)
             && at + 1 == remembered
         {
-            return self.id;
+            return Walked::known(self.id);
         }
         if cut {
             world.cut();
@@ -292,14 +339,27 @@ impl Walker {
             None => Hash::new(self.generation, cut),
         };
         let hash = leaf.on(root);
-        stacks.memo.expect(hash);
+        if joined.is_none() {
+            stacks.memo.expect(hash);
+        }
         // SAFETY: `fresh` frames were written above, and `joined` is a remembered row.
         unsafe { self.remember(fresh, joined, root) };
-        let id = match stacks.memo.find(hash) {
+        self.unfinished = true;
+        Walked { known: None, hash, remembered, fresh, joined, cut }
+    }
+
+    /// The number of a walk.
+    #[inline]
+    pub fn finish(&mut self, stacks: &Stacks<'_>, walked: Walked) -> u32 {
+        if let Some(id) = walked.known {
+            return id;
+        }
+        let id = match stacks.memo.find(walked.hash) {
             Some(id) => id,
-            None => self.number(stacks, remembered, fresh, joined, cut, hash),
+            None => self.number(stacks, &walked),
         };
         self.id = id;
+        self.unfinished = false;
         if id == NO_STACK {
             self.levels = 0;
         }
@@ -420,15 +480,8 @@ impl Walker {
     /// The number of a walk whose hash is not known.
     #[cold]
     #[inline(never)]
-    fn number(
-        &self,
-        stacks: &Stacks<'_>,
-        remembered: usize,
-        fresh: usize,
-        joined: Option<usize>,
-        cut: bool,
-        hash: Hash,
-    ) -> u32 {
+    fn number(&self, stacks: &Stacks<'_>, walked: &Walked) -> u32 {
+        let Walked { hash, remembered, fresh, joined, cut, .. } = *walked;
         let generation = u64::from(self.generation) << 48;
         let mut id = match joined {
             Some(at) => {
