@@ -192,6 +192,8 @@ impl Planner<'_> {
             let inside = named.iter().find(|(text, _)| image.contains(text)).map(|(_, name)| *name);
             if let Some(name) = inside {
                 self.note(format!("{path} has {name} inside, but no symbols to find it by: its blocks are not seen. {advice}"));
+                // The profile knows these words: `HeapFacts::NOT_SEEN`.
+                self.plan.allocators.push(format!("{name} (not seen)"));
             } else if is_static {
                 self.note(format!(
                     "{path} is static and has no symbols: its allocator is not found. {advice}"

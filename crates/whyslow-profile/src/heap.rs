@@ -239,9 +239,13 @@ impl HeapFacts {
     /// In [`Self::allocators`]: one of which only those calls are seen that the compiler has not inlined.
     pub const PARTLY_SEEN: &str = "an allocator written in Rust";
 
-    /// Whether allocations may be missing because of that.
+    /// The last words of one in [`Self::allocators`] that is in the program, but could not be found in it.
+    pub const NOT_SEEN: &str = "(not seen)";
+
+    /// Whether allocations may be missing because of those.
     pub fn is_partly_seen(&self) -> bool {
-        self.allocators.iter().any(|allocator| allocator == Self::PARTLY_SEEN)
+        let partly = |name: &String| name == Self::PARTLY_SEEN || name.ends_with(Self::NOT_SEEN);
+        self.allocators.iter().any(partly)
     }
 }
 

@@ -20,7 +20,7 @@ pub struct HeapQuality {
     pub lost_events: u64,
     /// Bytes between two samples; `None` when every allocation was counted.
     pub sample_bytes: Option<u64>,
-    /// Whether calls of an allocator that the compiler has inlined are missing.
+    /// Whether allocations are missing because an allocator, or a part of its calls, was not found in the program.
     pub partly_seen: bool,
     /// Share of the allocated bytes whose stacks lack their outer frames.
     pub cut_share: f64,

@@ -151,6 +151,8 @@ impl Quality {
         self.grade = match warnings.first().map(Warning::severity) {
             Some(Severity::Serious) => Grade::Poor,
             Some(Severity::Warning) => Grade::Fair,
+            // What is missing is told in a note of the recorder.
+            _ if self.heap.as_ref().is_some_and(|heap| heap.partly_seen) => Grade::Fair,
             Some(Severity::Note) | None => Grade::Good,
         };
         self.warnings = warnings;

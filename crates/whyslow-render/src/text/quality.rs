@@ -59,7 +59,7 @@ fn sampling(quality: &Quality, fact: &mut dyn FnMut(&str, String)) {
 fn counting_words(heap: &HeapQuality) -> String {
     match heap.sample_bytes {
         None if heap.allocations == 0 => "no allocation seen".to_owned(),
-        None if heap.partly_seen => "allocations counted where the compiler calls the allocator".to_owned(),
+        None if heap.partly_seen => "not every allocation could be seen".to_owned(),
         None => "every allocation counted".to_owned(),
         Some(size) => format!("one sample per {} on average", bytes(size)),
     }
