@@ -478,7 +478,8 @@ impl Drain {
         }
         if self.config.leak_check && self.leaks == LeakCheck::NotDone && self.processes.count() > 0 {
             self.leaks = LeakCheck::Impossible(
-                "the program ended without calling exit (it was killed, or made the system call itself)".to_owned(),
+                "the program ended without calling exit (it was killed, or made the system call itself)"
+                    .to_owned(),
             );
         }
         let (sites, transfers) = self.tally.finish();
