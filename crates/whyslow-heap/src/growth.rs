@@ -16,7 +16,8 @@
 //!
 //! unknown          fewer than 16 values, or never 64 KB live
 //! growing          rise ≥ 10 % of top, and q4 - q3 ≥ 10 % of rise: it still grows late,
-//!                  and there are no falls, or floor ≥ 25 % of rise: what is left after a fall grows, too
+//!                  and there are no falls, or floor ≥ 25 % of rise and ≥ 20 % of swing: what is left after a fall grows, too,
+//!                  by more than the distance of the points can make it seem
 //!   unbounded      growing without a fall, and ever faster (q4 - q3 > 1.5 × (q2 - q1), by more than 2 × noise)
 //!                  or in steps (≤ 25 %)
 //!   linear         growing otherwise
@@ -127,7 +128,7 @@ impl Shape {
         let growing = rise >= 0.1 * self.top
             && rise > 0.0
             && q4 - q3 >= 0.1 * rise
-            && (self.falls == 0 || self.floor >= 0.25 * rise);
+            && (self.falls == 0 || (self.floor >= 0.25 * rise && self.floor >= 0.2 * self.swing));
         if growing {
             let ever_faster = q4 - q3 > 1.5 * (q2 - q1) && (q4 - q3) - (q2 - q1) > 2.0 * self.noise;
             let in_steps = self.steps <= 0.25;
