@@ -21,6 +21,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use whyslow_heap::Config as HeapOptions;
 use whyslow_profile::file::Writer;
 use whyslow_profile::{ExitStatus, Meta};
 
@@ -63,27 +64,6 @@ pub struct Options {
     pub cpu: bool,
     /// Record the heap too.
     pub heap: Option<HeapOptions>,
-}
-
-/// How to record the heap.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeapOptions {
-    /// Record about one allocation per so many bytes instead of all.
-    pub sample_bytes: Option<u64>,
-    /// Fill new blocks, to find bytes that are never written.
-    pub unused: bool,
-    /// Record the program's own mappings too.
-    pub maps: bool,
-    /// Look for leaks when a process ends.
-    pub leak_check: bool,
-    /// A block is temporary when it is freed before its thread has allocated so many others.
-    pub temporary_within: u64,
-}
-
-impl Default for HeapOptions {
-    fn default() -> Self {
-        Self { sample_bytes: None, unused: false, maps: false, leak_check: true, temporary_within: 1 }
-    }
 }
 
 impl Default for Options {

@@ -269,19 +269,12 @@ fn bytes_that_were_never_written_are_counted() {
 }
 
 #[test]
-#[ignore = "prints how long a million blocks take; run it alone and with --release"]
-fn a_million_blocks() {
+fn a_million_blocks_have_their_classes_in_any_order() {
     let folder = TempDir::new().unwrap();
     let Some(program) = build(folder.path(), "million.c", &["-O1"]) else { return };
     for order in ["in order", "mixed"] {
         let waiting = Waiting::start(&program, &[order]);
-        for _ in 0..5 {
-            let began = std::time::Instant::now();
-            let report = waiting.check().unwrap();
-            let (all, stopped, bytes) = (began.elapsed(), report.stopped, report.bytes_read);
-            println!("{order}: {all:.1?}, of which it stood still for {stopped:.1?}; {bytes} bytes read");
-            assert_eq!(waiting.wrong(&report.classes).len(), 0);
-        }
+        assert_eq!(waiting.wrong(&waiting.check().unwrap().classes).len(), 0);
         if let Some(expected) = memcheck(&program, &["end", order]) {
             assert_eq!(sums(&waiting.blocks, &waiting.check().unwrap().classes), expected);
         }

@@ -95,7 +95,7 @@ pub(crate) fn make(
         frequency_hz: options.frequency,
         stack_bytes: options.stack_size,
         user_only: options.user_only,
-        heap: options.heap.then(HeapOptions::default),
+        heap: options.heap.then(|| HeapOptions { leak_check: true, ..HeapOptions::default() }),
         ..Options::default()
     };
     make_as(target, name, how, &options.keep, volume, |_| {})

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use whyslow_agent_embed::AGENT;
-use whyslow_heap::{Batch, Collector, Config, Outcome};
+use whyslow_heap::{Batch, Collector, Outcome};
 use whyslow_heap_wire::SOCKET_VARIABLE;
 use whyslow_inject::{Entry, Injector, entry_of};
 use whyslow_profile::Meta;
@@ -42,13 +42,8 @@ impl HeapWatch {
         if let Entry::Impossible(why) = entry {
             return Err(RecordError::Refused(format!("the heap cannot be recorded: {why}")));
         }
-        let config = Config {
-            sample_bytes: options.sample_bytes,
-            unused: options.unused,
-            maps: options.maps,
-            leak_check: options.leak_check || options.unused,
-            temporary_within: options.temporary_within,
-        };
+        // Unused bytes of blocks that stay are found by the same look at the end.
+        let config = HeapOptions { leak_check: options.leak_check || options.unused, ..options.clone() };
         let inspector = Arc::new(Inspector { leaks: options.leak_check, unused: options.unused });
         let snapshots = Arc::new(Snapshots::default());
         let collector = Collector::start(
