@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use whyslow_formats::import::{Format, ImportError, ImportOptions, import_bytes};
 
-use crate::{HELD, PEAK, sample, survives};
+use crate::changes::changes;
+use crate::{HELD, PEAK, changed_bytes_survive, sample, survives};
 
 const RECORDINGS: [(&str, Format); 10] = [
     ("stacks.perf.data", Format::PerfData),
@@ -125,36 +126,8 @@ fn values_that_do_not_add_up_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
     #[test]
-    fn changed_recordings_survive(
-        which in 0..RECORDINGS.len(),
-        changes in prop::collection::vec((any::<prop::sample::Index>(), 0u8..9, any::<u8>()), 1..8),
-    ) {
+    fn changed_recordings_survive(which in 0..RECORDINGS.len(), changes in changes(7)) {
         let (name, format) = RECORDINGS[which];
-        let mut bytes = sample(name);
-        for (at, kind, byte) in changes {
-            let at = at.index(bytes.len());
-            match kind {
-                0 => bytes[at] ^= 1 << (byte % 8),
-                1 => bytes[at] = byte,
-                2 => { bytes.insert(at, byte); }
-                3 => { bytes.remove(at); }
-                4 => bytes.truncate(at.max(1)),
-                5 => if bytes[at].is_ascii_digit() { bytes[at] = b'0' + byte % 10 },
-                6 => if bytes[at].is_ascii_digit() { bytes.splice(at..=at, *b"18446744073709551615"); },
-                // Numbers in binary files are aligned words.
-                7 => {
-                    let word = at & !7;
-                    let end = (word + 8).min(bytes.len());
-                    bytes[word..end].fill(byte);
-                }
-                _ => {
-                    let end = (at + usize::from(byte)).min(bytes.len());
-                    let copy = bytes[at..end].to_vec();
-                    bytes.splice(at..at, copy);
-                }
-            }
-        }
-        let _ = survives(&bytes, format);
-        let _ = survives(&bytes[..bytes.len().min(4096)], format);
+        changed_bytes_survive(sample(name), format, changes);
     }
 }
