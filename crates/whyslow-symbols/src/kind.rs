@@ -9,9 +9,12 @@
 //! | the name or file is a memory allocator's: malloc family, `__rust_alloc`, `alloc::alloc::…`, jemalloc, mimalloc, tcmalloc, `operator new` | allocator | as below |
 //! | the name is start-up code: `_start`, `main` made by rustc, `std::rt::lang_start`, `start_thread`, … | runtime | as below |
 //! | file in `/rustc/HASH/…`, a rust-src folder, `/rust/deps/NAME-VERSION/` | std | `core`, `alloc`, `std`, … |
+//! | header of the C++ standard library: `…/include/c++/12/…`, `…/c++/v1/…` | std | `libstdc++`, `libc++` |
+//! | other header of the system: `/usr/include/…/bits/…` | runtime | `libc` |
 //! | the name's crate is the program's own name (programs of `cargo install` are in the registry) | yours | from the name |
 //! | file in `registry/src/*/NAME-VERSION/`, `git/checkouts/…`, `vendor/NAME/` | dependency | NAME |
 //! | vdso, libc, the loader, libgcc, libpthread, libm, … | runtime | the library |
+//! | libstdc++, libc++ | std | the library |
 //! | code made at run time | yours | the name's first part when it is a path |
 //! | other library in a system folder | dependency | the library |
 //! | any other file | yours | from the name |
@@ -67,6 +70,9 @@ fn by_place(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
         if let Some(name) = std_crate_of_path(file) {
             return (CodeKind::Std, Some(name));
         }
+        if let Some((kind, library)) = header_of_path(file) {
+            return (kind, Some(library.to_owned()));
+        }
         if let Some(name) = from_name
             && subject.module_kind == ModuleKind::Program
             && name == program_name(subject.module_path)
@@ -82,6 +88,9 @@ fn by_place(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
         ModuleKind::Vdso => return (CodeKind::Runtime, Some("vdso".to_owned())),
         ModuleKind::Library if is_runtime_library(library) => {
             return (CodeKind::Runtime, Some(library.to_owned()));
+        }
+        ModuleKind::Library if matches!(library, "libstdc++" | "libc++" | "libc++abi") => {
+            return (CodeKind::Std, Some(library.to_owned()));
         }
         ModuleKind::Jit => return (CodeKind::Yours, crate_of_name(subject.name).map(str::to_owned)),
         _ => {}
@@ -132,6 +141,20 @@ fn std_crate_of_path(path: &str) -> Option<String> {
         "stdarch" | "portable-simd" => "core".to_owned(),
         folder => rust_name(folder),
     })
+}
+
+/// Headers whose code the compiler puts into the user's program: the C++ standard library's templates and libc's inline functions.
+fn header_of_path(path: &str) -> Option<(CodeKind, &'static str)> {
+    if path.contains("/c++/v1/") {
+        return Some((CodeKind::Std, "libc++"));
+    }
+    // Their folder ends with the compiler's version: `c++/12/`, `c++/4.8.5/`.
+    let version = path.split_once("/c++/").map_or("", |(_, rest)| rest);
+    if version.starts_with(|digit: char| digit.is_ascii_digit()) {
+        return Some((CodeKind::Std, "libstdc++"));
+    }
+    let inside = path.strip_prefix("/usr/include/")?;
+    (inside.starts_with("bits/") || inside.contains("/bits/")).then_some((CodeKind::Runtime, "libc"))
 }
 
 fn dependency_of_path(path: &str) -> Option<String> {
@@ -672,6 +695,33 @@ mod tests {
         expect(c("plugin_run", Some("/home/me/app/plugin.c"), own), Yours, None);
         expect(c("plugin_run", None, own), Dependency, Some("libplugin"));
         expect(c("LazyCompile:f", None, (ModuleKind::Jit, "[jit:1]")), Yours, None);
+    }
+
+    #[test]
+    fn headers_of_the_system_are_not_the_users_code() {
+        let program = (ModuleKind::Program, APP);
+        for (file, library) in [
+            ("/usr/include/c++/12/bits/new_allocator.h", "libstdc++"),
+            ("/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h", "libstdc++"),
+            ("/opt/gcc/include/c++/13.2.0/vector", "libstdc++"),
+            ("/usr/lib/llvm-16/bin/../include/c++/v1/vector", "libc++"),
+        ] {
+            let name = "std::vector<int, std::allocator<int> >::push_back(int const&)";
+            expect(
+                check(name, "_ZNSt6vectorIiSaIiEE9push_backERKi", Some(file), program),
+                Std,
+                Some(library),
+            );
+        }
+        expect(
+            c("printf", Some("/usr/include/x86_64-linux-gnu/bits/stdio2.h"), program),
+            Runtime,
+            Some("libc"),
+        );
+        expect(c("go", Some("/home/me/c++/game/go.h"), program), Yours, None);
+        let library = (ModuleKind::Library, "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30");
+        expect(c("__cxa_allocate_exception", None, library), Std, Some("libstdc++"));
+        expect(c("operator new(unsigned long)", None, library), Allocator, Some("libstdc++"));
     }
 
     #[test]
