@@ -13,6 +13,7 @@
 //! | other header of the system: `/usr/include/…/bits/…` | runtime | `libc` |
 //! | the name's crate is the program's own name (programs of `cargo install` are in the registry) | yours | from the name |
 //! | file in `registry/src/*/NAME-VERSION/`, `git/checkouts/…`, `vendor/NAME/` | dependency | NAME |
+//! | whyslow's own library that records the heap | runtime | `whyslow` |
 //! | vdso, libc, the loader, libgcc, libpthread, libm, … | runtime | the library |
 //! | libstdc++, libc++ | std | the library |
 //! | code made at run time | yours | the name's first part when it is a path |
@@ -86,6 +87,9 @@ fn by_place(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
     let library = library_name(subject.module_path);
     match subject.module_kind {
         ModuleKind::Vdso => return (CodeKind::Runtime, Some("vdso".to_owned())),
+        ModuleKind::Library if crate::agent::is_path(subject.module_path) => {
+            return (CodeKind::Runtime, Some("whyslow".to_owned()));
+        }
         ModuleKind::Library if is_runtime_library(library) => {
             return (CodeKind::Runtime, Some(library.to_owned()));
         }

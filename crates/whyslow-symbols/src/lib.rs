@@ -4,6 +4,7 @@
 //! information first (also split, compressed or in a separate file), then symbol tables, the kernel's list of symbols,
 //! the vdso, and the files of JIT compilers. Only addresses that were seen are looked up.
 
+mod agent;
 mod answers;
 mod cache;
 mod code;

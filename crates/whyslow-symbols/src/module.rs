@@ -11,7 +11,7 @@ use crate::elf::ElfBytes;
 use crate::optimised::Evidence;
 use crate::plt::{self, Stub};
 use crate::symtab::Symbols;
-use crate::{jit, kernel, split, vdso};
+use crate::{agent, jit, kernel, split, vdso};
 
 /// What is asked of a module.
 #[derive(Debug, Clone)]
@@ -102,6 +102,10 @@ impl Answer {
 /// Answers a question.
 pub(crate) fn resolve(question: &Question, options: &Options) -> Answer {
     match question.kind {
+        ModuleKind::Library if agent::is_path(&question.path) => {
+            let answers = agent::resolve(&question.addresses);
+            Answer { answers, source: Source::Names, ..Answer::default() }
+        }
         ModuleKind::Kernel if question.build_id.is_some() && question.build_id != kernel::build_id() => {
             Answer::missing("it was recorded under another kernel")
         }

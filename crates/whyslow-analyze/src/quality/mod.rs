@@ -143,6 +143,9 @@ impl Quality {
         if !heap_only {
             self.warn_of_sampling(profile, shares, &mut warnings);
         }
+        if !heap_only && shares.agent >= NOTABLE {
+            warnings.push(Warning::AgentTime { share: shares.agent });
+        }
         if let Some(heap) = &self.heap {
             heap.warn(profile, &mut warnings);
         }
@@ -224,6 +227,8 @@ struct StackShares {
     no_module: f64,
     /// The innermost frame is in the kernel.
     kernel: f64,
+    /// whyslow's own code in the program runs, or the kernel for it.
+    agent: f64,
 }
 
 impl StackShares {
@@ -232,7 +237,10 @@ impl StackShares {
         let stacks = &profile.stacks;
         let mut truncated_stack = vec![false; stacks.len()];
         let mut named_stack = vec![false; stacks.len()];
+        let mut agent_stack = vec![false; stacks.len()];
+        let owners: Vec<modules::Owner> = modules::owners(profile);
         let (mut truncated, mut unresolved, mut nameless, mut no_module, mut kernel) = (0, 0, 0, 0, 0);
+        let mut agent = 0;
         for stack in 0..stacks.len() {
             let id = StackId::from(stack);
             let location = stacks.location(id);
@@ -241,6 +249,12 @@ impl StackShares {
                 Some(parent) => (truncated_stack[parent.index()], named || named_stack[parent.index()]),
                 None => (location == LocationId::TRUNCATED, named),
             };
+            let owner = profile.locations.module[location.index()].and_then(|row| owners.get(row.index()));
+            agent_stack[stack] = match owner {
+                Some(modules::Owner::Agent) => true,
+                Some(modules::Owner::Kernel) => stacks.parent(id).is_some_and(|row| agent_stack[row.index()]),
+                _ => false,
+            };
             let value = weights.value[stack];
             let add = |sum: &mut u64, counts: bool| *sum = sum.saturating_add(if counts { value } else { 0 });
             add(&mut truncated, truncated_stack[stack]);
@@ -248,6 +262,7 @@ impl StackShares {
             let leaf = labels.label(labels.innermost(profile, location, true));
             add(&mut unresolved, !named);
             add(&mut no_module, leaf == Label::Unknown);
+            add(&mut agent, agent_stack[stack]);
             add(&mut kernel, crate::labels::kind(profile, leaf) == whyslow_profile::CodeKind::Kernel);
         }
         let of_all = |part| share(part, weights.total_value);
@@ -257,6 +272,7 @@ impl StackShares {
             nameless: of_all(nameless),
             no_module: of_all(no_module),
             kernel: of_all(kernel),
+            agent: of_all(agent),
         }
     }
 }
@@ -326,6 +342,21 @@ mod tests {
         assert_eq!(quality.expected_samples, Some(600));
         assert!((quality.missing_kernel_share - 1.0 / 3.0).abs() < 1e-12);
         assert!(quality.warnings.iter().take(7).all(|warning| warning.fix().is_some()));
+    }
+
+    #[test]
+    fn time_that_recording_the_heap_costs_is_told_from_the_programs() {
+        let profile = testing::profile(
+            "main;[whyslow-agent.so] 20
+             main;[whyslow-agent.so];[kernel] 10
+             main;[whyslow-agent.so];malloc 70
+             main;[kernel] 100
+             main 200",
+        );
+        let quality = Quality::of(&profile);
+        assert_eq!(ids(&quality), ["agent-time"]);
+        assert!(quality.warnings[0].to_string().starts_with("7.5 % of the CPU time is whyslow's own"));
+        assert_eq!(quality.grade, Grade::Good);
     }
 
     #[test]

@@ -10,9 +10,12 @@ use crate::units::share;
 /// A module with less than this share of the samples is not worth a warning.
 pub(super) const NOTABLE_MODULE: f64 = 0.05;
 
-/// Libraries that every program has and nobody rebuilds, and our own that records the heap.
+/// Our own library that records the heap, in the program.
+const AGENT: &str = "whyslow-agent.so";
+
+/// Libraries that every program has and nobody rebuilds, and our own.
 const SYSTEM_LIBRARIES: [&str; 10] = [
-    "whyslow-agent.so",
+    AGENT,
     "libc.so",
     "libc-",
     "libc.musl",
@@ -23,6 +26,29 @@ const SYSTEM_LIBRARIES: [&str; 10] = [
     "libgcc_s",
     "libstdc++",
 ];
+
+/// Whose time it is that is spent in a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The program's.
+    Program,
+    /// The kernel's, for whoever called it.
+    Kernel,
+    /// whyslow's own.
+    Agent,
+}
+
+/// The owner of each module.
+pub(super) fn owners(profile: &Profile) -> Vec<Owner> {
+    let modules = profile.modules.iter().enumerate();
+    modules
+        .map(|(index, module)| match module.kind {
+            ModuleKind::Kernel => Owner::Kernel,
+            _ if module_file_name(profile, ModuleId::from(index)) == AGENT => Owner::Agent,
+            _ => Owner::Program,
+        })
+        .collect()
+}
 
 /// Warns about modules that have a notable share of the weights, which are in this unit. Slow code is a matter of
 /// CPU time: `of_cpu_time` says whether the weights are.

@@ -152,6 +152,11 @@ pub enum Warning {
         /// Whether anything else was recorded.
         other_samples: bool,
     },
+    /// A part of the CPU time is what it cost to record the heap.
+    AgentTime {
+        /// Share of the samples.
+        share: f64,
+    },
     /// The heap was recorded, and no allocation was seen.
     NoAllocations,
     /// Allocations and frees were lost.
@@ -215,6 +220,7 @@ impl Warning {
             Self::KernelHidden { .. } => "kernel-hidden",
             Self::KernelUnnamed { .. } => "kernel-names-hidden",
             Self::UnobservableExecs { .. } => "unobservable-execs",
+            Self::AgentTime { .. } => "agent-time",
             Self::NoAllocations => "no-allocations",
             Self::LostHeapEvents { .. } => "lost-heap-events",
             Self::UnknownFrees { .. } => "unknown-frees",
@@ -243,6 +249,7 @@ impl Warning {
             Self::KernelHidden { missing_share } if *missing_share < 0.05 => Severity::Note,
             Self::KernelUnnamed { .. }
             | Self::UnobservableExecs { .. }
+            | Self::AgentTime { .. }
             | Self::HeapSampled { .. }
             | Self::NoLeakCheck(_)
             | Self::Recorder(_) => Severity::Note,
@@ -335,6 +342,10 @@ impl Warning {
             }
             Self::UnobservableExecs { .. } => {
                 "the kernel observes only programs that are readable and not set-uid: record a copy that is, or as root"
+                    .to_owned()
+            }
+            Self::AgentTime { .. } => {
+                "compare the other shares with each other; for CPU time as it is without that, record without --heap"
                     .to_owned()
             }
             Self::NoAllocations => {
@@ -460,6 +471,11 @@ impl fmt::Display for Warning {
                     how_often(*times)
                 )
             }
+            Self::AgentTime { share } => write!(
+                f,
+                "{} of the CPU time is whyslow's own ([whyslow's heap agent]): what it costs to record the heap",
+                Percent(*share)
+            ),
             Self::NoAllocations => write!(f, "no allocation was seen"),
             Self::LostHeapEvents { lost, share } => write!(
                 f,

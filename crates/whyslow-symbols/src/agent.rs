@@ -1,0 +1,36 @@
+//! whyslow's own library inside a program whose heap is recorded. Its file is gone when names are looked up, and what matters
+//! to the reader is whose time it is, not which of its functions ran.
+
+use crate::answers::{Answers, RawFrame, RawFunction};
+
+/// What all its code is called.
+const NAME: &str = "[whyslow's heap agent]";
+const FILE: &str = "/whyslow-agent.so";
+
+/// Whether this is the agent's file.
+pub(crate) fn is_path(module: &str) -> bool {
+    module.strip_suffix(" (deleted)").unwrap_or(module).ends_with(FILE)
+}
+
+/// One name for all addresses.
+pub(crate) fn resolve(addresses: &[u64]) -> Answers {
+    let mut answers = Answers::default();
+    let name = answers.text_id(NAME);
+    let function = answers.function_id(RawFunction { name, file: None, line: 0 });
+    for &address in addresses {
+        answers.add(address, (address, address), &[RawFrame { function, file: None, line: 0 }]);
+    }
+    answers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_is_known_by_its_file() {
+        assert!(is_path("/run/user/1000/whyslow/heap-12-0/whyslow-agent.so"));
+        assert!(is_path("/tmp/whyslow-0/heap-12-0/whyslow-agent.so (deleted)"));
+        assert!(!is_path("/usr/lib/not-whyslow-agent.so"));
+    }
+}
