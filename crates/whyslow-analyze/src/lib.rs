@@ -5,6 +5,7 @@
 
 mod call_tree;
 mod callers;
+pub mod diff;
 mod find;
 mod functions;
 mod growing;

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use whyslow_profile::{CodeKind, HeapCounts, Profile};
 
+use crate::diff::{Change, Diff, DiffRow, Side, Verdict};
 use crate::heap::{self, Sites};
 use crate::testing;
 use crate::{
@@ -72,7 +73,70 @@ fn check_tree(tree: &CallTree, whole: u64) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+fn compared(before: &Profile, after: &Profile) -> Diff {
+    let everything = Selection::default();
+    let side = |profile| Side { profile, selection: &everything };
+    Diff::build(side(before), side(after), true)
+}
+
+/// What a change looks like from the other side.
+fn turned(change: &Change) -> Change {
+    let verdict = match change.verdict {
+        Verdict::More => Verdict::Less,
+        Verdict::Less => Verdict::More,
+        other => other,
+    };
+    Change { before: change.after, after: change.before, margin: change.margin, verdict }
+}
+
+/// Every change of a comparison, in an order that does not depend on its direction.
+fn changes(diff: &Diff, of: impl Fn(&Change) -> Change) -> Vec<String> {
+    let row = |row: &DiffRow| format!("{:?} {:?}", of(&row.own), row.total.as_ref().map(&of));
+    let totals = diff.totals.iter().map(|total| format!("{} {:?}", total.what, of(&total.change)));
+    let mut all = diff.rows.iter().map(row).chain(totals).collect::<Vec<_>>();
+    all.sort();
+    all
+}
+
+fn either() -> impl Strategy<Value = (Profile, Profile)> {
+    prop_oneof![(profiles(), profiles()), (heaps(), heaps()), (sampled_heaps(), sampled_heaps())]
+}
+
+fn sampled_heaps() -> impl Strategy<Value = Profile> {
+    heaps().prop_map(|mut profile| {
+        if let Some(facts) = &mut profile.meta.heap {
+            facts.sample_bytes = Some(16);
+        }
+        profile
+    })
+}
+
 proptest! {
+    #[test]
+    fn a_profile_does_not_differ_from_itself((profile, _) in either()) {
+        let diff = compared(&profile, &profile);
+        for row in &diff.rows {
+            prop_assert_eq!(row.before, row.after);
+            prop_assert_eq!((row.own.difference(), row.total.map_or(0, |total| total.difference())), (0, 0));
+            prop_assert!(!row.own.verdict.is_claim());
+        }
+        prop_assert!(diff.totals.iter().all(|total| total.change.difference() == 0));
+    }
+
+    #[test]
+    fn the_other_way_round_every_change_is_turned((before, after) in either()) {
+        let there = changes(&compared(&before, &after), |change| *change);
+        prop_assert_eq!(there, changes(&compared(&after, &before), turned));
+    }
+
+    #[test]
+    fn rows_of_both_sides_add_up((before, after) in either()) {
+        let diff = compared(&before, &after);
+        let whole = |profile: &Profile| Selection::default().weigh(profile).total_value;
+        prop_assert_eq!(diff.rows.iter().map(|row| row.own.before).sum::<u64>(), whole(&before));
+        prop_assert_eq!(diff.rows.iter().map(|row| row.own.after).sum::<u64>(), whole(&after));
+    }
+
     #[test]
     fn every_tree_holds_every_sample_once(profile in profiles(), options in options()) {
         let whole = Selection::default().weigh(&profile).total_value;

@@ -216,7 +216,7 @@ fn unnamed(profile: &Profile, location: LocationId) -> SiteFrame {
 }
 
 /// The frame that each stack's allocations belong to.
-fn places(profile: &Profile) -> Vec<SiteFrame> {
+pub(crate) fn places(profile: &Profile) -> Vec<SiteFrame> {
     let mut places: Vec<(u8, SiteFrame)> = Vec::with_capacity(profile.stacks.len());
     for stack in 0..profile.stacks.len() {
         let stack = StackId::from(stack);

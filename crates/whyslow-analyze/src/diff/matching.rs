@@ -1,0 +1,198 @@
+//! Which function or line of one profile is which of another, when the program was built again in between.
+//!
+//! Addresses, hashes and line numbers change with every build. What stays is tried first, what may have changed is left out
+//! step by step: the text of the line, its distance from the start of its function, the module, the folder, the file.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+/// What is known of a function or a line in one profile.
+#[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Item<'p> {
+    /// The function's name, demangled and without hashes.
+    pub name: Cow<'p, str>,
+    /// The file.
+    pub file: Option<&'p str>,
+    /// The last part of the module's path.
+    pub module: Option<&'p str>,
+    /// The line, counted from the start of its function when that is known.
+    pub line: u32,
+    /// What is written there.
+    pub text: Option<&'p str>,
+}
+
+/// Rows of both sides that belong together.
+pub(super) type Pair = (Option<usize>, Option<usize>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Key<'i> {
+    name: &'i str,
+    file: Option<&'i str>,
+    module: Option<&'i str>,
+    line: Option<u32>,
+    text: Option<&'i str>,
+}
+
+type Step = for<'i> fn(&'i Item<'_>) -> Option<Key<'i>>;
+
+/// From the surest to the least sure. `None` leaves a row to later steps.
+const STEPS: [Step; 6] = [
+    |item| Some(Key { line: Some(item.line), ..with_text(item)? }),
+    |item| with_text(item),
+    |item| Some(Key { line: Some(item.line), ..in_place(item) }),
+    |item| Some(in_place(item)),
+    |item| Some(Key { line: Some(item.line), ..in_file_of_that_name(item)? }),
+    |item| in_file_of_that_name(item),
+];
+
+fn in_place<'i>(item: &'i Item<'_>) -> Key<'i> {
+    Key { name: &item.name, file: item.file, module: item.module, line: None, text: None }
+}
+
+fn with_text<'i>(item: &'i Item<'_>) -> Option<Key<'i>> {
+    Some(Key { text: Some(item.text?), ..in_place(item) })
+}
+
+fn in_file_of_that_name<'i>(item: &'i Item<'_>) -> Option<Key<'i>> {
+    let file = item.file?.rsplit('/').next();
+    Some(Key { file, module: None, ..in_place(item) })
+}
+
+fn by_name<'i>(item: &'i Item<'_>) -> Key<'i> {
+    Key { file: None, module: None, ..in_place(item) }
+}
+
+/// Pairs the rows of two profiles; each row is in one pair. Rows with equal keys are paired in the order of their lines.
+pub(super) fn pair(before: &[Item<'_>], after: &[Item<'_>]) -> Vec<Pair> {
+    let mut left = [in_order(before), in_order(after)];
+    let mut pairs = Vec::with_capacity(before.len().max(after.len()));
+    for step in STEPS {
+        join(before, after, &mut left, &mut pairs, step);
+    }
+    // The name alone is enough only where nothing else has it.
+    let alone = |items: &[Item<'_>], left: &[usize]| {
+        let mut times: FxHashMap<String, usize> = FxHashMap::default();
+        left.iter().for_each(|&row| *times.entry(items[row].name.clone().into_owned()).or_default() += 1);
+        times
+    };
+    let times = [alone(before, &left[0]), alone(after, &left[1])];
+    let once = |item: &Item<'_>| times.iter().all(|times| times.get(&*item.name) == Some(&1));
+    join(before, after, &mut left, &mut pairs, |item| once(item).then(|| by_name(item)));
+    let [gone, new] = left;
+    pairs.extend(gone.into_iter().map(|row| (Some(row), None)));
+    pairs.extend(new.into_iter().map(|row| (None, Some(row))));
+    pairs
+}
+
+fn in_order(items: &[Item<'_>]) -> Vec<usize> {
+    let mut rows = (0..items.len()).collect::<Vec<_>>();
+    rows.sort_by(|&a, &b| {
+        (&items[a].name, items[a].line, &items[a]).cmp(&(&items[b].name, items[b].line, &items[b]))
+    });
+    rows
+}
+
+/// Takes rows with the same key out of what is left.
+fn join<'i>(
+    before: &'i [Item<'_>],
+    after: &'i [Item<'_>],
+    [first, second]: &mut [Vec<usize>; 2],
+    pairs: &mut Vec<Pair>,
+    key: impl Fn(&'i Item<'_>) -> Option<Key<'i>>,
+) {
+    let mut waiting: FxHashMap<Key<'i>, VecDeque<usize>> = FxHashMap::default();
+    for &row in &*first {
+        if let Some(key) = key(&before[row]) {
+            waiting.entry(key).or_default().push_back(row);
+        }
+    }
+    let mut taken = vec![false; before.len()];
+    second.retain(|&row| {
+        let found = key(&after[row]).and_then(|key| waiting.get_mut(&key)?.pop_front());
+        if let Some(found) = found {
+            taken[found] = true;
+            pairs.push((Some(found), Some(row)));
+        }
+        found.is_none()
+    });
+    first.retain(|&row| !taken[row]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `name file:line text`, with the module `app`.
+    fn items(text: &'static str) -> Vec<Item<'static>> {
+        let item = |line: &'static str| {
+            let mut words = line.splitn(3, ' ');
+            let name = words.next().unwrap().into();
+            let place = words.next().and_then(|place| place.split_once(':'));
+            let line = place.map_or(0, |(_, line)| line.parse().unwrap());
+            Item { name, file: place.map(|(file, _)| file), module: Some("app"), line, text: words.next() }
+        };
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(item).collect()
+    }
+
+    /// Pairs as `line→line`.
+    fn paired(before: &'static str, after: &'static str) -> Vec<String> {
+        let (before, after) = (items(before), items(after));
+        let line = |items: &[Item<'_>], row: Option<usize>| {
+            row.map_or("-".to_owned(), |row| format!("{}:{}", items[row].name, items[row].line))
+        };
+        let mut pairs = pair(&before, &after)
+            .into_iter()
+            .map(|(a, b)| format!("{} {}", line(&before, a), line(&after, b)))
+            .collect::<Vec<_>>();
+        pairs.sort();
+        pairs
+    }
+
+    #[test]
+    fn a_line_that_moved_is_the_same_line() {
+        assert_eq!(paired("f a.rs:10", "f a.rs:14"), ["f:10 f:14"]);
+        assert_eq!(paired("f a.rs:10", "g a.rs:10"), ["- g:10", "f:10 -"]);
+    }
+
+    #[test]
+    fn of_several_lines_equal_ones_go_first_and_the_rest_in_order() {
+        assert_eq!(
+            paired("f a.rs:10\nf a.rs:20\nf a.rs:30", "f a.rs:35\nf a.rs:25\nf a.rs:10\nf a.rs:40"),
+            ["- f:40", "f:10 f:10", "f:20 f:25", "f:30 f:35"]
+        );
+    }
+
+    #[test]
+    fn what_is_written_there_says_more_than_the_number() {
+        let before = "f a.rs:10 v.push(1)\nf a.rs:20 Vec::new()\nf a.rs:30 w.push(2)";
+        let after = "f a.rs:20 v.push(1)\nf a.rs:30 Vec::new()\nf a.rs:40 w.push(3)";
+        assert_eq!(paired(before, after), ["f:10 f:20", "f:20 f:30", "f:30 f:40"]);
+    }
+
+    #[test]
+    fn another_checkout_is_the_same_code() {
+        assert_eq!(paired("f /old/src/a.rs:10", "f /new/src/a.rs:12"), ["f:10 f:12"]);
+        assert_eq!(
+            paired("f src/a.rs:1\nf src/b.rs:2", "f new/b.rs:1\nf new/a.rs:2"),
+            ["f:1 f:2", "f:2 f:1"]
+        );
+    }
+
+    #[test]
+    fn a_moved_function_is_known_by_its_name_when_that_is_alone() {
+        assert_eq!(paired("f a.rs:1", "f b.rs:9"), ["f:1 f:9"]);
+        assert_eq!(paired("f a.rs:1", "f b.rs:2\nf c.rs:3"), ["- f:2", "- f:3", "f:1 -"]);
+    }
+
+    #[test]
+    fn each_row_is_in_one_pair() {
+        let (before, after) = (items("f a.rs:1\nf a.rs:1\ng"), items("f a.rs:1\nh\ng"));
+        let pairs = pair(&before, &after);
+        let mut rows = pairs.iter().filter_map(|pair| pair.0).collect::<Vec<_>>();
+        rows.sort_unstable();
+        assert_eq!(rows, [0, 1, 2]);
+        assert_eq!(pairs.len(), 4);
+    }
+}

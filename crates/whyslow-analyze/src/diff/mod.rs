@@ -1,0 +1,175 @@
+//! What changed between two profiles.
+//!
+//! A difference is a claim. Numbers that were counted are compared as they are; where samples stand for more, each change has
+//! an interval and a verdict, and rows for which chance could be all there is to it are undecided.
+
+mod caveats;
+mod chance;
+mod matching;
+mod rows;
+mod statistics;
+mod totals;
+
+use whyslow_profile::{Metric, Profile, Unit};
+
+pub use self::caveats::{Caveat, Which};
+use self::chance::Chance;
+use self::matching::Item;
+pub use self::rows::Place;
+use self::rows::{Row, functions, sites};
+pub use self::statistics::{Change, Claim, Estimate, Verdict, decide};
+pub use self::totals::Total;
+use crate::heap::is_heap_metric;
+use crate::labels;
+use crate::selection::Selection;
+
+/// One of two profiles, and the samples in it that are compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'p> {
+    /// The profile.
+    pub profile: &'p Profile,
+    /// Its samples. The metric must be the same on both sides.
+    pub selection: &'p Selection,
+}
+
+impl Side<'_> {
+    fn metric(&self) -> Option<&Metric> {
+        self.profile.metrics.get(self.selection.metric)
+    }
+}
+
+/// A function, or a line that allocates, on both sides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DiffRow {
+    /// Where it is in the profile before; `None` when it is not there.
+    pub before: Option<Place>,
+    /// Where it is in the profile after.
+    pub after: Option<Place>,
+    /// What changed: a function by itself, or everything of a line.
+    pub own: Change,
+    /// What changed of a function with all it calls; `None` for lines.
+    pub total: Option<Change>,
+}
+
+/// What changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diff {
+    /// The name of the metric.
+    pub metric: String,
+    /// What its values count.
+    pub unit: Unit,
+    /// Whether both sides were counted, so that no chance is in any number.
+    pub counted: bool,
+    /// Whether rows are lines that allocate, not functions.
+    pub sites: bool,
+    /// Metrics that both profiles have, in the order of the first.
+    pub shared_metrics: Vec<String>,
+    /// Numbers of the whole.
+    pub totals: Vec<Total>,
+    /// The rows: decided ones first, the largest difference first.
+    pub rows: Vec<DiffRow>,
+    /// Why the two may not be comparable.
+    pub caveats: Vec<Caveat>,
+}
+
+impl Diff {
+    /// Compares the selected samples of two profiles. Without `inline`, inlined functions are part of the function they were
+    /// inlined into.
+    pub fn build(before: Side<'_>, after: Side<'_>, inline: bool) -> Self {
+        let unit = after.metric().or(before.metric()).map_or(Unit::Nanoseconds, |metric| metric.unit);
+        let is_heap = is_heap_metric(before.profile, before.selection.metric);
+        let chances = [before, after].map(|side| Chance::of(side.profile, side.selection));
+        let weights = [before, after].map(|side| side.selection.weigh(side.profile));
+        let [first, second] = [(before, 0), (after, 1)].map(|(side, at)| match is_heap {
+            true => sites(side, &weights[at], &chances[at], unit),
+            false => functions(side, &weights[at], &chances[at], inline),
+        });
+        let mut rows = joined(&first, &second, &chances);
+        let name = |row: &DiffRow| match (row.after, row.before) {
+            (Some(place), _) => labels::name(after.profile, place.label),
+            (None, Some(place)) => labels::name(before.profile, place.label),
+            (None, None) => "".into(),
+        };
+        rows.sort_by(|a, b| {
+            by_difference(&a.own, &b.own)
+                .then_with(|| name(a).cmp(&name(b)))
+                .then_with(|| line(a).cmp(&line(b)))
+        });
+        let wholes = [0, 1].map(|at| chances[at].whole(&weights[at], unit));
+        Self {
+            metric: before.metric().map_or("", |metric| before.profile.text(metric.name)).to_owned(),
+            unit,
+            counted: chances.iter().all(Chance::is_none),
+            sites: is_heap,
+            shared_metrics: shared_metrics(before.profile, after.profile),
+            totals: totals::of(before, after, Change::of(wholes[0], wholes[1])),
+            rows,
+            caveats: caveats::of(before.profile, after.profile, is_heap),
+        }
+    }
+
+    /// The rows of functions, by what changed with all they call.
+    pub fn by_total(&self) -> Vec<&DiffRow> {
+        let mut rows = self.rows.iter().filter(|row| row.total.is_some()).collect::<Vec<_>>();
+        rows.sort_by(|a, b| match (&a.total, &b.total) {
+            (Some(a), Some(b)) => by_difference(a, b),
+            _ => std::cmp::Ordering::Equal,
+        });
+        rows
+    }
+}
+
+/// The names of the metrics that both profiles have, in the order of the first.
+pub fn shared_metrics(before: &Profile, after: &Profile) -> Vec<String> {
+    let names = before.metrics.iter().map(|metric| (before.text(metric.name), metric.unit));
+    let in_both = |(name, unit): &(&str, Unit)| {
+        after.metrics.iter().any(|metric| after.text(metric.name) == *name && metric.unit == *unit)
+    };
+    names.filter(in_both).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// Decided ones first, then the largest.
+fn by_difference(a: &Change, b: &Change) -> std::cmp::Ordering {
+    let key = |change: &Change| (change.verdict.is_claim(), change.difference().unsigned_abs());
+    key(b).cmp(&key(a))
+}
+
+fn line(row: &DiffRow) -> [u32; 2] {
+    [row.after, row.before].map(|place| place.map_or(0, |place| place.line))
+}
+
+/// Pairs the rows of both sides and judges all changes together.
+fn joined(before: &[Row<'_>], after: &[Row<'_>], chances: &[Chance; 2]) -> Vec<DiffRow> {
+    fn items<'p>(rows: &[Row<'p>]) -> Vec<Item<'p>> {
+        rows.iter().map(|row| row.item.clone()).collect()
+    }
+    let pairs = matching::pair(&items(before), &items(after));
+    let [first, second] = chances;
+    let claims = |value: fn(&Row<'_>) -> Option<Estimate>| {
+        let claim = |&(old, new): &matching::Pair| {
+            let old = old.and_then(|row| value(&before[row]));
+            let new = new.and_then(|row| value(&after[row]));
+            let nothing = |own: &Chance, other: &Chance, there: Option<Estimate>| {
+                let grain = own.grain_of_nothing(other, there.map_or(0.0, |there| there.grain));
+                Estimate { value: 0, grain }
+            };
+            let before = old.unwrap_or_else(|| nothing(first, second, new));
+            let after = new.unwrap_or_else(|| nothing(second, first, old));
+            Claim::of(before, after)
+        };
+        decide(&pairs.iter().map(claim).collect::<Vec<_>>())
+    };
+    let own = claims(|row| Some(row.own));
+    let total = claims(|row| row.total);
+    let has_totals = before.iter().chain(after).any(|row| row.total.is_some());
+    let rows = pairs.iter().zip(own).zip(total).map(|((&(old, new), own), total)| DiffRow {
+        before: old.map(|row| before[row].place),
+        after: new.map(|row| after[row].place),
+        own,
+        total: has_totals.then_some(total),
+    });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! What a difference between two numbers is worth.
+//!
+//! ```text
+//! variance of a value  = (value + grain) · grain     grain: what one sample stands for; 0: counted
+//! margin of a change   = 1.96 · sqrt(variance before + variance after)
+//! ```
+//! A value is about `n = value / grain` samples, whose number has the variance `n`. The one sample more is for small
+//! numbers: with it, 5 samples against none are undecided and 6 are not, as by the exact binomial test.
+//!
+//! Several runs of each side would bring margins of their own; [`Claim`]s of any kind go through [`decide`].
+
+/// Two-sided 95 % of a normal distribution.
+const Z_95: f64 = 1.959_964;
+/// The share of wrong claims among all claims that is put up with.
+const FALSE_CLAIMS: f64 = 0.05;
+/// With fewer samples in both sides together no difference can be told from chance: such rows make no claim, and so take
+/// nothing from the claims of others.
+const FEWEST_SAMPLES: f64 = 6.0;
+
+/// A number and how rough it is.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The number.
+    pub value: u64,
+    /// What one sample stands for; 0 when everything was counted.
+    pub grain: f64,
+}
+
+impl Estimate {
+    /// A number without chance in it.
+    pub fn counted(value: u64) -> Self {
+        Self { value, grain: 0.0 }
+    }
+
+    fn variance(self) -> f64 {
+        (self.value as f64 + self.grain) * self.grain
+    }
+
+    fn samples(self) -> f64 {
+        if self.grain > 0.0 { self.value as f64 / self.grain } else { f64::INFINITY }
+    }
+}
+
+/// What can be said of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// It is more than before.
+    More,
+    /// It is less than before.
+    Less,
+    /// Counted on both sides, and equal.
+    Same,
+    /// Chance could be all there is to it. That is not to say that nothing changed.
+    Undecided,
+}
+
+impl Verdict {
+    /// The word used in text and JSON.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::More => "more",
+            Self::Less => "less",
+            Self::Same => "same",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    /// Whether it claims a difference.
+    pub fn is_claim(self) -> bool {
+        matches!(self, Self::More | Self::Less)
+    }
+}
+
+/// A number before and after.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change {
+    /// Before.
+    pub before: u64,
+    /// After.
+    pub after: u64,
+    /// Half the width of the interval that holds the true difference in 95 of 100 cases, as far as sampling goes; `None`
+    /// when both sides were counted.
+    pub margin: Option<f64>,
+    /// What can be said of it.
+    pub verdict: Verdict,
+}
+
+impl Change {
+    /// Between two counted numbers.
+    pub fn counted(before: u64, after: u64) -> Self {
+        Self { before, after, margin: None, verdict: direction(before, after) }
+    }
+
+    /// One change that is looked at alone.
+    pub fn of(before: Estimate, after: Estimate) -> Self {
+        decide(&[Claim::of(before, after)])[0]
+    }
+
+    /// After less before.
+    pub fn difference(&self) -> i128 {
+        i128::from(self.after) - i128::from(self.before)
+    }
+
+    /// The difference as a share of what was before; `None` when that was nothing.
+    pub fn relative(&self) -> Option<f64> {
+        (self.before > 0).then(|| self.difference() as f64 / self.before as f64)
+    }
+}
+
+/// A difference that may be claimed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Claim {
+    before: u64,
+    after: u64,
+    margin: Option<f64>,
+    /// How often chance alone makes such a difference; `None` when there is too little to claim anything.
+    chance: Option<f64>,
+}
+
+impl Claim {
+    /// Of one run on each side.
+    pub fn of(before: Estimate, after: Estimate) -> Self {
+        let (first, second) = (before.value, after.value);
+        let deviation = (before.variance() + after.variance()).sqrt();
+        if deviation == 0.0 {
+            return Self { before: first, after: second, margin: None, chance: None };
+        }
+        let enough = before.samples() + after.samples() >= FEWEST_SAMPLES;
+        let z = first.abs_diff(second) as f64 / deviation;
+        Self {
+            before: first,
+            after: second,
+            margin: Some(Z_95 * deviation),
+            chance: enough.then(|| two_sided(z)),
+        }
+    }
+}
+
+/// Says which of many differences are there: of those that it calls more or less, at most 5 % are chance (Benjamini and
+/// Hochberg's rule).
+pub fn decide(claims: &[Claim]) -> Vec<Change> {
+    let mut chances = claims.iter().filter_map(|claim| claim.chance).collect::<Vec<_>>();
+    chances.sort_by(f64::total_cmp);
+    let steps = FALSE_CLAIMS / chances.len().max(1) as f64;
+    let passing = (1u32..).zip(&chances).filter(|(rank, chance)| **chance <= f64::from(*rank) * steps);
+    let most = passing.last().map(|(_, chance)| *chance);
+    claims
+        .iter()
+        .map(|claim| {
+            let Claim { before, after, margin, chance } = *claim;
+            let verdict = match (margin, chance, most) {
+                (None, ..) => direction(before, after),
+                (_, Some(chance), Some(most)) if chance <= most => direction(before, after),
+                _ => Verdict::Undecided,
+            };
+            Change { before, after, margin, verdict }
+        })
+        .collect()
+}
+
+fn direction(before: u64, after: u64) -> Verdict {
+    match after.cmp(&before) {
+        std::cmp::Ordering::Greater => Verdict::More,
+        std::cmp::Ordering::Less => Verdict::Less,
+        std::cmp::Ordering::Equal => Verdict::Same,
+    }
+}
+
+/// How often a normal deviate is at least this far from 0.
+fn two_sided(z: f64) -> f64 {
+    let density = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    // Far out the series loses its digits, and the bound is within 3 %.
+    if z > 6.0 {
+        return 2.0 * density / z;
+    }
+    // 2 Φ(z) - 1 = 2 φ(z) · (z + z³/3 + z⁵/(3·5) + …)
+    let (mut term, mut sum, mut odd) = (z, z, 1.0);
+    while term > sum * 1e-17 {
+        odd += 2.0;
+        term *= z * z / odd;
+        sum += term;
+    }
+    (1.0 - 2.0 * density * sum).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sampled(value: u64) -> Estimate {
+        Estimate { value, grain: 1.0 }
+    }
+
+    #[test]
+    fn the_normal_distribution_is_the_tables() {
+        let tables = [(0.0, 1.0), (1.0, 0.317_310_5), (1.959_964, 0.05), (3.0, 0.002_699_8), (5.0, 5.733e-7)];
+        for (z, expected) in tables {
+            assert!((two_sided(z) - expected).abs() < expected * 1e-4, "{z}: {}", two_sided(z));
+        }
+        assert!((two_sided(6.0) / 1.973e-9 - 1.0).abs() < 1e-3);
+        assert!((two_sided(8.0) / 1.244e-15 - 1.0).abs() < 0.03);
+    }
+
+    #[test]
+    fn few_samples_are_judged_as_the_binomial_test_does() {
+        let verdict = |before, after| Change::of(sampled(before), sampled(after)).verdict;
+        assert_eq!(verdict(5, 0), Verdict::Undecided, "exact: 6.3 %");
+        assert_eq!(verdict(6, 0), Verdict::Less, "exact: 3.1 %");
+        assert_eq!(verdict(9, 2), Verdict::Undecided, "exact: 6.5 %");
+        assert_eq!(verdict(2, 10), Verdict::More, "exact: 3.9 %");
+        assert_eq!(verdict(100, 100), Verdict::Undecided, "that is not the same");
+    }
+
+    #[test]
+    fn counted_numbers_are_what_they_are() {
+        let change = Change::of(Estimate::counted(3), Estimate::counted(4));
+        assert_eq!(change, Change { before: 3, after: 4, margin: None, verdict: Verdict::More });
+        assert_eq!(Change::counted(4, 4).verdict, Verdict::Same);
+        assert_eq!((change.difference(), change.relative()), (1, Some(1.0 / 3.0)));
+        assert_eq!(Change::counted(0, 4).relative(), None);
+    }
+
+    #[test]
+    fn a_counted_and_a_sampled_side_have_the_chance_of_one() {
+        let change = Change::of(Estimate::counted(100), sampled(99));
+        assert!((change.margin.unwrap() - 1.96 * 10.0).abs() < 0.01);
+        assert_eq!(change.verdict, Verdict::Undecided);
+    }
+
+    #[test]
+    fn among_many_rows_a_lucky_one_is_not_believed() {
+        let lucky = Claim::of(sampled(20), sampled(36));
+        assert_eq!(decide(&[lucky])[0].verdict, Verdict::More);
+        let mut many = vec![Claim::of(sampled(30), sampled(30)); 50];
+        many.push(lucky);
+        assert_eq!(decide(&many)[50].verdict, Verdict::Undecided);
+        many.push(Claim::of(sampled(30), sampled(300)));
+        assert_eq!(decide(&many)[51].verdict, Verdict::More);
+    }
+
+    #[test]
+    fn rows_that_can_claim_nothing_take_nothing_from_others() {
+        let mut many = vec![Claim::of(sampled(3), sampled(2)); 1000];
+        many.push(Claim::of(sampled(20), sampled(36)));
+        assert_eq!(decide(&many)[1000].verdict, Verdict::More);
+    }
+
+    /// Two runs of the same program: the same rates, other samples. A small generator makes the numbers.
+    #[test]
+    fn runs_that_differ_by_chance_alone_make_few_claims() {
+        let mut state = 1u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        };
+        let mut poisson = |mean: f64| {
+            let (mut left, mut count) = (mean, 0);
+            loop {
+                left += uniform().ln();
+                if left < 0.0 {
+                    return count;
+                }
+                count += 1;
+            }
+        };
+        let mut comparisons_with_claims = 0;
+        let mut outside = 0;
+        for _ in 0..400 {
+            let rows = [4.0, 8.0, 20.0, 60.0, 150.0, 400.0].map(|mean| (poisson(mean), poisson(mean)));
+            let claims = rows.map(|(before, after)| Claim::of(sampled(before), sampled(after)));
+            let changes = decide(&claims);
+            comparisons_with_claims += usize::from(changes.iter().any(|change| change.verdict.is_claim()));
+            outside += changes
+                .iter()
+                .filter(|change| change.difference().unsigned_abs() as f64 > change.margin.unwrap())
+                .count();
+        }
+        assert!(comparisons_with_claims <= 400 * 7 / 100, "{comparisons_with_claims} of 400");
+        assert!(outside <= 2400 * 6 / 100, "{outside} of 2400 outside their interval");
+        assert!(outside >= 2400 * 2 / 100, "{outside} of 2400: the intervals are too wide");
+    }
+}

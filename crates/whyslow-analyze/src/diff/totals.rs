@@ -1,0 +1,105 @@
+//! Numbers of the whole, before and after.
+
+use whyslow_profile::{HeapCounts, LeakCheck, Profile, Unit};
+
+use super::Side;
+use super::chance::Chance;
+use super::statistics::Change;
+use crate::heap::is_heap_only;
+
+/// A number of the whole recording, or of the selected samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Total {
+    /// What it is: the name of a metric, or words with dashes such as `wall-time`.
+    pub what: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// The number on both sides.
+    pub change: Change,
+}
+
+/// A number about the heap, and where it is per stack.
+struct OfHeap {
+    what: &'static str,
+    unit: Unit,
+    of: fn(&HeapCounts) -> u64,
+    /// Whether it is known without a leak check.
+    always: bool,
+}
+
+const fn always(what: &'static str, unit: Unit, of: fn(&HeapCounts) -> u64) -> OfHeap {
+    OfHeap { what, unit, of, always: true }
+}
+
+const fn leaked(what: &'static str, of: fn(&HeapCounts) -> u64) -> OfHeap {
+    OfHeap { what, unit: Unit::Bytes, of, always: false }
+}
+
+const HEAP: [OfHeap; 12] = [
+    always("allocations", Unit::Count, |counts| counts.allocations),
+    always("frees", Unit::Count, |counts| counts.frees),
+    always("temporary-allocations", Unit::Count, |counts| counts.temporary),
+    always("bytes-allocated", Unit::Bytes, |counts| counts.bytes_allocated),
+    always("bytes-copied-by-growing", Unit::Bytes, |counts| counts.bytes_copied),
+    always("live-at-peak", Unit::Bytes, |counts| counts.peak_bytes),
+    always("live-at-exit", Unit::Bytes, |counts| counts.live_at_exit_bytes),
+    leaked("definitely-lost", |counts| counts.definitely_lost_bytes),
+    leaked("indirectly-lost", |counts| counts.indirectly_lost_bytes),
+    leaked("possibly-lost", |counts| counts.possibly_lost_bytes),
+    leaked("still-reachable", |counts| counts.reachable_bytes),
+    leaked("suppressed", |counts| counts.suppressed_bytes),
+];
+
+/// The selected metric, whose change is known; and, when everything is selected, what else is known of both recordings.
+pub(super) fn of(before: Side<'_>, after: Side<'_>, selected: Change) -> Vec<Total> {
+    let metric = before.metric().map_or("", |metric| before.profile.text(metric.name));
+    let unit = before.metric().map_or(Unit::Nanoseconds, |metric| metric.unit);
+    let mut totals = Vec::new();
+    if before.selection.is_everything() && after.selection.is_everything() {
+        totals = heap(before.profile, after.profile);
+        totals.extend(accounted(before.profile, after.profile));
+    }
+    if totals.iter().all(|total| total.what != metric) {
+        totals.insert(0, Total { what: metric.to_owned(), unit, change: selected });
+    }
+    totals
+}
+
+/// What the kernel accounts. A program whose heap is watched runs slower than it does: its times are left out.
+fn accounted(before: &Profile, after: &Profile) -> Vec<Total> {
+    let (first, second) = (&before.meta, &after.meta);
+    let timed = ![before, after].into_iter().any(is_heap_only);
+    [
+        ("wall-time", Unit::Nanoseconds, first.duration_ns, second.duration_ns),
+        ("user-time", Unit::Nanoseconds, first.user_time_ns, second.user_time_ns),
+        ("system-time", Unit::Nanoseconds, first.system_time_ns, second.system_time_ns),
+        ("resident-at-most", Unit::Bytes, first.max_resident_bytes, second.max_resident_bytes),
+    ]
+    .into_iter()
+    .filter(|(_, unit, ..)| timed || *unit != Unit::Nanoseconds)
+    // 0 is what is not known.
+    .filter(|(.., before, after)| *before > 0 && *after > 0)
+    .map(|(what, unit, before, after)| Total {
+        what: what.to_owned(),
+        unit,
+        change: Change::counted(before, after),
+    })
+    .collect()
+}
+
+fn heap(before: &Profile, after: &Profile) -> Vec<Total> {
+    let (Some(first), Some(second)) = (&before.meta.heap, &after.meta.heap) else { return Vec::new() };
+    let checked = [first, second]
+        .iter()
+        .all(|facts| matches!(facts.leaks, LeakCheck::AtExit | LeakCheck::AtSnapshot(_)));
+    let sides = [before, after].map(|profile| (profile, Chance::of_heap(profile)));
+    let numbers = HEAP.iter().filter(|number| number.always || checked).map(|number| {
+        let [before, after] = [0, 1].map(|side: usize| {
+            let (profile, chance) = &sides[side];
+            let stacks = profile.heap.sites.iter().map(|site| (site.stack, (number.of)(&site.counts)));
+            chance.sum(stacks, number.unit)
+        });
+        Total { what: number.what.to_owned(), unit: number.unit, change: Change::of(before, after) }
+    });
+    numbers.collect()
+}
