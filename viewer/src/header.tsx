@@ -26,7 +26,7 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
       <label class="metric">
         <span class="hidden">Metric</span>
         <select value={String(state.metric)} onChange={event => dispatch({ metric: Number(event.currentTarget.value) })} disabled={metrics.count < 2}>
-          {Array.from(metrics.name, (_, metric) => <option key={metric} value={String(metric)}>{metric === model.live ? 'live at the end of the range' : model.metricName(metric)}</option>)}
+          {Array.from(metrics.name, (_, metric) => <option key={metric} value={String(metric)}>{metricTitle(model, metric)}</option>)}
         </select>
       </label>
       <SearchBox model={model} state={state} dispatch={dispatch} dark={dark} />
@@ -45,4 +45,11 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
 function about(model: Model, state: State): string {
   if (state.metric === model.live) return `live at ${duration(liveAt(model, state))}: `;
   return model.isHeapMetric(state.metric) ? '' : `${count(sampleCount(model, state))} samples · `;
+}
+
+/** What a metric is called where one is chosen. */
+function metricTitle(model: Model, metric: number): string {
+  if (metric === model.live) return 'live at the end of the range';
+  const name = model.metricName(metric);
+  return name === 'live-at-exit' && model.profile.heapFacts?.isSnapshot ? 'live-at-snapshot' : name;
 }

@@ -6,7 +6,7 @@ import { heap } from '../test/heap.mjs';
 import { random, small } from '../test/make-payload.mjs';
 import { callTree, whole } from './derive.ts';
 import { nodeAt } from './flame/path.ts';
-import { advice, askedBy, askers, bars, inFlame, ORDERS, ordersOf, sites, sorted } from './heap.ts';
+import { advice, askedBy, askers, bars, inFlame, ordersOf, sites, sorted } from './heap.ts';
 import { difference } from './live.ts';
 import { Model } from './model.ts';
 import { decode, type SampleTable } from './payload.ts';
@@ -40,6 +40,14 @@ test('live bytes go with every moment of a random heap', () => {
   }
 });
 
+test('a snapshot shows what is live then, not at an exit', () => {
+  const model = new Model(decode(heap({ snapshot: { pid: 7, time_ns: 1e9 } })));
+  assert.equal(model.profile.heapFacts!.isSnapshot, true);
+  const [first, ...others] = ordersOf(sites(model), true);
+  assert.deepEqual([first!.id, first!.title, first!.cells[0]!.title], ['exit', 'Live at snapshot', 'Live at snapshot']);
+  assert.ok(others.every(({ title, help, cells }) => ![title, help, ...cells.map(cell => cell.title)].some(words => /exit|never freed/.test(words))));
+});
+
 test('a profile without a heap has no live bytes', () => {
   const plain = new Model(decode(small()));
   assert.equal(plain.live, undefined);
@@ -49,7 +57,7 @@ test('a profile without a heap has no live bytes', () => {
 
 test('every order shows the lines that have something of it, most first', () => {
   const all = sites(model);
-  const names = (id: string): string[] => sorted(all, ORDERS.find(order => order.id === id)!).map(site => model.short(model.profile.heap.function[site.row]!));
+  const names = (id: string): string[] => sorted(all, ordersOf(all, false).find(order => order.id === id)!).map(site => model.short(model.profile.heap.function[site.row]!));
   assert.deepEqual(names('peak'), ['parse::tokens', 'cache::insert']);
   assert.deepEqual(names('total'), ['parse::tokens', 'cache::insert', 'job::run', 'print::label']);
   assert.deepEqual(names('count'), ['print::label', 'cache::insert', 'job::run', 'parse::tokens']);
@@ -57,7 +65,7 @@ test('every order shows the lines that have something of it, most first', () => 
   assert.deepEqual(names('leaks'), ['cache::insert']);
   assert.deepEqual(names('growing'), ['cache::insert']);
   assert.deepEqual(names('chains'), ['parse::tokens']);
-  assert.deepEqual(ordersOf(all).map(order => order.id), ['peak', 'total', 'count', 'temporary', 'leaks', 'exit', 'growing', 'chains'], 'unused bytes were not looked for');
+  assert.deepEqual(ordersOf(all, false).map(order => order.id), ['peak', 'total', 'count', 'temporary', 'leaks', 'exit', 'growing', 'chains'], 'unused bytes were not looked for');
 });
 
 test('memory belongs to whoever asked for it, not to the allocator', () => {

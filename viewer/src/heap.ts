@@ -48,7 +48,11 @@ const growth = cell('Over time', '6rem', site => GROWTH_WORDS[site.growth] ?? ''
 
 const bySize = (column: HeapColumn) => ({ numbers }: Site): number => numbers(column);
 
-export const ORDERS: readonly Order[] = [
+/** What is said of blocks that were not freed: at the end of a program, or in one that went on. */
+export const liveWords = (isSnapshot: boolean): { title: string; help: string } =>
+  (isSnapshot ? { title: 'Live at snapshot', help: 'Blocks that were not freed yet' } : { title: 'Live at exit', help: 'Blocks that were never freed' });
+
+const ordersIn = (isSnapshot: boolean, live = liveWords(isSnapshot)): readonly Order[] => [
   { id: 'peak', title: 'Peak', help: 'What was live when the most bytes were', metric: 'live-at-peak', key: bySize('peak_bytes'),
     cells: [size('At peak', 'peak_bytes'), number('Blocks', 'peak_blocks'), size('Allocated', 'bytes_allocated'), growth] },
   { id: 'total', title: 'Bytes', help: 'Bytes asked for over the whole run', metric: 'bytes-allocated', key: bySize('bytes_allocated'),
@@ -57,15 +61,15 @@ export const ORDERS: readonly Order[] = [
     cells: [number('Allocations', 'allocations'), size('Allocated', 'bytes_allocated'), mean, life] },
   { id: 'temporary', title: 'Temporary', help: 'Blocks that were freed before their thread allocated again', metric: 'temporary-allocations', key: bySize('temporary'),
     cells: [number('Temporary', 'temporary'), number('Allocations', 'allocations'), part('temporary', 'allocations', 'Of them', 'Share of its own allocations'), mean] },
-  { id: 'leaks', title: 'Leaks', help: 'Blocks that were never freed and to which no pointer leads', metric: 'live-at-exit',
+  { id: 'leaks', title: 'Leaks', help: `${live.help} and to which no pointer leads`, metric: 'live-at-exit',
     key: ({ numbers }) => numbers('definitely_lost_bytes') + numbers('indirectly_lost_bytes') + numbers('possibly_lost_bytes'),
     cells: [size('Definitely', 'definitely_lost_bytes', 'No pointer to them exists'), size('Indirectly', 'indirectly_lost_bytes', 'Only lost blocks point to them'),
-      size('Possibly', 'possibly_lost_bytes', 'Only pointers into their middle exist'), size('Reachable', 'reachable_bytes', 'Still in use at the end')] },
-  { id: 'exit', title: 'Live at exit', help: 'Blocks that were never freed', metric: 'live-at-exit', key: bySize('live_at_exit_bytes'),
-    cells: [size('Live at exit', 'live_at_exit_bytes'), number('Blocks', 'live_at_exit_blocks'), size('Allocated', 'bytes_allocated'), growth] },
+      size('Possibly', 'possibly_lost_bytes', 'Only pointers into their middle exist'), size('Reachable', 'reachable_bytes', `Still in use at the ${isSnapshot ? 'snapshot' : 'end'}`)] },
+  { id: 'exit', ...live, metric: 'live-at-exit', key: bySize('live_at_exit_bytes'),
+    cells: [size(live.title, 'live_at_exit_bytes'), number('Blocks', 'live_at_exit_blocks'), size('Allocated', 'bytes_allocated'), growth] },
   { id: 'growing', title: 'Growing', help: 'Lines whose live bytes only grow with time', metric: 'live',
     key: site => (site.growth === LINEAR || site.growth === UNBOUNDED ? Math.max(1, site.numbers('max_bytes')) : 0),
-    cells: [growth, size('Most', 'max_bytes', 'The most bytes it had at once'), size('Live at exit', 'live_at_exit_bytes'), number('Allocations', 'allocations')] },
+    cells: [growth, size('Most', 'max_bytes', 'The most bytes it had at once'), size(live.title, 'live_at_exit_bytes'), number('Allocations', 'allocations')] },
   { id: 'chains', title: 'Reallocation', help: 'Blocks that grew again and again', metric: 'bytes-allocated', key: bySize('bytes_copied'), tie: bySize('grown'),
     cells: [size('Copied', 'bytes_copied', 'Bytes that growing copied'), number('Times grown', 'grown'), number('Blocks', 'growth_chains', 'Blocks that grew at least once'),
       size('Largest', 'largest_grown', 'The largest size that one reached')] },
@@ -88,8 +92,11 @@ export function sorted(sites: readonly Site[], order: Order): Site[] {
   return sites.filter(has(order)).sort((a, b) => key(b) - key(a) || tie(b) - tie(a) || a.row - b.row);
 }
 
-/** The orders in which there is anything to see; the peak always. */
-export const ordersOf = (sites: readonly Site[]): Order[] => ORDERS.filter(order => order.id === 'peak' || sites.some(has(order)));
+/** The orders in which there is anything to see; the peak always. Of a snapshot what is live comes first. */
+export function ordersOf(sites: readonly Site[], isSnapshot: boolean): Order[] {
+  const orders = ordersIn(isSnapshot).filter(order => order.id === 'peak' || sites.some(has(order)));
+  return isSnapshot ? orders.sort((a, b) => Number(b.id === 'exit') - Number(a.id === 'exit')) : orders;
+}
 
 const GROWERS = ['block', 'Vec', 'String'];
 

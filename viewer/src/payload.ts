@@ -35,6 +35,8 @@ export interface HeapFacts {
   growth: string;
   /** Bytes between samples; nothing when every allocation was recorded. */
   sampleBytes: number | undefined;
+  /** The program went on: what is live at the end is what it had then. */
+  isSnapshot: boolean;
   totals: Record<HeapColumn, number>;
 }
 
@@ -195,6 +197,7 @@ function readHeapFacts(facts: Record<string, unknown>): HeapFacts {
     leaksChecked: facts.leaks_checked === true,
     growth: typeof facts.growth === 'string' && /^[a-z]{1,20}$/.test(facts.growth) ? facts.growth : '',
     sampleBytes: number(facts.sample_bytes) || undefined,
+    isSnapshot: isRecord(facts.snapshot),
     totals: byColumn(column => number(totals[column])),
   };
 }

@@ -1,3 +1,3 @@
 // Types of what tests in TypeScript use of heap.mjs.
 
-export function heap(options?: { cpu?: boolean; processes?: boolean }): Uint8Array;
+export function heap(options?: { cpu?: boolean; processes?: boolean; snapshot?: { pid: number; time_ns: number } }): Uint8Array;

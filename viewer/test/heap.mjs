@@ -6,8 +6,8 @@ const NONE = 0xffffffff;
 const MS = 1e6;
 const STEPS = 100;
 
-/** `cpu: true` adds samples of CPU time before the metrics of the heap, `processes: true` a second process. */
-export function heap({ cpu = false, processes = false } = {}) {
+/** `cpu: true` adds samples of CPU time before the metrics of the heap, `processes: true` a second process, `snapshot` says that the program went on. */
+export function heap({ cpu = false, processes = false, snapshot = null } = {}) {
   const p = new Payload();
   p.context = { ...p.context, command: ['./known', '--heap'], file: 'heap.whyslow', duration_ns: 10 * STEPS * MS };
   p.quality = { grade: 'good', samples: 0, lost: 0, lost_records: 0, throttled: 0, truncated_share: 0, unresolved_share: 0, nameless_share: 0, source: 'heap', kernel: 'unknown', incomplete: false, warnings: [] };
@@ -93,7 +93,7 @@ export function heap({ cpu = false, processes = false } = {}) {
   [[0, 0, 17, 500], [0, 1, 28, 200], [0, 1, 29, 240], [0, 1, 30, 60], [1, 0, 11, 10000], [2, 0, 13, 1000], [2, 1, 24, 1000], [3, 0, 5, 20000], [3, 0, 6, 80000], [3, 1, 10, 12000], [3, 1, 11, 70000], [3, 1, 13, 18000]]
     .forEach(row => bar(...row));
   const sums = Object.fromEntries(COLUMNS.map(column => [column, p.tables.heap[column].reduce((sum, value) => sum + value, 0)]));
-  p.heap = { peak_bytes: most, peak_ns: peakTime, growth: 'linear', leaks_checked: true, sample_bytes: null, totals: sums };
+  p.heap = { peak_bytes: most, peak_ns: peakTime, growth: 'linear', leaks_checked: true, sample_bytes: null, snapshot, totals: sums };
   return p.container();
 }
 

@@ -5,7 +5,7 @@ import './heap.css';
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { bytes, count, duration, share } from '../format.ts';
-import { advice, bars, GROWTH_WORDS, inFlame, ordersOf, sites, sorted, type Bar, type Site } from '../heap.ts';
+import { advice, bars, GROWTH_WORDS, inFlame, liveWords, ordersOf, sites, sorted, type Bar, type Site } from '../heap.ts';
 import type { Model } from '../model.ts';
 import type { PanelProps } from '../panel.ts';
 import type { HeapColumn, HeapFacts } from '../payload.ts';
@@ -15,13 +15,13 @@ import { Rows, type Column } from './rows.tsx';
 export function HeapPanel(props: PanelProps) {
   const { model, state, dispatch, dark } = props;
   const all = useMemo(() => sites(model), [model]);
-  const orders = useMemo(() => ordersOf(all), [all]);
+  const facts = model.profile.heapFacts;
+  const orders = useMemo(() => ordersOf(all, facts?.isSnapshot ?? false), [all]);
   const order = orders.find(({ id }) => id === state.panel['heap-order']) ?? orders[0]!;
   const rows = useMemo(() => sorted(all, order), [all, order]);
   const whole = useMemo(() => rows.reduce((sum, site) => sum + order.key(site), 0), [rows]);
   const chosen = Number(state.panel['heap-line'] ?? -1);
   const cursor = rows.findIndex(site => site.row === chosen);
-  const facts = model.profile.heapFacts;
   const totals = (column: HeapColumn): number => facts?.totals[column] ?? 0;
 
   const choose = (at: number): void => {
@@ -108,7 +108,7 @@ function Totals({ facts, showPeak }: { facts: HeapFacts; showPeak: () => void })
       <Figure name="Peak" value={about + bytes(facts.peakBytes)} detail={<button type="button" onClick={showPeak} title="Who had it, in the flame graph">at {duration(facts.peakTime)}</button>} />
       <Figure name="Allocated" value={about + bytes(totals.bytes_allocated)} detail={`${count(totals.allocations)} allocations`} />
       <Figure name="Temporary" value={share(totals.temporary, totals.allocations)} detail={some(totals.temporary)} />
-      <Figure name="Live at exit" value={about + bytes(totals.live_at_exit_bytes)} detail={some(totals.live_at_exit_blocks)} />
+      <Figure name={liveWords(facts.isSnapshot).title} value={about + bytes(totals.live_at_exit_bytes)} detail={some(totals.live_at_exit_blocks)} />
       {facts.leaksChecked && <Figure name="Leaked" value={lost ? bytes(lost) : 'nothing'} isBad={totals.definitely_lost_bytes > 0}
         detail={lost ? classes.filter(([, size]) => size).map(([word, size]) => (size === lost ? word : `${word} ${bytes(size)}`)).join(' · ') : `${bytes(totals.reachable_bytes)} still reachable`} />}
       {facts.growth && facts.growth !== 'unknown' && <Figure name="Over time" value={facts.growth} isBad={facts.growth === 'unbounded'} detail="live bytes" />}
