@@ -10,11 +10,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { chromium } from 'playwright-core';
+import { CHROMIUM, launch, newPage } from './browser.mjs';
 
-const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-  '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 let browser, page, folder, problems, frames;
@@ -28,17 +25,7 @@ const sample = shape => {
 
 async function open(file, settings = {}) {
   await page?.context().close();
-  const context = await browser.newContext({ viewport: { width: 1000, height: 700 }, reducedMotion: 'reduce', ...settings });
-  problems = [];
-  await context.route('**', route => {
-    if (route.request().url().startsWith('file:')) return route.continue();
-    problems.push(`asked the network for ${route.request().url()}`);
-    return route.abort();
-  });
-  page = await context.newPage();
-  page.on('pageerror', error => problems.push(String(error)));
-  page.on('console', message => { if (message.type() === 'error') problems.push(message.text()); });
-  page.on('dialog', dialog => { problems.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
+  ({ page, problems } = await newPage(browser, { viewport: { width: 1000, height: 700 }, ...settings }));
   await page.goto(pathToFileURL(file).href);
 }
 
@@ -87,7 +74,7 @@ const wide = () => frames.all.find(frame => frame.depth >= 2 && frame.total < fr
 before(async () => {
   assert.ok(existsSync(CHROMIUM), `${CHROMIUM} is not there: apt-get install chromium, or set CHROMIUM`);
   folder = mkdtempSync(join(tmpdir(), 'whyslow-flame-'));
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  browser = await launch();
 });
 after(async () => {
   await browser?.close();
@@ -131,8 +118,7 @@ describe('a flame graph', () => {
   test('moves smoothly when motion is wanted', async () => {
     await open(file, { reducedMotion: 'no-preference' });
     await page.mouse.click(...await middle(wide()));
-    await page.waitForTimeout(400);
-    assert.equal(await page.locator('.crumbs button').last().getAttribute('title'), wide().name);
+    await page.waitForFunction(name => [...document.querySelectorAll('.crumbs button')].at(-1)?.getAttribute('title') === name, wide().name);
     quiet();
   });
 

@@ -9,13 +9,12 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import { chromium } from 'playwright-core';
 import { Profile } from 'pprof-format';
+import { launch, newPage } from './browser.mjs';
 
 // speedscope draws with WebGL; without a graphics card Chromium has to do it in software.
 const FLAGS = ['--headless', '--no-sandbox', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader'];
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const modules = fileURLToPath(new URL('node_modules', import.meta.url));
 
@@ -39,19 +38,15 @@ describe('speedscope', () => {
   let browser, page, problems;
 
   before(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
-    const context = await browser.newContext();
-    await context.route('**', route => route.request().url().startsWith('file:') ? route.continue() : route.abort());
-    page = await context.newPage();
-    page.on('pageerror', error => problems.push(String(error)));
-    page.on('dialog', dialog => { problems.push(dialog.message()); dialog.dismiss(); });
+    browser = await launch(FLAGS);
+    ({ page, problems } = await newPage(browser));
   });
 
   after(() => browser?.close());
 
   // Opens a file as speedscope's own command does, and gives the rows of its table of functions for each thread.
   async function load(name) {
-    problems = [];
+    problems.length = 0;
     const script = join(folder, `${name}.js`);
     const content = readFileSync(join(folder, name)).toString('base64');
     writeFileSync(script, `speedscope.loadFileFromBase64(${JSON.stringify(name)}, ${JSON.stringify(content)})`);
@@ -154,12 +149,9 @@ describe("Valgrind's DHAT viewer", () => {
   const viewer = ['/usr/libexec/valgrind/dh_view.html', '/usr/lib/valgrind/dh_view.html'].find(existsSync);
 
   test('opens our file and shows its totals', { skip: !viewer && 'valgrind is not installed' }, async () => {
-    const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+    const browser = await launch(FLAGS);
     try {
-      const page = await browser.newPage();
-      const problems = [];
-      page.on('pageerror', error => problems.push(String(error)));
-      page.on('dialog', dialog => { problems.push(dialog.message()); dialog.dismiss(); });
+      const { page, problems } = await newPage(browser);
       await page.goto(pathToFileURL(viewer).href);
       await page.setInputFiles('input[type=file]', join(folder, 'dhat.json'));
       await page.getByText('Allocated at').first().waitFor();

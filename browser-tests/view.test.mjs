@@ -12,11 +12,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { chromium } from 'playwright-core';
+import { CHROMIUM, launch, newPage } from './browser.mjs';
 
-const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-  '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const WHYSLOW = process.env.WHYSLOW;
 const GOLDEN = fileURLToPath(new URL('../crates/whyslow-profile/tests/golden/v1.whyslow', import.meta.url));
 const skip = !WHYSLOW ? 'WHYSLOW does not name the executable'
@@ -35,7 +32,7 @@ describe('whyslow view', { skip }, () => {
     html = join(folder, 'lab.html');
     execFileSync(WHYSLOW, ['view', profile, '-o', html], { stdio: 'pipe' });
     report = JSON.parse(execFileSync(WHYSLOW, ['report', profile, '--format', 'json'], { encoding: 'utf8', maxBuffer: 1 << 28 }));
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+    browser = await launch();
   });
 
   after(async () => {
@@ -52,16 +49,9 @@ describe('whyslow view', { skip }, () => {
 
   /** Opens an address; everything outside of `allowed` is denied and a problem. */
   async function open(address, allowed, settings = {}) {
-    const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, reducedMotion: 'reduce', ...settings });
-    problems = [];
-    await context.route('**', route => {
-      if (route.request().url().startsWith(allowed)) return route.continue();
-      problems.push(`asked for ${route.request().url()}`);
-      return route.abort();
-    });
-    const page = await context.newPage();
-    page.on('pageerror', error => problems.push(String(error)));
-    page.on('console', message => { if (['error', 'warning'].includes(message.type())) problems.push(message.text()); });
+    let page;
+    ({ page, problems } = await newPage(browser, settings, allowed));
+    page.on('console', message => { if (message.type() === 'warning') problems.push(message.text()); });
     page.on('response', response => { if (response.status() >= 400) problems.push(`${response.status()} for ${response.url()}`); });
     await page.goto(address);
     return page;

@@ -9,13 +9,10 @@ import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { chromium } from 'playwright-core';
 import { container, NONE, Payload, SHAPES } from '../viewer/test/make-payload.mjs';
 import { page as pageText } from '../viewer/test/page.mjs';
+import { CHROMIUM, launch, newPage, pause } from './browser.mjs';
 
-const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-  '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const ROW = 18, EDGE = 4, LABELS = 212;
 
 let browser, page, folder, problems;
@@ -33,17 +30,7 @@ function pageOf(shape) {
 
 async function open(file, { hash = '', ...settings } = {}) {
   await page?.context().close();
-  const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, reducedMotion: 'reduce', ...settings });
-  problems = [];
-  await context.route('**', route => {
-    if (route.request().url().startsWith('file:')) return route.continue();
-    problems.push(`asked the network for ${route.request().url()}`);
-    return route.abort();
-  });
-  page = await context.newPage();
-  page.on('pageerror', error => problems.push(String(error)));
-  page.on('console', message => { if (message.type() === 'error') problems.push(message.text()); });
-  page.on('dialog', dialog => { problems.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
+  ({ page, problems } = await newPage(browser, settings));
   await page.goto(pathToFileURL(file).href + hash);
   await page.waitForSelector('.app, [role=alert]');
   await settled();
@@ -55,7 +42,7 @@ const facts = () => page.textContent('.facts');
 const crumbs = () => page.locator('.crumbs button').allTextContents();
 const tip = async () => (await page.locator('.tip').count()) ? page.locator('.tip').innerText() : '';
 const found = () => page.textContent('.found');
-const hash = async () => { await page.waitForTimeout(220); return page.evaluate(() => location.hash); };
+const hash = async () => { await pause(page, 220); return page.evaluate(() => location.hash); };
 const pressed = name => page.getByRole('button', { name, exact: true }).getAttribute('aria-pressed');
 
 /** Where a frame is: `across` from 0 to 1 of the picture, `depth` rows from the root. */
@@ -81,7 +68,7 @@ async function brush(from, to) {
 before(async () => {
   assert.ok(existsSync(CHROMIUM), `${CHROMIUM} is not there: apt-get install chromium, or set CHROMIUM`);
   folder = mkdtempSync(join(tmpdir(), 'whyslow-viewer-'));
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  browser = await launch();
 });
 after(async () => {
   await browser?.close();
@@ -330,7 +317,7 @@ describe('a small profile with known answers', () => {
     assert.match(await hoverFrame(.02, 1), /app::main/);
     await page.locator('.flame-scroll').focus();
     await page.keyboard.press('Escape');
-    await page.waitForTimeout(300);
+    await pause(page, 300);
     assert.match(await hoverFrame(.58, 1), /app::main/);
     assert.match(await hoverFrame(.62, 1), /app::work/);
   });
@@ -406,7 +393,7 @@ describe('a small profile with known answers', () => {
   });
 
   test('the canvas has a table behind it', async () => {
-    await page.waitForTimeout(450);
+    await page.waitForFunction(() => document.querySelectorAll('.flame table tbody tr').length >= 8);
     const rows = await page.locator('.flame table tbody tr').allInnerTexts();
     assert.ok(rows.length >= 8, rows.join('\n'));
     assert.match(rows.join('\n'), /app::parse\s+2\s+6\.00 ms\s+60\.0 %/);

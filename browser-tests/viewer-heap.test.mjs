@@ -9,19 +9,17 @@ import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { chromium } from 'playwright-core';
 import { heap } from '../viewer/test/heap.mjs';
 import { HOSTILE, small } from '../viewer/test/make-payload.mjs';
 import { page as html } from '../viewer/test/page.mjs';
+import { launch, newPage, pause } from './browser.mjs';
 
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const METRIC = { bytes: 0, allocations: 1, freed: 2, peak: 3, exit: 4, temporary: 5, live: 6 };
 
 let browser, folder, page, problems;
 
 before(async () => {
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  browser = await launch();
   folder = mkdtempSync(join(tmpdir(), 'whyslow-heap-'));
   const write = (name, container) => writeFileSync(join(folder, `${name}.html`), html(gzipSync(container)));
   write('heap', heap());
@@ -38,16 +36,7 @@ afterEach(() => assert.deepEqual(problems, [], 'no errors, no requests, no dialo
 
 async function open(name, hash = '', settings = {}) {
   await page?.context().close();
-  const context = await browser.newContext({ viewport: { width: 1300, height: 850 }, reducedMotion: 'reduce', ...settings });
-  problems = [];
-  await context.route('**', route => {
-    if (route.request().url().startsWith('file:')) return route.continue();
-    problems.push(`asked the network for ${route.request().url()}`);
-    return route.abort();
-  });
-  page = await context.newPage();
-  page.on('pageerror', error => problems.push(String(error)));
-  page.on('console', message => { if (message.type() === 'error') problems.push(message.text()); });
+  ({ page, problems } = await newPage(browser, { viewport: { width: 1300, height: 850 }, ...settings }));
   await page.goto(`${pathToFileURL(join(folder, `${name}.html`)).href}#${hash}`);
   await page.waitForSelector('#panel');
 }
@@ -57,7 +46,7 @@ const rows = () => page.$eval(LINES, table => [...table.querySelectorAll('tbody 
 const about = () => page.innerText('.heap-about');
 const facts = () => page.innerText('.facts');
 const order = name => page.locator('.heap .segments button', { hasText: name }).click();
-const hash = () => page.evaluate(() => new Promise(resolve => setTimeout(() => resolve(location.hash), 250)));
+const hash = async () => { await pause(page, 250); return page.evaluate(() => location.hash); };
 const ms = time => (time * 1e6).toString(36);
 
 describe('the heap panel', () => {

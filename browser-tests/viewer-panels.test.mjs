@@ -9,18 +9,16 @@ import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { chromium } from 'playwright-core';
 import { known } from '../viewer/test/known.mjs';
 import { deep, hostile, Payload } from '../viewer/test/make-payload.mjs';
 import { page as html } from '../viewer/test/page.mjs';
+import { launch, newPage, pause } from './browser.mjs';
 
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 let browser, folder, page, problems;
 
 before(async () => {
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  browser = await launch();
   folder = mkdtempSync(join(tmpdir(), 'whyslow-panels-'));
   const write = (name, container) => writeFileSync(join(folder, `${name}.html`), html(gzipSync(container)));
   write('known', known());
@@ -52,17 +50,7 @@ function many() {
 
 async function open(name, hash = '', settings = {}) {
   await page?.context().close();
-  const context = await browser.newContext({ viewport: { width: 1300, height: 850 }, reducedMotion: 'reduce', ...settings });
-  problems = [];
-  await context.route('**', route => {
-    if (route.request().url().startsWith('file:')) return route.continue();
-    problems.push(`asked the network for ${route.request().url()}`);
-    return route.abort();
-  });
-  page = await context.newPage();
-  page.on('pageerror', error => problems.push(String(error)));
-  page.on('console', message => { if (message.type() === 'error') problems.push(message.text()); });
-  page.on('dialog', dialog => { problems.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
+  ({ page, problems } = await newPage(browser, { viewport: { width: 1300, height: 850 }, ...settings }));
   await page.goto(`${pathToFileURL(join(folder, `${name}.html`)).href}#${hash}`);
   await page.waitForSelector('#panel');
 }
@@ -75,7 +63,7 @@ const grid = label => page.locator(`#panel table[aria-label="${label}"]`);
 const rowWith = (label, text) => grid(label).locator('tbody tr', { hasText: text }).first();
 const cursor = label => page.$eval(`#panel table[aria-label="${label}"]`, table => table.querySelector('tr[aria-selected=true]')?.textContent.replace(/\s+/g, ' ').trim());
 const facts = () => page.innerText('.facts');
-const hash = () => page.evaluate(() => new Promise(resolve => setTimeout(() => resolve(location.hash), 250)));
+const hash = async () => { await pause(page, 250); return page.evaluate(() => location.hash); };
 const fn = { main: 0, sum: 1, add: 2, walk: 3, hash: 4, work: 5, copy: 6 };
 
 describe('functions', () => {
