@@ -168,8 +168,15 @@ fn browser_tests() -> Result<Outcome> {
         return Ok(Outcome::Skipped("npm ci failed: is there a network?".into()));
     }
     let mut tests = npm(&folder);
-    tests.args(["test", "--silent"]).env("FLAME_SVG", picture).env("WHYSLOW", whyslow());
-    check(&mut tests)
+    tests.args(["test", "--silent"]).env("WHYSLOW", whyslow());
+    if let Some(picture) = picture {
+        tests.env("FLAME_SVG", picture);
+    }
+    // A browser on a busy machine can fail by chance. As with recordings, a fault fails twice.
+    match check(&mut tests)? {
+        Outcome::Failed => check(&mut tests),
+        other => Ok(other),
+    }
 }
 
 /// The viewer is checked, tested and built; what is committed must be what its sources give.
@@ -202,8 +209,8 @@ fn whyslow() -> PathBuf {
     process::target_folder().join("debug/whyslow")
 }
 
-/// A flame graph of a lab program; of the file in the format's tests where this machine refuses to record.
-fn flame_graph() -> Result<PathBuf> {
+/// A flame graph of a lab program. `None` where this machine refuses to record: the tests then draw one of their own.
+fn flame_graph() -> Result<Option<PathBuf>> {
     let folder = process::target_folder().join("browser-tests");
     std::fs::create_dir_all(&folder)?;
     let (file, picture) = (folder.join("ratio.whyslow"), folder.join("flame.svg"));
@@ -214,9 +221,6 @@ fn flame_graph() -> Result<PathBuf> {
     record.arg("record").arg("-o").arg(&file).arg("--flame").arg(&picture);
     record.arg("--").arg(program).args(["2", "500"]);
     let _ = std::fs::remove_file(&picture);
-    if !process::succeeds(&mut record)? || !picture.exists() {
-        let golden = process::root().join("crates/whyslow-profile/tests/golden/v1.whyslow");
-        process::must(command(&whyslow).arg("flame").arg(golden).arg("-o").arg(&picture))?;
-    }
-    Ok(picture)
+    let recorded = process::succeeds(&mut record)? && picture.exists();
+    Ok(recorded.then_some(picture))
 }
