@@ -74,11 +74,13 @@ fn exiting_writes_the_file() {
 fn a_thread_that_holds_the_error_stream_does_not_hang_the_end() {
     let part = |path: &Path| {
         let _profiler = Profiler::builder().file_name(path).build();
-        std::thread::spawn(|| {
+        let (holds, is_held) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
             let _held = std::io::stderr().lock();
+            holds.send(()).unwrap();
             std::thread::sleep(Duration::from_secs(3600));
         });
-        std::thread::sleep(Duration::from_millis(50));
+        is_held.recv().unwrap();
         std::process::exit(3);
     };
     let name = "a_thread_that_holds_the_error_stream_does_not_hang_the_end";

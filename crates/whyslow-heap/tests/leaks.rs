@@ -53,8 +53,9 @@ impl Waiting {
 
     /// Starts a program that goes on after it is ready.
     fn run(program: &Path, arguments: &[&str]) -> Self {
-        let mut child =
-            Command::new(program).arg("wait").args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = Command::new(program);
+        command.arg("wait").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let (mut blocks, mut words) = (Vec::new(), Vec::new());
         let mut says = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -199,6 +200,7 @@ fn a_program_goes_on_and_gets_its_signals_while_it_is_looked_at() {
             Err(error) => panic!("{error}"),
         }
         looks += 1;
+        drop(running.child.stdin.take());
     }
     let mut said = String::new();
     running.says.read_to_string(&mut said).unwrap();

@@ -27,6 +27,9 @@ static void *sender(void *unused) {
         if (sigqueue(getpid(), SIGRTMIN, (union sigval){ 0 }) == 0) sent++;
         usleep(200);
     }
+    // Until its input ends, which it does when somebody has looked.
+    char byte;
+    while (read(0, &byte, 1) > 0) {}
     atomic_store(&done, 1);
     return 0;
 }
@@ -58,7 +61,7 @@ int main(void) {
             if (pthread_create(&threads[at], 0, short_lived, 0)) return 9;
         for (int at = 0; at < 4; at++) pthread_join(threads[at], 0);
     }
-    for (int tries = 0; tries < 5000 && atomic_load(&came) < SIGNALS; tries++) usleep(1000);
+    for (int tries = 0; tries < 60000 && atomic_load(&came) < SIGNALS; tries++) usleep(1000);
     printf("%d signals\n", atomic_load(&came));
     return 0;
 }
