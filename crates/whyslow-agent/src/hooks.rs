@@ -14,7 +14,7 @@ use whyslow_selfwalk::Entry;
 
 use crate::real::{self, other};
 use crate::state::{State, gate};
-use crate::{area, arena, events, exit, unused};
+use crate::{area, arena, events, exec, exit, loaded, unused};
 
 macro_rules! shim {
     ($slot:expr, $body:ident) => {
@@ -156,6 +156,10 @@ pub fn all() -> [u64; COUNT] {
     const { assert!(GROUPS == 8) };
     all[hook::EXIT] = hook_exit as *const () as u64;
     all[hook::MASKED] = hook_masked as *const () as u64;
+    all[hook::EXECVE] = exec::execve as *const () as u64;
+    all[hook::EXECVEAT] = exec::execveat as *const () as u64;
+    all[hook::FEXECVE] = exec::fexecve as *const () as u64;
+    all[hook::LOADED] = loaded::changed as *const () as u64;
     all
 }
 

@@ -6,7 +6,8 @@
 //! events   what happens around one call                  walk     the stack as a number, modules: what it goes through
 //! state    what is known of a thread                     ring     records
 //! sample   which allocations are kept                    unused   bytes that were never written
-//! exit     the last moment
+//! exit     the last moment                               exec     programs that this one executes
+//! loaded   libraries that come later                     confined system calls that are forbidden
 //! real     the functions stood in for, symbols: finding them, arena: memory before they are known
 //! link     what the loader gives, sys: system calls, bytes: memcpy and the like
 //! ```
@@ -22,10 +23,13 @@ compile_error!("the agent knows x86-64 Linux only");
 mod area;
 mod arena;
 mod bytes;
+mod confined;
 mod events;
+mod exec;
 mod exit;
 mod hooks;
 mod link;
+mod loaded;
 mod maps;
 mod modules;
 mod patch;

@@ -1,4 +1,4 @@
-//! What the dynamic loader gives the agent: a word per thread, and functions that may be missing.
+//! What the dynamic loader gives the agent: a word per thread, and what may be missing.
 //!
 //! In a static program nobody does: there the words read 0.
 
@@ -10,6 +10,7 @@ global_asm!(
     ".weak _dl_find_object",
     ".weak __libc_freeres",
     ".weak gnu_get_libc_version",
+    ".weak _r_debug",
     ".section .tbss.whyslow,\"awT\",@nobits",
     ".balign 8",
     ".type whyslow_thread, @tls_object",
@@ -45,6 +46,8 @@ imports! {
     libc_freeres = "__libc_freeres";
     /// `const char *gnu_get_libc_version(void)`: only glibc has it.
     glibc_version = "gnu_get_libc_version";
+    /// `struct r_debug _r_debug`: glibc's loader has it.
+    loaders_list = "_r_debug";
 }
 
 /// Where the thread's word lies behind its `fs` base; 0 if it has none.

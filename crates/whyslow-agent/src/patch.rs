@@ -69,6 +69,13 @@ impl Prepared<'_> {
         all.is_some()
     }
 
+    /// Where its first page is, and how long; none if nothing has to be done.
+    pub fn page(&self) -> Option<(u64, u64)> {
+        let mut pages = self.pages;
+        let (page, _) = if self.first.pages > 0 { pages.page()? } else { return None };
+        Some((page.at, u64::from(page.len).next_multiple_of(PAGE)))
+    }
+
     /// Takes the pages away again.
     pub fn undo(&self) {
         remove_pages(self.pages, self.first.pages);

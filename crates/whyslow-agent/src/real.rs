@@ -77,6 +77,11 @@ pub fn is_set(hook: usize) -> bool {
     REAL[hook].load(Relaxed) != 0
 }
 
+/// Whether what a hook calls lies in a range.
+pub fn is_in(hook: usize, start: u64, len: u64) -> bool {
+    REAL[hook].load(Relaxed).wrapping_sub(start) < len
+}
+
 #[cold]
 #[inline(never)]
 fn find(word: &AtomicU64) -> u64 {

@@ -4,15 +4,15 @@
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::slice;
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU8, AtomicU32};
 
 use whyslow_heap_wire::area::{self, flag};
 use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
 use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
 
 use crate::area::Area;
-use crate::{hooks, link, maps, modules, patch, real, state, sys};
+use crate::{confined, hooks, link, loaded, maps, modules, patch, real, state, sys};
 
 /// The loader's way in. glibc passes the environment, others do not.
 extern "C" fn preloaded(_count: i32, _arguments: *const *const c_char, environment: *const *const c_char) {
@@ -39,7 +39,7 @@ fn begin_once(environment: *const *const c_char) {
     if BEGUN.swap(1, AcqRel) != 0 {
         return;
     }
-    let mut path = [0u8; 108];
+    let mut path = [0u8; SOCKET_LEN];
     let len = socket_from(environment, &mut path).or_else(|| socket_from_file(&mut path));
     if let Some(len) = len {
         begin(entered::PRELOADED, &path[..len]);
@@ -72,7 +72,27 @@ pub unsafe extern "C" fn whyslow_agent_enter(socket: *const c_char, base: u64, h
     begin(entered::INJECTED, socket.to_bytes());
 }
 
+/// The longest path of a socket.
+const SOCKET_LEN: usize = 108;
+/// The collector's socket, for what is asked later.
+static SOCKET: [AtomicU8; SOCKET_LEN] = [const { AtomicU8::new(0) }; SOCKET_LEN];
+
+/// Connects to the collector once more; negative on failure.
+pub fn connect() -> i32 {
+    let mut path = [0; SOCKET_LEN];
+    for (to, from) in path.iter_mut().zip(&SOCKET) {
+        *to = from.load(Relaxed);
+    }
+    let len = path.iter().position(|byte| *byte == 0).unwrap_or(SOCKET_LEN);
+    sys::connect(&path[..len])
+}
+
 fn begin(entered: u32, socket: &[u8]) -> Option<()> {
+    for (to, from) in SOCKET.iter().zip(socket) {
+        to.store(*from, Relaxed);
+    }
+    confined::remember();
+    loaded::remember();
     let buffer = sys::pages(MOST_WELCOME);
     if buffer.is_null() {
         return None;
@@ -102,10 +122,7 @@ fn exchange(entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
 }
 
 fn exchange_at(base: *mut u8, entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
-    let hello = hello(entered);
-    // SAFETY: a plain structure.
-    let bytes = unsafe { slice::from_raw_parts((&raw const hello).cast(), size_of::<Hello>()) };
-    if !sys::send(socket, bytes) {
+    if !say(socket, &hello(entered)) {
         return None;
     }
     let (len, file) = sys::receive(socket, buffer);
@@ -143,7 +160,15 @@ fn join(base: *mut u8, file: i32, patches: &patch::Prepared<'_>) -> Option<()> {
     Some(())
 }
 
-fn hello(entered: u32) -> Hello {
+/// Sends a hello.
+pub fn say(socket: i32, hello: &Hello) -> bool {
+    // SAFETY: a plain structure.
+    let bytes = unsafe { slice::from_raw_parts(ptr::from_ref(hello).cast(), size_of::<Hello>()) };
+    sys::send(socket, bytes)
+}
+
+/// What there is to say.
+pub fn hello(entered: u32) -> Hello {
     let (start, end) = own_range();
     let mut hello = Hello {
         version: VERSION,
@@ -154,6 +179,7 @@ fn hello(entered: u32) -> Hello {
         agent_start: start,
         agent_end: end,
         next: [0; hook::PER_GROUP],
+        library: 0,
     };
     if entered == entered::PRELOADED {
         for (slot, next) in hello.next.iter_mut().enumerate() {

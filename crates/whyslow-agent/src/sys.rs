@@ -1,7 +1,7 @@
 //! System calls, made directly: they leave `errno` alone, and need no libc.
 
 use core::arch::asm;
-use core::ffi::CStr;
+use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::AtomicU32;
 
@@ -11,12 +11,14 @@ const MMAP: usize = 9;
 const MPROTECT: usize = 10;
 const MUNMAP: usize = 11;
 const RT_SIGPROCMASK: usize = 14;
+const PREAD64: usize = 17;
 const MADVISE: usize = 28;
 const NANOSLEEP: usize = 35;
 const GETPID: usize = 39;
 const SOCKET: usize = 41;
 const CONNECT: usize = 42;
 const SENDTO: usize = 44;
+const SENDMSG: usize = 46;
 const RECVMSG: usize = 47;
 const SETSOCKOPT: usize = 54;
 const ARCH_PRCTL: usize = 158;
@@ -197,12 +199,52 @@ pub fn exit(code: usize) -> ! {
     }
 }
 
+/// The folder that paths begin at.
+pub const HERE: i32 = -100;
+
+/// How a file is opened.
+pub mod how {
+    pub const NO_TERMINAL: usize = 0o400;
+    pub const WITHOUT_WAITING: usize = 0o4000;
+    /// Only to know it, which needs no right to read it.
+    pub const NAME: usize = 0o10_000_000;
+}
+
 /// Opens a file for reading; negative on failure.
 pub fn open(path: &CStr) -> i32 {
-    const AT_FDCWD: isize = -100;
-    const O_CLOEXEC: usize = 0o2_000_000;
     // SAFETY: the path ends with a zero byte.
-    unsafe { call(OPENAT, [AT_FDCWD as usize, path.as_ptr() as usize, O_CLOEXEC, 0, 0, 0]) as i32 }
+    unsafe { open_at(HERE, path.as_ptr(), 0) }
+}
+
+/// Opens a file for reading, as `how` says; the negative error on failure.
+///
+/// # Safety
+/// `path` must be what a program gives to the system: wrong ones are refused.
+pub unsafe fn open_at(folder: i32, path: *const c_char, how: usize) -> i32 {
+    const O_CLOEXEC: usize = 0o2_000_000;
+    // SAFETY: the kernel only reads the path, and refuses what cannot be read.
+    unsafe { call(OPENAT, [folder as usize, path as usize, O_CLOEXEC | how, 0, 0, 0]) as i32 }
+}
+
+/// The kind and rights of a file; none if there is no such file.
+///
+/// # Safety
+/// As for [`open_at`].
+pub unsafe fn mode_of(folder: i32, path: *const c_char, flags: usize) -> Option<u32> {
+    let mut stat = [0u64; 18];
+    // SAFETY: a stat structure is 144 bytes; for the path, the caller's promise.
+    let result = unsafe {
+        call(NEWFSTATAT, [folder as usize, path as usize, stat.as_mut_ptr() as usize, flags, 0, 0])
+    };
+    (!failed(result)).then_some(stat[3] as u32)
+}
+
+/// Reads from a place in a file; what came.
+pub fn read_at(file: i32, at: u64, into: &mut [u8]) -> usize {
+    // SAFETY: the kernel writes into `into` only.
+    let result =
+        unsafe { call(PREAD64, [file as usize, into.as_mut_ptr() as usize, into.len(), at as usize, 0, 0]) };
+    if result < 0 { 0 } else { result as usize }
 }
 
 /// Reads into `into`; what came.
@@ -292,7 +334,10 @@ pub fn connect(path: &[u8]) -> i32 {
                 [socket as usize, SOL_SOCKET, option, &raw const time as usize, size_of::<Time>(), 0],
             );
         }
-        if failed(call(CONNECT, [socket as usize, address.as_ptr() as usize, 3 + path.len(), 0, 0, 0])) {
+        let connected = despite_signals(|| {
+            call(CONNECT, [socket as usize, address.as_ptr() as usize, 3 + path.len(), 0, 0, 0])
+        });
+        if failed(connected) {
             close(socket as i32);
             return -1;
         }
@@ -300,51 +345,101 @@ pub fn connect(path: &[u8]) -> i32 {
     }
 }
 
+const MSG_NOSIGNAL: usize = 0x4000;
+
 pub fn send(socket: i32, bytes: &[u8]) -> bool {
-    const MSG_NOSIGNAL: usize = 0x4000;
     // SAFETY: reads `bytes` only.
     let sent =
         unsafe { call(SENDTO, [socket as usize, bytes.as_ptr() as usize, bytes.len(), MSG_NOSIGNAL, 0, 0]) };
     sent == bytes.len() as isize
 }
 
-/// Receives one packet and the descriptor beside it: bytes, descriptor (negative for none).
-pub fn receive(socket: i32, into: &mut [u8]) -> (usize, i32) {
-    #[repr(C)]
-    struct Message {
-        name: usize,
-        name_len: u32,
-        vector: usize,
-        vector_len: usize,
-        control: usize,
-        control_len: usize,
-        flags: i32,
+/// Makes a call again that a signal ended, but not for ever.
+fn despite_signals(mut call: impl FnMut() -> isize) -> isize {
+    const EINTR: isize = 4;
+    let mut result = call();
+    for _ in 0..1000 {
+        if result != -EINTR {
+            break;
+        }
+        result = call();
     }
-    #[repr(C, align(8))]
-    struct Control {
-        len: usize,
-        level: i32,
-        kind: i32,
-        descriptor: i32,
-        padding: i32,
-    }
-    const MSG_CMSG_CLOEXEC: usize = 0x4000_0000;
+    result
+}
+
+/// What goes over a socket (`msghdr`).
+#[repr(C)]
+struct Message {
+    name: usize,
+    name_len: u32,
+    vector: usize,
+    vector_len: usize,
+    control: usize,
+    control_len: usize,
+    flags: i32,
+}
+
+/// One descriptor beside it (`cmsghdr`).
+#[repr(C, align(8))]
+struct Control {
+    len: usize,
+    level: i32,
+    kind: i32,
+    descriptor: i32,
+    padding: i32,
+}
+
+impl Control {
     const SOL_SOCKET: i32 = 1;
     const SCM_RIGHTS: i32 = 1;
+    /// Without what comes behind the descriptor.
+    const LEN: usize = 20;
+}
+
+impl Message {
+    fn new(vector: &[usize; 2], control: &mut Control) -> Self {
+        Message {
+            name: 0,
+            name_len: 0,
+            vector: vector.as_ptr() as usize,
+            vector_len: 1,
+            control: ptr::from_mut(control) as usize,
+            control_len: size_of::<Control>(),
+            flags: 0,
+        }
+    }
+}
+
+/// Sends one packet with a descriptor beside it.
+pub fn send_with_file(socket: i32, bytes: &[u8], file: i32) -> bool {
+    let vector = [bytes.as_ptr() as usize, bytes.len()];
+    let mut control = Control {
+        len: Control::LEN,
+        level: Control::SOL_SOCKET,
+        kind: Control::SCM_RIGHTS,
+        descriptor: file,
+        padding: 0,
+    };
+    let message = Message::new(&vector, &mut control);
+    // SAFETY: the kernel only reads, within the lengths given.
+    let sent = despite_signals(|| unsafe {
+        call(SENDMSG, [socket as usize, &raw const message as usize, MSG_NOSIGNAL, 0, 0, 0])
+    });
+    sent == bytes.len() as isize
+}
+
+/// Receives one packet and the descriptor beside it: bytes, descriptor (negative for none).
+pub fn receive(socket: i32, into: &mut [u8]) -> (usize, i32) {
+    const MSG_CMSG_CLOEXEC: usize = 0x4000_0000;
     let vector = [into.as_mut_ptr() as usize, into.len()];
     let mut control = Control { len: 0, level: 0, kind: 0, descriptor: -1, padding: 0 };
-    let mut message = Message {
-        name: 0,
-        name_len: 0,
-        vector: vector.as_ptr() as usize,
-        vector_len: 1,
-        control: &raw mut control as usize,
-        control_len: size_of::<Control>(),
-        flags: 0,
-    };
+    let mut message = Message::new(&vector, &mut control);
     // SAFETY: the kernel writes into `into`, `control` and `message` only, within their lengths.
-    let came =
-        unsafe { call(RECVMSG, [socket as usize, &raw mut message as usize, MSG_CMSG_CLOEXEC, 0, 0, 0]) };
-    let has = message.control_len >= 20 && control.level == SOL_SOCKET && control.kind == SCM_RIGHTS;
+    let came = despite_signals(|| unsafe {
+        call(RECVMSG, [socket as usize, &raw mut message as usize, MSG_CMSG_CLOEXEC, 0, 0, 0])
+    });
+    let has = message.control_len >= Control::LEN
+        && control.level == Control::SOL_SOCKET
+        && control.kind == Control::SCM_RIGHTS;
     (if came < 0 { 0 } else { came as usize }, if came > 0 && has { control.descriptor } else { -1 })
 }

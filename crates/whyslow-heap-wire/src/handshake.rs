@@ -1,6 +1,9 @@
 //! The exchange when a program starts, over a `SOCK_SEQPACKET` socket: the agent connects and sends one [`Hello`]; the collector
 //! answers with one packet, with the area's descriptor beside it (`SCM_RIGHTS`). The agent maps the area and the pages, applies
-//! the patches, closes both and goes on. Nothing is said later.
+//! the patches, closes both and goes on.
+//!
+//! When a library is loaded later, the agent says hello once more, with [`entered::LOADED`] and the library's place, before any code of the
+//! library runs. The answer has what the library's own allocator needs, and nothing beside it.
 //!
 //! ```text
 //! the answer = Welcome                               16 bytes
@@ -68,8 +71,16 @@ pub mod hook {
     /// `f(anything, anything, anything, anything)`: frees what the program has freed already, out of the allocator's own caches. What it
     /// calls is not recorded: `__malloc_arena_thread_freeres`.
     pub const MASKED: usize = EXIT + 1;
+    /// `execve(path, arguments, environment)`
+    pub const EXECVE: usize = MASKED + 1;
+    /// `execveat(folder, path, arguments, environment, flags)`
+    pub const EXECVEAT: usize = EXECVE + 1;
+    /// `fexecve(file, arguments, environment)`
+    pub const FEXECVE: usize = EXECVEAT + 1;
+    /// `_dl_debug_state()`: the loader calls it when libraries have come, before any of their code runs, and when they have gone.
+    pub const LOADED: usize = FEXECVE + 1;
     /// How many there are.
-    pub const COUNT: usize = MASKED + 1;
+    pub const COUNT: usize = LOADED + 1;
 }
 
 /// How the agent came in.
@@ -78,6 +89,8 @@ pub mod entered {
     pub const PRELOADED: u32 = 1;
     /// The collector mapped it into a static program before its first instruction.
     pub const INJECTED: u32 = 2;
+    /// It is in already, and a library has come.
+    pub const LOADED: u32 = 3;
 }
 
 /// What the agent says.
@@ -92,7 +105,7 @@ pub struct Hello {
     pub pid: u32,
     /// Not used.
     pub reserved: u32,
-    /// Where each hook's code is.
+    /// Where each hook's code is; 0 for one that is in use already.
     pub hooks: [u64; hook::COUNT],
     /// Where the agent itself lies: no root of anything, and no part of a stack.
     pub agent_start: u64,
@@ -100,6 +113,8 @@ pub struct Hello {
     pub agent_end: u64,
     /// The allocator functions that the dynamic loader found next, for group 0; 0 where there are none.
     pub next: [u64; hook::PER_GROUP],
+    /// An address in the library that has come; 0 otherwise.
+    pub library: u64,
 }
 
 /// What the collector answers.

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! handshake   one exchange over a socket when a program starts: `Hello` there, `Welcome`, a shared area and patches back
+//!             and another for each library that is loaded later
+//! exec        the same socket, before a program executes one that cannot be preloaded                see `exec`
 //! snapshot    the same socket, another whyslow: what holds memory now?                               see `snapshot`
 //! area        shared memory: header, rings, stacks, modules                                          see `Area`
 //! record      what happens in a ring: one to three words of eight bytes                              see `record`
@@ -12,13 +14,14 @@
 #![no_std]
 
 pub mod area;
+pub mod exec;
 pub mod fill;
 pub mod handshake;
 pub mod record;
 pub mod snapshot;
 
 /// Changes whenever anything here does.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// The environment variable that tells the agent where the collector listens: the path of a socket.
 pub const SOCKET_VARIABLE: &str = "WHYSLOW_HEAP_SOCKET";

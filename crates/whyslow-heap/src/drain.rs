@@ -209,6 +209,12 @@ impl Drain {
             stacks: AreaStacks::new(program, row),
             known: Vec::new(),
         });
+        self.tell(allocators, notes);
+        true
+    }
+
+    /// Adds allocators that are watched, and what the reader should know.
+    pub(crate) fn tell(&mut self, allocators: Vec<String>, notes: Vec<String>) {
         for (list, more) in [(&mut self.allocators, allocators), (&mut self.notes, notes)] {
             for text in more {
                 if !list.contains(&text) {
@@ -216,7 +222,6 @@ impl Drain {
                 }
             }
         }
-        true
     }
 
     /// Looks at all rings once.

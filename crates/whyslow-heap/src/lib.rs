@@ -3,6 +3,7 @@
 //! ```text
 //! collector   the whole: listens, drains, hands out                      (this is what the recorder uses)
 //! ├─ listen       the socket, the agent's file, the hand-shake           folder, packet; plan: what others make of a program's code
+//! │  ├─ children     static programs that watched ones execute
 //! │  └─ snapshot     everything so far, for someone who asks               request: who asks
 //! └─ drain        rounds over all rings
 //!    ├─ area          shared memory with a program
@@ -19,6 +20,7 @@
 
 pub mod area;
 mod blocks;
+mod children;
 mod clock;
 mod collector;
 mod course;

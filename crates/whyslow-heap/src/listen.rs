@@ -1,4 +1,4 @@
-//! Waits for agents that say hello and for others that ask, and answers each on a thread of its own, so that none waits for
+//! Waits for agents that say hello or want to execute another program, and for others that ask, and answers each on a thread of its own, so that none waits for
 //! another.
 
 use std::io::{self, Write};
@@ -11,10 +11,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use whyslow_heap_wire::VERSION;
-use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, hook};
+use whyslow_heap_wire::exec::Message;
+use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
 use whyslow_heap_wire::snapshot::Request;
 
 use crate::area::Area;
+use crate::children::Usher;
 use crate::drain::{Arrival, Config, Drain};
 use crate::error::HeapError;
 use crate::folder::Folder;
@@ -30,6 +32,8 @@ const MOST_AT_ONCE: usize = 64;
 /// What those who answer share.
 struct Desk {
     config: Config,
+    agent: Vec<u8>,
+    socket: PathBuf,
     planner: Box<dyn PatchPlanner>,
     drain: Arc<Mutex<Drain>>,
     snapshots: Counter,
@@ -67,11 +71,14 @@ impl Door {
             .open(&path)
             .and_then(|mut file| file.write_all(agent));
         written.map_err(|source| HeapError::Agent { path, source })?;
-        let path = folder.socket();
-        let listener = Listener::bind(&path).map_err(|source| HeapError::Socket { path, source })?;
+        let socket = folder.socket();
+        let listener =
+            Listener::bind(&socket).map_err(|source| HeapError::Socket { path: socket.clone(), source })?;
         let listener = Arc::new(listener);
         let desk = Arc::new(Desk {
             config,
+            agent: agent.to_vec(),
+            socket,
             planner,
             drain,
             snapshots: Counter::new(writer),
@@ -116,9 +123,9 @@ fn accept(listener: &Listener, desk: &Arc<Desk>) {
                 desk.at_once.fetch_add(1, Ordering::AcqRel);
                 let theirs = Arc::clone(desk);
                 let answer = move || {
-                    let _place = Place(&theirs.at_once);
+                    let place = Place(&theirs.at_once);
                     // An agent that is not answered stays quiet; its program runs on.
-                    let _ = answer(&connection, &theirs);
+                    let _ = answer(&connection, &theirs, place);
                 };
                 if std::thread::Builder::new().name("heap-hello".to_owned()).spawn(answer).is_err() {
                     desk.at_once.fetch_sub(1, Ordering::AcqRel);
@@ -145,11 +152,17 @@ impl Drop for Place<'_> {
     }
 }
 
-fn answer(connection: &Connection, desk: &Desk) -> io::Result<()> {
+fn answer(connection: &Connection, desk: &Desk, place: Place<'_>) -> io::Result<()> {
     connection.limit(PATIENCE)?;
     let pid = connection.peer()?;
     let mut room = [0; size_of::<Hello>()];
-    let len = connection.receive(&mut room)?;
+    let (len, beside) = connection.receive_with_file(&mut room)?;
+    if let Some(Message::Ask { first_thread }) = room.get(..len).and_then(Message::parse) {
+        // The agent that comes in will need a place.
+        drop(place);
+        let usher = Usher { agent: &desk.agent, socket: &desk.socket, drain: &desk.drain };
+        return usher.attend(connection, pid, first_thread, beside);
+    }
     if let Some(request) = room.get(..len).and_then(Request::parse) {
         let answer = desk.snapshots.serve(&desk.drain, request);
         return connection.send(&answer.to_bytes(), answer.file());
@@ -167,6 +180,11 @@ fn answer(connection: &Connection, desk: &Desk) -> io::Result<()> {
         ));
         message = welcome(VERSION, &PatchPlan::default());
         plan.allocators.clear();
+    }
+    if hello.entered == entered::LOADED {
+        let PatchPlan { allocators, notes, .. } = plan;
+        desk.drain.lock().unwrap_or_else(PoisonError::into_inner).tell(allocators, notes);
+        return connection.send(&message, None);
     }
     let area = Area::create()?;
     Drain::prepare(&desk.config, &area);
@@ -198,6 +216,7 @@ fn read_hello(bytes: &[u8; size_of::<Hello>()]) -> Hello {
         agent_start: take(8),
         agent_end: take(8),
         next: [0; hook::PER_GROUP].map(|_: u64| take(8)),
+        library: take(8),
     }
 }
 

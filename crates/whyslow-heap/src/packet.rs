@@ -121,12 +121,19 @@ impl Connection {
         u32::try_from(peer.pid).ok().filter(|&pid| pid > 0).ok_or_else(|| io::Error::other("no process"))
     }
 
-    /// Receives one message. Its true length may be larger than the room for it.
-    pub(crate) fn receive(&self, room: &mut [u8]) -> io::Result<usize> {
+    /// Receives one message if there is one, without waiting. 0: the other end is closed.
+    pub(crate) fn try_receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
         // SAFETY: the room is as long as said.
-        let len =
-            unsafe { libc::recv(self.0.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), libc::MSG_TRUNC) };
-        usize::try_from(len).map_err(|_| io::Error::last_os_error())
+        let len = unsafe {
+            libc::recv(self.0.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), libc::MSG_DONTWAIT)
+        };
+        match usize::try_from(len) {
+            Ok(len) => Ok(Some(len)),
+            Err(_) => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+                error => Err(error),
+            },
+        }
     }
 
     /// Sends one message with a descriptor beside it.
@@ -158,14 +165,14 @@ impl Connection {
     pub(crate) fn receive_with_file(&self, room: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
         let mut beside = [0u64; 4];
         let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
-        // SAFETY: plain data; all parts outlive the call. There is room for one descriptor with its header, so that a message with
-        // rights has one in it; it is new and ours.
+        // SAFETY: plain data; all parts outlive the call. There is room for one descriptor with its header and for no other, so
+        // that a message with rights has one in it; it is new and ours.
         unsafe {
             let mut all: libc::msghdr = std::mem::zeroed();
             all.msg_iov = &raw mut part;
             all.msg_iovlen = 1;
             all.msg_control = beside.as_mut_ptr().cast();
-            all.msg_controllen = libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) as usize;
+            all.msg_controllen = libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as usize;
             let len = libc::recvmsg(self.0.as_raw_fd(), &raw mut all, libc::MSG_CMSG_CLOEXEC);
             let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
             let control = libc::CMSG_FIRSTHDR(&raw const all).as_ref();

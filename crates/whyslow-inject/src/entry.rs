@@ -3,6 +3,7 @@
 use std::ffi::{CString, OsStr};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -31,17 +32,27 @@ const FIRST_LINE: usize = 256;
 
 /// Looks at a program's file: how can the agent come in? A script is judged by its interpreter.
 pub fn entry_of(path: &Path) -> Entry {
-    let mut path = path.to_owned();
+    entry_at(path, path)
+}
+
+/// The same for a file that is open here. `name` is what it is called.
+pub fn entry_of_file(file: &File, name: &Path) -> Entry {
+    entry_at(&PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())), name)
+}
+
+/// `path` is where the file can be read.
+fn entry_at(path: &Path, name: &Path) -> Entry {
+    let (mut path, mut name) = (path.to_owned(), name.to_owned());
     for _ in 0..MOST_SCRIPTS {
-        match look_at(&path) {
+        match look_at(&path, &name) {
             Ok(Found::Entry(entry)) => return entry,
-            Ok(Found::Script(interpreter)) => path = interpreter,
-            Err(error) => return Entry::Impossible(unreadable(&path, &error)),
+            Ok(Found::Script(interpreter)) => (path, name) = (interpreter.clone(), interpreter),
+            Err(error) => return Entry::Impossible(unreadable(&name, &error)),
         }
     }
     Entry::Impossible(format!(
         "{} is interpreted by a script that is interpreted by a script and so on",
-        path.display()
+        name.display()
     ))
 }
 
@@ -55,18 +66,18 @@ enum Found {
     Script(PathBuf),
 }
 
-fn look_at(path: &Path) -> io::Result<Found> {
+fn look_at(path: &Path, name: &Path) -> io::Result<Found> {
     let mut start = Vec::new();
     File::open(path)?.take(FIRST_LINE as u64).read_to_end(&mut start)?;
     if let Some(interpreter) = interpreter(&start) {
         return Ok(Found::Script(interpreter));
     }
     // Privileges of scripts are ignored, those of programs are not.
-    if let Some(reason) = privileges(path, &std::fs::metadata(path)?) {
+    if let Some(reason) = privileges(path, name, &std::fs::metadata(path)?) {
         return Ok(Found::Entry(Entry::Impossible(reason)));
     }
     let file = Mapped::open(path)?;
-    Ok(Found::Entry(by_headers(path, file.bytes())))
+    Ok(Found::Entry(by_headers(name, file.bytes())))
 }
 
 /// The interpreter that a script's first line names.
@@ -101,8 +112,8 @@ fn by_headers(path: &Path, data: &[u8]) -> Entry {
 
 /// Why a program starts with more rights than its starter has, if it does: the loader ignores `LD_PRELOAD` then, and the
 /// kernel forbids tracing.
-fn privileges(path: &Path, metadata: &Metadata) -> Option<String> {
-    let name = path.display();
+fn privileges(path: &Path, name: &Path, metadata: &Metadata) -> Option<String> {
+    let name = name.display();
     let (user, group) = ids();
     if metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != user {
         return Some(format!("{name} is set-uid: it runs as another user, and nobody may look inside"));

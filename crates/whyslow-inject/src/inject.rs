@@ -1,7 +1,7 @@
 //! Maps the agent into a static program before its first instruction.
 //!
 //! ```text
-//! watch     seize the child, which has not executed its program yet
+//! watch     seize the process, which has not executed its program yet
 //! inject    wait for the exec; let the process map memory, write the agent there, let it call the agent, undo all else
 //! ```
 //! The process does the work itself: two bytes `syscall` and one `int3` stand at its first instruction meanwhile. Whatever
@@ -18,6 +18,8 @@ use crate::tracee::{Stop, Tracee};
 
 /// How long the agent may take if nothing else is said. It waits for the collector, which reads the program's symbols.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How often it is asked whether there will be an exec.
+const PATIENCE_FOR_EXEC: Duration = Duration::from_millis(2);
 /// `syscall; int3`
 const CALL: [u8; 3] = [0x0f, 0x05, 0xcc];
 /// The bytes below the stack pointer that belong to the program.
@@ -34,6 +36,9 @@ pub enum InjectError {
     /// The program ended before, or while, the agent came in.
     #[error("the program ended before the agent was in")]
     Ended,
+    /// The process has not executed the program.
+    #[error("it was not executed in time")]
+    NotExecuted,
     /// The exec led to a program with a dynamic loader: it must be preloaded.
     #[error("the program is not static")]
     Dynamic,
@@ -62,8 +67,8 @@ pub enum InjectError {
     Trace(#[from] io::Error),
 }
 
-/// A child that will execute a static program, and get the agent then. Everything must be called by the thread that called
-/// [`Injector::watch`], and nobody may wait for the child in between.
+/// A process that will execute a static program, and get the agent then: a child, or one that a child has made. Everything must be called by
+/// the thread that called [`Injector::watch`], and nobody else in this process may wait for the child in between.
 #[derive(Debug)]
 pub struct Injector {
     tracee: Tracee,
@@ -77,14 +82,14 @@ pub struct Injector {
 impl Drop for Injector {
     /// A child that was watched but got no agent must not wait at its exec for ever.
     fn drop(&mut self) {
-        if self.traced && self.tracee.interrupt().is_ok() && self.tracee.wait(None).is_ok() {
-            self.release();
+        if self.traced {
+            self.let_go();
         }
     }
 }
 
 impl Injector {
-    /// Seizes a child of ours before its exec.
+    /// Seizes a process before its exec. It must have one thread, or this must be its first.
     pub fn watch(pid: u32) -> Result<Self, InjectError> {
         match Tracee::seize(pid) {
             Ok(tracee) => Ok(Self { tracee, held: Vec::new(), traced: true, patience: PATIENCE }),
@@ -107,15 +112,43 @@ impl Injector {
     /// The agent's `whyslow_agent_enter(socket, bias, phdr, phnum)` gets the path of the collector's socket, what to add to the
     /// program's addresses, and where its program headers are and how many. It must return.
     pub fn inject(mut self, agent: &[u8], socket: &Path) -> Result<(), InjectError> {
-        let result = self.wait_for_exec().and_then(|()| {
+        self.bring_in(agent, socket, &mut || false)
+    }
+
+    /// The same as long as nobody says that there is no exec to come. `given_up` is asked again and again.
+    pub fn inject_unless(
+        mut self,
+        agent: &[u8],
+        socket: &Path,
+        mut given_up: impl FnMut() -> bool,
+    ) -> Result<(), InjectError> {
+        self.bring_in(agent, socket, &mut given_up)
+    }
+
+    fn bring_in(
+        &mut self,
+        agent: &[u8],
+        socket: &Path,
+        given_up: &mut dyn FnMut() -> bool,
+    ) -> Result<(), InjectError> {
+        let result = self.wait_for_exec(given_up).and_then(|()| {
             let agent = Agent::parse(agent)?;
             self.enter(&agent, socket)
         });
         self.traced = false;
-        if !matches!(result, Err(InjectError::Ended)) {
-            self.release();
+        match result {
+            Err(InjectError::Ended) => {}
+            Err(InjectError::NotExecuted) => self.let_go(),
+            _ => self.release(),
         }
         result
+    }
+
+    /// Lets the child go that runs.
+    fn let_go(&mut self) {
+        if self.tracee.interrupt().is_ok() && self.until_interrupted().is_ok() {
+            self.release();
+        }
     }
 
     /// Lets the child go from a stop, with the signals that it has not got yet.
@@ -128,14 +161,16 @@ impl Injector {
     }
 
     /// Runs the child until its exec is complete: the next thing that it would do is the program's first instruction.
-    fn wait_for_exec(&mut self) -> Result<(), InjectError> {
+    fn wait_for_exec(&mut self, given_up: &mut dyn FnMut() -> bool) -> Result<(), InjectError> {
         loop {
-            match self.tracee.wait(None)? {
+            match self.tracee.wait(Some(Instant::now() + PATIENCE_FOR_EXEC))? {
                 Stop::Exec => break,
                 Stop::Ended => return Err(InjectError::Ended),
                 Stop::Signal(signal) => self.tracee.go_on(signal)?,
                 Stop::Group => self.tracee.listen()?,
-                Stop::Interrupted | Stop::Late => self.tracee.go_on(0)?,
+                Stop::Interrupted => self.tracee.go_on(0)?,
+                Stop::Late if given_up() => return Err(InjectError::NotExecuted),
+                Stop::Late => {}
             }
         }
         // The exec itself has not returned, and would overwrite a register on its way.
@@ -314,6 +349,8 @@ impl Program {
 fn why_not(error: &io::Error) -> String {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     match scope.trim() {
+        "1" => "kernel.yama.ptrace_scope is 1, only descendants may be traced; or another tool traces it"
+            .to_owned(),
         "2" => "kernel.yama.ptrace_scope is 2, only administrators may trace".to_owned(),
         "3" => "kernel.yama.ptrace_scope is 3, nobody may trace until the next boot".to_owned(),
         _ => format!(

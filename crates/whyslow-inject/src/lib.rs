@@ -22,6 +22,6 @@ mod targets;
 mod tracee;
 mod unwind_table;
 
-pub use entry::{Entry, entry_of, is_static};
+pub use entry::{Entry, entry_of, entry_of_file, is_static};
 pub use inject::{InjectError, Injector};
 pub use plan::{PatchPage, Plan, plan};

@@ -1,4 +1,4 @@
-//! What must be patched in a process that has just started, byte by byte.
+//! What must be patched in a process that has just started, or in a library that has just come, byte by byte.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,8 @@ pub struct Plan {
 /// Looks at a process whose agent waits for an answer, and says what to patch.
 ///
 /// Functions that the agent was preloaded before need no patch. Allocators that are linked into the program, or that have
-/// functions beside libc's, do. So does `_exit`, which is a process's last moment.
+/// functions beside libc's, do. So do `_exit`, which is a process's last moment, the functions that execute another program, and the
+/// one by which the loader tells debuggers of libraries that come later.
 pub fn plan(hello: &Hello, pid: u32) -> Plan {
     let mut planner = Planner { hello, rows: [false; hook::COUNT], plan: Plan::default() };
     let maps = match Maps::of(pid) {
@@ -52,7 +53,11 @@ pub fn plan(hello: &Hello, pid: u32) -> Plan {
             return planner.plan;
         }
     };
-    planner.program(&maps, pid);
+    if hello.entered == entered::LOADED {
+        planner.library(&maps, pid);
+    } else {
+        planner.program(&maps, pid);
+    }
     if hello.entered == entered::PRELOADED {
         planner.libraries(&maps, pid);
     }
@@ -108,6 +113,7 @@ impl Planner<'_> {
         let mut jobs = jobs(&found);
         if is_static {
             jobs.extend(exit(&image));
+            jobs.extend(execs(&image));
             jobs.extend(cache_ends(&image));
             self.plan.unwind_table = image.unwind_table();
         }
@@ -126,27 +132,27 @@ impl Planner<'_> {
         let telling = telling_names();
         let mut has_exit = false;
         for path in paths {
-            let inside = PathBuf::from(format!("/proc/{pid}/root{path}"));
-            let Ok(files) =
-                Files::open(&inside, Path::new(path)).or_else(|_| Files::open(path.as_ref(), path.as_ref()))
-            else {
-                continue;
-            };
-            if !is_libc(path) && !files.define_any(&telling) {
+            let Some(files) = open_library(pid, path) else { continue };
+            if !is_libc(path) && !is_loader(path) && !files.define_any(&telling) {
                 continue;
             }
             let Some(image) = Image::read(&files, maps, path) else { continue };
             if image.range.contains(&self.hello.agent_start) {
                 continue;
             }
+            let mut moments = Vec::new();
             if is_libc(path) {
-                let exit: Vec<_> = exit(&image).into_iter().collect();
-                has_exit |= !exit.is_empty();
-                self.patch(&image, maps, &exit);
+                moments.extend(exit(&image));
+                has_exit |= !moments.is_empty();
+                moments.extend(execs(&image));
+            }
+            if is_loader(path) {
+                moments.extend(loads(&image));
+            }
+            if is_libc(path) || is_loader(path) {
+                self.patch(&image, maps, &moments);
             } else {
-                let found = Found::in_library(&image);
-                self.patch(&image, maps, &jobs(&found));
-                self.name(&found.allocators);
+                self.watch(&image, maps, &Found::in_library(&image));
             }
         }
         if !has_exit {
@@ -154,6 +160,28 @@ impl Planner<'_> {
                 "the C library's _exit was not found: the last moment of the process is not seen".to_owned(),
             );
         }
+    }
+
+    /// A library that has come later. One that is there twice, as in a namespace of its own, is told apart by its place.
+    fn library(&mut self, maps: &Maps, pid: u32) {
+        let path = maps.path_at(self.hello.library).unwrap_or("");
+        if !path.starts_with('/') || is_libc(path) || is_loader(path) {
+            return;
+        }
+        let Some(files) = open_library(pid, path) else { return };
+        if !files.define_any(&telling_names()) {
+            return;
+        }
+        match Image::read(&files, maps, path).filter(|image| image.range.contains(&self.hello.library)) {
+            Some(image) => self.watch(&image, maps, &Found::in_late_library(&image)),
+            None => self.note(format!("{path} is not understood: the allocator inside of it is not seen")),
+        }
+    }
+
+    /// Patches an allocator's functions.
+    fn watch(&mut self, image: &Image<'_>, maps: &Maps, found: &Found<'_>) {
+        self.patch(image, maps, &jobs(found));
+        self.name(&found.allocators);
     }
 
     /// Remembers allocators that are watched, each once.
@@ -284,6 +312,12 @@ impl Planner<'_> {
             Rows::Only(hook::MASKED) => {
                 format!("{name} cannot be watched ({why}): what it frees once more is counted as unknown")
             }
+            Rows::Only(hook::EXECVE..=hook::FEXECVE) => {
+                format!("{name} cannot be watched ({why}): static programs that it starts are not seen")
+            }
+            Rows::Only(hook::LOADED) => {
+                format!("{name} cannot be watched ({why}): allocators in libraries that are loaded later are not seen")
+            }
             _ => format!("calls of {name} are not seen: {why}"),
         });
     }
@@ -308,10 +342,36 @@ fn exit<'d>(image: &Image<'d>) -> Option<Job<'d>> {
     Some(Job { function, rows: Rows::Only(hook::EXIT), order: Order::Same })
 }
 
+/// All ways to execute another program: libc's other functions of this kind come here.
+fn execs<'d>(image: &Image<'d>) -> impl Iterator<Item = Job<'d>> {
+    let functions = [("execve", hook::EXECVE), ("execveat", hook::EXECVEAT), ("fexecve", hook::FEXECVE)];
+    functions.into_iter().filter_map(|(name, hook)| {
+        let function = image.function(name)?;
+        Some(Job { function, rows: Rows::Only(hook), order: Order::Same })
+    })
+}
+
+/// The loader's word to debuggers, an empty function that it calls.
+fn loads<'d>(image: &Image<'d>) -> Option<Job<'d>> {
+    let function = image.function("_dl_debug_state")?;
+    Some(Job { function, rows: Rows::Only(hook::LOADED), order: Order::Same })
+}
+
 /// The end of a thread's cache. glibc frees through its own `free` what lies there, and the program has freed all of it.
 fn cache_ends<'d>(image: &Image<'d>) -> Option<Job<'d>> {
     let function = image.function("__malloc_arena_thread_freeres")?;
     Some(Job { function, rows: Rows::Only(hook::MASKED), order: Order::Same })
+}
+
+fn open_library(pid: u32, path: &str) -> Option<Files> {
+    let inside = PathBuf::from(format!("/proc/{pid}/root{path}"));
+    Files::open(&inside, Path::new(path)).or_else(|_| Files::open(path.as_ref(), path.as_ref())).ok()
+}
+
+/// Whether a file is glibc's dynamic loader, by its name.
+fn is_loader(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with("ld-linux") || name.starts_with("ld-2")
 }
 
 /// Whether a file is the C library, by its name.

@@ -40,7 +40,7 @@ impl<'d> Found<'d> {
             found.add(image, "", allocators::JEMALLOC);
             // Nothing new: another allocator's functions have these names too.
             if found.targets.len() > before {
-                found.allocators.push(name_of(image, is_static));
+                found.allocators.push(name_of(image, is_static, "the program's own malloc"));
             }
             found.add_operators(image);
         }
@@ -56,16 +56,27 @@ impl<'d> Found<'d> {
         found
     }
 
-    /// Functions of a library. What it has instead of libc's is seen without a patch, because the agent comes before it.
+    /// Functions of a library that is there from the start. What it has instead of libc's is seen without a patch, because the agent
+    /// comes before it.
     pub(crate) fn in_library(image: &Image<'d>) -> Self {
+        Self::in_any_library(image, &[])
+    }
+
+    /// Functions of a library that has come later. Others do not find its `malloc` by name, but it may call that itself.
+    pub(crate) fn in_late_library(image: &Image<'d>) -> Self {
+        Self::in_any_library(image, allocators::LIBC)
+    }
+
+    fn in_any_library(image: &Image<'d>, libcs: &[(&str, Shape)]) -> Self {
         let mut found = Self::default();
         found.add_prefixed(image);
         if image.function("malloc").is_some_and(|malloc| !malloc.is_local) {
             let before = found.targets.len();
+            found.add(image, "", libcs);
             found.add(image, "", allocators::JEMALLOC);
             found.add_operators(image);
             if found.targets.len() > before {
-                found.allocators.push(name_of(image, false));
+                found.allocators.push(name_of(image, false, "a library's own malloc"));
             }
         }
         found
@@ -131,7 +142,7 @@ fn is_known(name: &str) -> bool {
 }
 
 /// Whose `malloc` it is, by what else is there.
-fn name_of(image: &Image<'_>, is_static: bool) -> &'static str {
+fn name_of(image: &Image<'_>, is_static: bool, otherwise: &'static str) -> &'static str {
     let has = |name| image.function(name).is_some();
     if has("mallctl") {
         "jemalloc"
@@ -142,6 +153,6 @@ fn name_of(image: &Image<'_>, is_static: bool) -> &'static str {
     } else if is_static && (has("__libc_malloc") || has("__libc_start_main")) {
         "static libc"
     } else {
-        "the program's own malloc"
+        otherwise
     }
 }

@@ -112,7 +112,7 @@ impl Tracee {
 
     /// Sends it a signal that was kept from it.
     pub(crate) fn send(&self, signal: i32) {
-        // SAFETY: takes two integers. The process is our child and not reaped, so the number is still its own.
+        // SAFETY: takes two integers. The process was traced just now, so the number is still its own.
         unsafe { libc::kill(self.pid, signal) };
     }
 

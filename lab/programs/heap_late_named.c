@@ -1,0 +1,36 @@
+/* A library of heap_late with two allocators under names that are known: mimalloc's and jemalloc's. */
+#include "heap_bump.h"
+
+BUMP_ALLOCATOR(, mi_)
+BUMP_ALLOCATOR(, je_)
+
+static void *at_start, *kept[2];
+static struct tally *tallies;
+
+/* Before anybody else can call the library. */
+__attribute__((constructor)) NEVER_INLINED static void named_starts(void) { at_start = hidden(mi_malloc(500)); }
+
+__attribute__((destructor)) static void named_ends(void) {
+    mi_free(hidden(at_start));
+    mi_free(gone(&tallies[0], kept[0], 100));
+    je_free(gone(&tallies[1], kept[1], 70));
+}
+
+NEVER_INLINED static void named_uses_mi(struct tally *t) {
+    kept[0] = made(t, mi_calloc(10, 10), 100);
+    void *block = made(t, mi_malloc(40), 40);
+    block = moved(t, mi_realloc(block, 80), 40, 80);
+    mi_free(gone(t, block, 80));
+}
+
+NEVER_INLINED static void named_uses_je(struct tally *t) {
+    kept[1] = made(t, je_calloc(10, 7), 70);
+    je_free(gone(t, made(t, je_realloc(NULL, 30), 30), 30));
+}
+
+/* Fills two tallies. */
+void use_library(struct tally *t) {
+    tallies = t;
+    named_uses_mi(&t[0]);
+    named_uses_je(&t[1]);
+}

@@ -1,0 +1,200 @@
+/* Starts another program in one of many ways, and sees to it that nothing about that is different from what it should be.
+ *
+ * Run: `heap_starts [WAY=fails [PROGRAM ARGUMENTS...]]`. The ways are fork, vfork, spawn, spawnp, system, popen, replace, thread, folder and
+ * file: the last four execute without a new process, from a second thread, relative to an open folder, and an open file. `fails` starts
+ * nothing; with a PROGRAM it also fails to start that, and replaces itself by it then.
+ *
+ * THE KNOWN ANSWER: what the other program claims. The exit code is the other program's. This one allocates ten blocks of 100 bytes itself,
+ * and frees four of them.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "heap.h"
+
+extern char **environ;
+
+NEVER_INLINED static void before_it_starts(struct tally *t) {
+    for (int i = 0; i < 10; i++) {
+        void *block = made(t, malloc(100), 100);
+        if (i >= 6)
+            free(gone(t, block, 100));
+    }
+}
+
+static int ended(pid_t child) {
+    int status;
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        fail("no child");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int by_fork(char **command) {
+    pid_t child = fork();
+    if (child == 0) {
+        execve(command[0], command, environ);
+        _exit(127);
+    }
+    return ended(child);
+}
+
+static int by_vfork(char **command) {
+    pid_t child = vfork();
+    if (child == 0) {
+        execv(command[0], command);
+        _exit(127);
+    }
+    return ended(child);
+}
+
+static int by_spawn(char **command, int look_for_it) {
+    pid_t child;
+    int error = (look_for_it ? posix_spawnp : posix_spawn)(&child, command[0], NULL, NULL, command, environ);
+    if (error)
+        fail(strerror(error));
+    return ended(child);
+}
+
+static void line_of(char **command, char *line, size_t room) {
+    line[0] = 0;
+    for (; *command; command++) {
+        strncat(line, *command, room - strlen(line) - 2);
+        strcat(line, " ");
+    }
+}
+
+static int by_shell(char **command) {
+    char line[4096];
+    line_of(command, line, sizeof line);
+    int status = system(line);
+    return WEXITSTATUS(status);
+}
+
+/* What the other program says comes through here. */
+static int by_pipe(char **command) {
+    char line[4096];
+    line_of(command, line, sizeof line);
+    FILE *pipe = popen(line, "r");
+    if (!pipe)
+        fail("no pipe");
+    ssize_t length;
+    while ((length = read(fileno(pipe), line, sizeof line)) > 0)
+        if (write(1, line, length) != length)
+            fail("no output");
+    return WEXITSTATUS(pclose(pipe));
+}
+
+static void *in_thread(void *command) {
+    execvp(((char **)command)[0], command);
+    fail("it does not start");
+    return NULL;
+}
+
+static int by_folder(char **command) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s", command[0]);
+    char *name = strrchr(path, '/');
+    if (!name)
+        fail("a path with a folder, please");
+    *name = 0;
+    int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+#ifdef __GLIBC__
+    execveat(folder, name + 1, command, environ, 0);
+#else
+    syscall(SYS_execveat, folder, name + 1, command, environ, 0);
+#endif
+    return 127;
+}
+
+static int by_file(char **command) {
+    fexecve(open(command[0], O_RDONLY | O_CLOEXEC), command, environ);
+    return 127;
+}
+
+static void must_be(const char *what, int error) {
+    if (errno != error) {
+        SAY("%s: errno is %d, but should be %d\n", what, errno, error);
+        _exit(1);
+    }
+}
+
+/* Every failure has its own errno, in the process itself and in a new one. */
+static void fails(char **command) {
+    char *nothing[] = {"./there-is-no-such-program", NULL}, *folder[] = {"/", NULL};
+    pid_t child;
+    errno = 0;
+    execve(nothing[0], nothing, environ);
+    must_be("nothing", ENOENT);
+    execvp(folder[0], folder);
+    must_be("a folder", EACCES);
+    execve(hidden(NULL), nothing, environ);
+    must_be("no path", EFAULT);
+    fexecve(open("/dev/null", O_RDONLY | O_CLOEXEC), nothing, environ);
+    must_be("a device", EACCES);
+    errno = posix_spawn(&child, nothing[0], NULL, NULL, nothing, environ);
+    must_be("spawning nothing", ENOENT);
+    errno = posix_spawnp(&child, nothing[0] + 2, NULL, NULL, nothing, environ);
+    must_be("looking for nothing", ENOENT);
+    if (!command[0])
+        return;
+    static char longest[1 << 20];
+    memset(longest, 'x', sizeof longest - 1);
+    char *too_long[] = {command[0], longest, NULL};
+    for (int i = 0; i < 3; i++) {
+        execve(command[0], too_long, environ);
+        must_be("too long an argument", E2BIG);
+        errno = posix_spawn(&child, command[0], NULL, NULL, too_long, environ);
+        must_be("spawning with too long an argument", E2BIG);
+    }
+    char status[4096] = {0};
+    int file = open("/proc/self/status", O_RDONLY);
+    if (read(file, status, sizeof status - 1) < 0 || !strstr(status, "TracerPid:\t0\n"))
+        fail("somebody still traces this process");
+    close(file);
+    execv(command[0], command);
+    fail("it does not start");
+}
+
+int main(int argc, char **argv) {
+    const char *way = argc > 1 ? argv[1] : "fails";
+    char *none[] = {NULL}, **command = argc > 2 ? argv + 2 : none;
+    struct tally own = {0};
+    before_it_starts(&own);
+    claim_site("before_it_starts", &own);
+    if (!strcmp(way, "fails")) {
+        fails(command);
+        return 0;
+    }
+    if (!command[0])
+        fail("heap_starts [WAY [PROGRAM ARGUMENTS...]]");
+    if (!strcmp(way, "fork"))
+        return by_fork(command);
+    if (!strcmp(way, "vfork"))
+        return by_vfork(command);
+    if (!strcmp(way, "spawn"))
+        return by_spawn(command, 0);
+    if (!strcmp(way, "spawnp"))
+        return by_spawn(command, 1);
+    if (!strcmp(way, "system"))
+        return by_shell(command);
+    if (!strcmp(way, "popen"))
+        return by_pipe(command);
+    if (!strcmp(way, "folder"))
+        return by_folder(command);
+    if (!strcmp(way, "file"))
+        return by_file(command);
+    if (!strcmp(way, "replace"))
+        in_thread(command);
+    if (!strcmp(way, "thread")) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, in_thread, command))
+            fail("no thread");
+        pthread_join(thread, NULL);
+    }
+    fail("this way is not known");
+}
