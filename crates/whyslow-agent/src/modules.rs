@@ -44,7 +44,9 @@ pub fn set_program(base: u64, headers: u64, count: u64) {
 /// The module with this address. It is in the collector's list from now on.
 pub fn find(area: Area, address: u64) -> Option<Module> {
     let (module, path) = if link::dl_find_object() != 0 {
-        by_find_object(address)?
+        let found = by_find_object(address)?;
+        // Of a module whose segments lie apart this is only one segment.
+        if is_whole(&found.0) { found } else { by_iteration(address).unwrap_or(found) }
     } else if link::dl_iterate_phdr() != 0 {
         by_iteration(address)?
     } else {
@@ -97,6 +99,14 @@ fn by_find_object(address: u64) -> Option<(Module, *const c_char)> {
         }
         _ => None,
     }
+}
+
+/// Whether a module begins with its ELF header and has its unwind table.
+fn is_whole(module: &Module) -> bool {
+    const HEADER: [u8; 4] = *b"\x7fELF";
+    // SAFETY: the loader mapped at least a page here, and code on the stack keeps it.
+    let begins = unsafe { ptr::read_unaligned(module.start as *const [u8; 4]) } == HEADER;
+    begins && (module.eh_frame_hdr == 0 || (module.start..module.end).contains(&module.eh_frame_hdr))
 }
 
 fn by_iteration(address: u64) -> Option<(Module, *const c_char)> {
@@ -154,12 +164,16 @@ fn from_segments(base: u64, headers: *const Segment, count: usize, address: u64)
     // SAFETY: a module's headers are mapped as long as it is.
     let segments = unsafe { slice::from_raw_parts(headers, count) };
     let mut module = Module { base: 0, start: u64::MAX, end: 0, eh_frame_hdr: 0 };
+    // Between segments that lie apart there may be others' code.
+    let mut inside = false;
     for segment in segments {
         let start = base.wrapping_add(segment.address);
         match segment.kind {
             PT_LOAD => {
+                let end = start.wrapping_add(segment.size);
                 module.start = module.start.min(start);
-                module.end = module.end.max(start.wrapping_add(segment.size));
+                module.end = module.end.max(end);
+                inside |= (start..=end).contains(&address);
             }
             PT_GNU_EH_FRAME => module.eh_frame_hdr = start,
             _ => {}
@@ -167,7 +181,7 @@ fn from_segments(base: u64, headers: *const Segment, count: usize, address: u64)
     }
     // An image's addresses count from the page of its first segment.
     module.base = module.start / PAGE * PAGE;
-    (module.start..module.end).contains(&address).then_some(module)
+    inside.then_some(module)
 }
 
 /// A module that is in the list: start, end, and a hash of the rest. End 0 for none.

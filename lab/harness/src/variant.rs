@@ -35,6 +35,8 @@ pub enum Variant {
     CompressedDebugInfo,
     /// As `Release`, with the v0 mangling of names (Rust only; C is as `Release`).
     V0Names,
+    /// At fixed addresses, with a hole between the headers and the code.
+    Apart,
     /// Statically linked, at a fixed address.
     Static,
     /// Statically linked, position independent.
@@ -45,7 +47,7 @@ pub enum Variant {
 
 impl Variant {
     /// Every variant, in the order of their declaration.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Release,
         Self::Debug,
         Self::NoDebugInfo,
@@ -61,6 +63,7 @@ impl Variant {
         Self::Dwarf5,
         Self::CompressedDebugInfo,
         Self::V0Names,
+        Self::Apart,
         Self::Static,
         Self::StaticPie,
         Self::Musl,
@@ -84,6 +87,7 @@ impl Variant {
             Self::Dwarf5 => "dwarf5",
             Self::CompressedDebugInfo => "compressed",
             Self::V0Names => "v0-names",
+            Self::Apart => "apart",
             Self::Static => "static",
             Self::StaticPie => "static-pie",
             Self::Musl => "musl",
@@ -111,6 +115,9 @@ impl Variant {
             Self::Dwarf5 => "-O -C debuginfo=2 -C dwarf-version=5",
             Self::CompressedDebugInfo => "-O -C debuginfo=1 -C link-arg=-Wl,--compress-debug-sections=zlib",
             Self::V0Names => "-O -C debuginfo=1 -C symbol-mangling-version=v0",
+            Self::Apart => {
+                "-O -C debuginfo=1 -C relocation-model=static -C link-arg=-Wl,--section-start=.text=0x10000000"
+            }
             Self::Static => "-O -C debuginfo=1 -C target-feature=+crt-static -C relocation-model=static",
             Self::StaticPie => "-O -C debuginfo=1 -C target-feature=+crt-static -C relocation-model=pie",
             Self::Musl => "-O -C debuginfo=1 --target x86_64-unknown-linux-musl",
@@ -139,6 +146,7 @@ impl Variant {
             Self::Dwarf4 => "-O2 -gdwarf-4",
             Self::Dwarf5 => "-O2 -gdwarf-5",
             Self::CompressedDebugInfo => "-O2 -g -gz=zlib",
+            Self::Apart => "-O2 -g -fomit-frame-pointer -no-pie -Wl,--section-start=.text=0x10000000",
             Self::Static => "-O2 -g -static -no-pie",
             Self::StaticPie => "-O2 -g -static-pie",
             Self::Musl => "-O2 -g -static",

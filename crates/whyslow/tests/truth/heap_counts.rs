@@ -52,6 +52,17 @@ fn however_a_program_is_compiled_its_counts_are_the_same() {
     }
 }
 
+/// As browsers and node are linked: the loader knows each segment by itself.
+#[test]
+fn a_program_whose_segments_lie_apart_has_names_and_whole_stacks() {
+    let Some(heap) = assert_exact("heap_counts", Variant::Apart, &["1", "500"]) else { return };
+    let profile = heap.profile();
+    let cut = profile.heap.sites.iter().filter(|site| {
+        profile.locations_of(site.stack).any(|location| location == whyslow_profile::LocationId::TRUNCATED)
+    });
+    assert_eq!(cut.count(), 0);
+}
+
 /// Without symbols, only totals can be compared.
 #[test]
 fn a_stripped_program_has_the_same_totals() {
