@@ -299,6 +299,11 @@ impl Converter {
         modules.get(index).id
     }
 
+    /// Whether an address of a module is in its entry code, which nothing calls.
+    pub(crate) fn is_entry_code(&self, module: ModuleId, address: RelativeAddress) -> bool {
+        self.modules.is_entry_code(module, address)
+    }
+
     fn fork(&mut self, fork: &ForkOrExitRecord) {
         let (pid, tid) = (fork.pid.cast_unsigned(), fork.tid.cast_unsigned());
         let (parent_pid, parent_tid) = (fork.ppid.cast_unsigned(), fork.ptid.cast_unsigned());

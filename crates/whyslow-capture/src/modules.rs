@@ -84,6 +84,12 @@ impl Modules {
         &self.rows[index.0 as usize]
     }
 
+    /// Whether an address of a module is in its entry code.
+    pub(crate) fn is_entry_code(&self, module: ModuleId, address: RelativeAddress) -> bool {
+        let image = self.rows.iter().find(|row| row.id == module).and_then(|row| row.unwinder.image());
+        image.is_some_and(|image| image.is_entry_code(address.0))
+    }
+
     /// The module of a mapped file.
     pub(crate) fn file(
         &mut self,

@@ -167,11 +167,10 @@ impl Walk {
 
     /// The entry code of the loader and of some static programs has no caller, but does not say so.
     fn is_entry(&self, world: &World<'_>) -> bool {
-        const ENTRY_CODE: u64 = 64;
         let ip = self.registers.ip();
         world.space.find(ip).is_some_and(|mapping| {
             let image = world.modules.get(mapping.module).unwinder.image();
-            image.is_some_and(|image| mapping.relative_address(ip).0.wrapping_sub(image.entry()) < ENTRY_CODE)
+            image.is_some_and(|image| image.is_entry_code(mapping.relative_address(ip).0))
         })
     }
 

@@ -226,9 +226,10 @@ impl Image {
         self.base
     }
 
-    /// The relative address at which the program starts.
-    pub fn entry(&self) -> u64 {
-        self.entry
+    /// Whether this is entry code: that of the loader and of some static programs has no caller, but does not say so.
+    pub fn is_entry_code(&self, relative: u64) -> bool {
+        const ENTRY_CODE: u64 = 64;
+        relative.wrapping_sub(self.entry) < ENTRY_CODE
     }
 
     /// The relative address that an executable mapping of the file at this offset starts at.

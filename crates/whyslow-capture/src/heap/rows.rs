@@ -33,6 +33,8 @@ pub(crate) struct HeapRows {
     threads: Vec<ThreadId>,
     modules: Vec<ModuleId>,
     stacks: Vec<StackId>,
+    /// The root of stacks that had to end early.
+    cut: Option<StackId>,
     counters: FxHashMap<(u32, CounterKind), CounterId>,
 }
 
@@ -56,6 +58,7 @@ impl HeapRows {
             threads: Vec::new(),
             modules: Vec::new(),
             stacks: Vec::new(),
+            cut: None,
             counters: FxHashMap::default(),
         }
     }
@@ -126,8 +129,17 @@ impl HeapRows {
                 (None, 0) => LocationId::TRUNCATED,
                 (module, address) => converter.builder.location(module, RelativeAddress(address)),
             };
-            let parent = stack.parent.and_then(|row| self.stacks.get(row as usize).copied());
-            self.stacks.push(converter.builder.stack(parent, location));
+            let mut parent = stack.parent.and_then(|row| self.stacks.get(row as usize).copied());
+            // What the loader calls before the program's own start is whole.
+            let is_entry = |module| converter.is_entry_code(module, RelativeAddress(stack.address));
+            if parent.is_some() && parent == self.cut && module.is_some_and(is_entry) {
+                parent = None;
+            }
+            let row = converter.builder.stack(parent, location);
+            if parent.is_none() && location == LocationId::TRUNCATED {
+                self.cut = Some(row);
+            }
+            self.stacks.push(row);
         }
     }
 

@@ -1,8 +1,12 @@
 //! Whatever a program does with processes, threads, signals, plug-ins and stacks, its heap is counted exactly.
 
-use whyslow_lab_harness::{Variant, build_or_skip};
+use std::process::Command;
+
+use whyslow_lab_harness::{Variant, build_or_skip, run};
+use whyslow_profile::{LocationId, file};
 
 use crate::heap_recorded::{assert_exact, code, record_program, text};
+use crate::recorded::{PATIENCE, whyslow};
 
 #[test]
 fn forked_processes_have_a_heap_of_their_own() {
@@ -44,6 +48,42 @@ fn every_end_of_a_program_keeps_what_was_recorded() {
 #[test]
 fn allocations_before_main_and_after_it_are_counted() {
     assert_exact("heap_early", Variant::Release, &[]);
+}
+
+/// The C++ library allocates when it is loaded. Below it is the loader's entry, which nothing calls.
+#[test]
+fn stacks_from_the_loaders_entry_are_whole() {
+    let Some(program) = build_or_skip("heap_exits", Variant::Release) else { return };
+    let library = Command::new("cc").arg("-print-file-name=libstdc++.so.6").output();
+    let library = library.map(|output| text(&output.stdout).trim().to_owned()).unwrap_or_default();
+    if !library.starts_with('/') {
+        eprintln!("skipped: there is no libstdc++.so.6");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command
+        .env("LD_PRELOAD", library)
+        .args(["heap", "-q", "-o", "run.whyslow", "--"])
+        .arg(program)
+        .arg("return");
+    let output = run(&mut command, PATIENCE).unwrap();
+    let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+    let of_the_library = |location: &LocationId| {
+        let module = profile.locations.module[location.index()];
+        module.is_some_and(|module| {
+            profile.text(profile.modules[module.index()].path).contains("/libstdc++.so.6")
+        })
+    };
+    let mut seen = 0;
+    for site in &profile.heap.sites {
+        let locations: Vec<LocationId> = profile.locations_of(site.stack).collect();
+        if locations.iter().any(of_the_library) {
+            assert!(!locations.contains(&LocationId::TRUNCATED), "{:?}", profile.heap);
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "the library did not allocate: {}", text(&output.stderr));
 }
 
 #[test]
