@@ -81,6 +81,7 @@ test('memory belongs to whoever asked for it, not to the allocator', () => {
 test('advice is given to what grows often', () => {
   const [parse, cache] = sites(model);
   assert.equal(advice(parse!), 'Each Vec grew 10.0 times on average. with_capacity for 64.0 KiB would spare that.');
+  assert.equal(advice({ ...parse!, capacity: 1024 }), 'Each Vec grew 10.0 times on average. with_capacity for 1.00 KiB would spare most of that.');
   assert.equal(advice(cache!), '');
 });
 

@@ -105,7 +105,8 @@ export function advice({ numbers, capacity, grower }: Site): string {
   if (!(capacity > 0) || numbers('grown') < 2 * numbers('growth_chains')) return '';
   const what = GROWERS[grower] ?? 'block';
   const grown = `Each ${what} grew ${(numbers('grown') / Math.max(1, numbers('growth_chains'))).toFixed(1)} times on average`;
-  return grower === 0 ? `${grown}. Allocating ${bytes(capacity)} at first would spare that.` : `${grown}. with_capacity for ${bytes(capacity)} would spare that.`;
+  const spared = capacity < numbers('largest_grown') ? 'most of that' : 'that';
+  return grower === 0 ? `${grown}. Allocating ${bytes(capacity)} at first would spare ${spared}.` : `${grown}. with_capacity for ${bytes(capacity)} would spare ${spared}.`;
 }
 
 export interface Bar { label: string; blocks: number }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use whyslow_profile::file::Writer;
-use whyslow_profile::{EventSource, ExitStatus, KernelView, Meta};
+use whyslow_profile::{EventSource, ExitStatus, HeapFacts, KernelView, Meta};
 
 use crate::convert::Converter;
 use crate::heap::{self, HeapRows, HeapWatch};
@@ -183,7 +183,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         let outcome = watch.finish();
         rows.finish(&mut converter, &outcome, start_ns + duration_ns);
         meta.notes.extend(outcome.notes);
-        meta.heap = Some(heap::since(start_ns, outcome.facts));
+        let leaks = heap::explain(outcome.facts.leaks.clone(), meta.exit);
+        meta.heap = Some(HeapFacts { leaks, ..heap::since(start_ns, outcome.facts) });
     }
     if let Some((true, kernel)) = sampled {
         let visible = meta.user_time_ns + if kernel { meta.system_time_ns } else { 0 };

@@ -63,6 +63,14 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale)).ok_or_else(wrong)
 }
 
+/// Bytes, and not 0.
+pub(crate) fn some_bytes(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        0 => Err("0 bytes are too few: leave --sample away to record every allocation".to_owned()),
+        some => Ok(some),
+    }
+}
+
 /// The kernel copies at most 65,528 bytes of stack with a sample, in units of 8.
 pub(crate) fn stack_size(text: &str) -> Result<u32, String> {
     const MOST: u64 = 65_528;

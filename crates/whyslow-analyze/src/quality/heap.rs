@@ -158,6 +158,17 @@ mod tests {
     }
 
     #[test]
+    fn estimates_that_say_little_are_no_good() {
+        let judged = |error| {
+            judged(|facts| {
+                facts.sample_bytes = Some(524_288);
+                facts.sample_error = Some(error);
+            })
+        };
+        assert_eq!((judged(0.02).grade, judged(0.4).grade), (Grade::Good, Grade::Fair));
+    }
+
+    #[test]
     fn processes_without_an_agent_are_counted() {
         assert_eq!(ids(&judged(|facts| facts.processes = 0)), ["heap-not-recorded"]);
         let mut profile = testing::heap_profile(ONE);

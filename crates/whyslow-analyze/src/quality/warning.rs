@@ -241,6 +241,7 @@ impl Warning {
             | Self::LostHeapEvents { .. } => Severity::Serious,
             Self::HeapNotRecorded { processes, of } if processes == of => Severity::Serious,
             Self::CutHeapStacks { share } if *share >= 0.5 => Severity::Serious,
+            Self::HeapSampled { error: Some(error), .. } if 1.96 * error >= 0.25 => Severity::Warning,
             Self::UnknownFrees { share, .. } if *share < 0.01 => Severity::Note,
             Self::TooFewSamples { samples, .. } if *samples < 30 => Severity::Serious,
             Self::Truncated { share } | Self::NoUnwindInfo { share } if *share >= 0.5 => Severity::Serious,
@@ -361,7 +362,9 @@ impl Warning {
                 "their blocks were made before the recording began: start the program with `whyslow heap -- PROGRAM`"
                     .to_owned()
             }
-            Self::HeapSampled { .. } => "record without --sample: every allocation is counted".to_owned(),
+            Self::HeapSampled { .. } => {
+                "record with a smaller --sample, or without: then every allocation is counted".to_owned()
+            }
             Self::CutHeapStacks { .. } => {
                 "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)".to_owned()
             }

@@ -1,7 +1,9 @@
 //! Heap recordings written as text, for tests.
 
 use whyslow_profile::heap::metric;
-use whyslow_profile::{Growth, HeapCounts, HeapFacts, HeapSite, LeakCheck, Metric, Profile, Samples, Unit};
+use whyslow_profile::{
+    ExitStatus, Growth, HeapCounts, HeapFacts, HeapSite, LeakCheck, Metric, Profile, Samples, Unit,
+};
 
 use super::Made;
 
@@ -34,6 +36,7 @@ pub fn heap_profile(text: &str) -> Profile {
     add_heap(&mut profile, text);
     profile.meta.frequency_hz = 0;
     profile.meta.duration_ns = 100 * super::SAMPLE_NS;
+    profile.meta.exit = Some(ExitStatus::Code(0));
     profile
 }
 

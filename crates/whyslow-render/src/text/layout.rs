@@ -6,7 +6,7 @@ use whyslow_analyze::{CallTree, Grade, Label, Severity};
 use whyslow_profile::{CodeKind, Profile, Unit};
 
 use crate::sanitize::clean;
-use crate::units::value;
+use crate::units::{Count, value};
 
 /// How a view is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +134,11 @@ pub(super) fn push_titled(out: &mut String, title: &str, style: Style, lines: &[
         let lead = if index == 0 { styled(style, title) } else { " ".repeat(columns(title)) };
         push_line(out, &format!("{lead}{line}"));
     }
+}
+
+/// `1 block`, `20,008 blocks`.
+pub(super) fn number_of(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", Count(count), if count == 1 { one } else { many })
 }
 
 /// Ends every line of a text, and leaves no spaces before its end.

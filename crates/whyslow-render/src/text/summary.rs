@@ -5,7 +5,7 @@ use whyslow_profile::{ExitStatus, HeapFacts, Profile};
 
 use super::functions::rows;
 use super::layout::{
-    BOLD, DIM, Page, columns, cut, flow, kind_style, label_name, push_line, push_titled, styled,
+    BOLD, DIM, Page, columns, cut, flow, kind_style, label_name, number_of, push_line, push_titled, styled,
 };
 use super::names::shorten;
 use super::quality::{headline, warning_lines};
@@ -101,17 +101,14 @@ fn foot(summary: &Summary<'_>, file: &str, page: Page) -> String {
 
 fn times(profile: &Profile) -> String {
     let overview = Overview::of(profile);
-    let plural = |count: u64, one: &str, many: &str| {
-        format!("{} {}", Count(count), if count == 1 { one } else { many })
-    };
     let mut text = format!("{} wall, {} CPU", duration(overview.duration_ns), duration(overview.cpu_time_ns));
     if overview.duration_ns > 0 {
         let cores = overview.cpu_time_ns as f64 / overview.duration_ns as f64;
         text.push_str(&format!(" ({cores:.2} cores busy)"));
     }
-    text.push_str(&format!(", {}", plural(overview.threads, "thread", "threads")));
+    text.push_str(&format!(", {}", number_of(overview.threads, "thread", "threads")));
     if overview.processes > 1 {
-        text.push_str(&format!(" in {}", plural(overview.processes, "process", "processes")));
+        text.push_str(&format!(" in {}", number_of(overview.processes, "process", "processes")));
     }
     text + &exit_words(profile)
 }
@@ -120,8 +117,27 @@ fn times(profile: &Profile) -> String {
 pub(super) fn exit_words(profile: &Profile) -> String {
     match profile.meta.exit {
         Some(ExitStatus::Code(code)) if code != 0 => format!(", exit code {code}"),
-        Some(ExitStatus::Signal(signal)) => format!(", ended by signal {signal}"),
+        Some(ExitStatus::Signal(signal)) => format!(", ended by signal {signal}{}", signal_name(signal)),
         _ => String::new(),
+    }
+}
+
+/// ` (SIGTERM)`; nothing for signals that programs seldom end by. Linux has the same numbers on every machine that whyslow runs on.
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        3 => " (SIGQUIT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        14 => " (SIGALRM)",
+        15 => " (SIGTERM)",
+        _ => "",
     }
 }
 

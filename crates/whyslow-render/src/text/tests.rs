@@ -93,7 +93,7 @@ fn summary_with_every_kind_of_trouble_stays_on_one_screen() {
     assert!(text.lines().count() <= 24, "{text}");
     insta::assert_snapshot!(text, @r#"
     ./app --input 'my file.json'
-    1.50 s wall, 2.50 s CPU (1.67 cores busy), 2 threads, ended by signal 15
+    1.50 s wall, 2.50 s CPU (1.67 cores busy), 2 threads, ended by signal 15 (SIGTERM)
     poor: 2,000 samples, 100.0 % of stacks complete, 400 lost, recording incomplete
     serious: app (95.0 % of the samples) was built without optimisation
       fix: build with `cargo build --release`; `cargo whyslow` does it by itself

@@ -28,7 +28,7 @@ Examples:
   whyslow heap --sample 512k -- ./server            about one allocation per 512 kB: for servers
   whyslow heap --fail-on-leak -- ./tests            exit with 2 when memory is lost
   whyslow heap --unused -- ./app                    also: bytes that are never written (slower)
-  whyslow heap --snapshot 4711                      what holds memory now, in a program under whyslow heap
+  whyslow heap --snapshot 4711                      what process 4711, under whyslow heap, holds now
 
 With --snapshot the process stands still for some milliseconds, then goes on, and its recording goes on undisturbed.
 The profile is NAME.snapshot.whyslow; in it, live-at-exit is what is live now, in this process.
@@ -41,7 +41,7 @@ Exit codes: the program's own; 2 with --fail-on-leak when it succeeded but lost 
 )]
 pub(crate) struct HeapArgs {
     /// Record about one allocation per so many bytes, such as 512k, and estimate the rest
-    #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = values::some_bytes)]
     sample: Option<u64>,
     /// Fill new blocks with a pattern, to find bytes that are never written (slower)
     #[arg(long, conflicts_with = "sample")]
@@ -61,7 +61,7 @@ pub(crate) struct HeapArgs {
     /// Leaks that are not to be reported, in Valgrind's or LeakSanitizer's syntax; may be given several times
     #[arg(long, value_name = "FILE")]
     suppressions: Vec<PathBuf>,
-    /// Exit with 2 when blocks are definitely or indirectly lost and no suppression names them
+    /// Exit with 2 when blocks are definitely lost and no suppression names them
     #[arg(long, conflicts_with_all = ["no_leak_check", "sample"])]
     fail_on_leak: bool,
     /// Look at a process that runs under `whyslow heap` now
@@ -116,8 +116,21 @@ fn tell(args: &HeapArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
     }
     recorded.draw(&args.keep, volume)?;
     let verdict = args.fail_on_leak.then(|| verdict(&recorded.profile));
+    let path = recorded.path.clone();
     match (recorded.end()?, verdict) {
-        (Exit::Success | Exit::Program(0), Some(Verdict::Leaked)) => Ok(Exit::Leaked),
+        (Exit::Success | Exit::Program(0), Some(Verdict::Leaked { blocks, bytes })) => {
+            let blocks = if blocks == 1 {
+                "1 block".to_owned()
+            } else {
+                format!("{} blocks", whyslow_analyze::Count(blocks))
+            };
+            let what = format!(
+                "--fail-on-leak: {} definitely lost in {blocks}",
+                whyslow_render::units::bytes(bytes)
+            );
+            let next = format!("whyslow report {} heap", path.display());
+            Err(Failure::new(what).next(next).exit_with(Exit::Leaked))
+        }
         (Exit::Success | Exit::Program(0), Some(Verdict::NotChecked(why))) => {
             Err(Failure::new(format!("--fail-on-leak: leaks could not be looked for: {why}")))
         }
@@ -127,7 +140,7 @@ fn tell(args: &HeapArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
 
 enum Verdict {
     Clean,
-    Leaked,
+    Leaked { blocks: u64, bytes: u64 },
     NotChecked(String),
 }
 
@@ -135,10 +148,10 @@ fn verdict(profile: &Profile) -> Verdict {
     let totals = profile.heap.totals();
     match profile.meta.heap.as_ref().map(|facts| &facts.leaks) {
         Some(LeakCheck::AtExit | LeakCheck::AtSnapshot(_)) => {
-            if totals.definitely_lost_blocks + totals.indirectly_lost_blocks > 0 {
-                Verdict::Leaked
-            } else {
-                Verdict::Clean
+            // What is lost indirectly hangs on blocks that are lost definitely: it goes with them when they are suppressed.
+            match (totals.definitely_lost_blocks, totals.definitely_lost_bytes) {
+                (0, _) => Verdict::Clean,
+                (blocks, bytes) => Verdict::Leaked { blocks, bytes },
             }
         }
         Some(LeakCheck::Impossible(why)) => Verdict::NotChecked(why.clone()),

@@ -57,7 +57,12 @@ pub(crate) fn run(args: RecordArgs, volume: Volume) -> Result<Exit> {
     let recorded = recording::make(&target, &name, &args.options, volume)?;
     if volume > Volume::Quiet {
         let file = recorded.path.display();
-        note(&format!("whyslow: recorded {file}; next: whyslow report {file}\n"));
+        let heap = if recorded.profile.meta.heap.is_some() {
+            format!("   whyslow report {file} heap")
+        } else {
+            String::new()
+        };
+        note(&format!("whyslow: recorded {file}; next: whyslow report {file}{heap}\n"));
     }
     recorded.draw(&args.options.keep, volume)?;
     recorded.end()

@@ -102,7 +102,37 @@ fn a_leak_fails_a_run_that_asks_for_it() {
     else {
         return;
     };
-    assert_eq!(code(&record_program(&leaks, &["--fail-on-leak"], &["main"]).output), 2);
+    let failed = record_program(&leaks, &["--fail-on-leak"], &["main"]);
+    assert_eq!(code(&failed.output), 2);
+    // A quiet run says why it fails, too.
+    let said = text(&failed.output.stderr);
+    assert!(said.contains("error: --fail-on-leak: ") && said.contains(" definitely lost in "), "{said}");
     assert_eq!(code(&record_program(&leaks, &[], &["main"]).output), 0);
     assert_eq!(code(&record_program(&clean, &["--fail-on-leak"], &[]).output), 0);
+}
+
+/// As with memcheck: what only a suppressed block points to is no reason to fail.
+#[test]
+fn what_hangs_on_suppressed_blocks_fails_no_run() {
+    let Some(leaks) = build_or_skip("heap_leaks", Variant::Release) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lost.supp");
+    let suppression = "{\n   lost\n   Memcheck:Leak\n   match-leak-kinds: definite\n   ...\n   fun:main\n}\n";
+    std::fs::write(&file, suppression).unwrap();
+    let options = ["--fail-on-leak", "--suppressions", file.to_str().unwrap()];
+    let heap = record_program(&leaks, &options, &["main"]);
+    assert_eq!(code(&heap.output), 0, "{}", text(&heap.output.stderr));
+    assert_eq!(heap.heap("leaks.definitely.blocks"), 0);
+    assert!(heap.heap("leaks.indirectly.blocks") > 0);
+}
+
+#[test]
+fn a_program_that_a_signal_ends_could_have_been_looked_at_before() {
+    let Some(program) = build_or_skip("heap_exits", Variant::Release) else { return };
+    let heap = record_program(&program, &[], &["term"]);
+    let check = heap.json["heap"]["leak_check"].as_str().unwrap();
+    assert!(
+        check.starts_with("impossible: signal 15 ended the program; `whyslow heap --snapshot"),
+        "{check}"
+    );
 }

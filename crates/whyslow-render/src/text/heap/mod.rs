@@ -10,7 +10,7 @@ use whyslow_analyze::{Overview, Percent, Quality, Warning};
 use whyslow_profile::{HeapFacts, Profile};
 
 use self::sections::{growth_chains, leaks, over_time, site_table, unused};
-use super::layout::{BOLD, DIM, Page, columns, cut, push_line, push_titled, styled, wrap};
+use super::layout::{BOLD, DIM, Page, columns, cut, number_of, push_line, push_titled, styled, wrap};
 use super::quality::{headline, warning_lines};
 use super::summary::{command_line, exit_words, next_commands, quoted};
 use crate::sanitize::clean;
@@ -105,14 +105,15 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     }
     let totals = &sites.totals;
     let wall = Overview::of(profile).duration_ns;
-    let mut counts = format!("{} wall, {} allocations", duration(wall), Count(totals.allocations));
+    let mut counts =
+        format!("{} wall, {}", duration(wall), number_of(totals.allocations, "allocation", "allocations"));
     if wall > 0 && totals.allocations > 0 {
         let rate = totals.allocations as f64 / (wall as f64 / 1e9);
         counts.push_str(&format!(" ({} per second)", Count(rate.round() as u64)));
     }
     counts.push_str(&format!(
-        ", {} frees, {} in all{}",
-        Count(totals.frees),
+        ", {}, {} in all{}",
+        number_of(totals.frees, "free", "frees"),
         bytes(totals.bytes_allocated),
         exit_words(profile)
     ));
@@ -120,7 +121,12 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     if profile.meta.max_resident_bytes > 0 {
         most.push_str(&format!(" (resident at most {})", bytes(profile.meta.max_resident_bytes)));
     }
-    most.push_str(if facts.snapshot.is_some() { ", live now " } else { ", live at exit " });
+    most.push_str(match (&facts.snapshot, profile.meta.exit) {
+        (Some(_), _) => ", live now ",
+        (None, Some(_)) => ", live at exit ",
+        // The program went on without us.
+        (None, None) => ", live at the end ",
+    });
     most.push_str(&match totals.live_at_exit_blocks {
         0 => "nothing".to_owned(),
         blocks => format!("{} in {}", bytes(totals.live_at_exit_bytes), blocks_of(blocks)),
@@ -186,11 +192,16 @@ fn temporary(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
         0 | 1 => "another".to_owned(),
         within => format!("{within} others"),
     };
-    let note = format!(
-        "{} allocations ({}) were freed before their thread made {others}",
-        Count(totals.temporary),
-        Percent(share)
-    );
+    let note = match totals.temporary {
+        1 => format!("1 allocation ({}) was freed before its thread made {others}", Percent(share)),
+        many => {
+            format!(
+                "{} allocations ({}) were freed before their thread made {others}",
+                Count(many),
+                Percent(share)
+            )
+        }
+    };
     let rows = view.sites.by(SiteOrder::Temporary);
     let cells = rows.iter().take(view.fewer_rows()).map(|row| {
         let of_all = Percent(row.counts.temporary as f64 / totals.temporary.max(1) as f64);
@@ -239,7 +250,7 @@ fn push_section(out: &mut String, title: &str, note: &str, shown: usize, all: us
 
 /// `1 block`, `20,008 blocks`.
 fn blocks_of(count: u64) -> String {
-    format!("{} {}", Count(count), if count == 1 { "block" } else { "blocks" })
+    number_of(count, "block", "blocks")
 }
 
 /// The same for a column of them.

@@ -101,10 +101,12 @@ fn growth_sentence(profile: &Profile, row: &SiteRow) -> String {
         ),
     };
     let Some(capacity) = row.suggested_capacity() else { return grew };
+    // A few that end far above the others still grow.
+    let spared = if capacity < counts.largest_grown { "most of that" } else { "that" };
     let capacity = bytes(capacity);
     match row.grower {
-        Grower::Vec | Grower::String => format!("{grew}: with_capacity for {capacity} would spare that"),
-        Grower::Block => format!("{grew}: {capacity} at once would spare that"),
+        Grower::Vec | Grower::String => format!("{grew}: with_capacity for {capacity} would spare {spared}"),
+        Grower::Block => format!("{grew}: {capacity} at once would spare {spared}"),
     }
 }
 

@@ -201,6 +201,24 @@ fn lost_events_and_a_missing_leak_check_are_said() {
 }
 
 #[test]
+fn a_program_that_went_on_has_no_exit() {
+    let mut profile = program();
+    profile.meta.exit = None;
+    let text = screen(&profile, 100, |_| {});
+    assert!(text.contains(", live at the end ") && !text.contains("live at exit"), "{text}");
+}
+
+#[test]
+fn one_of_a_kind_is_not_many() {
+    let profile = testing::heap_profile(
+        "main@m.rs:1 : allocations=1 bytes_allocated=8 frees=1 bytes_freed=8 temporary=1",
+    );
+    let text = screen(&profile, 100, |_| {});
+    assert!(text.contains("1 allocation (10 per second), 1 free, 8 B in all"), "{text}");
+    assert!(text.contains("1 allocation (100.0 %) was freed before its thread made another"), "{text}");
+}
+
+#[test]
 fn more_rows_are_shown_on_demand() {
     let text = screen(&program(), 100, |view| view.limit = Some(2));
     assert!(text.contains("allocated in all: 6.07 MiB (2 of 7 lines)"), "{text}");
