@@ -40,7 +40,7 @@ const LIMITS: Limits = Limits {
 };
 
 /// How long a client may take to notice that its answer is complete.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A port that is open but not served yet.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use whyslow_profile::Profile;
 
@@ -115,6 +116,16 @@ impl Outcome {
     pub(crate) fn succeeds(&self) -> &Self {
         assert_eq!(self.code, Some(0), "{self:#?}");
         self
+    }
+}
+
+/// Waits until somebody else has made this file.
+#[track_caller]
+pub(crate) fn appears(path: &Path) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !path.exists() {
+        assert!(Instant::now() < patience, "nobody makes {}", path.display());
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -102,11 +102,14 @@ fn no_browser_is_said_and_is_no_error() {
 fn the_browser_gets_the_picture() {
     let folder = Folder::new();
     folder.profile("x.whyslow", "main 3");
-    let browser = folder.script("browser", "echo \"$1\" > opened");
+    let browser = folder.script("browser", "echo \"$1\" > part && mv part opened");
     let mut command = folder.command();
     command.args(["flame", "x.whyslow", "--open"]).env("BROWSER", browser);
     crate::harness::outcome(&mut command).succeeds();
-    let opened = fs::read_to_string(folder.path().join("opened")).unwrap();
+    // Browsers are not waited for.
+    let opened = folder.path().join("opened");
+    crate::harness::appears(&opened);
+    let opened = fs::read_to_string(opened).unwrap();
     assert!(opened.trim().ends_with("/x.svg"), "{opened}");
 }
 
