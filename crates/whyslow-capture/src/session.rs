@@ -181,8 +181,9 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let Session { mut converter, mut writer, mut write_error, heap, signals, .. } = session;
     if let Some((watch, rows)) = heap {
         let outcome = watch.finish();
-        rows.finish(&mut converter, &outcome, start_ns + duration_ns);
+        let outliving = rows.finish(&mut converter, &outcome, start_ns + duration_ns);
         meta.notes.extend(outcome.notes);
+        meta.notes.extend(outliving.filter(|_| meta.exit.is_some()));
         let leaks = heap::explain(outcome.facts.leaks.clone(), meta.exit);
         meta.heap = Some(HeapFacts { leaks, ..heap::since(start_ns, outcome.facts) });
     }

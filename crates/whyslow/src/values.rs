@@ -145,6 +145,8 @@ mod tests {
         assert_eq!(bytes("16k"), Ok(16384));
         assert_eq!(bytes("1MiB"), Ok(1 << 20));
         assert!(bytes("16q").is_err());
+        assert_eq!(some_bytes("512k"), Ok(524_288));
+        assert!(some_bytes("0").is_err());
         assert_eq!(stack_size("64k"), Ok(65_528));
         assert_eq!(stack_size("1001"), Ok(1000));
         assert!(stack_size("1M").is_err());

@@ -24,12 +24,20 @@ struct Metrics {
     unused: Option<MetricId>,
 }
 
+/// A process in which the agent runs.
+#[derive(Debug)]
+struct Watched {
+    id: ProcessId,
+    pid: u32,
+    name: String,
+    ended: bool,
+}
+
 /// Which rows of the profile the collector's rows have become.
 #[derive(Debug)]
 pub(crate) struct HeapRows {
     metrics: Metrics,
-    processes: Vec<ProcessId>,
-    pids: Vec<u32>,
+    processes: Vec<Watched>,
     threads: Vec<ThreadId>,
     modules: Vec<ModuleId>,
     stacks: Vec<StackId>,
@@ -54,7 +62,6 @@ impl HeapRows {
         Self {
             metrics,
             processes: Vec::new(),
-            pids: Vec::new(),
             threads: Vec::new(),
             modules: Vec::new(),
             stacks: Vec::new(),
@@ -88,7 +95,7 @@ impl HeapRows {
             }
         }
         for row in &batch.counters {
-            let Some(&process) = self.processes.get(row.process as usize) else { continue };
+            let Some(process) = self.processes.get(row.process as usize).map(|row| row.id) else { continue };
             let name = match row.kind {
                 CounterKind::Live => counter::LIVE,
                 CounterKind::Resident => counter::RESIDENT,
@@ -102,24 +109,29 @@ impl HeapRows {
             converter.builder.counter_value(counter, time, i64::try_from(value).unwrap_or(i64::MAX));
         }
         for &(process, time_ns) in &batch.ended {
-            let Some(&process) = self.processes.get(process as usize) else { continue };
+            let Some(process) = self.processes.get_mut(process as usize) else { continue };
+            process.ended = true;
             let end_ns = Some(converter.since_start(time_ns));
-            converter.builder.update_process(process, |row| row.end_ns = row.end_ns.or(end_ns));
+            converter.builder.update_process(process.id, |row| row.end_ns = row.end_ns.or(end_ns));
         }
+    }
+
+    fn pid(&self, row: u32) -> Option<u32> {
+        self.processes.get(row as usize).map(|process| process.pid)
     }
 
     fn add_tables(&mut self, converter: &mut Converter, batch: &Batch) {
         for process in &batch.processes {
-            let parent = process.parent.and_then(|row| self.pids.get(row as usize).copied());
-            self.processes.push(converter.task_process(process.pid, parent, &process.name, process.start_ns));
-            self.pids.push(process.pid);
+            let parent = process.parent.and_then(|row| self.pid(row));
+            let id = converter.task_process(process.pid, parent, &process.name, process.start_ns);
+            self.processes.push(Watched { id, pid: process.pid, name: process.name.clone(), ended: false });
         }
         for thread in &batch.threads {
-            let pid = self.pids.get(thread.process as usize).copied().unwrap_or(0);
+            let pid = self.pid(thread.process).unwrap_or(0);
             self.threads.push(converter.task_thread(pid, thread.tid, &thread.name, thread.start_ns));
         }
         for module in &batch.modules {
-            let pid = self.pids.get(module.process as usize).copied().unwrap_or(0);
+            let pid = self.pid(module.process).unwrap_or(0);
             let kind = if module.is_program { ModuleKind::Program } else { ModuleKind::Library };
             self.modules.push(converter.module(pid, Path::new(&module.path), kind));
         }
@@ -143,8 +155,29 @@ impl HeapRows {
         }
     }
 
-    /// Adds the end: what does not add up over time.
-    pub(crate) fn finish(mut self, converter: &mut Converter, outcome: &Outcome, end_ns: u64) {
+    /// What is to be said of processes that outlive the program which started them.
+    fn outliving(&self) -> Option<String> {
+        let lives = |process: &&Watched| !process.ended && is_running(process.pid);
+        let living: Vec<_> = self.processes.iter().filter(lives).collect();
+        let first = living.first()?;
+        let more = match living.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        Some(format!(
+            "process {} ({}){more} went on when the program ended: what is recorded of it ends there; for a program \
+             that goes into the background, use its option to stay in the foreground",
+            first.pid, first.name
+        ))
+    }
+
+    /// Adds the end: what does not add up over time. What is to be said of it.
+    pub(crate) fn finish(
+        mut self,
+        converter: &mut Converter,
+        outcome: &Outcome,
+        end_ns: u64,
+    ) -> Option<String> {
         self.add(converter, &outcome.batch);
         let mut heap = Heap::default();
         let (peak, end) = (converter.since_start(outcome.facts.peak_ns), converter.since_start(end_ns));
@@ -180,5 +213,13 @@ impl HeapRows {
             }
         }
         converter.builder.heap(heap);
+        self.outliving()
     }
+}
+
+/// Whether a process is there and has not ended: one that nobody has waited for is listed, but is no more.
+fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    !state.is_empty() && !state.starts_with(['Z', 'X'])
 }

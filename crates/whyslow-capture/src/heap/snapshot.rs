@@ -40,7 +40,8 @@ impl SnapshotWriter for Snapshots {
             self.recording.get().ok_or_else(|| io::Error::other("the recording has not begun"))?;
         let end_ns = outcome.facts.snapshot.map_or_else(host::monotonic_ns, |snapshot| snapshot.time_ns);
         let mut converter = Converter::new(*start_ns, 0, false);
-        HeapRows::new(&mut converter, outcome.facts.unused).finish(&mut converter, outcome, end_ns);
+        // That processes go on is what a snapshot is for.
+        let _ = HeapRows::new(&mut converter, outcome.facts.unused).finish(&mut converter, outcome, end_ns);
         let meta = Meta {
             duration_ns: end_ns.saturating_sub(*start_ns),
             notes: outcome.notes.clone(),

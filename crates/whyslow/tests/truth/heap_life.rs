@@ -146,3 +146,17 @@ fn stacks_that_are_unmapped_are_not_read() {
         assert!(!mixed, "two coroutines on one stack: {functions:?}");
     }
 }
+
+#[test]
+fn a_process_that_outlives_the_program_is_named() {
+    let Some(program) = build_or_skip("heap_held", Variant::Release) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // It waits for its input, which ends by itself.
+    let script = "sleep 5 2>/dev/null | \"$0\" calm >\"$1\" 2>&1 & while ! grep -q ready \"$1\" 2>&1; do sleep 0.05; done >&2";
+    let out = folder.path().join("out");
+    let mut command = whyslow(folder.path());
+    command.args(["heap", "-o", "run.whyslow", "--", "sh", "-c", script]).args([&program, &out]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    let notes = file::read(&folder.path().join("run.whyslow")).unwrap().meta.notes.join("\n");
+    assert!(notes.contains(" went on when the program ended"), "{notes}\n{}", text(&output.stderr));
+}
