@@ -49,8 +49,9 @@ const growth = cell('Over time', '6rem', site => GROWTH_WORDS[site.growth] ?? ''
 const bySize = (column: HeapColumn) => ({ numbers }: Site): number => numbers(column);
 
 /** What is said of blocks that were not freed: at the end of a program, or in one that went on. */
-export const liveWords = (isSnapshot: boolean): { title: string; help: string } =>
-  (isSnapshot ? { title: 'Live at snapshot', help: 'Blocks that were not freed yet' } : { title: 'Live at exit', help: 'Blocks that were never freed' });
+export const liveWords = (isSnapshot: boolean): { title: string; column: string; help: string } => (isSnapshot
+  ? { title: 'Live at snapshot', column: 'Live', help: 'Blocks that were not freed yet' }
+  : { title: 'Live at exit', column: 'Live at exit', help: 'Blocks that were never freed' });
 
 const ordersIn = (isSnapshot: boolean, live = liveWords(isSnapshot)): readonly Order[] => [
   { id: 'peak', title: 'Peak', help: 'What was live when the most bytes were', metric: 'live-at-peak', key: bySize('peak_bytes'),
@@ -65,11 +66,11 @@ const ordersIn = (isSnapshot: boolean, live = liveWords(isSnapshot)): readonly O
     key: ({ numbers }) => numbers('definitely_lost_bytes') + numbers('indirectly_lost_bytes') + numbers('possibly_lost_bytes'),
     cells: [size('Definitely', 'definitely_lost_bytes', 'No pointer to them exists'), size('Indirectly', 'indirectly_lost_bytes', 'Only lost blocks point to them'),
       size('Possibly', 'possibly_lost_bytes', 'Only pointers into their middle exist'), size('Reachable', 'reachable_bytes', `Still in use at the ${isSnapshot ? 'snapshot' : 'end'}`)] },
-  { id: 'exit', ...live, metric: 'live-at-exit', key: bySize('live_at_exit_bytes'),
-    cells: [size(live.title, 'live_at_exit_bytes'), number('Blocks', 'live_at_exit_blocks'), size('Allocated', 'bytes_allocated'), growth] },
+  { id: 'exit', title: live.title, help: live.help, metric: 'live-at-exit', key: bySize('live_at_exit_bytes'),
+    cells: [size(live.column, 'live_at_exit_bytes'), number('Blocks', 'live_at_exit_blocks'), size('Allocated', 'bytes_allocated'), growth] },
   { id: 'growing', title: 'Growing', help: 'Lines whose live bytes only grow with time', metric: 'live',
     key: site => (site.growth === LINEAR || site.growth === UNBOUNDED ? Math.max(1, site.numbers('max_bytes')) : 0),
-    cells: [growth, size('Most', 'max_bytes', 'The most bytes it had at once'), size(live.title, 'live_at_exit_bytes'), number('Allocations', 'allocations')] },
+    cells: [growth, size('Most', 'max_bytes', 'The most bytes it had at once'), size(live.column, 'live_at_exit_bytes'), number('Allocations', 'allocations')] },
   { id: 'chains', title: 'Reallocation', help: 'Blocks that grew again and again', metric: 'bytes-allocated', key: bySize('bytes_copied'), tie: bySize('grown'),
     cells: [size('Copied', 'bytes_copied', 'Bytes that growing copied'), number('Times grown', 'grown'), number('Blocks', 'growth_chains', 'Blocks that grew at least once'),
       size('Largest', 'largest_grown', 'The largest size that one reached')] },
