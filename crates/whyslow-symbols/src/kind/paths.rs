@@ -1,0 +1,129 @@
+//! What the path of a source file, of a program or of a library says.
+
+use whyslow_profile::CodeKind;
+
+/// Whether a source path belongs to the standard library.
+pub(crate) fn is_std_path(path: &str) -> bool {
+    std_crate_of_path(path).is_some()
+}
+
+pub(super) fn std_crate_of_path(path: &str) -> Option<String> {
+    let inside = if let Some(at) = path.find("/rustlib/src/rust/") {
+        &path[at + "/rustlib/src/rust/".len()..]
+    } else if let Some(rest) = path.strip_prefix("/rustc/") {
+        rest.split_once('/').map_or("", |(_, rest)| rest)
+    } else if let Some(rest) = path.strip_prefix("/rust/deps/") {
+        return Some(rust_name(without_version(rest.split('/').next()?)));
+    } else if path.starts_with("library/std/")
+        || path.starts_with("library/core/")
+        || path.starts_with("library/alloc/")
+    {
+        path
+    } else {
+        return None;
+    };
+    let Some(library) = inside.strip_prefix("library/") else { return Some("std".to_owned()) };
+    let folder = library.split('/').next().unwrap_or(library);
+    Some(match folder {
+        "stdarch" | "portable-simd" => "core".to_owned(),
+        folder => rust_name(folder),
+    })
+}
+
+/// Headers whose code the compiler puts into the user's program: the C++ standard library's templates and libc's inline functions.
+pub(super) fn header_of_path(path: &str) -> Option<(CodeKind, &'static str)> {
+    if path.contains("/c++/v1/") {
+        return Some((CodeKind::Std, "libc++"));
+    }
+    // Their folder ends with the compiler's version: `c++/12/`, `c++/4.8.5/`.
+    let version = path.split_once("/c++/").map_or("", |(_, rest)| rest);
+    if version.starts_with(|digit: char| digit.is_ascii_digit()) {
+        return Some((CodeKind::Std, "libstdc++"));
+    }
+    let inside = path.strip_prefix("/usr/include/")?;
+    (inside.starts_with("bits/") || inside.contains("/bits/")).then_some((CodeKind::Runtime, "libc"))
+}
+
+pub(super) fn dependency_of_path(path: &str) -> Option<String> {
+    if let Some((_, rest)) = path.split_once("/registry/src/") {
+        let package = rest.split('/').nth(1)?;
+        return Some(rust_name(without_version(package)));
+    }
+    if let Some((_, rest)) = path.split_once("/git/checkouts/") {
+        let mut parts = rest.split('/');
+        let repository = parts.next()?;
+        let _revision = parts.next()?;
+        // In a repository with several crates the one meant is the folder that holds `src`.
+        let folders: Vec<&str> = parts.take_while(|&part| part != "src").collect();
+        let is_file = folders.last().is_some_and(|last| last.contains('.'));
+        return Some(match folders.last() {
+            Some(folder) if !is_file => rust_name(folder),
+            _ => rust_name(repository.rsplit_once('-').map_or(repository, |(name, _)| name)),
+        });
+    }
+    let rest = match path.split_once("/vendor/") {
+        Some((_, rest)) => rest,
+        None => path.strip_prefix("vendor/")?,
+    };
+    let (package, _) = rest.split_once('/')?;
+    Some(rust_name(without_version(package)))
+}
+
+/// `app` of `/x/target/debug/deps/app-0123456789abcdef`, `my_app` of `/x/my-app`.
+pub(super) fn program_name(path: &str) -> String {
+    let file = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let file = file.rsplit('/').next().unwrap_or(file);
+    let stem = match file.rsplit_once('-') {
+        Some((stem, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => stem,
+        _ => file,
+    };
+    rust_name(stem)
+}
+
+/// `libc` of `/lib/x86_64-linux-gnu/libc.so.6`, `ld-linux-x86-64` of the loader.
+pub(super) fn library_name(path: &str) -> &str {
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.find(".so").map_or(file, |at| &file[..at])
+}
+
+pub(super) fn is_runtime_library(library: &str) -> bool {
+    // Old glibc files carry their version in the name: libc-2.31.so.
+    let name = without_version(library);
+    matches!(
+        name,
+        "libc"
+            | "libm"
+            | "libpthread"
+            | "libdl"
+            | "librt"
+            | "libgcc_s"
+            | "ld"
+            | "libresolv"
+            | "libanl"
+            | "libutil"
+    ) || name.starts_with("ld-linux")
+        || name.starts_with("ld-musl")
+}
+
+pub(super) fn is_system_path(path: &str) -> bool {
+    ["/lib/", "/lib64/", "/lib32/", "/usr/", "/nix/store/", "/opt/"]
+        .iter()
+        .any(|folder| path.starts_with(folder))
+}
+
+/// `NAME` of `NAME-1.2.3` or `NAME-1.2.3-beta.1`; the whole text where there is no version.
+fn without_version(package: &str) -> &str {
+    let is_version = |text: &str| {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        digits > 0 && text.as_bytes().get(digits) == Some(&b'.')
+    };
+    package
+        .match_indices('-')
+        .find(|&(at, _)| is_version(&package[at + 1..]))
+        .map_or(package, |(at, _)| &package[..at])
+}
+
+fn rust_name(package: &str) -> String {
+    package.replace('-', "_")
+}
