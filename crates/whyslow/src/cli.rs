@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{cargo, doctor, export, flame, heap, import, lab, record, report, view};
+use crate::commands::{cargo, diff, doctor, export, flame, heap, import, lab, record, report, view};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -59,6 +59,7 @@ enum Command {
     Record(record::RecordArgs),
     Heap(heap::HeapArgs),
     Report(report::ReportArgs),
+    Diff(diff::DiffArgs),
     Flame(flame::FlameArgs),
     View(view::ViewArgs),
     Export(export::ExportArgs),
@@ -111,6 +112,8 @@ pub(crate) enum Request {
     Heap(heap::HeapArgs, Volume),
     /// `whyslow report`
     Report(report::ReportArgs, Volume),
+    /// `whyslow diff`
+    Diff(diff::DiffArgs),
     /// `whyslow flame`
     Flame(flame::FlameArgs, Volume),
     /// `whyslow view`
@@ -135,6 +138,7 @@ pub(crate) fn run(request: Request) -> Result<Exit> {
         Request::Record(args, volume) => record::run(args, volume),
         Request::Heap(args, volume) => heap::run(&args, volume),
         Request::Report(args, volume) => report::run(&args, volume),
+        Request::Diff(args) => diff::run(&args),
         Request::Flame(args, volume) => flame::run(&args, volume),
         Request::View(args, volume) => view::run(&args, volume),
         Request::Export(args, volume) => export::run(&args, volume),
@@ -170,6 +174,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
         Some(Command::Record(args)) => Request::Record(args, volume),
         Some(Command::Heap(args)) => Request::Heap(args, volume),
         Some(Command::Report(args)) => Request::Report(args, volume),
+        Some(Command::Diff(args)) => Request::Diff(args),
         Some(Command::Flame(args)) => Request::Flame(args, volume),
         Some(Command::View(args)) => Request::View(args, volume),
         Some(Command::Export(args)) => Request::Export(args, volume),

@@ -54,6 +54,27 @@ impl Filters {
     /// The samples of this profile that are meant; a filter that matches nothing is an error that says which. A metric
     /// that has to be worked out is added to the profile.
     pub(crate) fn resolve(&self, path: &Path, profile: &mut Profile) -> Result<Selection> {
+        let selection = self.selection(path, profile)?;
+        match selection.check(profile) {
+            Ok(()) => Ok(selection),
+            Err(error) => Err(Failure::new(format!("{}: {error}", path.display()))),
+        }
+    }
+
+    /// The same with a metric that is used when none was asked for.
+    #[must_use]
+    pub(crate) fn with_usual_metric(mut self, name: &str) -> Self {
+        self.metric.set_usual(name);
+        self
+    }
+
+    /// The name of the metric, when one was asked for that is in the file and need not be worked out.
+    pub(crate) fn metric_in_file(&self) -> Option<&str> {
+        self.metric.in_file()
+    }
+
+    /// Like [`Filters::resolve`], and a filter may match nothing.
+    pub(crate) fn selection(&self, path: &Path, profile: &mut Profile) -> Result<Selection> {
         if self.time.is_some() && self.metric.has_moment() {
             return Err(Failure::new("--live-at is one moment, and --time is a range")
                 .next("--live-at alone, or --metric live with --time ..END"));
@@ -61,7 +82,7 @@ impl Filters {
         let end_ns = self.time.as_ref().map_or(u64::MAX, |range| range.end);
         // What is live at the end of a range may have been allocated before it.
         let time_ns = self.time.clone().filter(|_| !self.metric.is_live());
-        let selection = Selection {
+        Ok(Selection {
             metric: self.metric.resolve(path, profile, end_ns)?,
             threads: self.thread.iter().map(|text| pattern("--thread", text)).collect::<Result<_>>()?,
             processes: self.process.iter().map(|text| pattern("--process", text)).collect::<Result<_>>()?,
@@ -69,11 +90,7 @@ impl Filters {
             function: self.function.as_deref().map(|text| regex("--function", text)).transpose()?,
             kinds: self.kind.clone(),
             spans: self.span.clone(),
-        };
-        match selection.check(profile) {
-            Ok(()) => Ok(selection),
-            Err(error) => Err(Failure::new(format!("{}: {error}", path.display()))),
-        }
+        })
     }
 }
 

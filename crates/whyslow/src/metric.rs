@@ -28,6 +28,18 @@ impl MetricArgs {
         self.metric.is_some() || self.live_at.is_some()
     }
 
+    /// Uses this metric when none was asked for.
+    pub(crate) fn set_usual(&mut self, name: &str) {
+        if !self.is_given() {
+            self.metric = Some(name.to_owned());
+        }
+    }
+
+    /// The name of the metric, when one was asked for that need not be worked out.
+    pub(crate) fn in_file(&self) -> Option<&str> {
+        self.metric.as_deref().filter(|_| !self.is_live())
+    }
+
     /// Whether live bytes are meant, which are of a moment and not of a range of time.
     pub(crate) fn is_live(&self) -> bool {
         self.live_at.is_some() || self.metric.as_deref() == Some(LIVE)

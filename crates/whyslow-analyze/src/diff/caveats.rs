@@ -98,12 +98,13 @@ impl fmt::Display for Caveat {
             Self::Program([before, after]) => {
                 write!(f, "they are of different programs: {before} before, {after} after")
             }
-            Self::Arguments([before, after]) => write!(
-                f,
-                "the program had other arguments: `{}` before, `{}` after",
-                before.join(" "),
-                after.join(" ")
-            ),
+            Self::Arguments([before, after]) => {
+                let words = |arguments: &Vec<String>| match arguments.join(" ") {
+                    words if words.is_empty() => "none".to_owned(),
+                    words => format!("`{words}`"),
+                };
+                write!(f, "the program had other arguments: {} before, {} after", words(before), words(after))
+            }
             Self::End([before, after]) => {
                 write!(f, "the program ended differently: {before} before, {after} after")
             }
@@ -306,7 +307,7 @@ mod tests {
         after.meta.command.push("-v".to_owned());
         assert_eq!(
             of(&before, &after, false)[0].to_string(),
-            "the program had other arguments: `` before, `-v` after"
+            "the program had other arguments: none before, `-v` after"
         );
         before.meta.command = vec!["other".to_owned()];
         assert_eq!(ids(&before, &after, false), ["program"]);

@@ -86,7 +86,9 @@ impl Chance {
     pub(super) fn grain_of_nothing(&self, other: &Self, other_grain: f64) -> f64 {
         match (self, other) {
             (Self::None, _) => 0.0,
-            (Self::Samples { grain }, _) => *grain,
+            (Self::Samples { grain }, _) if *grain > 0.0 => *grain,
+            // Where there is no sample at all, one is taken to weigh what it does on the other side.
+            (Self::Samples { .. }, _) => other_grain,
             (Self::Blocks(own), Self::Blocks(other)) => other_grain * own.every / other.every,
             (Self::Blocks(own), _) => own.every,
         }

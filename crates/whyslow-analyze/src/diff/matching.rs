@@ -71,19 +71,35 @@ pub(super) fn pair(before: &[Item<'_>], after: &[Item<'_>]) -> Vec<Pair> {
     for step in STEPS {
         join(before, after, &mut left, &mut pairs, step);
     }
-    // The name alone is enough only where nothing else has it.
-    let alone = |items: &[Item<'_>], left: &[usize]| {
-        let mut times: FxHashMap<String, usize> = FxHashMap::default();
-        left.iter().for_each(|&row| *times.entry(items[row].name.clone().into_owned()).or_default() += 1);
-        times
-    };
-    let times = [alone(before, &left[0]), alone(after, &left[1])];
-    let once = |item: &Item<'_>| times.iter().all(|times| times.get(&*item.name) == Some(&1));
-    join(before, after, &mut left, &mut pairs, |item| once(item).then(|| by_name(item)));
+    // The name alone is enough where all that is left of it is in one file on each side: the file was renamed.
+    let files = [files_of(before, &left[0]), files_of(after, &left[1])];
+    let renamed =
+        |item: &Item<'_>| files.iter().all(|files| files.get(&*item.name).is_some_and(Option::is_some));
+    let renamed_steps: [Step; 3] = [
+        |item| Some(Key { text: Some(item.text?), ..by_name(item) }),
+        |item| Some(Key { line: Some(item.line), ..by_name(item) }),
+        |item| Some(by_name(item)),
+    ];
+    for step in renamed_steps {
+        join(before, after, &mut left, &mut pairs, |item| renamed(item).then(|| step(item)).flatten());
+    }
     let [gone, new] = left;
     pairs.extend(gone.into_iter().map(|row| (Some(row), None)));
     pairs.extend(new.into_iter().map(|row| (None, Some(row))));
     pairs
+}
+
+/// The file and module of each name; `None` when there are several.
+fn files_of<'i>(items: &'i [Item<'_>], left: &[usize]) -> FxHashMap<&'i str, Option<[Option<&'i str>; 2]>> {
+    let mut files = FxHashMap::default();
+    for item in left.iter().map(|&row| &items[row]) {
+        let file = [item.file, item.module];
+        let known = files.entry(&*item.name).or_insert(Some(file));
+        if *known != Some(file) {
+            *known = None;
+        }
+    }
+    files
 }
 
 fn in_order(items: &[Item<'_>]) -> Vec<usize> {
@@ -181,8 +197,9 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_function_is_known_by_its_name_when_that_is_alone() {
+    fn a_function_in_a_renamed_file_is_known_by_its_name_when_no_other_has_it() {
         assert_eq!(paired("f a.rs:1", "f b.rs:9"), ["f:1 f:9"]);
+        assert_eq!(paired("f a.rs:1\nf a.rs:3 x()", "f b.rs:9\nf b.rs:5 x()"), ["f:1 f:9", "f:3 f:5"]);
         assert_eq!(paired("f a.rs:1", "f b.rs:2\nf c.rs:3"), ["- f:2", "- f:3", "f:1 -"]);
     }
 

@@ -10,6 +10,7 @@ mod rows;
 mod statistics;
 mod totals;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_profile::{Metric, Profile, Unit};
 
 pub use self::caveats::{Caveat, Which};
@@ -49,6 +50,17 @@ pub struct DiffRow {
     pub own: Change,
     /// What changed of a function with all it calls; `None` for lines.
     pub total: Option<Change>,
+}
+
+/// A function that one side alone has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Only {
+    /// The function, or the first of its lines.
+    pub place: Place,
+    /// What it has there: with all it calls, or all its lines together.
+    pub value: u64,
+    /// Whether that is more than chance.
+    pub decided: bool,
 }
 
 /// What changed.
@@ -106,6 +118,34 @@ impl Diff {
             rows,
             caveats: caveats::of(before.profile, after.profile, is_heap),
         }
+    }
+
+    /// The functions that one side alone has, with what they have there, most first. What was sampled may be there on the
+    /// other side too, and just was not seen.
+    pub fn only(&self, which: Which) -> Vec<Only> {
+        let here = |row: &DiffRow| match which {
+            Which::Before => (row.before, row.own.before, row.total.map(|total| total.before)),
+            Which::After => (row.after, row.own.after, row.total.map(|total| total.after)),
+        };
+        let in_both = self.rows.iter().filter(|row| row.before.is_some() && row.after.is_some());
+        let in_both = in_both.filter_map(|row| Some(here(row).0?.label)).collect::<FxHashSet<_>>();
+        let mut functions: Vec<Only> = Vec::new();
+        let mut row_of = FxHashMap::default();
+        for row in &self.rows {
+            let (Some(place), own, total) = here(row) else { continue };
+            if in_both.contains(&place.label) {
+                continue;
+            }
+            let at = *row_of.entry(place.label).or_insert(functions.len());
+            if at == functions.len() {
+                functions.push(Only { place, value: 0, decided: false });
+            }
+            let function = &mut functions[at];
+            function.value = function.value.saturating_add(total.unwrap_or(own));
+            function.decided |= row.total.unwrap_or(row.own).verdict.is_claim();
+        }
+        functions.sort_by_key(|only| std::cmp::Reverse((only.decided, only.value)));
+        functions
     }
 
     /// The rows of functions, by what changed with all they call.

@@ -107,6 +107,34 @@ fn a_function_that_was_not_seen_again_needs_enough_samples_to_be_gone() {
 }
 
 #[test]
+fn a_side_without_any_sample_is_as_rough_as_the_other() {
+    let (before, after) = (testing::profile("main;a 5\nmain;b 6"), testing::profile(""));
+    let diff = compared(&before, &after, Metric::CPU_TIME);
+    assert_eq!(
+        diff.rows.iter().map(|row| row.own.verdict.label()).collect::<Vec<_>>(),
+        ["less", "undecided", "undecided"]
+    );
+}
+
+#[test]
+fn functions_of_one_side_are_listed_once_and_not_when_a_line_of_them_stays() {
+    let before = testing::heap_profile(
+        "main;app::old@m.rs:1 : allocations=1
+         main;app::old@m.rs:2 : allocations=2
+         main;app::both@m.rs:5 : allocations=9
+         main;app::both@m.rs:6 : allocations=9",
+    );
+    let after =
+        testing::heap_profile("main;app::both@m.rs:6 : allocations=9\nmain;app::new@m.rs:9 : allocations=4");
+    let diff = compared(&before, &after, metric::ALLOCATIONS);
+    let only = |which| {
+        diff.only(which).iter().map(|only| (only.place.line, only.value, only.decided)).collect::<Vec<_>>()
+    };
+    assert_eq!(only(Which::Before), [(2, 3, true)]);
+    assert_eq!(only(Which::After), [(9, 4, true)]);
+}
+
+#[test]
 fn a_sampled_heap_has_intervals() {
     let mut before = testing::heap_profile(
         "main;app::small@m.rs:1 : allocations=400000 bytes_allocated=6400000

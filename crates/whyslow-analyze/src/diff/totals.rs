@@ -40,7 +40,7 @@ const HEAP: [OfHeap; 12] = [
     always("frees", Unit::Count, |counts| counts.frees),
     always("temporary-allocations", Unit::Count, |counts| counts.temporary),
     always("bytes-allocated", Unit::Bytes, |counts| counts.bytes_allocated),
-    always("bytes-copied-by-growing", Unit::Bytes, |counts| counts.bytes_copied),
+    always("bytes-copied", Unit::Bytes, |counts| counts.bytes_copied),
     always("live-at-peak", Unit::Bytes, |counts| counts.peak_bytes),
     always("live-at-exit", Unit::Bytes, |counts| counts.live_at_exit_bytes),
     leaked("definitely-lost", |counts| counts.definitely_lost_bytes),

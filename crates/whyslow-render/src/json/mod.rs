@@ -1,5 +1,6 @@
 //! JSON for programs. Names are stable within a schema; `docs/report-json.md` describes them.
 
+mod diff;
 mod heap;
 
 use std::borrow::Cow;
@@ -12,6 +13,7 @@ use whyslow_analyze::{
 };
 use whyslow_profile::{ExitStatus, Host, Profile, StringId, Unit};
 
+pub use self::diff::{DIFF_SCHEMA, diff};
 use self::heap::HeapBody;
 use crate::text::{kernel_label, source_label};
 

@@ -2,6 +2,7 @@
 //! stream takes away where they are not wanted.
 
 mod callers;
+mod diff;
 mod functions;
 mod heap;
 mod layout;
@@ -14,6 +15,7 @@ mod threads;
 mod tree;
 
 pub use callers::callers;
+pub use diff::{DiffFile, DiffView, diff};
 pub use functions::functions;
 pub use heap::{HeapView, heap};
 pub use layout::Page;

@@ -1,6 +1,7 @@
 //! One file or folder per command.
 
 pub(crate) mod cargo;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod flame;

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod cargo_whyslow;
+mod diff;
 mod doctor;
 mod exchange;
 mod exit_codes;

@@ -1,0 +1,181 @@
+//! What changed between two profiles. `docs/diff-json.md` describes the names.
+
+use serde::Serialize;
+use whyslow_analyze::Overview;
+use whyslow_analyze::diff::{Change, DiffRow, Place};
+use whyslow_profile::{ExitStatus, Host, Profile};
+
+use super::{MetricJson, Named, QualityBody};
+use crate::text::{DiffFile, DiffView};
+
+/// The name and version of the schema. Fields may be added within a version; none changes its meaning.
+pub const DIFF_SCHEMA: &str = "whyslow-diff/1";
+
+#[derive(Debug, Serialize)]
+struct SideJson<'a> {
+    file: &'a str,
+    command: &'a [String],
+    recorder: &'a str,
+    started_unix_ns: u64,
+    duration_ns: u64,
+    cpu_time_ns: u64,
+    exit: Option<ExitStatus>,
+    host: &'a Host,
+    quality: QualityBody,
+}
+
+impl<'a> SideJson<'a> {
+    fn new(DiffFile { name, profile, quality }: DiffFile<'a>) -> Self {
+        let (meta, overview) = (&profile.meta, Overview::of(profile));
+        Self {
+            file: name,
+            command: &meta.command,
+            recorder: &meta.recorder,
+            started_unix_ns: meta.started_unix_ns,
+            duration_ns: overview.duration_ns,
+            cpu_time_ns: overview.cpu_time_ns,
+            exit: meta.exit,
+            host: &meta.host,
+            quality: QualityBody::new(quality),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ChangeJson {
+    before: u64,
+    after: u64,
+    change: i64,
+    relative: Option<f64>,
+    margin: Option<f64>,
+    verdict: &'static str,
+}
+
+impl From<&Change> for ChangeJson {
+    fn from(change: &Change) -> Self {
+        let difference = change.difference();
+        let bound = if difference < 0 { i64::MIN } else { i64::MAX };
+        Self {
+            before: change.before,
+            after: change.after,
+            change: i64::try_from(difference).unwrap_or(bound),
+            relative: change.relative(),
+            margin: change.margin,
+            verdict: change.verdict.label(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct TotalJson<'a> {
+    what: &'a str,
+    unit: &'static str,
+    #[serde(flatten)]
+    change: ChangeJson,
+}
+
+#[derive(Debug, Serialize)]
+struct PlaceJson<'a> {
+    file: Option<&'a str>,
+    line: Option<u32>,
+}
+
+impl<'a> PlaceJson<'a> {
+    fn new(profile: &'a Profile, place: Place) -> Self {
+        Self {
+            file: place.file.map(|file| profile.text(file)),
+            line: Some(place.line).filter(|line| *line > 0),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct RowJson<'a> {
+    name: std::borrow::Cow<'a, str>,
+    #[serde(rename = "crate")]
+    crate_name: Option<&'a str>,
+    kind: &'static str,
+    seen: &'static str,
+    place_before: Option<PlaceJson<'a>>,
+    place_after: Option<PlaceJson<'a>>,
+    #[serde(flatten)]
+    own: ChangeJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<ChangeJson>,
+}
+
+impl<'a> RowJson<'a> {
+    fn new(before: &'a Profile, after: &'a Profile, row: &DiffRow) -> Option<Self> {
+        let (profile, place) = match (row.after, row.before) {
+            (Some(place), _) => (after, place),
+            (None, place) => (before, place?),
+        };
+        let named = Named::new(profile, place.label);
+        Some(Self {
+            name: named.name,
+            crate_name: named.crate_name,
+            kind: named.kind,
+            seen: match (row.before, row.after) {
+                (Some(_), None) => "before",
+                (None, _) => "after",
+                _ => "both",
+            },
+            place_before: row.before.map(|place| PlaceJson::new(before, place)),
+            place_after: row.after.map(|place| PlaceJson::new(after, place)),
+            own: (&row.own).into(),
+            total: row.total.as_ref().map(ChangeJson::from),
+        })
+    }
+}
+
+/// A comparison, with all its rows unless the view says how many.
+pub fn diff<'a>(view: &DiffView<'a>) -> impl Serialize + use<'a> {
+    #[derive(Serialize)]
+    struct CaveatJson {
+        id: &'static str,
+        message: String,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        schema: &'static str,
+        before: SideJson<'a>,
+        after: SideJson<'a>,
+        metric: MetricJson<'a>,
+        shared_metrics: &'a [String],
+        counted: bool,
+        runs: [u32; 2],
+        caveats: Vec<CaveatJson>,
+        totals: Vec<TotalJson<'a>>,
+        rows_are: &'static str,
+        rows: Vec<RowJson<'a>>,
+        rows_left_out: usize,
+    }
+    let DiffView { diff, before, after, limit } = *view;
+    let limit = limit.unwrap_or(usize::MAX);
+    let caveats =
+        diff.caveats.iter().map(|caveat| CaveatJson { id: caveat.id(), message: caveat.to_string() });
+    let totals = diff.totals.iter().map(|total| TotalJson {
+        what: &total.what,
+        unit: total.unit.label(),
+        change: (&total.change).into(),
+    });
+    Body {
+        schema: DIFF_SCHEMA,
+        before: SideJson::new(before),
+        after: SideJson::new(after),
+        metric: MetricJson { name: &diff.metric, unit: diff.unit.label() },
+        shared_metrics: &diff.shared_metrics,
+        counted: diff.counted,
+        runs: [1, 1],
+        caveats: caveats.collect(),
+        totals: totals.collect(),
+        rows_are: if diff.sites { "lines" } else { "functions" },
+        rows: diff
+            .rows
+            .iter()
+            .take(limit)
+            .filter_map(|row| RowJson::new(before.profile, after.profile, row))
+            .collect(),
+        rows_left_out: diff.rows.len().saturating_sub(limit),
+    }
+}

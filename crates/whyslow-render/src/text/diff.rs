@@ -1,0 +1,356 @@
+//! What changed between two profiles.
+
+use anstyle::{AnsiColor, Style};
+use whyslow_analyze::diff::{Change, Diff, DiffRow, Place, Total, Verdict, Which};
+use whyslow_analyze::{CallTree, Percent, Quality, Severity, is_start_up};
+use whyslow_profile::{CodeKind, Profile, Unit};
+
+use super::layout::{
+    BOLD, DIM, Page, columns, cut, flow, kind_style, label_name, left, push_line, push_titled, right,
+    severity_style, styled, wrap,
+};
+use super::names::{place, shorten};
+use super::quality::headline;
+use super::summary::command_line;
+use crate::sanitize::clean;
+use crate::units::{Count, value};
+
+/// Rows of the main table, and of the other tables, when nobody says how many.
+const ROWS: usize = 10;
+const FEWER_ROWS: usize = 5;
+/// Undecided rows that are shown then: the largest, of which more samples would tell more.
+const UNDECIDED_ROWS: usize = 3;
+
+/// Two spaces and the widest verdict.
+const VERDICT: usize = 11;
+
+/// What the screen is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct DiffView<'a> {
+    /// What changed.
+    pub diff: &'a Diff,
+    /// The profile before.
+    pub before: DiffFile<'a>,
+    /// The profile after.
+    pub after: DiffFile<'a>,
+    /// Rows of each table; a screen's worth when not said.
+    pub limit: Option<usize>,
+}
+
+/// One of two profiles.
+#[derive(Debug, Clone, Copy)]
+pub struct DiffFile<'a> {
+    /// Its file, as the user would type it.
+    pub name: &'a str,
+    /// The profile.
+    pub profile: &'a Profile,
+    /// How far to trust it.
+    pub quality: &'a Quality,
+}
+
+/// Both files, why they may not be comparable, what the numbers are worth, totals, the rows that changed most, and the
+/// functions that one side alone has.
+pub fn diff(view: &DiffView<'_>, page: Page) -> String {
+    let mut out = head(view, page);
+    out.push_str(&totals(view.diff, page));
+    out.push_str(&rows(view, page));
+    let only = [Which::Before, Which::After].map(|which| only(view, which, page)).concat();
+    if !only.is_empty() {
+        out.push('\n');
+        out.push_str(&only);
+    }
+    out
+}
+
+fn head(view: &DiffView<'_>, page: Page) -> String {
+    let mut out = String::new();
+    for (title, file) in [("before: ", view.before), ("after:  ", view.after)] {
+        let command = command_line(&file.profile.meta.command);
+        let name = clean(file.name);
+        let text = if command.is_empty() { name.into_owned() } else { format!("{name}, {command}") };
+        let room = page.width.saturating_sub(columns(title));
+        push_titled(&mut out, title, BOLD, &[cut(&text, room), headline(file.quality)]);
+    }
+    for caveat in &view.diff.caveats {
+        let lines = wrap(&clean(&caveat.to_string()), page.width.saturating_sub(9));
+        push_titled(&mut out, "warning: ", severity_style(Severity::Warning), &lines);
+    }
+    let worth = if view.diff.counted {
+        "counted exactly; how much one run differs from the next is not known from one run each"
+    } else {
+        "± is the sampling error (95 %); of all rows that are called more or less, at most 5 % are so by chance. How \
+         much one run differs from the next is not known from one run each"
+    };
+    for line in wrap(worth, page.width) {
+        push_line(&mut out, &styled(DIM, line));
+    }
+    out.push('\n');
+    out
+}
+
+fn totals(diff: &Diff, page: Page) -> String {
+    let notable = |total: &&Total| {
+        let change = &total.change;
+        total.what == diff.metric || total.what == "definitely-lost" || change.before.max(change.after) > 0
+    };
+    let shown = diff.totals.iter().filter(notable).collect::<Vec<_>>();
+    let what = |total: &Total| clean(&total.what).replace('-', " ");
+    let what_width = shown.iter().map(|total| columns(&what(total))).max().unwrap_or(0);
+    let sampled = shown.iter().any(|total| total.change.margin.is_some());
+    let cells = |relatives: bool| {
+        let header = ["before", "after", "change", if sampled { "±" } else { "" }, ""].map(str::to_owned);
+        let rows = shown.iter().map(|total| {
+            let [before, after, change] = numbers(&total.change, total.unit, [true, true]);
+            let relative = if relatives { relative(&total.change) } else { String::new() };
+            [before, after, change, margin(&total.change, total.unit), relative]
+        });
+        aligned(std::iter::once(header).chain(rows).collect())
+    };
+    let mut lines = cells(true);
+    let verdict_width = if sampled { VERDICT } else { 0 };
+    // On a narrow page the share of the change is left out.
+    if lines.iter().any(|line| what_width + columns(line) + verdict_width > page.width) {
+        lines = cells(false);
+    }
+    let mut out = String::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(total) = at.checked_sub(1).map(|at| shown[at]) else {
+            push_line(&mut out, &styled(BOLD, format!("{}{line}", left("", what_width)).trim_end()));
+            continue;
+        };
+        let words = left(&what(total), what_width);
+        let words = if total.what == diff.metric { styled(BOLD, words) } else { words };
+        let change = &total.change;
+        let verdict =
+            if change.margin.is_some() { format!("  {}", verdict(change.verdict)) } else { String::new() };
+        push_line(&mut out, &format!("{words}{line}{verdict}"));
+    }
+    out
+}
+
+fn rows(view: &DiffView<'_>, page: Page) -> String {
+    let diff = view.diff;
+    let metric = clean(&diff.metric);
+    if diff.sites {
+        let rows = diff.rows.iter().map(|row| (row, row.own)).collect::<Vec<_>>();
+        return table(view, &format!("lines by {metric}"), &rows, (ROWS, UNDECIDED_ROWS), page);
+    }
+    let own = diff.rows.iter().map(|row| (row, row.own)).collect::<Vec<_>>();
+    let total = diff.by_total().into_iter().filter_map(|row| Some((row, row.total?)));
+    let total = total.filter(|(row, _)| !passes_on(view, row)).collect::<Vec<_>>();
+    let mut out =
+        table(view, &format!("functions by {metric} in themselves"), &own, (ROWS, UNDECIDED_ROWS), page);
+    let title = format!("functions by {metric} with what they call");
+    out.push_str(&table(view, &title, &total, (FEWER_ROWS, 0), page));
+    out
+}
+
+/// Whether a function only calls, and is not the user's: what starts programs, and what stands between their functions.
+fn passes_on(view: &DiffView<'_>, row: &DiffRow) -> bool {
+    let (profile, name, place) = found(view, row);
+    let kind = place.map_or(CodeKind::Unknown, |place| CallTree::kind(profile, place.label));
+    let users = matches!(kind, CodeKind::Yours | CodeKind::Dependency);
+    is_start_up(&name) || (!users && row.own.before == 0 && row.own.after == 0)
+}
+
+/// The rows that changed most: decided ones, then a few of the others, as many as is usual of each.
+fn table(
+    view: &DiffView<'_>,
+    title: &str,
+    rows: &[(&DiffRow, Change)],
+    (usual, undecided): (usize, usize),
+    page: Page,
+) -> String {
+    let changed = rows.iter().filter(|(_, change)| change.difference() != 0).collect::<Vec<_>>();
+    let claims = changed.iter().filter(|(_, change)| change.verdict.is_claim()).count();
+    let shown = match view.limit {
+        Some(limit) => (0..limit.min(changed.len())).collect::<Vec<_>>(),
+        // Decided ones stand first; however many there are, a few of the others are seen too.
+        None => (0..claims.min(usual)).chain((claims..changed.len()).take(undecided)).collect(),
+    };
+    // What was sampled and came out equal is as undecided as the rest.
+    let others = if view.diff.counted { "the same" } else { "undecided" };
+    let mut notes = [(claims, "changed"), (rows.len() - claims, others)]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, words)| format!("{} {words}", Count(count as u64)))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if notes.is_empty() {
+        notes.push_str("there are none");
+    }
+    let mut out = String::from("\n");
+    push_line(&mut out, &format!("{} {notes}", styled(BOLD, format!("{title}:"))));
+    out.push_str(&lines(view, &shown.iter().map(|&at| *changed[at]).collect::<Vec<_>>(), page));
+    let more = claims - shown.iter().filter(|at| **at < claims).count();
+    if more > 0 {
+        push_line(
+            &mut out,
+            &styled(DIM, format!("and {} more that changed: -n 0 shows all", Count(more as u64))),
+        );
+    }
+    out
+}
+
+fn lines(view: &DiffView<'_>, rows: &[(&DiffRow, Change)], page: Page) -> String {
+    let mut out = String::new();
+    if rows.is_empty() {
+        return out;
+    }
+    let unit = view.diff.unit;
+    let sampled = rows.iter().any(|(_, change)| change.margin.is_some());
+    let header = ["before", "after", "change", if sampled { "±" } else { "" }].map(str::to_owned);
+    let cells = rows.iter().map(|(row, change)| {
+        let [before, after, difference] = numbers(change, unit, [row.before.is_some(), row.after.is_some()]);
+        [before, after, difference, if sampled { margin(change, unit) } else { share(row, change) }]
+    });
+    let numbers = aligned(std::iter::once(header).chain(cells).collect());
+    let verdict_width = if sampled { VERDICT } else { 0 };
+    let used = numbers.first().map_or(0, |line| columns(line)) + verdict_width + 2;
+    let rest = page.width.saturating_sub(used);
+    let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
+    let places = rows.iter().map(|(row, _)| place_words(view, row, place_width)).collect::<Vec<_>>();
+    let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
+    let name_width = rest.saturating_sub(if widest > 0 { widest + 2 } else { 0 });
+    let names = rows.iter().map(|(row, _)| shorten(&found(view, row).1, name_width)).collect::<Vec<_>>();
+    let widest_name = names.iter().map(|name| columns(name)).max().unwrap_or(0);
+    let name_column = widest_name.clamp(8, name_width.max(8));
+    let places_header = if widest > 0 { "where" } else { "" };
+    let header = format!(
+        "{}{}  {}  {places_header}",
+        numbers[0],
+        left("", verdict_width),
+        left("function", name_column)
+    );
+    push_line(&mut out, &styled(BOLD, header.trim_end()));
+    for ((((row, change), numbers), name), place) in rows.iter().zip(&numbers[1..]).zip(&names).zip(&places) {
+        let word = change.verdict.label();
+        let padding = " ".repeat(verdict_width.saturating_sub(columns(word) + 2));
+        let judged = if sampled { format!("  {}{padding}", verdict(change.verdict)) } else { String::new() };
+        let (profile, _, found) = found(view, row);
+        let style = found.map_or(DIM, |found| kind_style(CallTree::kind(profile, found.label)));
+        let padding = " ".repeat(name_column.saturating_sub(columns(name)));
+        push_line(
+            &mut out,
+            &format!("{numbers}{judged}  {}{padding}  {}", styled(style, name), styled(DIM, place)),
+        );
+    }
+    out
+}
+
+/// Cells in columns that are as wide as they need, each to the right of two spaces; empty columns take no room.
+fn aligned<const N: usize>(cells: Vec<[String; N]>) -> Vec<String> {
+    let mut widths = [0; N];
+    for row in &cells {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(if cell.is_empty() { 0 } else { columns(cell) + 2 });
+        }
+    }
+    let line = |row: [String; N]| row.iter().zip(widths).map(|(cell, width)| right(cell, width)).collect();
+    cells.into_iter().map(line).collect()
+}
+
+/// Functions that one side alone has, in a sentence.
+fn only(view: &DiffView<'_>, which: Which, page: Page) -> String {
+    let functions = view.diff.only(which);
+    let decided = functions.iter().filter(|only| only.decided).count();
+    if decided == 0 {
+        return String::new();
+    }
+    let profile = match which {
+        Which::Before => view.before.profile,
+        Which::After => view.after.profile,
+    };
+    let shown = decided.min(view.limit.unwrap_or(FEWER_ROWS));
+    let mut pieces = functions[..shown]
+        .iter()
+        .map(|only| {
+            let name = shorten(&label_name(profile, only.place.label), page.width / 2);
+            format!("{name} {}", value(only.value, view.diff.unit))
+        })
+        .collect::<Vec<_>>();
+    let more = functions.len() - shown;
+    if more > 0 {
+        let words =
+            if decided > shown || view.diff.counted { "more" } else { "with too few samples to tell" };
+        pieces.push(format!("{} {words}", Count(more as u64)));
+    }
+    let last = pieces.len() - 1;
+    let pieces = pieces.into_iter().enumerate().map(|(at, piece)| {
+        let piece = if at < last { format!("{piece},") } else { piece };
+        let width = columns(&piece);
+        (piece, width)
+    });
+    let title = format!("only {which}: ");
+    let mut out = String::new();
+    push_titled(&mut out, &title, BOLD, &flow(pieces, " ", page.width.saturating_sub(columns(&title))));
+    out
+}
+
+/// The profile in which a row is found, its name and its place there: after, when it is in both.
+fn found<'a>(view: &DiffView<'a>, row: &DiffRow) -> (&'a Profile, String, Option<Place>) {
+    let (profile, place) = match (row.after, row.before) {
+        (Some(place), _) => (view.after.profile, Some(place)),
+        (None, place) => (view.before.profile, place),
+    };
+    (profile, place.map_or(String::new(), |place| label_name(profile, place.label)), place)
+}
+
+fn place_words(view: &DiffView<'_>, row: &DiffRow, width: usize) -> String {
+    let (profile, _, found) = found(view, row);
+    let known = found.and_then(|found| Some((found.file?, found.line)));
+    known.map_or(String::new(), |(file, line)| place(&clean(profile.text(file)), line, width))
+}
+
+/// Before, after and the difference; a side where there is nothing has a dash.
+fn numbers(change: &Change, unit: Unit, there: [bool; 2]) -> [String; 3] {
+    let number = |number: u64, there: bool| if there { value(number, unit) } else { "-".to_owned() };
+    let difference = change.difference();
+    let size = u64::try_from(difference.unsigned_abs()).unwrap_or(u64::MAX);
+    let difference = match difference {
+        0 => "0".to_owned(),
+        1.. => format!("+{}", value(size, unit)),
+        _ => format!("-{}", value(size, unit)),
+    };
+    [number(change.before, there[0]), number(change.after, there[1]), difference]
+}
+
+fn margin(change: &Change, unit: Unit) -> String {
+    change.margin.map_or(String::new(), |margin| value(margin.ceil() as u64, unit))
+}
+
+/// `-94.9 %`, `×12.3`, and nothing where there is no change or was nothing before.
+fn relative(change: &Change) -> String {
+    match change.relative() {
+        Some(share) if share != 0.0 => {
+            let sign = if share < 0.0 { '-' } else { '+' };
+            if share >= 9.0 {
+                format!("×{:.1}", share + 1.0)
+            } else {
+                format!("{sign}{}", Percent(share.abs()))
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+fn share(row: &DiffRow, change: &Change) -> String {
+    match (row.before, row.after) {
+        (None, _) => "new".to_owned(),
+        (_, None) => "gone".to_owned(),
+        _ => relative(change),
+    }
+}
+
+fn verdict(verdict: Verdict) -> String {
+    let style = match verdict {
+        Verdict::More => AnsiColor::Red.on_default(),
+        Verdict::Less => AnsiColor::Green.on_default(),
+        Verdict::Same => Style::new(),
+        Verdict::Undecided => DIM,
+    };
+    styled(style, verdict.label())
+}
+
+#[cfg(test)]
+mod tests;
