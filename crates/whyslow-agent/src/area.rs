@@ -2,9 +2,9 @@
 
 use core::slice;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU64};
 
-use whyslow_heap_wire::area::{self, Header, Node, RingHeader};
+use whyslow_heap_wire::area::{self, Header, RingHeader};
 
 /// Where the area is mapped; 0 as long as it is not, and after it was given up.
 pub static BASE: AtomicU64 = AtomicU64::new(0);
@@ -63,16 +63,6 @@ impl Area {
 
     pub fn filter(self) -> &'static [AtomicU8] {
         self.all(area::FILTER_AT, area::FILTER_LEN)
-    }
-
-    #[inline]
-    pub fn heads(self) -> &'static [AtomicU32] {
-        self.all(area::HEADS_AT, area::HEADS)
-    }
-
-    #[inline]
-    pub fn nodes(self) -> &'static [Node] {
-        self.all(area::NODES_AT, area::MOST_NODES)
     }
 
     /// Where modules are written.

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use whyslow_heap_wire::area::flag;
 use whyslow_heap_wire::handshake::hook::MALLOC;
-use whyslow_heap_wire::record::{NO_STACK, op};
+use whyslow_heap_wire::record::op;
 use whyslow_selfwalk::Entry;
 
 use crate::area::Area;
@@ -25,7 +25,7 @@ pub fn allocation(
         && state.gate.load(Relaxed) == gate::OPEN
     {
         state.set_gate(gate::BUSY);
-        let walked = walk::begin(state, entry);
+        let noted = walk::note(state, entry);
         // libc's own `malloc` calls no other function of its kind; who comes in here now is a signal handler.
         if slot != MALLOC {
             state.set_gate(gate::MASKED);
@@ -34,9 +34,8 @@ pub fn allocation(
         if slot != MALLOC {
             state.set_gate(gate::BUSY);
         }
-        let stack = walk::finish(state, walked);
-        if block != 0 {
-            ring::alloc(state, block, size, stack);
+        if block != 0 && noted {
+            ring::alloc(state, block, size);
         }
         state.set_gate(gate::OPEN);
         return block;
@@ -62,7 +61,7 @@ fn any_allocation(entry: *const Entry, size: u64, zeroed: bool, call: impl FnOnc
         return block;
     };
     let wanted = drawn || !modes.sampling || sample::takes(state, size);
-    let stack = if wanted { walk::stack(state, entry) } else { NO_STACK };
+    let noted = wanted && walk::note(state, entry);
     state.set_gate(gate::MASKED);
     let block = call();
     state.set_gate(gate::BUSY);
@@ -71,9 +70,9 @@ fn any_allocation(entry: *const Entry, size: u64, zeroed: bool, call: impl FnOnc
         if modes.unused && !zeroed {
             unused::fill_new(block, size);
         }
-        if wanted {
+        if noted {
             modes.hold(block);
-            ring::alloc(state, block, size, stack);
+            ring::alloc(state, block, size);
         }
     }
     state.leave();
@@ -148,13 +147,12 @@ pub fn reallocation(
         && state.gate.load(Relaxed) == gate::OPEN
     {
         state.set_gate(gate::BUSY);
-        let stack = walk::stack(state, entry);
-        let left = ring::leave(state, old);
+        let left = walk::note(state, entry) && ring::leave(state, old);
         state.set_gate(gate::MASKED);
         let block = call();
         state.set_gate(gate::BUSY);
         if left {
-            arrived(state, old, block, size, stack, true);
+            arrived(state, old, block, size, true);
         }
         state.set_gate(gate::OPEN);
         return block;
@@ -177,9 +175,8 @@ fn any_reallocation(
         modes.forget(block);
         return block;
     };
-    let wanted = !modes.sampling || sample::takes(state, size);
+    let wanted = (!modes.sampling || sample::takes(state, size)) && walk::note(state, entry);
     let old_kept = modes.may_hold(old);
-    let stack = if wanted { walk::stack(state, entry) } else { NO_STACK };
     let bytes = if modes.unused { unused::never_written(old) } else { None };
     let was = modes.forget(old);
     let mut left = false;
@@ -204,18 +201,18 @@ fn any_reallocation(
         modes.hold(block);
     }
     if left || (wanted && block != 0 && !old_kept && ring::has_room(state)) {
-        arrived(state, old, block, size, stack, wanted);
+        arrived(state, old, block, size, wanted);
     }
     state.leave();
     block
 }
 
 #[inline(always)]
-fn arrived(state: &State, old: u64, block: u64, size: u64, stack: u32, wanted: bool) {
+fn arrived(state: &State, old: u64, block: u64, size: u64, wanted: bool) {
     match (block, size) {
         (0, 0) => ring::stay_or_gone(state, op::GONE, old),
         (0, _) => ring::stay_or_gone(state, op::STAY, old),
-        _ if wanted => ring::realloc(state, block, size, stack),
+        _ if wanted => ring::realloc(state, block, size),
         _ => ring::stay_or_gone(state, op::GONE, old),
     }
 }

@@ -7,7 +7,7 @@ use core::mem;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use whyslow_heap_wire::record::{NO_STACK, op};
+use whyslow_heap_wire::record::op;
 use whyslow_selfwalk::Entry;
 
 use crate::real::{self, other};
@@ -71,10 +71,10 @@ extern "C" fn mmap_body(
         return call();
     }
     let Some(state) = enter() else { return call() };
-    let stack = walk::stack(state, entry);
+    let noted = walk::note(state, entry);
     let start = masked(state, call);
-    if start != FAILED {
-        ring::map(state, op::MAP, start, len, stack);
+    if start != FAILED && noted {
+        ring::map(state, op::MAP, start, len);
     }
     state.leave();
     start
@@ -83,7 +83,7 @@ extern "C" fn mmap_body(
 extern "C" fn munmap_body(at: u64, len: u64, c: u64, d: u64, e: u64, f: u64, _entry: *const Entry) -> u64 {
     let call = || call(other::MUNMAP, [at, len, c, d, e, f]);
     if let Some(state) = enter() {
-        ring::map(state, op::UNMAP, at, len, NO_STACK);
+        ring::map(state, op::UNMAP, at, len);
         state.leave();
     }
     call()
@@ -100,20 +100,22 @@ extern "C" fn mremap_body(
 ) -> u64 {
     let call = || call(other::MREMAP, [old, was, len, how, to, f]);
     let Some(state) = enter() else { return call() };
-    let stack = walk::stack(state, entry);
+    let noted = walk::note(state, entry);
     // A mapping that moves leaves a place that others may take before this returns.
     let moves = how & MREMAP_MAYMOVE != 0;
     if moves {
-        ring::map(state, op::UNMAP, old, was, NO_STACK);
+        ring::map(state, op::UNMAP, old, was);
     }
     let start = masked(state, call);
     if start != FAILED {
         if !moves {
-            ring::map(state, op::UNMAP, old, was, NO_STACK);
+            ring::map(state, op::UNMAP, old, was);
         }
-        ring::map(state, op::MAP, start, len, stack);
-    } else if moves {
-        ring::map(state, op::MAP, old, was, stack);
+        if noted {
+            ring::map(state, op::MAP, start, len);
+        }
+    } else if moves && noted {
+        ring::map(state, op::MAP, old, was);
     }
     state.leave();
     start

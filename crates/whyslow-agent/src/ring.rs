@@ -9,13 +9,14 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use whyslow_heap_wire::area::RING_WORDS;
-use whyslow_heap_wire::record::{self, MOST_SIZE, MOST_TICKS, TICK_SHIFT, op};
+use whyslow_heap_wire::record::{self, MOST_FRESH, MOST_TICKS, Stack, TICK_SHIFT, op};
+use whyslow_selfwalk::Walked;
 
 use crate::area::Area;
 use crate::state::State;
 use crate::sys;
 
-/// Words that the longest event takes: `UNUSED`, `LEAVE`, `LARGE`, `REALLOC`, and a stamp before each.
+/// Words that the longest event takes behind its stack: `UNUSED`, `LEAVE`, `REALLOC`, and a stamp before each.
 const MOST_WORDS: u64 = 16;
 /// Records of a single thread that share one time.
 const REPEATS: u32 = 15;
@@ -74,7 +75,64 @@ fn publish(state: &State) {
 /// Whether an event can be written. Waits a bounded time; what does not fit then is counted as lost.
 #[inline(always)]
 pub fn has_room(state: &State) -> bool {
-    state.written.get() < state.limit.get() || make_room(state)
+    has_room_for(state, MOST_WORDS)
+}
+
+#[inline(always)]
+fn has_room_for(state: &State, words: u64) -> bool {
+    state.written.get() + words <= state.limit.get() || make_room(state, words)
+}
+
+/// Tells what the walker found. It is published with the event that follows; there is room for that. False if it is lost.
+#[inline(always)]
+pub fn stack(state: &State, generation: u32, walked: &Walked) -> bool {
+    let Walked { from, to, kept, fresh, cut, .. } = *walked;
+    if generation != state.generation.get() || fresh > MOST_FRESH {
+        return unusual_stack(state, generation, walked);
+    }
+    if !has_room_for(state, 1 + fresh as u64 + MOST_WORDS) {
+        return false;
+    }
+    put(state, record::stack(Stack { from, to, cut, kept, fresh }));
+    put_frames(state, 0, fresh);
+    true
+}
+
+/// The fresh frames of the last walk in this range, outermost first.
+#[inline(always)]
+fn put_frames(state: &State, from: usize, to: usize) {
+    let walker = state.walker();
+    for at in (from..to).rev() {
+        put(state, walker.frame(at));
+    }
+}
+
+/// Of other modules than the last one, or in pieces.
+#[cold]
+#[inline(never)]
+fn unusual_stack(state: &State, generation: u32, walked: &Walked) -> bool {
+    let Walked { from, to, mut kept, fresh, cut, .. } = *walked;
+    let mut from = from;
+    let mut left = fresh;
+    loop {
+        let piece = left.min(MOST_FRESH);
+        if !has_room_for(state, 2 + piece as u64 + MOST_WORDS) {
+            return false;
+        }
+        if generation != state.generation.get() {
+            put(state, record::number(op::GENERATION, u64::from(generation)));
+            state.generation.set(generation);
+        }
+        put(state, record::stack(Stack { from, to, cut, kept, fresh: piece }));
+        put_frames(state, left - piece, left);
+        left -= piece;
+        if left == 0 {
+            return true;
+        }
+        publish(state);
+        kept += piece;
+        from = to;
+    }
 }
 
 /// The time of the next record.
@@ -110,28 +168,17 @@ fn head(state: &State, kind: u64, address: u64) -> u64 {
 }
 
 #[inline(always)]
-fn put_sized(state: &State, kind: u64, address: u64, stack: u32, size: u64) {
-    if size > MOST_SIZE {
-        put_large(state, size);
-    }
+fn put_sized(state: &State, kind: u64, address: u64, size: u64) {
     put(state, head(state, kind, address));
-    put(state, record::body(stack, size & MOST_SIZE));
+    put(state, size);
     publish(state);
 }
 
-#[cold]
-#[inline(never)]
-fn put_large(state: &State, size: u64) {
-    put(state, record::number(op::LARGE, size & (u64::MAX >> 4)));
-}
-
-/// A new block.
+/// A new block. Its stack was noted, so there is room.
 #[inline(always)]
-pub fn alloc(state: &State, block: u64, size: u64, stack: u32) {
-    if has_room(state) {
-        tick(state);
-        put_sized(state, op::ALLOC, block, stack, size);
-    }
+pub fn alloc(state: &State, block: u64, size: u64) {
+    tick(state);
+    put_sized(state, op::ALLOC, block, size);
 }
 
 /// A block is about to be freed.
@@ -158,9 +205,9 @@ pub fn leave(state: &State, block: u64) -> bool {
 
 /// The block that left is here now.
 #[inline(always)]
-pub fn realloc(state: &State, block: u64, size: u64, stack: u32) {
+pub fn realloc(state: &State, block: u64, size: u64) {
     tick(state);
-    put_sized(state, op::REALLOC, block, stack, size);
+    put_sized(state, op::REALLOC, block, size);
 }
 
 /// The block that left is where it was, or was freed.
@@ -174,17 +221,15 @@ pub fn stay_or_gone(state: &State, kind: u64, block: u64) {
 pub fn unused(state: &State, block: u64, bytes: u64) {
     if has_room(state) {
         tick(state);
-        put(state, head(state, op::UNUSED, block));
-        put(state, bytes);
-        publish(state);
+        put_sized(state, op::UNUSED, block, bytes);
     }
 }
 
 /// A mapping comes or goes.
-pub fn map(state: &State, kind: u64, start: u64, len: u64, stack: u32) {
+pub fn map(state: &State, kind: u64, start: u64, len: u64) {
     if has_room(state) {
         tick(state);
-        put_sized(state, kind, start, stack, len.div_ceil(4096));
+        put_sized(state, kind, start, len.div_ceil(4096));
     }
 }
 
@@ -199,9 +244,9 @@ pub fn wake_collector(area: Area) {
 /// Looks how far the collector has read, and wakes it when the ring is half full.
 #[cold]
 #[inline(never)]
-fn make_room(state: &State) -> bool {
+fn make_room(state: &State, words: u64) -> bool {
     const HALF: u64 = RING_WORDS as u64 / 2;
-    const FULL: u64 = RING_WORDS as u64 - MOST_WORDS;
+    let full = RING_WORDS as u64 - words;
     let Some(area) = Area::get() else { return false };
     if !area.enabled() {
         Area::give_up();
@@ -221,15 +266,16 @@ fn make_room(state: &State) -> bool {
     if used >= HALF {
         wake_collector(area);
     }
-    if used > FULL {
-        used = wait_for_room(state, area, FULL);
-        if used > FULL {
+    if used > full {
+        used = wait_for_room(state, area, full);
+        if used > full {
             area.header().lost_events.fetch_add(1, Relaxed);
             return false;
         }
     }
     // The next look: when the ring is half full, and when it is full.
-    state.limit.set(written + if used < HALF { HALF - used } else { FULL - used + 1 });
+    let end = if used + words <= HALF { HALF } else { RING_WORDS as u64 };
+    state.limit.set(written + end - used);
     true
 }
 

@@ -56,6 +56,8 @@ pub struct State {
     pub random: Cell<u64>,
     /// What `gate` is when the agent is not at work.
     pub open: Cell<u32>,
+    /// The module generation of the ring's frames.
+    pub generation: Cell<u32>,
     /// The collector did not move at this heartbeat, plus one.
     pub gone_at: Cell<u64>,
     /// The thread; 0 for a state that was never used or was wiped, [`CLAIMED`] for one that changes hands.
@@ -213,6 +215,7 @@ fn claim(area: Area, level: u32, wiped: *const State) -> Option<&'static State> 
     state.written.set(ring.written.load(Relaxed));
     state.limit.set(0);
     state.gone_at.set(0);
+    state.generation.set(0);
     state.walker().forget();
     state.open.set(match (area.flags() & (flag::UNUSED | flag::MAPS), header.sample_bytes.load(Relaxed)) {
         (0, 0) => gate::OPEN,

@@ -1,17 +1,18 @@
-//! The caller's stack as a number, and the modules that it goes through.
+//! The caller's stack, and the modules that it goes through.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use whyslow_heap_wire::record::NO_STACK;
-use whyslow_selfwalk::{Entry, Memo, Module, Rules, Stacks, Walked, World};
+use whyslow_heap_wire::record::MOST_TRAIL;
+use whyslow_selfwalk::{Entry, Module, Rules, TRAILS, World};
 
 use crate::area::Area;
 use crate::state::State;
-use crate::{modules, sys};
+use crate::{modules, ring, sys};
+
+const _: () = assert!(TRAILS == MOST_TRAIL + 1);
 
 static RULES: Rules = Rules::new();
-static MEMO: Memo = Memo::new();
 /// The module generation of this process.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Set in a forked child as long as it has its parent's generation.
@@ -37,41 +38,28 @@ impl World for Process {
     }
 }
 
-/// The caller's stack.
+/// Makes the caller's stack the one of what is recorded next. False if that is lost.
 #[inline(always)]
-pub fn stack(state: &State, entry: *const Entry) -> u32 {
-    let walked = begin(state, entry);
-    finish(state, walked)
-}
-
-#[inline(always)]
-fn stacks(area: Area) -> Stacks<'static> {
-    Stacks { heads: area.heads(), nodes: area.nodes(), used: &area.header().nodes_used, memo: &MEMO }
-}
-
-/// Walks the caller's stack. Its number comes from [`finish`], which must follow; in between is time for something else.
-#[inline(always)]
-pub fn begin(state: &State, entry: *const Entry) -> Option<Walked> {
-    let area = Area::get()?;
+pub fn note(state: &State, entry: *const Entry) -> bool {
+    let Some(area) = Area::get() else { return false };
     loop {
         let generation = GENERATION.load(Relaxed);
         // SAFETY: the shim made the entry of the registers that its caller had, and waits above.
-        let walked =
-            unsafe { state.walker().begin(&RULES, &stacks(area), &Process(area), generation as u16, entry) };
+        let walked = unsafe { state.walker().walk(&RULES, &Process(area), generation as u16, entry) };
         // A module that came into this walk may have begun a new generation.
-        if GENERATION.load(Relaxed) == generation {
-            return Some(walked);
+        if GENERATION.load(Relaxed) != generation {
+            state.walker().forget();
+            continue;
         }
+        if walked.same {
+            return ring::has_room(state);
+        }
+        if ring::stack(state, generation, &walked) {
+            return true;
+        }
+        // The collector does not know this one: from here on it must be told everything again.
         state.walker().forget();
-    }
-}
-
-/// The number of the stack that was just walked.
-#[inline(always)]
-pub fn finish(state: &State, walked: Option<Walked>) -> u32 {
-    match (walked, Area::get()) {
-        (Some(walked), Some(area)) => state.walker().finish(&stacks(area), walked),
-        _ => NO_STACK,
+        return false;
     }
 }
 
@@ -90,7 +78,6 @@ pub fn unloaded() {
     INHERITED.store(0, Relaxed);
     begin_generation(area);
     RULES.forget();
-    MEMO.forget();
 }
 
 fn begin_generation(area: Area) {

@@ -14,15 +14,14 @@ use std::hint::black_box;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use whyslow_heap_wire::area::{Node, node_address, node_generation};
 use whyslow_selfwalk::hosted::Hosted;
-use whyslow_selfwalk::{Entry, Memo, Rules, Stacks, Walker, World};
+use whyslow_selfwalk::{Entry, Node, Numbered, Rules, Stacks, World};
 
 use crate::modules;
 use crate::watch::Thread;
 
 /// The number of a stack that is not known.
-pub(crate) const NONE: u32 = whyslow_heap_wire::record::NO_STACK;
+pub(crate) const NONE: u32 = whyslow_selfwalk::NO_STACK;
 /// The address of the node at the root of a stack that had to end early.
 pub(crate) const CUT: u64 = 1;
 
@@ -35,7 +34,7 @@ const MOST_INTERNAL: usize = 48;
 
 struct Slot {
     taken: AtomicBool,
-    walker: AtomicPtr<Walker>,
+    walker: AtomicPtr<Numbered>,
 }
 
 struct Tables {
@@ -49,7 +48,6 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 static TABLES: OnceLock<Tables> = OnceLock::new();
 static USED: AtomicU32 = AtomicU32::new(1);
 static RULES: Rules = Rules::new();
-static MEMO: Memo = Memo::new();
 /// Return addresses between a program's code and the walk, as far as they are used.
 static INTERNAL: [AtomicU64; MOST_INTERNAL] = [const { AtomicU64::new(0) }; MOST_INTERNAL];
 
@@ -123,13 +121,13 @@ extern "C" fn walk_from(slot: usize, generation: u16, entry: *const Entry) -> u3
     let slot = &SLOT[slot];
     let mut walker = slot.walker.load(Ordering::Relaxed);
     if walker.is_null() {
-        walker = Hosted.memory(size_of::<Walker>()).cast();
+        walker = Hosted.memory(size_of::<Numbered>()).cast();
         slot.walker.store(walker, Ordering::Relaxed);
         if walker.is_null() {
             return NONE;
         }
     }
-    let stacks = Stacks { heads: tables.heads, nodes: tables.nodes, used: &USED, memo: &MEMO };
+    let stacks = Stacks { heads: tables.heads, nodes: tables.nodes, used: &USED };
     // SAFETY: all-zero bytes are a new walker, and whoever has taken the slot is alone with it; the entry is on this thread's
     // stack, directly below the frame of the shim's caller.
     unsafe { (*walker).walk(&RULES, &stacks, &Hosted, generation, entry) }
@@ -160,8 +158,8 @@ pub(crate) struct Place {
 
 /// The innermost frame of a stack.
 pub(crate) fn place(id: u32) -> Option<Place> {
-    let word = node(id)?.address.load(Ordering::Relaxed);
-    Some(Place { return_address: node_address(word), generation: node_generation(word) })
+    let node = node(id)?;
+    Some(Place { return_address: node.return_address(), generation: node.generation() })
 }
 
 /// The frames of a stack, innermost first.

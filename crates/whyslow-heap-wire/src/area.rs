@@ -5,8 +5,6 @@
 //! RINGS_AT   MOST_RINGS × RingHeader          who writes it, how far it is written and read
 //! WORDS_AT   MOST_RINGS × RING_WORDS × u64    the records                                       see `record`
 //! FILTER_AT  FILTER_LEN × u8                  sampling: how many sampled live blocks have this hash
-//! HEADS_AT   HEADS × u32                      stacks: the first node of each chain, 0 for none
-//! NODES_AT   MOST_NODES × Node                stacks: (caller, return address), row 0 unused
 //! MODULES_AT MODULES_LEN bytes                modules in the order in which they were met: ModuleEntry, then its path
 //! UNWIND_AT  UNWIND_LEN bytes                where a static program\'s unwind information is, if it does not say
 //! ```
@@ -17,10 +15,6 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub const MOST_RINGS: usize = 4096;
 /// Words in a ring: 256 KB.
 pub const RING_WORDS: usize = 1 << 15;
-/// Chains of stack nodes.
-pub const HEADS: usize = 1 << 18;
-/// Stack nodes.
-pub const MOST_NODES: usize = 1 << 26;
 /// Bytes of the filter.
 pub const FILTER_LEN: usize = 1 << 16;
 /// Bytes for modules.
@@ -34,12 +28,8 @@ pub const RINGS_AT: usize = 4096;
 pub const WORDS_AT: usize = RINGS_AT + MOST_RINGS * size_of::<RingHeader>();
 /// The filter.
 pub const FILTER_AT: usize = WORDS_AT + MOST_RINGS * RING_WORDS * 8;
-/// The heads of the chains.
-pub const HEADS_AT: usize = FILTER_AT + FILTER_LEN;
-/// The nodes.
-pub const NODES_AT: usize = HEADS_AT + HEADS * 4;
 /// The modules.
-pub const MODULES_AT: usize = NODES_AT + MOST_NODES * size_of::<Node>();
+pub const MODULES_AT: usize = FILTER_AT + FILTER_LEN;
 /// A search table for unwind information, in the form of `.eh_frame_hdr`, written by the collector before the agent has the area.
 pub const UNWIND_AT: usize = MODULES_AT + MODULES_LEN;
 /// The whole area.
@@ -53,15 +43,13 @@ pub struct Header {
     pub version: AtomicU32,
     /// Rings `0..rings_used` were in use at some time.
     pub rings_used: AtomicU32,
-    /// Nodes `1..nodes_used` exist.
-    pub nodes_used: AtomicU32,
     /// Bytes of modules that are complete.
     pub modules_used: AtomicU32,
     /// Events that were given up because the collector was behind, or gone.
     pub lost_events: AtomicU64,
     /// Events that were given up because no ring was free.
     pub lost_ringless: AtomicU64,
-    /// Stacks that ended early because there was no unwind information or the nodes were used up.
+    /// Stacks that ended early because there was no unwind information.
     pub cut_stacks: AtomicU64,
     /// Rings that are in use now; from two on, every record has its own time.
     pub rings_active: AtomicU32,
@@ -73,7 +61,6 @@ pub struct Header {
     pub generations: AtomicU32,
     /// The thread that adds a module now; 0 for none.
     pub modules_lock: AtomicU32,
-    _agent: [u8; 4],
     /// Where the agent keeps the addresses of filled blocks, at the same place in every process of the area; 0 for nowhere. What is there
     /// points to every block, and is no reason for any to live.
     pub table_start: AtomicU64,
@@ -156,28 +143,6 @@ pub mod ring {
     pub const LIVE: u32 = 2;
 }
 
-/// A stack: this return address, called from the caller's stack. `caller` 0 is the outermost frame's.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Node {
-    /// The return address in the lower 48 bits; the module generation above (it changes when a module is unloaded).
-    pub address: AtomicU64,
-    /// The caller's node.
-    pub caller: AtomicU32,
-    /// The next node of the same chain.
-    pub next: AtomicU32,
-}
-
-/// The address in [`Node::address`].
-pub const fn node_address(word: u64) -> u64 {
-    word & ((1 << 48) - 1)
-}
-
-/// The module generation in [`Node::address`].
-pub const fn node_generation(word: u64) -> u16 {
-    (word >> 48) as u16
-}
-
 /// A module that was met while walking. Its path follows, then zero bytes up to a multiple of 8.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,6 +170,6 @@ pub const fn ring_words_at(ring: usize) -> usize {
 }
 
 const _: () =
-    assert!(size_of::<Header>() == 192 && size_of::<RingHeader>() == 128 && size_of::<Node>() == 16);
+    assert!(size_of::<Header>() == 192 && size_of::<RingHeader>() == 128);
 const _: () =
-    assert!(RINGS_AT.is_multiple_of(4096) && WORDS_AT.is_multiple_of(4096) && NODES_AT.is_multiple_of(4096));
+    assert!(RINGS_AT.is_multiple_of(4096) && WORDS_AT.is_multiple_of(4096) && MODULES_AT.is_multiple_of(4096));

@@ -2,10 +2,19 @@
 //!
 //! ```text
 //! word 0 = op: 4 bits, ticks since the ring's last stamp: 16 bits, address / 8: 44 bits
-//! word 1 = stack: 28 bits, size: 36 bits                                          ALLOC, REALLOC, MAP, UNMAP
+//! word 1 = a size or another number                                       ALLOC, REALLOC, MAP, UNMAP, UNUSED
 //! ```
-//! `STAMP` has the time itself instead: op: 4 bits, ticks: 60 bits. `LARGE` carries a size that does not fit into 36 bits for
-//! the record that follows it: op: 4 bits, size: 60 bits. `UNUSED` has its number in word 1.
+//! `STAMP` has the time itself instead: op: 4 bits, ticks: 60 bits. `GENERATION` has a number likewise.
+//!
+//! What makes something (`ALLOC`, `REALLOC`, `MAP`) is done by the ring's *stack*, which is what the last `STACK` before it said. Both sides
+//! keep the same *trails*: lists of frames, root first. A stack is the beginning of a trail, and some frames more:
+//!
+//! ```text
+//! STACK = op: 4 bits, from: 8, to: 8, cut: 1, kept: 24, fresh: 19; then the fresh frames, a word each, outermost first
+//!         the stack is trails[from][..kept] + fresh. If there are fresh ones, it becomes trails[to].
+//!         cut: it does not begin at the root, but where the walk had to end; said when nothing is kept
+//! ```
+//! A frame is an address of which one less is inside its call. It belongs to the modules of the last `GENERATION`, 0 at first.
 //!
 //! A tick is 2^[`TICK_SHIFT`] cycles of the time-stamp counter. Every ring starts with a `STAMP`, and has another one whenever
 //! the distance does not fit. A program with one ring reads the counter only now and then: its records then repeat the
@@ -24,7 +33,7 @@
 //! STAY                      or: the call failed, the block is at its old address still
 //! GONE                      or: the call was another way to free it (`realloc(p, 0)`)
 //! ```
-//! Between the two there is nothing else in this ring but `STAMP` and `LARGE`. A `REALLOC` without a `LEAVE` before it had an old block that is not
+//! Between the two there is nothing else in this ring but `STAMP`. A `REALLOC` without a `LEAVE` before it had an old block that is not
 //! recorded (sampling). A ring that ends with a `LEAVE` belongs to a thread that ended in the call.
 //!
 //! With sampling, the agent adds one to the filter for each sampled block and records the free of every address whose filter is not 0, sampled or
@@ -36,13 +45,12 @@
 pub const TICK_SHIFT: u32 = 5;
 /// The largest distance in ticks that a record can hold.
 pub const MOST_TICKS: u64 = (1 << 16) - 1;
-/// The largest size that fits into word 1.
-pub const MOST_SIZE: u64 = (1 << 36) - 1;
-/// The largest stack number.
-pub const MOST_STACK: u32 = (1 << 28) - 1;
-/// The stack of an allocation whose stack could not be walked or kept.
-pub const NO_STACK: u32 = 0;
-
+/// The largest trail number.
+pub const MOST_TRAIL: usize = (1 << 8) - 1;
+/// The most frames that a `STACK` can keep.
+pub const MOST_KEPT: usize = (1 << 24) - 1;
+/// The most fresh frames that a `STACK` has. A longer stack comes in pieces, outermost first.
+pub const MOST_FRESH: usize = 1 << 12;
 /// The largest block that is filled when unused bytes are looked for.
 pub const MOST_FILLED: u64 = 4 << 20;
 
@@ -56,8 +64,8 @@ pub mod op {
     pub const FREE: u64 = 3;
     /// The block that left is here now: 2 words.
     pub const REALLOC: u64 = 4;
-    /// The size of the next record.
-    pub const LARGE: u64 = 5;
+    /// The stack of what is made from here on: 1 word, and one per fresh frame.
+    pub const STACK: u64 = 5;
     /// Bytes of this block that were never written: 2 words, before its FREE or LEAVE.
     pub const UNUSED: u64 = 6;
     /// A mapping that the program made itself: 2 words; the size is in pages of 4096 bytes.
@@ -70,21 +78,56 @@ pub mod op {
     pub const STAY: u64 = 10;
     /// The block that left was freed: 1 word, with its old address.
     pub const GONE: u64 = 11;
+    /// The modules of the frames that follow.
+    pub const GENERATION: u64 = 12;
 }
 
-/// Word 0 of all records but `STAMP` and `LARGE`.
+/// Word 0 of all records but `STAMP`, `GENERATION` and `STACK`.
 #[inline]
 pub const fn head(op: u64, ticks: u64, address: u64) -> u64 {
     op | (ticks << 4) | ((address >> 3) << 20)
 }
 
-/// Word 1 of `ALLOC`, `REALLOC`, `MAP`.
+/// The first word of a `STACK`.
 #[inline]
-pub const fn body(stack: u32, size: u64) -> u64 {
-    stack as u64 | (size << 28)
+pub const fn stack(stack: Stack) -> u64 {
+    let Stack { from, to, cut, kept, fresh } = stack;
+    op::STACK
+        | (from as u64) << 4
+        | (to as u64) << 12
+        | (cut as u64) << 20
+        | (kept as u64) << 21
+        | (fresh as u64) << 45
 }
 
-/// The word of `STAMP` and `LARGE`.
+/// What the first word of a `STACK` says.
+#[inline]
+pub const fn stack_of(word: u64) -> Stack {
+    Stack {
+        from: (word >> 4) as usize & MOST_TRAIL,
+        to: (word >> 12) as usize & MOST_TRAIL,
+        cut: word >> 20 & 1 != 0,
+        kept: (word >> 21) as usize & MOST_KEPT,
+        fresh: (word >> 45) as usize,
+    }
+}
+
+/// A `STACK`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stack {
+    /// The trail that it begins like.
+    pub from: usize,
+    /// The trail that it becomes.
+    pub to: usize,
+    /// It does not begin at the root.
+    pub cut: bool,
+    /// Frames of the trail.
+    pub kept: usize,
+    /// Frames that follow.
+    pub fresh: usize,
+}
+
+/// The word of `STAMP` and `GENERATION`.
 #[inline]
 pub const fn number(op: u64, value: u64) -> u64 {
     op | (value << 4)
@@ -108,28 +151,17 @@ pub const fn address_of(word: u64) -> u64 {
     (word >> 20) << 3
 }
 
-/// The value of `STAMP` and `LARGE`.
+/// The value of `STAMP` and `GENERATION`.
 #[inline]
 pub const fn value_of(word: u64) -> u64 {
     word >> 4
 }
 
-/// The stack in word 1.
+/// How many words the record has that starts with this word.
 #[inline]
-pub const fn stack_of(word: u64) -> u32 {
-    (word & MOST_STACK as u64) as u32
-}
-
-/// The size in word 1.
-#[inline]
-pub const fn size_of(word: u64) -> u64 {
-    word >> 28
-}
-
-/// How many words a record has.
-#[inline]
-pub const fn words(op: u64) -> u64 {
-    match op {
+pub const fn words(word: u64) -> u64 {
+    match op_of(word) {
+        op::STACK => 1 + (word >> 45),
         op::ALLOC | op::REALLOC | op::UNUSED | op::MAP | op::UNMAP => 2,
         _ => 1,
     }
@@ -144,9 +176,12 @@ mod tests {
         let address = 0x7fff_ffff_fff8;
         let word = head(op::REALLOC, MOST_TICKS, address);
         assert_eq!((op_of(word), ticks_of(word), address_of(word)), (op::REALLOC, MOST_TICKS, address));
-        let word = body(MOST_STACK, MOST_SIZE);
-        assert_eq!((stack_of(word), size_of(word)), (MOST_STACK, MOST_SIZE));
-        let word = number(op::LARGE, (1 << 60) - 1);
-        assert_eq!((op_of(word), value_of(word)), (op::LARGE, (1 << 60) - 1));
+        let all = Stack { from: 255, to: 254, cut: true, kept: MOST_KEPT, fresh: MOST_FRESH };
+        for some in [all, Stack { from: 3, to: 0, cut: false, kept: 17, fresh: 0 }] {
+            let word = stack(some);
+            assert_eq!((op_of(word), stack_of(word), words(word)), (op::STACK, some, 1 + some.fresh as u64));
+        }
+        let word = number(op::STAMP, (1 << 60) - 1);
+        assert_eq!((op_of(word), value_of(word)), (op::STAMP, (1 << 60) - 1));
     }
 }

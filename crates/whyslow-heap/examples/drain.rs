@@ -10,7 +10,7 @@ mod fake;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fake::{FakeRing, put_node};
+use fake::FakeRing;
 use whyslow_heap::area::Area;
 use whyslow_heap::drain::{Arrival, Config, Drain, Until};
 use whyslow_heap::{NoInspector, sys};
@@ -33,9 +33,6 @@ fn measure(rings: usize, live: u64, stacks: u32) {
     let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
     let area = Area::create().expect("area");
     let theirs = Area::map(area.file().expect("file")).expect("mapped");
-    for node in 1..=stacks {
-        put_node(&theirs, node, u64::from(node) * 16);
-    }
     let arrival =
         Arrival { area, pid: std::process::id(), own_pid: 1, allocators: Vec::new(), notes: Vec::new() };
     assert!(drain.arrive(arrival));
@@ -86,7 +83,7 @@ fn write(mut ring: FakeRing<'_>, number: u64, live: u64, stacks: u32, records: u
             ring.free(sys::ticks(), address);
             written += 1;
         }
-        ring.alloc(sys::ticks(), address, (random >> 32) as u32 % stacks + 1, random >> 20 & 0xfff);
+        ring.alloc(sys::ticks(), address, ((random >> 32) as u32 % stacks) as u64 * 16, random >> 20 & 0xfff);
         written += 1;
     }
 }

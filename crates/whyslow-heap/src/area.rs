@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::area::{
-    AREA_LEN, FILTER_AT, FILTER_LEN, Header, MODULES_AT, MODULES_LEN, MOST_NODES, MOST_RINGS, NODES_AT, Node,
+    AREA_LEN, FILTER_AT, FILTER_LEN, Header, MODULES_AT, MODULES_LEN, MOST_RINGS,
     RING_WORDS, RingHeader, UNWIND_AT, UNWIND_LEN, ring_header_at, ring_words_at,
 };
 
@@ -53,7 +53,6 @@ impl Area {
         }
         let area = Self::map(file)?;
         area.header().version.store(VERSION, Ordering::Relaxed);
-        area.header().nodes_used.store(1, Ordering::Relaxed);
         Ok(area)
     }
 
@@ -149,13 +148,6 @@ impl Area {
         (ring < MOST_RINGS).then(|| unsafe { self.part(ring_words_at(ring)) })
     }
 
-    /// A stack node.
-    pub fn node(&self, node: u32) -> Option<&Node> {
-        let node = node as usize;
-        // SAFETY: `node` is in bounds, nodes are aligned there, and are made of atomics.
-        (node > 0 && node < MOST_NODES).then(|| unsafe { self.part(NODES_AT + node * size_of::<Node>()) })
-    }
-
     /// The filter of sampled blocks.
     pub fn filter(&self) -> &[AtomicU8; FILTER_LEN] {
         // SAFETY: the filter lies wholly inside; bytes need no alignment.
@@ -197,9 +189,6 @@ mod tests {
         let area = Area::create().expect("area");
         assert!(area.ring(MOST_RINGS - 1).is_some() && area.ring(MOST_RINGS).is_none());
         assert!(area.words(MOST_RINGS).is_none());
-        assert!(area.node(0).is_none() && area.node(MOST_NODES as u32).is_none());
-        let last = area.node(MOST_NODES as u32 - 1).expect("the last node");
-        assert_eq!(last.address.load(Ordering::Relaxed), 0);
         assert_eq!(area.modules()[MODULES_LEN / 8 - 1].load(Ordering::Relaxed), 0);
         assert_eq!(area.words(MOST_RINGS - 1).expect("words")[RING_WORDS - 1].load(Ordering::Relaxed), 0);
     }

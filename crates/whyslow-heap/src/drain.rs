@@ -266,7 +266,9 @@ impl Drain {
             if processes.has_left(ring.process) {
                 return Applied::Known;
             }
-            ring.look_ahead(tally);
+            if let Some(address) = ring.soon() {
+                tally.expect(ring.process, address);
+            }
             apply(tally, stacks, &mut watched.stacks, ring, event, force)
         })
     }
@@ -594,8 +596,8 @@ fn apply(
     let at =
         At { process: ring.process, thread: ring.thread, tick: event.tick, address: event.address, force };
     match event.kind {
-        Kind::Alloc { node, size } => {
-            let entry = entry(tally, stacks, nodes, ring, node);
+        Kind::Alloc { stack, size } => {
+            let entry = entry(tally, stacks, nodes, ring, stack);
             tally.alloc(&at, entry, size)
         }
         Kind::Free => {
@@ -606,8 +608,8 @@ fn apply(
             applied
         }
         Kind::Leave => tally.leave(&at, ring.number),
-        Kind::Realloc { node, size } => {
-            let entry = entry(tally, stacks, nodes, ring, node);
+        Kind::Realloc { stack, size } => {
+            let entry = entry(tally, stacks, nodes, ring, stack);
             let (applied, old_address) = tally.realloc(&at, ring.number, entry, size);
             if let (Some(old_address), true) = (old_address, tally.weights.sampled()) {
                 forget(ring.area(), old_address);
@@ -626,8 +628,8 @@ fn apply(
             tally.unused(&at, bytes);
             Applied::Known
         }
-        Kind::Map { node, size } => {
-            let entry = entry(tally, stacks, nodes, ring, node);
+        Kind::Map { stack, size } => {
+            let entry = entry(tally, stacks, nodes, ring, stack);
             tally.map(&at, entry, size);
             Applied::Known
         }
@@ -638,14 +640,27 @@ fn apply(
     }
 }
 
+/// The entry of a ring's stack.
 #[inline]
-fn entry(tally: &mut Tally, stacks: &mut Stacks, nodes: &mut AreaStacks, ring: &mut Ring, node: u32) -> u32 {
-    if let Some(entry) = ring.entries.get(node) {
-        return entry;
+fn entry(tally: &mut Tally, stacks: &mut Stacks, nodes: &mut AreaStacks, ring: &mut Ring, stack: u32) -> u32 {
+    match ring.entry(stack) {
+        Some(entry) => entry,
+        None => new_entry(tally, stacks, nodes, ring, stack),
     }
-    let stack = nodes.resolve(ring.area(), node, stacks);
-    let entry = tally.entry(stack, ring.thread);
-    ring.entries.put(node, entry);
+}
+
+#[cold]
+fn new_entry(
+    tally: &mut Tally,
+    stacks: &mut Stacks,
+    nodes: &mut AreaStacks,
+    ring: &mut Ring,
+    stack: u32,
+) -> u32 {
+    let new = ring.cursor.trails.take(stack).unwrap_or_default();
+    let row = nodes.resolve(ring.area(), &new, stacks);
+    let entry = tally.entry(row, ring.thread);
+    ring.set_entry(stack, entry);
     entry
 }
 

@@ -6,6 +6,7 @@ use whyslow_heap_wire::area::RING_WORDS;
 use whyslow_heap_wire::record::{self, op};
 
 use crate::area::RingWords;
+use crate::trails::Trails;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,17 +19,17 @@ pub(crate) struct Event {
     pub kind: Kind,
 }
 
-/// Kinds of events.
+/// Kinds of events. Stacks are numbers of the ring's [`Trails`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A new block.
-    Alloc { node: u32, size: u64 },
+    Alloc { stack: u32, size: u64 },
     /// A block is given back.
     Free,
     /// A block is about to be moved or resized: it has no address for a while.
     Leave,
     /// The block that left is here now.
-    Realloc { node: u32, size: u64 },
+    Realloc { stack: u32, size: u64 },
     /// The block that left is where it was.
     Stay,
     /// The block that left was freed.
@@ -36,13 +37,13 @@ pub(crate) enum Kind {
     /// So many bytes of the block were never written.
     Unused { bytes: u64 },
     /// A new mapping.
-    Map { node: u32, size: u64 },
+    Map { stack: u32, size: u64 },
     /// A range is given back.
     Unmap { size: u64 },
 }
 
 /// A place in a ring, and what the words before it said about those behind it.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default)]
 pub(crate) struct Cursor {
     /// The next word to read.
     pub at: u64,
@@ -50,7 +51,7 @@ pub(crate) struct Cursor {
     pub end: u64,
     stamp: u64,
     last: u64,
-    large: Option<u64>,
+    pub trails: Trails,
     /// The writer does not keep to the rules: nothing more is read.
     pub broken: bool,
 }
@@ -77,20 +78,6 @@ impl Cursor {
         }
     }
 
-    /// The record at a place: its address, its node if it makes something, and the next place. A guess, to prepare for it.
-    #[inline]
-    pub(crate) fn scout(&self, words: &RingWords, at: u64) -> Option<(u64, Option<u32>, u64)> {
-        let word_at = |at: u64| words[at as usize % RING_WORDS].load(Ordering::Relaxed);
-        if at >= self.end {
-            return None;
-        }
-        let head = word_at(at);
-        let kind = record::op_of(head);
-        let makes = matches!(kind, op::ALLOC | op::REALLOC);
-        let node = makes.then(|| record::stack_of(word_at(at + 1)));
-        Some((record::address_of(head), node, at + record::words(kind)))
-    }
-
     /// The next event. No event is later than `latest`: a time from the future is a lie.
     #[inline]
     pub(crate) fn next(&mut self, words: &RingWords, latest: u64) -> Option<Event> {
@@ -101,10 +88,10 @@ impl Cursor {
             }
             let head = word_at(self.at);
             let kind = record::op_of(head);
-            let len = record::words(kind);
+            let len = record::words(head);
             // Records are published whole; a part is waited for.
             if self.end - self.at < len {
-                return None;
+                return if len > RING_WORDS as u64 { self.give_up() } else { None };
             }
             match kind {
                 op::STAMP => {
@@ -112,17 +99,23 @@ impl Cursor {
                     self.at += 1;
                     continue;
                 }
-                op::LARGE => {
-                    self.large = Some(record::value_of(head));
+                op::STACK => {
+                    let first = self.at + 1;
+                    let stack = record::stack_of(head);
+                    let fresh = (0..stack.fresh).map(|frame| word_at(first + frame as u64));
+                    if !self.trails.follow(stack, fresh) {
+                        return self.give_up();
+                    }
+                    self.at += len;
+                    continue;
+                }
+                op::GENERATION => {
+                    self.trails.set_generation(record::value_of(head));
                     self.at += 1;
                     continue;
                 }
                 op::ALLOC..=op::REALLOC | op::UNUSED..=op::GONE => {}
-                _ => {
-                    self.broken = true;
-                    self.at = self.end;
-                    return None;
-                }
+                _ => return self.give_up(),
             }
             let body = if len > 1 { word_at(self.at + 1) } else { 0 };
             let kind = match kind {
@@ -131,14 +124,13 @@ impl Cursor {
                 op::STAY => Kind::Stay,
                 op::GONE => Kind::Gone,
                 op::UNUSED => Kind::Unused { bytes: body },
+                op::UNMAP => Kind::Unmap { size: body.saturating_mul(PAGE).min(MOST_BYTES) },
                 _ => {
-                    let size = self.large.take().unwrap_or(record::size_of(body));
-                    let node = record::stack_of(body);
+                    let stack = self.trails.current();
                     match kind {
-                        op::ALLOC => Kind::Alloc { node, size: size.min(MOST_BYTES) },
-                        op::REALLOC => Kind::Realloc { node, size: size.min(MOST_BYTES) },
-                        op::MAP => Kind::Map { node, size: size.saturating_mul(PAGE).min(MOST_BYTES) },
-                        _ => Kind::Unmap { size: size.saturating_mul(PAGE).min(MOST_BYTES) },
+                        op::ALLOC => Kind::Alloc { stack, size: body.min(MOST_BYTES) },
+                        op::REALLOC => Kind::Realloc { stack, size: body.min(MOST_BYTES) },
+                        _ => Kind::Map { stack, size: body.saturating_mul(PAGE).min(MOST_BYTES) },
                     }
                 }
             };
@@ -147,6 +139,13 @@ impl Cursor {
             return Some(Event { tick: self.last, address: record::address_of(head), kind });
         }
     }
+
+    #[cold]
+    fn give_up(&mut self) -> Option<Event> {
+        self.broken = true;
+        self.at = self.end;
+        None
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +153,7 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     use proptest::prelude::*;
+    use whyslow_heap_wire::record::Stack;
 
     use super::*;
 
@@ -173,29 +173,34 @@ mod tests {
 
     #[test]
     fn records_become_events_with_their_time() {
-        let (events, cursor) = read(&[
+        let (events, mut cursor) = read(&[
             record::number(op::STAMP, 1000),
+            record::stack(Stack { from: 0, to: 3, cut: false, kept: 0, fresh: 2 }),
+            0x1001,
+            0x2002,
             record::head(op::ALLOC, 5, 0x4000),
-            record::body(7, 24),
+            24,
+            record::stack(Stack { from: 3, to: 3, cut: false, kept: 1, fresh: 0 }),
             record::head(op::LEAVE, 5, 0x4000),
-            record::number(op::LARGE, 1 << 40),
             record::head(op::REALLOC, 6, 0x8000),
-            record::body(8, 0),
+            1 << 40,
             record::head(op::FREE, 9, 0x8000),
+            record::stack(Stack { from: 3, to: 3, cut: false, kept: 2, fresh: 0 }),
             record::head(op::MAP, 9, 0x10000),
-            record::body(3, 2),
+            2,
         ]);
         assert_eq!(
             events,
             [
-                Event { tick: 1005, address: 0x4000, kind: Kind::Alloc { node: 7, size: 24 } },
+                Event { tick: 1005, address: 0x4000, kind: Kind::Alloc { stack: 0, size: 24 } },
                 Event { tick: 1005, address: 0x4000, kind: Kind::Leave },
-                Event { tick: 1006, address: 0x8000, kind: Kind::Realloc { node: 8, size: 1 << 40 } },
+                Event { tick: 1006, address: 0x8000, kind: Kind::Realloc { stack: 1, size: 1 << 40 } },
                 Event { tick: 1009, address: 0x8000, kind: Kind::Free },
-                Event { tick: 1009, address: 0x10000, kind: Kind::Map { node: 3, size: 8192 } },
+                Event { tick: 1009, address: 0x10000, kind: Kind::Map { stack: 0, size: 8192 } },
             ]
         );
         assert!(!cursor.broken && cursor.at == cursor.end);
+        assert_eq!(cursor.trails.take(1).expect("a stack").frames[..], [0x1001]);
     }
 
     #[test]

@@ -46,6 +46,7 @@ mod stacks;
 pub mod sys;
 mod tally;
 mod timeline;
+mod trails;
 mod weight;
 
 pub use collector::Collector;

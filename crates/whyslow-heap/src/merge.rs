@@ -44,18 +44,17 @@ impl Merger {
         let mut events = 0;
         self.waiting.clear();
         for (number, ring) in rings.iter_mut().enumerate() {
-            if let Some(tick) = ring.peek(limits.latest)
-                && tick <= limits.horizon
+            if let Some(event) = ring.peek(limits.latest)
+                && event.tick <= limits.horizon
             {
-                self.waiting.push(Reverse((tick, number)));
+                self.waiting.push(Reverse((event.tick, number)));
             }
         }
         while let Some(Reverse((_, number))) = self.waiting.pop() {
             let other = self.waiting.peek().map_or(u64::MAX, |&Reverse((tick, _))| tick);
             let ring = &mut rings[number];
-            while let Some(event) = ring.next(limits.latest) {
+            while let Some(event) = ring.peek(limits.latest) {
                 if event.tick > other || event.tick > limits.horizon {
-                    ring.head = Some(event);
                     if event.tick <= limits.horizon {
                         self.waiting.push(Reverse((event.tick, number)));
                     }
@@ -63,10 +62,10 @@ impl Merger {
                 }
                 let alone = other.saturating_sub(event.tick) > SLACK;
                 if apply(ring, &event, alone) == Applied::Refused {
-                    ring.head = Some(event);
                     events += self.untangle(rings, number, event, limits, &mut apply);
                     break;
                 }
+                ring.pop();
                 events += 1;
             }
         }
@@ -92,21 +91,21 @@ impl Merger {
         let mut taken = false;
         for waiting in &mut self.near {
             let ring = &mut rings[waiting.1];
-            if let (false, Some(other)) = (taken, ring.head) {
+            if let (false, Some(other)) = (taken, ring.peek(limits.latest)) {
                 taken = apply(ring, &other, false) != Applied::Refused;
                 if taken {
-                    ring.head = None;
+                    ring.pop();
                     // It comes back with the time of its next event, or not at all.
-                    waiting.0 = ring.peek(limits.latest).unwrap_or(u64::MAX);
+                    waiting.0 = ring.peek(limits.latest).map_or(u64::MAX, |event| event.tick);
                 }
             }
         }
         if !taken {
             let ring = &mut rings[refused];
-            ring.head = None;
             apply(ring, &event, true);
+            ring.pop();
         }
-        let again = rings[refused].peek(limits.latest).unwrap_or(u64::MAX);
+        let again = rings[refused].peek(limits.latest).map_or(u64::MAX, |event| event.tick);
         self.near.push((again, refused));
         let ready = self.near.drain(..).filter(|&(tick, _)| tick <= limits.horizon && tick < u64::MAX);
         self.waiting.extend(ready.map(Reverse));

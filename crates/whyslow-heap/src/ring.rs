@@ -1,5 +1,6 @@
 //! One thread's ring as the collector reads it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -7,7 +8,6 @@ use whyslow_heap_wire::area::{RingHeader, ring};
 
 use crate::area::{Area, RingWords};
 use crate::event::{Cursor, Event};
-use crate::tally::Tally;
 
 /// Words after which the writer is told how far it is read.
 const TELL_EVERY: u64 = 2048;
@@ -25,37 +25,20 @@ pub(crate) struct Ring {
     pub thread: u32,
     pub tid: u32,
     pub cursor: Cursor,
-    /// An event that was read but must wait for others.
-    pub head: Option<Event>,
+    /// Events that were read but not taken yet.
+    ahead: VecDeque<Event>,
     told: u64,
     /// What `told` was when the thread was last looked for.
     pub told_at_check: u64,
     /// The thread is gone: what is left is read, then the ring is given back.
     pub closing: bool,
-    pub entries: EntryCache,
-    ahead: Ahead,
+    /// Entries of the tally by the number of the stack; [`UNKNOWN`] before it is asked for.
+    entries: Vec<u32>,
 }
 
-/// Events that come soon, for which memory is asked in advance: one place per event, in a circle.
-#[derive(Debug, Default)]
-struct Ahead {
-    /// The word behind the last of them.
-    at: u64,
-    /// Where the circle begins.
-    first: usize,
-    events: [Expected; AHEAD],
-}
-
-/// How many events are looked ahead.
-const AHEAD: usize = 16;
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Expected {
-    address: u64,
-    /// The entry, if it is known, and whether the event makes a block there.
-    entry: Option<u32>,
-    makes: bool,
-}
+/// How many events are read ahead, so that their memory can be asked for in time.
+const AHEAD: usize = 24;
+const UNKNOWN: u32 = u32::MAX;
 
 impl Ring {
     /// The ring of a thread; `None` if there is no such ring.
@@ -76,12 +59,11 @@ impl Ring {
             thread,
             tid,
             cursor: Cursor::new(at),
-            head: None,
+            ahead: VecDeque::with_capacity(AHEAD),
             told: at,
             told_at_check: u64::MAX,
             closing: false,
-            entries: EntryCache::default(),
-            ahead: Ahead::default(),
+            entries: Vec::new(),
         })
     }
 
@@ -102,48 +84,49 @@ impl Ring {
 
     /// The next event.
     #[inline]
-    pub(crate) fn next(&mut self, latest: u64) -> Option<Event> {
-        if let Some(event) = self.head.take() {
-            return Some(event);
+    pub(crate) fn peek(&mut self, latest: u64) -> Option<Event> {
+        if self.ahead.len() <= AHEAD / 2 {
+            self.read_ahead(latest);
         }
+        self.ahead.front().copied()
+    }
+
+    /// The next event is done.
+    #[inline]
+    pub(crate) fn pop(&mut self) {
+        self.ahead.pop_front();
+    }
+
+    fn read_ahead(&mut self, latest: u64) {
         if self.cursor.at - self.told >= TELL_EVERY {
             self.tell();
         }
-        let words = self.area.words(self.number)?;
-        self.cursor.next(words, latest)
-    }
-
-    /// Looks one event further ahead and asks for the memory that it will need, in three steps.
-    #[inline]
-    pub(crate) fn look_ahead(&mut self, tally: &Tally) {
         let Some(words) = self.area.words(self.number) else { return };
-        let ahead = &mut self.ahead;
-        ahead.at = ahead.at.max(self.cursor.at);
-        let slot = |after: usize| (ahead.first + after) % AHEAD;
-        let (newest, middle, soon) = (slot(AHEAD - 1), slot(AHEAD / 2), slot(AHEAD / 4));
-        ahead.first = slot(1);
-        ahead.events[newest] = Expected::default();
-        if let Some((address, node, next)) = self.cursor.scout(words, ahead.at) {
-            ahead.at = next;
-            let entry = node.and_then(|node| self.entries.get(node));
-            tally.expect(self.process, address, entry);
-            ahead.events[newest] = Expected { address, entry, makes: node.is_some() };
-        }
-        let expected = &mut ahead.events[middle];
-        if expected.address != 0 && (expected.entry.is_some() || !expected.makes) {
-            expected.entry = tally.expect_more(self.process, expected.address, expected.entry);
-        }
-        let expected = ahead.events[soon];
-        if let (Some(entry), false) = (expected.entry, expected.makes) {
-            tally.expect_most(entry);
+        while self.ahead.len() < AHEAD {
+            let Some(event) = self.cursor.next(words, latest) else { break };
+            self.ahead.push_back(event);
         }
     }
 
-    /// The time of the next event.
+    /// The address of an event that comes soon.
     #[inline]
-    pub(crate) fn peek(&mut self, latest: u64) -> Option<u64> {
-        self.head = self.next(latest);
-        self.head.map(|event| event.tick)
+    pub(crate) fn soon(&self) -> Option<u64> {
+        self.ahead.get(AHEAD / 2).map(|event| event.address)
+    }
+
+    /// The entry of a stack, if it was asked for before.
+    #[inline]
+    pub(crate) fn entry(&self, stack: u32) -> Option<u32> {
+        self.entries.get(stack as usize).copied().filter(|&entry| entry != UNKNOWN)
+    }
+
+    /// Notes the entry of a stack.
+    pub(crate) fn set_entry(&mut self, stack: u32, entry: u32) {
+        let stack = stack as usize;
+        if self.entries.len() <= stack {
+            self.entries.resize(stack + 1, UNKNOWN);
+        }
+        self.entries[stack] = entry;
     }
 
     /// Tells the writer how far it is read.
@@ -158,7 +141,7 @@ impl Ring {
 
     /// Whether everything is read. What the writer left unfinished when it died does not count.
     pub(crate) fn is_done(&self) -> bool {
-        self.head.is_none()
+        self.ahead.is_empty()
     }
 
     /// Gives the ring back. Its thread is gone.
@@ -172,58 +155,5 @@ impl Ring {
         let one_less = |active: u32| active.checked_sub(1);
         // Zero already: the number was not ours to begin with, and stays.
         let _ = active.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less);
-    }
-}
-
-/// Stack node → entry of the tally, for one thread: what was found last for a part of the node's number. Grows as long
-/// as entries push each other out.
-#[derive(Debug, Default)]
-pub(crate) struct EntryCache {
-    slots: Vec<(u32, u32)>,
-    misses: usize,
-}
-
-const EMPTY: (u32, u32) = (u32::MAX, 0);
-const MOST_SLOTS: usize = 1 << 13;
-
-impl EntryCache {
-    /// The entry of a node, if it is known.
-    #[inline]
-    pub(crate) fn get(&self, node: u32) -> Option<u32> {
-        let slot = self.slots.get(node as usize & self.slots.len().wrapping_sub(1))?;
-        (slot.0 == node).then_some(slot.1)
-    }
-
-    /// Notes the entry of a node.
-    pub(crate) fn put(&mut self, node: u32, entry: u32) {
-        self.misses += 1;
-        if self.misses > self.slots.len() && self.slots.len() < MOST_SLOTS {
-            let len = (self.slots.len() * 2).max(32);
-            let old = std::mem::replace(&mut self.slots, vec![EMPTY; len]);
-            for slot in old.into_iter().filter(|&slot| slot != EMPTY) {
-                self.slots[slot.0 as usize & (len - 1)] = slot;
-            }
-            self.misses = 0;
-        }
-        let mask = self.slots.len() - 1;
-        self.slots[node as usize & mask] = (node, entry);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_cache_never_answers_for_another_node() {
-        let mut cache = EntryCache::default();
-        assert_eq!(cache.get(0), None);
-        for node in 0..50_000 {
-            cache.put(node, node * 2);
-            assert_eq!(cache.get(node), Some(node * 2));
-        }
-        let known = (0..50_000)
-            .filter(|&node| cache.get(node).inspect(|&entry| assert_eq!(entry, node * 2)).is_some());
-        assert_eq!(known.count(), MOST_SLOTS);
     }
 }

@@ -5,7 +5,6 @@ use whyslow_profile::HeapCounts;
 use crate::clock::Clock;
 use crate::course::Course;
 use crate::outcome::Site;
-use crate::sys;
 use crate::weight::{self, Weight, Weights};
 
 /// Counts of blocks by the significant bits of a value. Small counts, so that a site takes few cache lines; what does
@@ -89,13 +88,6 @@ fn bar(value: u64) -> usize {
 impl SiteState {
     pub(crate) fn new(stack: u32) -> Self {
         Self { stack, ..Self::default() }
-    }
-
-    /// Asks for the memory that a new block will change, or a free.
-    #[inline]
-    pub(crate) fn prefetch(&self, new: bool) {
-        sys::prefetch(&self.live);
-        sys::prefetch(if new { &self.sizes.small[8] } else { &self.lifetimes.small[16] });
     }
 
     /// A block is made.

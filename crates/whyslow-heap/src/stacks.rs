@@ -1,16 +1,14 @@
-//! Stacks of all programs in one tree. A program's nodes are looked at once, when they are first used.
+//! Stacks of all programs in one tree. A ring's stack is looked at once, when it is first used.
 
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
-use whyslow_heap_wire::area::{MODULES_LEN, ModuleEntry, node_address, node_generation};
-use whyslow_heap_wire::record::NO_STACK;
+use whyslow_heap_wire::area::{MODULES_LEN, ModuleEntry};
 
 use crate::area::Area;
 use crate::outcome::{ModuleSeen, StackSeen};
+use crate::trails::NewStack;
 
-/// Frames that a stack may have; a longer one loses its outermost frames.
-const MOST_FRAMES: usize = 1 << 16;
 /// The longest path the kernel knows.
 const MOST_PATH: usize = 4096;
 /// Words of a [`ModuleEntry`].
@@ -77,8 +75,8 @@ impl Stacks {
         all
     }
 
-    /// The stack of an allocation whose stack is not known.
-    pub(crate) fn unknown(&mut self) -> u32 {
+    /// The root of stacks that are not known, or not from there on.
+    fn unknown(&mut self) -> u32 {
         self.stack(NONE, NONE, 0)
     }
 }
@@ -97,79 +95,45 @@ pub(crate) struct AreaStacks {
     program: String,
     /// The first process: a row.
     process: u32,
-    /// Node → row + 1, in pages.
-    rows: Vec<Option<Box<[u32; PAGE]>>>,
     modules: Vec<Module>,
+    /// Addresses that lie in a module, by generation and address.
+    located: FxHashMap<(u16, u64), (u32, u64)>,
     /// Words of modules that were read.
     modules_read: usize,
 }
 
-const PAGE: usize = 1024;
-
 impl AreaStacks {
     pub(crate) fn new(program: String, process: u32) -> Self {
-        Self { program, process, rows: Vec::new(), modules: Vec::new(), modules_read: 0 }
+        Self { program, process, modules: Vec::new(), located: FxHashMap::default(), modules_read: 0 }
     }
 
-    fn known(&self, node: u32) -> Option<u32> {
-        let page = self.rows.get(node as usize / PAGE)?.as_deref()?;
-        page[node as usize % PAGE].checked_sub(1)
+    /// The row of a stack.
+    pub(crate) fn resolve(&mut self, area: &Area, stack: &NewStack, stacks: &mut Stacks) -> u32 {
+        let mut row = if stack.cut || stack.frames.is_empty() { stacks.unknown() } else { NONE };
+        for &frame in &stack.frames {
+            let (module, address) = self.locate(area, frame, stack.generation, stacks);
+            row = stacks.stack(row, module, address);
+        }
+        row
     }
 
-    fn learn(&mut self, node: u32, row: u32) {
-        let page = node as usize / PAGE;
-        if self.rows.len() <= page {
-            self.rows.resize_with(page + 1, || None);
+    /// The module of a frame, and the address of its call in it.
+    fn locate(&mut self, area: &Area, frame: u64, generation: u16, stacks: &mut Stacks) -> (u32, u64) {
+        if let Some(&place) = self.located.get(&(generation, frame)) {
+            return place;
         }
-        self.rows[page].get_or_insert_with(|| Box::new([0; PAGE]))[node as usize % PAGE] = row + 1;
-    }
-
-    /// The row of a node.
-    pub(crate) fn resolve(&mut self, area: &Area, node: u32, stacks: &mut Stacks) -> u32 {
-        if node == NO_STACK {
-            return stacks.unknown();
-        }
-        if let Some(row) = self.known(node) {
-            return row;
-        }
-        // From the leaf to the first known caller. Numbers may say anything, even a circle: the length is bounded.
-        let mut path = Vec::new();
-        let mut parent = NONE;
-        let mut at = node;
-        while at != NO_STACK && path.len() < MOST_FRAMES {
-            if let Some(row) = self.known(at) {
-                parent = row;
-                break;
-            }
-            let Some(found) = area.node(at) else { break };
-            let word = found.address.load(Ordering::Relaxed);
-            if word == 0 {
-                break;
-            }
-            path.push((at, word));
-            at = found.caller.load(Ordering::Relaxed);
-        }
-        if path.is_empty() {
-            return stacks.unknown();
-        }
-        for &(node, word) in path.iter().rev() {
-            let (module, address) = self.locate(area, word, stacks);
-            parent = stacks.stack(parent, module, address);
-            self.learn(node, parent);
-        }
-        parent
-    }
-
-    /// The module of a return address, and the address of the call in it.
-    fn locate(&mut self, area: &Area, word: u64, stacks: &mut Stacks) -> (u32, u64) {
-        let call = node_address(word).saturating_sub(1);
-        let generation = u32::from(node_generation(word));
+        let call = frame.saturating_sub(1);
         self.read_modules(area, stacks);
         let module = self.modules.iter().rev().find(|module| {
             let entry = &module.entry;
-            entry.generation <= generation && (entry.start..entry.end).contains(&call) && entry.base <= call
+            entry.generation <= u32::from(generation)
+                && (entry.start..entry.end).contains(&call)
+                && entry.base <= call
         });
-        module.map_or((NONE, call), |module| (module.row, call - module.entry.base))
+        let Some(module) = module else { return (NONE, call) };
+        let place = (module.row, call - module.entry.base);
+        self.located.insert((generation, frame), place);
+        place
     }
 
     /// Reads the modules that came since the last time.
@@ -213,10 +177,8 @@ impl AreaStacks {
 mod tests {
     use super::*;
 
-    fn put_node(area: &Area, node: u32, address: u64, caller: u32) {
-        let found = area.node(node).expect("a node");
-        found.address.store(address, Ordering::Relaxed);
-        found.caller.store(caller, Ordering::Relaxed);
+    fn stack(generation: u16, frames: &[u64]) -> NewStack {
+        NewStack { generation, cut: false, frames: frames.into() }
     }
 
     fn put_module(area: &Area, base: u64, end: u64, generation: u32, path: &str) {
@@ -239,13 +201,10 @@ mod tests {
         let area = Area::create().expect("area");
         put_module(&area, 0x1000, 0x2000, 0, "");
         put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
-        put_node(&area, 1, 0x1101, 0);
-        put_node(&area, 2, 0x5021, 1);
-        put_node(&area, 3, 0x9001, 2);
         let mut stacks = Stacks::default();
         let mut nodes = AreaStacks::new("/bin/program".to_owned(), 0);
-        assert_eq!(nodes.resolve(&area, 3, &mut stacks), 2);
-        assert_eq!(nodes.resolve(&area, 2, &mut stacks), 1);
+        assert_eq!(nodes.resolve(&area, &stack(0, &[0x1101, 0x5021, 0x9001]), &mut stacks), 2);
+        assert_eq!(nodes.resolve(&area, &stack(0, &[0x1101, 0x5021]), &mut stacks), 1);
         assert_eq!(
             stacks.new_stacks,
             [
@@ -263,30 +222,27 @@ mod tests {
     }
 
     #[test]
-    fn a_module_that_took_anothers_place_owns_only_later_nodes() {
+    fn a_module_that_took_anothers_place_owns_only_later_stacks() {
         let area = Area::create().expect("area");
         put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
         put_module(&area, 0x5000, 0x6000, 3, "/lib/two.so");
-        put_node(&area, 1, 0x5021 | 2 << 48, 0);
-        put_node(&area, 2, 0x5021 | 3 << 48, 0);
         let mut stacks = Stacks::default();
         let mut nodes = AreaStacks::new(String::new(), 0);
-        let (first, second) = (nodes.resolve(&area, 1, &mut stacks), nodes.resolve(&area, 2, &mut stacks));
+        let [first, second] =
+            [2, 3].map(|generation| nodes.resolve(&area, &stack(generation, &[0x5021]), &mut stacks));
         assert_eq!(stacks.new_stacks[first as usize].module, Some(0));
         assert_eq!(stacks.new_stacks[second as usize].module, Some(1));
     }
 
     #[test]
-    fn a_circle_of_nodes_ends() {
+    fn a_stack_that_ends_early_has_an_unknown_root() {
         let area = Area::create().expect("area");
-        put_node(&area, 1, 0x1001, 2);
-        put_node(&area, 2, 0x2001, 1);
-        put_node(&area, 3, 0x2001, u32::MAX);
         let mut stacks = Stacks::default();
         let mut nodes = AreaStacks::new(String::new(), 0);
-        nodes.resolve(&area, 1, &mut stacks);
-        nodes.resolve(&area, 3, &mut stacks);
-        assert!(stacks.new_stacks.len() <= MOST_FRAMES + 1);
+        let nothing = nodes.resolve(&area, &stack(0, &[]), &mut stacks);
+        let cut = nodes.resolve(&area, &NewStack { cut: true, ..stack(0, &[0x21]) }, &mut stacks);
+        assert_eq!(stacks.new_stacks[cut as usize].parent, Some(nothing));
+        assert_eq!(stacks.new_stacks[nothing as usize], seen(NONE, NONE, 0));
     }
 
     #[test]
@@ -296,8 +252,8 @@ mod tests {
         let mut rows = Vec::new();
         for (area, base) in [(&one, 0x5000), (&two, 0x7000)] {
             put_module(area, base, base + 0x1000, 0, "/lib/one.so");
-            put_node(area, 1, base + 0x21, 0);
-            rows.push(AreaStacks::new(String::new(), 0).resolve(area, 1, &mut stacks));
+            let found = stack(0, &[base + 0x21]);
+            rows.push(AreaStacks::new(String::new(), 0).resolve(area, &found, &mut stacks));
         }
         assert_eq!(rows[0], rows[1]);
     }
@@ -309,9 +265,8 @@ mod tests {
         let at = area.header().modules_used.load(Ordering::Relaxed) as usize / 8;
         area.modules()[at + 3].store(u64::MAX, Ordering::Relaxed);
         area.header().modules_used.store(u32::MAX, Ordering::Relaxed);
-        put_node(&area, 1, 0x5021, 0);
         let mut stacks = Stacks::default();
-        AreaStacks::new(String::new(), 0).resolve(&area, 1, &mut stacks);
+        AreaStacks::new(String::new(), 0).resolve(&area, &stack(0, &[0x5021]), &mut stacks);
         assert_eq!(stacks.new_stacks[0].module, Some(0));
     }
 }

@@ -15,7 +15,6 @@ use crate::course::Course;
 use crate::leaks::LiveBlock;
 use crate::outcome::{CounterKind, CounterRow, Site, TimelineRow};
 use crate::sites::SiteState;
-use crate::sys;
 use crate::timeline::Timeline;
 use crate::weight::{Weight, Weights, add};
 use so_far::Sums;
@@ -635,35 +634,10 @@ impl Tally {
         }
     }
 
-    /// Asks for the memory that an event will need that comes soon: first for its block, and for its entry if it is new.
+    /// Asks for the memory that an event will need that comes soon.
     #[inline]
-    pub(crate) fn expect(&self, process: u32, address: u64, entry: Option<u32>) {
+    pub(crate) fn expect(&self, process: u32, address: u64) {
         self.processes[process as usize].blocks.prefetch(address);
-        if let Some(entry) = entry {
-            sys::prefetch(&self.entries[entry as usize]);
-        }
-    }
-
-    /// Later, for what its block leads to: the entry of a free, the site of a new block. The entry, if it is known.
-    #[inline]
-    pub(crate) fn expect_more(&self, process: u32, address: u64, entry: Option<u32>) -> Option<u32> {
-        match entry {
-            Some(entry) => {
-                self.sites[self.entries[entry as usize].site as usize].prefetch(true);
-                None
-            }
-            None => {
-                let entry = self.processes[process as usize].blocks.get(address)?.entry;
-                sys::prefetch(&self.entries[entry as usize]);
-                Some(entry)
-            }
-        }
-    }
-
-    /// At last, for the site of a free.
-    #[inline]
-    pub(crate) fn expect_most(&self, entry: u32) {
-        self.sites[self.entries[entry as usize].site as usize].prefetch(false);
     }
 
     /// Time has come this far.

@@ -7,24 +7,15 @@
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use whyslow_heap_wire::area::Node;
 use whyslow_selfwalk::hosted::Hosted;
-use whyslow_selfwalk::{Entry, Memo, Rules, Stacks, Walker};
+use whyslow_selfwalk::{Entry, Rules, Walker};
 
 static RULES: Rules = Rules::new();
-static MEMO: Memo = Memo::new();
-static USED: AtomicU32 = AtomicU32::new(1);
 static ON: AtomicBool = AtomicBool::new(false);
 static WALKS: AtomicU64 = AtomicU64::new(0);
 static FORGET: AtomicBool = AtomicBool::new(false);
-static TABLES: LazyLock<(Vec<AtomicU32>, Vec<Node>)> = LazyLock::new(|| {
-    let node = |_| Node { address: AtomicU64::new(0), caller: AtomicU32::new(0), next: AtomicU32::new(0) };
-    ((0..1 << 18).map(|_| AtomicU32::new(0)).collect(), (0..1 << 20).map(node).collect())
-});
-
 struct OneThread(UnsafeCell<Option<Box<Walker>>>);
 // SAFETY: the example has one thread.
 unsafe impl Sync for OneThread {}
@@ -59,8 +50,6 @@ extern "C" fn walk_from(entry: *const Entry) {
     if !ON.load(Ordering::Relaxed) {
         return;
     }
-    let (heads, nodes) = &*TABLES;
-    let stacks = Stacks { heads, nodes, used: &USED, memo: &MEMO };
     // SAFETY: one thread, and the walk does not come back here; the entry lies on its stack.
     unsafe {
         let walker = (*WALKER.0.get()).get_or_insert_with(|| {
@@ -69,7 +58,7 @@ extern "C" fn walk_from(entry: *const Entry) {
         if FORGET.load(Ordering::Relaxed) {
             walker.forget();
         }
-        black_box(walker.walk(&RULES, &stacks, &Hosted, 0, entry));
+        black_box(walker.walk(&RULES, &Hosted, 0, entry));
     }
 }
 
@@ -195,12 +184,7 @@ fn nested(depth: u64, mode: &str) {
         });
         let mut all = best.collect::<Vec<_>>();
         all.sort_by(f64::total_cmp);
-        println!(
-            "{mode:5} {what:10} {:6.1} ns a walk (least {:.1}), {} nodes",
-            all[3],
-            all[0],
-            USED.load(Ordering::Relaxed)
-        );
+        println!("{mode:5} {what:10} {:6.1} ns a walk (least {:.1})", all[3], all[0]);
     }
 }
 

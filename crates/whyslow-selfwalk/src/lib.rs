@@ -3,12 +3,15 @@
 //! ```text
 //! rules     what one step computes, remembered per return address for the whole process
 //! cfi       .eh_frame in memory → one rule
+//! step      one step by any rule
 //! walker    one thread's walk: from the leaf to a frame that it remembers, then a check of the remembered words
-//! stacks    a walk becomes a number: nodes (caller, return address), shared between processes
+//! trails    what it remembers: many walks, row by row
+//! stacks    nodes (caller, return address), shared between threads
+//! numbered  a walk becomes the number of a node
 //! hosted    where the modules are, for programs with a libc
 //! ```
 //!
-//! A walk is a function of the registers and of the words it reads from the stack. The walker remembers its last walk: the state at
+//! A walk is a function of the registers and of the words it reads from the stack. The walker remembers its last walks, each in a *trail*: the state at
 //! each frame, and every word that was read, root first. A new walk goes from the leaf until it is in a remembered state;
 //! the rest is the same walk if the words are still the same. They are checked in the order in which a walk would read them, so
 //! that no word is read that a walk would not have read: stacks of coroutines come and go, and memory with them.
@@ -20,12 +23,17 @@
 mod cfi;
 #[cfg(feature = "hosted")]
 pub mod hosted;
+mod numbered;
 mod rules;
 mod stacks;
+mod step;
+mod trails;
 mod walker;
 
+pub use numbered::Numbered;
 pub use rules::Rules;
-pub use stacks::{Memo, Stacks};
+pub use stacks::{NO_STACK, Node, Stacks};
+pub use trails::{LONGEST, SHORT, TRAILS};
 pub use walker::{Walked, Walker};
 
 /// The registers of a caller, as the first instructions of a callee put them on the stack: `push rbx; push rbp`. The caller's stack

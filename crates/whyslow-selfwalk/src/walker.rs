@@ -3,37 +3,19 @@
 #![expect(unsafe_code, reason = "a walk reads the thread's own stack")]
 
 use core::mem::MaybeUninit;
-
-use whyslow_heap_wire::record::NO_STACK;
+use core::ptr;
 
 use crate::cfi::{self, Context};
-use crate::rules::{self, Base, EXACT, Rule, SIGNAL_RBP, SIGNAL_RIP, SIGNAL_RSP, SavedBp};
-use crate::stacks::{Hash, Leaf};
-use crate::{Entry, Rules, Stacks, World};
+use crate::rules::{self, EXACT, Rule};
+use crate::step::{End, State, follow, is_caller_of, read};
+use crate::trails::{LONGEST, Part, Trails, base, room};
+use crate::{Entry, Rules, World};
 
-/// Frames that are remembered; deeper stacks are walked afresh each time.
-const FRAMES: usize = 1 << 14;
-/// Entries of the map from a stack pointer to its frame.
-const PLACES: usize = 1 << 11;
 /// Frames after which a walk is given up: its tables must be wrong.
 const MOST_FRAMES: usize = 1 << 22;
-/// The largest frame that is believed when only rbp says so.
-const MOST_FRAME_BYTES: u64 = 1 << 30;
-
-/// The address of the node at the root of a stack that had to end early. One less is 0, which no code has.
-const CUT: u64 = 1;
-
-/// Where a walk is: what happens next is decided by this and by the words that are read.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-struct State {
-    /// A return address, or a program counter marked [`EXACT`].
-    pc: u64,
-    /// The stack pointer once the callee has returned.
-    sp: u64,
-    /// Where the frame's rbp is.
-    bp_slot: u64,
-}
+/// Remembered words that a walk may find changed before it remembers nothing more. Without a limit, a deep stack that has changed at
+/// its root would be compared from each of its frames.
+const MOST_IN_VAIN: usize = 512;
 
 /// A frame on the way, before it is known where it belongs.
 #[derive(Debug, Clone, Copy)]
@@ -47,21 +29,33 @@ struct Step {
 #[repr(C)]
 #[derive(Debug)]
 struct Steps {
-    pc: [u64; FRAMES],
+    pc: [u64; LONGEST],
     _apart: [u64; APART],
-    sp: [u64; FRAMES],
+    sp: [u64; LONGEST],
     _more: [u64; APART],
-    bp_slot: [u64; FRAMES],
+    bp_slot: [u64; LONGEST],
     _again: [u64; APART],
-    rule: [u64; FRAMES],
+    rule: [u64; LONGEST],
 }
 
 /// Keeps the arrays off each other's places in a page: a store and a load that differ only in the page look the same to a processor at first.
 const APART: usize = 136;
 
 impl Steps {
+    const fn new() -> Self {
+        Self {
+            pc: [0; LONGEST],
+            _apart: [0; APART],
+            sp: [0; LONGEST],
+            _more: [0; APART],
+            bp_slot: [0; LONGEST],
+            _again: [0; APART],
+            rule: [0; LONGEST],
+        }
+    }
+
     /// # Safety
-    /// `at` is below `FRAMES`.
+    /// `at` is below `LONGEST`.
     #[inline(always)]
     unsafe fn set(&mut self, at: usize, state: State, rule: Rule) {
         // SAFETY: the caller vouches for the row.
@@ -74,7 +68,7 @@ impl Steps {
     }
 
     /// # Safety
-    /// `at` is below `FRAMES`.
+    /// `at` is below `LONGEST`.
     #[inline(always)]
     unsafe fn get(&self, at: usize) -> Step {
         // SAFETY: the caller vouches for the row.
@@ -86,74 +80,48 @@ impl Steps {
     }
 }
 
-/// A remembered frame; the row is its distance from the root. The words that a walk reads on its way out are not kept apart: a frame's
-/// return address and stack pointer are the next row's.
+/// Frames of a walk beyond those that [`Steps`] has room for.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
-struct Level {
-    pc: u64,
-    sp: u64,
-    /// The lowest bit says whether the walk from here to the root needs the value of rbp.
-    bp_slot: u64,
-    rule: Rule,
-    /// Of the frames from the root to this one.
-    hash: Hash,
+#[derive(Debug)]
+struct Beyond {
+    frames: *mut u64,
+    room: usize,
 }
 
-const NEEDS_BP: u64 = 1;
-
-impl Level {
-    fn state(&self) -> State {
-        State { pc: self.pc, sp: self.sp, bp_slot: self.bp_slot & !NEEDS_BP }
-    }
-}
-
-/// Why a walk found no further frame.
+/// What a walk found: the stack is the first frames of a trail, from the root on, and fresh ones below them. Whoever keeps every trail likewise
+/// knows every stack:
+///
+/// ```text
+/// trails[to] = trails[from][..kept] + fresh        and that is the stack; without fresh ones trails[to] stays as long as it is
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// There is none.
-    Root,
-    /// Nothing is known of the code.
-    Cut,
-}
-
-/// A walk that is done, but for its number.
-#[must_use = "a walk that is not finished has no number"]
-#[derive(Debug, Clone, Copy)]
 pub struct Walked {
-    /// The number if it is known already.
-    known: Option<u32>,
-    hash: Hash,
-    /// What was remembered before it.
-    remembered: usize,
-    fresh: usize,
-    joined: Option<usize>,
-    cut: bool,
+    /// The trail that the stack begins like.
+    pub from: usize,
+    /// So many frames of it, from the root.
+    pub kept: usize,
+    /// The trail that it goes to.
+    pub to: usize,
+    /// Frames that are new: [`Walker::frame`].
+    pub fresh: usize,
+    /// Without kept frames: the outermost one is not the root, but where the walk had to end.
+    pub cut: bool,
+    /// Whether it is the stack of the walk before.
+    pub same: bool,
 }
 
-impl Walked {
-    fn known(id: u32) -> Self {
-        Self { known: Some(id), hash: Hash(0, 0), remembered: 0, fresh: 0, joined: None, cut: false }
-    }
-}
-
-/// What one thread remembers of its last walk. All-zero bytes are a new one; it is large, and only what is used is touched.
+/// What one thread remembers of its walks. All-zero bytes are a new one; it is large, and only what is used is touched.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Walker {
     generation: u16,
     has_context: bool,
-    /// Whether the last walk has no number yet.
-    unfinished: bool,
-    /// Remembered frames.
-    levels: usize,
-    /// The number of the remembered walk.
-    id: u32,
+    /// The stack of the last walk.
+    last: Part,
+    beyond: Beyond,
     context: MaybeUninit<Context>,
-    /// Rows of levels by their stack pointer: a tag of the program counter in the upper bits, the row in the lower. Any entry may be out of date.
-    places: [u32; PLACES],
     fresh: Steps,
-    level: [MaybeUninit<Level>; FRAMES],
+    trails: Trails,
 }
 
 impl Default for Walker {
@@ -162,99 +130,44 @@ impl Default for Walker {
     }
 }
 
-#[inline(always)]
-unsafe fn read(address: u64) -> u64 {
-    // SAFETY: the caller follows the rules of the frames that are on the stack at this moment.
-    unsafe { (address as *const u64).read() }
-}
-
-#[inline(always)]
-fn place(sp: u64) -> usize {
-    (sp >> 4) as usize & (PLACES - 1)
-}
-
-/// The tag of a program counter in [`Walker::places`]: as much of it as there is room for.
-#[inline(always)]
-fn tag(pc: u64) -> u32 {
-    (pc as u32) << FRAMES.trailing_zeros()
-}
-
-/// The address that stands for a frame: one less is inside its call, or is the interrupted instruction.
-#[inline(always)]
-fn node_address(pc: u64) -> u64 {
-    (pc & !EXACT) + (pc >> 63)
-}
-
 impl Walker {
     /// Remembers nothing.
     pub const fn new() -> Self {
         Self {
             generation: 0,
             has_context: false,
-            unfinished: false,
-            levels: 0,
-            id: NO_STACK,
+            last: Part { trail: 0, len: 0 },
+            beyond: Beyond { frames: ptr::null_mut(), room: 0 },
             context: MaybeUninit::uninit(),
-            places: [0; PLACES],
-            fresh: Steps {
-                pc: [0; FRAMES],
-                _apart: [0; APART],
-                sp: [0; FRAMES],
-                _more: [0; APART],
-                bp_slot: [0; FRAMES],
-                _again: [0; APART],
-                rule: [0; FRAMES],
-            },
-            level: [const { MaybeUninit::uninit() }; FRAMES],
+            fresh: Steps::new(),
+            trails: Trails::new(),
         }
     }
 
-    /// Forgets the last walk.
+    /// Forgets all walks.
     pub fn forget(&mut self) {
-        self.levels = 0;
+        self.trails.forget();
+        self.last = Part { trail: 0, len: 0 };
     }
 
-    /// The number of the calling thread's stack; `NO_STACK` when there is no room for it. See [`Self::begin`].
-    ///
-    /// # Safety
-    /// As for [`Self::begin`].
-    #[inline]
-    pub unsafe fn walk<W: World>(
-        &mut self,
-        rules: &Rules,
-        stacks: &Stacks<'_>,
-        world: &W,
-        generation: u16,
-        entry: *const Entry,
-    ) -> u32 {
-        // SAFETY: passed on.
-        let walked = unsafe { self.begin(rules, stacks, world, generation, entry) };
-        self.finish(stacks, walked)
-    }
-
-    /// Walks the calling thread's stack, and begins to look its number up. That is likely to wait for memory, so something
-    /// else should be done before [`Self::finish`], which must follow before the next walk.
+    /// Walks the calling thread's stack.
     ///
     /// `generation` must change whenever a module is unloaded, and the rules must have been forgotten by then.
     ///
     /// # Safety
     /// `entry` lies on the stack of the calling thread, directly below its caller's frame.
     #[inline]
-    pub unsafe fn begin<W: World>(
+    pub unsafe fn walk<W: World>(
         &mut self,
         rules: &Rules,
-        stacks: &Stacks<'_>,
         world: &W,
         generation: u16,
         entry: *const Entry,
     ) -> Walked {
-        // A walk without a number is none: whoever began it did not come back.
-        if self.generation != generation || self.unfinished {
+        if self.generation != generation {
             self.generation = generation;
-            self.unfinished = false;
-            self.levels = 0;
+            self.forget();
         }
-        let remembered = self.levels;
         let start = entry as u64;
         // Plain numbers, not a `State`: they must stay in registers.
         // SAFETY: the caller vouches for the entry.
@@ -262,32 +175,24 @@ impl Walker {
         let mut sp = start + size_of::<Entry>() as u64;
         let mut bp_slot = start;
         let mut fresh = 0;
-        let mut leaf = Leaf::NOTHING;
+        let mut in_vain = 0;
         let mut cut = false;
         let joined = loop {
-            let at = self.places[place(sp)] ^ tag(pc);
-            if (at as usize) < self.levels {
-                let at = at as usize;
-                // SAFETY: rows below `levels` were written.
-                let level = unsafe { self.level.get_unchecked(at).assume_init_ref() };
-                let same_bp = level.bp_slot & NEEDS_BP == 0 || level.bp_slot == bp_slot | NEEDS_BP;
-                if level.sp == sp && level.pc == pc && same_bp {
-                    // Most likely the rest is as it was, so this will be the hash.
-                    stacks.memo.expect(leaf.on(level.hash));
-                    // SAFETY: the state is the one from which these words were read, in this order.
-                    if unsafe { self.unchanged(at) } {
-                        break Some(at);
-                    }
-                    self.levels = 0;
+            if let Some(row) = self.trails.find(pc, sp, bp_slot)
+                && in_vain < MOST_IN_VAIN
+            {
+                // SAFETY: the state is the one from which these words were read, in this order.
+                match unsafe { self.trails.unchanged(row) } {
+                    Ok(()) => break Some(row),
+                    Err(at) => in_vain += 1 + row - at,
                 }
             }
             let rule = match rules.find(pc) {
                 Some(rule) => rule,
                 None => self.learn(rules, world, pc),
             };
-            // SAFETY: `fresh` is below `FRAMES`: see the check at the end of the loop.
+            // SAFETY: `fresh` is below `LONGEST`: see the check at the end of the loop.
             unsafe { self.fresh.set(fresh, State { pc, sp, bp_slot }, rule) };
-            leaf.then(pc);
             fresh += 1;
             if rule.kind() <= rules::BP {
                 // Read in any case, so that there is no branch on which register it is: the slot is always on the stack.
@@ -318,124 +223,76 @@ impl Walker {
                     }
                 }
             }
-            if fresh == FRAMES {
+            if fresh == LONGEST {
                 // SAFETY: the same walk goes on.
-                let id = unsafe { self.walk_deep(rules, stacks, world, start, State { pc, sp, bp_slot }) };
-                return Walked::known(id);
+                return unsafe { self.walk_beyond(rules, world, start, State { pc, sp, bp_slot }) };
             }
         };
 
-        if let (Some(at), 0) = (joined, fresh)
-            && at + 1 == remembered
-        {
-            return Walked::known(self.id);
+        let kept = joined.map_or(Part { trail: 0, len: 0 }, Trails::part);
+        if fresh == 0 {
+            let same = self.last == kept;
+            self.last = kept;
+            return Walked { from: kept.trail, kept: kept.len, to: kept.trail, fresh, cut, same };
         }
         if cut {
             world.cut();
         }
-        let root = match joined {
-            // SAFETY: a remembered row.
-            Some(at) => unsafe { self.level.get_unchecked(at).assume_init_ref() }.hash,
-            None => Hash::new(self.generation, cut),
-        };
-        let hash = leaf.on(root);
-        if joined.is_none() {
-            stacks.memo.expect(hash);
-        }
-        // SAFETY: `fresh` frames were written above, and `joined` is a remembered row.
-        unsafe { self.remember(fresh, joined, root) };
-        self.unfinished = true;
-        Walked { known: None, hash, remembered, fresh, joined, cut }
+        let to = self.trails.trail_for(kept, fresh);
+        // SAFETY: `fresh` frames were written above.
+        unsafe { self.remember(to, kept, fresh) };
+        Walked { from: kept.trail, kept: kept.len, to, fresh, cut, same: false }
     }
 
-    /// The number of a walk.
-    #[inline]
-    pub fn finish(&mut self, stacks: &Stacks<'_>, walked: Walked) -> u32 {
-        if let Some(id) = walked.known {
-            return id;
-        }
-        let id = match stacks.memo.find(walked.hash) {
-            Some(id) => id,
-            None => self.number(stacks, &walked),
+    /// A fresh frame of the last walk, from the leaf on: an address of which one less is inside the call, or is the interrupted instruction.
+    #[inline(always)]
+    pub fn frame(&self, at: usize) -> u64 {
+        let pc = match at.checked_sub(LONGEST) {
+            None => self.fresh.pc[at],
+            // SAFETY: the last walk was this long, and wrote it.
+            Some(at) => unsafe { *self.beyond.frames.add(at) },
         };
-        self.id = id;
-        self.unfinished = false;
-        if id == NO_STACK {
-            self.levels = 0;
-        }
-        id
+        (pc & !EXACT) + (pc >> 63)
     }
 
-    /// Whether the words that the walk read from this row to the root are what they were.
+    /// Puts the fresh frames behind those that are kept.
     ///
     /// # Safety
-    /// The walk must be in this row's state. Then each word's address is known to be good once the words before it are unchanged,
-    /// exactly as in a walk.
+    /// `fresh` frames are written.
     #[inline(always)]
-    unsafe fn unchanged(&self, row: usize) -> bool {
-        let levels = self.level.as_ptr().cast::<Level>();
-        // SAFETY: rows up to this one were written; for the reads see above.
-        unsafe {
-            let mut level = levels.add(row);
-            while level > levels {
-                let next = level.sub(1);
-                let rule = (*level).rule;
-                let same = match rule.kind() {
-                    rules::SP => read((*next).sp - 8) == (*next).pc,
-                    rules::BP => {
-                        let bp = read((*level).bp_slot & !NEEDS_BP);
-                        bp.wrapping_add_signed(rule.offset()) == (*next).sp
-                            && read((*next).sp - 8) == (*next).pc
-                    }
-                    _ => leads_to(&*level, &*next),
-                };
-                if !same {
-                    return false;
-                }
-                level = next;
-            }
-            (*level).rule.kind() >= rules::END || ends(&*level)
+    unsafe fn remember(&mut self, to: usize, kept: Part, fresh: usize) {
+        let len = kept.len + fresh;
+        if len > room(to) {
+            return self.not_remembered(to);
         }
-    }
-
-    /// Puts the fresh frames on top of the remembered ones, whose hash is `hash`.
-    ///
-    /// # Safety
-    /// `fresh` frames are written, and `joined` is a remembered row.
-    #[inline(always)]
-    unsafe fn remember(&mut self, fresh: usize, joined: Option<usize>, mut hash: Hash) {
-        let (mut row, mut needs_bp) = (0, 0);
-        if let Some(at) = joined {
-            // SAFETY: a remembered row.
-            let level = unsafe { self.level.get_unchecked(at).assume_init_ref() };
-            (row, needs_bp) = (at + 1, level.bp_slot & NEEDS_BP);
-        }
-        if row + fresh > FRAMES {
-            self.levels = 0;
-            return;
-        }
-        let mut repeatable = true;
-        let mut at = fresh;
-        while at > 0 {
-            at -= 1;
+        let mut needs_bp = self.trails.needs_bp(kept);
+        let mut unaligned = 0;
+        let mut row = base(to) + kept.len;
+        let mut root = kept.len == 0;
+        for at in (0..fresh).rev() {
             // SAFETY: written by the walk.
             let Step { state, rule } = unsafe { self.fresh.get(at) };
-            if rule.kind() <= rules::BP {
-                let by_bp = u64::from(rule.kind() == rules::BP);
-                needs_bp = by_bp | (needs_bp & u64::from(!rule.saves_bp()));
-            } else if rule.kind() < rules::END {
-                let uses = rule.uses();
-                needs_bp = u64::from(uses.bp || (needs_bp != 0 && uses.keeps_bp));
-                repeatable &= !uses.bx;
+            unaligned |= state.sp & 7;
+            if rule.kind() == rules::GENERAL && rule.uses().bx {
+                unaligned = 1;
             }
-            hash = hash.with(state.pc);
-            let level = Level { pc: state.pc, sp: state.sp, bp_slot: state.bp_slot | needs_bp, rule, hash };
-            // SAFETY: `row` is below `FRAMES`.
-            unsafe { self.level.get_unchecked_mut(row).write(level) };
-            self.places[place(state.sp)] = tag(state.pc) | row as u32;
+            needs_bp = self.trails.note(row, state, rule, root, needs_bp);
+            root = false;
             row += 1;
         }
-        self.levels = if repeatable { row } else { 0 };
+        if unaligned != 0 {
+            return self.not_remembered(to);
+        }
+        self.trails.set_len(to, len);
+        self.last = Part { trail: to, len };
+    }
+
+    /// The walk cannot be repeated: it is too long, or not a function of what is remembered.
+    #[cold]
+    #[inline(never)]
+    fn not_remembered(&mut self, to: usize) {
+        self.trails.set_len(to, 0);
+        self.last = Part { trail: 0, len: 0 };
     }
 
     /// The rule for a program counter that was not met before.
@@ -477,71 +334,28 @@ impl Walker {
         unsafe { follow(state, rule, || self.bx_slot(start, frame)) }
     }
 
-    /// The number of a walk whose hash is not known.
-    #[cold]
-    #[inline(never)]
-    fn number(&self, stacks: &Stacks<'_>, walked: &Walked) -> u32 {
-        let Walked { hash, remembered, fresh, joined, cut, .. } = *walked;
-        let generation = u64::from(self.generation) << 48;
-        let mut id = match joined {
-            Some(at) => {
-                let mut id = self.id;
-                for _ in at + 1..remembered {
-                    id = stacks.caller(id);
-                }
-                id
-            }
-            None if cut => stacks.intern(0, CUT),
-            None => 0,
-        };
-        for at in (0..fresh).rev() {
-            // SAFETY: the walk has written these frames.
-            let state = unsafe { self.fresh.get(at) }.state;
-            id = stacks.intern(id, node_address(state.pc) | generation);
-            if id == 0 {
-                return NO_STACK;
-            }
-        }
-        stacks.memo.insert(hash, id);
-        id
-    }
-
     /// Goes on where the memory for fresh frames ends: collects the rest, and remembers nothing.
     #[cold]
     #[inline(never)]
-    unsafe fn walk_deep<W: World>(
+    unsafe fn walk_beyond<W: World>(
         &mut self,
         rules: &Rules,
-        stacks: &Stacks<'_>,
         world: &W,
         start: u64,
         mut state: State,
-    ) -> u32 {
-        self.levels = 0;
-        let generation = u64::from(self.generation) << 48;
-        let mut room = 4 * FRAMES;
-        let mut memory = world.memory(room * 8).cast::<u64>();
+    ) -> Walked {
+        self.not_remembered(0);
         let mut frames = 0;
         let end = loop {
-            if memory.is_null() || frames == MOST_FRAMES {
+            if frames == MOST_FRAMES || (frames == self.beyond.room && !self.beyond.grow(world, frames)) {
                 break End::Cut;
-            }
-            if frames == room {
-                let larger = world.memory(room * 2 * 8).cast::<u64>();
-                if larger.is_null() {
-                    break End::Cut;
-                }
-                // SAFETY: both have room for so many frames, and are different.
-                unsafe { core::ptr::copy_nonoverlapping(memory, larger, frames) };
-                world.release(memory.cast(), room * 8);
-                (memory, room) = (larger, room * 2);
             }
             let rule = match rules.find(state.pc) {
                 Some(rule) => rule,
                 None => self.learn(rules, world, state.pc),
             };
             // SAFETY: there is room for one more.
-            unsafe { memory.add(frames).write(node_address(state.pc)) };
+            unsafe { self.beyond.frames.add(frames).write(state.pc) };
             frames += 1;
             // SAFETY: the frame's rule is followed. rbx is only known to the frames before; none that is this far out needs it.
             match unsafe { follow(state, rule, || start + 8) } {
@@ -549,104 +363,28 @@ impl Walker {
                 Err(end) => break end,
             }
         };
-        if end == End::Cut {
+        let cut = end == End::Cut;
+        if cut {
             world.cut();
         }
-        let mut id = if end == End::Cut { stacks.intern(0, CUT) } else { 0 };
-        for at in (0..frames).rev() {
-            // SAFETY: written above.
-            id = stacks.intern(id, unsafe { memory.add(at).read() } | generation);
-        }
-        if !memory.is_null() {
-            world.release(memory.cast(), room * 8);
-        }
-        for at in (0..FRAMES).rev() {
-            // SAFETY: the walk filled all of them before it came here.
-            let state = unsafe { self.fresh.get(at) }.state;
-            id = stacks.intern(id, node_address(state.pc) | generation);
-        }
-        id
+        Walked { from: 0, kept: 0, to: 0, fresh: LONGEST + frames, cut, same: false }
     }
 }
 
-/// Whether a cfa can be that of a frame with this stack pointer: a caller's frame is at a higher address. This also catches a rbp that
-/// is used for something else.
-#[inline(always)]
-fn is_caller_of(cfa: u64, sp: u64) -> bool {
-    // One comparison: a stack pointer is a multiple of 8, so bits that are over come out on top.
-    cfa.wrapping_sub(sp).wrapping_sub(8).rotate_right(3) < MOST_FRAME_BYTES / 8
-}
-
-/// Whether a step that is not simple leads from one remembered frame to the next.
-///
-/// # Safety
-/// The walk is at the first of them.
-#[inline(never)]
-unsafe fn leads_to(level: &Level, next: &Level) -> bool {
-    // A frame that needs rbx is never remembered.
-    // SAFETY: the frame's rule is followed.
-    let after = unsafe { follow(level.state(), level.rule, || 0) };
-    matches!(after, Ok(after) if after.pc == next.pc && after.sp == next.sp)
-}
-
-/// Whether the walk still ends at the outermost frame, whose rule promises a caller.
-///
-/// # Safety
-/// The walk is there.
-#[inline(never)]
-unsafe fn ends(level: &Level) -> bool {
-    // SAFETY: as above.
-    unsafe { follow(level.state(), level.rule, || 0) }.is_err()
-}
-
-/// A step by any rule.
-#[cold]
-unsafe fn follow(state: State, rule: Rule, bx_slot: impl Fn() -> u64) -> Result<State, End> {
-    let next = match rule.kind() {
-        rules::END => return Err(End::Root),
-        rules::SP | rules::BP => {
-            // SAFETY: the frame's rule is followed.
-            let base = if rule.kind() == rules::BP { unsafe { read(state.bp_slot) } } else { state.sp };
-            let cfa = base.wrapping_add_signed(rule.offset());
-            if !is_caller_of(cfa, state.sp) {
-                return Err(End::Cut);
-            }
-            // SAFETY: likewise.
-            State { pc: unsafe { read(cfa - 8) }, sp: cfa, bp_slot: rule.bp_slot(cfa, state.bp_slot) }
+impl Beyond {
+    /// Makes room for twice as many frames.
+    fn grow<W: World>(&mut self, world: &W, frames: usize) -> bool {
+        let room = (2 * self.room).max(2 * LONGEST);
+        let larger = world.memory(room * 8).cast::<u64>();
+        if larger.is_null() {
+            return false;
         }
-        rules::SIGNAL => {
-            // SAFETY: the kernel's frame lies at the stack pointer.
-            let (pc, sp) = unsafe { (read(state.sp + SIGNAL_RIP), read(state.sp + SIGNAL_RSP)) };
-            let pc = if pc == 0 { 0 } else { pc | EXACT };
-            State { pc, sp, bp_slot: state.sp + SIGNAL_RBP }
+        if !self.frames.is_null() {
+            // SAFETY: both have room for so many frames, and are different.
+            unsafe { ptr::copy_nonoverlapping(self.frames, larger, frames) };
+            world.release(self.frames.cast(), self.room * 8);
         }
-        rules::GENERAL => {
-            let general = rule.unpacked();
-            // SAFETY: rbp lies on the stack.
-            let bp = unsafe { read(state.bp_slot) };
-            let base = match general.base {
-                Base::Sp => state.sp,
-                Base::Bp => bp,
-                // SAFETY: rbx lies on the stack.
-                Base::Bx => unsafe { read(bx_slot()) },
-            };
-            let mut cfa = base.wrapping_add_signed(general.first);
-            match general.second {
-                // SAFETY: the frame's rule is followed.
-                Some(second) => cfa = unsafe { read(cfa) }.wrapping_add_signed(second),
-                None if !is_caller_of(cfa, state.sp) => return Err(End::Cut),
-                None => {}
-            }
-            // SAFETY: likewise.
-            let pc = unsafe { read(cfa.wrapping_add_signed(8 * general.return_words)) };
-            let bp_slot = match general.bp {
-                SavedBp::Kept => state.bp_slot,
-                SavedBp::FromCfa(words) => cfa.wrapping_add_signed(8 * words),
-                SavedBp::FromBp(words) => bp.wrapping_add_signed(8 * words),
-            };
-            State { pc, sp: cfa, bp_slot }
-        }
-        _ => return Err(End::Cut),
-    };
-    if next.pc == 0 { Err(End::Root) } else { Ok(next) }
+        *self = Self { frames: larger, room };
+        true
+    }
 }

@@ -6,30 +6,26 @@
 use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use whyslow_heap_wire::area::{Node, node_address};
 use whyslow_selfwalk::hosted::Hosted;
-use whyslow_selfwalk::{Entry, Memo, Rules, Stacks, Walker};
+use whyslow_selfwalk::{Entry, Node, Numbered, Rules, Stacks};
 
 static RULES: Rules = Rules::new();
-static MEMO: Memo = Memo::new();
-static NO_MEMO: Memo = Memo::new();
 static USED: AtomicU32 = AtomicU32::new(1);
 static COMPARED: AtomicUsize = AtomicUsize::new(0);
 static TABLES: LazyLock<(Vec<AtomicU32>, Vec<Node>)> = LazyLock::new(|| {
-    let node = |_| Node { address: AtomicU64::new(0), caller: AtomicU32::new(0), next: AtomicU32::new(0) };
-    ((0..1 << 12).map(|_| AtomicU32::new(0)).collect(), (0..1 << 20).map(node).collect())
+    ((0..1 << 12).map(|_| AtomicU32::new(0)).collect(), (0..1 << 20).map(|_| Node::default()).collect())
 });
 
 struct Pair {
-    repeating: Box<Walker>,
-    knowing_nothing: Box<Walker>,
+    repeating: Box<Numbered>,
+    knowing_nothing: Box<Numbered>,
 }
 
-fn walker() -> Box<Walker> {
+fn walker() -> Box<Numbered> {
     // SAFETY: all-zero bytes are a new walker.
-    unsafe { Box::from_raw(std::alloc::alloc_zeroed(std::alloc::Layout::new::<Walker>()).cast()) }
+    unsafe { Box::from_raw(std::alloc::alloc_zeroed(std::alloc::Layout::new::<Numbered>()).cast()) }
 }
 
 thread_local! {
@@ -65,11 +61,10 @@ extern "C" fn compare(entry: *const Entry) {
     let mut pair =
         WALKERS.take().unwrap_or_else(|| Box::new(Pair { repeating: walker(), knowing_nothing: walker() }));
     let (heads, nodes) = &*TABLES;
-    let stacks = Stacks { heads, nodes, used: &USED, memo: &MEMO };
+    let stacks = Stacks { heads, nodes, used: &USED };
     // SAFETY: the entry lies on this thread's stack.
     let id = unsafe { pair.repeating.walk(&RULES, &stacks, &Hosted, 0, entry) };
     pair.knowing_nothing.forget();
-    let stacks = Stacks { memo: &NO_MEMO, ..stacks };
     // SAFETY: likewise.
     let afresh = unsafe { pair.knowing_nothing.walk(&RULES, &stacks, &Hosted, 0, entry) };
     assert_eq!(addresses(id), addresses(afresh), "a repeated walk differs from a fresh one");
@@ -96,7 +91,7 @@ fn addresses(mut id: u32) -> Vec<u64> {
     let mut addresses = Vec::new();
     while id != 0 {
         let node = &TABLES.1[id as usize];
-        addresses.push(node_address(node.address.load(Ordering::Relaxed)));
+        addresses.push(node.return_address());
         id = node.caller.load(Ordering::Relaxed);
     }
     addresses

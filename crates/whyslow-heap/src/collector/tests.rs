@@ -89,7 +89,7 @@ fn leak_in(area: &Area, tid: u32, size: u64) {
     let words = [
         record::number(op::STAMP, sys::ticks()),
         record::head(op::ALLOC, 0, 0x5000),
-        record::body(record::NO_STACK, size),
+        size,
     ];
     for (to, word) in area.words(0).expect("words").iter().zip(words) {
         to.store(word, Ordering::Relaxed);

@@ -297,12 +297,12 @@ mod tests {
             let entry = tally.entry(0, thread);
             let size = 100 * (u64::from(process) + 1);
             tally.alloc(
-                &At { process, thread, tick: sys::ticks(), address: 0x1000, force: true },
+                &At { process, thread, tick: crate::sys::ticks(), address: 0x1000, force: true },
                 entry,
                 size,
             );
         }
-        let counts = tally.so_far(1, &[0, 1], sys::ticks()).sites[0].counts;
+        let counts = tally.so_far(1, &[0, 1], crate::sys::ticks()).sites[0].counts;
         assert_eq!((counts.live_at_exit_bytes, counts.live_at_exit_blocks), (200, 1));
         assert_eq!((counts.bytes_allocated, counts.frees, counts.peak_bytes), (300, 0, 300));
     }

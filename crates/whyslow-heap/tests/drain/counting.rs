@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::fake::{FakeRing, put_node};
+use crate::fake::FakeRing;
 use proptest::prelude::*;
 use whyslow_heap::area::Area;
 use whyslow_heap::drain::{Arrival, Config, Drain, Until};
 use whyslow_heap::{Batch, NoInspector, Outcome, sys};
-use whyslow_heap_wire::record::{self, op};
+use whyslow_heap_wire::record::op;
 
 const RINGS: usize = 3;
 const ADDRESSES: u64 = 10;
@@ -86,11 +86,12 @@ fn program(choices: &[(usize, u64, u8, u64, u32, u64)], start: u64) -> Vec<Happe
 
 fn write(ring: &mut FakeRing<'_>, tick: u64, step: Step) {
     match step {
-        Step::Alloc { slot, node, size } => ring.alloc(tick, address(slot), node, size),
+        Step::Alloc { slot, node, size } => ring.alloc(tick, address(slot), call(node), size),
         Step::Free { slot } => ring.free(tick, address(slot)),
         Step::Leave { slot } => ring.put(tick, op::LEAVE, address(slot), &[]),
         Step::Realloc { slot, node, size } => {
-            ring.put(tick, op::REALLOC, address(slot), &[record::body(node, size)]);
+            ring.stack(call(node));
+            ring.put(tick, op::REALLOC, address(slot), &[size]);
         }
         Step::Stay { slot } => ring.put(tick, op::STAY, address(slot), &[]),
         Step::Gone { slot } => ring.put(tick, op::GONE, address(slot), &[]),
@@ -300,9 +301,6 @@ fn numbers(batches: &[Batch], outcome: &Outcome) -> Numbers {
 fn arrive(drain: &mut Drain) -> Area {
     let area = Area::create().expect("area");
     let theirs = Area::map(area.file().expect("file")).expect("mapped");
-    for node in 1..=NODES {
-        put_node(&theirs, node, call(node));
-    }
     let (pid, own_pid) = (std::process::id(), 1);
     assert!(drain.arrive(Arrival { area, pid, own_pid, allocators: Vec::new(), notes: Vec::new() }));
     theirs
@@ -396,11 +394,11 @@ fn a_free_of_nothing_is_counted_apart() {
     let tick = sys::ticks();
     let mut own = FakeRing::take(&area, 0, 1, FIRST_TID);
     let mut child = FakeRing::take(&area, 1, 77, FIRST_TID + 1);
-    own.alloc(tick, address(1), 1, 100);
+    own.alloc(tick, address(1), call(1), 100);
     own.free(tick + 1, address(2));
     // The child's copy of the parent's block is not its own.
     child.free(tick + 2, address(1));
-    child.alloc(tick + 3, address(1), 1, 30);
+    child.alloc(tick + 3, address(1), call(1), 30);
     drain.round(Until::Tick(tick + 3));
     let outcome = drain.finish(0);
     assert_eq!((outcome.facts.unknown_frees, outcome.facts.inherited_frees), (1, 1));
@@ -417,8 +415,8 @@ fn a_block_at_the_place_of_a_live_one_replaces_it() {
     let area = arrive(&mut drain);
     let tick = sys::ticks();
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
-    ring.alloc(tick, address(1), 1, 100);
-    ring.alloc(tick + 1, address(1), 2, 30);
+    ring.alloc(tick, address(1), call(1), 100);
+    ring.alloc(tick + 1, address(1), call(2), 30);
     drain.round(Until::Tick(tick + 1));
     let outcome = drain.finish(0);
     assert_eq!(outcome.facts.lost_events, 1);
@@ -432,10 +430,11 @@ fn mappings_count_by_their_bytes() {
     let area = arrive(&mut drain);
     let tick = sys::ticks();
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
-    let pages = |node, pages| record::body(node, pages);
-    ring.put(tick, op::MAP, 0x7000_0000, &[pages(1, 10)]);
-    ring.put(tick + 1, op::UNMAP, 0x7000_2000, &[pages(0, 2)]);
-    ring.put(tick + 2, op::MAP, 0x7000_0000, &[pages(2, 1)]);
+    ring.stack(call(1));
+    ring.put(tick, op::MAP, 0x7000_0000, &[10]);
+    ring.put(tick + 1, op::UNMAP, 0x7000_2000, &[2]);
+    ring.stack(call(2));
+    ring.put(tick + 2, op::MAP, 0x7000_0000, &[1]);
     drain.round(Until::Tick(tick + 2));
     let outcome = drain.finish(0);
     let (first, second) = (outcome.sites[0].counts, outcome.sites[1].counts);
@@ -451,8 +450,8 @@ fn unused_bytes_belong_to_the_stack_that_asked_for_them() {
     let area = arrive(&mut drain);
     let tick = sys::ticks();
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
-    ring.alloc(tick, address(1), 1, 100);
-    ring.alloc(tick, address(2), 1, 50);
+    ring.alloc(tick, address(1), call(1), 100);
+    ring.alloc(tick, address(2), call(1), 50);
     ring.put(tick + 1, op::UNUSED, address(1), &[60]);
     ring.free(tick + 1, address(1));
     ring.put(tick + 2, op::UNUSED, address(2), &[u64::MAX]);
@@ -482,7 +481,7 @@ fn samples_stand_for_what_was_passed_over() {
             ring.free(tick + block, address(slot) + 32);
         }
         filter(slot).fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        ring.alloc(tick + block, address(slot), 1, 64);
+        ring.alloc(tick + block, address(slot), call(1), 64);
         if block % 1000 == 999 {
             drain.round(Until::Tick(tick + block));
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use whyslow_heap::area::Area;
 use whyslow_heap_wire::area::{RING_WORDS, ring};
-use whyslow_heap_wire::record::{self, MOST_SIZE, MOST_TICKS, op};
+use whyslow_heap_wire::record::{self, MOST_TICKS, Stack, op};
 
 /// One thread's ring.
 pub(crate) struct FakeRing<'a> {
@@ -54,22 +54,20 @@ impl<'a> FakeRing<'a> {
         self.written += 1;
     }
 
-    /// A new block.
-    pub(crate) fn alloc(&mut self, tick: u64, address: u64, node: u32, size: u64) {
-        assert!(size <= MOST_SIZE);
-        self.put(tick, op::ALLOC, address, &[record::body(node, size)]);
+    /// The stack of what comes next: one frame in no module, whose call is at `call`.
+    pub(crate) fn stack(&mut self, call: u64) {
+        self.word(record::stack(Stack { from: 0, to: 1, cut: false, kept: 0, fresh: 1 }));
+        self.word(call + 1);
+    }
+
+    /// A new block, made by a call at `call`.
+    pub(crate) fn alloc(&mut self, tick: u64, address: u64, call: u64, size: u64) {
+        self.stack(call);
+        self.put(tick, op::ALLOC, address, &[size]);
     }
 
     /// A block is freed.
     pub(crate) fn free(&mut self, tick: u64, address: u64) {
         self.put(tick, op::FREE, address, &[]);
     }
-}
-
-/// Makes a stack of one frame in no module, whose call is at `address`.
-pub(crate) fn put_node(area: &Area, node: u32, address: u64) {
-    let found = area.node(node).expect("a node");
-    found.address.store(address + 1, Ordering::Relaxed);
-    found.caller.store(0, Ordering::Relaxed);
-    area.header().nodes_used.fetch_max(node + 1, Ordering::AcqRel);
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::fake::{FakeRing, put_node};
+use crate::fake::FakeRing;
 use proptest::prelude::*;
 use whyslow_heap::area::Area;
 use whyslow_heap::drain::{Arrival, Config, Drain, Until};
 use whyslow_heap::{NoInspector, sys};
 use whyslow_heap_wire::area::{RING_WORDS, ring};
-use whyslow_heap_wire::record::{self, op};
+use whyslow_heap_wire::record::{self, Stack, op};
 
 fn arrive(drain: &mut Drain) -> Area {
     let area = Area::create().expect("area");
@@ -22,11 +22,12 @@ fn arrive(drain: &mut Drain) -> Area {
 
 /// Words that look like records more often than chance would have it.
 fn word() -> impl Strategy<Value = u64> {
-    let kind = 0u64..12;
+    let kind = 0u64..14;
     let near =
         (kind, 0u64..100, 0u64..16).prop_map(|(kind, ticks, slot)| record::head(kind, ticks, slot << 12));
-    let body = (0u32..10, any::<u64>()).prop_map(|(node, size)| record::body(node, size >> 28));
-    prop_oneof![4 => near, 2 => body, 1 => any::<u64>(), 1 => Just(u64::MAX)]
+    let stack = (0usize..3, 0usize..3, any::<bool>(), 0usize..4, 0usize..4)
+        .prop_map(|(from, to, cut, kept, fresh)| record::stack(Stack { from, to, cut, kept, fresh }));
+    prop_oneof![4 => near, 2 => stack, 1 => 0u64..100, 1 => any::<u64>(), 1 => Just(u64::MAX)]
 }
 
 proptest! {
@@ -36,10 +37,9 @@ proptest! {
     fn any_area_can_be_read(
         rings in proptest::collection::vec((proptest::collection::vec(word(), 0..120), any::<u32>(), 0u32..4), 1..5),
         written in proptest::option::of(any::<u64>()),
-        nodes in proptest::collection::vec((any::<u64>(), prop_oneof![0u32..12, any::<u32>()]), 0..10),
         modules in proptest::collection::vec(any::<u64>(), 0..40),
         modules_used in prop_oneof![0u32..400, any::<u32>()],
-        numbers in any::<[u32; 5]>(),
+        numbers in any::<[u32; 4]>(),
         sampled in any::<bool>(),
         safe in any::<bool>(),
     ) {
@@ -47,22 +47,16 @@ proptest! {
         let config = Config { sample_bytes, leak_check: true, unused: true, maps: true, temporary_within: 1 };
         let mut drain = Drain::new(config, Arc::new(NoInspector));
         let area = arrive(&mut drain);
-        for (node, &(address, caller)) in (1..).zip(&nodes) {
-            let found = area.node(node).expect("a node");
-            found.address.store(address, Ordering::Relaxed);
-            found.caller.store(caller, Ordering::Relaxed);
-        }
         for (at, &word) in modules.iter().enumerate() {
             area.modules()[at].store(word, Ordering::Relaxed);
         }
         let header = area.header();
         header.modules_used.store(modules_used, Ordering::Relaxed);
-        let [used, active, exiting, exiting_tid, nodes_used] = numbers;
+        let [used, active, exiting, exiting_tid] = numbers;
         header.rings_used.store(used.max(rings.len() as u32), Ordering::Relaxed);
         header.rings_active.store(active, Ordering::Relaxed);
         header.exiting_pid.store(exiting, Ordering::Relaxed);
         header.exiting_tid.store(exiting_tid, Ordering::Relaxed);
-        header.nodes_used.store(nodes_used, Ordering::Relaxed);
         header.lost_events.store(u64::MAX, Ordering::Relaxed);
         header.lost_ringless.store(u64::MAX, Ordering::Relaxed);
         for (number, (words, pid, state)) in rings.iter().enumerate() {
@@ -91,7 +85,6 @@ proptest! {
 fn a_time_from_the_future_does_not_stop_others() {
     let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
     let area = arrive(&mut drain);
-    put_node(&area, 1, 0x1000);
     let mut liar = FakeRing::take(&area, 0, 1, 1);
     let mut honest = FakeRing::take(&area, 1, 1, 2);
     liar.alloc(1 << 59, 0x1000, 1, 10);
@@ -117,8 +110,7 @@ fn more_bytes_than_a_number_holds_do_not_stop_the_drain() {
     // 2^18 blocks of 2^47 bytes.
     for round in 0..64 {
         for block in 0..4096u64 {
-            ring.put(tick, op::LARGE, 1 << 34, &[]);
-            ring.put(tick, op::ALLOC, (round * 4096 + block) * 8, &[record::body(1, 0)]);
+            ring.put(tick, op::ALLOC, (round * 4096 + block) * 8, &[u64::MAX]);
         }
         drain.round(Until::Now);
     }

@@ -1,0 +1,99 @@
+//! One step of a walk: from a frame to its caller, by any rule.
+
+#![expect(unsafe_code, reason = "a walk reads the thread's own stack")]
+
+use crate::rules::{self, Base, EXACT, Rule, SIGNAL_RBP, SIGNAL_RIP, SIGNAL_RSP, SavedBp};
+
+/// The largest frame that is believed when only rbp says so.
+const MOST_FRAME_BYTES: u64 = 1 << 30;
+
+/// Where a walk is: what happens next is decided by this and by the words that are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct State {
+    /// A return address, or a program counter marked [`EXACT`].
+    pub(crate) pc: u64,
+    /// The stack pointer once the callee has returned.
+    pub(crate) sp: u64,
+    /// Where the frame's rbp is.
+    pub(crate) bp_slot: u64,
+}
+
+/// Why a walk found no further frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// There is none.
+    Root,
+    /// Nothing is known of the code.
+    Cut,
+}
+
+/// # Safety
+/// The address is one that the rules of the frames lead to that are on the stack at this moment.
+#[inline(always)]
+pub(crate) unsafe fn read(address: u64) -> u64 {
+    // SAFETY: the caller vouches for it.
+    unsafe { (address as *const u64).read() }
+}
+
+/// Whether a cfa can be that of a frame with this stack pointer: a caller's frame is at a higher address. This also catches a rbp that
+/// is used for something else.
+#[inline(always)]
+pub(crate) fn is_caller_of(cfa: u64, sp: u64) -> bool {
+    // One comparison: a stack pointer is a multiple of 8, so bits that are over come out on top.
+    cfa.wrapping_sub(sp).wrapping_sub(8).rotate_right(3) < MOST_FRAME_BYTES / 8
+}
+
+/// A step by any rule. `bx_slot` is asked where rbx is, if the rule needs it.
+///
+/// # Safety
+/// A walk of the calling thread's stack is in this state.
+#[cold]
+pub(crate) unsafe fn follow(state: State, rule: Rule, bx_slot: impl Fn() -> u64) -> Result<State, End> {
+    let next = match rule.kind() {
+        rules::END => return Err(End::Root),
+        rules::SP | rules::BP => {
+            // SAFETY: the frame's rule is followed.
+            let base = if rule.kind() == rules::BP { unsafe { read(state.bp_slot) } } else { state.sp };
+            let cfa = base.wrapping_add_signed(rule.offset());
+            if !is_caller_of(cfa, state.sp) {
+                return Err(End::Cut);
+            }
+            // SAFETY: likewise.
+            State { pc: unsafe { read(cfa - 8) }, sp: cfa, bp_slot: rule.bp_slot(cfa, state.bp_slot) }
+        }
+        rules::SIGNAL => {
+            // SAFETY: the kernel's frame lies at the stack pointer.
+            let (pc, sp) = unsafe { (read(state.sp + SIGNAL_RIP), read(state.sp + SIGNAL_RSP)) };
+            let pc = if pc == 0 { 0 } else { pc | EXACT };
+            State { pc, sp, bp_slot: state.sp + SIGNAL_RBP }
+        }
+        rules::GENERAL => {
+            let general = rule.unpacked();
+            // SAFETY: rbp lies on the stack.
+            let bp = unsafe { read(state.bp_slot) };
+            let base = match general.base {
+                Base::Sp => state.sp,
+                Base::Bp => bp,
+                // SAFETY: rbx lies on the stack.
+                Base::Bx => unsafe { read(bx_slot()) },
+            };
+            let mut cfa = base.wrapping_add_signed(general.first);
+            match general.second {
+                // SAFETY: the frame's rule is followed.
+                Some(second) => cfa = unsafe { read(cfa) }.wrapping_add_signed(second),
+                None if !is_caller_of(cfa, state.sp) => return Err(End::Cut),
+                None => {}
+            }
+            // SAFETY: likewise.
+            let pc = unsafe { read(cfa.wrapping_add_signed(8 * general.return_words)) };
+            let bp_slot = match general.bp {
+                SavedBp::Kept => state.bp_slot,
+                SavedBp::FromCfa(words) => cfa.wrapping_add_signed(8 * words),
+                SavedBp::FromBp(words) => bp.wrapping_add_signed(8 * words),
+            };
+            State { pc, sp: cfa, bp_slot }
+        }
+        _ => return Err(End::Cut),
+    };
+    if next.pc == 0 { Err(End::Root) } else { Ok(next) }
+}

@@ -1,0 +1,271 @@
+//! What a thread remembers of its walks.
+//!
+//! A *trail* is one walk, root first: a row per frame. There is one trail for a long stack and many for short ones, so that a program that
+//! goes down one way after the other finds each of them again. A walk that comes to a state that a row has is the same walk from there on,
+//! if the words that were read then are still the same.
+
+#![expect(unsafe_code, reason = "a walk reads the thread's own stack")]
+
+use crate::rules::{self, Rule};
+use crate::step::{State, follow, read};
+
+/// Frames of the longest stack that is remembered, in trail 0.
+pub const LONGEST: usize = 1 << 14;
+/// Frames of the other trails.
+pub const SHORT: usize = 128;
+/// Trails.
+pub const TRAILS: usize = 256;
+/// Rows of all trails.
+pub(crate) const ROWS: usize = LONGEST + (TRAILS - 1) * SHORT;
+/// Entries of the map from a state to its row.
+const PLACES: usize = 1 << 13;
+/// Rows that a walk may cost another one that goes the same way at first. Where it would cost more, it takes a trail of its own.
+const FEW: usize = 12;
+
+/// In [`Key::sp`]: the step to the next row is not by the stack pointer alone, or there is no next row.
+const UNUSUAL: u64 = 1;
+/// In [`Key::sp`]: the walk from here to the root needs the value of rbp.
+const NEEDS_BP: u64 = 2;
+const FLAGS: u64 = 7;
+
+/// A remembered frame, as far as every check needs it. Its return address was read below its stack pointer; both are what the row
+/// before it, one frame further in, leads to.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Key {
+    pc: u64,
+    /// With flags in the lowest bits.
+    sp: u64,
+}
+
+/// What else is known of a frame that has a flag.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct More {
+    bp_slot: u64,
+    rule: Rule,
+}
+
+/// A number of a trail, and how many of its rows belong to a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) trail: usize,
+    pub(crate) len: usize,
+}
+
+/// The trails of one thread. All-zero bytes have none; it is large, and only what is used is touched.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Trails {
+    /// The short trail that was taken last.
+    last: usize,
+    /// Rows of each trail.
+    lens: [u16; TRAILS],
+    /// Rows by their state: a tag of the program counter in the upper bits, the row in the lower. Any entry may be out of date.
+    places: [u32; PLACES],
+    key: [Key; ROWS],
+    more: [More; ROWS],
+}
+
+const _: () = assert!(ROWS < 1 << 16 && LONGEST <= u16::MAX as usize);
+
+#[inline(always)]
+fn place(pc: u64, sp: u64) -> usize {
+    ((sp >> 4) ^ pc ^ (pc >> 7)) as usize & (PLACES - 1)
+}
+
+#[inline(always)]
+fn tag(pc: u64) -> u32 {
+    (pc as u32) << 16
+}
+
+/// The first row of a trail.
+#[inline(always)]
+pub(crate) fn base(trail: usize) -> usize {
+    if trail == 0 { 0 } else { LONGEST + (trail - 1) * SHORT }
+}
+
+#[inline(always)]
+fn trail_of(row: usize) -> usize {
+    if row < LONGEST { 0 } else { 1 + (row - LONGEST) / SHORT }
+}
+
+/// Rows that a trail has room for.
+#[inline(always)]
+pub(crate) fn room(trail: usize) -> usize {
+    if trail == 0 { LONGEST } else { SHORT }
+}
+
+impl Trails {
+    pub(crate) const fn new() -> Self {
+        Self {
+            last: 0,
+            lens: [0; TRAILS],
+            places: [0; PLACES],
+            key: [Key { pc: 0, sp: 0 }; ROWS],
+            more: [More { bp_slot: 0, rule: Rule(0) }; ROWS],
+        }
+    }
+
+    pub(crate) fn forget(&mut self) {
+        self.lens = [0; TRAILS];
+    }
+
+    /// The row of a state, if there is one.
+    #[inline(always)]
+    pub(crate) fn find(&self, pc: u64, sp: u64, bp_slot: u64) -> Option<usize> {
+        let row = (self.places[place(pc, sp)] ^ tag(pc)) as usize;
+        if row >= ROWS {
+            return None;
+        }
+        let key = self.key[row];
+        if key.pc != pc || key.sp & !FLAGS != sp {
+            return None;
+        }
+        let trail = trail_of(row);
+        let is_there = row - base(trail) < self.lens[trail] as usize;
+        let same_bp = key.sp & NEEDS_BP == 0 || self.more[row].bp_slot == bp_slot;
+        (is_there && same_bp).then_some(row)
+    }
+
+    /// The part of a trail from its root to this row.
+    #[inline(always)]
+    pub(crate) fn part(row: usize) -> Part {
+        let trail = trail_of(row);
+        Part { trail, len: row - base(trail) + 1 }
+    }
+
+    /// Checks the words that the walk read from this row to the root. `Err` has the row from which on they are not what they were.
+    ///
+    /// # Safety
+    /// The walk must be in this row's state. Then each word's address is known to be good once the words before it are unchanged,
+    /// exactly as in a walk.
+    #[inline(always)]
+    pub(crate) unsafe fn unchanged(&self, row: usize) -> Result<(), usize> {
+        let base = base(trail_of(row));
+        let keys = self.key.as_ptr();
+        // SAFETY: rows of a trail up to this one were written; for the reads see above.
+        unsafe {
+            let mut at = row;
+            let mut sp = (*keys.add(at)).sp;
+            while at > base {
+                let next = *keys.add(at - 1);
+                let next_sp = next.sp & !FLAGS;
+                if sp & UNUSUAL != 0 {
+                    if !self.leads_on(at, next.pc, next_sp) {
+                        return Err(at);
+                    }
+                } else if read(next_sp - 8) != next.pc {
+                    return Err(at);
+                }
+                sp = next.sp;
+                at -= 1;
+            }
+            if self.more[base].rule.kind() >= rules::END || self.ends(base) { Ok(()) } else { Err(base) }
+        }
+    }
+
+    fn state(&self, row: usize) -> State {
+        State { pc: self.key[row].pc, sp: self.key[row].sp & !FLAGS, bp_slot: self.more[row].bp_slot }
+    }
+
+    /// Whether a step that is not by the stack pointer leads to the next frame.
+    ///
+    /// # Safety
+    /// The walk is at this row.
+    #[inline(always)]
+    unsafe fn leads_on(&self, row: usize, pc: u64, sp: u64) -> bool {
+        let More { bp_slot, rule } = self.more[row];
+        // SAFETY: the frame's rule is followed.
+        unsafe {
+            if rule.kind() == rules::BP {
+                return read(bp_slot).wrapping_add_signed(rule.offset()) == sp && read(sp - 8) == pc;
+            }
+            self.leads_far(row, pc, sp)
+        }
+    }
+
+    /// # Safety
+    /// As above.
+    #[inline(never)]
+    unsafe fn leads_far(&self, row: usize, pc: u64, sp: u64) -> bool {
+        // A frame that needs rbx is never remembered.
+        // SAFETY: the frame's rule is followed.
+        let after = unsafe { follow(self.state(row), self.more[row].rule, || 0) };
+        matches!(after, Ok(after) if after.pc == pc && after.sp == sp)
+    }
+
+    /// Whether the walk still ends at the outermost frame, whose rule promises a caller.
+    ///
+    /// # Safety
+    /// The walk is there.
+    #[inline(never)]
+    unsafe fn ends(&self, row: usize) -> bool {
+        // SAFETY: as above.
+        unsafe { follow(self.state(row), self.more[row].rule, || 0) }.is_err()
+    }
+
+    /// The trail that a stack goes to which begins with `kept` and has so many frames more. The rows that it shares are there then.
+    #[inline(always)]
+    pub(crate) fn trail_for(&mut self, kept: Part, fresh: usize) -> usize {
+        let lost = (self.lens[kept.trail] as usize).saturating_sub(kept.len);
+        let len = kept.len + fresh;
+        let fits = if kept.trail == 0 { len > SHORT } else { len <= SHORT };
+        if fits && lost < FEW && kept.len > 0 { kept.trail } else { self.other_trail(kept, len) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_trail(&mut self, kept: Part, len: usize) -> usize {
+        let mut to = 0;
+        if len <= SHORT {
+            let after = |trail: usize| trail % (TRAILS - 1) + 1;
+            to = after(self.last);
+            if to == kept.trail {
+                to = after(to);
+            }
+            self.last = to;
+        }
+        if to != kept.trail {
+            let (from, to) = (base(kept.trail), base(to));
+            self.key.copy_within(from..from + kept.len.min(LONGEST), to);
+            self.more.copy_within(from..from + kept.len.min(LONGEST), to);
+        }
+        to
+    }
+
+    /// Notes a frame in a trail, whose rows below it are there. `needs_bp`: the rest of the walk needs the value of rbp; returns whether
+    /// it does from this frame on.
+    #[inline(always)]
+    pub(crate) fn note(&mut self, row: usize, state: State, rule: Rule, root: bool, needs_bp: bool) -> bool {
+        let kind = rule.kind();
+        let (needs_bp, unusual) = if kind <= rules::BP {
+            let by_bp = kind == rules::BP;
+            (by_bp || (needs_bp && !rule.saves_bp()), by_bp || root)
+        } else if kind < rules::END {
+            let uses = rule.uses();
+            (uses.bp || (needs_bp && uses.keeps_bp), true)
+        } else {
+            (false, true)
+        };
+        let flags = u64::from(unusual) * UNUSUAL + u64::from(needs_bp) * NEEDS_BP;
+        self.key[row] = Key { pc: state.pc, sp: state.sp | flags };
+        if flags != 0 {
+            self.more[row] = More { bp_slot: state.bp_slot, rule };
+        }
+        self.places[place(state.pc, state.sp)] = tag(state.pc) | row as u32;
+        needs_bp
+    }
+
+    /// Whether the walk from this part's last frame to the root needs the value of rbp.
+    #[inline(always)]
+    pub(crate) fn needs_bp(&self, part: Part) -> bool {
+        part.len > 0 && self.key[base(part.trail) + part.len - 1].sp & NEEDS_BP != 0
+    }
+
+    /// How many rows a trail has from now on.
+    #[inline(always)]
+    pub(crate) fn set_len(&mut self, trail: usize, len: usize) {
+        self.lens[trail] = len as u16;
+    }
+}
