@@ -5,6 +5,7 @@ use whyslow_profile::HeapCounts;
 use crate::clock::Clock;
 use crate::course::Course;
 use crate::outcome::Site;
+use crate::sys;
 use crate::weight::{self, Weight, Weights};
 
 /// Counts of blocks by the significant bits of a value. Small counts, so that a site takes few cache lines; what does
@@ -88,6 +89,13 @@ fn bar(value: u64) -> usize {
 impl SiteState {
     pub(crate) fn new(stack: u32) -> Self {
         Self { stack, ..Self::default() }
+    }
+
+    /// Asks for the memory that a new block of this size will change, or a free.
+    #[inline]
+    pub(crate) fn expect(&self, size: u64, made: bool) {
+        sys::prefetch(&self.live);
+        sys::prefetch(if made { &self.sizes.small[bar(size).min(47)] } else { &self.lifetimes.small[16] });
     }
 
     /// A block is made.

@@ -4,6 +4,7 @@
 //! a number (`epoch`) changes. Each entry keeps what it had before its first change in the current epoch. So at the
 //! end, an entry that has not changed in the last epoch had at the peak what it has now, and any other what it kept.
 
+mod log;
 mod so_far;
 
 use rustc_hash::FxHashMap;
@@ -17,6 +18,7 @@ use crate::outcome::{CounterKind, CounterRow, Site, TimelineRow};
 use crate::sites::SiteState;
 use crate::timeline::Timeline;
 use crate::weight::{Weight, Weights, add};
+use log::Log;
 use so_far::Sums;
 
 /// Time that a row of the timeline stands for at least, on average.
@@ -162,6 +164,8 @@ pub(crate) struct Tally {
     rows_from: u64,
     rows_until: u64,
     touched: Vec<u32>,
+    /// What happened at entries but is not counted there yet.
+    log: Log,
     /// What all rows so far add up to.
     sums: Sums,
     /// The peak moved in this bucket.
@@ -203,6 +207,7 @@ impl Tally {
             rows_from: clock.first_tick(),
             rows_until: 0,
             touched: Vec::new(),
+            log: Log::default(),
             sums: Sums::default(),
             peaked: false,
             ended_threads: 0,
@@ -286,41 +291,23 @@ impl Tally {
 
     /// Counts a new block or mapping in.
     #[inline]
-    fn came(&mut self, process: u32, number: u32, size: u64, weight: Weight) {
-        let entry = &mut self.entries[number as usize];
-        Self::touch(&mut self.touched, entry, number);
-        entry.live.add(weight, self.epoch);
-        entry.made += weight;
-        self.sites[entry.site as usize].came(size, weight);
+    fn came(&mut self, process: u32, weight: Weight) {
         self.processes[process as usize].live.add(weight, self.epoch);
         add(&mut self.live_bytes, weight.bytes);
     }
 
-    /// Counts a block out that this thread frees.
+    /// Counts something out.
     #[inline]
-    fn went(&mut self, at: &At, block: &Block) {
-        let weight = self.weights.of(block.size());
-        let entry = &mut self.entries[block.entry as usize];
-        Self::touch(&mut self.touched, entry, block.entry);
-        entry.live.subtract(weight, self.epoch);
-        add(&mut entry.bytes_freed, weight.bytes);
-        let site = &mut self.sites[entry.site as usize];
-        site.went(weight, at.tick.saturating_sub(block.tick), &self.clock);
-        if entry.thread != at.thread {
-            add(&mut site.freed_elsewhere, weight.blocks);
-            let transfer = self.transfers.entry((entry.thread, at.thread)).or_default();
-            *transfer += weight;
-        }
-        self.processes[at.process as usize].live.subtract(weight, self.epoch);
+    fn gone_from(&mut self, process: u32, weight: Weight) {
+        self.processes[process as usize].live.subtract(weight, self.epoch);
         self.live_bytes = self.live_bytes.wrapping_sub(weight.bytes);
     }
 
-    /// A chain of growth ends.
-    fn chain_ends(&mut self, block: &Block) {
-        if block.grew() {
-            let site = self.entries[block.entry as usize].site;
-            add(&mut self.sites[site as usize].bytes_grown_to, self.weights.of(block.size()).bytes);
-        }
+    /// Counts a block out that this thread frees or moves.
+    #[inline]
+    fn went(&mut self, at: &At, block: &Block, freed: bool) {
+        self.note_went(at.thread, block, at.tick.saturating_sub(block.tick), freed);
+        self.gone_from(at.process, self.weights.of(block.size()));
     }
 
     /// Looks whether this is a new maximum, after the last change that belongs to a moment.
@@ -362,7 +349,8 @@ impl Tally {
         if self.weights.sampled() {
             self.totals.variance += self.weights.variance(size);
         }
-        self.came(at.process, entry, size, self.weights.of(size));
+        self.note_came(entry, at.thread, size);
+        self.came(at.process, self.weights.of(size));
     }
 
     /// Notes a block. If there is one already, its free was lost.
@@ -373,8 +361,8 @@ impl Tally {
             self.totals.lost_frees += 1;
             // Nobody knows which thread freed it: its own, so that nothing is made up.
             let at = At { thread: self.entries[lost.entry as usize].thread, ..*at };
-            self.went(&at, &lost);
-            self.chain_ends(&lost);
+            self.went(&at, &lost, false);
+            self.note_chain_end(&lost);
         }
     }
 
@@ -407,14 +395,8 @@ impl Tally {
     #[inline]
     fn freed(&mut self, at: &At, block: &Block) {
         self.reach(at.tick);
-        self.went(at, block);
-        self.chain_ends(block);
-        let entry = &mut self.entries[block.entry as usize];
-        let made_since = self.threads[at.thread as usize].sequence.wrapping_sub(block.sequence);
-        // Samples do not tell how many blocks were made in between.
-        if entry.thread == at.thread && made_since < self.temporary_within && !self.weights.sampled() {
-            add(&mut entry.temporary, self.weights.of(block.size()).blocks);
-        }
+        self.went(at, block, true);
+        self.note_chain_end(block);
     }
 
     /// A block is about to be moved or resized by the writer of this ring: it lives on without an address.
@@ -443,22 +425,15 @@ impl Tally {
         let sequence = self.next_sequence(at.thread);
         let (mut grew, mut chained) = (false, false);
         if let Some((_, old)) = &old {
-            self.went(at, old);
+            self.went(at, old, false);
             grew = size > old.size();
             chained = old.grew();
         }
         self.put(at, Block::new(size, at.tick, entry, sequence, grew || chained));
         self.made(at, entry, size);
         if let (Some((old_address, old)), true) = (&old, grew) {
-            let blocks = self.weights.of(size).blocks;
             let copied = if at.address == *old_address { 0 } else { self.weights.of(old.size()).bytes };
-            let site = &mut self.sites[self.entries[entry as usize].site as usize];
-            add(&mut site.grown, blocks);
-            add(&mut site.bytes_copied, copied);
-            site.largest_grown = site.largest_grown.max(size);
-            if !chained {
-                add(&mut site.growth_chains, blocks);
-            }
+            self.note_grew(entry, size, copied, chained);
         }
         self.settle(at.tick);
         if left_without_trace {
@@ -509,11 +484,7 @@ impl Tally {
         let Some(block) = self.processes[at.process as usize].blocks.get(at.address) else { return };
         let (number, size) = (block.entry, block.size());
         self.reach(at.tick);
-        let unused = self.weights.part(bytes.min(size), size);
-        let entry = &mut self.entries[number as usize];
-        Self::touch(&mut self.touched, entry, number);
-        add(&mut entry.unused, unused);
-        add(&mut self.sites[entry.site as usize].examined_bytes, self.weights.of(size).bytes);
+        self.note_examined(number, size, bytes);
     }
 
     /// A new mapping, over whatever was mapped there.
@@ -523,7 +494,8 @@ impl Tally {
         self.next_sequence(at.thread);
         self.processes[at.process as usize].mappings.add(at.address, size, at.tick, entry);
         // Mappings are recorded always, never sampled.
-        self.came(at.process, entry, size, Weight { blocks: self.weights.unit(), bytes: size });
+        self.note_mapped(entry, at.thread, size);
+        self.came(at.process, Weight { blocks: self.weights.unit(), bytes: size });
         self.settle(at.tick);
     }
 
@@ -535,21 +507,8 @@ impl Tally {
 
     fn cut(&mut self, at: &At, size: u64) {
         for cut in self.processes[at.process as usize].mappings.cut(at.address, size) {
-            let weight = self.cut_weight(&cut);
-            let number = cut.piece.entry;
-            let entry = &mut self.entries[number as usize];
-            Self::touch(&mut self.touched, entry, number);
-            entry.live.subtract(weight, self.epoch);
-            add(&mut entry.bytes_freed, weight.bytes);
-            let site = &mut self.sites[entry.site as usize];
-            let ticks = at.tick.saturating_sub(cut.piece.tick);
-            if cut.last {
-                site.went(weight, ticks, &self.clock);
-            } else {
-                site.left(weight, ticks);
-            }
-            self.processes[at.process as usize].live.subtract(weight, self.epoch);
-            self.live_bytes = self.live_bytes.wrapping_sub(weight.bytes);
+            self.note_cut(&cut, at.tick.saturating_sub(cut.piece.tick));
+            self.gone_from(at.process, self.cut_weight(&cut));
         }
     }
 
@@ -565,6 +524,7 @@ impl Tally {
             return;
         }
         self.reach(tick);
+        self.settle_log();
         self.note_heights(process, tick);
         let row = &mut self.processes[process as usize];
         let blocks = std::mem::take(&mut row.blocks);
@@ -573,7 +533,10 @@ impl Tally {
         for block in
             blocks.iter().map(|(_, block)| block).chain(away.values().filter_map(|away| away.block.as_ref()))
         {
-            self.chain_ends(block);
+            if block.grew() {
+                let site = self.entries[block.entry as usize].site;
+                add(&mut self.sites[site as usize].bytes_grown_to, self.weights.of(block.size()).bytes);
+            }
             let weight = self.weights.of(block.size());
             self.left(process, block.entry, weight, tick.saturating_sub(block.tick));
         }
@@ -653,6 +616,7 @@ impl Tally {
     /// than one per [`ROW_NS`].
     #[cold]
     fn close_rows(&mut self) {
+        self.settle_log();
         let time_ns = self.clock.ns(self.rows_from);
         let end_ns = self.clock.ns(self.timeline.end);
         let touched = std::mem::take(&mut self.touched);
@@ -717,6 +681,7 @@ impl Tally {
     /// Throws away what threads that ended have left behind, unless it is live or was at the peak.
     fn sweep(&mut self) {
         self.ended_threads = 0;
+        self.settle_log();
         for (number, entry) in self.entries.iter().enumerate() {
             let nothing = Weight::default();
             if self.threads[entry.thread as usize].ended

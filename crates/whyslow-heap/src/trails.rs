@@ -216,7 +216,7 @@ impl Known {
     }
 
     fn insert(&mut self, hash: Hash, number: u32) {
-        if self.len >= self.slots.len() / 2 {
+        if self.len >= self.slots.len() / 4 * 3 {
             let len = (2 * self.slots.len()).max(32);
             for slot in std::mem::replace(&mut self.slots, vec![[0; 2]; len]) {
                 self.put(slot);

@@ -105,7 +105,8 @@ pub(crate) struct SoFar {
 impl Tally {
     /// The numbers at this tick. What is live at the end is what is live now in this process; `process_of` says where each
     /// thread belongs.
-    pub(crate) fn so_far(&self, process: u32, process_of: &[u32], tick: u64) -> SoFar {
+    pub(crate) fn so_far(&mut self, process: u32, process_of: &[u32], tick: u64) -> SoFar {
+        self.settle_log();
         let mut by_site = vec![Beyond::default(); self.sites.len()];
         let mut rows = Vec::new();
         let time_ns = self.clock.ns(tick);
