@@ -169,7 +169,7 @@ pub const fn ring_words_at(ring: usize) -> usize {
     WORDS_AT + ring * RING_WORDS * 8
 }
 
-const _: () =
-    assert!(size_of::<Header>() == 192 && size_of::<RingHeader>() == 128);
-const _: () =
-    assert!(RINGS_AT.is_multiple_of(4096) && WORDS_AT.is_multiple_of(4096) && MODULES_AT.is_multiple_of(4096));
+const _: () = assert!(size_of::<Header>() == 192 && size_of::<RingHeader>() == 128);
+const _: () = assert!(
+    RINGS_AT.is_multiple_of(4096) && WORDS_AT.is_multiple_of(4096) && MODULES_AT.is_multiple_of(4096)
+);

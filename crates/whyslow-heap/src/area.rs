@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::area::{
-    AREA_LEN, FILTER_AT, FILTER_LEN, Header, MODULES_AT, MODULES_LEN, MOST_RINGS,
-    RING_WORDS, RingHeader, UNWIND_AT, UNWIND_LEN, ring_header_at, ring_words_at,
+    AREA_LEN, FILTER_AT, FILTER_LEN, Header, MODULES_AT, MODULES_LEN, MOST_RINGS, RING_WORDS, RingHeader,
+    UNWIND_AT, UNWIND_LEN, ring_header_at, ring_words_at,
 };
 
 /// The words of one ring.

@@ -279,8 +279,7 @@ mod tests {
     #[test]
     fn many_stacks_keep_their_numbers() {
         let mut trails = Trails::default();
-        let numbers: Vec<u32> =
-            (0..5000).map(|frame| follow(&mut trails, 0, 1, 0, &[7, frame])).collect();
+        let numbers: Vec<u32> = (0..5000).map(|frame| follow(&mut trails, 0, 1, 0, &[7, frame])).collect();
         let again: Vec<u32> = (0..5000).map(|frame| follow(&mut trails, 0, 1, 0, &[7, frame])).collect();
         assert_eq!(numbers, again);
         assert_eq!(numbers, (0..5000).collect::<Vec<u32>>());

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use whyslow_heap_wire::area::{self, Header, ModuleEntry, Node, RingHeader, ring};
+use whyslow_heap_wire::area::{self, Header, ModuleEntry, RingHeader, ring};
 use whyslow_heap_wire::handshake::{Hello, Welcome};
 use whyslow_heap_wire::record::{self, op};
 use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
@@ -40,13 +40,50 @@ pub(crate) struct Area {
     base: *mut u8,
     pub(crate) records: Vec<Record>,
     cursors: HashMap<usize, Cursor>,
+    stacks: Stacks,
 }
 
-#[derive(Clone, Copy, Default)]
+/// Frames, leaf first, with their generations.
+type Frames = Vec<(u64, u16)>;
+
+/// All stacks, each once; number 0 is none.
+#[derive(Default)]
+struct Stacks {
+    numbers: HashMap<Frames, u32>,
+    frames: Vec<Frames>,
+}
+
+#[derive(Default)]
 struct Cursor {
     stamp: u64,
     last: u64,
-    large: Option<u64>,
+    generation: u16,
+    trails: HashMap<usize, Vec<(u64, u16)>>,
+    stack: Vec<(u64, u16)>,
+}
+
+impl Cursor {
+    /// What a `STACK` says, in the simplest way.
+    fn follow(&mut self, stack: record::Stack, fresh: impl Iterator<Item = u64>) {
+        let from = self.trails.entry(stack.from).or_default();
+        assert!(stack.kept <= from.len(), "a stack keeps what is there");
+        self.stack = from[..stack.kept].to_vec();
+        self.stack.extend(fresh.map(|frame| (frame, self.generation)));
+        if stack.fresh > 0 {
+            self.trails.insert(stack.to, self.stack.clone());
+        }
+    }
+}
+
+impl Stacks {
+    fn number(&mut self, stack: &[(u64, u16)]) -> u32 {
+        let frames: Frames = stack.iter().rev().copied().collect();
+        let next = self.frames.len() as u32 + 1;
+        *self.numbers.entry(frames).or_insert_with_key(|frames| {
+            self.frames.push(frames.clone());
+            next
+        })
+    }
 }
 
 // SAFETY: the mapping is for good, and all in it are atomics.
@@ -79,16 +116,8 @@ impl Area {
     }
 
     /// The return addresses of a stack, leaf first, with their generations.
-    pub(crate) fn frames(&self, mut stack: u32) -> Vec<(u64, u16)> {
-        let mut frames = Vec::new();
-        while stack != 0 {
-            // SAFETY: within the nodes.
-            let node = unsafe { &*self.base.add(area::NODES_AT).cast::<Node>().add(stack as usize) };
-            let word = node.address.load(Relaxed);
-            frames.push((area::node_address(word), area::node_generation(word)));
-            stack = node.caller.load(Relaxed);
-        }
-        frames
+    pub(crate) fn frames(&self, stack: u32) -> Vec<(u64, u16)> {
+        stack.checked_sub(1).map_or_else(Vec::new, |row| self.stacks.frames[row as usize].clone())
     }
 
     /// The modules in the order in which they were met.
@@ -150,25 +179,31 @@ impl Area {
         let written = self.ring(index).written.load(Acquire);
         let mut read = self.ring(index).read.load(Relaxed);
         assert!(written - read <= area::RING_WORDS as u64, "a ring is never more than full");
-        let mut cursor = self.cursors.get(&index).copied().unwrap_or_default();
+        let mut cursor = self.cursors.remove(&index).unwrap_or_default();
         while read < written {
             let word = self.word(index, read);
             let kind = record::op_of(word);
-            assert!((op::STAMP..=op::GONE).contains(&kind), "an unknown record {word:x} in ring {index}");
+            assert!(
+                (op::STAMP..=op::GENERATION).contains(&kind),
+                "an unknown record {word:x} in ring {index}"
+            );
             let mut next = None;
             match kind {
                 op::STAMP => {
                     assert!(record::value_of(word) >= cursor.stamp, "time goes on in a ring");
                     cursor.stamp = record::value_of(word);
                 }
-                op::LARGE => cursor.large = Some(record::value_of(word)),
+                op::GENERATION => cursor.generation = record::value_of(word) as u16,
+                op::STACK => {
+                    let stack = record::stack_of(word);
+                    cursor.follow(stack, (1..=stack.fresh as u64).map(|at| self.word(index, read + at)));
+                }
                 _ => {
                     let body = self.word(index, read + 1);
                     let ticks = cursor.stamp + record::ticks_of(word);
                     assert!(ticks >= cursor.last, "time goes on in a ring");
                     cursor.last = ticks;
-                    let sized = matches!(kind, op::ALLOC | op::REALLOC | op::MAP | op::UNMAP);
-                    let size = cursor.large.take().unwrap_or(record::size_of(body));
+                    let makes = matches!(kind, op::ALLOC | op::REALLOC | op::MAP);
                     next = Some(Record {
                         pid,
                         level,
@@ -176,16 +211,12 @@ impl Area {
                         ticks,
                         op: kind,
                         address: record::address_of(word),
-                        stack: if sized { record::stack_of(body) } else { 0 },
-                        size: match kind {
-                            op::UNUSED => body,
-                            _ if sized => size,
-                            _ => 0,
-                        },
+                        stack: if makes { self.stacks.number(&cursor.stack) } else { 0 },
+                        size: if record::words(word) > 1 { body } else { 0 },
                     });
                 }
             }
-            read += record::words(kind);
+            read += record::words(word);
             assert!(read <= written, "a record is complete when it is visible");
             self.records.extend(next);
         }
@@ -328,10 +359,14 @@ fn welcome(listener: &OwnedFd, wish: Wish) -> Option<Area> {
         let how = libc::MAP_SHARED | libc::MAP_NORESERVE;
         let base = libc::mmap(ptr::null_mut(), area::AREA_LEN, rights, how, file.as_raw_fd(), 0);
         assert_ne!(base, libc::MAP_FAILED);
-        let area = Area { base: base.cast(), records: Vec::new(), cursors: HashMap::new() };
+        let area = Area {
+            base: base.cast(),
+            records: Vec::new(),
+            cursors: HashMap::new(),
+            stacks: Stacks::default(),
+        };
         let header = area.header();
         header.version.store(VERSION, Relaxed);
-        header.nodes_used.store(1, Relaxed);
         header.enabled.store(1, Relaxed);
         header.flags.store(wish.flags, Relaxed);
         header.sample_bytes.store(wish.sample_bytes, Relaxed);

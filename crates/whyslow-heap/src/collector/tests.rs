@@ -86,11 +86,7 @@ fn leak_in(area: &Area, tid: u32, size: u64) {
     header.state.store(ring::LIVE, Ordering::Release);
     area.header().rings_active.store(1, Ordering::Relaxed);
     area.header().rings_used.store(1, Ordering::Release);
-    let words = [
-        record::number(op::STAMP, sys::ticks()),
-        record::head(op::ALLOC, 0, 0x5000),
-        size,
-    ];
+    let words = [record::number(op::STAMP, sys::ticks()), record::head(op::ALLOC, 0, 0x5000), size];
     for (to, word) in area.words(0).expect("words").iter().zip(words) {
         to.store(word, Ordering::Relaxed);
     }
