@@ -1,8 +1,7 @@
 /* Processes that fork, from the first thread and from others, and processes that start another program.
  *
- * Run: `heap_fork [THREADS=1] [FORKS=5] [STARTS=1]`. Each thread forks FORKS times. A forked process frees half of the blocks that its thread had,
- * allocates its own, frees half of them, and ends with _exit. The first thread also starts this program anew, once
- * unless STARTS is 0.
+ * Run: `heap_fork [THREADS=1] [FORKS=5]`. Each thread forks FORKS times. A forked process frees half of the blocks that its thread had,
+ * allocates its own, frees half of them, and ends with _exit. The first thread also starts this program anew, once.
  *
  * THE KNOWN ANSWER: the numbers that it prints, over all processes. A block belongs to the process that made it: what a child
  * frees of its parent's blocks is counted apart, and what it leaves of them is not its leak.
@@ -90,9 +89,8 @@ int main(int argc, char **argv) {
     }
     threads = argc > 1 ? strtoul(argv[1], NULL, 10) : 1;
     forks = argc > 2 ? strtoul(argv[2], NULL, 10) : 5;
-    int starts = argc > 3 ? atoi(argv[3]) : 1;
     if (threads < 1 || threads > 64)
-        fail("heap_fork [THREADS: 1 to 64] [FORKS] [STARTS: 0 or 1]");
+        fail("heap_fork [THREADS: 1 to 64] [FORKS]");
     pthread_barrier_init(&meeting, NULL, threads);
     pthread_t others[64];
     for (size_t i = 1; i < threads; i++)
@@ -103,7 +101,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < threads; i++) {
         if (i > 0)
             pthread_join(others[i], NULL);
-        if (i == 0 && starts)
+        if (i == 0)
             start_anew(&workers[0]);
         add(&all, &workers[i].tally);
         children += workers[i].children;

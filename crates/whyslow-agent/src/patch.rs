@@ -45,18 +45,14 @@ pub fn prepare(welcome: &[u8]) -> Option<Prepared<'_>> {
 }
 
 impl Prepared<'_> {
-    /// Tells the hooks what they call, then writes over the code. False: the code is as it was.
+    /// Tells the hooks what they call, and writes over the code. False: the code is as it was.
     pub fn apply(&self) -> bool {
-        let told = each(self.reals, self.first.reals, |row: Real| {
-            let known = (row.hook as usize) < hook::COUNT;
-            if known {
-                real::set(row.hook as usize, row.address);
-            }
-            known
-        });
-        if told.is_none() {
+        let known = each(self.reals, self.first.reals, |row: Real| (row.hook as usize) < hook::COUNT);
+        if known.is_none() {
             return false;
         }
+        let is_preloaded = |row: &Real| (row.hook as usize) < hook::PER_GROUP;
+        self.tell(|row| !is_preloaded(row));
         let mut done = 0;
         let all = each(self.patches, self.first.patches, |patch: Patch| {
             let written = write(&patch, &patch.bytes);
@@ -65,8 +61,20 @@ impl Prepared<'_> {
         });
         if all.is_none() {
             each(self.patches, done, |patch: Patch| write(&patch, &patch.expected));
+            return false;
         }
-        all.is_some()
+        // These worked all the time, and must not depend on what may be taken back.
+        self.tell(is_preloaded);
+        true
+    }
+
+    fn tell(&self, wanted: impl Fn(&Real) -> bool) {
+        each(self.reals, self.first.reals, |row: Real| {
+            if wanted(&row) {
+                real::set(row.hook as usize, row.address);
+            }
+            true
+        });
     }
 
     /// Where its first page is, and how long; none if nothing has to be done.

@@ -39,8 +39,8 @@ pub struct Plan {
 
 /// Looks at a process whose agent waits for an answer, and says what to patch.
 ///
-/// Functions that the agent was preloaded before need no patch. Allocators that are linked into the program, or that have
-/// functions beside libc's, do. So do `_exit`, which is a process's last moment, the functions that execute another program, and the
+/// libc's functions, which the agent was preloaded before, need no patch. Allocators that are linked into the program or into a library
+/// do. So do `_exit`, which is a process's last moment, the functions that execute another program, and the
 /// one by which the loader tells debuggers of libraries that come later.
 pub fn plan(hello: &Hello, pid: u32) -> Plan {
     let mut planner = Planner { hello, rows: [false; hook::COUNT], plan: Plan::default() };
@@ -173,7 +173,7 @@ impl Planner<'_> {
             return;
         }
         match Image::read(&files, maps, path).filter(|image| image.range.contains(&self.hello.library)) {
-            Some(image) => self.watch(&image, maps, &Found::in_late_library(&image)),
+            Some(image) => self.watch(&image, maps, &Found::in_library(&image)),
             None => self.note(format!("{path} is not understood: the allocator inside of it is not seen")),
         }
     }
@@ -280,6 +280,7 @@ impl Planner<'_> {
             match page.add(prologue, job.order, row, self.hello.hooks[row]) {
                 Ok((real, patch)) => {
                     self.rows[row] = true;
+                    self.bypass(job.function.address.wrapping_add(image.bias), real.address);
                     self.plan.reals.push(real);
                     self.plan.patches.push(patch);
                 }
@@ -289,6 +290,13 @@ impl Planner<'_> {
         if !page.bytes.is_empty() {
             self.plan.pages.push(PatchPage { at: page.at, bytes: page.bytes });
         }
+    }
+
+    /// A function that the agent was preloaded before is patched under another name: the agent must not come by the patch, or it would see
+    /// its own calls.
+    fn bypass(&mut self, function: u64, moved: u64) {
+        let same = self.hello.next.iter().enumerate().filter(|(_, next)| **next == function);
+        self.plan.reals.extend(same.map(|(hook, _)| Real { hook: hook as u32, reserved: 0, address: moved }));
     }
 
     /// A free hook.

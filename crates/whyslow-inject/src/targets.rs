@@ -56,23 +56,14 @@ impl<'d> Found<'d> {
         found
     }
 
-    /// Functions of a library that is there from the start. What it has instead of libc's is seen without a patch, because the agent
-    /// comes before it.
+    /// Functions of a library. Who looks for its `malloc` by name finds the agent's, which comes before it. But the library calls it, too, and
+    /// it may have other names.
     pub(crate) fn in_library(image: &Image<'d>) -> Self {
-        Self::in_any_library(image, &[])
-    }
-
-    /// Functions of a library that has come later. Others do not find its `malloc` by name, but it may call that itself.
-    pub(crate) fn in_late_library(image: &Image<'d>) -> Self {
-        Self::in_any_library(image, allocators::LIBC)
-    }
-
-    fn in_any_library(image: &Image<'d>, libcs: &[(&str, Shape)]) -> Self {
         let mut found = Self::default();
         found.add_prefixed(image);
         if image.function("malloc").is_some_and(|malloc| !malloc.is_local) {
             let before = found.targets.len();
-            found.add(image, "", libcs);
+            found.add(image, "", allocators::LIBC);
             found.add(image, "", allocators::JEMALLOC);
             found.add_operators(image);
             if found.targets.len() > before {

@@ -6,9 +6,13 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 typedef unsigned char u8;
 
-enum { ROWS = 130, EXIT = 128, PER_GROUP = 16, PRELOADED = 1, INJECTED = 2 };
+#define TEXT_(number) #number
+#define TEXT(number) TEXT_(number)
 
-struct hello { u32 version, entered, pid, reserved; u64 hooks[ROWS], start, end, next[PER_GROUP]; };
+// ROWS, the number of hooks, and VERSION come from the compiler's command line.
+enum { EXIT = 128, PER_GROUP = 16, PRELOADED = 1, INJECTED = 2 };
+
+struct hello { u32 version, entered, pid, reserved; u64 hooks[ROWS], start, end, next[PER_GROUP], library; };
 struct welcome { u32 version, pages, reals, patches; };
 struct page { u64 at; u32 len, reserved; };
 struct real { u32 hook, reserved; u64 address; };
@@ -55,7 +59,7 @@ __asm__(
     ".hidden first_hook\n"
     "first_hook:\n"
     ".set row, 0\n"
-    ".rept 130\n"
+    ".rept " TEXT(ROWS) "\n"
     "  .balign 16\n"
     "  movl $row, %eax\n"
     "  jmp common\n"

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::support::{Bench, run_injected, watched};
-use whyslow_inject::{Entry, InjectError, entry_of, is_static};
+use whyslow_inject::{Entry, InjectError, Injector, entry_of, entry_of_file, is_static};
 
 /// An agent that says that it was there, and spoils every register on its way.
 const VISITOR: &str = r#"
@@ -174,6 +174,29 @@ fn a_child_that_is_watched_for_nothing_is_let_go() {
 }
 
 #[test]
+fn a_process_that_gives_its_exec_up_runs_on() {
+    let piped = std::process::Stdio::piped;
+    let mut child = std::process::Command::new("cat").stdin(piped()).stdout(piped()).spawn().unwrap();
+    // Past its own exec.
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, b"1").unwrap();
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+    let injector = Injector::watch(child.id()).unwrap();
+    let mut asked = 0;
+    let result = injector.inject_unless(&[], Path::new("/s"), || {
+        asked += 1;
+        asked == 3
+    });
+    assert!(matches!(result, Err(InjectError::NotExecuted)), "{result:?}");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    assert!(status.contains("TracerPid:\t0\n"), "{status}");
+    std::io::Write::write_all(&mut input, b"2").unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((&output.stdout[..], output.status.code()), (&b"2"[..], Some(0)));
+}
+
+#[test]
 fn the_way_in_is_read_from_the_file() {
     let Some(bench) = Bench::new() else { return };
     let main = "int main(void) { return 0; }";
@@ -182,6 +205,8 @@ fn the_way_in_is_read_from_the_file() {
     for way in ["-static", "-static-pie"] {
         let program = bench.gcc("static", main, &[way]);
         assert!(is_static(&program), "{way}");
+        let open = std::fs::File::open(&program).unwrap();
+        assert_eq!(entry_of_file(&open, Path::new("of-another-name")), Entry::Inject, "{way}");
         let script = bench.path("script");
         std::fs::write(&script, format!("#! {} -x\necho\n", program.display())).unwrap();
         let outer = bench.path("outer");
@@ -204,6 +229,8 @@ fn the_way_in_is_read_from_the_file() {
     assert!(why(&itself).contains("script that is interpreted by a script"));
     assert!(why(&text).contains("neither a program nor a script"));
     assert!(why(&foreign).contains("not a program for x86-64"));
+    let named = entry_of_file(&std::fs::File::open(&foreign).unwrap(), Path::new("its-name"));
+    assert_eq!(named, Entry::Impossible("its-name is not a program for x86-64".to_owned()));
     assert!(why(&bench.path("nothing")).contains("cannot be read"));
     assert!(why(Path::new("/")).contains("cannot be read"));
 }

@@ -62,7 +62,8 @@ impl Bench {
     /// The agent's stand-in.
     pub(crate) fn agent(&self) -> PathBuf {
         let version = format!("-DVERSION={}", whyslow_heap_wire::VERSION);
-        let options = ["-O1", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector", &version];
+        let rows = format!("-DROWS={}", whyslow_heap_wire::handshake::hook::COUNT);
+        let options = ["-O1", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector", &version, &rows];
         self.gcc("agent.so", include_str!("../programs/agent.c"), &options)
     }
 

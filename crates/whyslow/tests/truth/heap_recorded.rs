@@ -39,8 +39,19 @@ pub(crate) fn record_heap(program: &str, variant: Variant, arguments: &[&str]) -
 
 /// Records a program that is built already, with further options of `whyslow heap`.
 pub(crate) fn record_program(program: &Path, options: &[&str], arguments: &[&str]) -> HeapRecorded {
+    record_program_in(&[], program, options, arguments)
+}
+
+/// The same with further variables of the environment.
+pub(crate) fn record_program_in(
+    environment: &[(&str, &Path)],
+    program: &Path,
+    options: &[&str],
+    arguments: &[&str],
+) -> HeapRecorded {
     let folder = tempfile::tempdir().unwrap();
     let mut command = whyslow(folder.path());
+    command.envs(environment.iter().copied());
     command.args(["heap", "-q", "-o", "run.whyslow"]).args(options).arg("--").arg(program).args(arguments);
     let output = run(&mut command, PATIENCE).unwrap();
     let path = folder.path().join("run.whyslow");

@@ -1,0 +1,193 @@
+//! However a program starts another one, static or not, the other one's heap is counted exactly, and nothing else changes for either. Where
+//! it cannot be entered, that is said by name.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use whyslow_lab_harness::{Variant, build_or_skip, run};
+
+use crate::heap_recorded::{
+    HeapRecorded, as_nobody, assert_exact, code, record_program, record_program_in, text,
+};
+use crate::recorded::PATIENCE;
+
+const STATIC: [Variant; 3] = [Variant::Static, Variant::StaticPie, Variant::Musl];
+
+/// Records a program that starts others. Only what each function did is compared: the shell allocates, too.
+fn starts(starter: &Path, arguments: &[&str]) -> HeapRecorded {
+    let what = format!("{} {arguments:?}", starter.display());
+    let mut heap = record_program(starter, &[], arguments);
+    assert_eq!(code(&heap.output), 0, "{what}: {}", text(&heap.output.stderr));
+    heap.recorded.truth.heap.clear();
+    assert!(heap.truth().sites.contains_key("use_briefly"), "{what}: {}", text(&heap.output.stdout));
+    heap.assert_equal(&what);
+    heap
+}
+
+fn text_of(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Nothing was left out.
+fn assert_nothing_is_missing(heap: &HeapRecorded) {
+    let notes = &heap.profile().meta.notes;
+    assert!(!notes.iter().any(|note| note.contains("not in the recording")), "{notes:?}");
+}
+
+#[test]
+fn a_static_program_is_entered_however_it_is_started() {
+    let Some(starter) = build_or_skip("heap_starts", Variant::Release) else { return };
+    for variant in STATIC {
+        let Some(program) = build_or_skip("heap_counts", variant) else { continue };
+        for way in ["fork", "vfork", "spawn", "spawnp", "system", "popen", "replace", "folder", "file"] {
+            let heap = starts(&starter, &[way, text_of(&program), "1", "200"]);
+            assert_nothing_is_missing(&heap);
+        }
+    }
+}
+
+#[test]
+fn a_static_program_may_start_another_one_that_starts_another_one() {
+    let Some(dynamic) = build_or_skip("heap_starts", Variant::Release) else { return };
+    for (variant, ways) in [
+        (Variant::Static, ["fork", "spawn"]),
+        (Variant::StaticPie, ["system", "vfork"]),
+        (Variant::Musl, ["spawnp", "replace"]),
+    ] {
+        let Some(middle) = build_or_skip("heap_starts", variant) else { continue };
+        let Some(program) = build_or_skip("heap_counts", variant) else { continue };
+        starts(&middle, &[ways[0], text_of(&program), "2", "200"]);
+        // The starter claims the same function in each of them.
+        let mut heap = record_program(
+            &dynamic,
+            &[],
+            &["spawn", text_of(&middle), ways[1], text_of(&program), "2", "200"],
+        );
+        assert_eq!(code(&heap.output), 0, "{variant:?}: {}", text(&heap.output.stderr));
+        heap.recorded.truth.heap.clear();
+        heap.recorded.truth.sites.remove("before_it_starts");
+        heap.assert_equal(&format!("{variant:?}"));
+        assert_eq!(heap.at("before_it_starts", "allocations"), 20);
+        assert_nothing_is_missing(&heap);
+    }
+}
+
+#[test]
+fn a_shell_and_a_script_may_start_static_programs() {
+    let Some(program) = build_or_skip("heap_counts", Variant::Static) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let command = format!("{} 1 300; true", program.display());
+    starts(Path::new("/bin/sh"), &["-c", &command]);
+    let script = folder.path().join("script");
+    std::fs::write(&script, format!("#!{} 1\n", program.display())).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // The kernel calls the interpreter with `1`, the script's path, and what the script got: rounds that are no number are refused.
+    let Some(starter) = build_or_skip("heap_starts", Variant::Release) else { return };
+    let heap = record_program(&starter, &[], &["spawn", text_of(&script)]);
+    assert_eq!(code(&heap.output), 1, "{}", text(&heap.output.stderr));
+    let processes = heap.profile().meta.heap.as_ref().unwrap().processes;
+    assert_eq!(processes, 2, "the static interpreter was not entered");
+}
+
+#[test]
+fn an_exec_that_fails_fails_as_without_a_recorder() {
+    for starter in [Variant::Release, Variant::Static, Variant::Musl] {
+        let Some(starter) = build_or_skip("heap_starts", starter) else { continue };
+        assert_exact_starter(&starter, &["fails"]);
+        for variant in STATIC {
+            let Some(program) = build_or_skip("heap_counts", variant) else { continue };
+            let heap = starts(&starter, &["fails", text_of(&program), "1", "200"]);
+            assert_nothing_is_missing(&heap);
+        }
+    }
+}
+
+fn assert_exact_starter(starter: &Path, arguments: &[&str]) {
+    let heap = record_program(starter, &[], arguments);
+    assert_eq!(code(&heap.output), 0, "{}: {}", starter.display(), text(&heap.output.stdout));
+    heap.assert_equal(&starter.display().to_string());
+}
+
+/// The exec of a second thread gives it the first one's number, which nobody can follow.
+#[test]
+fn a_static_program_that_cannot_be_entered_is_named() {
+    let Some(starter) = build_or_skip("heap_starts", Variant::Release) else { return };
+    let Some(program) = build_or_skip("heap_counts", Variant::Static) else { return };
+    let heap = record_program(&starter, &[], &["thread", text_of(&program), "1", "200"]);
+    assert_eq!(code(&heap.output), 0, "{}", text(&heap.output.stderr));
+    assert!(text(&heap.output.stdout).contains("site use_briefly"), "the program did not run");
+    assert_named(&heap, &program, "is static");
+}
+
+fn assert_named(heap: &HeapRecorded, program: &Path, why: &str) {
+    let start = format!("{} {why}", program.display());
+    let notes = &heap.profile().meta.notes;
+    assert!(notes.iter().any(|note| note.starts_with(&start)), "nothing says {start:?}: {notes:?}");
+}
+
+/// A program that another tool traces already cannot be traced once more.
+#[test]
+fn who_traces_its_children_itself_keeps_them() {
+    let Some(program) = build_or_skip("heap_counts", Variant::Static) else { return };
+    let Some(strace) =
+        ["/usr/bin/strace", "/bin/strace"].map(PathBuf::from).into_iter().find(|it| it.exists())
+    else {
+        eprintln!("skipped: strace is not installed");
+        return;
+    };
+    let heap = record_program(&strace, &[], &["-f", "-o", "/dev/null", text_of(&program), "1", "200"]);
+    assert_eq!(code(&heap.output), 0, "{}", text(&heap.output.stderr));
+    assert_named(&heap, &program, "is static");
+}
+
+#[test]
+fn an_ordinary_user_may_start_static_programs_but_not_look_into_set_uid_ones() {
+    let Some(program) = build_or_skip("heap_counts", Variant::Static) else { return };
+    let Some((folder, mut command)) = as_nobody(&program) else { return };
+    let copy = folder.path().join("program");
+    let privileged = folder.path().join("privileged");
+    std::fs::copy(&copy, &privileged).unwrap();
+    std::fs::set_permissions(&privileged, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    let line = format!("{} 1 200; {} 1 300", copy.display(), privileged.display());
+    command.args(["heap", "-q", "-o", "run.whyslow", "--", "sh", "-c", &line]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    let profile = whyslow_profile::file::read(&folder.path().join("run.whyslow")).unwrap();
+    let notes = &profile.meta.notes;
+    let refused = format!("{} is set-uid", privileged.display());
+    assert!(notes.iter().any(|note| note.starts_with(&refused)), "{notes:?}");
+    assert!(!notes.iter().any(|note| note.starts_with(text_of(&copy))), "{notes:?}");
+    // The shell, and the program that may be looked into.
+    assert_eq!(profile.meta.heap.as_ref().unwrap().processes, 2, "{notes:?}");
+}
+
+#[test]
+fn allocators_in_libraries_that_come_later_are_counted_exactly() {
+    let Some(heap) = assert_exact("heap_late", Variant::Release, &["40"]) else { return };
+    let allocators = &heap.profile().meta.heap.as_ref().unwrap().allocators;
+    for name in ["mimalloc", "jemalloc", "a library's own malloc"] {
+        assert!(allocators.iter().any(|known| known == name), "{name} is not in {allocators:?}");
+    }
+    let notes = &heap.profile().meta.notes;
+    assert!(notes.is_empty(), "{notes:?}");
+}
+
+/// They come between the program and libc, behind the agent.
+#[test]
+fn allocators_that_are_preloaded_are_counted_exactly() {
+    let Some(program) = build_or_skip("heap_counts", Variant::Release) else { return };
+    for name in ["libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4"] {
+        let library = Path::new("/usr/lib/x86_64-linux-gnu").join(name);
+        if !library.exists() {
+            eprintln!("skipped: {name} is not installed");
+            continue;
+        }
+        let mut heap = record_program_in(&[("LD_PRELOAD", &library)], &program, &[], &["1", "1000"]);
+        assert_eq!(code(&heap.output), 0, "{name}: {}", text(&heap.output.stderr));
+        // The C++ library that comes with them has a block of its own.
+        heap.recorded.truth.heap.clear();
+        heap.assert_equal(name);
+        let allocators = &heap.profile().meta.heap.as_ref().unwrap().allocators;
+        assert!(allocators.iter().any(|known| known.starts_with(name)), "{name} is not in {allocators:?}");
+    }
+}
