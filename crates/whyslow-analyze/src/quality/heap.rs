@@ -180,6 +180,17 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_of_the_heap_is_spared_what_is_wrong_with_cpu_samples() {
+        let mut profile = testing::profile("main;a 3");
+        testing::add_heap(&mut profile, ONE);
+        let quality = Quality::of(&profile);
+        assert_eq!((ids(&quality), quality.grade), (vec!["too-few-samples"], Grade::Poor));
+        let alone = quality.of_heap_alone();
+        assert_eq!((ids(&alone), alone.grade), (vec![], Grade::Good));
+        assert!(alone.heap.is_some_and(|heap| heap.only));
+    }
+
+    #[test]
     fn beside_cpu_samples_the_heap_has_warnings_of_its_own() {
         let mut profile = testing::profile("main;a 300");
         testing::add_heap(

@@ -151,14 +151,31 @@ impl Quality {
         }
         warnings.extend(profile.meta.notes.iter().cloned().map(Warning::Recorder));
         warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
-        self.grade = match warnings.first().map(Warning::severity) {
+        self.warnings = warnings;
+        self.judge();
+    }
+
+    /// The verdict that the warnings add up to.
+    fn judge(&mut self) {
+        self.grade = match self.warnings.first().map(Warning::severity) {
             Some(Severity::Serious) => Grade::Poor,
             Some(Severity::Warning) => Grade::Fair,
             // What is missing is told in a note of the recorder.
             _ if self.heap.as_ref().is_some_and(|heap| heap.partly_seen) => Grade::Fair,
             Some(Severity::Note) | None => Grade::Good,
         };
-        self.warnings = warnings;
+    }
+
+    /// The same for a reader of nothing but the heap: without what is wrong with CPU samples.
+    #[must_use]
+    pub fn of_heap_alone(&self) -> Self {
+        let mut quality = self.clone();
+        if let Some(heap) = &mut quality.heap {
+            heap.only = true;
+            quality.warnings.retain(|warning| !warning.is_of_samples());
+            quality.judge();
+        }
+        quality
     }
 
     /// Whether there are enough samples.

@@ -232,6 +232,27 @@ impl Warning {
         }
     }
 
+    /// Whether it is about samples of CPU time, and nothing to a reader of the heap.
+    pub(super) fn is_of_samples(&self) -> bool {
+        matches!(
+            self,
+            Self::NoSamples
+                | Self::TooFewSamples { .. }
+                | Self::DebugBuild(_)
+                | Self::Truncated { .. }
+                | Self::NoUnwindInfo { .. }
+                | Self::UnknownCode { .. }
+                | Self::Lost { .. }
+                | Self::LostRecords { .. }
+                | Self::Throttled { .. }
+                | Self::FewerSamplesThanExpected { .. }
+                | Self::KernelHidden { .. }
+                | Self::KernelUnnamed { .. }
+                | Self::UnobservableExecs { .. }
+                | Self::AgentTime { .. }
+        )
+    }
+
     /// How much it matters.
     pub fn severity(&self) -> Severity {
         match self {

@@ -134,7 +134,8 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     for line in [counts, most].iter().flat_map(|text| wrap(text, page.width)) {
         push_line(&mut out, &line);
     }
-    push_line(&mut out, &headline(quality));
+    let quality = quality.of_heap_alone();
+    push_line(&mut out, &headline(&quality));
     // Why leaks were not looked for stands where the leaks would.
     let warnings = quality.warnings.iter().filter(|warning| !matches!(warning, Warning::NoLeakCheck(_)));
     let warnings = warnings.collect::<Vec<_>>();

@@ -201,6 +201,14 @@ fn lost_events_and_a_missing_leak_check_are_said() {
 }
 
 #[test]
+fn beside_cpu_time_the_heap_is_judged_by_itself() {
+    let mut profile = testing::profile("main;a 3");
+    testing::add_heap(&mut profile, "main@m.rs:1 : allocations=5 bytes_allocated=8");
+    let text = screen(&profile, 100, |_| {});
+    assert!(text.contains("good: every allocation counted") && !text.contains("samples"), "{text}");
+}
+
+#[test]
 fn a_program_that_went_on_has_no_exit() {
     let mut profile = program();
     profile.meta.exit = None;
