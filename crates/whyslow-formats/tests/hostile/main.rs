@@ -2,13 +2,12 @@
 //! a panic, and never more memory than a bounded multiple of the file's size.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
-#![expect(unsafe_code, reason = "an allocator that counts must implement GlobalAlloc")]
 
 mod changes;
+#[path = "../../../whyslow-profile/tests/support/counting.rs"]
+mod counting;
 mod recordings;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -20,38 +19,7 @@ use whyslow_formats::export::{
 use whyslow_formats::import::{Format, ImportError, ImportOptions, import_bytes};
 
 use crate::changes::{Change, change, changes};
-
-struct Counting;
-
-thread_local! {
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-}
-
-fn account(change: isize) {
-    let held = HELD.get() + change;
-    HELD.set(held);
-    PEAK.set(PEAK.get().max(held));
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; the counting touches only thread-local numbers,
-// which need no allocation and no destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        account(layout.size() as isize);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        account(-(layout.size() as isize));
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use crate::counting::peak_of;
 
 /// The files that are changed, and the formats they are read as.
 const SAMPLES: [(&str, Format); 5] = [
@@ -73,10 +41,7 @@ fn allowed(file_len: usize) -> usize {
 
 /// Imports hostile bytes and, if they are accepted, does with them what commands do.
 fn survives(bytes: &[u8], format: Format) -> Result<(), ImportError> {
-    let before = HELD.get();
-    PEAK.set(before);
-    let read = import_bytes(bytes, Some(format), &ImportOptions::default());
-    let peak = (PEAK.get() - before) as usize;
+    let (read, peak) = peak_of(|| import_bytes(bytes, Some(format), &ImportOptions::default()));
     assert!(peak <= allowed(bytes.len()), "{peak} bytes of memory for a file of {}", bytes.len());
     let profile = match read {
         Ok((_, imported)) => imported.profile,
@@ -183,11 +148,9 @@ fn a_gzip_bomb_is_not_unpacked() {
         packer.write_all(&vec![b' '; 1 << 20]).unwrap();
     }
     let bomb = packer.finish().unwrap();
-    let before = HELD.get();
-    PEAK.set(before);
-    let error = import_bytes(&bomb, None, &ImportOptions::default()).unwrap_err();
-    assert!(matches!(error, ImportError::TooLarge { .. }), "{error}");
-    assert!(PEAK.get() - before < 256 << 20, "{}", PEAK.get() - before);
+    let (read, peak) = peak_of(|| import_bytes(&bomb, None, &ImportOptions::default()));
+    assert!(matches!(read, Err(ImportError::TooLarge { .. })), "{read:?}");
+    assert!(peak < 256 << 20, "{peak}");
 }
 
 /// Whole, and cut where a reader might look no further.

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use whyslow_formats::import::{Format, ImportError, ImportOptions, import_bytes};
 
 use crate::changes::changes;
-use crate::{HELD, PEAK, changed_bytes_survive, sample, survives};
+use crate::counting::peak_of;
+use crate::{changed_bytes_survive, sample, survives};
 
 const RECORDINGS: [(&str, Format); 10] = [
     ("stacks.perf.data", Format::PerfData),
@@ -82,11 +83,8 @@ fn forks_of_large_address_spaces_are_bounded() {
     let len = bytes.len() - data;
     bytes[48..56].copy_from_slice(&(len as u64).to_le_bytes());
     bytes[72..104].fill(0);
-    let before = HELD.get();
-    PEAK.set(before);
-    let result = import_bytes(&bytes, Some(Format::PerfData), &ImportOptions::default());
-    assert!(PEAK.get() - before < 400 << 20, "{}", PEAK.get() - before);
-    drop(result);
+    let (_, peak) = peak_of(|| import_bytes(&bytes, Some(Format::PerfData), &ImportOptions::default()));
+    assert!(peak < 400 << 20, "{peak}");
 }
 
 /// A callgrind file in which everything calls everything, and a trace that is one deep stack.

@@ -2,49 +2,16 @@
 //! more memory than a bounded multiple of the file's size.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
-#![expect(unsafe_code, reason = "an allocator that counts must implement GlobalAlloc")]
 
+#[path = "../support/counting.rs"]
+mod counting;
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use counting::peak_of;
 use proptest::prelude::*;
 use support::{Random, RawChunk};
 use whyslow_profile::file;
-
-struct Counting;
-
-thread_local! {
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-}
-
-fn account(change: isize) {
-    let held = HELD.get() + change;
-    HELD.set(held);
-    PEAK.set(PEAK.get().max(held));
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; the counting touches only thread-local numbers,
-// which need no allocation and no destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        account(layout.size() as isize);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        account(-(layout.size() as isize));
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// What a reader may hold: tables are wider than their columns, and columns than their packed bytes.
 fn allowed(file_len: usize) -> usize {
@@ -53,10 +20,7 @@ fn allowed(file_len: usize) -> usize {
 
 /// Reads hostile bytes, and everything a view would look at if they are accepted. Gives whether they were.
 fn survives(bytes: &[u8]) -> bool {
-    let before = HELD.get();
-    PEAK.set(before);
-    let read = file::read_bytes(bytes);
-    let peak = (PEAK.get() - before) as usize;
+    let (read, peak) = peak_of(|| file::read_bytes(bytes));
     assert!(peak <= allowed(bytes.len()), "{peak} bytes of memory for a file of {}", bytes.len());
     let Ok(profile) = read else { return false };
     for samples in &profile.samples {
