@@ -34,7 +34,7 @@ pub enum Caveat {
     SameRecording,
     /// They are of different programs.
     Program([String; 2]),
-    /// The same program was called differently.
+    /// The same program was called differently: the words of both between what they have in common.
     Arguments([Vec<String>; 2]),
     /// The program ended differently.
     End([String; 2]),
@@ -166,7 +166,7 @@ pub(super) fn of(before: &Profile, after: &Profile, heap: bool) -> Vec<Caveat> {
     if programs[0] != programs[1] {
         caveats.push(Caveat::Program(programs));
     } else if arguments[0] != arguments[1] {
-        caveats.push(Caveat::Arguments(arguments));
+        caveats.push(Caveat::Arguments(different(arguments)));
     }
     if let [Some(before), Some(after)] = metas.map(|meta| meta.exit)
         && before != after
@@ -254,6 +254,18 @@ fn of_heap(before: &Profile, after: &Profile, caveats: &mut Vec<Caveat>) {
     }
 }
 
+/// The words between the first ones and the last ones that are the same on both sides.
+fn different([mut before, mut after]: [Vec<String>; 2]) -> [Vec<String>; 2] {
+    let same = before.iter().zip(&after).take_while(|(before, after)| before == after).count();
+    let (before, after) = (before.split_off(same), after.split_off(same));
+    let same =
+        before.iter().rev().zip(after.iter().rev()).take_while(|(before, after)| before == after).count();
+    [before, after].map(|mut words| {
+        words.truncate(words.len() - same);
+        words
+    })
+}
+
 /// The name of what was run.
 fn program(profile: &Profile) -> String {
     match profile.meta.command.first() {
@@ -313,6 +325,14 @@ mod tests {
         assert_eq!(ids(&before, &after, false), ["program"]);
         before.meta.command.clear();
         assert_eq!(ids(&before, &after, false), ["arguments"], "the module is called `app`");
+    }
+
+    #[test]
+    fn of_long_command_lines_the_different_words_are_named() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let [before, after] = different([words("-j 1 foo src src"), words("-j 1 -i bar src")]);
+        assert_eq!((before, after), (words("foo src"), words("-i bar")));
+        assert_eq!(different([words("a b"), words("a b b")]), [vec![], words("b")]);
     }
 
     #[test]

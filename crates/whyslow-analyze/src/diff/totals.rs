@@ -4,7 +4,7 @@ use whyslow_profile::{HeapCounts, LeakCheck, Profile, Unit};
 
 use super::Side;
 use super::chance::Chance;
-use super::statistics::Change;
+use super::statistics::{Change, Claim, decide};
 use crate::heap::is_heap_only;
 
 /// A number of the whole recording, or of the selected samples.
@@ -93,13 +93,20 @@ fn heap(before: &Profile, after: &Profile) -> Vec<Total> {
         .iter()
         .all(|facts| matches!(facts.leaks, LeakCheck::AtExit | LeakCheck::AtSnapshot(_)));
     let sides = [before, after].map(|profile| (profile, Chance::of_heap(profile)));
-    let numbers = HEAP.iter().filter(|number| number.always || checked).map(|number| {
+    let numbers = HEAP.iter().filter(|number| number.always || checked).collect::<Vec<_>>();
+    let claims = numbers.iter().map(|number| {
         let [before, after] = [0, 1].map(|side: usize| {
             let (profile, chance) = &sides[side];
             let stacks = profile.heap.sites.iter().map(|site| (site.stack, (number.of)(&site.counts)));
             chance.sum(stacks, number.unit)
         });
-        Total { what: number.what.to_owned(), unit: number.unit, change: Change::of(before, after) }
+        Claim::of(before, after)
     });
-    numbers.collect()
+    let changes = decide(&claims.collect::<Vec<_>>());
+    let total = |(number, change): (&OfHeap, Change)| Total {
+        what: number.what.to_owned(),
+        unit: number.unit,
+        change,
+    };
+    numbers.into_iter().zip(changes).map(total).collect()
 }

@@ -229,11 +229,12 @@ fn lines(view: &DiffView<'_>, rows: &[(&DiffRow, Change)], page: Page) -> String
         let judged = if sampled { format!("  {}{padding}", verdict(change.verdict)) } else { String::new() };
         let (profile, _, found) = found(view, row);
         let style = found.map_or(DIM, |found| kind_style(CallTree::kind(profile, found.label)));
-        let padding = " ".repeat(name_column.saturating_sub(columns(name)));
-        push_line(
-            &mut out,
-            &format!("{numbers}{judged}  {}{padding}  {}", styled(style, name), styled(DIM, place)),
-        );
+        let mut line = format!("{numbers}{judged}  {}", styled(style, name));
+        if !place.is_empty() {
+            let padding = " ".repeat(name_column.saturating_sub(columns(name)));
+            line.push_str(&format!("{padding}  {}", styled(DIM, place)));
+        }
+        push_line(&mut out, &line);
     }
     out
 }
