@@ -47,7 +47,7 @@ pub fn last_moment(way: Way) {
         return;
     }
     if way == Way::End && FINISHED.load(Relaxed) == process {
-        free_libcs_own();
+        free_libraries_own();
     }
     forget_below();
     wait(area, process);
@@ -64,13 +64,15 @@ fn forget_below() {
     }
 }
 
-/// What libc keeps for itself until the end is no leak. Only after an orderly end: a signal handler may have
+/// What libc and libstdc++ keep for themselves until the end is no leak. Only after an orderly end: a signal handler may have
 /// interrupted the allocator, and other threads may still use it.
 #[inline(never)]
-fn free_libcs_own() {
-    let free = link::libc_freeres();
-    if free != 0 && sys::threads() == 1 && !sys::signals_blocked() {
-        // SAFETY: nothing of the program runs any more, and this is its signature.
+fn free_libraries_own() {
+    if sys::threads() != 1 || sys::signals_blocked() {
+        return;
+    }
+    for free in [link::libstdcxx_freeres(), link::libc_freeres()].into_iter().filter(|free| *free != 0) {
+        // SAFETY: nothing of the program runs any more, and this is the signature of both.
         unsafe {
             let free: extern "C" fn() = mem::transmute(free);
             free();

@@ -9,6 +9,7 @@ global_asm!(
     ".weak dl_iterate_phdr",
     ".weak _dl_find_object",
     ".weak __libc_freeres",
+    ".weak _ZN9__gnu_cxx9__freeresEv",
     ".weak gnu_get_libc_version",
     ".weak _r_debug",
     ".section .tbss.whyslow,\"awT\",@nobits",
@@ -44,6 +45,8 @@ imports! {
     dl_find_object = "_dl_find_object";
     /// `void __libc_freeres(void)`
     libc_freeres = "__libc_freeres";
+    /// `void __gnu_cxx::__freeres()`: libstdc++ has it.
+    libstdcxx_freeres = "_ZN9__gnu_cxx9__freeresEv";
     /// `const char *gnu_get_libc_version(void)`: only glibc has it.
     glibc_version = "gnu_get_libc_version";
     /// `struct r_debug _r_debug`: glibc's loader has it.
