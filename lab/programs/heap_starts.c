@@ -1,8 +1,9 @@
 /* Starts another program in one of many ways, and sees to it that nothing about that is different from what it should be.
  *
- * Run: `heap_starts [WAY=fails [PROGRAM ARGUMENTS...]]`. The ways are fork, vfork, spawn, spawnp, system, popen, replace, thread, folder and
- * file: the last four execute without a new process, from a second thread, relative to an open folder, and an open file. `fails` starts
- * nothing; with a PROGRAM it also fails to start that, and replaces itself by it then.
+ * Run: `heap_starts [WAY=fails [PROGRAM ARGUMENTS...]]`. The ways are fork, vfork, spawn, spawnp, system, popen, replace, thread, folder,
+ * file and confined: the last five make no new process; the exec is that of a second thread, relative to an open folder, of an open file, and one
+ * behind a filter that kills who opens a socket. `fails` starts nothing; with a PROGRAM it also fails to start that, and replaces itself by it
+ * then.
  *
  * THE KNOWN ANSWER: what the other program claims. The exit code is the other program's. This one allocates ten blocks of 100 bytes itself,
  * and frees four of them.
@@ -12,10 +13,17 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "heap.h"
+
+/* musl's compiler has no headers of the kernel. */
+#ifdef __GLIBC__
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#endif
 
 extern char **environ;
 
@@ -116,6 +124,22 @@ static int by_file(char **command) {
     return 127;
 }
 
+static int confined(char **command) {
+#ifdef __GLIBC__
+    struct sock_filter kills[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof kills / sizeof kills[0], kills};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+        fail("no filter");
+#endif
+    execv(command[0], command);
+    return 127;
+}
+
 static void must_be(const char *what, int error) {
     if (errno != error) {
         SAY("%s: errno is %d, but should be %d\n", what, errno, error);
@@ -188,6 +212,8 @@ int main(int argc, char **argv) {
         return by_folder(command);
     if (!strcmp(way, "file"))
         return by_file(command);
+    if (!strcmp(way, "confined"))
+        return confined(command);
     if (!strcmp(way, "replace"))
         in_thread(command);
     if (!strcmp(way, "thread")) {

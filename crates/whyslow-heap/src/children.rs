@@ -57,13 +57,13 @@ impl Usher<'_> {
     }
 
     fn enter(&self, connection: &Connection, pid: u32, injector: Injector, name: &Path) -> io::Result<()> {
-        let before = self.lock().processes.living(pid);
+        let before = self.lock().processes.programs_of(pid);
         // Who does not hear this any more executes all the same.
         let _ = connection.send(&Message::Watched.to_bytes(), None);
         let mut asker = Asker { connection, since: Instant::now(), closed: None, failed: false };
         let result = injector.inject_unless(self.agent, self.socket, || asker.has_given_up());
         match result {
-            Ok(()) if self.lock().processes.living(pid) == before => {
+            Ok(()) if self.lock().processes.programs_of(pid) == before => {
                 self.note(&is_static(name, "its agent could not reach the collector"));
             }
             Ok(()) | Err(InjectError::Ended | InjectError::Dynamic) => {}
@@ -118,5 +118,85 @@ impl Asker<'_> {
             (None, Ok(Some(_)) | Err(_)) => self.closed = Some(Instant::now()),
         }
         self.since.elapsed() > PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::drain::Config;
+    use crate::inspect::NoInspector;
+    use crate::packet::Listener;
+
+    /// What the collector answers this process, which asks about a file, and what it notes.
+    fn asked(file: Option<&Path>, first_thread: bool) -> (Option<Message>, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let listener = Listener::bind(&socket).unwrap();
+        let asker = Connection::to(&socket).unwrap();
+        let answerer = listener.accept().unwrap();
+        let drain = Mutex::new(Drain::new(Config::default(), Arc::new(NoInspector)));
+        let usher = Usher { agent: &[], socket: &socket, drain: &drain };
+        let file = file.map(|path| OwnedFd::from(File::open(path).unwrap()));
+        usher.attend(&answerer, std::process::id(), first_thread, file).unwrap();
+        let mut room = [0; LEN];
+        let len = asker.try_receive(&mut room).unwrap().unwrap();
+        let notes = usher.lock().notes.clone();
+        (Message::parse(&room[..len]), notes)
+    }
+
+    /// A file with an ELF header for a machine, and nothing behind it: it names no loader.
+    fn program(machine: u8) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut header = [0; 64];
+        header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        (header[16], header[18], header[20], header[52], header[54]) = (2, machine, 1, 64, 56);
+        file.write_all(&header).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_program_that_the_loader_preloads_may_go() {
+        assert_eq!(asked(Some(Path::new("/bin/sh")), true), (Some(Message::Go), Vec::new()));
+        assert_eq!(asked(None, true), (Some(Message::Go), Vec::new()));
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_entered_may_go_and_is_named() {
+        let (arm, own) = (program(183), program(62));
+        for (file, first_thread, why) in [
+            (&arm, true, "is not a program for x86-64"),
+            (&own, false, "not the first thread"),
+            (&own, true, "may not"),
+        ] {
+            let (answer, notes) = asked(Some(file.path()), first_thread);
+            assert_eq!(answer, Some(Message::Go), "{why}");
+            let name = file.path().display().to_string();
+            assert!(
+                matches!(&notes[..], [note] if note.starts_with(&name) && note.contains(why)),
+                "{notes:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_says_that_it_failed_has_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let listener = Listener::bind(&socket).unwrap();
+        let theirs = Connection::to(&socket).unwrap();
+        let ours = listener.accept().unwrap();
+        let mut asker = Asker { connection: &ours, since: Instant::now(), closed: None, failed: false };
+        assert!(!asker.has_given_up());
+        theirs.send(&Message::Failed.to_bytes(), None).unwrap();
+        assert!(asker.has_given_up() && asker.failed);
+        drop(theirs);
+        let mut asker = Asker { failed: false, ..asker };
+        assert!(!asker.has_given_up() && asker.closed.is_some(), "its exec may be under way");
+        asker.closed = Instant::now().checked_sub(AFTER_CLOSE * 2);
+        assert!(asker.has_given_up() && !asker.failed);
     }
 }

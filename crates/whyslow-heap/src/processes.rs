@@ -277,6 +277,11 @@ impl Processes {
 
     /// Whether there ever was a process with this number.
     pub(crate) fn knows(&self, pid: u32) -> bool {
-        self.processes.iter().any(|process| process.pid == Some(pid))
+        self.programs_of(pid) > 0
+    }
+
+    /// How many programs there were with this number: a process becomes another one when it executes it.
+    pub(crate) fn programs_of(&self, pid: u32) -> usize {
+        self.processes.iter().filter(|process| process.pid == Some(pid)).count()
     }
 }

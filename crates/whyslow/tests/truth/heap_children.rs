@@ -125,6 +125,18 @@ fn assert_named(heap: &HeapRecorded, program: &Path, why: &str) {
     assert!(notes.iter().any(|note| note.starts_with(&start)), "nothing says {start:?}: {notes:?}");
 }
 
+/// Whatever the agent wanted there would kill it.
+#[test]
+fn a_program_that_may_not_open_a_socket_is_left_alone() {
+    let Some(program) = build_or_skip("heap_counts", Variant::Static) else { return };
+    for starter in [Variant::Release, Variant::Static] {
+        let Some(starter) = build_or_skip("heap_starts", starter) else { return };
+        let heap = record_program(&starter, &[], &["confined", text_of(&program), "1", "200"]);
+        assert_eq!(code(&heap.output), 0, "{}", text(&heap.output.stderr));
+        assert!(text(&heap.output.stdout).contains("site use_briefly"), "the program did not run");
+    }
+}
+
 /// A program that another tool traces already cannot be traced once more.
 #[test]
 fn who_traces_its_children_itself_keeps_them() {
