@@ -110,7 +110,7 @@ fn begin(entered: u32, socket: &[u8]) -> Option<()> {
 
 fn exchange(entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
     // Everything gets its place before the collector looks for free ones to put patch pages in.
-    let base = sys::reserve(area::AREA_LEN);
+    let base = sys::reserve_apart(area::AREA_LEN);
     if base.is_null() {
         return None;
     }

@@ -129,6 +129,24 @@ pub fn reserve(bytes: usize) -> *mut u8 {
     if failed(result) { ptr::null_mut() } else { result as *mut u8 }
 }
 
+/// The same, not beside the libraries if possible: patches need places that a short jump reaches from there.
+pub fn reserve_apart(bytes: usize) -> *mut u8 {
+    const APART: usize = 4 << 30;
+    let beside = reserve(bytes);
+    if beside.is_null() {
+        return beside;
+    }
+    let hint = (beside as usize).saturating_sub(APART);
+    // SAFETY: a new mapping where nothing is: the place is only a wish.
+    let apart =
+        unsafe { call(MMAP, [hint, bytes, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0]) };
+    if failed(apart) {
+        return beside;
+    }
+    unmap(beside as usize, bytes);
+    apart as *mut u8
+}
+
 /// Maps a shared file at a place that [`reserve`] gave.
 pub fn map_shared_at(at: *mut u8, file: i32, bytes: usize) -> bool {
     let rights = protection::READ | protection::WRITE;

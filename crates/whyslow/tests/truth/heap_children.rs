@@ -89,6 +89,23 @@ fn a_shell_and_a_script_may_start_static_programs() {
     assert_eq!(processes, 2, "the static interpreter was not entered");
 }
 
+/// As debuggers start programs: the libraries lie below the stack, and the agent's own memory must leave a place for patches beside them.
+#[test]
+fn programs_whose_addresses_are_not_random_are_followed() {
+    let setarch = Path::new("/usr/bin/setarch");
+    if !setarch.exists() {
+        eprintln!("skipped: setarch is not installed");
+        return;
+    }
+    let Some(starter) = build_or_skip("heap_starts", Variant::Release) else { return };
+    for variant in STATIC {
+        let Some(program) = build_or_skip("heap_counts", variant) else { continue };
+        let heap = starts(setarch, &["-R", text_of(&starter), "spawn", text_of(&program), "1", "200"]);
+        let notes = &heap.profile().meta.notes;
+        assert!(!notes.iter().any(|note| note.contains("no free place")), "{notes:?}");
+    }
+}
+
 #[test]
 fn an_exec_that_fails_fails_as_without_a_recorder() {
     for starter in [Variant::Release, Variant::Static, Variant::Musl] {
