@@ -36,8 +36,7 @@ pub fn counter() -> u64 {
     unsafe { _rdtsc() }
 }
 
-/// The counter, not before everything that comes before it in the program is done: what this thread got from another one
-/// must not look older than what the other one did to give it.
+/// The counter, not before everything that comes before it in the program is done.
 #[inline(always)]
 fn counter_after() -> u64 {
     // SAFETY: waits.
@@ -135,7 +134,8 @@ fn unusual_stack(state: &State, generation: u32, walked: &Walked) -> bool {
     }
 }
 
-/// The time of the next record.
+/// The time of the next record. The processor may read the counter a little before what comes before it in the program is done: whoever puts
+/// records in order knows.
 #[inline(always)]
 fn tick(state: &State) {
     let repeat = state.repeat.get();
@@ -143,7 +143,7 @@ fn tick(state: &State) {
         state.repeat.set(repeat - 1);
         return;
     }
-    let ticks = counter_after() >> TICK_SHIFT;
+    let ticks = counter() >> TICK_SHIFT;
     let since = ticks.wrapping_sub(state.stamp.get());
     if since <= MOST_TICKS {
         // Counters of different processors may be a little apart; a ring's times never go back.

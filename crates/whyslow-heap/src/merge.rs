@@ -14,8 +14,9 @@ use crate::event::Event;
 use crate::ring::Ring;
 use crate::tally::Applied;
 
-/// Ticks that may be read in the wrong order: 512 cycles.
-const SLACK: u64 = 16;
+/// Ticks that may be read in the wrong order: 8192 cycles. A processor reads the counter as soon as it meets the instruction, while
+/// what comes before may still wait for memory several times.
+const SLACK: u64 = 256;
 
 /// How far to go.
 #[derive(Debug, Clone, Copy)]
