@@ -96,15 +96,24 @@ pub(crate) struct AreaStacks {
     /// The first process: a row.
     process: u32,
     modules: Vec<Module>,
-    /// Addresses that lie in a module, by generation and address.
+    /// Where addresses lie, by generation and address.
     located: FxHashMap<(u16, u64), (u32, u64)>,
+    /// Those of them that lie in no module: a new one may have them.
+    nowhere: Vec<(u16, u64)>,
     /// Words of modules that were read.
     modules_read: usize,
 }
 
 impl AreaStacks {
     pub(crate) fn new(program: String, process: u32) -> Self {
-        Self { program, process, modules: Vec::new(), located: FxHashMap::default(), modules_read: 0 }
+        Self {
+            program,
+            process,
+            modules: Vec::new(),
+            located: FxHashMap::default(),
+            nowhere: Vec::new(),
+            modules_read: 0,
+        }
     }
 
     /// The row of a stack.
@@ -119,19 +128,24 @@ impl AreaStacks {
 
     /// The module of a frame, and the address of its call in it.
     fn locate(&mut self, area: &Area, frame: u64, generation: u16, stacks: &mut Stacks) -> (u32, u64) {
+        self.read_modules(area, stacks);
         if let Some(&place) = self.located.get(&(generation, frame)) {
             return place;
         }
         let call = frame.saturating_sub(1);
-        self.read_modules(area, stacks);
         let module = self.modules.iter().rev().find(|module| {
             let entry = &module.entry;
             entry.generation <= u32::from(generation)
                 && (entry.start..entry.end).contains(&call)
                 && entry.base <= call
         });
-        let Some(module) = module else { return (NONE, call) };
-        let place = (module.row, call - module.entry.base);
+        let place = match module {
+            Some(module) => (module.row, call - module.entry.base),
+            None => {
+                self.nowhere.push((generation, frame));
+                (NONE, call)
+            }
+        };
         self.located.insert((generation, frame), place);
         place
     }
@@ -159,7 +173,6 @@ impl AreaStacks {
             let is_program = path.is_empty();
             let path =
                 if is_program { self.program.clone() } else { String::from_utf8_lossy(&path).into_owned() };
-            let row = stacks.module(path, is_program, self.process);
             let entry = ModuleEntry {
                 base: word(at),
                 start: word(at + 1),
@@ -167,8 +180,15 @@ impl AreaStacks {
                 generation: lengths as u32,
                 path_len: path_len as u32,
             };
-            self.modules.push(Module { entry, row });
             self.modules_read = path_at + path_words;
+            if entry.start >= entry.end {
+                continue;
+            }
+            let row = stacks.module(path, is_program, self.process);
+            self.modules.push(Module { entry, row });
+            for place in self.nowhere.drain(..) {
+                self.located.remove(&place);
+            }
         }
     }
 }
@@ -232,6 +252,22 @@ mod tests {
             [2, 3].map(|generation| nodes.resolve(&area, &stack(generation, &[0x5021]), &mut stacks));
         assert_eq!(stacks.new_stacks[first as usize].module, Some(0));
         assert_eq!(stacks.new_stacks[second as usize].module, Some(1));
+    }
+
+    #[test]
+    fn an_address_in_no_module_is_looked_for_again_when_one_comes() {
+        let area = Area::create().expect("area");
+        let mut stacks = Stacks::default();
+        let mut nodes = AreaStacks::new(String::new(), 0);
+        let mut module = |nodes: &mut AreaStacks| {
+            let row = nodes.resolve(&area, &stack(0, &[0x5021]), &mut stacks);
+            stacks.new_stacks[row as usize].module
+        };
+        assert_eq!(module(&mut nodes), None);
+        put_module(&area, 0x5000, 0x5000, 0, "/lib/empty.so");
+        assert_eq!((module(&mut nodes), nodes.modules.len(), nodes.nowhere.len()), (None, 0, 1));
+        put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
+        assert_eq!((module(&mut nodes), nodes.modules.len(), nodes.nowhere.len()), (Some(0), 1, 0));
     }
 
     #[test]
