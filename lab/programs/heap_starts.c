@@ -1,8 +1,9 @@
 /* Starts another program in one of many ways, and sees to it that nothing about that is different from what it should be.
  *
- * Run: `heap_starts [WAY=fails [PROGRAM ARGUMENTS...]]`. The ways are fork, vfork, spawn, spawnp, system, popen, replace, thread, folder,
- * file and confined: the last five make no new process; the exec is that of a second thread, relative to an open folder, of an open file, and one
- * behind a filter that kills who opens a socket. `fails` starts nothing; with a PROGRAM it also fails to start that, and replaces itself by it
+ * Run: `heap_starts [WAY=fails [PROGRAM ARGUMENTS...]]`. The ways are fork, vfork, bare, spawn, spawnp, own, system, popen, replace, thread,
+ * folder, file and confined: the last five make no new process; the exec is that of a second thread, relative to an open folder, of an open file, and
+ * one behind a filter that kills who opens a socket. `bare` gives the program no environment, and `own` one of its own with three thousand
+ * variables. `fails` starts nothing; with a PROGRAM it also fails to start that, and replaces itself by it
  * then.
  *
  * THE KNOWN ANSWER: what the other program claims. The exit code is the other program's. This one allocates ten blocks of 100 bytes itself,
@@ -66,6 +67,54 @@ static int by_spawn(char **command, int look_for_it) {
     if (error)
         fail(strerror(error));
     return ended(child);
+}
+
+static int by_vfork_alone(char **command) {
+    pid_t child = vfork();
+    if (child == 0) {
+        execve(command[0], command, NULL);
+        _exit(127);
+    }
+    return ended(child);
+}
+
+static char longest[1 << 20];
+
+static char **too_long(const char *name) {
+    static char *arguments[3];
+    memset(longest, 'x', sizeof longest - 1);
+    arguments[0] = (char *)name;
+    arguments[1] = longest;
+    return arguments;
+}
+
+static void must_be(const char *what, int error) {
+    if (errno != error) {
+        SAY("%s: errno is %d, but should be %d\n", what, errno, error);
+        _exit(1);
+    }
+}
+
+/* What is given stays as it is, whether the program starts or not. */
+static int with_own_environment(char **command) {
+    enum { VARIABLES = 3000 };
+    static char texts[VARIABLES][16], *own[VARIABLES + 2], *before[VARIABLES + 2];
+    char none[] = "LD_PRELOAD=";
+    own[0] = none;
+    for (int i = 0; i < VARIABLES; i++) {
+        snprintf(texts[i], sizeof texts[i], "V%d=%d", i, i * i % 97);
+        own[i + 1] = texts[i];
+    }
+    memcpy(before, own, sizeof own);
+    pid_t child;
+    errno = posix_spawn(&child, command[0], NULL, NULL, too_long(command[0]), own);
+    must_be("spawning with too long an argument", E2BIG);
+    errno = posix_spawn(&child, command[0], NULL, NULL, command, own);
+    must_be("spawning", 0);
+    int code = ended(child);
+    if (memcmp(before, own, sizeof own) || strcmp(none, "LD_PRELOAD="))
+        fail("the environment is another one");
+    return code;
 }
 
 static void line_of(char **command, char *line, size_t room) {
@@ -140,13 +189,6 @@ static int confined(char **command) {
     return 127;
 }
 
-static void must_be(const char *what, int error) {
-    if (errno != error) {
-        SAY("%s: errno is %d, but should be %d\n", what, errno, error);
-        _exit(1);
-    }
-}
-
 /* Every failure has its own errno, in the process itself and in a new one. */
 static void fails(char **command) {
     char *nothing[] = {"./there-is-no-such-program", NULL}, *folder[] = {"/", NULL};
@@ -166,15 +208,18 @@ static void fails(char **command) {
     must_be("looking for nothing", ENOENT);
     if (!command[0])
         return;
-    static char longest[1 << 20];
-    memset(longest, 'x', sizeof longest - 1);
-    char *too_long[] = {command[0], longest, NULL};
+    char *empty[] = {NULL}, **environments[] = {environ, empty, NULL};
     for (int i = 0; i < 3; i++) {
-        execve(command[0], too_long, environ);
+        execve(command[0], too_long(command[0]), environments[i]);
         must_be("too long an argument", E2BIG);
-        errno = posix_spawn(&child, command[0], NULL, NULL, too_long, environ);
+        errno = posix_spawn(&child, command[0], NULL, NULL, too_long(command[0]), environments[i]);
         must_be("spawning with too long an argument", E2BIG);
     }
+    char **nonsense = hidden((void *)8), *in_it[] = {"L=1", hidden((void *)8), NULL};
+    execve(command[0], command, nonsense);
+    must_be("an environment that is not there", EFAULT);
+    execve(command[0], command, in_it);
+    must_be("an environment with a variable that is not there", EFAULT);
     char status[4096] = {0};
     int file = open("/proc/self/status", O_RDONLY);
     if (read(file, status, sizeof status - 1) < 0 || !strstr(status, "TracerPid:\t0\n"))
@@ -200,6 +245,10 @@ int main(int argc, char **argv) {
         return by_fork(command);
     if (!strcmp(way, "vfork"))
         return by_vfork(command);
+    if (!strcmp(way, "bare"))
+        return by_vfork_alone(command);
+    if (!strcmp(way, "own"))
+        return with_own_environment(command);
     if (!strcmp(way, "spawn"))
         return by_spawn(command, 0);
     if (!strcmp(way, "spawnp"))

@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU64};
 
 use whyslow_heap_wire::area::{self, Header, RingHeader};
+use whyslow_heap_wire::left_out::{LeftOut, MOST_LEFT_OUT};
 
 /// Where the area is mapped; 0 as long as it is not, and after it was given up.
 pub static BASE: AtomicU64 = AtomicU64::new(0);
@@ -63,6 +64,11 @@ impl Area {
 
     pub fn filter(self) -> &'static [AtomicU8] {
         self.all(area::FILTER_AT, area::FILTER_LEN)
+    }
+
+    /// Programs that are not recorded.
+    pub fn left_out(self) -> &'static [LeftOut] {
+        self.all(area::LEFT_AT, MOST_LEFT_OUT)
     }
 
     /// Where modules are written.

@@ -6,8 +6,9 @@
 //! events   what happens around one call                  walk     the stack as a number, modules: what it goes through
 //! state    what is known of a thread                     ring     records
 //! sample   which allocations are kept                    unused   bytes that were never written
-//! exit     the last moment                               exec     programs that this one executes
-//! loaded   libraries that come later                     confined system calls that are forbidden
+//! exit     the last moment                               exec     programs that this one executes, program: which
+//! loaded   libraries that come later                     environment what those get, left_out: which are not recorded
+//! confined system calls that are forbidden
 //! real     the functions stood in for, symbols: finding them, arena: memory before they are known
 //! link     what the loader gives, sys: system calls, bytes: memcpy and the like
 //! ```
@@ -24,15 +25,18 @@ mod area;
 mod arena;
 mod bytes;
 mod confined;
+mod environment;
 mod events;
 mod exec;
 mod exit;
 mod hooks;
+mod left_out;
 mod link;
 mod loaded;
 mod maps;
 mod modules;
 mod patch;
+mod program;
 mod real;
 mod ring;
 mod sample;

@@ -73,17 +73,27 @@ pub unsafe extern "C" fn whyslow_agent_enter(socket: *const c_char, base: u64, h
 }
 
 /// The longest path of a socket.
-const SOCKET_LEN: usize = 108;
+pub const SOCKET_LEN: usize = 108;
 /// The collector's socket, for what is asked later.
 static SOCKET: [AtomicU8; SOCKET_LEN] = [const { AtomicU8::new(0) }; SOCKET_LEN];
+
+/// Copies the path of the collector's socket; its length.
+pub fn socket(into: &mut [u8]) -> usize {
+    let mut len = 0;
+    for (to, from) in into.iter_mut().zip(&SOCKET) {
+        *to = from.load(Relaxed);
+        if *to == 0 {
+            break;
+        }
+        len += 1;
+    }
+    len
+}
 
 /// Connects to the collector once more; negative on failure.
 pub fn connect() -> i32 {
     let mut path = [0; SOCKET_LEN];
-    for (to, from) in path.iter_mut().zip(&SOCKET) {
-        *to = from.load(Relaxed);
-    }
-    let len = path.iter().position(|byte| *byte == 0).unwrap_or(SOCKET_LEN);
+    let len = socket(&mut path);
     sys::connect(&path[..len])
 }
 

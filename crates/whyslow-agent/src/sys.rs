@@ -21,13 +21,19 @@ const SENDTO: usize = 44;
 const SENDMSG: usize = 46;
 const RECVMSG: usize = 47;
 const SETSOCKOPT: usize = 54;
+const GETRESUID: usize = 118;
+const GETRESGID: usize = 120;
 const ARCH_PRCTL: usize = 158;
 const GETTID: usize = 186;
+const FGETXATTR: usize = 193;
 const FUTEX: usize = 202;
 const EXIT_GROUP: usize = 231;
 const OPENAT: usize = 257;
 const NEWFSTATAT: usize = 262;
+const READLINKAT: usize = 267;
+const FACCESSAT: usize = 269;
 const PROCESS_VM_READV: usize = 310;
+const FACCESSAT2: usize = 439;
 
 /// Protection bits of a mapping.
 pub mod protection {
@@ -244,17 +250,92 @@ pub unsafe fn open_at(folder: i32, path: *const c_char, how: usize) -> i32 {
     unsafe { call(OPENAT, [folder as usize, path as usize, O_CLOEXEC | how, 0, 0, 0]) as i32 }
 }
 
-/// The kind and rights of a file; none if there is no such file.
+/// What is known of a file.
+pub struct Known {
+    /// Its kind and rights.
+    pub mode: u32,
+    /// Whose it is.
+    pub user: u32,
+}
+
+/// Looks at a file; none if there is no such file.
 ///
 /// # Safety
 /// As for [`open_at`].
-pub unsafe fn mode_of(folder: i32, path: *const c_char, flags: usize) -> Option<u32> {
+pub unsafe fn know(folder: i32, path: *const c_char, flags: usize) -> Option<Known> {
     let mut stat = [0u64; 18];
     // SAFETY: a stat structure is 144 bytes; for the path, the caller's promise.
     let result = unsafe {
         call(NEWFSTATAT, [folder as usize, path as usize, stat.as_mut_ptr() as usize, flags, 0, 0])
     };
-    (!failed(result)).then_some(stat[3] as u32)
+    (!failed(result)).then_some(Known { mode: stat[3] as u32, user: (stat[3] >> 32) as u32 })
+}
+
+/// Where a link leads to; how long that is, 0 on failure.
+///
+/// # Safety
+/// As for [`open_at`].
+pub unsafe fn read_link(path: *const c_char, into: &mut [u8]) -> usize {
+    // SAFETY: the kernel writes into `into` only; for the path, the caller's promise.
+    let result = unsafe {
+        call(READLINKAT, [HERE as usize, path as usize, into.as_mut_ptr() as usize, into.len(), 0, 0])
+    };
+    if result < 0 { 0 } else { result as usize }
+}
+
+/// 0 if this thread may write to a file; the negative error otherwise.
+pub fn may_write(path: &CStr) -> i32 {
+    const W_OK: usize = 2;
+    const AT_EACCESS: usize = 0x200;
+    const ENOSYS: isize = 38;
+    const EPERM: isize = 1;
+    let path = path.as_ptr() as usize;
+    // SAFETY: the kernel only reads the path, which ends with a zero byte.
+    let result = unsafe { call(FACCESSAT2, [HERE as usize, path, W_OK, AT_EACCESS, 0, 0]) };
+    if result != -ENOSYS && result != -EPERM {
+        return result as i32;
+    }
+    // An older kernel, or a filter that is older than the call.
+    // SAFETY: as above.
+    unsafe { call(FACCESSAT, [HERE as usize, path, W_OK, 0, 0, 0]) as i32 }
+}
+
+/// Whether a file gives those who execute it more rights (capabilities).
+pub fn has_capabilities(file: i32) -> bool {
+    let name = c"security.capability".as_ptr() as usize;
+    // SAFETY: a length of 0 asks for the size, and writes nothing.
+    unsafe { call(FGETXATTR, [file as usize, name, 0, 0, 0, 0]) > 0 }
+}
+
+/// Whether the real and the effective user or group differ: the loader does less for such a program.
+pub fn has_two_users() -> bool {
+    [GETRESUID, GETRESGID].into_iter().any(|number| {
+        let [real, effective, _] = ids(number);
+        real != effective
+    })
+}
+
+/// The effective user.
+pub fn user() -> u32 {
+    ids(GETRESUID)[1]
+}
+
+/// The real, the effective and the saved one.
+fn ids(number: usize) -> [u32; 3] {
+    let mut ids = [0u32; 3];
+    let at = ids.as_mut_ptr() as usize;
+    // SAFETY: writes the three numbers, one after the other.
+    unsafe { call(number, [at, at + 4, at + 8, 0, 0, 0]) };
+    ids
+}
+
+/// Whether there is memory at an address: eight bytes of it are read by a call that then fails for another reason.
+pub fn is_readable(at: u64) -> bool {
+    const EFAULT: isize = 14;
+    const NO_SUCH_CHANGE: usize = 0xFFFF;
+    let aligned = at as usize & !7;
+    // SAFETY: the kernel reads the mask, and then refuses to do what does not exist.
+    aligned != 0 && unsafe { call(RT_SIGPROCMASK, [NO_SUCH_CHANGE, aligned, 0, 8, 0, 0]) } != -EFAULT
 }
 
 /// Reads from a place in a file; what came.

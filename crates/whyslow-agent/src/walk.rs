@@ -32,10 +32,6 @@ impl World for Process {
     fn release(&self, memory: *mut u8, bytes: usize) {
         sys::unmap(memory as usize, bytes);
     }
-
-    fn cut(&self) {
-        self.0.header().cut_stacks.fetch_add(1, Relaxed);
-    }
 }
 
 /// Makes the caller's stack the one of what is recorded next. False if that is lost.

@@ -7,9 +7,12 @@
 //! FILTER_AT  FILTER_LEN × u8                  sampling: how many sampled live blocks have this hash
 //! MODULES_AT MODULES_LEN bytes                modules in the order in which they were met: ModuleEntry, then its path
 //! UNWIND_AT  UNWIND_LEN bytes                where a static program\'s unwind information is, if it does not say
+//! LEFT_AT    MOST_LEFT_OUT × LeftOut          programs that were started and are not recorded             see `left_out`
 //! ```
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::left_out::{LeftOut, MOST_LEFT_OUT};
 
 /// Rings there can be at one time. The collector gives those of ended threads back.
 pub const MOST_RINGS: usize = 4096;
@@ -32,8 +35,10 @@ pub const FILTER_AT: usize = WORDS_AT + MOST_RINGS * RING_WORDS * 8;
 pub const MODULES_AT: usize = FILTER_AT + FILTER_LEN;
 /// A search table for unwind information, in the form of `.eh_frame_hdr`, written by the collector before the agent has the area.
 pub const UNWIND_AT: usize = MODULES_AT + MODULES_LEN;
+/// Programs that are not recorded.
+pub const LEFT_AT: usize = UNWIND_AT + UNWIND_LEN;
 /// The whole area.
-pub const AREA_LEN: usize = UNWIND_AT + UNWIND_LEN;
+pub const AREA_LEN: usize = (LEFT_AT + MOST_LEFT_OUT * size_of::<LeftOut>()).next_multiple_of(4096);
 
 /// The state of a program and of its collector. Fields that different sides write lie on different cache lines.
 #[repr(C, align(64))]
@@ -49,8 +54,6 @@ pub struct Header {
     pub lost_events: AtomicU64,
     /// Events that were given up because no ring was free.
     pub lost_ringless: AtomicU64,
-    /// Stacks that ended early because there was no unwind information.
-    pub cut_stacks: AtomicU64,
     /// Rings that are in use now; from two on, every record has its own time.
     pub rings_active: AtomicU32,
     /// Set by the agent while the program's last moment waits for the collector: the process that does; 0 otherwise.
@@ -74,6 +77,8 @@ pub struct Header {
     pub states_start: AtomicU64,
     /// How long that is.
     pub states_len: AtomicU64,
+    /// Programs that were started and not recorded, and found no room among the [`LeftOut`].
+    pub left_out_more: AtomicU64,
     _rest: [u8; 16],
 
     /// Set by the collector to a number that changes whenever it looked at the rings.

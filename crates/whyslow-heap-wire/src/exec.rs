@@ -4,6 +4,7 @@
 //! ```text
 //! agent       Ask and the file                        it waits for the answer, a bounded time
 //! collector   Go                                      nothing is done about it
+//!             or Preload                              the dynamic loader will bring the agent in
 //!             or Watched                              the thread is traced, and gets the agent when it executes
 //! agent       executes; the socket closes by itself
 //!             or Failed                               there was no exec: it waits until it is no longer traced
@@ -33,6 +34,8 @@ pub enum Message {
     Go,
     /// The collector: go on, and say if it fails.
     Watched,
+    /// The collector: go on, it can be preloaded.
+    Preload,
 }
 
 impl Message {
@@ -44,6 +47,7 @@ impl Message {
             Message::Failed => 3,
             Message::Go => 4,
             Message::Watched => 5,
+            Message::Preload => 6,
         };
         let mut bytes = [0; LEN];
         for (to, word) in bytes.chunks_exact_mut(4).zip([MAGIC, VERSION, kind, 0_u32]) {
@@ -64,6 +68,7 @@ impl Message {
             3 => Some(Message::Failed),
             4 => Some(Message::Go),
             5 => Some(Message::Watched),
+            6 => Some(Message::Preload),
             _ => None,
         }
     }
@@ -81,6 +86,7 @@ mod tests {
             Message::Failed,
             Message::Go,
             Message::Watched,
+            Message::Preload,
         ];
         for message in all {
             assert_eq!(Message::parse(&message.to_bytes()), Some(message));

@@ -4,6 +4,7 @@
 //! handshake   one exchange over a socket when a program starts: `Hello` there, `Welcome`, a shared area and patches back
 //!             and another for each library that is loaded later
 //! exec        the same socket, before a program executes one that cannot be preloaded                see `exec`
+//! left_out    shared memory: programs that are executed where nobody can ask any more               see `left_out`
 //! snapshot    the same socket, another whyslow: what holds memory now?                               see `snapshot`
 //! area        shared memory: header, rings, stacks, modules                                          see `Area`
 //! record      what happens in a ring: one to three words of eight bytes                              see `record`
@@ -17,11 +18,15 @@ pub mod area;
 pub mod exec;
 pub mod fill;
 pub mod handshake;
+pub mod left_out;
 pub mod record;
 pub mod snapshot;
 
 /// Changes whenever anything here does.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The environment variable that tells the agent where the collector listens: the path of a socket.
 pub const SOCKET_VARIABLE: &str = "WHYSLOW_HEAP_SOCKET";
+
+/// The name of the agent's file, which lies beside the socket.
+pub const AGENT_NAME: &str = "whyslow-agent.so";

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::area::{
-    AREA_LEN, FILTER_AT, FILTER_LEN, Header, MODULES_AT, MODULES_LEN, MOST_RINGS, RING_WORDS, RingHeader,
-    UNWIND_AT, UNWIND_LEN, ring_header_at, ring_words_at,
+    AREA_LEN, FILTER_AT, FILTER_LEN, Header, LEFT_AT, MODULES_AT, MODULES_LEN, MOST_RINGS, RING_WORDS,
+    RingHeader, UNWIND_AT, UNWIND_LEN, ring_header_at, ring_words_at,
 };
+use whyslow_heap_wire::left_out::{LeftOut, MOST_LEFT_OUT};
 
 /// The words of one ring.
 pub type RingWords = [AtomicU64; RING_WORDS];
@@ -152,6 +153,13 @@ impl Area {
     pub fn filter(&self) -> &[AtomicU8; FILTER_LEN] {
         // SAFETY: the filter lies wholly inside; bytes need no alignment.
         unsafe { self.part(FILTER_AT) }
+    }
+
+    /// Programs that are not recorded.
+    pub fn left_out(&self) -> &[LeftOut; MOST_LEFT_OUT] {
+        const { assert!(LEFT_AT.is_multiple_of(align_of::<LeftOut>())) };
+        // SAFETY: they lie wholly inside, are aligned there, and are made of atomics.
+        unsafe { self.part(LEFT_AT) }
     }
 
     /// The modules, as words.

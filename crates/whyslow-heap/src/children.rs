@@ -1,4 +1,5 @@
-//! Static programs that watched ones execute: the agent comes in at their exec. Where that cannot be, it is said by name.
+//! Programs that watched ones execute and that are not preloaded as a matter of course. The agent comes into static ones at their exec. Where
+//! that cannot be, it is said by name.
 
 use std::fs::File;
 use std::io;
@@ -38,7 +39,7 @@ impl Usher<'_> {
         let Some(file) = file.map(File::from) else { return go() };
         let name = name_of(&file);
         let refusal = match entry_of_file(&file, &name) {
-            Entry::Preload => return go(),
+            Entry::Preload => return connection.send(&Message::Preload.to_bytes(), None),
             Entry::Impossible(why) => why,
             Entry::Inject if !first_thread => {
                 format!("{} is static, and not the first thread of its process executed it", name.display())
@@ -80,9 +81,7 @@ impl Usher<'_> {
     }
 
     fn note(&self, why: &str) {
-        let note =
-            format!("{why}. The heap of this program, which a watched one started, is not in the recording.");
-        self.lock().tell(Vec::new(), vec![note]);
+        self.lock().leave_out(why);
     }
 }
 
@@ -160,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_program_that_the_loader_preloads_may_go() {
-        assert_eq!(asked(Some(Path::new("/bin/sh")), true), (Some(Message::Go), Vec::new()));
+        assert_eq!(asked(Some(Path::new("/bin/sh")), true), (Some(Message::Preload), Vec::new()));
         assert_eq!(asked(None, true), (Some(Message::Go), Vec::new()));
     }
 

@@ -13,6 +13,7 @@ use crate::event::{Event, Kind};
 use crate::exits::Exit;
 use crate::inspect::ExitInspector;
 use crate::leaks::LiveBlock;
+use crate::left_out;
 use crate::merge::{Limits, Merger};
 use crate::outcome::{Batch, CounterKind, CounterRow, Outcome};
 use crate::processes::Processes;
@@ -120,9 +121,10 @@ pub struct Drain {
     next_resident: u64,
     resident: Vec<CounterRow>,
     lost_events: u64,
-    cut_stacks: u64,
     broken_rings: u64,
     allocators: Vec<String>,
+    /// Programs that were started and are not recorded. Each has a note.
+    programs_left_out: u64,
     pub(crate) leaks: LeakCheck,
     pub(crate) notes: Vec<String>,
 }
@@ -157,9 +159,9 @@ impl Drain {
             next_resident: 0,
             resident: Vec::new(),
             lost_events: 0,
-            cut_stacks: 0,
             broken_rings: 0,
             allocators: Vec::new(),
+            programs_left_out: 0,
             leaks: LeakCheck::NotDone,
             notes: Vec::new(),
         }
@@ -221,6 +223,28 @@ impl Drain {
                     list.push(text);
                 }
             }
+        }
+    }
+
+    /// Adds a program that was started and is not recorded, by the sentence that says why.
+    pub(crate) fn leave_out(&mut self, why: &str) {
+        let note = left_out::note(why);
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+            self.programs_left_out += 1;
+        }
+    }
+
+    /// Adds all those that agents could only write into their areas.
+    pub(crate) fn hear_of_left_out(&mut self) {
+        for area in self.areas() {
+            self.leave_out_of(&area);
+        }
+    }
+
+    fn leave_out_of(&mut self, area: &Area) {
+        for why in left_out::told(area) {
+            self.leave_out(&why);
         }
     }
 
@@ -395,12 +419,10 @@ impl Drain {
             let Watched { area, own_pid, first, same_numbers, processes, exit, stacks, known } = watched;
             match Arc::try_unwrap(area) {
                 Ok(area) => {
-                    let header = area.header();
                     let lost = lost_events(&area);
-                    let cut = header.cut_stacks.load(Ordering::Relaxed);
+                    self.leave_out_of(&area);
                     let Some(area) = area.unless_alone() else {
                         self.lost_events = self.lost_events.saturating_add(lost);
-                        self.cut_stacks = self.cut_stacks.saturating_add(cut);
                         continue;
                     };
                     let area = Arc::new(area);
@@ -490,6 +512,7 @@ impl Drain {
             );
         }
         let (sites, transfers) = self.tally.finish();
+        self.hear_of_left_out();
         let losses = self.losses();
         let mut notes = std::mem::take(&mut self.notes);
         notes.extend(losses.notes());
@@ -514,6 +537,7 @@ impl Drain {
             unused: self.config.unused,
             processes: self.processes.count(),
             allocators: self.allocators.clone(),
+            programs_left_out: self.programs_left_out,
             collector_cpu_ns: 0,
             snapshot: None,
         }
@@ -523,14 +547,11 @@ impl Drain {
     pub(crate) fn losses(&self) -> Losses {
         let mut losses = Losses {
             events: self.lost_events.saturating_add(self.tally.totals.lost_frees),
-            cut_stacks: self.cut_stacks,
             broken_rings: self.broken_rings
                 + self.rings.iter().filter(|ring| ring.cursor.broken).count() as u64,
         };
         for watched in self.areas.iter().flatten() {
             losses.events = losses.events.saturating_add(lost_events(&watched.area));
-            let cut = watched.area.header().cut_stacks.load(Ordering::Relaxed);
-            losses.cut_stacks = losses.cut_stacks.saturating_add(cut);
         }
         losses
     }
@@ -545,7 +566,6 @@ impl Drain {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Losses {
     events: u64,
-    cut_stacks: u64,
     broken_rings: u64,
 }
 
@@ -565,12 +585,6 @@ impl Losses {
                 "the records of {} threads are damaged and were left out from there on; the program may have \
                  written over the agent's memory: run it under a memory checker",
                 self.broken_rings
-            ));
-        }
-        if self.cut_stacks > 0 {
-            notes.push(format!(
-                "{} stacks end early, because code on them has no unwind information; build it with it",
-                self.cut_stacks
             ));
         }
         notes

@@ -9,13 +9,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use whyslow_heap_wire::AGENT_NAME;
+
 use crate::error::HeapError;
 use crate::sys;
 
 /// The name of the socket.
 const SOCKET: &str = "socket";
-/// The name of the agent's file.
-const AGENT: &str = "whyslow-agent.so";
 /// The longest path of a socket, with its final zero.
 const MOST_SOCKET_PATH: usize = 108;
 const PREFIX: &str = "heap-";
@@ -90,7 +90,7 @@ impl Folder {
 
     /// Where the agent's file is.
     pub(crate) fn agent(&self) -> PathBuf {
-        self.path.join(AGENT)
+        self.path.join(AGENT_NAME)
     }
 }
 

@@ -3,14 +3,14 @@
 //! ```text
 //! collector   the whole: listens, drains, hands out                      (this is what the recorder uses)
 //! ├─ listen       the socket, the agent's file, the hand-shake           folder, packet; plan: what others make of a program's code
-//! │  ├─ children     static programs that watched ones execute
+//! │  ├─ children     programs that watched ones execute and ask about
 //! │  └─ snapshot     everything so far, for someone who asks               request: who asks
 //! └─ drain        rounds over all rings
 //!    ├─ area          shared memory with a program
 //!    ├─ ring, event   words → events
 //!    ├─ merge         events of all rings in the order of time
 //!    ├─ stacks        nodes and modules of all programs → one tree
-//!    ├─ processes     who lives, who is gone
+//!    ├─ processes     who lives, who is gone                              left_out: who could not be recorded
 //!    ├─ exits         a process waits at its end; inspect: who looks at it meanwhile
 //!    └─ tally         all counting                                       pure: blocks, sites, course, weight, timeline, clock
 //! outcome     what comes out, in words of the profile                    (this is what the recorder writes)
@@ -32,6 +32,7 @@ mod folder;
 pub mod growth;
 mod inspect;
 pub mod leaks;
+mod left_out;
 mod listen;
 mod merge;
 pub mod outcome;

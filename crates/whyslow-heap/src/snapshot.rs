@@ -256,6 +256,7 @@ impl Drain {
             value,
         });
         let (processes, threads, ended) = self.processes.all();
+        self.hear_of_left_out();
         let losses = self.losses();
         let mut facts = self.facts(&losses);
         facts.leaks = LeakCheck::NotDone;

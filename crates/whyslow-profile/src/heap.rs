@@ -229,6 +229,8 @@ pub struct HeapFacts {
     pub processes: u64,
     /// Which allocators were watched, such as `malloc` or `jemalloc (patched)`.
     pub allocators: Vec<String>,
+    /// Programs that were started and could not be recorded. A note names each.
+    pub programs_left_out: u64,
     /// CPU time of the collector.
     pub collector_cpu_ns: u64,
     /// Set when the program ran on: what is live at exit is what was live then.
@@ -242,10 +244,10 @@ impl HeapFacts {
     /// The last words of one in [`Self::allocators`] that is in the program, but could not be found in it.
     pub const NOT_SEEN: &str = "(not seen)";
 
-    /// Whether allocations may be missing because of those.
+    /// Whether allocations may be missing because of those, or because of a whole program.
     pub fn is_partly_seen(&self) -> bool {
         let partly = |name: &String| name == Self::PARTLY_SEEN || name.ends_with(Self::NOT_SEEN);
-        self.allocators.iter().any(partly)
+        self.programs_left_out > 0 || self.allocators.iter().any(partly)
     }
 }
 

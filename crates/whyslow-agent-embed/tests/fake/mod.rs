@@ -20,7 +20,7 @@ use std::time::Duration;
 use whyslow_heap_wire::area::{self, Header, ModuleEntry, RingHeader, ring};
 use whyslow_heap_wire::handshake::{Hello, Welcome};
 use whyslow_heap_wire::record::{self, op};
-use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
+use whyslow_heap_wire::{AGENT_NAME, SOCKET_VARIABLE, VERSION};
 
 /// One record with its time.
 #[derive(Debug, Clone, Copy)]
@@ -244,7 +244,7 @@ pub(crate) struct Wish {
 impl Collector {
     pub(crate) fn new(wish: Wish) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        File::create(folder.path().join("agent.so"))
+        File::create(folder.path().join(AGENT_NAME))
             .expect("a file")
             .write_all(whyslow_agent_embed::AGENT)
             .expect("room");
@@ -287,7 +287,7 @@ impl Collector {
     }
 
     pub(crate) fn agent(&self) -> PathBuf {
-        self.folder.path().join("agent.so")
+        self.folder.path().join(AGENT_NAME)
     }
 
     /// Gives a symbol of the agent another name, so that it is not found.

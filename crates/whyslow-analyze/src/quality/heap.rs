@@ -20,7 +20,8 @@ pub struct HeapQuality {
     pub lost_events: u64,
     /// Bytes between two samples; `None` when every allocation was counted.
     pub sample_bytes: Option<u64>,
-    /// Whether allocations are missing because an allocator, or a part of its calls, was not found in the program.
+    /// Whether allocations are missing because an allocator, or a part of its calls, was not found in the program, or because a program
+    /// that was started could not be recorded.
     pub partly_seen: bool,
     /// Share of the allocated bytes whose stacks lack their outer frames.
     pub cut_share: f64,
@@ -177,6 +178,12 @@ mod tests {
         assert_eq!(quality.warnings[0].to_string(), "the heap of 1 of 2 processes is not in the recording");
         assert_eq!(quality.grade, Grade::Fair);
         assert_eq!(ids(&Quality::of(&testing::heap_profile(""))), ["no-allocations"]);
+    }
+
+    #[test]
+    fn a_program_that_is_not_recorded_is_no_good_sign() {
+        let quality = judged(|facts| facts.programs_left_out = 1);
+        assert_eq!((quality.grade, quality.heap.map(|heap| heap.partly_seen)), (Grade::Fair, Some(true)));
     }
 
     #[test]

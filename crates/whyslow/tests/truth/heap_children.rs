@@ -9,7 +9,7 @@ use whyslow_lab_harness::{Variant, build_or_skip, run};
 use crate::heap_recorded::{
     HeapRecorded, as_nobody, assert_exact, code, record_program, record_program_in, text,
 };
-use crate::recorded::PATIENCE;
+use crate::recorded::{PATIENCE, whyslow};
 
 const STATIC: [Variant; 3] = [Variant::Static, Variant::StaticPie, Variant::Musl];
 
@@ -44,6 +44,87 @@ fn a_static_program_is_entered_however_it_is_started() {
             assert_nothing_is_missing(&heap);
         }
     }
+}
+
+/// It may be cleared, or say something else where it names the agent.
+#[test]
+fn a_program_is_followed_whatever_its_environment_says() {
+    for variant in [Variant::Release, Variant::Static] {
+        let Some(program) = build_or_skip("heap_counts", variant) else { continue };
+        let others: [&[&str]; 5] = [
+            &["-i"],
+            &["-i", "LD_PRELOAD=libm.so.6"],
+            &["LD_PRELOAD="],
+            &["LD_PRELOAD=libm.so.6 libdl.so.2", "WHYSLOW_HEAP_SOCKET="],
+            &["WHYSLOW_HEAP_SOCKET=/nowhere"],
+        ];
+        for other in others {
+            let arguments = [other, &[text_of(&program), "1", "200"]].concat();
+            let heap = starts(Path::new("/usr/bin/env"), &arguments);
+            assert_nothing_is_missing(&heap);
+            assert_eq!(text(&heap.output.stderr), "", "{other:?}");
+        }
+        for starter in [Variant::Release, Variant::Static, Variant::Musl] {
+            let Some(starter) = build_or_skip("heap_starts", starter) else { continue };
+            for way in ["bare", "own"] {
+                assert_nothing_is_missing(&starts(&starter, &[way, text_of(&program), "1", "200"]));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_environment_stays_as_it_is_but_for_the_agent() {
+    for starter in [Variant::Release, Variant::Musl] {
+        let Some(starter) = build_or_skip("heap_starts", starter) else { continue };
+        let heap = record_program(&starter, &[], &["own", "/usr/bin/env"]);
+        let said = text(&heap.output.stdout);
+        let lines: Vec<&str> = said.lines().skip_while(|line| !line.starts_with("LD_PRELOAD=")).collect();
+        let [agent, variables @ .., socket] = &lines[..] else { panic!("no environment: {said}") };
+        assert!(
+            agent.ends_with("/whyslow-agent.so") && socket.starts_with("WHYSLOW_HEAP_SOCKET=/"),
+            "{said}"
+        );
+        let own: Vec<String> = (0..3000).map(|at| format!("V{at}={}", at * at % 97)).collect();
+        assert!(own.iter().eq(variables), "other variables, or another order: {said}");
+    }
+}
+
+/// `whyslow heap` in a program that is recorded has its own agent in what it starts.
+#[test]
+fn a_program_that_another_whyslow_records_is_left_to_it() {
+    let Some(program) = build_or_skip("heap_counts", Variant::Release) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner.whyslow");
+    let arguments = ["heap", "-q", "-o", text_of(&inner), "--", text_of(&program), "1", "200"];
+    let heap = record_program(Path::new(env!("CARGO_BIN_EXE_whyslow")), &[], &arguments);
+    assert_eq!(code(&heap.output), 0, "{}", text(&heap.output.stderr));
+    assert_named(&heap, &program, "is recorded by another whyslow");
+    let inner = whyslow_profile::file::read(&inner).unwrap();
+    assert_eq!((inner.meta.heap.as_ref().unwrap().processes, inner.meta.notes), (1, Vec::new()));
+    let claimed = heap.truth().heap["allocations"];
+    assert_eq!(inner.heap.totals().allocations, claimed);
+}
+
+/// The agent's file is gone by then, which the loader would say.
+#[test]
+fn what_is_started_after_the_recording_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let script =
+        "(while [ ! -e go ]; do sleep 0.05; done; env >said; touch done) </dev/null >/dev/null 2>err &";
+    let mut command = whyslow(folder.path());
+    command.args(["heap", "-q", "-o", "run.whyslow", "--", "sh", "-c", script]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    let [go, done, said, err] = ["go", "done", "said", "err"].map(|name| folder.path().join(name));
+    std::fs::write(go, "").unwrap();
+    let since = std::time::Instant::now();
+    while !done.exists() {
+        assert!(since.elapsed() < PATIENCE, "what was started does not end");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(std::fs::read_to_string(err).unwrap(), "");
+    assert!(!std::fs::read_to_string(said).unwrap().contains("whyslow-agent"), "the agent is still named");
 }
 
 #[test]
@@ -144,14 +225,68 @@ fn assert_named(heap: &HeapRecorded, program: &Path, why: &str) {
 
 /// Whatever the agent wanted there would kill it.
 #[test]
-fn a_program_that_may_not_open_a_socket_is_left_alone() {
-    let Some(program) = build_or_skip("heap_counts", Variant::Static) else { return };
-    for starter in [Variant::Release, Variant::Static] {
-        let Some(starter) = build_or_skip("heap_starts", starter) else { return };
-        let heap = record_program(&starter, &[], &["confined", text_of(&program), "1", "200"]);
-        assert_eq!(code(&heap.output), 0, "{}", text(&heap.output.stderr));
-        assert!(text(&heap.output.stdout).contains("site use_briefly"), "the program did not run");
+fn a_program_that_may_not_open_a_socket_is_left_alone_and_named() {
+    for variant in [Variant::Static, Variant::Release] {
+        let Some(program) = build_or_skip("heap_counts", variant) else { return };
+        for starter in [Variant::Release, Variant::Static] {
+            let Some(starter) = build_or_skip("heap_starts", starter) else { return };
+            let heap = record_program(&starter, &[], &["confined", text_of(&program), "1", "200"]);
+            assert_left_out(&heap, &program, "was started behind a filter of system calls");
+        }
     }
+}
+
+/// It ran as without a recorder, and is not passed over in silence.
+fn assert_left_out(heap: &HeapRecorded, program: &Path, why: &str) {
+    assert_eq!((code(&heap.output), text(&heap.output.stderr)), (0, String::new()));
+    assert!(text(&heap.output.stdout).contains("site use_briefly"), "the program did not run");
+    assert_named(heap, program, why);
+    assert_eq!(heap.json["quality"]["grade"], "fair", "{}", heap.json["quality"]);
+    assert_eq!(heap.profile().meta.heap.as_ref().unwrap().programs_left_out, 1);
+}
+
+/// whyslow's folder is for its own user alone.
+#[test]
+fn a_program_that_becomes_another_user_is_named_and_hears_nothing() {
+    let setpriv = Path::new("/usr/bin/setpriv");
+    for variant in [Variant::Release, Variant::Static] {
+        let Some(program) = build_or_skip("heap_counts", variant) else { continue };
+        let Some((folder, _)) = as_nobody(&program) else { return };
+        let copy = folder.path().join("program");
+        let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", text_of(&copy), "1", "200"];
+        assert_left_out(&record_program(setpriv, &[], &nobody), &copy, "runs as another user");
+        if variant == Variant::Release {
+            let two = ["--euid=65534", text_of(&copy), "1", "200"];
+            assert_left_out(&record_program(setpriv, &[], &two), &copy, "runs as another user");
+            let two = ["--rgid=65534", "--keep-groups", text_of(&copy), "1", "200"];
+            let why = "was started with an effective user or group that is not the real one";
+            assert_left_out(&record_program(setpriv, &[], &two), &copy, why);
+        }
+    }
+}
+
+#[test]
+fn a_program_behind_another_root_folder_is_named_and_hears_nothing() {
+    let Some(program) = build_or_skip("heap_counts", Variant::Release) else { return };
+    // Becoming somebody else needs the same rights.
+    let Some((folder, _)) = as_nobody(&program) else { return };
+    let root = folder.path();
+    let needed = std::process::Command::new("ldd").arg(&program).output();
+    let (Some(chroot), Ok(needed)) =
+        (["/usr/sbin/chroot", "/usr/bin/chroot"].map(Path::new).into_iter().find(|it| it.exists()), needed)
+    else {
+        eprintln!("skipped: chroot or ldd is not installed");
+        return;
+    };
+    for library in text(&needed.stdout).split_whitespace().filter(|word| word.starts_with('/')) {
+        let to = root.join(&library[1..]);
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(library, to).unwrap();
+    }
+    let heap = record_program(chroot, &[], &[text_of(root), "/program", "1", "200"]);
+    assert_left_out(&heap, Path::new("/program"), "runs behind another root folder");
+    // The same root folder is none that is in the way.
+    assert_nothing_is_missing(&starts(chroot, &["/", text_of(&program), "1", "200"]));
 }
 
 /// A program that another tool traces already cannot be traced once more.
@@ -187,7 +322,8 @@ fn an_ordinary_user_may_start_static_programs_but_not_look_into_set_uid_ones() {
     assert!(notes.iter().any(|note| note.starts_with(&refused)), "{notes:?}");
     assert!(!notes.iter().any(|note| note.starts_with(text_of(&copy))), "{notes:?}");
     // The shell, and the program that may be looked into.
-    assert_eq!(profile.meta.heap.as_ref().unwrap().processes, 2, "{notes:?}");
+    let facts = profile.meta.heap.as_ref().unwrap();
+    assert_eq!((facts.processes, facts.programs_left_out), (2, 1), "{notes:?}");
 }
 
 #[test]

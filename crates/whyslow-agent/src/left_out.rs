@@ -1,0 +1,61 @@
+//! Programs that are executed and cannot be recorded, written where the collector reads them. It is the one way to tell it that still works
+//! under another user, behind another root folder, or without system calls.
+
+use core::ffi::CStr;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use whyslow_heap_wire::left_out::{LeftOut, MOST_NAME, state};
+
+use crate::area::Area;
+use crate::program::{self, Path};
+use crate::sys;
+
+/// Writes that a program is about to be executed. [`take_back`] if it was not. The buffer is for its name.
+pub fn write(area: Area, why: u32, path: &Path, file: i32, buffer: &mut [u8]) -> Option<&'static LeftOut> {
+    let name = name(path, file, buffer);
+    for entry in area.left_out() {
+        let taken = entry.state.compare_exchange(state::FREE, state::TAKEN, AcqRel, Acquire);
+        if taken.is_ok() {
+            entry.why.store(why, Relaxed);
+            entry.name_len.store(name.len() as u32, Relaxed);
+            for (to, from) in entry.name.iter().zip(name) {
+                to.store(*from, Relaxed);
+            }
+            entry.times.store(1, Relaxed);
+            entry.state.store(state::READY, Release);
+            return Some(entry);
+        }
+        if taken == Err(state::READY) && is_same(entry, why, name) {
+            entry.times.fetch_add(1, AcqRel);
+            return Some(entry);
+        }
+    }
+    area.header().left_out_more.fetch_add(1, Relaxed);
+    None
+}
+
+/// The exec failed.
+pub fn take_back(entry: &LeftOut) {
+    entry.times.fetch_sub(1, AcqRel);
+}
+
+fn is_same(entry: &LeftOut, why: u32, name: &[u8]) -> bool {
+    entry.why.load(Relaxed) == why
+        && entry.name_len.load(Relaxed) as usize == name.len()
+        && entry.name.iter().zip(name).all(|(one, other)| one.load(Relaxed) == *other)
+}
+
+/// What the file is called, or what its starter calls it where the kernel does not tell; of a long name the end.
+fn name<'a>(path: &'a Path, file: i32, buffer: &'a mut [u8]) -> &'a [u8] {
+    const ROOM_FOR_LINK: usize = 64;
+    let (link, room) = buffer.split_at_mut(ROOM_FOR_LINK);
+    let link = program::link_to(file, link);
+    // SAFETY: the link's name ends with a zero byte.
+    let len = unsafe { sys::read_link(link, room) };
+    let name = match room.get(..len) {
+        Some(name) if len > 0 => name,
+        // SAFETY: the kernel has just opened it by this name.
+        _ => unsafe { CStr::from_ptr(path.name) }.to_bytes(),
+    };
+    name.get(name.len().saturating_sub(MOST_NAME)..).unwrap_or(name)
+}
