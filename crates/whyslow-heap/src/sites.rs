@@ -32,6 +32,11 @@ impl<const N: usize> Bars<N> {
         }
     }
 
+    #[inline]
+    fn expect(&self, value: u64) {
+        sys::prefetch(&self.small[bar(value).min(N - 1)]);
+    }
+
     #[cold]
     fn add_large(&mut self, bar: usize, blocks: u64) {
         let large = self.large.get_or_insert_with(|| Box::new([0; N]));
@@ -91,11 +96,18 @@ impl SiteState {
         Self { stack, ..Self::default() }
     }
 
-    /// Asks for the memory that a new block of this size will change, or a free.
+    /// Asks for the memory that a new block of this size will change.
     #[inline]
-    pub(crate) fn expect(&self, size: u64, made: bool) {
+    pub(crate) fn expect_block(&self, size: u64) {
         sys::prefetch(&self.live);
-        sys::prefetch(if made { &self.sizes.small[bar(size).min(47)] } else { &self.lifetimes.small[16] });
+        self.sizes.expect(size);
+    }
+
+    /// Asks for the memory that a free after so many ticks will change.
+    #[inline]
+    pub(crate) fn expect_free(&self, ticks: u64, clock: &Clock) {
+        sys::prefetch(&self.live);
+        self.lifetimes.expect(clock.span_ns(ticks));
     }
 
     /// A block is made.

@@ -63,8 +63,9 @@ impl Peaked {
     }
 }
 
-/// What one thread made at one stack.
+/// What one thread made at one stack: two cache lines.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Entry {
     site: u32,
     thread: u32,

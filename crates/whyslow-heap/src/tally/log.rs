@@ -14,7 +14,7 @@ const MOST_NOTES: usize = 1 << 15;
 /// Entries up to which sorting is not worth it.
 const FEW_ENTRIES: usize = 256;
 /// Notes between asking for memory and using it.
-const SOON: usize = 8;
+const SOON: usize = 12;
 /// Parts into which notes are sorted.
 const PARTS: usize = 256;
 
@@ -144,11 +144,16 @@ impl Tally {
     #[inline]
     fn expect_note(&self, notes: &[Note]) {
         if let Some(note) = notes.get(2 * SOON) {
-            sys::prefetch(&self.entries[note.entry as usize]);
+            let entry = &self.entries[note.entry as usize];
+            sys::prefetch(entry);
+            sys::prefetch(&entry.temporary);
         }
         if let Some(note) = notes.get(SOON) {
             let site = &self.sites[self.entries[note.entry as usize].site as usize];
-            site.expect(note.size & SIZE, note.size & !SIZE == CAME);
+            match note.size & !SIZE {
+                WENT => site.expect_free(note.number, &self.clock),
+                _ => site.expect_block(note.size & SIZE),
+            }
         }
     }
 
