@@ -306,6 +306,19 @@ fn a_collector_that_is_stuck_holds_the_program_up_for_a_bounded_time() {
 }
 
 #[test]
+fn a_program_outlives_its_recording() {
+    let stress = program("outlives", "stress.c", &[]);
+    for sample_bytes in [0, 64, 1 << 20] {
+        let collector = Collector::new(Wish { sample_bytes, ..Wish::default() });
+        collector.leave_early();
+        let mut command = collector.command(&stress);
+        let run = finish(collector, &mut command, &["threads", "2"]);
+        assert!(run.status.success(), "with samples every {sample_bytes} bytes: {}", run.status);
+        assert!(!run.areas[0].records.is_empty());
+    }
+}
+
+#[test]
 fn without_a_collector_programs_run_as_ever() {
     let collector = Collector::new(Wish::default());
     let stress = program("alone", "stress.c", &[]);

@@ -49,6 +49,12 @@ pub fn holds(block: u64) -> bool {
     block.wrapping_sub(BYTES.0.get() as u64) < LEN as u64
 }
 
+/// Where blocks from here may begin that were given out so far.
+pub fn given_out() -> impl Iterator<Item = u64> {
+    let start = BYTES.0.get() as u64;
+    (start..start + USED.load(Relaxed) as u64).step_by(16)
+}
+
 /// The size of a block from here.
 pub fn size_of(block: u64) -> u64 {
     // SAFETY: only called for blocks that `allocate` returned.

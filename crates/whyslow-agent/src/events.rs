@@ -168,6 +168,13 @@ fn any_reallocation(
     zeroed: bool,
     call: impl FnOnce() -> u64,
 ) -> u64 {
+    if let Some(state) = state::mine()
+        && state.gate.load(Relaxed) == gate::SAMPLING
+        && Area::get().is_some_and(|area| !sample::may_hold(area, old))
+        && sample::passes(state, size)
+    {
+        return call();
+    }
     let modes = Modes::get();
     let Some(state) = state::enter() else {
         modes.forget(old);

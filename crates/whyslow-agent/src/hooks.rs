@@ -5,16 +5,14 @@
 //! has no stack to walk: its shim only adds the number.
 
 use core::arch::naked_asm;
-use core::mem::offset_of;
 
-use whyslow_heap_wire::area::{FILTER_AT, FILTER_FACTOR};
+use whyslow_heap_wire::area::FILTER_FACTOR;
 use whyslow_heap_wire::handshake::hook;
 use whyslow_heap_wire::handshake::hook::{COUNT, GROUPS, PER_GROUP};
 use whyslow_selfwalk::Entry;
 
 use crate::real::{self, other};
-use crate::state::{State, gate};
-use crate::{area, arena, events, exec, exit, loaded, unused};
+use crate::{arena, events, exec, exit, loaded, sample, unused};
 
 macro_rules! shim {
     ($slot:expr, $body:ident) => {
@@ -51,28 +49,21 @@ macro_rules! exported {
     )*};
 }
 
-/// libc's `malloc`. An allocation that a sampled recording does not take goes on to the real one from here, without a frame.
+/// libc's `malloc`. An allocation that a sampled recording does not take goes on to the real one from here, without a frame. Where
+/// nothing is sampled the thread's word is 0.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub extern "C" fn malloc() {
     naked_asm!(
         ".cfi_startproc",
-        "mov rax, qword ptr [rip + whyslow_thread@GOTTPOFF]",
-        "mov rax, qword ptr fs:[rax]",
-        "test rax, rax",
-        "je {slow}",
-        "cmp dword ptr [rax + {gate}], {sampling}",
-        "jne {slow}",
-        "mov rcx, qword ptr [rax + {countdown}]",
+        "mov rax, qword ptr [rip + whyslow_countdown@GOTTPOFF]",
+        "mov rcx, qword ptr fs:[rax]",
         "sub rcx, rdi",
-        "jle {slow}",
-        "mov qword ptr [rax + {countdown}], rcx",
+        "jbe {slow}",
+        "mov qword ptr fs:[rax], rcx",
         "jmp qword ptr [rip + {real} + {malloc}]",
         ".cfi_endproc",
         slow = sym malloc_shim,
-        gate = const offset_of!(State, gate),
-        sampling = const gate::SAMPLING,
-        countdown = const offset_of!(State, countdown),
         real = sym real::REAL,
         malloc = const 8 * hook::MALLOC,
     )
@@ -336,35 +327,21 @@ fn resize(
 pub extern "C" fn free() {
     naked_asm!(
         ".cfi_startproc",
-        "mov rax, qword ptr [rip + whyslow_thread@GOTTPOFF]",
-        "mov rax, qword ptr fs:[rax]",
-        "test rax, rax",
+        "mov rdx, qword ptr [rip + {filter}]",
+        "test rdx, rdx",
         "je {slow}",
-        "cmp dword ptr [rax + {gate}], {sampling}",
-        "jne {slow}",
-        "lea rcx, [rip + {arena}]",
-        "mov rdx, rdi",
-        "sub rdx, rcx",
-        "cmp rdx, {arena_len}",
-        "jb {slow}",
         "movabs rcx, {factor}",
-        "mov rdx, rdi",
-        "shr rdx, 3",
-        "imul rdx, rcx",
-        "shr rdx, 48",
-        "add rdx, qword ptr [rip + {base}]",
-        "cmp byte ptr [rdx + {filter}], 0",
+        "mov rax, rdi",
+        "shr rax, 3",
+        "imul rax, rcx",
+        "shr rax, 48",
+        "cmp byte ptr [rdx + rax], 0",
         "jne {slow}",
         "jmp qword ptr [rip + {real} + {free}]",
         ".cfi_endproc",
         slow = sym free_preloaded,
-        gate = const offset_of!(State, gate),
-        sampling = const gate::SAMPLING,
-        arena = sym arena::BYTES,
-        arena_len = const arena::LEN,
+        filter = sym sample::FILTER,
         factor = const FILTER_FACTOR,
-        base = sym area::BASE,
-        filter = const FILTER_AT,
         real = sym real::REAL,
         free = const 8 * hook::FREE,
     )

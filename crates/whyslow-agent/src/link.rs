@@ -1,4 +1,4 @@
-//! What the dynamic loader gives the agent: a word per thread, and what may be missing.
+//! What the dynamic loader gives the agent: two words per thread, and what may be missing.
 //!
 //! In a static program nobody does: there the words read 0.
 
@@ -17,6 +17,10 @@ global_asm!(
     ".type whyslow_thread, @tls_object",
     ".size whyslow_thread, 8",
     "whyslow_thread:",
+    ".zero 8",
+    ".type whyslow_countdown, @tls_object",
+    ".size whyslow_countdown, 8",
+    "whyslow_countdown:",
     ".zero 8",
     ".text",
 );
@@ -53,6 +57,18 @@ imports! {
     loaders_list = "_r_debug";
 }
 
+/// Where the thread's word for sampling lies behind its `fs` base; 0 if it has none.
+#[inline(always)]
+pub fn countdown_offset() -> u64 {
+    let offset: u64;
+    // SAFETY: reads a word that the loader has filled.
+    unsafe {
+        asm!("mov {}, qword ptr [rip + whyslow_countdown@GOTTPOFF]", out(reg) offset,
+            options(nostack, readonly, pure, preserves_flags));
+    }
+    offset
+}
+
 /// Where the thread's word lies behind its `fs` base; 0 if it has none.
 #[inline(always)]
 pub fn thread_word_offset() -> u64 {
@@ -65,20 +81,20 @@ pub fn thread_word_offset() -> u64 {
     offset
 }
 
-/// The thread's word.
+/// A word of the thread.
 #[inline(always)]
 pub fn thread_word(offset: u64) -> u64 {
     let word: u64;
-    // SAFETY: the offset is that of the thread's word.
+    // SAFETY: the offset is that of one of the thread's words.
     unsafe {
         asm!("mov {}, qword ptr fs:[{}]", out(reg) word, in(reg) offset, options(nostack, readonly, preserves_flags));
     }
     word
 }
 
-/// Sets the thread's word.
+/// Sets a word of the thread.
 pub fn set_thread_word(offset: u64, word: u64) {
-    // SAFETY: the offset is that of the thread's word.
+    // SAFETY: the offset is that of one of the thread's words.
     unsafe {
         asm!("mov qword ptr fs:[{}], {}", in(reg) offset, in(reg) word, options(nostack, preserves_flags));
     };

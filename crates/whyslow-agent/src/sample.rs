@@ -1,13 +1,34 @@
 //! Which allocations a sampled recording keeps: every byte has the same chance, so the distances between samples are
 //! exponentially distributed.
+//!
+//! What is not sampled must cost next to nothing. So the bytes until the next sample are counted down in a word of the thread, which says
+//! "look closer" whenever it is 0, as it is where nothing is sampled; and a free looks at the filter alone, wherever that is.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use whyslow_heap_wire::area::filter_slot;
+use whyslow_heap_wire::area::{filter_slot, flag};
+use whyslow_heap_wire::handshake::hook;
 
 use crate::area::Area;
-use crate::ring;
 use crate::state::State;
+use crate::{arena, link, real, ring};
+
+/// Where the filter is; 0 if nothing is sampled. It stays mapped when the recording ends before the program.
+pub static FILTER: AtomicU64 = AtomicU64::new(0);
+
+/// Lets frees look at the filter alone, if samples are asked for.
+pub fn prepare(area: Area) {
+    let sampled = area.header().sample_bytes.load(Relaxed) != 0;
+    if !sampled || area.flags() & (flag::UNUSED | flag::MAPS) != 0 || real::of(hook::FREE) == 0 {
+        return;
+    }
+    // What was given out before the real allocator was known must not reach it.
+    for block in arena::given_out() {
+        area.filter()[filter_slot(block)].store(u8::MAX, Relaxed);
+    }
+    FILTER.store(area.filter().as_ptr() as u64, Release);
+}
 
 /// Draws the first distance.
 pub fn start(state: &State, thread: u32) {
@@ -16,12 +37,37 @@ pub fn start(state: &State, thread: u32) {
     draw(state);
 }
 
+/// Bytes until the next sample.
+#[inline]
+fn countdown(state: &State) -> i64 {
+    match link::countdown_offset() {
+        0 => state.countdown.get(),
+        offset => link::thread_word(offset).cast_signed(),
+    }
+}
+
+#[inline]
+fn set_countdown(state: &State, bytes: i64) {
+    match link::countdown_offset() {
+        0 => state.countdown.set(bytes),
+        offset => link::set_thread_word(offset, bytes.cast_unsigned()),
+    }
+}
+
+/// Whether an allocation of this size is not one of the sampled. If it may be one, nothing has changed.
+#[inline]
+pub fn passes(state: &State, size: u64) -> bool {
+    let left = countdown(state).saturating_sub_unsigned(size);
+    if left > 0 {
+        set_countdown(state, left);
+    }
+    left > 0
+}
+
 /// Whether an allocation of this size is one of the sampled.
 #[inline]
 pub fn takes(state: &State, size: u64) -> bool {
-    let left = state.countdown.get().saturating_sub_unsigned(size);
-    state.countdown.set(left);
-    if left > 0 || size == 0 {
+    if size == 0 || passes(state, size) {
         return false;
     }
     draw(state);
@@ -32,6 +78,10 @@ pub fn takes(state: &State, size: u64) -> bool {
 #[inline(never)]
 fn draw(state: &State) {
     let mean = Area::get().map_or(0, |area| area.header().sample_bytes.load(Relaxed));
+    if mean == 0 {
+        // Nobody asks, or nobody asks any more.
+        return set_countdown(state, if Area::get().is_some() { 0 } else { i64::MAX });
+    }
     let mut random = state.random.get();
     random ^= random << 13;
     random ^= random >> 7;
@@ -39,7 +89,7 @@ fn draw(state: &State) {
     state.random.set(random);
     // 52 random bits, never 0.
     let distance = -logarithm((random >> 12) | 1, 52) * mean as f64;
-    state.countdown.set((distance as i64).saturating_add(1));
+    set_countdown(state, (distance as i64).saturating_add(1));
 }
 
 /// ln(number / 2^bits)

@@ -12,7 +12,7 @@ use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
 use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
 
 use crate::area::Area;
-use crate::{confined, hooks, link, loaded, maps, modules, patch, real, state, sys};
+use crate::{confined, hooks, link, loaded, maps, modules, patch, real, sample, state, sys};
 
 /// The loader's way in. glibc passes the environment, others do not.
 extern "C" fn preloaded(_count: i32, _arguments: *const *const c_char, environment: *const *const c_char) {
@@ -167,6 +167,9 @@ fn join(base: *mut u8, file: i32, patches: &patch::Prepared<'_>) -> Option<()> {
         maps::record();
     }
     Area::set(base);
+    if let Some(area) = Area::get() {
+        sample::prepare(area);
+    }
     Some(())
 }
 

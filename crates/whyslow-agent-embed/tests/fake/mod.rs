@@ -231,6 +231,7 @@ pub(crate) struct Collector {
     areas: Arc<Mutex<Vec<Area>>>,
     stop: Arc<AtomicBool>,
     paused: Arc<AtomicBool>,
+    leaves: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -250,7 +251,8 @@ impl Collector {
             .expect("room");
         let listener = listen(&folder.path().join("socket"));
         let areas = Arc::new(Mutex::new(Vec::new()));
-        let (stop, paused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let flag = || Arc::new(AtomicBool::new(false));
+        let (stop, paused, leaves) = (flag(), flag(), flag());
         let mut threads = Vec::new();
         {
             let (areas, stop) = (areas.clone(), stop.clone());
@@ -269,16 +271,27 @@ impl Collector {
         }
         {
             let (areas, stop, paused) = (areas.clone(), stop.clone(), paused.clone());
+            let leaves = leaves.clone();
             threads.push(thread::spawn(move || {
                 while !stop.load(Relaxed) {
                     if !paused.load(Relaxed) {
-                        areas.lock().expect("no panic").iter_mut().for_each(Area::drain);
+                        let mut areas = areas.lock().expect("no panic");
+                        areas.iter_mut().for_each(Area::drain);
+                        let written = areas.iter().filter(|area| !area.records.is_empty());
+                        if leaves.load(Relaxed) {
+                            written.for_each(|area| area.header().enabled.store(0, Release));
+                        }
                     }
                     thread::sleep(Duration::from_micros(500));
                 }
             }));
         }
-        Collector { folder, areas, stop, paused, threads }
+        Collector { folder, areas, stop, paused, leaves, threads }
+    }
+
+    /// Lets programs go once they have written something, as a recording does that ends before them.
+    pub(crate) fn leave_early(&self) {
+        self.leaves.store(true, Relaxed);
     }
 
     /// Stops reading, as a collector that is stuck does.
@@ -415,6 +428,32 @@ pub(crate) fn is_tagged(size: u64) -> bool {
     size % 64 == 33
 }
 
+fn makes(record: &Record) -> bool {
+    matches!(record.op, op::ALLOC | op::REALLOC)
+}
+
+fn ends(record: &Record) -> bool {
+    matches!(record.op, op::FREE | op::LEAVE)
+}
+
+/// The record at this place gives out an address that is live, or ends a block that is not. Counters are read a little early: so what should
+/// come before it may come some ticks later, with what its thread did before that. Puts it where it belongs.
+fn untangle(order: &mut Vec<Record>, at: usize) {
+    const SLACK: u64 = 256;
+    let first = order[at];
+    let belongs_before = |record: &Record| {
+        (record.pid, record.address) == (first.pid, first.address)
+            && record.ring != first.ring
+            && if makes(&first) { ends(record) } else { makes(record) }
+    };
+    let mut near = order[at..].iter().take_while(|record| record.ticks <= first.ticks + SLACK);
+    let Some(other) = near.position(belongs_before) else { return };
+    let ring = order[at + other].ring;
+    let (before, after): (Vec<Record>, Vec<Record>) =
+        order[at..=at + other].iter().partition(|record| record.ring == ring);
+    order.splice(at..=at + other, before.into_iter().chain(after));
+}
+
 impl Replay {
     pub(crate) fn new(records: &[Record]) -> Self {
         let mut order = records.to_vec();
@@ -422,7 +461,14 @@ impl Replay {
         let mut replay = Replay::default();
         let mut live: HashMap<(u32, u64), u64> = HashMap::new();
         let mut leaving: HashMap<(u32, usize), Option<u64>> = HashMap::new();
-        for record in order {
+        let mut at = 0;
+        while at < order.len() {
+            let is_live = live.contains_key(&(order[at].pid, order[at].address));
+            if makes(&order[at]) && is_live || ends(&order[at]) && !is_live {
+                untangle(&mut order, at);
+            }
+            let record = order[at];
+            at += 1;
             let counts = replay.counts.entry(record.pid).or_default();
             let key = (record.pid, record.address);
             let ring = (record.pid, record.ring);
