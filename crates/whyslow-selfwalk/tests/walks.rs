@@ -229,3 +229,34 @@ fn a_very_deep_stack_is_walked_to_its_root() {
     };
     std::thread::Builder::new().stack_size(64 << 20).spawn(deep).unwrap().join().unwrap();
 }
+
+/// Goes down one of many ways and back up: the bits of `way` say which functions.
+#[inline(never)]
+fn go_down(way: u64, left: u64) -> u64 {
+    if left == 0 {
+        check();
+        return 0;
+    }
+    let mut frame = [way; 12];
+    black_box(&mut frame);
+    black_box(if way & 1 == 0 {
+        small_way(way >> 1, left - 1)
+    } else {
+        go_down(way >> 1, left - 1) + frame[3]
+    })
+}
+
+#[inline(never)]
+fn small_way(way: u64, left: u64) -> u64 {
+    black_box(go_down(way, left) + 1)
+}
+
+#[test]
+fn more_ways_than_are_remembered_are_walked_right_in_any_order() {
+    let mut random = Random(11);
+    for turn in 0..4000 {
+        // Few ways for a while, then many.
+        let ways = if turn % 1000 < 500 { 16 } else { 1024 };
+        go_down(random.below(ways), 6 + random.below(4));
+    }
+}
