@@ -46,10 +46,9 @@ impl<const N: usize> Bars<N> {
     /// The counts; zeros at the end are left out.
     fn counts(&self, weights: &Weights) -> Vec<u64> {
         let large = |bar: usize| self.large.as_ref().map_or(0, |large| large[bar]);
-        let units = self.small.iter().enumerate().map(|(bar, &small)| large(bar).wrapping_add(small.into()));
-        let mut counts: Vec<u64> = units.map(|units| weights.blocks(units)).collect();
-        counts.truncate(counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1));
-        counts
+        let count = |bar: usize| weights.blocks(large(bar).wrapping_add(self.small[bar].into()));
+        let bars = (0..N).rposition(|bar| count(bar) > 0).map_or(0, |last| last + 1);
+        (0..bars).map(count).collect()
     }
 }
 
@@ -64,7 +63,7 @@ pub(crate) struct SiteState {
     /// How long blocks lived, in ticks, each block counted in units.
     pub lifetime: u128,
     sizes: Bars<48>,
-    lifetimes: Bars<65>,
+    lifetimes: Bars<48>,
     /// Live bytes over time.
     course: Course,
     /// The stack: a row.
@@ -83,7 +82,7 @@ pub(crate) struct SiteState {
     pub bytes_grown_to: u64,
     pub freed_elsewhere: u64,
     /// What looks at processes found: leak classes, and unused bytes of live blocks.
-    findings: HeapCounts,
+    findings: Option<Box<HeapCounts>>,
 }
 
 /// How many significant bits a number has.
@@ -148,7 +147,8 @@ impl SiteState {
         clock: &Clock,
     ) -> Site {
         let blocks = |units| weights.blocks(units);
-        let found = &self.findings;
+        let nothing = HeapCounts::default();
+        let found = self.findings.as_deref().unwrap_or(&nothing);
         let mut freed = self.made;
         freed -= self.live;
         freed -= self.exit;
@@ -189,17 +189,20 @@ impl SiteState {
 
     /// Forgets which blocks were lost when processes ended.
     pub(crate) fn forget_leaks(&mut self) {
-        let HeapCounts { unused_bytes, examined_bytes, .. } = self.findings;
-        self.findings = HeapCounts { unused_bytes, examined_bytes, ..HeapCounts::default() };
+        if let Some(found) = &mut self.findings {
+            let HeapCounts { unused_bytes, examined_bytes, .. } = **found;
+            **found = HeapCounts { unused_bytes, examined_bytes, ..HeapCounts::default() };
+        }
     }
 
     /// Adds what a look at a process found.
     pub(crate) fn add_findings(&mut self, more: &HeapCounts) {
-        let mut sums = self.findings.numbers();
+        let found = self.findings.get_or_insert_default();
+        let mut sums = found.numbers();
         for (sum, more) in sums.iter_mut().zip(more.numbers()) {
             weight::add(sum, more);
         }
-        self.findings = HeapCounts::from_numbers(sums);
+        **found = HeapCounts::from_numbers(sums);
     }
 }
 

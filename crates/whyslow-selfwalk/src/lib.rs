@@ -70,6 +70,4 @@ pub trait World {
     fn memory(&self, bytes: usize) -> *mut u8;
     /// Takes back what `memory` gave.
     fn release(&self, _memory: *mut u8, _bytes: usize) {}
-    /// A stack had to end early.
-    fn cut(&self) {}
 }

@@ -235,9 +235,6 @@ impl Walker {
             self.last = kept;
             return Walked { from: kept.trail, kept: kept.len, to: kept.trail, fresh, cut, same };
         }
-        if cut {
-            world.cut();
-        }
         let to = self.trails.trail_for(kept, fresh);
         // SAFETY: `fresh` frames were written above.
         unsafe { self.remember(to, kept, fresh) };
@@ -364,9 +361,6 @@ impl Walker {
             }
         };
         let cut = end == End::Cut;
-        if cut {
-            world.cut();
-        }
         Walked { from: 0, kept: 0, to: 0, fresh: LONGEST + frames, cut, same: false }
     }
 }
