@@ -22,23 +22,21 @@ const PLACES: usize = 1 << 13;
 /// Rows that a walk may cost another one that goes the same way at first. Where it would cost more, it takes a trail of its own.
 const FEW: usize = 12;
 
-/// In [`Key::sp`]: the step to the next row is not by the stack pointer alone, or there is no next row.
-const UNUSUAL: u64 = 1;
-/// In [`Key::sp`]: the walk from here to the root needs the value of rbp.
-const NEEDS_BP: u64 = 2;
-const FLAGS: u64 = 7;
+/// In [`Trails::link`]: the walk from here to the root needs the value of rbp.
+const NEEDS_BP: u32 = 1 << 16;
+/// In [`Trails::link`]: a row.
+const ROW: u32 = NEEDS_BP - 1;
 
-/// A remembered frame, as far as every check needs it. Its return address was read below its stack pointer; both are what the row
-/// before it, one frame further in, leads to.
+/// A remembered frame, as far as every check needs it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Key {
     pc: u64,
-    /// With flags in the lowest bits.
-    sp: u64,
+    /// Where the return address was read, below the frame's stack pointer.
+    slot: u64,
 }
 
-/// What else is known of a frame that has a flag.
+/// What else is known of a frame whose step is unusual, or that needs rbp.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct More {
@@ -64,6 +62,8 @@ pub(crate) struct Trails {
     /// Rows by their state: a tag of the program counter in the upper bits, the row in the lower. Any entry may be out of date.
     places: [u32; PLACES],
     key: [Key; ROWS],
+    /// Of each row the nearest one, itself or further out, from which the next step is unusual: not by the stack pointer alone, or none.
+    link: [u32; ROWS],
     more: [More; ROWS],
 }
 
@@ -102,7 +102,8 @@ impl Trails {
             last: 0,
             lens: [0; TRAILS],
             places: [0; PLACES],
-            key: [Key { pc: 0, sp: 0 }; ROWS],
+            key: [Key { pc: 0, slot: 0 }; ROWS],
+            link: [0; ROWS],
             more: [More { bp_slot: 0, rule: Rule(0) }; ROWS],
         }
     }
@@ -119,12 +120,12 @@ impl Trails {
             return None;
         }
         let key = self.key[row];
-        if key.pc != pc || key.sp & !FLAGS != sp {
+        if key.pc != pc || key.slot != sp.wrapping_sub(8) {
             return None;
         }
         let trail = trail_of(row);
         let is_there = row - base(trail) < self.lens[trail] as usize;
-        let same_bp = key.sp & NEEDS_BP == 0 || self.more[row].bp_slot == bp_slot;
+        let same_bp = self.link[row] & NEEDS_BP == 0 || self.more[row].bp_slot == bp_slot;
         (is_there && same_bp).then_some(row)
     }
 
@@ -143,22 +144,25 @@ impl Trails {
     #[inline(always)]
     pub(crate) unsafe fn unchanged(&self, row: usize) -> Result<(), usize> {
         let base = base(trail_of(row));
-        let keys = self.key.as_ptr();
+        let mut at = row;
         // SAFETY: rows of a trail up to this one were written; for the reads see above.
         unsafe {
-            let mut at = row;
-            let mut sp = (*keys.add(at)).sp;
-            while at > base {
-                let next = *keys.add(at - 1);
-                let next_sp = next.sp & !FLAGS;
-                if sp & UNUSUAL != 0 {
-                    if !self.leads_on(at, next.pc, next_sp) {
+            loop {
+                let unusual = (*self.link.get_unchecked(at) & ROW) as usize;
+                while at > unusual {
+                    let next = self.key.get_unchecked(at - 1);
+                    if read(next.slot) != next.pc {
                         return Err(at);
                     }
-                } else if read(next_sp - 8) != next.pc {
+                    at -= 1;
+                }
+                if at <= base {
+                    break;
+                }
+                let next = *self.key.get_unchecked(at - 1);
+                if !self.leads_on(at, next) {
                     return Err(at);
                 }
-                sp = next.sp;
                 at -= 1;
             }
             if self.more[base].rule.kind() >= rules::END || self.ends(base) { Ok(()) } else { Err(base) }
@@ -166,7 +170,7 @@ impl Trails {
     }
 
     fn state(&self, row: usize) -> State {
-        State { pc: self.key[row].pc, sp: self.key[row].sp & !FLAGS, bp_slot: self.more[row].bp_slot }
+        State { pc: self.key[row].pc, sp: self.key[row].slot + 8, bp_slot: self.more[row].bp_slot }
     }
 
     /// Whether a step that is not by the stack pointer leads to the next frame.
@@ -174,25 +178,26 @@ impl Trails {
     /// # Safety
     /// The walk is at this row.
     #[inline(always)]
-    unsafe fn leads_on(&self, row: usize, pc: u64, sp: u64) -> bool {
+    unsafe fn leads_on(&self, row: usize, next: Key) -> bool {
         let More { bp_slot, rule } = self.more[row];
         // SAFETY: the frame's rule is followed.
         unsafe {
             if rule.kind() == rules::BP {
-                return read(bp_slot).wrapping_add_signed(rule.offset()) == sp && read(sp - 8) == pc;
+                let cfa = read(bp_slot).wrapping_add_signed(rule.offset());
+                return cfa == next.slot + 8 && read(next.slot) == next.pc;
             }
-            self.leads_far(row, pc, sp)
+            self.leads_far(row, next)
         }
     }
 
     /// # Safety
     /// As above.
     #[inline(never)]
-    unsafe fn leads_far(&self, row: usize, pc: u64, sp: u64) -> bool {
+    unsafe fn leads_far(&self, row: usize, next: Key) -> bool {
         // A frame that needs rbx is never remembered.
         // SAFETY: the frame's rule is followed.
         let after = unsafe { follow(self.state(row), self.more[row].rule, || 0) };
-        matches!(after, Ok(after) if after.pc == pc && after.sp == sp)
+        matches!(after, Ok(after) if after.pc == next.pc && after.sp == next.slot + 8)
     }
 
     /// Whether the walk still ends at the outermost frame, whose rule promises a caller.
@@ -230,6 +235,9 @@ impl Trails {
             let (from, to) = (base(kept.trail), base(to));
             self.key.copy_within(from..from + kept.len.min(LONGEST), to);
             self.more.copy_within(from..from + kept.len.min(LONGEST), to);
+            for row in 0..kept.len {
+                self.link[to + row] = self.link[from + row] + to as u32 - from as u32;
+            }
         }
         to
     }
@@ -248,9 +256,10 @@ impl Trails {
         } else {
             (false, true)
         };
-        let flags = u64::from(unusual) * UNUSUAL + u64::from(needs_bp) * NEEDS_BP;
-        self.key[row] = Key { pc: state.pc, sp: state.sp | flags };
-        if flags != 0 {
+        self.key[row] = Key { pc: state.pc, slot: state.sp.wrapping_sub(8) };
+        let nearest = if unusual { row as u32 } else { self.link[row - 1] & ROW };
+        self.link[row] = nearest | if needs_bp { NEEDS_BP } else { 0 };
+        if unusual || needs_bp {
             self.more[row] = More { bp_slot: state.bp_slot, rule };
         }
         self.places[place(state.pc, state.sp)] = tag(state.pc) | row as u32;
@@ -260,7 +269,7 @@ impl Trails {
     /// Whether the walk from this part's last frame to the root needs the value of rbp.
     #[inline(always)]
     pub(crate) fn needs_bp(&self, part: Part) -> bool {
-        part.len > 0 && self.key[base(part.trail) + part.len - 1].sp & NEEDS_BP != 0
+        part.len > 0 && self.link[base(part.trail) + part.len - 1] & NEEDS_BP != 0
     }
 
     /// How many rows a trail has from now on.

@@ -263,21 +263,18 @@ impl Walker {
             return self.not_remembered(to);
         }
         let mut needs_bp = self.trails.needs_bp(kept);
-        let mut unaligned = 0;
+        let mut repeatable = true;
         let mut row = base(to) + kept.len;
         let mut root = kept.len == 0;
         for at in (0..fresh).rev() {
             // SAFETY: written by the walk.
             let Step { state, rule } = unsafe { self.fresh.get(at) };
-            unaligned |= state.sp & 7;
-            if rule.kind() == rules::GENERAL && rule.uses().bx {
-                unaligned = 1;
-            }
+            repeatable &= rule.kind() != rules::GENERAL || !rule.uses().bx;
             needs_bp = self.trails.note(row, state, rule, root, needs_bp);
             root = false;
             row += 1;
         }
-        if unaligned != 0 {
+        if !repeatable {
             return self.not_remembered(to);
         }
         self.trails.set_len(to, len);
