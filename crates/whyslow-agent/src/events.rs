@@ -37,10 +37,19 @@ pub fn allocation(
         if block != 0 && noted {
             ring::alloc(state, block, size);
         }
-        state.set_gate(gate::OPEN);
+        state.leave();
         return block;
     }
     any_allocation(entry, size, zeroed, call)
+}
+
+/// A call that is not sampled, and neither is what it calls.
+#[inline(always)]
+fn unrecorded(state: &State, call: impl FnOnce() -> u64) -> u64 {
+    state.set_gate(gate::MASKED);
+    let block = sample::uncounted(state, call);
+    state.leave();
+    block
 }
 
 #[inline(never)]
@@ -51,7 +60,7 @@ fn any_allocation(entry: *const Entry, size: u64, zeroed: bool, call: impl FnOnc
     {
         drawn = sample::takes(state, size);
         if !drawn {
-            return call();
+            return unrecorded(state, call);
         }
     }
     let modes = Modes::get();
@@ -63,7 +72,7 @@ fn any_allocation(entry: *const Entry, size: u64, zeroed: bool, call: impl FnOnc
     let wanted = drawn || !modes.sampling || sample::takes(state, size);
     let noted = wanted && walk::note(state, entry);
     state.set_gate(gate::MASKED);
-    let block = call();
+    let block = sample::uncounted(state, call);
     state.set_gate(gate::BUSY);
     if block != 0 {
         modes.forget(block);
@@ -87,7 +96,7 @@ pub fn free(block: u64) {
             gate::OPEN => {
                 state.set_gate(gate::BUSY);
                 ring::free(state, block);
-                state.set_gate(gate::OPEN);
+                state.leave();
                 return;
             }
             gate::SAMPLING => {
@@ -130,7 +139,7 @@ pub fn masked(call: impl FnOnce() -> u64) -> u64 {
     }
     state.set_gate(gate::MASKED);
     let result = call();
-    state.set_gate(before);
+    state.leave();
     result
 }
 
@@ -154,7 +163,7 @@ pub fn reallocation(
         if left {
             arrived(state, old, block, size, true);
         }
-        state.set_gate(gate::OPEN);
+        state.leave();
         return block;
     }
     any_reallocation(entry, old, size, zeroed, call)
@@ -173,7 +182,7 @@ fn any_reallocation(
         && Area::get().is_some_and(|area| !sample::may_hold(area, old))
         && sample::passes(state, size)
     {
-        return call();
+        return unrecorded(state, call);
     }
     let modes = Modes::get();
     let Some(state) = state::enter() else {
@@ -194,7 +203,7 @@ fn any_reallocation(
         left = ring::leave(state, old);
     }
     state.set_gate(gate::MASKED);
-    let block = call();
+    let block = sample::uncounted(state, call);
     state.set_gate(gate::BUSY);
     if block != 0 {
         modes.forget(block);

@@ -76,14 +76,13 @@ struct Preparation {
 impl Preparation {
     #[inline(never)]
     fn make(&mut self, path: &Path, environment: u64) {
-        let Some(area) = Area::get() else { return };
-        if !area.enabled() {
+        let Some(area) = Area::get().filter(|area| area.enabled()) else {
             // Nobody listens any more, and the agent's file may be gone.
             if let Changed::Copied(copied) = Names::new().change(environment, Agent::Out) {
                 self.environment = Some(copied);
             }
             return;
-        }
+        };
         let page = sys::pages(PIECE);
         if page.is_null() {
             return;

@@ -407,7 +407,9 @@ extern "C" fn masked_body(a: u64, b: u64, c: u64, d: u64) -> u64 {
 /// Memory for who asks before the real functions are known: the loader, while it looks for them.
 #[cold]
 fn early(slot: usize, size: u64, alignment: u64) -> u64 {
-    if slot < PER_GROUP { arena::allocate(size, alignment) } else { 0 }
+    let block = if slot < PER_GROUP { arena::allocate(size, alignment) } else { 0 };
+    sample::keep_from_free(block);
+    block
 }
 
 #[cold]

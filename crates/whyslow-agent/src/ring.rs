@@ -60,15 +60,20 @@ fn put_stamp(state: &State, ticks: u64) {
 
 #[inline(always)]
 fn put(state: &State, word: u64) {
-    let written = state.written.get();
+    let (written, words) = (state.written.get(), state.words.get());
+    if words.is_null() {
+        return;
+    }
     // SAFETY: the index stays in the ring, and there is room (`has_room`).
-    unsafe { *state.words.get().add(written as usize % RING_WORDS) = word };
+    unsafe { *words.add(written as usize % RING_WORDS) = word };
     state.written.set(written + 1);
 }
 
 #[inline(always)]
 fn publish(state: &State) {
-    state.ring().written.store(state.written.get(), Release);
+    if let Some(ring) = state.ring() {
+        ring.written.store(state.written.get(), Release);
+    }
 }
 
 /// Whether an event can be written. Waits a bounded time; what does not fit then is counted as lost.
@@ -139,7 +144,7 @@ fn unusual_stack(state: &State, generation: u32, walked: &Walked) -> bool {
 #[inline(always)]
 fn tick(state: &State) {
     let repeat = state.repeat.get();
-    if repeat != 0 && ALONE.load(Relaxed) == ptr::from_ref(state) as u64 {
+    if repeat != 0 && ALONE.load(Relaxed) == ptr::from_ref(state) as u64 && state.beat.get() == heartbeat() {
         state.repeat.set(repeat - 1);
         return;
     }
@@ -149,9 +154,16 @@ fn tick(state: &State) {
         // Counters of different processors may be a little apart; a ring's times never go back.
         state.since.set((since << 4).max(state.since.get()));
         state.repeat.set(REPEATS);
+        state.beat.set(heartbeat());
     } else {
         far_tick(state, ticks);
     }
+}
+
+/// Changes whenever the collector has looked: a time is not repeated for longer than that.
+#[inline(always)]
+fn heartbeat() -> u64 {
+    Area::get().map_or(0, |area| area.header().heartbeat.load(Relaxed))
 }
 
 #[cold]
@@ -217,7 +229,7 @@ pub fn stay_or_gone(state: &State, kind: u64, block: u64) {
     publish(state);
 }
 
-/// A block's bytes that were never written. Another event follows at once; there is room for both.
+/// A block's bytes that were never written. Another event follows at once.
 pub fn unused(state: &State, block: u64, bytes: u64) {
     if has_room(state) {
         tick(state);
@@ -280,7 +292,8 @@ fn make_room(state: &State, words: u64) -> bool {
 }
 
 fn used(state: &State) -> u64 {
-    state.written.get().wrapping_sub(state.ring().read.load(Acquire))
+    let read = state.ring().map_or(0, |ring| ring.read.load(Acquire));
+    state.written.get().wrapping_sub(read)
 }
 
 /// Waits until there is room, or the collector has not moved for a second, or a second is over while it does.

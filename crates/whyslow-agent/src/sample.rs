@@ -24,17 +24,27 @@ pub fn prepare(area: Area) {
         return;
     }
     // What was given out before the real allocator was known must not reach it.
-    for block in arena::given_out() {
+    FILTER.store(area.filter().as_ptr() as u64, Release);
+    arena::given_out().for_each(keep_from_free);
+}
+
+/// Lets the free of a block that is not the real allocator's look closer.
+pub fn keep_from_free(block: u64) {
+    if let Some(area) = Area::get()
+        && FILTER.load(Relaxed) != 0
+    {
         area.filter()[filter_slot(block)].store(u8::MAX, Relaxed);
     }
-    FILTER.store(area.filter().as_ptr() as u64, Release);
 }
 
 /// Draws the first distance.
 pub fn start(state: &State, thread: u32) {
     let seed = ring::counter() ^ (u64::from(thread) << 32);
     state.random.set(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    draw(state);
+    // A forked child goes on with the distance that its thread had: a new one would put the next sample off.
+    if countdown(state) <= 0 {
+        draw(state);
+    }
 }
 
 /// Bytes until the next sample.
@@ -52,6 +62,15 @@ fn set_countdown(state: &State, bytes: i64) {
         0 => state.countdown.set(bytes),
         offset => link::set_thread_word(offset, bytes.cast_unsigned()),
     }
+}
+
+/// Makes a call that may itself call functions that count down: what they take is given back.
+#[inline]
+pub fn uncounted(state: &State, call: impl FnOnce() -> u64) -> u64 {
+    let left = countdown(state);
+    let result = call();
+    set_countdown(state, left);
+    result
 }
 
 /// Whether an allocation of this size is not one of the sampled. If it may be one, nothing has changed.

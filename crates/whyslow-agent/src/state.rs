@@ -1,4 +1,4 @@
-//! What the agent knows of each thread: where its ring is, how far it is written, its last walk.
+//! What the agent knows of each thread: where its ring is, how far it is written, its last walks.
 //!
 //! A state is found by a word of thread-local storage. A static program has none to give, so there it is found by the
 //! thread's `fs` base. The memory of states is wiped when the program forks: a child finds all gates shut, and takes
@@ -58,6 +58,8 @@ pub struct State {
     pub open: Cell<u32>,
     /// The module generation of the ring's frames.
     pub generation: Cell<u32>,
+    /// The collector's heartbeat when the last time was read.
+    pub beat: Cell<u64>,
     /// The collector did not move at this heartbeat, plus one.
     pub gone_at: Cell<u64>,
     /// The thread; 0 for a state that was never used or was wiped, [`CLAIMED`] for one that changes hands.
@@ -73,11 +75,11 @@ pub struct State {
 const CLAIMED: u32 = u32::MAX;
 
 impl State {
-    /// The ring's header. A state in use has one.
+    /// The ring's header. A state in use has one, but in a child that a signal handler forked from within the agent.
     #[inline(always)]
-    pub fn ring(&self) -> &RingHeader {
-        // SAFETY: set before the state is used, and rings stay mapped for good.
-        unsafe { &*self.ring.load(Relaxed) }
+    pub fn ring(&self) -> Option<&RingHeader> {
+        // SAFETY: null, or set before the state is used; rings stay mapped for good.
+        unsafe { self.ring.load(Relaxed).as_ref() }
     }
 
     /// The walker. Only who has the gate may ask.
@@ -95,7 +97,8 @@ impl State {
         compiler_fence(SeqCst);
     }
 
-    /// Opens the gate again.
+    /// Opens the gate again. In a child that was forked meanwhile, by a signal handler that came back, it stays shut: what was not there before
+    /// the fork is wiped.
     #[inline(always)]
     pub fn leave(&self) {
         self.set_gate(self.open.get());
@@ -216,6 +219,8 @@ fn claim(area: Area, level: u32, wiped: *const State) -> Option<&'static State> 
     state.limit.set(0);
     state.gone_at.set(0);
     state.generation.set(0);
+    // What it had may be another thread's by now.
+    state.inner.set(ptr::null());
     state.walker().forget();
     state.open.set(match (area.flags() & (flag::UNUSED | flag::MAPS), header.sample_bytes.load(Relaxed)) {
         (0, 0) => gate::OPEN,

@@ -3,14 +3,14 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use whyslow_heap_wire::record::MOST_TRAIL;
-use whyslow_selfwalk::{Entry, Module, Rules, TRAILS, World};
+use whyslow_heap_wire::record::{MOST_TRAIL, SHORT_TRAIL};
+use whyslow_selfwalk::{Entry, Module, Rules, SHORT, TRAILS, World};
 
 use crate::area::Area;
 use crate::state::State;
 use crate::{modules, ring, sys};
 
-const _: () = assert!(TRAILS == MOST_TRAIL + 1);
+const _: () = assert!(TRAILS == MOST_TRAIL + 1 && SHORT == SHORT_TRAIL);
 
 static RULES: Rules = Rules::new();
 /// The module generation of this process.
@@ -41,7 +41,7 @@ pub fn note(state: &State, entry: *const Entry) -> bool {
     loop {
         let generation = GENERATION.load(Relaxed);
         // SAFETY: the shim made the entry of the registers that its caller had, and waits above.
-        let walked = unsafe { state.walker().walk(&RULES, &Process(area), generation as u16, entry) };
+        let walked = unsafe { state.walker().walk(&RULES, &Process(area), generation, entry) };
         // A module that came into this walk may have begun a new generation.
         if GENERATION.load(Relaxed) != generation {
             state.walker().forget();
@@ -72,8 +72,9 @@ pub fn generation_for_new_module(area: Area) -> u32 {
 pub fn unloaded() {
     let Some(area) = Area::get() else { return };
     INHERITED.store(0, Relaxed);
-    begin_generation(area);
+    // In this order: who walks in the new generation must not find an old rule.
     RULES.forget();
+    begin_generation(area);
 }
 
 fn begin_generation(area: Area) {

@@ -45,6 +45,8 @@
 pub const TICK_SHIFT: u32 = 5;
 /// The largest distance in ticks that a record can hold.
 pub const MOST_TICKS: u64 = (1 << 16) - 1;
+/// The most frames of a trail, but for trail 0: a longer stack goes there, and is not copied from there.
+pub const SHORT_TRAIL: usize = 128;
 /// The largest trail number.
 pub const MOST_TRAIL: usize = (1 << 8) - 1;
 /// The most frames that a `STACK` can keep.

@@ -671,8 +671,8 @@ fn new_entry(
     ring: &mut Ring,
     stack: u32,
 ) -> u32 {
-    let new = ring.cursor.trails.take(stack).unwrap_or_default();
-    let row = nodes.resolve(ring.area(), &new, stacks);
+    let area = Arc::clone(ring.area());
+    let row = nodes.resolve(&area, &ring.cursor.trails, &mut ring.rows, stack, stacks);
     let entry = tally.entry(row, ring.thread);
     ring.set_entry(stack, entry);
     entry

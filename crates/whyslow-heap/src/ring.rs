@@ -34,6 +34,8 @@ pub(crate) struct Ring {
     pub closing: bool,
     /// Entries of the tally by the number of the stack; [`UNKNOWN`] before it is asked for.
     entries: Vec<u32>,
+    /// Rows of all programs' stacks, likewise.
+    pub rows: Vec<u32>,
 }
 
 /// How many events are read ahead, so that their memory can be asked for in time.
@@ -64,6 +66,7 @@ impl Ring {
             told_at_check: u64::MAX,
             closing: false,
             entries: Vec::new(),
+            rows: Vec::new(),
         })
     }
 
@@ -79,7 +82,7 @@ impl Ring {
     pub(crate) fn look(&mut self) -> u64 {
         let written = self.area.ring(self.number).map_or(0, |header| header.written.load(Ordering::Acquire));
         self.cursor.extend(written);
-        self.cursor.end - self.cursor.at
+        self.cursor.end.wrapping_sub(self.cursor.at)
     }
 
     /// The next event.
@@ -98,7 +101,7 @@ impl Ring {
     }
 
     fn read_ahead(&mut self, latest: u64) {
-        if self.cursor.at - self.told >= TELL_EVERY {
+        if self.cursor.at.wrapping_sub(self.told) >= TELL_EVERY {
             self.tell();
         }
         let Some(words) = self.area.words(self.number) else { return };

@@ -7,7 +7,7 @@ use whyslow_heap_wire::area::{MODULES_LEN, ModuleEntry};
 
 use crate::area::Area;
 use crate::outcome::{ModuleSeen, StackSeen};
-use crate::trails::NewStack;
+use crate::trails::Trails;
 
 /// The longest path the kernel knows.
 const MOST_PATH: usize = 4096;
@@ -26,6 +26,8 @@ pub(crate) struct Stacks {
 
 /// No row.
 const NONE: u32 = u32::MAX;
+/// A node whose row was not asked for.
+const UNRESOLVED: u32 = u32::MAX - 1;
 
 fn seen(parent: u32, module: u32, address: u64) -> StackSeen {
     StackSeen {
@@ -97,9 +99,9 @@ pub(crate) struct AreaStacks {
     process: u32,
     modules: Vec<Module>,
     /// Where addresses lie, by generation and address.
-    located: FxHashMap<(u16, u64), (u32, u64)>,
+    located: FxHashMap<(u32, u64), (u32, u64)>,
     /// Those of them that lie in no module: a new one may have them.
-    nowhere: Vec<(u16, u64)>,
+    nowhere: Vec<(u32, u64)>,
     /// Words of modules that were read.
     modules_read: usize,
 }
@@ -116,18 +118,47 @@ impl AreaStacks {
         }
     }
 
-    /// The row of a stack.
-    pub(crate) fn resolve(&mut self, area: &Area, stack: &NewStack, stacks: &mut Stacks) -> u32 {
-        let mut row = if stack.cut || stack.frames.is_empty() { stacks.unknown() } else { NONE };
-        for &frame in &stack.frames {
-            let (module, address) = self.locate(area, frame, stack.generation, stacks);
-            row = stacks.stack(row, module, address);
+    /// The row of a ring's stack. `rows` are those of its nodes, as far as they were asked for.
+    pub(crate) fn resolve(
+        &mut self,
+        area: &Area,
+        trails: &Trails,
+        rows: &mut Vec<u32>,
+        number: u32,
+        stacks: &mut Stacks,
+    ) -> u32 {
+        // From the leaf to the first caller that is known; a caller's number is less than its own.
+        let mut path = Vec::new();
+        let mut next = Some(number);
+        let mut row = NONE;
+        while let Some(number) = next {
+            if let Some(&known) = rows.get(number as usize).filter(|&&row| row != UNRESOLVED) {
+                row = known;
+                break;
+            }
+            let node = trails.node(number);
+            path.push((number as usize, node));
+            next = node.caller;
         }
-        row
+        for (number, node) in path.into_iter().rev() {
+            row = match node.caller {
+                Some(_) => {
+                    let (module, address) = self.locate(area, node.frame, node.root.generation, stacks);
+                    stacks.stack(row, module, address)
+                }
+                None if node.root.cut => stacks.unknown(),
+                None => NONE,
+            };
+            if rows.len() <= number {
+                rows.resize(number + 1, UNRESOLVED);
+            }
+            rows[number] = row;
+        }
+        if row == NONE { stacks.unknown() } else { row }
     }
 
     /// The module of a frame, and the address of its call in it.
-    fn locate(&mut self, area: &Area, frame: u64, generation: u16, stacks: &mut Stacks) -> (u32, u64) {
+    fn locate(&mut self, area: &Area, frame: u64, generation: u32, stacks: &mut Stacks) -> (u32, u64) {
         self.read_modules(area, stacks);
         if let Some(&place) = self.located.get(&(generation, frame)) {
             return place;
@@ -135,9 +166,7 @@ impl AreaStacks {
         let call = frame.saturating_sub(1);
         let module = self.modules.iter().rev().find(|module| {
             let entry = &module.entry;
-            entry.generation <= u32::from(generation)
-                && (entry.start..entry.end).contains(&call)
-                && entry.base <= call
+            entry.generation <= generation && (entry.start..entry.end).contains(&call) && entry.base <= call
         });
         let place = match module {
             Some(module) => (module.row, call - module.entry.base),
@@ -195,10 +224,23 @@ impl AreaStacks {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use whyslow_heap_wire::record::Stack;
 
-    fn stack(generation: u16, frames: &[u64]) -> NewStack {
-        NewStack { generation, cut: false, frames: frames.into() }
+    use super::*;
+    use crate::trails::Root;
+
+    /// The row of a stack with these frames, as one ring would tell it.
+    fn row(nodes: &mut AreaStacks, area: &Area, stacks: &mut Stacks, root: Root, frames: &[u64]) -> u32 {
+        let mut trails = Trails::default();
+        trails.set_generation(root.generation.into());
+        let stack = Stack { from: 0, to: 0, cut: root.cut, kept: 0, fresh: frames.len() };
+        assert!(trails.follow(stack, frames.iter().copied()));
+        let number = trails.current();
+        nodes.resolve(area, &trails, &mut Vec::new(), number, stacks)
+    }
+
+    fn in_generation(generation: u32) -> Root {
+        Root { generation, cut: false }
     }
 
     fn put_module(area: &Area, base: u64, end: u64, generation: u32, path: &str) {
@@ -223,8 +265,8 @@ mod tests {
         put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
         let mut stacks = Stacks::default();
         let mut nodes = AreaStacks::new("/bin/program".to_owned(), 0);
-        assert_eq!(nodes.resolve(&area, &stack(0, &[0x1101, 0x5021, 0x9001]), &mut stacks), 2);
-        assert_eq!(nodes.resolve(&area, &stack(0, &[0x1101, 0x5021]), &mut stacks), 1);
+        assert_eq!(row(&mut nodes, &area, &mut stacks, in_generation(0), &[0x1101, 0x5021, 0x9001]), 2);
+        assert_eq!(row(&mut nodes, &area, &mut stacks, in_generation(0), &[0x1101, 0x5021]), 1);
         assert_eq!(
             stacks.new_stacks,
             [
@@ -248,8 +290,8 @@ mod tests {
         put_module(&area, 0x5000, 0x6000, 3, "/lib/two.so");
         let mut stacks = Stacks::default();
         let mut nodes = AreaStacks::new(String::new(), 0);
-        let [first, second] =
-            [2, 3].map(|generation| nodes.resolve(&area, &stack(generation, &[0x5021]), &mut stacks));
+        let [first, second] = [2, 3]
+            .map(|generation| row(&mut nodes, &area, &mut stacks, in_generation(generation), &[0x5021]));
         assert_eq!(stacks.new_stacks[first as usize].module, Some(0));
         assert_eq!(stacks.new_stacks[second as usize].module, Some(1));
     }
@@ -260,7 +302,7 @@ mod tests {
         let mut stacks = Stacks::default();
         let mut nodes = AreaStacks::new(String::new(), 0);
         let mut module = |nodes: &mut AreaStacks| {
-            let row = nodes.resolve(&area, &stack(0, &[0x5021]), &mut stacks);
+            let row = row(nodes, &area, &mut stacks, in_generation(0), &[0x5021]);
             stacks.new_stacks[row as usize].module
         };
         assert_eq!(module(&mut nodes), None);
@@ -275,8 +317,8 @@ mod tests {
         let area = Area::create().expect("area");
         let mut stacks = Stacks::default();
         let mut nodes = AreaStacks::new(String::new(), 0);
-        let nothing = nodes.resolve(&area, &stack(0, &[]), &mut stacks);
-        let cut = nodes.resolve(&area, &NewStack { cut: true, ..stack(0, &[0x21]) }, &mut stacks);
+        let nothing = row(&mut nodes, &area, &mut stacks, in_generation(0), &[]);
+        let cut = row(&mut nodes, &area, &mut stacks, Root { generation: 0, cut: true }, &[0x21]);
         assert_eq!(stacks.new_stacks[cut as usize].parent, Some(nothing));
         assert_eq!(stacks.new_stacks[nothing as usize], seen(NONE, NONE, 0));
     }
@@ -288,8 +330,8 @@ mod tests {
         let mut rows = Vec::new();
         for (area, base) in [(&one, 0x5000), (&two, 0x7000)] {
             put_module(area, base, base + 0x1000, 0, "/lib/one.so");
-            let found = stack(0, &[base + 0x21]);
-            rows.push(AreaStacks::new(String::new(), 0).resolve(area, &found, &mut stacks));
+            let mut nodes = AreaStacks::new(String::new(), 0);
+            rows.push(row(&mut nodes, area, &mut stacks, in_generation(0), &[base + 0x21]));
         }
         assert_eq!(rows[0], rows[1]);
     }
@@ -302,7 +344,8 @@ mod tests {
         area.modules()[at + 3].store(u64::MAX, Ordering::Relaxed);
         area.header().modules_used.store(u32::MAX, Ordering::Relaxed);
         let mut stacks = Stacks::default();
-        AreaStacks::new(String::new(), 0).resolve(&area, &stack(0, &[0x5021]), &mut stacks);
+        let mut nodes = AreaStacks::new(String::new(), 0);
+        row(&mut nodes, &area, &mut stacks, in_generation(0), &[0x5021]);
         assert_eq!(stacks.new_stacks[0].module, Some(0));
     }
 }

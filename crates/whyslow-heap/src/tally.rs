@@ -152,6 +152,8 @@ pub(crate) struct Tally {
     sites: Vec<SiteState>,
     site_of_stack: FxHashMap<u32, u32>,
     entries: Vec<Entry>,
+    /// The same as in each entry, close together.
+    site_of_entry: Vec<u32>,
     free_entries: Vec<u32>,
     entry_of: FxHashMap<(u32, u32), u32>,
     threads: Vec<Thread>,
@@ -196,6 +198,7 @@ impl Tally {
             sites: Vec::new(),
             site_of_stack: FxHashMap::default(),
             entries: Vec::new(),
+            site_of_entry: Vec::new(),
             free_entries: Vec::new(),
             entry_of: FxHashMap::default(),
             threads: Vec::new(),
@@ -271,10 +274,12 @@ impl Tally {
         let entry = match self.free_entries.pop() {
             Some(entry) => {
                 self.entries[entry as usize] = new;
+                self.site_of_entry[entry as usize] = site;
                 entry
             }
             None => {
                 self.entries.push(new);
+                self.site_of_entry.push(site);
                 self.entries.len() as u32 - 1
             }
         };

@@ -3,7 +3,9 @@
 //! A number stands for one stack of this ring. It is found by a hash of 128 bits over the frames, of which a trail holds one for each
 //! beginning of it: so a stack that shares most of its frames with another one costs a look at the few that differ.
 
-use whyslow_heap_wire::record::{MOST_TRAIL, Stack};
+use std::num::NonZeroU32;
+
+use whyslow_heap_wire::record::{MOST_TRAIL, SHORT_TRAIL, Stack};
 
 /// Frames that a stack may have.
 const MOST_FRAMES: usize = 1 << 23;
@@ -13,8 +15,9 @@ const MOST_FRAMES: usize = 1 << 23;
 struct Hash(u64, u64);
 
 impl Hash {
-    fn root(generation: u16, cut: bool) -> Self {
-        Self(0x6A09_E667_F3BC_C908, 0xBB67_AE85_84CA_A73B).with(u64::from(generation) << 1 | u64::from(cut))
+    fn root(root: Root) -> Self {
+        let start = Self(0x6A09_E667_F3BC_C908, 0xBB67_AE85_84CA_A73B);
+        start.with(u64::from(root.generation) << 1 | u64::from(root.cut))
     }
 
     /// Of this stack and a frame that it calls.
@@ -28,71 +31,74 @@ impl Hash {
     }
 }
 
-/// A list of frames, outermost first, and the hash of each beginning of it.
+/// A list of frames, outermost first. Of each beginning of it the hash, and the node, once it has one.
 #[derive(Debug)]
 struct Trail {
     root: Root,
-    frames: Vec<u64>,
-    hashes: Vec<Hash>,
+    rows: Vec<Row>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Root {
-    generation: u16,
-    cut: bool,
+struct Row {
+    frame: u64,
+    hash: Hash,
+    node: Option<NonZeroU32>,
 }
 
-impl Root {
-    fn hash(self) -> Hash {
-        Hash::root(self.generation, self.cut)
-    }
+/// What a stack begins with that has no frames yet.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Root {
+    /// The modules that its frames belong to.
+    pub generation: u32,
+    /// It does not begin at the root.
+    pub cut: bool,
 }
 
 impl Trail {
-    fn new() -> Self {
-        Self { root: Root { generation: 0, cut: false }, frames: Vec::new(), hashes: Vec::new() }
-    }
-
     #[inline]
     fn hash(&self, len: usize) -> Hash {
-        len.checked_sub(1).map_or_else(|| self.root.hash(), |last| self.hashes[last])
+        match len.checked_sub(1) {
+            Some(last) => self.rows[last].hash,
+            None => Hash::root(self.root),
+        }
     }
 }
 
-/// A stack that was met for the first time.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct NewStack {
-    /// The modules that its frames belong to.
-    pub generation: u16,
-    /// It does not begin at the root.
-    pub cut: bool,
-    /// Outermost first: addresses of which one less is inside the call.
-    pub frames: Box<[u64]>,
+/// A stack: a frame, and the stack that called it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// The number of the caller's node; none for what has no frame.
+    pub caller: Option<u32>,
+    /// An address of which one less is inside the call.
+    pub frame: u64,
+    /// What it begins with.
+    pub root: Root,
 }
 
-/// The trails of one ring.
+/// The trails of one ring, and the stacks that they have been.
 #[derive(Debug)]
 pub(crate) struct Trails {
     trails: Vec<Trail>,
-    generation: u16,
+    generation: u32,
     /// The stack of what is made next: how much of which trail.
     current: (usize, usize),
     /// Its number, once it was asked for.
     number: Option<u32>,
     known: Known,
-    /// Stacks that were met first, by number, until somebody takes them.
-    new: Vec<Option<NewStack>>,
+    /// Stacks by number. Callers come before who they call.
+    nodes: Vec<Node>,
 }
 
 impl Default for Trails {
     fn default() -> Self {
+        let empty = || Trail { root: Root::default(), rows: Vec::new() };
         Self {
-            trails: (0..=MOST_TRAIL).map(|_| Trail::new()).collect(),
+            trails: (0..=MOST_TRAIL).map(|_| empty()).collect(),
             generation: 0,
             current: (0, 0),
             number: None,
             known: Known::default(),
-            new: Vec::new(),
+            nodes: Vec::new(),
         }
     }
 }
@@ -100,7 +106,7 @@ impl Default for Trails {
 impl Trails {
     /// The frames that follow belong to these modules.
     pub(crate) fn set_generation(&mut self, generation: u64) {
-        self.generation = generation as u16;
+        self.generation = generation as u32;
     }
 
     /// Does what a `STACK` says; its fresh frames come outermost first. False if it says what cannot be.
@@ -108,7 +114,7 @@ impl Trails {
     pub(crate) fn follow(&mut self, stack: Stack, fresh: impl ExactSizeIterator<Item = u64>) -> bool {
         let Stack { from, to, cut, kept, .. } = stack;
         let len = kept + fresh.len();
-        if kept > self.trails[from].frames.len() || len > MOST_FRAMES {
+        if kept > self.trails[from].rows.len() || len > MOST_FRAMES {
             return false;
         }
         self.number = None;
@@ -116,36 +122,34 @@ impl Trails {
             self.current = (from, kept);
             return true;
         }
-        if from != to {
-            self.copy(from, to, kept);
+        if to != 0 && len > SHORT_TRAIL || from != to && !self.copy(from, to, kept) {
+            return false;
         }
         let trail = &mut self.trails[to];
         if kept == 0 {
             trail.root = Root { generation: self.generation, cut };
         }
-        trail.frames.truncate(kept);
-        trail.hashes.truncate(kept);
+        trail.rows.truncate(kept);
         let mut hash = trail.hash(kept);
-        trail.frames.reserve(fresh.len());
-        trail.hashes.reserve(fresh.len());
-        for frame in fresh {
+        trail.rows.extend(fresh.map(|frame| {
             hash = hash.with(frame);
-            trail.frames.push(frame);
-            trail.hashes.push(hash);
-        }
+            Row { frame, hash, node: None }
+        }));
         self.current = (to, len);
         true
     }
 
     #[cold]
-    fn copy(&mut self, from: usize, to: usize, len: usize) {
-        if let Ok([from, to]) = self.trails.get_disjoint_mut([from, to]) {
-            to.root = from.root;
-            to.frames.clear();
-            to.frames.extend_from_slice(&from.frames[..len]);
-            to.hashes.clear();
-            to.hashes.extend_from_slice(&from.hashes[..len]);
+    fn copy(&mut self, from: usize, to: usize, len: usize) -> bool {
+        let Ok([from, to]) = self.trails.get_disjoint_mut([from, to]) else { return false };
+        // Only a short part is ever copied: copying is more work than saying so.
+        if len > SHORT_TRAIL {
+            return false;
         }
+        to.root = from.root;
+        to.rows.clear();
+        to.rows.extend_from_slice(&from.rows[..len]);
+        true
     }
 
     /// The number of the stack of what is made now.
@@ -155,27 +159,42 @@ impl Trails {
             return number;
         }
         let (trail, len) = self.current;
-        let hash = self.trails[trail].hash(len.min(self.trails[trail].hashes.len()));
-        let number = self.known.get(hash).unwrap_or_else(|| self.number_of(hash));
+        let trail = &self.trails[trail];
+        let hash = trail.hash(len.min(trail.rows.len()));
+        let number = self.known.get(hash).unwrap_or_else(|| self.add(hash));
         self.number = Some(number);
         number
     }
 
+    /// Gives the current stack a number, and those of its beginnings that have none in this trail.
     #[cold]
-    fn number_of(&mut self, hash: Hash) -> u32 {
+    fn add(&mut self, hash: Hash) -> u32 {
         let (trail, len) = self.current;
-        let Trail { root, frames, .. } = &self.trails[trail];
-        let number = self.new.len() as u32;
-        let frames = frames.iter().take(len).copied().collect();
-        self.new.push(Some(NewStack { generation: root.generation, cut: root.cut, frames }));
+        let Trail { root, rows } = &mut self.trails[trail];
+        let rows = &mut rows[..len];
+        let first = rows.iter().rposition(|row| row.node.is_some()).map_or(0, |last| last + 1);
+        let mut number = match first.checked_sub(1).and_then(|last| rows[last].node) {
+            Some(node) => node.get() - 1,
+            None => push(&mut self.nodes, Node { caller: None, frame: 0, root: *root }),
+        };
+        for row in &mut rows[first..] {
+            number = push(&mut self.nodes, Node { caller: Some(number), frame: row.frame, root: *root });
+            row.node = NonZeroU32::new(number.wrapping_add(1));
+        }
         self.known.insert(hash, number);
         number
     }
 
-    /// The stack with this number, the first time that it is asked for.
-    pub(crate) fn take(&mut self, number: u32) -> Option<NewStack> {
-        self.new.get_mut(number as usize)?.take()
+    /// A stack by its number.
+    pub(crate) fn node(&self, number: u32) -> Node {
+        let nothing = Node { caller: None, frame: 0, root: Root::default() };
+        self.nodes.get(number as usize).copied().unwrap_or(nothing)
     }
+}
+
+fn push(nodes: &mut Vec<Node>, node: Node) -> u32 {
+    nodes.push(node);
+    nodes.len() as u32 - 1
 }
 
 /// Numbers by hash: a table in which a hash lies where it leads to, or behind it. 96 bits of the hash decide: that two of a million stacks
@@ -245,6 +264,26 @@ mod tests {
         trails.current()
     }
 
+    impl Trails {
+        fn frames(&self, number: u32) -> Vec<u64> {
+            let node = self.node(number);
+            let Some(caller) = node.caller else { return Vec::new() };
+            let mut frames = self.frames(caller);
+            frames.push(node.frame);
+            frames
+        }
+    }
+
+    #[test]
+    fn a_deeper_stack_costs_only_what_is_new() {
+        let mut trails = Trails::default();
+        follow(&mut trails, 0, 0, 0, &[1, 2]);
+        for depth in 1..1000 {
+            follow(&mut trails, 0, 0, depth, &[7, 2]);
+        }
+        assert!(trails.nodes.len() < 2100, "{}", trails.nodes.len());
+    }
+
     #[test]
     fn a_stack_has_one_number_wherever_it_comes_from() {
         let mut trails = Trails::default();
@@ -257,13 +296,13 @@ mod tests {
         // In another trail, and afresh.
         assert_eq!(follow(&mut trails, 1, 2, 2, &[30]), first);
         assert_eq!(follow(&mut trails, 0, 7, 0, &[10, 20, 30, 40]), longer);
-        assert_eq!(trails.take(longer).expect("new").frames[..], [10, 20, 30, 40]);
-        assert_eq!(trails.take(longer), None);
+        assert_eq!(trails.frames(longer), [10, 20, 30, 40]);
         // The same addresses at another time are another stack.
         trails.set_generation(1);
         let later = follow(&mut trails, 0, 1, 0, &[10, 20, 30]);
         assert_ne!(later, first);
-        assert_eq!(trails.take(later).expect("new").generation, 1);
+        assert_eq!(trails.frames(later), [10, 20, 30]);
+        assert_eq!(trails.node(later).root, Root { generation: 1, cut: false });
     }
 
     #[test]
@@ -272,8 +311,12 @@ mod tests {
         let stack = Stack { from: 0, to: 0, cut: false, kept: 1, fresh: 0 };
         assert!(!trails.follow(stack, [].into_iter()));
         assert!(!trails.follow(Stack { kept: MOST_FRAMES, ..stack }, [1].into_iter()));
+        assert!(!trails.follow(Stack { to: 1, kept: 0, ..stack }, vec![1; SHORT_TRAIL + 1].into_iter()));
+        assert!(trails.follow(Stack { kept: 0, ..stack }, vec![1; SHORT_TRAIL + 1].into_iter()));
+        assert!(!trails.follow(Stack { to: 1, kept: SHORT_TRAIL + 1, ..stack }, [1].into_iter()));
+        let mut trails = Trails::default();
         let number = trails.current();
-        assert_eq!(trails.take(number).expect("nothing").frames.len(), 0);
+        assert!(trails.frames(number).is_empty());
     }
 
     #[test]
@@ -282,6 +325,6 @@ mod tests {
         let numbers: Vec<u32> = (0..5000).map(|frame| follow(&mut trails, 0, 1, 0, &[7, frame])).collect();
         let again: Vec<u32> = (0..5000).map(|frame| follow(&mut trails, 0, 1, 0, &[7, frame])).collect();
         assert_eq!(numbers, again);
-        assert_eq!(numbers, (0..5000).collect::<Vec<u32>>());
+        assert!(numbers.is_sorted_by(|one, other| one < other));
     }
 }

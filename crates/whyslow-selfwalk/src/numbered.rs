@@ -49,7 +49,7 @@ impl Numbered {
         entry: *const Entry,
     ) -> u32 {
         // SAFETY: passed on.
-        let walked = unsafe { self.walker.walk(rules, world, generation, entry) };
+        let walked = unsafe { self.walker.walk(rules, world, generation.into(), entry) };
         if walked.same {
             return self.last;
         }

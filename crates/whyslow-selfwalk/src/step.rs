@@ -69,11 +69,12 @@ pub(crate) unsafe fn follow(state: State, rule: Rule, bx_slot: impl Fn() -> u64)
         }
         rules::GENERAL => {
             let general = rule.unpacked();
+            // Read only if the rule needs it: where rbp is not needed, its slot is not checked.
             // SAFETY: rbp lies on the stack.
-            let bp = unsafe { read(state.bp_slot) };
+            let bp = || unsafe { read(state.bp_slot) };
             let base = match general.base {
                 Base::Sp => state.sp,
-                Base::Bp => bp,
+                Base::Bp => bp(),
                 // SAFETY: rbx lies on the stack.
                 Base::Bx => unsafe { read(bx_slot()) },
             };
@@ -89,7 +90,7 @@ pub(crate) unsafe fn follow(state: State, rule: Rule, bx_slot: impl Fn() -> u64)
             let bp_slot = match general.bp {
                 SavedBp::Kept => state.bp_slot,
                 SavedBp::FromCfa(words) => cfa.wrapping_add_signed(8 * words),
-                SavedBp::FromBp(words) => bp.wrapping_add_signed(8 * words),
+                SavedBp::FromBp(words) => bp().wrapping_add_signed(8 * words),
             };
             State { pc, sp: cfa, bp_slot }
         }

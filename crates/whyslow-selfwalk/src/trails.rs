@@ -197,7 +197,8 @@ impl Trails {
         // A frame that needs rbx is never remembered.
         // SAFETY: the frame's rule is followed.
         let after = unsafe { follow(self.state(row), self.more[row].rule, || 0) };
-        matches!(after, Ok(after) if after.pc == next.pc && after.sp == next.slot + 8)
+        let same_bp = |slot: u64| self.link[row - 1] & NEEDS_BP == 0 || self.more[row - 1].bp_slot == slot;
+        matches!(after, Ok(after) if after.pc == next.pc && after.sp == next.slot + 8 && same_bp(after.bp_slot))
     }
 
     /// Whether the walk still ends at the outermost frame, whose rule promises a caller.

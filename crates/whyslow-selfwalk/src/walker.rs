@@ -114,7 +114,7 @@ pub struct Walked {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Walker {
-    generation: u16,
+    generation: u32,
     has_context: bool,
     /// The stack of the last walk.
     last: Part,
@@ -161,7 +161,7 @@ impl Walker {
         &mut self,
         rules: &Rules,
         world: &W,
-        generation: u16,
+        generation: u32,
         entry: *const Entry,
     ) -> Walked {
         if self.generation != generation {
@@ -264,15 +264,14 @@ impl Walker {
         }
         let mut needs_bp = self.trails.needs_bp(kept);
         let mut repeatable = true;
-        let mut row = base(to) + kept.len;
+        let first = base(to) + kept.len;
         let mut root = kept.len == 0;
-        for at in (0..fresh).rev() {
+        for (row, at) in (first..).zip((0..fresh).rev()) {
             // SAFETY: written by the walk.
             let Step { state, rule } = unsafe { self.fresh.get(at) };
             repeatable &= rule.kind() != rules::GENERAL || !rule.uses().bx;
             needs_bp = self.trails.note(row, state, rule, root, needs_bp);
             root = false;
-            row += 1;
         }
         if !repeatable {
             return self.not_remembered(to);

@@ -1,8 +1,8 @@
 //! What happened at each entry, put off and then done entry by entry.
 //!
 //! A program with ten thousand stacks has megabytes of sites. Changing them in the order of events would wait for memory several times
-//! per event. So an event leaves a note, and when there are many, they are sorted by entry first: then what belongs together is done
-//! together. Of one entry they stay in order, which is all that its numbers depend on.
+//! per event. So an event leaves a note, and when there are many, they are sorted by site first: then what belongs together is done
+//! together. Of one site they stay in order, which is all that its numbers and those of its entries depend on.
 
 use super::{Tally, Thread};
 use crate::blocks::{Block, Cut};
@@ -11,8 +11,8 @@ use crate::weight::{Weight, add};
 
 /// Notes after which they are done.
 const MOST_NOTES: usize = 1 << 15;
-/// Entries up to which sorting is not worth it.
-const FEW_ENTRIES: usize = 256;
+/// Sites up to which sorting is not worth it.
+const FEW_SITES: usize = 256;
 /// Notes between asking for memory and using it.
 const SOON: usize = 12;
 /// Parts into which notes are sorted.
@@ -129,8 +129,8 @@ impl Tally {
             return;
         }
         let mut notes = std::mem::take(&mut self.log.notes);
-        if self.entries.len() > FEW_ENTRIES {
-            self.log.sort(&mut notes, self.entries.len());
+        if self.sites.len() > FEW_SITES {
+            self.log.sort(&mut notes, &self.site_of_entry, self.sites.len());
         }
         for (at, note) in notes.iter().enumerate() {
             self.expect_note(&notes[at..]);
@@ -149,7 +149,7 @@ impl Tally {
             sys::prefetch(&entry.temporary);
         }
         if let Some(note) = notes.get(SOON) {
-            let site = &self.sites[self.entries[note.entry as usize].site as usize];
+            let site = &self.sites[self.site_of_entry[note.entry as usize] as usize];
             match note.size & !SIZE {
                 WENT => site.expect_free(note.number, &self.clock),
                 _ => site.expect_block(note.size & SIZE),
@@ -218,11 +218,11 @@ impl Tally {
 }
 
 impl Log {
-    /// Sorts notes by ranges of entries; those of one entry stay in order.
-    fn sort(&mut self, notes: &mut Vec<Note>, entries: usize) {
-        let per_part = entries.div_ceil(PARTS).next_power_of_two();
+    /// Sorts notes by ranges of sites; those of one site stay in order.
+    fn sort(&mut self, notes: &mut Vec<Note>, site_of_entry: &[u32], sites: usize) {
+        let per_part = sites.div_ceil(PARTS).next_power_of_two();
         let shift = per_part.trailing_zeros();
-        let part = |note: &Note| (note.entry >> shift) as usize % PARTS;
+        let part = |note: &Note| (site_of_entry[note.entry as usize] >> shift) as usize % PARTS;
         let mut next = [0; PARTS];
         for note in &*notes {
             next[part(note)] += 1;
@@ -239,5 +239,39 @@ impl Log {
             *to += 1;
         }
         std::mem::swap(notes, &mut self.sorted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::tally::At;
+
+    #[test]
+    fn the_most_of_a_site_is_that_of_all_its_threads_together() {
+        let mut tally = Tally::new(Clock::start(), None, 1);
+        let process = tally.add_process(false);
+        let threads = [tally.add_thread(), tally.add_thread()];
+        // So many sites that notes are sorted; the two entries of the first lie far apart.
+        let first = tally.entry(0, threads[0]);
+        for stack in 1..1000 {
+            tally.entry(stack, threads[0]);
+        }
+        let other = tally.entry(0, threads[1]);
+        let at = |thread: usize, address| At {
+            process,
+            thread: threads[thread],
+            tick: crate::sys::ticks(),
+            address,
+            force: true,
+        };
+        tally.alloc(&at(0, 0x1000), first, 100);
+        tally.alloc(&at(1, 0x2000), other, 100);
+        tally.free(&at(0, 0x1000));
+        tally.free(&at(1, 0x2000));
+        tally.end_process(process, crate::sys::ticks());
+        let (sites, _) = tally.finish();
+        assert_eq!((sites[0].counts.max_bytes, sites[0].counts.max_blocks), (200, 2));
     }
 }
