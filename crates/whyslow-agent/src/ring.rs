@@ -3,7 +3,6 @@
 //! Who writes has the gate of its state, so nothing here is shared but the ring's `written` and `read`.
 
 use core::arch::x86_64::{_mm_lfence, _rdtsc};
-use core::hint;
 use core::ptr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -279,7 +278,7 @@ fn make_room(state: &State, words: u64) -> bool {
         wake_collector(area);
     }
     if used > full {
-        used = wait_for_room(state, area, full);
+        used = wait_for_room(state, area);
         if used > full {
             area.header().lost_events.fetch_add(1, Relaxed);
             return false;
@@ -296,25 +295,28 @@ fn used(state: &State) -> u64 {
     state.written.get().wrapping_sub(read)
 }
 
-/// Waits until there is room, or the collector has not moved for a second, or a second is over while it does.
-fn wait_for_room(state: &State, area: Area, full: u64) -> u64 {
+/// Waits until half of the ring is free, or the collector has not moved for a second, or a second is over while it does. Half: who goes on as soon
+/// as there is any room waits again at once, and each time finds its caches cold.
+fn wait_for_room(state: &State, area: Area) -> u64 {
+    const HALF: u64 = RING_WORDS as u64 / 2;
     const NAP: u64 = 50_000;
-    const MOST_NAPS: u64 = 1_000_000_000 / NAP;
+    const LONGEST_NAP: u64 = 400_000;
+    const LONGEST: u64 = 1_000_000_000;
     let heartbeat = &area.header().heartbeat;
     let last = heartbeat.load(Relaxed);
     if state.gone_at.get() == last + 1 {
         return used(state);
     }
-    for _ in 0..100 {
-        hint::spin_loop();
-    }
-    for _ in 0..MOST_NAPS {
+    let (mut nap, mut waited) = (NAP, 0);
+    while waited < LONGEST {
         let now = used(state);
-        if now <= full {
+        if now <= HALF {
             return now;
         }
         wake_collector(area);
-        sys::nap(NAP);
+        sys::nap(nap);
+        waited += nap;
+        nap = (2 * nap).min(LONGEST_NAP);
     }
     if heartbeat.load(Relaxed) == last {
         state.gone_at.set(last + 1);
