@@ -1,15 +1,17 @@
 //! Reads the rings of all programs and keeps their processes and threads. Runs on one thread; knows nothing of the socket.
 
+mod counting;
+mod losses;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
-use whyslow_heap_wire::area::{MOST_RINGS, filter_slot, flag, ring};
+use whyslow_heap_wire::area::{MOST_RINGS, flag, ring};
 use whyslow_profile::{HeapFacts, LeakCheck};
 
 use crate::area::Area;
 use crate::clock::Clock;
-use crate::event::{Event, Kind};
 use crate::exits::Exit;
 use crate::inspect::ExitInspector;
 use crate::leaks::LiveBlock;
@@ -20,7 +22,10 @@ use crate::processes::Processes;
 use crate::ring::Ring;
 use crate::stacks::{AreaStacks, Stacks};
 use crate::sys;
-use crate::tally::{Applied, At, Tally};
+use crate::tally::{Applied, Tally};
+use counting::apply;
+pub(crate) use losses::Losses;
+use losses::lost_events;
 
 /// What is recorded, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -559,130 +564,5 @@ impl Drain {
     /// Whether everyone was let go.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
-    }
-}
-
-/// What was lost.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Losses {
-    events: u64,
-    broken_rings: u64,
-}
-
-impl Losses {
-    /// In words, each with the next step.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.events > 0 {
-            notes.push(format!(
-                "{} allocator events were lost, so numbers are a little off; leave a core to whyslow, \
-                 or record samples with --sample",
-                self.events
-            ));
-        }
-        if self.broken_rings > 0 {
-            notes.push(format!(
-                "the records of {} threads are damaged and were left out from there on; the program may have \
-                 written over the agent's memory: run it under a memory checker",
-                self.broken_rings
-            ));
-        }
-        notes
-    }
-}
-
-fn lost_events(area: &Area) -> u64 {
-    let header = area.header();
-    let lost = header.lost_events.load(Ordering::Relaxed);
-    lost.saturating_add(header.lost_ringless.load(Ordering::Relaxed))
-}
-
-/// Counts one event.
-#[inline]
-fn apply(
-    tally: &mut Tally,
-    stacks: &mut Stacks,
-    nodes: &mut AreaStacks,
-    ring: &mut Ring,
-    event: &Event,
-    force: bool,
-) -> Applied {
-    let at =
-        At { process: ring.process, thread: ring.thread, tick: event.tick, address: event.address, force };
-    match event.kind {
-        Kind::Alloc { stack, size } => {
-            let entry = entry(tally, stacks, nodes, ring, stack);
-            tally.alloc(&at, entry, size)
-        }
-        Kind::Free => {
-            let applied = tally.free(&at);
-            if applied == Applied::Known && tally.weights.sampled() {
-                forget(ring.area(), event.address);
-            }
-            applied
-        }
-        Kind::Leave => tally.leave(&at, ring.number),
-        Kind::Realloc { stack, size } => {
-            let entry = entry(tally, stacks, nodes, ring, stack);
-            let (applied, old_address) = tally.realloc(&at, ring.number, entry, size);
-            if let (Some(old_address), true) = (old_address, tally.weights.sampled()) {
-                forget(ring.area(), old_address);
-            }
-            applied
-        }
-        Kind::Stay => tally.stay(&at, ring.number),
-        Kind::Gone => {
-            let applied = tally.gone(&at, ring.number);
-            if applied == Applied::Known && tally.weights.sampled() {
-                forget(ring.area(), event.address);
-            }
-            applied
-        }
-        Kind::Unused { bytes } => {
-            tally.unused(&at, bytes);
-            Applied::Known
-        }
-        Kind::Map { stack, size } => {
-            let entry = entry(tally, stacks, nodes, ring, stack);
-            tally.map(&at, entry, size);
-            Applied::Known
-        }
-        Kind::Unmap { size } => {
-            tally.unmap(&at, size);
-            Applied::Known
-        }
-    }
-}
-
-/// The entry of a ring's stack.
-#[inline]
-fn entry(tally: &mut Tally, stacks: &mut Stacks, nodes: &mut AreaStacks, ring: &mut Ring, stack: u32) -> u32 {
-    match ring.entry(stack) {
-        Some(entry) => entry,
-        None => new_entry(tally, stacks, nodes, ring, stack),
-    }
-}
-
-#[cold]
-fn new_entry(
-    tally: &mut Tally,
-    stacks: &mut Stacks,
-    nodes: &mut AreaStacks,
-    ring: &mut Ring,
-    stack: u32,
-) -> u32 {
-    let area = Arc::clone(ring.area());
-    let row = nodes.resolve(&area, &ring.cursor.trails, &mut ring.rows, stack, stacks);
-    let entry = tally.entry(row, ring.thread);
-    ring.set_entry(stack, entry);
-    entry
-}
-
-/// A sampled block is gone: one less in the filter. A full count stays, since nobody knows how many there are.
-fn forget(area: &Area, address: u64) {
-    if let Some(count) = area.filter().get(filter_slot(address)) {
-        let one_less = |count: u8| (count != u8::MAX).then(|| count.checked_sub(1)).flatten();
-        // Nothing to take away is fine too.
-        let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
     }
 }

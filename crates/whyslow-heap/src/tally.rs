@@ -4,7 +4,9 @@
 //! a number (`epoch`) changes. Each entry keeps what it had before its first change in the current epoch. So at the
 //! end, an entry that has not changed in the last epoch had at the peak what it has now, and any other what it kept.
 
+mod ends;
 mod log;
+mod rows;
 mod so_far;
 
 use rustc_hash::FxHashMap;
@@ -14,15 +16,12 @@ use crate::blocks::{Block, Blocks, Cut, Mappings};
 use crate::clock::Clock;
 use crate::course::Course;
 use crate::leaks::LiveBlock;
-use crate::outcome::{CounterKind, CounterRow, Site, TimelineRow};
+use crate::outcome::{CounterRow, TimelineRow};
 use crate::sites::SiteState;
 use crate::timeline::Timeline;
 use crate::weight::{Weight, Weights, add};
 use log::Log;
 use so_far::Sums;
-
-/// Time that a row of the timeline stands for at least, on average.
-const ROW_NS: u64 = 10_000;
 
 /// A number that remembers what it was at the peak.
 #[derive(Debug, Default, Clone, Copy)]
@@ -185,9 +184,6 @@ pub(crate) struct Tally {
 type Transfer = (u32, u32, u64, u64);
 /// Threads and bytes.
 type ByThread = Vec<(u32, u64)>;
-
-/// Ended threads after which their entries are looked through.
-const SWEEP_AFTER: usize = 64;
 
 impl Tally {
     pub(crate) fn new(clock: Clock, sample_bytes: Option<u64>, temporary_within: u64) -> Self {
@@ -524,61 +520,6 @@ impl Tally {
         Weight { blocks, bytes: cut.len }
     }
 
-    /// A process has ended: its blocks are no longer live, but were never freed.
-    pub(crate) fn end_process(&mut self, process: u32, tick: u64) {
-        if std::mem::replace(&mut self.processes[process as usize].ended, true) {
-            return;
-        }
-        self.reach(tick);
-        self.settle_log();
-        self.note_heights(process, tick);
-        let row = &mut self.processes[process as usize];
-        let blocks = std::mem::take(&mut row.blocks);
-        let away = std::mem::take(&mut row.away);
-        let mappings = std::mem::take(&mut row.mappings).cut_all();
-        for block in
-            blocks.iter().map(|(_, block)| block).chain(away.values().filter_map(|away| away.block.as_ref()))
-        {
-            if block.grew() {
-                let site = self.entries[block.entry as usize].site;
-                add(&mut self.sites[site as usize].bytes_grown_to, self.weights.of(block.size()).bytes);
-            }
-            let weight = self.weights.of(block.size());
-            self.left(process, block.entry, weight, tick.saturating_sub(block.tick));
-        }
-        for cut in mappings {
-            let weight = self.cut_weight(&cut);
-            self.left(process, cut.piece.entry, weight, tick.saturating_sub(cut.piece.tick));
-        }
-    }
-
-    /// Notes how much there is before a process leaves it behind: that is no giving back.
-    fn note_heights(&mut self, process: u32, tick: u64) {
-        let end_ns = self.clock.ns(self.timeline.end);
-        for &number in &self.touched {
-            let site = self.entries[number as usize].site;
-            self.sites[site as usize].went_on(end_ns);
-        }
-        self.course.add(end_ns, self.live_bytes);
-        self.counters.push(CounterRow {
-            process,
-            kind: CounterKind::Live,
-            time_ns: self.clock.ns(tick),
-            value: self.processes[process as usize].live.now.bytes,
-        });
-    }
-
-    fn left(&mut self, process: u32, entry: u32, weight: Weight, ticks: u64) {
-        let entry = &mut self.entries[entry as usize];
-        entry.live.subtract(weight, self.epoch);
-        add(&mut entry.exit_bytes, weight.bytes);
-        let site = &mut self.sites[entry.site as usize];
-        site.left(weight, ticks);
-        site.exit += weight;
-        self.processes[process as usize].live.subtract(weight, self.epoch);
-        self.live_bytes = self.live_bytes.wrapping_sub(weight.bytes);
-    }
-
     /// The live blocks of a process, by address. One that is being moved is where it was: its memory is as it was, or unmapped.
     pub(crate) fn live_blocks(&self, process: u32) -> Vec<LiveBlock> {
         let Process { blocks, away, .. } = &self.processes[process as usize];
@@ -609,103 +550,6 @@ impl Tally {
         self.processes[process as usize].blocks.prefetch(address);
     }
 
-    /// Time has come this far.
-    #[inline]
-    pub(crate) fn reach(&mut self, tick: u64) {
-        if tick >= self.timeline.end {
-            self.close_bucket();
-            self.timeline.next(tick, &self.clock);
-        }
-    }
-
-    /// The rows of what was touched since the last ones. With many stacks they come less often than buckets end, so that they are never more
-    /// than one per [`ROW_NS`].
-    #[cold]
-    fn close_rows(&mut self) {
-        self.settle_log();
-        let time_ns = self.clock.ns(self.rows_from);
-        let end_ns = self.clock.ns(self.timeline.end);
-        let touched = std::mem::take(&mut self.touched);
-        self.rows_from = self.timeline.end;
-        self.rows_until = self.rows_from + self.clock.span_ticks(touched.len() as u64 * ROW_NS);
-        for number in touched {
-            let entry = &mut self.entries[number as usize];
-            let site = &mut self.sites[entry.site as usize];
-            site.went_on(end_ns);
-            site.made += entry.made;
-            add(&mut site.temporary, entry.temporary);
-            add(&mut site.unused_bytes, entry.unused);
-            add(&mut self.totals.bytes_allocated, entry.made.bytes);
-            self.rows.push(TimelineRow {
-                time_ns,
-                thread: entry.thread,
-                stack: site.stack,
-                allocations: self.weights.blocks(entry.made.blocks),
-                bytes_allocated: entry.made.bytes,
-                bytes_freed: entry.bytes_freed,
-                temporary: self.weights.blocks(entry.temporary),
-                unused_bytes: entry.unused,
-            });
-            self.sums.close(number, entry);
-            entry.touched = false;
-            entry.made = Weight::default();
-            entry.bytes_freed = 0;
-            entry.temporary = 0;
-            entry.unused = 0;
-        }
-    }
-
-    #[cold]
-    fn close_bucket(&mut self) {
-        if self.timeline.end >= self.rows_until {
-            self.close_rows();
-        }
-        let time_ns = self.clock.ns(self.timeline.start);
-        let end_ns = self.clock.ns(self.timeline.end);
-        let peak_ns = self.clock.ns(self.totals.peak_tick).clamp(time_ns, end_ns);
-        for (row, process) in self.processes.iter().enumerate().filter(|(_, process)| !process.ended) {
-            let mut live = |time_ns, value| {
-                self.counters.push(CounterRow {
-                    process: row as u32,
-                    kind: CounterKind::Live,
-                    time_ns,
-                    value,
-                });
-            };
-            if self.peaked {
-                live(peak_ns, process.live.at_peak(self.epoch).bytes);
-            }
-            live(end_ns, process.live.now.bytes);
-        }
-        self.course.add(end_ns, self.live_bytes);
-        self.peaked = false;
-        if self.ended_threads >= SWEEP_AFTER {
-            self.sweep();
-        }
-    }
-
-    /// Throws away what threads that ended have left behind, unless it is live or was at the peak.
-    fn sweep(&mut self) {
-        self.ended_threads = 0;
-        self.settle_log();
-        for (number, entry) in self.entries.iter().enumerate() {
-            let nothing = Weight::default();
-            if self.threads[entry.thread as usize].ended
-                && !entry.touched
-                && entry.exit_bytes == 0
-                && entry.live.now == nothing
-                && entry.live.at_peak(self.epoch) == nothing
-            {
-                let key = (self.sites[entry.site as usize].stack, entry.thread);
-                if self.entry_of.get(&key) == Some(&(number as u32)) {
-                    self.entry_of.remove(&key);
-                    self.sums.retire(number as u32, key.0, key.1);
-                    self.free_entries.push(number as u32);
-                }
-            }
-        }
-    }
-
     /// Relative standard error of the estimated bytes.
     pub(crate) fn sample_error(&self) -> Option<f64> {
         self.weights
@@ -716,45 +560,5 @@ impl Tally {
     /// How live bytes of everything went.
     pub(crate) fn growth(&self) -> Growth {
         self.course.growth()
-    }
-
-    /// The sites and the transfers, after all processes have ended.
-    pub(crate) fn finish(&mut self) -> (Vec<Site>, Vec<Transfer>) {
-        self.close_bucket();
-        self.close_rows();
-        let mut by_site: Vec<(Weight, ByThread, ByThread)> = vec![Default::default(); self.sites.len()];
-        for &number in self.entry_of.values() {
-            let entry = &self.entries[number as usize];
-            let (sum, peaks, exits) = &mut by_site[entry.site as usize];
-            let peak = entry.live.at_peak(self.epoch);
-            *sum += peak;
-            if peak.bytes > 0 {
-                peaks.push((entry.thread, peak.bytes));
-            }
-            if entry.exit_bytes > 0 {
-                exits.push((entry.thread, entry.exit_bytes));
-            }
-        }
-        let sites = self
-            .sites
-            .iter()
-            .zip(by_site)
-            .map(|(site, (peak, mut peaks, mut exits))| {
-                peaks.sort_unstable();
-                exits.sort_unstable();
-                site.outcome(peak, peaks, exits, &self.weights, &self.clock)
-            })
-            .collect();
-        (sites, self.transfers())
-    }
-
-    /// Who freed whose blocks.
-    fn transfers(&self) -> Vec<Transfer> {
-        let moved = |(&(from, to), moved): (&(u32, u32), &Weight)| {
-            (from, to, self.weights.blocks(moved.blocks), moved.bytes)
-        };
-        let mut transfers: Vec<_> = self.transfers.iter().map(moved).collect();
-        transfers.sort_unstable();
-        transfers
     }
 }

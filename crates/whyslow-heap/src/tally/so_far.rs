@@ -202,7 +202,9 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::SWEEP_AFTER;
     use super::super::*;
+    use crate::outcome::Site;
 
     fn at(thread: u32, tick: u64, address: u64) -> At {
         At { process: 0, thread, tick, address, force: true }

@@ -1,0 +1,102 @@
+//! From an event of a ring to the numbers.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use whyslow_heap_wire::area::filter_slot;
+
+use crate::area::Area;
+use crate::event::{Event, Kind};
+use crate::ring::Ring;
+use crate::stacks::{AreaStacks, Stacks};
+use crate::tally::{Applied, At, Tally};
+
+/// Counts one event.
+#[inline]
+pub(super) fn apply(
+    tally: &mut Tally,
+    stacks: &mut Stacks,
+    nodes: &mut AreaStacks,
+    ring: &mut Ring,
+    event: &Event,
+    force: bool,
+) -> Applied {
+    let at =
+        At { process: ring.process, thread: ring.thread, tick: event.tick, address: event.address, force };
+    match event.kind {
+        Kind::Alloc { stack, size } => {
+            let entry = entry(tally, stacks, nodes, ring, stack);
+            tally.alloc(&at, entry, size)
+        }
+        Kind::Free => {
+            let applied = tally.free(&at);
+            if applied == Applied::Known && tally.weights.sampled() {
+                forget(ring.area(), event.address);
+            }
+            applied
+        }
+        Kind::Leave => tally.leave(&at, ring.number),
+        Kind::Realloc { stack, size } => {
+            let entry = entry(tally, stacks, nodes, ring, stack);
+            let (applied, old_address) = tally.realloc(&at, ring.number, entry, size);
+            if let (Some(old_address), true) = (old_address, tally.weights.sampled()) {
+                forget(ring.area(), old_address);
+            }
+            applied
+        }
+        Kind::Stay => tally.stay(&at, ring.number),
+        Kind::Gone => {
+            let applied = tally.gone(&at, ring.number);
+            if applied == Applied::Known && tally.weights.sampled() {
+                forget(ring.area(), event.address);
+            }
+            applied
+        }
+        Kind::Unused { bytes } => {
+            tally.unused(&at, bytes);
+            Applied::Known
+        }
+        Kind::Map { stack, size } => {
+            let entry = entry(tally, stacks, nodes, ring, stack);
+            tally.map(&at, entry, size);
+            Applied::Known
+        }
+        Kind::Unmap { size } => {
+            tally.unmap(&at, size);
+            Applied::Known
+        }
+    }
+}
+
+/// The entry of a ring's stack.
+#[inline]
+fn entry(tally: &mut Tally, stacks: &mut Stacks, nodes: &mut AreaStacks, ring: &mut Ring, stack: u32) -> u32 {
+    match ring.entry(stack) {
+        Some(entry) => entry,
+        None => new_entry(tally, stacks, nodes, ring, stack),
+    }
+}
+
+#[cold]
+fn new_entry(
+    tally: &mut Tally,
+    stacks: &mut Stacks,
+    nodes: &mut AreaStacks,
+    ring: &mut Ring,
+    stack: u32,
+) -> u32 {
+    let area = Arc::clone(ring.area());
+    let row = nodes.resolve(&area, &ring.cursor.trails, &mut ring.rows, stack, stacks);
+    let entry = tally.entry(row, ring.thread);
+    ring.set_entry(stack, entry);
+    entry
+}
+
+/// A sampled block is gone: one less in the filter. A full count stays, since nobody knows how many there are.
+fn forget(area: &Area, address: u64) {
+    if let Some(count) = area.filter().get(filter_slot(address)) {
+        let one_less = |count: u8| (count != u8::MAX).then(|| count.checked_sub(1)).flatten();
+        // Nothing to take away is fine too.
+        let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+    }
+}

@@ -1,0 +1,102 @@
+//! What is left when processes end, and when everything does.
+
+use super::{ByThread, Tally, Transfer};
+use crate::outcome::{CounterKind, CounterRow, Site};
+use crate::weight::{Weight, add};
+
+impl Tally {
+    /// A process has ended: its blocks are no longer live, but were never freed.
+    pub(crate) fn end_process(&mut self, process: u32, tick: u64) {
+        if std::mem::replace(&mut self.processes[process as usize].ended, true) {
+            return;
+        }
+        self.reach(tick);
+        self.settle_log();
+        self.note_heights(process, tick);
+        let row = &mut self.processes[process as usize];
+        let blocks = std::mem::take(&mut row.blocks);
+        let away = std::mem::take(&mut row.away);
+        let mappings = std::mem::take(&mut row.mappings).cut_all();
+        for block in
+            blocks.iter().map(|(_, block)| block).chain(away.values().filter_map(|away| away.block.as_ref()))
+        {
+            if block.grew() {
+                let site = self.entries[block.entry as usize].site;
+                add(&mut self.sites[site as usize].bytes_grown_to, self.weights.of(block.size()).bytes);
+            }
+            let weight = self.weights.of(block.size());
+            self.left(process, block.entry, weight, tick.saturating_sub(block.tick));
+        }
+        for cut in mappings {
+            let weight = self.cut_weight(&cut);
+            self.left(process, cut.piece.entry, weight, tick.saturating_sub(cut.piece.tick));
+        }
+    }
+
+    /// Notes how much there is before a process leaves it behind: that is no giving back.
+    fn note_heights(&mut self, process: u32, tick: u64) {
+        let end_ns = self.clock.ns(self.timeline.end);
+        for &number in &self.touched {
+            let site = self.entries[number as usize].site;
+            self.sites[site as usize].went_on(end_ns);
+        }
+        self.course.add(end_ns, self.live_bytes);
+        self.counters.push(CounterRow {
+            process,
+            kind: CounterKind::Live,
+            time_ns: self.clock.ns(tick),
+            value: self.processes[process as usize].live.now.bytes,
+        });
+    }
+
+    fn left(&mut self, process: u32, entry: u32, weight: Weight, ticks: u64) {
+        let entry = &mut self.entries[entry as usize];
+        entry.live.subtract(weight, self.epoch);
+        add(&mut entry.exit_bytes, weight.bytes);
+        let site = &mut self.sites[entry.site as usize];
+        site.left(weight, ticks);
+        site.exit += weight;
+        self.processes[process as usize].live.subtract(weight, self.epoch);
+        self.live_bytes = self.live_bytes.wrapping_sub(weight.bytes);
+    }
+
+    /// The sites and the transfers, after all processes have ended.
+    pub(crate) fn finish(&mut self) -> (Vec<Site>, Vec<Transfer>) {
+        self.close_bucket();
+        self.close_rows();
+        let mut by_site: Vec<(Weight, ByThread, ByThread)> = vec![Default::default(); self.sites.len()];
+        for &number in self.entry_of.values() {
+            let entry = &self.entries[number as usize];
+            let (sum, peaks, exits) = &mut by_site[entry.site as usize];
+            let peak = entry.live.at_peak(self.epoch);
+            *sum += peak;
+            if peak.bytes > 0 {
+                peaks.push((entry.thread, peak.bytes));
+            }
+            if entry.exit_bytes > 0 {
+                exits.push((entry.thread, entry.exit_bytes));
+            }
+        }
+        let sites = self
+            .sites
+            .iter()
+            .zip(by_site)
+            .map(|(site, (peak, mut peaks, mut exits))| {
+                peaks.sort_unstable();
+                exits.sort_unstable();
+                site.outcome(peak, peaks, exits, &self.weights, &self.clock)
+            })
+            .collect();
+        (sites, self.transfers())
+    }
+
+    /// Who freed whose blocks.
+    pub(super) fn transfers(&self) -> Vec<Transfer> {
+        let moved = |(&(from, to), moved): (&(u32, u32), &Weight)| {
+            (from, to, self.weights.blocks(moved.blocks), moved.bytes)
+        };
+        let mut transfers: Vec<_> = self.transfers.iter().map(moved).collect();
+        transfers.sort_unstable();
+        transfers
+    }
+}
