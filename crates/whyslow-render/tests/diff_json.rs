@@ -1,6 +1,9 @@
 //! The JSON of comparisons: the names that programs rely on, and their description.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod described;
+
+use described::assert_described;
 use serde_json::{Value, json};
 use whyslow_analyze::diff::{Diff, Side};
 use whyslow_analyze::testing::{self, SAMPLE_NS};
@@ -104,18 +107,7 @@ fn functions_have_margins_and_totals() {
 
 #[test]
 fn every_name_is_described() {
-    fn names(value: &Value, found: &mut Vec<String>) {
-        match value {
-            Value::Object(fields) => {
-                found.extend(fields.keys().cloned());
-                fields.values().for_each(|value| names(value, found));
-            }
-            Value::Array(values) => values.iter().for_each(|value| names(value, found)),
-            _ => {}
-        }
-    }
-    let mut found = Vec::new();
-    for [before, after] in [heaps(), times()] {
+    let diffs = [heaps(), times()].map(|[before, after]| {
         let mut diff = compared(&before, &after, None);
         // These are those of reports.
         for side in ["before", "after"] {
@@ -124,11 +116,7 @@ fn every_name_is_described() {
             fields["host"].take();
             fields["exit"].take();
         }
-        names(&diff, &mut found);
-    }
-    let description = include_str!("../../../docs/diff-json.md");
-    found.sort();
-    found.dedup();
-    let missing = found.iter().filter(|name| !description.contains(&format!("`{name}`"))).collect::<Vec<_>>();
-    assert!(missing.is_empty(), "docs/diff-json.md does not describe {missing:?}");
+        diff
+    });
+    assert_described(&diffs, include_str!("../../../docs/diff-json.md"));
 }

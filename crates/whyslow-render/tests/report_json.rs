@@ -1,6 +1,9 @@
 //! The JSON of reports: the names that programs rely on, and their description.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod described;
+
+use described::assert_described;
 use serde_json::Value;
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::testing::{self, SAMPLE_NS};
@@ -201,21 +204,6 @@ fn other_units_have_other_names() {
 
 #[test]
 fn every_name_is_described() {
-    fn names(value: &Value, found: &mut Vec<String>) {
-        match value {
-            Value::Object(fields) => {
-                found.extend(fields.keys().cloned());
-                fields.values().for_each(|value| names(value, found));
-            }
-            Value::Array(values) => values.iter().for_each(|value| names(value, found)),
-            _ => {}
-        }
-    }
-    let description = include_str!("../../../docs/report-json.md");
-    let mut found = Vec::new();
-    views(&program()).iter().chain(&views(&with_heap())).for_each(|view| names(view, &mut found));
-    found.sort();
-    found.dedup();
-    let missing = found.iter().filter(|name| !description.contains(&format!("`{name}`"))).collect::<Vec<_>>();
-    assert!(missing.is_empty(), "docs/report-json.md does not describe {missing:?}");
+    let views = [views(&program()), views(&with_heap())].concat();
+    assert_described(&views, include_str!("../../../docs/report-json.md"));
 }

@@ -110,13 +110,18 @@ pub(crate) fn make_as(
     volume: Volume,
     polish: impl FnOnce(&mut Profile),
 ) -> Result<Recorded> {
-    if let Some(picture) = keep.picture(Path::new("")) {
-        picture.check()?;
-    }
-    let path = output_path(name, keep);
+    let path = checked_path(name, keep)?;
     let how = Options { duration: keep.duration, ..how };
     let recording = record(target, &how, &path).map_err(explain)?;
     finish(recording, keep, volume, polish)
+}
+
+/// Where the profile goes, once it is known that a picture can be made of it, if one is asked for.
+fn checked_path(name: &OsStr, keep: &KeepOptions) -> Result<PathBuf> {
+    if let Some(picture) = keep.picture(Path::new("")) {
+        picture.check()?;
+    }
+    Ok(output_path(name, keep))
 }
 
 /// Adds symbols to a profile that somebody else recorded, and writes it.
@@ -127,10 +132,7 @@ pub(crate) fn adopt(
     volume: Volume,
     polish: impl FnOnce(&mut Profile),
 ) -> Result<Recorded> {
-    if let Some(picture) = keep.picture(Path::new("")) {
-        picture.check()?;
-    }
-    let path = output_path(name, keep);
+    let path = checked_path(name, keep)?;
     let moved_aside = make_room(&path).map_err(explain)?;
     tell_moved(&path, moved_aside, volume);
     let started = Instant::now();

@@ -1,11 +1,10 @@
 //! What changed between two profiles. `docs/diff-json.md` describes the names.
 
 use serde::Serialize;
-use whyslow_analyze::Overview;
 use whyslow_analyze::diff::{Change, DiffRow, Place};
-use whyslow_profile::{ExitStatus, Host, Profile};
+use whyslow_profile::Profile;
 
-use super::{MetricJson, Named, QualityBody};
+use super::{MetricJson, Named, QualityBody, Run};
 use crate::text::{DiffFile, DiffView};
 
 /// The name and version of the schema. Fields may be added within a version; none changes its meaning.
@@ -14,30 +13,14 @@ pub const DIFF_SCHEMA: &str = "whyslow-diff/1";
 #[derive(Debug, Serialize)]
 struct SideJson<'a> {
     file: &'a str,
-    command: &'a [String],
-    recorder: &'a str,
-    started_unix_ns: u64,
-    duration_ns: u64,
-    cpu_time_ns: u64,
-    exit: Option<ExitStatus>,
-    host: &'a Host,
+    #[serde(flatten)]
+    run: Run<'a>,
     quality: QualityBody,
 }
 
 impl<'a> SideJson<'a> {
     fn new(DiffFile { name, profile, quality }: DiffFile<'a>) -> Self {
-        let (meta, overview) = (&profile.meta, Overview::of(profile));
-        Self {
-            file: name,
-            command: &meta.command,
-            recorder: &meta.recorder,
-            started_unix_ns: meta.started_unix_ns,
-            duration_ns: overview.duration_ns,
-            cpu_time_ns: overview.cpu_time_ns,
-            exit: meta.exit,
-            host: &meta.host,
-            quality: QualityBody::new(quality),
-        }
+        Self { file: name, run: Run::of(profile), quality: QualityBody::new(quality) }
     }
 }
 

@@ -32,6 +32,19 @@ pub fn to_string(view: &impl Serialize) -> serde_json::Result<String> {
 struct Head<'a> {
     schema: &'static str,
     view: &'static str,
+    #[serde(flatten)]
+    run: Run<'a>,
+    metric: MetricJson<'a>,
+    samples: u64,
+    value: u64,
+    quality: QualityBody,
+    #[serde(flatten)]
+    heap: Option<HeapBody<'a>>,
+}
+
+/// The run that a profile is of.
+#[derive(Debug, Serialize)]
+struct Run<'a> {
     command: &'a [String],
     recorder: &'a str,
     started_unix_ns: u64,
@@ -39,12 +52,21 @@ struct Head<'a> {
     cpu_time_ns: u64,
     exit: Option<ExitStatus>,
     host: &'a Host,
-    metric: MetricJson<'a>,
-    samples: u64,
-    value: u64,
-    quality: QualityBody,
-    #[serde(flatten)]
-    heap: Option<HeapBody<'a>>,
+}
+
+impl<'a> Run<'a> {
+    fn of(profile: &'a Profile) -> Self {
+        let (meta, overview) = (&profile.meta, Overview::of(profile));
+        Self {
+            command: &meta.command,
+            recorder: &meta.recorder,
+            started_unix_ns: meta.started_unix_ns,
+            duration_ns: overview.duration_ns,
+            cpu_time_ns: overview.cpu_time_ns,
+            exit: meta.exit,
+            host: &meta.host,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -71,18 +93,11 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     fn head(&self, view: &'static str, samples: u64, value: u64) -> Head<'a> {
         let Self { profile, metric, quality, sites, site_limit } = *self;
-        let overview = Overview::of(profile);
         let metric = profile.metrics.get(metric);
         Head {
             schema: SCHEMA,
             view,
-            command: &profile.meta.command,
-            recorder: &profile.meta.recorder,
-            started_unix_ns: profile.meta.started_unix_ns,
-            duration_ns: overview.duration_ns,
-            cpu_time_ns: overview.cpu_time_ns,
-            exit: profile.meta.exit,
-            host: &profile.meta.host,
+            run: Run::of(profile),
             metric: MetricJson {
                 name: metric.map_or("", |metric| profile.text(metric.name)),
                 unit: metric.map_or(Unit::Nanoseconds, |metric| metric.unit).label(),
