@@ -24,6 +24,9 @@ pub mod metric {
     pub const TEMPORARY: &str = "temporary-allocations";
     /// Bytes that nothing was ever written to (`--unused`).
     pub const UNUSED: &str = "unused-bytes";
+    /// All of them.
+    pub const ALL: [&str; 7] =
+        [BYTES_ALLOCATED, ALLOCATIONS, BYTES_FREED, LIVE_AT_PEAK, LIVE_AT_EXIT, TEMPORARY, UNUSED];
 }
 
 /// The names of the counters of a heap recording, one of each per process.

@@ -25,6 +25,7 @@ pub mod file;
 pub mod heap;
 mod ids;
 mod meta;
+mod pool;
 mod strings;
 mod tables;
 
@@ -38,6 +39,7 @@ pub use ids::{
     ThreadId,
 };
 pub use meta::{Counters, EventSource, ExitStatus, Host, KernelView, Meta};
+pub use pool::Pool;
 pub use strings::Strings;
 pub use tables::{
     Code, CodeKind, Codes, Counter, CounterValues, Frame, Frames, Function, Locations, Metric, Module,

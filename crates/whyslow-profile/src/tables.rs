@@ -113,7 +113,7 @@ coded_enum! {
 }
 
 /// A source of code: an ELF file, the kernel, the vdso, JIT output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Module {
     /// Its path as the program saw it, or a name in brackets.
     pub path: StringId,
@@ -166,7 +166,7 @@ impl Locations {
 }
 
 /// A named function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Function {
     /// The name to show: demangled, without hashes.
     pub name: StringId,
@@ -185,7 +185,7 @@ pub struct Function {
 }
 
 /// One meaning of a location: this function, at this line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The function.
     pub function: FunctionId,
@@ -294,7 +294,7 @@ impl Stacks {
 }
 
 /// What one table of samples measures.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Metric {
     /// A short name such as `cpu-time`.
     pub name: StringId,

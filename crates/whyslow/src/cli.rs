@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{cargo, diff, doctor, export, flame, heap, import, lab, record, report, view};
+use crate::commands::{cargo, diff, doctor, export, flame, heap, import, lab, merge, record, report, view};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -55,17 +55,36 @@ struct RunArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     Record(record::RecordArgs),
     Heap(heap::HeapArgs),
     Report(report::ReportArgs),
     Diff(diff::DiffArgs),
+    Merge(merge::MergeArgs),
     Flame(flame::FlameArgs),
     View(view::ViewArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
     Lab(lab::LabArgs),
+}
+
+impl Command {
+    fn run(self, volume: Volume) -> Result<Exit> {
+        match self {
+            Self::Record(args) => record::run(args, volume),
+            Self::Heap(args) => heap::run(&args, volume),
+            Self::Report(args) => report::run(&args, volume),
+            Self::Diff(args) => diff::run(&args),
+            Self::Merge(args) => merge::run(&args, volume),
+            Self::Flame(args) => flame::run(&args, volume),
+            Self::View(args) => view::run(&args, volume),
+            Self::Export(args) => export::run(&args, volume),
+            Self::Import(args) => import::run(&args, volume),
+            Self::Doctor(args) => doctor::run(&args),
+            Self::Lab(args) => lab::run(&args, volume),
+        }
+    }
 }
 
 /// How much to say.
@@ -106,26 +125,8 @@ pub(crate) enum Request {
     Answered(Exit),
     /// `whyslow PROGRAM`
     Run(Vec<OsString>, RecordOptions, Volume),
-    /// `whyslow record`
-    Record(record::RecordArgs, Volume),
-    /// `whyslow heap`
-    Heap(heap::HeapArgs, Volume),
-    /// `whyslow report`
-    Report(report::ReportArgs, Volume),
-    /// `whyslow diff`
-    Diff(diff::DiffArgs),
-    /// `whyslow flame`
-    Flame(flame::FlameArgs, Volume),
-    /// `whyslow view`
-    View(view::ViewArgs, Volume),
-    /// `whyslow export`
-    Export(export::ExportArgs, Volume),
-    /// `whyslow import`
-    Import(import::ImportArgs, Volume),
-    /// `whyslow doctor`
-    Doctor(doctor::DoctorArgs),
-    /// `whyslow lab`
-    Lab(lab::LabArgs, Volume),
+    /// `whyslow COMMAND`
+    Command(Box<Command>, Volume),
     /// `cargo whyslow`
     Cargo(Box<cargo::CargoArgs>, Volume),
 }
@@ -135,16 +136,7 @@ pub(crate) fn run(request: Request) -> Result<Exit> {
     match request {
         Request::Answered(exit) => Ok(exit),
         Request::Run(program, options, volume) => record::run_program(program, &options, volume),
-        Request::Record(args, volume) => record::run(args, volume),
-        Request::Heap(args, volume) => heap::run(&args, volume),
-        Request::Report(args, volume) => report::run(&args, volume),
-        Request::Diff(args) => diff::run(&args),
-        Request::Flame(args, volume) => flame::run(&args, volume),
-        Request::View(args, volume) => view::run(&args, volume),
-        Request::Export(args, volume) => export::run(&args, volume),
-        Request::Import(args, volume) => import::run(&args, volume),
-        Request::Doctor(args) => doctor::run(&args),
-        Request::Lab(args, volume) => lab::run(&args, volume),
+        Request::Command(command, volume) => command.run(volume),
         Request::Cargo(args, volume) => cargo::run(*args, volume),
     }
 }
@@ -171,16 +163,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
             .next(format!("options after `{name}`, or `-- {name}` to record a program of that name")));
     }
     Ok(match cli.command {
-        Some(Command::Record(args)) => Request::Record(args, volume),
-        Some(Command::Heap(args)) => Request::Heap(args, volume),
-        Some(Command::Report(args)) => Request::Report(args, volume),
-        Some(Command::Diff(args)) => Request::Diff(args),
-        Some(Command::Flame(args)) => Request::Flame(args, volume),
-        Some(Command::View(args)) => Request::View(args, volume),
-        Some(Command::Export(args)) => Request::Export(args, volume),
-        Some(Command::Import(args)) => Request::Import(args, volume),
-        Some(Command::Doctor(args)) => Request::Doctor(args),
-        Some(Command::Lab(args)) => Request::Lab(args, volume),
+        Some(command) => Request::Command(Box::new(command), volume),
         None if cli.run.program.is_empty() => {
             return Err(
                 Failure::new("there is no program to record").next("whyslow [OPTIONS] PROGRAM [ARGS]...")
@@ -284,8 +267,9 @@ mod tests {
 
     #[test]
     fn a_first_word_that_is_a_command_is_a_command() {
-        assert!(matches!(request(&["report", "x.whyslow"]), Ok(Request::Report(..))));
-        assert!(matches!(request(&["-q", "report", "x.whyslow"]), Ok(Request::Report(_, Volume::Quiet))));
+        let is_report = |request: Result<Request>, volume| matches!(request, Ok(Request::Command(command, v)) if v == volume && matches!(*command, Command::Report(_)));
+        assert!(is_report(request(&["report", "x.whyslow"]), Volume::Normal));
+        assert!(is_report(request(&["-q", "report", "x.whyslow"]), Volume::Quiet));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use whyslow_capture::{HeapOptions, Options, RecordError, Recording, Target, make_room, record};
+use whyslow_capture::{HeapOptions, Options, RecordError, Recording, Target, record};
 use whyslow_profile::file::{self, EXTENSION};
 use whyslow_profile::{ExitStatus, Profile};
 use whyslow_symbols::Summary;
@@ -133,8 +133,7 @@ pub(crate) fn adopt(
     polish: impl FnOnce(&mut Profile),
 ) -> Result<Recorded> {
     let path = checked_path(name, keep)?;
-    let moved_aside = make_room(&path).map_err(explain)?;
-    tell_moved(&path, moved_aside, volume);
+    make_room(&path, volume)?;
     let started = Instant::now();
     let symbols = profile_file::symbolize(&mut profile, !keep.no_symbol_cache);
     if volume == Volume::Verbose {
@@ -145,6 +144,13 @@ pub(crate) fn adopt(
     let cannot_write = |error| explain(RecordError::Output { path: path.clone(), error });
     let trouble = file::write(&path, &profile).err().map(cannot_write);
     Ok(Recorded { path, profile, exit: None, trouble })
+}
+
+/// Moves a profile aside that is where a new one goes; refuses to replace anything else.
+pub(crate) fn make_room(path: &Path, volume: Volume) -> Result {
+    let moved_aside = whyslow_capture::make_room(path).map_err(explain)?;
+    tell_moved(path, moved_aside, volume);
+    Ok(())
 }
 
 fn tell_moved(path: &Path, moved_aside: Option<PathBuf>, volume: Volume) {

@@ -5,17 +5,6 @@ use whyslow_profile::{Metric, Profile, Samples};
 
 use super::live::LIVE;
 
-const METRICS: [&str; 8] = [
-    metric::BYTES_ALLOCATED,
-    metric::ALLOCATIONS,
-    metric::BYTES_FREED,
-    metric::LIVE_AT_PEAK,
-    metric::LIVE_AT_EXIT,
-    metric::TEMPORARY,
-    metric::UNUSED,
-    LIVE,
-];
-
 /// True when the heap was recorded to its end: there are totals and sites.
 pub fn has_heap(profile: &Profile) -> bool {
     profile.meta.heap.is_some()
@@ -30,7 +19,7 @@ pub fn is_heap_only(profile: &Profile) -> bool {
 /// True for a metric that the heap's recorder counted; no chance is in its values.
 pub fn is_heap_metric(profile: &Profile, metric: usize) -> bool {
     let name = profile.metrics.get(metric).map(|metric| profile.text(metric.name));
-    name.is_some_and(|name| METRICS.contains(&name))
+    name.is_some_and(|name| name == LIVE || metric::ALL.contains(&name))
 }
 
 /// The row of the metric with this name.

@@ -8,5 +8,6 @@ mod support;
 mod compatibility;
 mod cut_off;
 mod golden;
+mod pool;
 mod round_trip;
 mod streaming;

@@ -8,6 +8,7 @@ pub(crate) mod flame;
 pub(crate) mod heap;
 pub(crate) mod import;
 pub(crate) mod lab;
+pub(crate) mod merge;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod view;

@@ -11,6 +11,7 @@ mod exit_codes;
 mod harness;
 mod heap_report;
 mod help;
+mod merge;
 mod output;
 mod record;
 mod report;

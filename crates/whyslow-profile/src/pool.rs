@@ -1,0 +1,346 @@
+//! Several runs as one profile: what they share is one row, and their times follow each other.
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::ids::{
+    CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,
+    ThreadId,
+};
+use crate::meta::{Counters, EventSource, Host, KernelView, Meta};
+use crate::tables::{
+    Code, Counter, Frame, Function, Metric, Module, Process, Samples, SourceLine, Span, Thread,
+};
+use crate::{Profile, heap};
+
+/// Adds runs to one profile.
+///
+/// ```text
+/// time in the pool = duration of the runs before + time in the run
+/// ```
+///
+/// Texts, modules, locations, functions and stacks of all runs are one row where they are equal; processes and threads
+/// stay apart. The heap is left out: peaks and leaks of several runs do not add up.
+#[derive(Debug, Default)]
+pub struct Pool {
+    profile: Profile,
+    runs: u64,
+    expected_samples: f64,
+    strings: FxHashMap<Box<str>, StringId>,
+    modules: FxHashMap<Module, ModuleId>,
+    functions: FxHashMap<Function, FunctionId>,
+    locations: FxHashMap<(Option<ModuleId>, RelativeAddress, Vec<Frame>), LocationId>,
+    stacks: FxHashMap<(Option<StackId>, LocationId), StackId>,
+    metrics: FxHashMap<Metric, MetricId>,
+    source_lines: FxHashSet<(StringId, u32)>,
+    codes: FxHashSet<(ModuleId, RelativeAddress)>,
+}
+
+/// Where the rows of a run are in the pool.
+struct Places {
+    strings: Vec<StringId>,
+    modules: Vec<ModuleId>,
+    functions: Vec<FunctionId>,
+    stacks: Vec<StackId>,
+    first_process: usize,
+    first_thread: usize,
+    /// The duration of the runs before.
+    offset_ns: u64,
+}
+
+impl Places {
+    fn string(&self, id: StringId) -> StringId {
+        self.strings[id.index()]
+    }
+
+    fn text(&self, id: Option<StringId>) -> Option<StringId> {
+        id.map(|id| self.string(id))
+    }
+
+    fn process(&self, id: ProcessId) -> ProcessId {
+        ProcessId::from(self.first_process + id.index())
+    }
+
+    fn thread(&self, id: ThreadId) -> ThreadId {
+        ThreadId::from(self.first_thread + id.index())
+    }
+
+    fn time(&self, time_ns: u64) -> u64 {
+        self.offset_ns.saturating_add(time_ns)
+    }
+}
+
+impl Pool {
+    /// No run yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a run behind those that are there.
+    pub fn add(&mut self, run: &Profile) {
+        let mut places = Places {
+            strings: run.strings.iter().map(|text| self.string(text)).collect(),
+            modules: Vec::with_capacity(run.modules.len()),
+            functions: Vec::with_capacity(run.functions.len()),
+            stacks: Vec::with_capacity(run.stacks.len()),
+            first_process: self.profile.processes.len(),
+            first_thread: self.profile.threads.len(),
+            offset_ns: self.profile.meta.duration_ns,
+        };
+        self.add_code(run, &mut places);
+        self.add_stacks(run, &mut places);
+        self.add_tasks(run, &places);
+        self.add_values(run, &places);
+        self.add_sources(run, &places);
+        self.add_meta(run);
+    }
+
+    /// The runs as one profile.
+    pub fn finish(mut self) -> Profile {
+        self.profile.sources.rows.sort_by_key(|row| (row.file, row.line));
+        let meta = &mut self.profile.meta;
+        let cpu_seconds = meta.user_time_ns.saturating_add(meta.system_time_ns) as f64 / 1e9;
+        if cpu_seconds > 0.0 {
+            meta.frequency_hz = (self.expected_samples / cpu_seconds).round() as u32;
+        }
+        self.profile
+    }
+
+    fn string(&mut self, text: &str) -> StringId {
+        if let Some(id) = self.strings.get(text) {
+            return *id;
+        }
+        let id = self.profile.strings.push(text);
+        self.strings.insert(text.into(), id);
+        id
+    }
+
+    /// Modules and functions.
+    fn add_code(&mut self, run: &Profile, places: &mut Places) {
+        for module in &run.modules {
+            let module = Module {
+                path: places.string(module.path),
+                build_id: places.text(module.build_id),
+                ..module.clone()
+            };
+            let rows = &mut self.profile.modules;
+            places.modules.push(intern(&mut self.modules, module, |module| push(rows, module)));
+        }
+        for function in &run.functions {
+            let function = Function {
+                name: places.string(function.name),
+                raw_name: places.string(function.raw_name),
+                crate_name: places.text(function.crate_name),
+                file: places.text(function.file),
+                module: function.module.map(|module| places.modules[module.index()]),
+                ..function.clone()
+            };
+            let rows = &mut self.profile.functions;
+            places.functions.push(intern(&mut self.functions, function, |function| push(rows, function)));
+        }
+    }
+
+    /// Locations with their frames, and stacks.
+    fn add_stacks(&mut self, run: &Profile, places: &mut Places) {
+        let mut locations = vec![LocationId::TRUNCATED];
+        for index in 1..run.locations.len() {
+            let module = run.locations.module[index].map(|module| places.modules[module.index()]);
+            let address = run.locations.address[index];
+            let frames = run.frames.of(LocationId::from(index)).iter().map(|frame| Frame {
+                function: places.functions[frame.function.index()],
+                file: places.text(frame.file),
+                line: frame.line,
+            });
+            // Code made at run time can be something else at the same address of another run, and imported frames have
+            // addresses that only number them.
+            let key = (module, address, frames.collect::<Vec<_>>());
+            let profile = &mut self.profile;
+            locations.push(match self.locations.entry(key) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    let id = profile.locations.push(module, address);
+                    profile.frames.set(id, &new.key().2);
+                    *new.insert(id)
+                }
+            });
+        }
+        for index in 0..run.stacks.len() {
+            let stack = StackId::from(index);
+            let parent = run.stacks.parent(stack).map(|parent| places.stacks[parent.index()]);
+            let location = locations[run.stacks.location(stack).index()];
+            let rows = &mut self.profile.stacks;
+            let new = |(parent, location): (Option<StackId>, LocationId)| rows.push(parent, location);
+            places.stacks.push(intern(&mut self.stacks, (parent, location), new));
+        }
+    }
+
+    fn add_tasks(&mut self, run: &Profile, places: &Places) {
+        let Profile { processes, threads, .. } = &mut self.profile;
+        processes.extend(run.processes.iter().map(|process| Process {
+            parent: process.parent.map(|parent| places.process(parent)),
+            name: places.string(process.name),
+            start_ns: places.time(process.start_ns),
+            end_ns: process.end_ns.map(|end| places.time(end)),
+            ..process.clone()
+        }));
+        threads.extend(run.threads.iter().map(|thread| Thread {
+            process: places.process(thread.process),
+            name: places.string(thread.name),
+            start_ns: places.time(thread.start_ns),
+            end_ns: thread.end_ns.map(|end| places.time(end)),
+            ..thread.clone()
+        }));
+    }
+
+    /// Samples, spans and counters.
+    fn add_values(&mut self, run: &Profile, places: &Places) {
+        for (metric, samples) in run.metrics.iter().zip(&run.samples) {
+            if heap::metric::ALL.contains(&run.text(metric.name)) {
+                continue;
+            }
+            let metric = Metric { name: places.string(metric.name), ..metric.clone() };
+            let Profile { metrics, samples: tables, .. } = &mut self.profile;
+            let id = intern(&mut self.metrics, metric, |metric| {
+                tables.push(Samples::default());
+                push(metrics, metric)
+            });
+            let table = &mut tables[id.index()];
+            for at in 0..samples.len() {
+                let (thread, stack) = (places.thread(samples.thread[at]), samples.stack[at]);
+                let time_ns = places.time(samples.time_ns[at]);
+                table.push(time_ns, thread, places.stacks[stack.index()], samples.value[at]);
+            }
+        }
+        self.profile.spans.extend(run.spans.iter().map(|span| Span {
+            name: places.string(span.name),
+            thread: span.thread.map(|thread| places.thread(thread)),
+            start_ns: places.time(span.start_ns),
+            end_ns: places.time(span.end_ns),
+            detail: places.text(span.detail),
+        }));
+        let Profile { counters, counter_values, .. } = &mut self.profile;
+        let first_counter = counters.len();
+        counters.extend(run.counters.iter().map(|counter| Counter {
+            name: places.string(counter.name),
+            process: counter.process.map(|process| places.process(process)),
+            ..counter.clone()
+        }));
+        let values = &run.counter_values;
+        for at in 0..values.len() {
+            let counter = CounterId::from(first_counter + values.counter[at].index());
+            counter_values.push(counter, places.time(values.time_ns[at]), values.value[at]);
+        }
+    }
+
+    /// Source lines and machine code; where two runs differ, the first one's stay.
+    fn add_sources(&mut self, run: &Profile, places: &Places) {
+        for row in &run.sources.rows {
+            let file = places.string(row.file);
+            if self.source_lines.insert((file, row.line)) {
+                let text = places.string(row.text);
+                self.profile.sources.rows.push(SourceLine { file, line: row.line, text });
+            }
+        }
+        for code in &run.code.rows {
+            let module = places.modules[code.module.index()];
+            if self.codes.insert((module, code.start)) {
+                self.profile.code.rows.push(Code { module, ..code.clone() });
+            }
+        }
+    }
+
+    fn add_meta(&mut self, run: &Profile) {
+        let meta = &run.meta;
+        let cpu_seconds = meta.user_time_ns.saturating_add(meta.system_time_ns) as f64 / 1e9;
+        self.expected_samples += f64::from(meta.frequency_hz) * cpu_seconds;
+        self.runs += 1;
+        let duration_ns = length(run);
+        if self.runs == 1 {
+            self.profile.sealed = run.sealed;
+            self.profile.meta = Meta { duration_ns, heap: None, ..meta.clone() };
+            return;
+        }
+        self.profile.sealed &= run.sealed;
+        let pool = &mut self.profile.meta;
+        pool.started_unix_ns = pool.started_unix_ns.min(meta.started_unix_ns);
+        pool.duration_ns = pool.duration_ns.saturating_add(duration_ns);
+        pool.user_time_ns = pool.user_time_ns.saturating_add(meta.user_time_ns);
+        pool.system_time_ns = pool.system_time_ns.saturating_add(meta.system_time_ns);
+        pool.max_resident_bytes = pool.max_resident_bytes.max(meta.max_resident_bytes);
+        pool.kernel = least_seen(pool.kernel, meta.kernel);
+        if pool.exit != meta.exit {
+            pool.exit = None;
+        }
+        if pool.source != meta.source {
+            pool.source = EventSource::Unknown;
+        }
+        if pool.host != meta.host {
+            pool.host = Host::default();
+        }
+        pool.counters = sum(&pool.counters, &meta.counters);
+        for note in &meta.notes {
+            if !pool.notes.contains(note) {
+                pool.notes.push(note.clone());
+            }
+        }
+    }
+}
+
+/// How long a run took; one that was cut off has no duration, only samples.
+fn length(run: &Profile) -> u64 {
+    let last = run.samples.iter().flat_map(|samples| &samples.time_ns).max();
+    run.meta.duration_ns.max(last.copied().unwrap_or(0))
+}
+
+/// What holds for both: of two views of the kernel, the one that shows less.
+fn least_seen(a: KernelView, b: KernelView) -> KernelView {
+    let seen = |view| match view {
+        KernelView::Hidden => 0,
+        KernelView::Unknown => 1,
+        KernelView::Unnamed => 2,
+        KernelView::Included => 3,
+    };
+    if seen(a) <= seen(b) { a } else { b }
+}
+
+/// Memory is the most of both, everything else is added.
+fn sum(a: &Counters, b: &Counters) -> Counters {
+    let add = u64::saturating_add;
+    // Every field is named, so that a new one is not forgotten here.
+    Counters {
+        lost_samples: add(a.lost_samples, b.lost_samples),
+        lost_records: add(a.lost_records, b.lost_records),
+        throttled: add(a.throttled, b.throttled),
+        complete_in_dump: add(a.complete_in_dump, b.complete_in_dump),
+        completed_by_join: add(a.completed_by_join, b.completed_by_join),
+        completed_by_read: add(a.completed_by_read, b.completed_by_read),
+        truncated: add(a.truncated, b.truncated),
+        no_unwind_info: add(a.no_unwind_info, b.no_unwind_info),
+        without_user_stack: add(a.without_user_stack, b.without_user_stack),
+        unobservable_execs: add(a.unobservable_execs, b.unobservable_execs),
+        recorder_cpu_ns: add(a.recorder_cpu_ns, b.recorder_cpu_ns),
+        recorder_max_resident_bytes: a.recorder_max_resident_bytes.max(b.recorder_max_resident_bytes),
+    }
+}
+
+/// The id of a row that may be there already.
+fn intern<K, I>(ids: &mut FxHashMap<K, I>, row: K, new: impl FnOnce(K) -> I) -> I
+where
+    K: Clone + Eq + std::hash::Hash,
+    I: Copy,
+{
+    match ids.get(&row) {
+        Some(id) => *id,
+        None => {
+            let id = new(row.clone());
+            ids.insert(row, id);
+            id
+        }
+    }
+}
+
+fn push<T, I: From<usize>>(rows: &mut Vec<T>, row: T) -> I {
+    rows.push(row);
+    I::from(rows.len() - 1)
+}

@@ -1,0 +1,142 @@
+//! `whyslow merge`: several recordings become one, with the samples of all.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use whyslow_analyze::Quality;
+use whyslow_analyze::heap::{has_heap, is_heap_only};
+use whyslow_profile::{Pool, Profile, file};
+use whyslow_render::sanitize::clean;
+use whyslow_render::units::{Count, duration};
+
+use crate::cli::Volume;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::note;
+use crate::profile_file;
+use crate::recording::{make_room, name_of};
+
+/// Pool several recordings of a program, so that rare things get enough samples
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The samples of all runs are in the result, one run after the other on its timeline; equal stacks are one.
+The heap is not pooled: peaks and leaks of several runs do not add up.
+
+Examples:
+  for i in 1 2 3 4 5; do whyslow record -q -o run$i.whyslow -- ./app; done
+  whyslow merge run*.whyslow -o runs.whyslow && whyslow report runs.whyslow")]
+pub(crate) struct MergeArgs {
+    /// The recordings, two or more
+    #[arg(value_name = "FILE", required = true, num_args = 2..)]
+    files: Vec<PathBuf>,
+    /// Write here instead of NAME.merged.whyslow
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+/// Pools the files and says what came of it.
+pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
+    refuse_the_same_file_twice(&args.files)?;
+    let mut pool = Pool::new();
+    let mut runs = Runs::default();
+    for path in &args.files {
+        let profile = profile_file::open(path)?;
+        if is_heap_only(&profile) {
+            return Err(Failure::new(format!(
+                "{}: nothing but the heap is in it, and the heaps of several runs do not add up",
+                path.display()
+            ))
+            .next("whyslow diff BEFORE AFTER, which compares two heaps"));
+        }
+        runs.add(path, &profile);
+        pool.add(&profile);
+    }
+    let mut profile = pool.finish();
+    profile.meta.notes.extend(runs.notes());
+    let output = args.output.clone().unwrap_or_else(|| usual_output(&profile));
+    make_room(&output, volume)?;
+    file::write(&output, &profile).map_err(|error| {
+        Failure::new(format!("{}: cannot be written: {error}", output.display()))
+            .next("-o with a file in a folder that is yours and has space")
+    })?;
+    if volume > Volume::Quiet {
+        let samples = profile.samples.first().map_or(0, whyslow_profile::Samples::len) as u64;
+        let cpu_time = profile.meta.user_time_ns.saturating_add(profile.meta.system_time_ns);
+        note(&format!(
+            "whyslow: {} recordings, {} samples, {} of CPU time\nwhyslow: wrote {}; next: whyslow report {}\n",
+            args.files.len(),
+            Count(samples),
+            duration(cpu_time),
+            output.display(),
+            output.display()
+        ));
+        note(&format!("whyslow: {}\n", whyslow_render::text::headline(&Quality::of(&profile))));
+    }
+    Ok(Exit::Success)
+}
+
+/// A run that is there twice would count twice.
+fn refuse_the_same_file_twice(files: &[PathBuf]) -> Result {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    for (index, path) in files.iter().enumerate() {
+        if files[..index].iter().any(|earlier| real(earlier) == real(path)) {
+            return Err(Failure::new(format!(
+                "{}: given twice, and its samples would count twice",
+                path.display()
+            ))
+            .next("each recording once"));
+        }
+    }
+    Ok(())
+}
+
+/// NAME.merged.whyslow for recordings of NAME.
+fn usual_output(profile: &Profile) -> PathBuf {
+    let program = profile.meta.command.first().map_or("runs", String::as_str);
+    let name = name_of(program.as_ref()).to_string_lossy().into_owned();
+    PathBuf::from(format!("{name}.merged.{}", file::EXTENSION))
+}
+
+/// What is worth knowing of runs that were pooled.
+#[derive(Default)]
+struct Runs {
+    first: Option<(String, Vec<String>)>,
+    others: Vec<String>,
+    with_heap: Vec<String>,
+    count: usize,
+}
+
+impl Runs {
+    fn add(&mut self, path: &Path, profile: &Profile) {
+        self.count += 1;
+        let name = path.display().to_string();
+        if has_heap(profile) {
+            self.with_heap.push(name.clone());
+        }
+        match &self.first {
+            None => self.first = Some((name, profile.meta.command.clone())),
+            Some((_, command)) if *command != profile.meta.command => self.others.push(name),
+            Some(_) => {}
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = vec![format!("pooled from {} recordings, one after the other", self.count)];
+        if let (Some((first, _)), [other, ..]) = (&self.first, self.others.as_slice()) {
+            let others = self.others.len();
+            notes.push(format!(
+                "{} of them ran another command than {}, the first being {}: shares are of all of them together",
+                others,
+                clean(first),
+                clean(other)
+            ));
+        }
+        if !self.with_heap.is_empty() {
+            notes.push(format!(
+                "the heap of {} is left out: peaks and leaks do not add up; `whyslow report` of each file has it",
+                clean(&self.with_heap.join(", "))
+            ));
+        }
+        notes
+    }
+}

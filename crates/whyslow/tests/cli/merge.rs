@@ -1,0 +1,74 @@
+//! `whyslow merge`: pooled runs have the samples of all, and what cannot be pooled is said.
+
+use whyslow_analyze::testing;
+
+use crate::harness::Folder;
+
+fn functions(folder: &Folder, file: &str) -> Vec<(String, u64)> {
+    let report = folder.whyslow(["report", file, "--format", "json"]).succeeds().stdout.clone();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let rows = report["functions"].as_array().unwrap().iter();
+    let mut rows = rows
+        .map(|row| (row["name"].as_str().unwrap().to_owned(), row["self_samples"].as_u64().unwrap()))
+        .filter(|(_, samples)| *samples > 0)
+        .collect::<Vec<_>>();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn runs_are_pooled() {
+    let folder = Folder::new();
+    folder.profile("a.whyslow", "main;parse 3\nmain;print 1");
+    folder.profile("b.whyslow", "main;print 5\nmain;check 2");
+    let outcome = folder.whyslow(["merge", "a.whyslow", "b.whyslow", "-o", "both.whyslow"]);
+    let told = &outcome.succeeds().stderr;
+    assert!(told.contains("2 recordings, 11 samples, 11.0 ms of CPU time"), "{told}");
+    assert!(told.contains("next: whyslow report both.whyslow"), "{told}");
+    let own = |name: &str, samples| (name.to_owned(), samples);
+    assert_eq!(functions(&folder, "both.whyslow"), [own("check", 2), own("parse", 3), own("print", 6)]);
+}
+
+#[test]
+fn the_result_is_named_after_the_program() {
+    let folder = Folder::new();
+    folder.profile("a.whyslow", "main 3");
+    folder.profile("b.whyslow", "main 5");
+    folder.whyslow(["merge", "a.whyslow", "b.whyslow"]).succeeds();
+    assert_eq!(functions(&folder, "app.merged.whyslow"), [("main".to_owned(), 8)]);
+}
+
+#[test]
+fn a_file_given_twice_is_refused() {
+    let folder = Folder::new();
+    folder.profile("a.whyslow", "main 3");
+    let outcome = folder.whyslow(["merge", "a.whyslow", "./a.whyslow"]);
+    assert_eq!(outcome.code, Some(125));
+    assert!(outcome.stderr.contains("./a.whyslow: given twice"), "{}", outcome.stderr);
+}
+
+#[test]
+fn heaps_are_not_added_up() {
+    let folder = Folder::new();
+    folder.save("a.whyslow", &testing::heap_profile("main;f : allocations=3 bytes_allocated=30"));
+    folder.profile("b.whyslow", "main 5");
+    let outcome = folder.whyslow(["merge", "b.whyslow", "a.whyslow"]);
+    assert_eq!(outcome.code, Some(125));
+    assert!(outcome.stderr.contains("the heaps of several runs do not add up"), "{}", outcome.stderr);
+}
+
+#[test]
+fn other_commands_and_files_that_exist_are_respected() {
+    let folder = Folder::new();
+    folder.profile("a.whyslow", "main 300");
+    let mut other = testing::profile("main 300");
+    other.meta.command = vec!["./other".to_owned()];
+    folder.save("b.whyslow", &other);
+    folder.file("notes.txt", "precious");
+    let outcome = folder.whyslow(["merge", "a.whyslow", "b.whyslow", "-o", "notes.txt"]);
+    assert_eq!(outcome.code, Some(125), "{}", outcome.stderr);
+    assert_eq!(std::fs::read_to_string(folder.path().join("notes.txt")).unwrap(), "precious");
+    folder.whyslow(["merge", "a.whyslow", "b.whyslow", "-o", "both.whyslow"]).succeeds();
+    let quality = folder.whyslow(["report", "both.whyslow", "quality"]).succeeds().stdout.clone();
+    assert!(quality.contains("another command"), "{quality}");
+}
