@@ -1,79 +1,24 @@
-// The viewer in a real browser, opened from disk with the network denied: timeline, brush, threads, flame graph, search,
-// undo, address, keyboard, themes, hostile names, damaged files. The pages are made up (viewer/test) around the built bundle.
+// The viewer in a real browser, opened from disk with the network denied: timeline, brush, threads, flame graph,
+// keyboard, themes, hostile names, damaged files. The pages are made up (viewer/test) around the built bundle.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, beforeEach, describe, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
+import { beforeEach, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { container, NONE, Payload, SHAPES } from '../viewer/test/make-payload.mjs';
 import { page as pageText } from '../viewer/test/page.mjs';
-import { CHROMIUM, launch, newPage, pause } from './browser.mjs';
+import { pause } from './browser.mjs';
+import * as opened from './opened.mjs';
+import { box, brush, clickFrame, crumbs, facts, folder, found, frame, hash, hoverFrame, page, problems, settled, tip } from './opened.mjs';
 
-const ROW = 18, EDGE = 4, LABELS = 212;
+const LABELS = 212;
 
-let browser, page, folder, problems;
-const written = new Map();
-
-/** The page of a made-up profile, written once. */
-function pageOf(shape) {
-  if (!written.has(shape)) {
-    const file = join(folder, `${shape}.html`);
-    writeFileSync(file, pageText(gzipSync(SHAPES[shape](), { level: 1 }), shape === 'realistic' ? { block: 100_000 } : {}));
-    written.set(shape, file);
-  }
-  return written.get(shape);
-}
-
-async function open(file, { hash = '', ...settings } = {}) {
-  await page?.context().close();
-  ({ page, problems } = await newPage(browser, settings));
-  await page.goto(pathToFileURL(file).href + hash);
-  await page.waitForSelector('.app, [role=alert]');
-  await settled();
-}
-
-const settled = () => page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
-const box = selector => page.locator(selector).boundingBox();
-const facts = () => page.textContent('.facts');
-const crumbs = () => page.locator('.crumbs button').allTextContents();
-const tip = async () => (await page.locator('.tip').count()) ? page.locator('.tip').innerText() : '';
-const found = () => page.textContent('.found');
-const hash = async () => { await pause(page, 220); return page.evaluate(() => location.hash); };
+/** The page of a made-up profile. */
+const pageOf = shape => opened.pageOf(shape, SHAPES[shape], shape === 'realistic' ? { block: 100_000 } : {});
+const open = (file, { hash = '', ...settings } = {}) => opened.open(file, hash, settings);
 const pressed = name => page.getByRole('button', { name, exact: true }).getAttribute('aria-pressed');
-
-/** Where a frame is: `across` from 0 to 1 of the picture, `depth` rows from the root. */
-async function frame(across, depth, rootOnTop = false) {
-  const { x, y, width, height } = await box('.flame-window canvas');
-  const down = EDGE + (depth + .5) * ROW;
-  return [x + width * across, rootOnTop ? y + down : y + height - down];
-}
-const clickFrame = async (...where) => { await page.mouse.click(...await frame(...where)); await settled(); };
-const hoverFrame = async (...where) => { await page.mouse.move(...await frame(...where)); await settled(); return tip(); };
-
-/** Drags over a part of the timeline, from 0 to 1. */
-async function brush(from, to) {
-  const { x, y, width, height } = await box('.timeline-window canvas');
-  await page.mouse.move(x + width * from, y + height - 8);
-  await page.mouse.down();
-  await page.mouse.move(x + width * (from + to) / 2, y + height - 8);
-  await page.mouse.move(x + width * to, y + height - 8);
-  await page.mouse.up();
-  await settled();
-}
-
-before(async () => {
-  assert.ok(existsSync(CHROMIUM), `${CHROMIUM} is not there: apt-get install chromium, or set CHROMIUM`);
-  folder = mkdtempSync(join(tmpdir(), 'whyslow-viewer-'));
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 describe('a small profile with known answers', () => {
   beforeEach(() => open(pageOf('small')));
@@ -184,37 +129,6 @@ describe('a small profile with known answers', () => {
     assert.equal(await page.locator('.ranges button').count(), 2);
   });
 
-  test('search: matched share with recursion counted once, next and previous, regular expressions', async () => {
-    await page.keyboard.press('/');
-    await page.keyboard.type('PARSE');
-    assert.equal(await found(), '60.0 % matched');
-    await page.keyboard.press('Enter');
-    await settled();
-    assert.match(await tip(), /app::parse[^]*total 6\.00 ms/);
-    await page.getByRole('button', { name: 'Next match' }).click();
-    await settled();
-    assert.match(await tip(), /app::parse[^]*total 5\.00 ms/);
-    await page.getByRole('button', { name: 'Previous match' }).click();
-    await settled();
-    assert.match(await tip(), /total 6\.00 ms/);
-    await page.fill('#search', '^(app::work|alloc)');
-    assert.equal(await found(), 'no match');
-    await page.getByRole('button', { name: 'Regular expression' }).click();
-    assert.equal(await found(), '68.0 % matched');
-    await page.fill('#search', '(');
-    assert.equal(await found(), 'Not a regular expression');
-    assert.equal(await page.getAttribute('#search', 'aria-invalid'), 'true');
-    await page.locator('#search').press('Escape');
-    assert.equal(await page.inputValue('#search'), '');
-    assert.equal(await found(), '');
-  });
-
-  test('the matched share is of the zoomed frame', async () => {
-    await clickFrame(.1, 1);
-    await page.fill('#search', 'alloc');
-    assert.equal(await found(), '50.0 % matched');
-  });
-
   test('callers, icicle, inlined, generics, recursion', async () => {
     await page.getByRole('button', { name: 'Callers' }).click();
     await settled();
@@ -320,34 +234,6 @@ describe('a small profile with known answers', () => {
     await pause(page, 300);
     assert.match(await hoverFrame(.58, 1), /app::main/);
     assert.match(await hoverFrame(.62, 1), /app::work/);
-  });
-
-  test('the address restores the view', async () => {
-    await clickFrame(.1, 3);
-    await page.keyboard.press('l');
-    await page.fill('#search', 'a b&c#d%');
-    await page.locator('.track.thread', { hasText: 'main' }).click();
-    await page.locator('.toolbar select').selectOption('crate');
-    const link = await hash(), crumbsBefore = await crumbs(), factsBefore = await facts();
-    assert.match(link, /z=/);
-    await open(pageOf('small'), { hash: link });
-    assert.deepEqual(await crumbs(), crumbsBefore);
-    assert.equal(await facts(), factsBefore);
-    assert.equal(await page.inputValue('#search'), 'a b&c#d%');
-    assert.equal(await pressed('Inlined'), 'false');
-    assert.equal(await page.inputValue('.toolbar select'), 'crate');
-    assert.equal(await page.locator('.track.thread[aria-selected=true]').count(), 1);
-    assert.deepEqual(problems, []);
-  });
-
-  test('an address typed into the open page is followed; nonsense is ignored', async () => {
-    await page.evaluate(() => { location.hash = '#on=inv&tab=functions'; });
-    await settled();
-    assert.equal(await pressed('Callers'), 'true');
-    assert.equal(await page.getAttribute('#tab-functions', 'aria-selected'), 'true');
-    await open(pageOf('small'), { hash: '#m=zz&t=99.zz&r=5-1.-&x=f999999.q&z=zzz&fn=zzzzz&tab=none&c=red' });
-    assert.match(await facts(), /100 samples/);
-    assert.deepEqual(problems, []);
   });
 
   test('light and dark', async () => {
@@ -478,7 +364,7 @@ test('10,000 frames deep: scrolls to the innermost, zooms, searches, collapses',
   assert.match(await hash(), /z=[0-9a-z.]{15000,}/);
   await page.keyboard.press('Escape');
   await page.fill('#search', 'recurse');
-  assert.equal(await found(), '50.0 % matched');
+  assert.equal(await found(), '10,000 places · 50.0 % matched');
   await page.locator('#search').blur();
   await page.keyboard.press('i');
   await settled();
@@ -554,7 +440,6 @@ describe('what cannot be shown is said', () => {
 });
 
 test('served: the profile is fetched with the token of the address', async () => {
-  await page?.context().close();
   const payload = gzipSync(SHAPES.small()), asked = [];
   const server = createServer((request, response) => {
     asked.push(request.url);
@@ -565,9 +450,7 @@ test('served: the profile is fetched with the token of the address', async () =>
   await new Promise(done => server.listen(0, '127.0.0.1', done));
   try {
     const address = `http://127.0.0.1:${server.address().port}/`;
-    page = await (await browser.newContext()).newPage();
-    await page.goto(address + '?token=abc');
-    await page.waitForSelector('.app');
+    await opened.open(`${address}?token=abc`, '', { allowed: address });
     assert.match(await facts(), /100 samples/);
     assert.ok(asked.includes('/profile?token=abc'));
   } finally {

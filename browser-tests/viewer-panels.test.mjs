@@ -3,35 +3,11 @@
 // viewer/test/known.mjs says where each number comes from. The page is opened over file:// with the network denied.
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, afterEach, before, describe, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
-import { gzipSync } from 'node:zlib';
+import { afterEach, describe, test } from 'node:test';
 import { known } from '../viewer/test/known.mjs';
 import { deep, hostile, Payload } from '../viewer/test/make-payload.mjs';
-import { page as html } from '../viewer/test/page.mjs';
-import { launch, newPage, pause } from './browser.mjs';
-
-
-let browser, folder, page, problems;
-
-before(async () => {
-  browser = await launch();
-  folder = mkdtempSync(join(tmpdir(), 'whyslow-panels-'));
-  const write = (name, container) => writeFileSync(join(folder, `${name}.html`), html(gzipSync(container)));
-  write('known', known());
-  write('plain', known({ spans: false, warnings: false }));
-  write('deep', deep());
-  write('hostile', hostile());
-  write('many', many());
-});
-
-after(async () => {
-  await browser?.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+import * as opened from './opened.mjs';
+import { column, cursor, facts, grid, hash, page, pageOf, problems, rows, rowWith } from './opened.mjs';
 
 afterEach(() => assert.deepEqual(problems, [], 'no errors, no requests, no dialogs'));
 
@@ -48,22 +24,9 @@ function many() {
   return p.container();
 }
 
-async function open(name, hash = '', settings = {}) {
-  await page?.context().close();
-  ({ page, problems } = await newPage(browser, { viewport: { width: 1300, height: 850 }, ...settings }));
-  await page.goto(`${pathToFileURL(join(folder, `${name}.html`)).href}#${hash}`);
-  await page.waitForSelector('#panel');
-}
+const PROFILES = { known, plain: () => known({ spans: false, warnings: false }), deep, hostile, many };
 
-/** The rows of a table as texts, cells joined by ` | `; empty cells stay. */
-const rows = label => page.$eval(`#panel table[aria-label="${label}"]`, table =>
-  [...table.querySelectorAll('tbody tr:not(.space)')].map(row => [...row.cells].map(cell => cell.textContent.replace(/\s+/g, ' ').trim()).join(' | ')));
-const column = async (label, at) => (await rows(label)).map(row => row.split(' | ')[at]);
-const grid = label => page.locator(`#panel table[aria-label="${label}"]`);
-const rowWith = (label, text) => grid(label).locator('tbody tr', { hasText: text }).first();
-const cursor = label => page.$eval(`#panel table[aria-label="${label}"]`, table => table.querySelector('tr[aria-selected=true]')?.textContent.replace(/\s+/g, ' ').trim());
-const facts = () => page.innerText('.facts');
-const hash = async () => { await pause(page, 250); return page.evaluate(() => location.hash); };
+const open = (name, hash = '', settings = {}) => opened.open(pageOf(name, PROFILES[name]), `#${hash}`, { viewport: { width: 1300, height: 850 }, ...settings });
 const fn = { main: 0, sum: 1, add: 2, walk: 3, hash: 4, work: 5, copy: 6 };
 
 describe('functions', () => {
@@ -322,17 +285,17 @@ describe('source and code', () => {
     assert.match((await rows('Instructions'))[2], /^100\.0 %/, 'the code it was inlined into');
   });
 
-  test('n and p go through the hot lines of all files', async () => {
+  test('. and , go through the hot lines of all files', async () => {
     await open('known', `tab=source&fn=${fn.sum}`);
     await grid('Source lines').focus();
-    for (const [key, text] of [['n', 'a + b'], ['n', 'for item'], ['n', 'seen(hash'], ['n', 'total = add'], ['p', 'seen(hash']]) {
+    for (const [key, text] of [['.', 'a + b'], ['.', 'for item'], ['.', 'seen(hash'], ['.', 'total = add'], [',', 'seen(hash']]) {
       await page.keyboard.press(key);
       assert.ok((await cursor('Source lines')).includes(text), `${key} → ${text}`);
     }
     await page.locator('#tab-source').focus();
-    await page.keyboard.press('p');
+    await page.keyboard.press(',');
     assert.match(await cursor('Source lines'), /for item/, 'from anywhere');
-    await page.keyboard.press('n');
+    await page.keyboard.press('.');
     await page.getByRole('button', { name: 'Next hot line' }).click();
     assert.match(await cursor('Source lines'), /total = add/);
   });
@@ -412,73 +375,6 @@ describe('stack chart', () => {
     await page.locator('.chart canvas').focus();
     await page.keyboard.press('End');
     assert.match(await page.innerText('.chart-rows'), /– 10000 of 10000/);
-  });
-});
-
-describe('spans', () => {
-  test('names with their lengths, and what is inside', async () => {
-    await open('known', 'tab=spans');
-    assert.deepEqual(await rows('Spans by name'), [
-      'everything | 1 | 100 ms | 100 ms | 100 ms | 100 ms | 100 ms | 100 ms',
-      'request | 3 | 70.0 ms | 23.3 ms | 20.0 ms | 40.0 ms | 40.0 ms | 70.0 ms',
-      'job | 1 | 5.00 ms | 5.00 ms | 5.00 ms | 5.00 ms | 5.00 ms | 5.00 ms',
-    ]);
-    await rowWith('Spans by name', 'request').click();
-    assert.deepEqual(await rows('Spans named request'), [
-      '20.0 ms | 40.0 ms | 40.0 ms | main | GET /b',
-      '0 ns | 20.0 ms | 20.0 ms | main | GET /a',
-      '60.0 ms | 10.0 ms | 10.0 ms | main | GET /<c>',
-    ]);
-  });
-
-  test('one span filters every panel; the chip leads back; undo too', async () => {
-    await open('known', 'tab=spans');
-    await rowWith('Spans by name', 'request').click();
-    await rowWith('Spans named request', 'GET /b').dblclick();
-    assert.match(await facts(), /40 samples · 40\.0 ms/);
-    assert.match(await page.innerText('.chip'), /Inside span\s+request/);
-    await page.keyboard.press('2');
-    assert.deepEqual(await column('Functions', 4), ['core::num::add', 'app::main', 'app::sum']);
-    assert.match(await hash(), /s=o2/);
-    await page.getByRole('button', { name: 'Remove: Inside span request' }).click();
-    assert.equal((await rows('Functions')).length, 7);
-    await page.keyboard.press('u');
-    assert.equal((await rows('Functions')).length, 3);
-    await page.keyboard.press('Escape');
-    assert.equal((await rows('Functions')).length, 7);
-  });
-
-  test('all spans of a name, by keyboard', async () => {
-    await open('known', 'tab=spans');
-    await grid('Spans by name').focus();
-    for (const key of ['Home', 'ArrowDown', 'Enter']) await page.keyboard.press(key);
-    assert.match(await facts(), /70 samples · 70\.0 ms/);
-    assert.match(await page.innerText('.chip'), /Inside spans\s+request/);
-    await page.keyboard.press('3');
-    assert.match((await rows('Call tree'))[0], /^70\.0 ms \| 100\.0 %/);
-    const link = await hash();
-    await open('known', link.slice(1));
-    assert.match(await facts(), /70 samples/, 'a link restores it');
-  });
-
-  test('the table follows the time and the threads', async () => {
-    await open('known', `tab=spans&b=${(90e6).toString(36)}-${(100e6).toString(36)}`);
-    assert.deepEqual(await column('Spans by name', 0), ['everything', 'job']);
-    assert.equal((await column('Spans by name', 7))[0], '10.0 ms');
-    await open('known', 'tab=spans&t=0');
-    assert.deepEqual(await column('Spans by name', 0), ['everything', 'request']);
-    assert.equal((await column('Spans by name', 7))[0], '90.0 ms', 'of the selected thread only');
-  });
-
-  test('sorts', async () => {
-    await open('known', 'tab=spans');
-    await grid('Spans by name').getByRole('button', { name: 'Count' }).click();
-    assert.equal((await column('Spans by name', 0))[0], 'request');
-  });
-
-  test('without spans it says how to have some', async () => {
-    await open('plain', 'tab=spans');
-    assert.match(await page.innerText('.spans'), /whyslow-mark/);
   });
 });
 

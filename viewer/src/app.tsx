@@ -3,6 +3,7 @@
 // Panels get `{ model, state, dispatch, dark }`: see panels/README.md.
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { firstStep, useAddress } from './address.ts';
 import { FlamePanel } from './flame/panel.tsx';
 import { Header } from './header.tsx';
 import { Help } from './help.tsx';
@@ -16,7 +17,7 @@ import { SourcePanel } from './panels/source.tsx';
 import { SpansPanel } from './panels/spans.tsx';
 import { StackChartPanel } from './panels/stackchart.tsx';
 import { globalKey } from './shortcuts.ts';
-import { begin, change, fit, fromHash, redo, same, TABS, toHash, undo, type History, type State, type Tab } from './state.ts';
+import { begin, change, fit, fromHash, redo, TABS, undo, type History, type State, type Tab } from './state.ts';
 import { Timeline } from './timeline/timeline.tsx';
 import { Toolbar } from './toolbar.tsx';
 import { useDark } from './theme.ts';
@@ -36,7 +37,7 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
 const tabsOf = (model: Model): readonly Tab[] => TABS.filter(tab => tab !== 'heap' || model.profile.heap.count > 0);
 
 export function App({ model }: { model: Model }) {
-  const [history, setHistory] = useState<History>(() => begin(fromAddress(model)));
+  const [history, setHistory] = useState<History>(() => begin(fromAddress(model), firstStep()));
   const [help, setHelp] = useState(false);
   const state = history.present;
   const dark = useDark(state.theme);
@@ -47,9 +48,20 @@ export function App({ model }: { model: Model }) {
   const goBack = useCallback(() => setHistory(undo), []);
   const goForward = useCallback(() => setHistory(redo), []);
 
-  useAddress(model, state, setHistory);
+  useAddress(history, () => fromAddress(model), setHistory);
+  // A key that asks for a panel also goes into it.
+  const wantsFocus = useRef(false);
+  useLayoutEffect(() => {
+    if (wantsFocus.current) focusPanel();
+    wantsFocus.current = false;
+  });
+  const toPanel = useCallback((tab: Tab) => {
+    wantsFocus.current = latest.current.tab !== tab;
+    if (wantsFocus.current) dispatch({ tab });
+    else focusPanel();
+  }, []);
   useEffect(() => {
-    const onKey = (event: KeyboardEvent) => globalKey(event, latest.current, { tabs: tabsOf(model), dispatch, undo: goBack, redo: goForward, help: () => setHelp(shown => !shown) });
+    const onKey = (event: KeyboardEvent) => globalKey(event, latest.current, { tabs: tabsOf(model), toPanel, dispatch, undo: goBack, redo: goForward, help: () => setHelp(shown => !shown) });
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);
@@ -65,12 +77,18 @@ export function App({ model }: { model: Model }) {
         <Tabs tabs={tabsOf(model)} state={state} dispatch={dispatch} />
         <Toolbar {...props} />
       </div>
-      <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${state.tab}`}>
+      <div class="panel" role="tabpanel" id="panel" tabIndex={-1} aria-labelledby={`tab-${state.tab}`}>
         <Panel {...props} />
       </div>
       {help && <Help close={() => setHelp(false)} />}
     </div>
   );
+}
+
+/** Into what the keys of the panel work on: its picture or table. */
+function focusPanel(): void {
+  const panel = document.getElementById('panel');
+  (panel?.querySelector<HTMLElement>('[tabindex="0"]') ?? panel)?.focus();
 }
 
 function Tabs({ tabs, state, dispatch }: { tabs: readonly Tab[]; state: State; dispatch: Dispatch }) {
@@ -96,31 +114,3 @@ const fromAddress = (model: Model): State => fit(fromHash(location.hash), {
   metrics: model.profile.metrics.count, threads: model.profile.threads.count, functions: model.functionCount,
   spans: model.profile.spans.count, duration: model.duration, tabs: tabsOf(model),
 });
-
-/** Keeps the address like the state, and the state like the address when a reader changes that. */
-function useAddress(model: Model, state: State, setHistory: (step: (history: History) => History) => void): void {
-  // The address that was written here: news of it arrive late, when the state may already be another.
-  const written = useRef<string | undefined>(undefined);
-  // With the render and not after the next frame: a timer of a state that is gone would bring that back.
-  useLayoutEffect(() => {
-    // Not for every step of a drag: browsers limit how often an address may change.
-    const timer = setTimeout(() => {
-      const hash = '#' + toHash(state);
-      if (hash === (location.hash || '#')) return;
-      location.replace(hash);
-      written.current = location.hash;
-    }, 150);
-    return () => clearTimeout(timer);
-  }, [state]);
-  useEffect(() => {
-    const onHash = () => {
-      if (location.hash === written.current) return;
-      setHistory(history => {
-        const wanted = fromAddress(model);
-        return same(wanted, history.present) || toHash(history.present) === location.hash.slice(1) ? history : change(history, wanted);
-      });
-    };
-    addEventListener('hashchange', onHash);
-    return () => removeEventListener('hashchange', onHash);
-  }, [model]);
-}

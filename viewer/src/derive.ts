@@ -4,6 +4,7 @@
 import { addUp, buildShape, countSamples, functionValues, invert, spanMask, stackWeights, type CallTree, type Selection, type Shape } from './aggregate.ts';
 import { nodeAt, pathOf } from './flame/path.ts';
 import type { Model } from './model.ts';
+import { Pattern, PatternError } from './regex.ts';
 import { timeRange, type State } from './state.ts';
 
 /** Remembers the last few answers of one question, per model. */
@@ -115,32 +116,48 @@ export function callersOf(model: Model, state: State, fn: number, minimum: numbe
 }
 
 export interface Search {
-  /** 1 for each function whose name matches. */
+  /** 1 for each function (or span) whose name matches. */
   matched: Uint8Array;
-  /** Functions that match. */
+  /** How many match. */
   count: number;
 }
 
 export type SearchResult = { kind: 'none' } | { kind: 'invalid'; message: string } | ({ kind: 'found' } & Search);
 
-/** Which functions the search text matches. */
-export const search = remembered<SearchResult>(4, state => JSON.stringify([state.search, state.regex]), (model, { search: text, regex }) => {
-  if (!text) return { kind: 'none' };
-  let test: (name: string) => boolean;
+const searchKey = (state: State) => JSON.stringify([state.search, state.regex]);
+
+/** Whether a name has what is searched for. Throws a `PatternError`. */
+function matcher({ search: text, regex }: State): (name: string) => boolean {
   if (regex) {
-    let pattern: RegExp;
-    try {
-      pattern = new RegExp(text, 'i');
-    } catch {
-      return { kind: 'invalid', message: 'Not a regular expression' };
-    }
-    test = name => pattern.test(name);
-  } else {
-    const small = text.toLowerCase();
-    test = name => name.toLowerCase().includes(small);
+    const pattern = new Pattern(text);
+    return name => pattern.test(name);
   }
-  const matched = new Uint8Array(model.functionCount);
-  let count = 0;
-  for (let fn = 0; fn < matched.length; fn++) if (fn !== model.root && test(model.name(fn))) { matched[fn] = 1; count++; }
-  return { kind: 'found', matched, count };
+  const small = text.toLowerCase();
+  return name => name.toLowerCase().includes(small);
+}
+
+/** 1 for each of `count` names that has what is searched for. */
+function matching(state: State, count: number, nameOf: (at: number) => string): SearchResult {
+  if (!state.search) return { kind: 'none' };
+  try {
+    const test = matcher(state), matched = new Uint8Array(count);
+    let found = 0;
+    for (let at = 0; at < count; at++) if (test(nameOf(at))) { matched[at] = 1; found++; }
+    return { kind: 'found', matched, count: found };
+  } catch (problem) {
+    if (problem instanceof PatternError) return { kind: 'invalid', message: problem.message };
+    throw problem;
+  }
+}
+
+/** Which functions the search text matches. */
+export const search = remembered<SearchResult>(4, searchKey, (model, state) => {
+  const found = matching(state, model.functionCount, fn => model.name(fn));
+  if (found.kind !== 'found' || !found.matched[model.root]) return found;
+  found.matched[model.root] = 0;
+  return { ...found, count: found.count - 1 };
 });
+
+/** Which spans the search text matches, by their names. */
+export const searchSpans = remembered<SearchResult>(2, searchKey, (model, state) =>
+  matching(state, model.profile.spans.count, span => model.text(model.profile.spans.name[span]!)));

@@ -4,10 +4,10 @@ export type Place = 'anywhere' | 'flame' | 'timeline' | 'table' | 'chart';
 export interface Key { keys: string; does: string; place: Place }
 
 export const KEYS: readonly Key[] = [
-  { place: 'anywhere', keys: '1 … 8', does: 'Flame, Functions, Call tree, Source, Stack chart, Spans, Quality, Heap' },
+  { place: 'anywhere', keys: '1 … 8', does: 'To a panel: Flame, Functions, Call tree, Source, Stack chart, Spans, Quality, Heap' },
   { place: 'anywhere', keys: '/', does: 'Search' },
-  { place: 'anywhere', keys: 'n  N', does: 'Next, previous match' },
-  { place: 'anywhere', keys: 'u  r', does: 'Undo, redo (also Ctrl+Z, Ctrl+Y)' },
+  { place: 'anywhere', keys: 'n  N', does: 'Next, previous match in the panel that is shown' },
+  { place: 'anywhere', keys: 'u  r', does: 'Undo, redo (also Ctrl+Z, Ctrl+Y, and Back, Forward of the browser)' },
   { place: 'anywhere', keys: 'Escape', does: 'One step back: zoom, brush, range, span, search, transform' },
   { place: 'anywhere', keys: 'i', does: 'Callers instead of callees' },
   { place: 'anywhere', keys: 'k', does: 'Root on top' },
@@ -37,7 +37,7 @@ export const KEYS: readonly Key[] = [
   { place: 'table', keys: '→  ←', does: 'Call tree: open and go in, close and go out' },
   { place: 'table', keys: '*', does: 'Call tree: open everything below' },
   { place: 'table', keys: 'f  h  m', does: 'Focus, hide, merge the function of the row' },
-  { place: 'table', keys: 'n  p', does: 'Source and code: next, previous hot line' },
+  { place: 'table', keys: '.  ,', does: 'Source and code: next, previous hot line' },
   { place: 'chart', keys: '← → ↑ ↓', does: 'Move the stack chart' },
   { place: 'chart', keys: '+  -  0', does: 'Zoom in, out, whole range' },
   { place: 'chart', keys: 'Enter', does: 'Select the time that is shown' },

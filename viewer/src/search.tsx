@@ -2,16 +2,16 @@
 
 import { matchedValue } from './aggregate.ts';
 import { callTree, flameTree, search } from './derive.ts';
-import { share } from './format.ts';
+import { count, share } from './format.ts';
 import { nodeAt } from './flame/path.ts';
+import { toMatch, useShownMatches } from './matches.ts';
 import type { PanelProps } from './panel.ts';
-import { TO_MATCH } from './events.ts';
 
 export function SearchBox({ model, state, dispatch }: PanelProps) {
   const result = search(model, state);
-  const step = (by: number) => dispatchEvent(new CustomEvent(TO_MATCH, { detail: by }));
+  const matches = useShownMatches();
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === 'Enter') step(event.shiftKey ? -1 : 1);
+    if (event.key === 'Enter') toMatch(event.shiftKey ? -1 : 1);
   };
   return (
     <div class="search" role="search">
@@ -19,13 +19,19 @@ export function SearchBox({ model, state, dispatch }: PanelProps) {
         spellcheck={false} aria-invalid={result.kind === 'invalid'} onKeyDown={onKeyDown}
         onInput={event => dispatch({ search: event.currentTarget.value }, 'search')} />
       <button type="button" aria-pressed={state.regex} aria-label="Regular expression" title="Regular expression" onClick={() => dispatch({ regex: !state.regex })}>.*</button>
-      <span class="found" role="status">{found({ model, state })}</span>
-      {result.kind === 'found' && result.count > 0 && <>
-        <button type="button" class="icon" aria-label="Previous match" title="Previous match (N)" onClick={() => step(-1)}>‹</button>
-        <button type="button" class="icon" aria-label="Next match" title="Next match (n)" onClick={() => step(1)}>›</button>
+      <span class="found" role="status">{matches && place(matches)}{found({ model, state })}</span>
+      {matches && matches.of > 0 && <>
+        <button type="button" class="icon" aria-label="Previous match" title="Previous match (N)" onClick={() => toMatch(-1)}>‹</button>
+        <button type="button" class="icon" aria-label="Next match" title="Next match (n)" onClick={() => toMatch(1)}>›</button>
       </>}
     </div>
   );
+}
+
+/** Which of the panel's matches is shown: `3 of 87`. */
+function place({ at, of }: { at: number; of: number }): string {
+  if (!of) return '';
+  return at < 0 ? `${count(of)} ${of === 1 ? 'place' : 'places'} · ` : `${count(at + 1)} of ${count(of)} · `;
 }
 
 /** The share of what matches, recursion counted once, of the zoomed frame or of everything. */

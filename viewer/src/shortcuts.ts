@@ -1,15 +1,14 @@
 // Keys that work anywhere on the page; keys.ts lists them for the reader.
 
-import { TO_MATCH } from './events.ts';
+import { toMatch } from './matches.ts';
 import type { Dispatch } from './panel.ts';
 import { COLOURS, escape, type State, type Tab } from './state.ts';
 
-interface Acts { tabs: readonly Tab[]; dispatch: Dispatch; undo: () => void; redo: () => void; help: () => void }
+interface Acts { tabs: readonly Tab[]; toPanel: (tab: Tab) => void; dispatch: Dispatch; undo: () => void; redo: () => void; help: () => void }
 
-const toMatch = (by: number) => dispatchEvent(new CustomEvent(TO_MATCH, { detail: by }));
 const focus = (selector: string) => document.querySelector<HTMLElement>(selector)?.focus();
 
-export function globalKey(event: KeyboardEvent, state: State, { tabs, dispatch, undo, redo, help }: Acts): void {
+export function globalKey(event: KeyboardEvent, state: State, { tabs, toPanel, dispatch, undo, redo, help }: Acts): void {
   if (event.defaultPrevented || event.altKey) return;
   const target = event.target as HTMLElement;
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
@@ -44,7 +43,7 @@ export function globalKey(event: KeyboardEvent, state: State, { tabs, dispatch, 
       t: () => focus('.timeline-tracks'),
     };
     const tab = tabs[Number(event.key) - 1];
-    act = tab ? () => dispatch({ tab }) : plain[event.key];
+    act = tab ? () => toPanel(tab) : plain[event.key];
   }
   if (act) {
     event.preventDefault();

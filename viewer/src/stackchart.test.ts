@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { depths } from './aggregate.ts';
-import { boxesIn, deepest, threadSamples, type ThreadSamples } from './stackchart.ts';
+import { boxesIn, deepest, matchesIn, threadSamples, type ThreadSamples } from './stackchart.ts';
 
 // root(0) > main(1) > a(2) > b(3); main > c(4)
 const parent = Uint32Array.of(0, 0, 1, 2, 1);
@@ -51,4 +51,15 @@ test('10,000 frames deep', () => {
   assert.equal(deepest(tree, chart), 10_000);
   const boxes = boxesIn(tree, chart, { ...view, firstRow: 4_999, rows: 4 });
   assert.deepEqual(boxes.map(box => [box.row, box.end]), [[4_999, 20], [5_000, 20], [5_001, 10], [5_002, 10]]);
+});
+
+test('matches are the outermost frames in the order of time', () => {
+  const shape = { ...nodes, fn: Uint32Array.of(9, 1, 2, 3, 2) };
+  const chart = thread([[0, 3], [10, 2], [20, 4], [30, 1], [40, 4]]);
+  const found = (matched: number[], range: readonly [number, number] = [0, 100]): string[] =>
+    matchesIn(shape, chart, Uint8Array.from({ length: 10 }, (_, fn) => Number(matched.includes(fn))), range).map(box => `${box.node}@${box.row} ${box.start}-${box.end}`);
+  assert.deepEqual(found([2, 3]), ['2@1 0-20', '4@1 20-30', '4@1 40-50']);
+  assert.deepEqual(found([3]), ['3@2 0-10']);
+  assert.deepEqual(found([2], [30, 100]), ['4@1 40-50']);
+  assert.deepEqual(found([]), []);
 });

@@ -71,6 +71,26 @@ function usualGap(time: Float64Array): number {
   return Math.max(1, gaps[gaps.length >> 1] ?? 1e6);
 }
 
+/** Where a thread is in functions that match: the outermost frame of each time, in the order of time. */
+export function matchesIn(nodes: Pick<Shape, 'parent' | 'depth' | 'fn'>, thread: ThreadSamples, matched: Uint8Array, [from, to]: readonly [number, number]): Box[] {
+  // Parents come before their children.
+  const outermost = new Uint32Array(nodes.parent.length).fill(NONE);
+  for (let node = 1; node < outermost.length; node++) {
+    const around = outermost[nodes.parent[node]!]!;
+    outermost[node] = around !== NONE ? around : matched[nodes.fn[node]!] === 1 ? node : NONE;
+  }
+  const found: { node: number; row: number; start: number; end: number }[] = [];
+  for (let at = 0; at < thread.time.length; at++) {
+    const [start, end, inner] = [thread.time[at]!, thread.until[at]!, thread.node[at]!];
+    const node = inner === NONE ? NONE : outermost[inner]!;
+    if (node === NONE || end <= from || start >= to) continue;
+    const last = found.at(-1);
+    if (last?.node === node && last.end === start) last.end = end;
+    else found.push({ node, row: nodes.depth[node]! - 1, start, end });
+  }
+  return found;
+}
+
 /** The boxes in view, from left to right and for equal starts from the outside in. */
 export function boxesIn(nodes: Nodes, thread: ThreadSamples, view: View): Box[] {
   const boxes: Box[] = [];

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { random } from '../test/make-payload.mjs';
-import { begin, change, escape, fit, fromHash, LIMIT, redo, START, toHash, transformed, undo, zoomIntoBrush, type State } from './state.ts';
+import { begin, change, escape, fit, fromHash, LIMIT, redo, START, toHash, transformed, travel, undo, zoomIntoBrush, type State } from './state.ts';
 
 const FULL: State = {
   metric: 2, threads: [0, 5, 40], ranges: [[0, 5e9], [1e9, 2e9]], brush: [1_200_000_000, 1_300_000_001], spans: { kind: 'name', span: 12 }, search: 'Vec<T> & "x" %= #',
@@ -75,6 +75,18 @@ test('history is limited', () => {
   let history = begin(START);
   for (let n = 0; n < LIMIT + 50; n++) history = change(history, { search: String(n) });
   assert.equal(history.past.length, LIMIT);
+});
+
+test('a step is gone to by its number, and read from the address when it is not known', () => {
+  let history = begin(START, 7);
+  for (const search of ['a', 'b', 'c']) history = change(history, { search });
+  assert.deepEqual([history.at, history.made], [10, 3]);
+  const otherwise = (): State => ({ ...START, search: 'address', tab: 'heap' });
+  const back = travel({ ...history, present: { ...history.present, tab: 'tree' } }, 8, otherwise);
+  assert.deepEqual([back.present.search, back.present.tab, back.at, back.future.length], ['a', 'tree', 8, 2]);
+  assert.equal(travel(back, 10, otherwise).present.search, 'c');
+  const before = travel(back, 3, otherwise);
+  assert.deepEqual([before.present.search, before.present.tab, before.at, before.past.length], ['address', 'tree', 3, 0]);
 });
 
 test('a zoomed frame does not outlive its tree', () => {

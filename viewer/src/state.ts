@@ -55,11 +55,15 @@ export interface History {
   future: readonly State[];
   /** Changes with the same key, one after the other, are one step: typing, dragging. */
   merging: string | undefined;
+  /** How many steps were made up to the present: where the browser's own history has to be. */
+  at: number;
+  /** How many steps were made in all, those included that were undone since. */
+  made: number;
 }
 
 export const LIMIT = 200;
 
-export const begin = (present: State): History => ({ present, past: [], future: [], merging: undefined });
+export const begin = (present: State, at = 0): History => ({ present, past: [], future: [], merging: undefined, at, made: 0 });
 
 /** Makes a change; the state before it can be had back, unless only kept things changed. */
 export function change(history: History, changes: Partial<State>, merging?: string): History {
@@ -70,19 +74,27 @@ export function change(history: History, changes: Partial<State>, merging?: stri
     !(KEPT as readonly string[]).includes(key) && !sameValue(before[key], present[key]));
   if (!undoable) return { ...history, present };
   if (merging !== undefined && merging === history.merging) return { ...history, present, future: [] };
-  return { present, past: [...history.past, before].slice(-LIMIT), future: [], merging };
+  return { present, past: [...history.past, before].slice(-LIMIT), future: [], merging, at: history.at + 1, made: history.made + 1 };
 }
 
 export function undo(history: History): History {
   const present = history.past.at(-1);
   if (!present) return history;
-  return { present: keep(history.present, present), past: history.past.slice(0, -1), future: [history.present, ...history.future], merging: undefined };
+  return { present: keep(history.present, present), past: history.past.slice(0, -1), future: [history.present, ...history.future], merging: undefined, at: history.at - 1, made: history.made };
 }
 
 export function redo(history: History): History {
   const [present, ...future] = history.future;
   if (!present) return history;
-  return { present: keep(history.present, present), past: [...history.past, history.present], future, merging: undefined };
+  return { present: keep(history.present, present), past: [...history.past, history.present], future, merging: undefined, at: history.at + 1, made: history.made };
+}
+
+/** Goes to a step by undoing or redoing; where those are not known (the page was loaded anew) the state is `otherwise`. */
+export function travel(history: History, at: number, otherwise: () => State): History {
+  let now = history;
+  while (now.at > at && now.past.length) now = undo(now);
+  while (now.at < at && now.future.length) now = redo(now);
+  return now.at === at ? now : { ...begin(keep(history.present, otherwise()), at), made: history.made };
 }
 
 const keep = (from: State, to: State): State => ({ ...to, ...Object.fromEntries(KEPT.map(key => [key, from[key]])) });

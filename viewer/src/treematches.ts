@@ -4,7 +4,7 @@ import type { FoldedTree } from './fold.ts';
 import type { Outline } from './outline.ts';
 
 /** More matches than this are not gone through one by one. */
-const MOST = 1000;
+const MOST = 10_000;
 
 /** Paths of functions from a root row to each outermost match of a top-down tree. */
 export function matchesTopDown(tree: FoldedTree, outline: Outline, matched: Uint8Array): number[][] {

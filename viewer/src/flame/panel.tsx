@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { flameTree, search } from '../derive.ts';
-import { TO_MATCH } from '../events.ts';
+import { useMatches } from '../matches.ts';
 import type { PanelProps } from '../panel.ts';
 import { transformed } from '../state.ts';
 import { FlameCanvas } from './canvas.ts';
@@ -81,25 +81,17 @@ export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
     dispatch({ zoom: pathOf(tree, node), ...(node ? { fn: tree.fn[node]! } : {}) });
   };
 
-  // Matches, heaviest first; the next one is marked and brought into sight.
-  const match = useRef({ at: -1, of: found });
-  useLayoutEffect(() => {
-    const onStep = (event: Event) => {
-      if (found.kind !== 'found') return;
-      const nodes: number[] = [];
-      for (let node = 1; node < tree.total.length; node++) if (found.matched[tree.fn[node]!] && tree.total[node]! > 0) nodes.push(node);
-      if (!nodes.length) return;
-      nodes.sort((a, b) => tree.total[b]! - tree.total[a]! || a - b);
-      const by = (event as CustomEvent<number>).detail;
-      const from = match.current.of === found ? match.current.at : by > 0 ? -1 : 0;
-      const at = (from + by + nodes.length) % nodes.length;
-      match.current = { at, of: found };
-      const node = nodes[at]!;
-      if (!picture.current?.isVisible(node) || (zoomed && !isInside(tree.parent, node, zoomed))) zoom(node);
-      markByKey(node);
-    };
-    addEventListener(TO_MATCH, onStep);
-    return () => removeEventListener(TO_MATCH, onStep);
+  // Matches, heaviest first; the next one is selected, marked and brought into sight.
+  const matches = useMemo(() => {
+    const nodes: number[] = [];
+    if (found.kind !== 'found') return nodes;
+    for (let node = 1; node < tree.total.length; node++) if (found.matched[tree.fn[node]!] && tree.total[node]! > 0) nodes.push(node);
+    return nodes.sort((a, b) => tree.total[b]! - tree.total[a]! || a - b);
+  }, [tree, found]);
+  useMatches(matches, node => {
+    if (!picture.current?.isVisible(node) || (zoomed && !isInside(tree.parent, node, zoomed))) zoom(node);
+    else dispatch({ fn: tree.fn[node]! });
+    markByKey(node);
   });
 
   const drag = useRef<{ x: number; y: number; scroll: number; moved: boolean } | undefined>(undefined);

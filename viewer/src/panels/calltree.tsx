@@ -1,10 +1,10 @@
 // The call tree: from the outermost callers inwards, or inverted, with the heaviest path opened.
 
 import './panels.css';
-import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { search, whole } from '../derive.ts';
-import { TO_MATCH } from '../events.ts';
 import { foldedTree } from '../folded.ts';
+import { useMatches } from '../matches.ts';
 import { isStartUp } from '../names.ts';
 import { inverted, topDown } from '../outline.ts';
 import type { PanelProps } from '../panel.ts';
@@ -22,7 +22,11 @@ export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
     () => (!matched ? [] : state.inverted ? matchesInverted(outline, matched) : matchesTopDown(tree, outline, matched)),
     [outline, matched],
   );
-  const goTo = useNextMatch(matches, path => dispatch({ fn: path.at(-1) }));
+  const [goTo, setGoTo] = useState<readonly number[]>();
+  useMatches(matches, path => {
+    setGoTo([...path]); // a copy: the same match a second time is gone to again
+    dispatch({ fn: path.at(-1) });
+  });
   const about = JSON.stringify([state.inverted, state.inline, state.generics, state.collapse, state.transforms, again]);
   return (
     <div class="calltree pane">
@@ -55,26 +59,4 @@ export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
       />
     </div>
   );
-}
-
-/** Follows "next match" and "previous match" through a list of paths; another list starts anew. */
-function useNextMatch(matches: readonly number[][], onMatch: (path: readonly number[]) => void): readonly number[] | undefined {
-  const [goTo, setGoTo] = useState<readonly number[]>();
-  const at = useRef({ matches, index: -1 });
-  if (at.current.matches !== matches) at.current = { matches, index: -1 };
-  useLayoutEffect(() => {
-    const onStep = (event: Event): void => {
-      const { matches, index } = at.current;
-      if (matches.length === 0) return;
-      const by = (event as CustomEvent<number>).detail;
-      const next = index < 0 ? (by > 0 ? 0 : matches.length - 1) : (index + by + matches.length) % matches.length;
-      at.current = { matches, index: next };
-      // A copy: the same match a second time is gone to again.
-      setGoTo([...matches[next]!]);
-      onMatch(matches[next]!);
-    };
-    addEventListener(TO_MATCH, onStep);
-    return () => removeEventListener(TO_MATCH, onStep);
-  });
-  return goTo;
 }

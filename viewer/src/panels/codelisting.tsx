@@ -6,6 +6,7 @@ import type { FunctionCosts } from '../lines.ts';
 import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
 import { Amount, limited, Share } from './cells.tsx';
+import { hotStep } from './hotlines.tsx';
 import { Rows, type Column } from './rows.tsx';
 import { LETTER } from './sourcelisting.tsx';
 
@@ -43,9 +44,10 @@ export function CodeListing({ model, costs, piece, unit, marks, onHover, onChoos
     onChoose(rows[to]?.lines ?? []);
   };
   const onKey = (event: KeyboardEvent): boolean => {
-    if ((event.key !== 'n' && event.key !== 'p') || hot.length === 0) return false;
+    const step = hotStep(event);
+    if (!step || hot.length === 0) return false;
     const now = hot.indexOf(cursor);
-    move(hot[now < 0 ? 0 : (now + (event.key === 'n' ? 1 : -1) + hot.length) % hot.length]!);
+    move(hot[now < 0 ? 0 : (now + step + hot.length) % hot.length]!);
     reveal(count => count + 1);
     return true;
   };

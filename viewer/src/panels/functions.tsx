@@ -5,6 +5,7 @@ import { useMemo } from 'preact/hooks';
 import { functionTable, search, whole } from '../derive.ts';
 import { count } from '../format.ts';
 import { functionRows, parseSort, SORTS, sortText } from '../functionrows.ts';
+import { useMatches } from '../matches.ts';
 import { kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
 import { transformed } from '../state.ts';
@@ -24,6 +25,8 @@ const COLUMNS: readonly Column[] = [
   { id: 'place', title: 'Defined at', width: '20%', sorts: 'up' },
 ];
 
+const NO_ROWS = new Uint32Array();
+
 export function FunctionsPanel(props: PanelProps) {
   const { model, state, dispatch, dark } = props;
   const sortKey = state.panel['functions-sort'];
@@ -32,6 +35,7 @@ export function FunctionsPanel(props: PanelProps) {
   const found = search(model, state);
   const rows = useMemo(() => functionRows(model, state, sort), [values, found, sortKey]);
   const cursor = state.fn === undefined ? -1 : rows.indexOf(state.fn);
+  useMatches(found.kind === 'found' ? rows : NO_ROWS, fn => dispatch({ fn }), cursor);
   const unit = model.unit(state.metric);
   const all = whole(model, state);
 
@@ -47,6 +51,7 @@ export function FunctionsPanel(props: PanelProps) {
       <div class="upper">
         <Rows
           label="Functions"
+          minWidth="64rem"
           columns={COLUMNS}
           count={rows.length}
           cursor={cursor}

@@ -4,8 +4,10 @@ import './panels.css';
 import './heap.css';
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { search } from '../derive.ts';
 import { bytes, count, duration, share } from '../format.ts';
 import { advice, bars, GROWTH_WORDS, inFlame, liveWords, ordersOf, sites, sorted, type Bar, type Site } from '../heap.ts';
+import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
 import type { PanelProps } from '../panel.ts';
 import type { HeapColumn, HeapFacts } from '../payload.ts';
@@ -32,6 +34,12 @@ export function HeapPanel(props: PanelProps) {
     const metric = metricNamed(model, order.metric);
     dispatch({ ...inFlame(model, state, rows[at]!.row), tab: 'flame', ...(metric === undefined ? {} : { metric }), panel: { ...state.panel, 'heap-line': String(rows[at]!.row) } });
   };
+  const found = search(model, state);
+  const matches = useMemo(() => {
+    const isMatch = (site: Site): boolean => found.kind === 'found' && found.matched[model.profile.heap.function[site.row]!] === 1;
+    return rows.flatMap((site, at) => (isMatch(site) ? [at] : []));
+  }, [rows, found]);
+  useMatches(matches, choose, matches.indexOf(cursor));
   const columns: Column[] = [
     { id: 'share', title: 'Share', width: '5rem', numeric: true, help: order.help },
     ...order.cells.map(({ title, width, help }) => ({ id: title, title, width, numeric: title !== 'Over time', ...(help ? { help } : {}) })),
@@ -59,7 +67,7 @@ export function HeapPanel(props: PanelProps) {
           columns={columns}
           count={rows.length}
           cursor={cursor}
-          reveal={order.id}
+          reveal={`${order.id} ${chosen}`}
           onCursor={choose}
           onOpen={show}
           minWidth="800px"

@@ -1,6 +1,9 @@
-// The way through the hot lines of a function: n and p, and two buttons.
+// The way through the hot lines of a function: two keys and two buttons.
 
 import { useLayoutEffect } from 'preact/hooks';
+
+/** The way that a key goes through hot lines: 1, -1, or 0 when it is another key. */
+export const hotStep = ({ key }: KeyboardEvent): number => (key === '.' ? 1 : key === ',' ? -1 : 0);
 
 interface Props {
   /** Rows of `FunctionCosts.lines`, the hottest first. */
@@ -22,8 +25,9 @@ export function HotLines({ hot, at, onGo }: Props) {
     const onKeyDown = (event: KeyboardEvent): void => {
       const target = event.target as HTMLElement;
       const isTaken = event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) || target.closest('.code-listing, dialog');
-      if (isTaken || (event.key !== 'n' && event.key !== 'p')) return;
-      go(event.key === 'n' ? 1 : -1);
+      const step = hotStep(event);
+      if (isTaken || !step) return;
+      go(step);
       event.preventDefault();
       event.stopPropagation();
     };
@@ -32,8 +36,8 @@ export function HotLines({ hot, at, onGo }: Props) {
   });
   return (
     <div class="status quiet">
-      <button type="button" onClick={() => go(-1)} disabled={hot.length < 2}>Previous hot line</button>
-      <button type="button" onClick={() => go(1)} disabled={hot.length < 2}>Next hot line</button>
+      <button type="button" onClick={() => go(-1)} disabled={hot.length < 2} title="Previous hot line (,)">Previous hot line</button>
+      <button type="button" onClick={() => go(1)} disabled={hot.length < 2} title="Next hot line (.)">Next hot line</button>
       <span role="status">{now >= 0 ? `${now + 1} of ${hot.length} hot lines` : `${hot.length} hot lines`}</span>
     </div>
   );

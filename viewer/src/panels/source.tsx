@@ -3,10 +3,12 @@
 import './panels.css';
 import './source.css';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { shape, weights, whole } from '../derive.ts';
+import { functionTable, search, shape, weights, whole } from '../derive.ts';
 import { amount, share } from '../format.ts';
+import { functionRows, parseSort } from '../functionrows.ts';
 import { codePieces, type CodePiece } from '../instructions.ts';
 import { functionCosts, type FileCost, type FunctionCosts } from '../lines.ts';
+import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
 import type { PanelProps } from '../panel.ts';
@@ -18,6 +20,8 @@ import { HotLines } from './hotlines.tsx';
 import { SourceListing } from './sourcelisting.tsx';
 import { whyNoCode, whyNoLines, whyNoText, type Why } from './why.ts';
 import { hotLines, sourceRows } from '../sourcerows.ts';
+
+const NO_FUNCTIONS = new Uint32Array();
 
 /** What the selected function's lines cost; stacks that a transform leaves out do not count. */
 function costsOf(model: Model, state: State, fn: number): FunctionCosts {
@@ -31,8 +35,12 @@ function costsOf(model: Model, state: State, fn: number): FunctionCosts {
 }
 
 export function SourcePanel(props: PanelProps) {
-  const { state } = props;
-  if (state.fn === undefined || state.fn === props.model.root) {
+  const { model, state, dispatch } = props;
+  const found = search(model, state);
+  const table = functionTable(model, state);
+  const matches = useMemo(() => (found.kind === 'found' ? functionRows(model, state, parseSort('total')) : NO_FUNCTIONS), [found, table]);
+  useMatches(matches, fn => dispatch({ fn }), state.fn === undefined ? -1 : matches.indexOf(state.fn));
+  if (state.fn === undefined || state.fn === model.root) {
     return (
       <div class="source pane">
         <div class="empty"><p>Select a function: in the flame graph, the function table or the call tree.</p></div>
@@ -78,7 +86,7 @@ function FunctionSource(props: PanelProps & { fn: number }) {
           self <b>{amount(costs.whole.self, unit)}</b> {share(costs.whole.self, whole(model, state))}
           <i /> total <b>{amount(costs.whole.total, unit)}</b> {share(costs.whole.total, whole(model, state))}
         </span>
-        <span class="quiet hint">Shares below are of the function · n p: next, previous hot line</span>
+        <span class="quiet hint">Shares below are of the function · . , next, previous hot line</span>
       </div>
       <div class="halves">
         <section aria-label="Source">

@@ -2,7 +2,9 @@
 
 import './panels.css';
 import { useMemo } from 'preact/hooks';
+import { searchSpans } from '../derive.ts';
 import { amount, count, duration } from '../format.ts';
+import { useMatches } from '../matches.ts';
 import { NONE } from '../payload.ts';
 import type { PanelProps } from '../panel.ts';
 import { spanLength, spanNames, valueInside, type SpanName } from '../spanrows.ts';
@@ -21,6 +23,9 @@ export function SpansPanel(props: PanelProps) {
   const cursor = sorted.findIndex(row => row.name === chosen);
   const unit = model.unit(state.metric);
   const keep = (changes: Record<string, string>): void => dispatch({ panel: { ...state.panel, ...changes } });
+  const found = searchSpans(model, state);
+  const matches = useMemo(() => sorted.flatMap((row, at) => (found.kind === 'found' && found.matched[row.spans[0]!] === 1 ? [at] : [])), [sorted, found]);
+  useMatches(matches, at => keep({ 'spans-name': sorted[at]!.name }), matches.indexOf(cursor));
 
   if (model.profile.spans.count === 0) {
     return (
@@ -48,6 +53,7 @@ export function SpansPanel(props: PanelProps) {
             columns={nameColumns(model.metricName(state.metric))}
             count={sorted.length}
             cursor={cursor}
+            reveal={chosen}
             sort={sort}
             onSort={next => keep({ 'spans-sort': sortText(next) })}
             onCursor={at => keep({ 'spans-name': sorted[at]!.name })}
@@ -57,7 +63,7 @@ export function SpansPanel(props: PanelProps) {
               const row = sorted[at]!;
               return {
                 key: row.name,
-                className: state.spans?.kind === 'name' && filtered === row.name ? 'selected' : '',
+                className: [state.spans?.kind === 'name' && filtered === row.name && 'selected', matches.includes(at) && 'match'].filter(Boolean).join(' '),
                 cells: [
                   <Text text={row.name} />, count(row.spans.length), duration(row.total), duration(row.mean), duration(row.p50), duration(row.p95),
                   duration(row.max), amount(row.inside, unit),

@@ -3,11 +3,12 @@
 import './panels.css';
 import './stackchart.css';
 import { useMemo, useState } from 'preact/hooks';
-import { selection, shape } from '../derive.ts';
+import { search, selection, shape } from '../derive.ts';
 import { duration } from '../format.ts';
+import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
 import type { PanelProps } from '../panel.ts';
-import { deepest, threadSamples } from '../stackchart.ts';
+import { deepest, matchesIn, threadSamples, type Box } from '../stackchart.ts';
 import { timeRange, type Range, type State } from '../state.ts';
 import { limited } from './cells.tsx';
 import { ChartCanvas, type ChartView } from './chartcanvas.tsx';
@@ -43,6 +44,15 @@ export function StackChartPanel(props: PanelProps) {
   const about = `${range} ${thread}`;
   const [zoomed, setZoomed] = useState<{ about: string; view: ChartView }>();
   const view = zoomed?.about === about ? zoomed.view : { from: range[0], to: range[1], firstRow: 0 };
+  const found = search(model, state);
+  const matches = useMemo(
+    () => (samples && found.kind === 'found' ? matchesIn(tree, samples, found.matched, range) : []),
+    [tree, samples, found, about],
+  );
+  useMatches(matches, box => {
+    dispatch({ fn: tree.fn[box.node]! });
+    setZoomed({ about, view: around(box, view, range) });
+  });
   const isZoomed = view.from > range[0] || view.to < range[1];
 
   if (thread === undefined || !samples) {
@@ -72,6 +82,18 @@ export function StackChartPanel(props: PanelProps) {
       />
     </div>
   );
+}
+
+/** Rows that are surely in sight, however low the window. */
+const ROWS_IN_SIGHT = 6;
+
+/** The view moved so that a box can be seen: its time, at a width that shows it, and its row. */
+function around(box: Box, view: ChartView, [first, last]: Range): ChartView {
+  const wide = Math.min(view.to - view.from, Math.max(1000, (box.end - box.start) * 50));
+  const isIn = box.start >= view.from && box.end <= view.to && wide === view.to - view.from;
+  const from = isIn ? view.from : Math.max(first, Math.min(last - wide, (box.start + box.end - wide) / 2));
+  const isInRows = box.row >= view.firstRow && box.row < view.firstRow + ROWS_IN_SIGHT;
+  return { from, to: from + wide, firstRow: isInRows ? view.firstRow : Math.max(0, box.row - 2) };
 }
 
 function threadLabel(model: Model, thread: number): string {

@@ -121,6 +121,7 @@ export function TreeTable(props: Props): JSX.Element {
       label={props.label}
       role="treegrid"
       className="tree"
+      minWidth="32rem"
       columns={headings(props.columns)}
       count={rows.length}
       cursor={cursor}

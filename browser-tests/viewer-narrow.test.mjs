@@ -1,0 +1,32 @@
+// The viewer in narrow windows, in a real browser: nothing is cut off, nothing lies over anything else.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { realistic } from '../viewer/test/make-payload.mjs';
+import { open, page, pageOf, problems } from './opened.mjs';
+
+/** Controls that cannot be clicked where they are: outside of the window, cut by what is around them, or under something else. */
+const unreachable = () => page.evaluate(() => {
+  const out = [];
+  for (const element of document.querySelectorAll('.header button, .header select, .header input, .tabs button, .toolbar button, .toolbar select, .timeline-bar button, .tools button, .tools select')) {
+    const { left, right, top, bottom, width } = element.getBoundingClientRect();
+    const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+    const isIn = left >= 0 && right <= innerWidth && width > 8;
+    if (!isIn || !(element.contains(at) || at?.contains(element))) out.push(`${element.textContent || element.id || element.getAttribute('aria-label')} ${left}–${right} under ${at?.className}`);
+  }
+  return out;
+});
+
+for (const width of [600, 760, 900, 1100, 1250, 1400]) {
+  test(`${width} pixels: every control can be reached in every panel`, async () => {
+    for (const tab of ['flame', 'functions', 'tree', 'source', 'chart', 'spans', 'quality']) {
+      await open(pageOf('realistic', realistic), `#tab=${tab}&q=scan&fn=5&x=h9&b=1z141z4-2bjyxtu`, { viewport: { width, height: 900 } });
+      assert.deepEqual(await unreachable(), [], `${tab} at ${width}`);
+      const wide = await page.evaluate(() => [...document.querySelectorAll('.header, .timeline-bar, .bar, .tools, .flame-bar')].filter(bar => bar.scrollWidth > innerWidth).map(bar => bar.className));
+      assert.deepEqual(wide, [], `${tab} at ${width}`);
+    }
+    const { width: title } = await page.locator('.header h1').boundingBox();
+    assert.ok(title > 250, `the program's name has ${title} pixels`);
+    assert.deepEqual(problems, []);
+  });
+}
