@@ -1,4 +1,4 @@
-//! Opening a picture or an address in a browser, when the machine has one.
+//! Opening a picture or a page in a browser, when the machine has one.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -19,9 +19,9 @@ pub(crate) fn in_browser(file: &Path) {
     }
 }
 
-/// Opens an address in a browser, or says why not.
-pub(crate) fn address_in_browser(address: &str) -> Result<(), &'static str> {
-    start(OsStr::new(address))
+/// Opens a page of whyslow's own in a browser, or says why not.
+pub(crate) fn page_in_browser(file: &Path) -> Result<(), &'static str> {
+    start(file.as_os_str())
 }
 
 fn start(target: &OsStr) -> Result<(), &'static str> {

@@ -1,8 +1,9 @@
 //! `whyslow view`: the browser viewer, served or as one file.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 use whyslow_profile::Profile;
@@ -13,7 +14,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::metric::MetricArgs;
 use crate::output::{self, Output, note};
-use crate::serve::{Server, Site, Token};
+use crate::serve::{Content, Doorway, Progress, Server, Site};
 use crate::{open, profile_file};
 
 /// Look at a profile in the browser: timeline, flame graph, functions, source, machine code
@@ -101,32 +102,56 @@ fn serve(
         note(&format!("whyslow: viewer: {address}\nwhyslow: serving it until Ctrl-C\n"));
     }
     let opening = Arc::clone(&site);
-    thread::spawn(move || {
-        if let Err(why) = open::address_in_browser(&format!("{}{fragment}", opening.address_with_ticket())) {
-            warn(&format!("{why}; try: open {address} in a browser"));
-        }
-    });
+    thread::spawn(move || open(&opening, &fragment));
     server.run(&site)
 }
 
-fn site(profile: &Profile, path: &Path, name: &str, port: u16) -> Result<Site> {
-    let secret = || {
-        Token::random().map_err(|error| {
-            Failure::new(format!("/dev/urandom: no secret for the address could be had: {error}"))
-                .next("-o FILE.html, which needs none")
-        })
+/// Sends a browser to the site, and watches over the ticket it gets.
+fn open(site: &Site, fragment: &str) {
+    /// Only a browser that does not come takes so long.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let address = || format!("{}{fragment}", site.address());
+    let doorway = match Doorway::to(&format!("{}{fragment}", site.address_with_ticket())) {
+        Ok(doorway) => doorway,
+        Err(error) => {
+            let why = format!("no file that only you can read could be made for the browser: {error}");
+            return warn(&format!("{why}; try: open {} in a browser", address()));
+        }
     };
-    let token = secret()?;
+    if let Err(why) = open::page_in_browser(&doorway.page()) {
+        return warn(&format!("{why}; try: open {} in a browser", address()));
+    }
+    if !site.wait_for(Progress::Opened, PATIENCE) {
+        let page = doorway.page();
+        warn(&format!(
+            "no browser has come yet; one in a sandbox or on another machine may not read {}; try: open {} in it",
+            page.display(),
+            address()
+        ));
+        site.wait_for(Progress::Opened, Duration::MAX);
+    }
+    // A file that stays would open the ticket again.
+    drop(doorway);
+    site.wait_for(Progress::Revoked, Duration::MAX);
+    warn(&format!(
+        "the link for the browser was used twice, and it is for one use: somebody else may have seen the profile; \
+         the old address is void; try: open {} in a browser",
+        address()
+    ));
+}
+
+fn site(profile: &Profile, path: &Path, name: &str, port: u16) -> Result<Site> {
     let mut payload = Vec::new();
     write_payload(profile, name, &mut payload)
         .map_err(|error| Failure::new(format!("{}: cannot be shown: {error}", path.display())))?;
-    Ok(Site {
-        page: served_page(&Page::new(profile, name), &format!("?token={}", token.text())),
+    let content = |query: &str| Content {
+        page: served_page(&Page::new(profile, name), query),
         script: Bundle::EMBEDDED.script,
         style: Bundle::EMBEDDED.style,
         payload,
-        token,
-        ticket: Mutex::new(Some(secret()?)),
-        port,
+    };
+    Site::new(port, content).map_err(|error| {
+        Failure::new(format!("/dev/urandom: no secret for the address could be had: {error}"))
+            .next("-o FILE.html, which needs none")
     })
 }

@@ -1,5 +1,8 @@
 //! A small HTTP server for one viewer, on loopback only: a thread per request, everything from memory, no file system.
 
+mod access;
+mod clients;
+mod doorway;
 mod request;
 mod response;
 mod site;
@@ -10,14 +13,15 @@ mod token;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub(crate) use access::Progress;
+use clients::{Clients, Place};
+pub(crate) use doorway::Doorway;
 use request::Request;
 use response::{Response, Status};
-pub(crate) use site::Site;
-pub(crate) use token::Token;
+pub(crate) use site::{Content, Site};
 
 /// What a client may cost.
 #[derive(Debug, Clone, Copy)]
@@ -26,17 +30,23 @@ struct Limits {
     head_bytes: usize,
     /// Time to send a request.
     head_time: Duration,
+    /// Time that a stranger has even if others wait for its place.
+    least_time: Duration,
     /// Time to take the answer: a browser may be busy with the first part of a large profile.
     body_time: Duration,
-    /// Requests at the same time.
-    clients: usize,
+    /// Clients at the same time that have not shown the token.
+    strangers: usize,
+    /// Requests at the same time that have.
+    guests: usize,
 }
 
 const LIMITS: Limits = Limits {
     head_bytes: 16 << 10,
-    head_time: Duration::from_secs(5),
+    head_time: Duration::from_secs(3),
+    least_time: Duration::from_millis(250),
     body_time: Duration::from_secs(300),
-    clients: 64,
+    strangers: 64,
+    guests: 64,
 };
 
 /// How long a client may take to notice that its answer is complete.
@@ -68,74 +78,55 @@ impl Server {
     }
 
     fn serve(self, site: &Arc<Site>, limits: Limits) -> ! {
-        let clients = Arc::new(AtomicUsize::new(0));
+        let clients = Arc::new(Clients::new(limits));
         loop {
             let Ok((stream, _)) = self.listener.accept() else {
                 // Out of descriptors, or the client is gone already.
                 thread::sleep(Duration::from_millis(20));
                 continue;
             };
-            let place = Place::take(&clients);
-            if place.number >= limits.clients {
-                // Nobody waits for long behind this: the next client is not accepted before.
-                let busy = Response::refusal(Status::Busy, "too many requests at once; try again");
-                let _ = send(&stream, &busy, true, Duration::from_millis(50));
-                let _ = finish(&stream, Duration::from_millis(50));
-                continue;
-            }
+            let stream = Arc::new(stream);
+            let mut place = clients.admit(&stream);
             let site = Arc::clone(site);
             // Without a thread the client is dropped, and a browser asks again.
             let _ = thread::Builder::new().name("whyslow-view".to_owned()).spawn(move || {
                 // A client that does not keep to the rules, or goes away, is no error of ours.
-                let _ = handle(&stream, &site, limits);
-                drop(place);
+                let _ = handle(&stream, &mut place, &site, limits);
             });
         }
     }
 }
 
-/// One of the places for clients; given back when dropped.
-struct Place {
-    clients: Arc<AtomicUsize>,
-    number: usize,
-}
-
-impl Place {
-    fn take(clients: &Arc<AtomicUsize>) -> Self {
-        Self { clients: Arc::clone(clients), number: clients.fetch_add(1, Ordering::Relaxed) }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.clients.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-fn handle(stream: &TcpStream, site: &Site, limits: Limits) -> io::Result<()> {
+fn handle(stream: &TcpStream, place: &mut Place, site: &Site, limits: Limits) -> io::Result<()> {
     let head = match read_head(stream, limits)? {
         Head::Whole(head) => head,
         Head::TooLong => {
-            refuse(stream, Status::HeaderTooLarge, "the request is too long");
+            refuse(stream, &Response::refusal(Status::HeaderTooLarge, "the request is too long"), true);
             return Ok(());
         }
         Head::TooSlow => {
-            refuse(stream, Status::Timeout, "the request took too long");
+            refuse(stream, &Response::refusal(Status::Timeout, "the request took too long"), true);
             return Ok(());
         }
         Head::None => return Ok(()),
     };
-    match Request::parse(&head) {
-        Ok(request) => {
-            let response = site.answer(&request);
-            send(stream, &response, request.method != "HEAD", limits.body_time)?;
-            finish(stream, PATIENCE)
+    let Ok(request) = Request::parse(&head) else {
+        refuse(stream, &Response::refusal(Status::BadRequest, "this is not a request of a browser"), true);
+        return Ok(());
+    };
+    let with_body = request.method != "HEAD";
+    match site.answer(&request) {
+        Err(refusal) => refuse(stream, &refusal, with_body),
+        Ok(answer) if place.welcome() => {
+            send(stream, &answer, with_body, limits.body_time)?;
+            finish(stream, PATIENCE)?;
         }
-        Err(request::Malformed) => {
-            refuse(stream, Status::BadRequest, "this is not a request of a browser");
-            Ok(())
+        Ok(_) => {
+            let busy = Response::refusal(Status::Busy, "too many requests at once; try again");
+            refuse(stream, &busy, with_body);
         }
     }
+    Ok(())
 }
 
 /// What came of reading a request.
@@ -204,10 +195,12 @@ fn send(mut stream: &TcpStream, response: &Response<'_>, with_body: bool, time: 
     Ok(())
 }
 
-fn refuse(stream: &TcpStream, status: Status, why: &str) {
+/// Refusals are short: who takes a moment to read them does not want to.
+fn refuse(stream: &TcpStream, refusal: &Response<'_>, with_body: bool) {
+    const MOMENT: Duration = Duration::from_secs(1);
     // Nobody else needs to know that this client could not be told.
-    let _ = send(stream, &Response::refusal(status, why), true, Duration::from_secs(1));
-    let _ = finish(stream, PATIENCE);
+    let _ = send(stream, refusal, with_body, MOMENT);
+    let _ = finish(stream, MOMENT);
 }
 
 /// Ends a connection so that the answer arrives: what the client still sends is read for a moment, since closing with

@@ -46,7 +46,7 @@ pub(super) struct Response<'a> {
 
 impl<'a> Response<'a> {
     /// Something that was asked for.
-    pub(super) fn ok(kind: &'static str, body: &'a [u8]) -> Self {
+    pub(super) fn ok(kind: &'static str, body: impl Into<Cow<'a, [u8]>>) -> Self {
         Self { status: Status::Ok, kind, location: None, body: body.into() }
     }
 

@@ -1,14 +1,18 @@
 //! What is served, and to whom.
 
-use std::sync::Mutex;
+use std::borrow::Cow;
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use super::access::{Access, Progress};
 use super::request::Request;
 use super::response::{Response, Status};
 use super::token::Token;
 
 /// Everything there is to get, all of it in memory.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct Content {
     /// The page.
     pub(crate) page: String,
     /// The viewer's script.
@@ -17,56 +21,112 @@ pub(crate) struct Site {
     pub(crate) style: &'static str,
     /// The profile.
     pub(crate) payload: Vec<u8>,
-    /// What an address must have in it.
-    pub(crate) token: Token,
-    /// Opens the page once, in place of the token: the command line of a browser can be seen by other users.
-    pub(crate) ticket: Mutex<Option<Token>>,
+}
+
+/// The content, and who may have it.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(super) content: Content,
+    /// The token in the page's addresses.
+    page_token: Token,
+    access: Mutex<Access>,
+    /// The ticket has been shown.
+    shown: Condvar,
     /// The port it is served on.
-    pub(crate) port: u16,
+    pub(super) port: u16,
 }
 
 impl Site {
+    /// A site on a port, with secrets of its own. `content` is told what the addresses in the page end with.
+    pub(crate) fn new(port: u16, content: impl FnOnce(&str) -> Content) -> io::Result<Self> {
+        let access = Access::new()?;
+        let page_token = access.token().clone();
+        let content = content(&format!("?token={}", page_token.text()));
+        Ok(Self { content, page_token, access: Mutex::new(access), shown: Condvar::new(), port })
+    }
+
     /// The address for people.
     pub(crate) fn address(&self) -> String {
-        format!("http://127.0.0.1:{}/?token={}", self.port, self.token.text())
+        self.address_with("token", self.access().token())
     }
 
     /// An address that works once.
     pub(crate) fn address_with_ticket(&self) -> String {
-        let ticket = self.ticket.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match ticket.as_ref() {
-            Some(ticket) => format!("http://127.0.0.1:{}/?ticket={}", self.port, ticket.text()),
-            None => self.address(),
-        }
+        self.address_with("ticket", self.access().ticket())
     }
 
-    /// Answers a request. The order matters: those who may not ask do not learn what there is.
-    pub(super) fn answer(&self, request: &Request<'_>) -> Response<'_> {
+    fn address_with(&self, name: &str, secret: &Token) -> String {
+        format!("http://127.0.0.1:{}/?{name}={}", self.port, secret.text())
+    }
+
+    /// Waits until the ticket has been shown that often; false when the time is over first.
+    pub(crate) fn wait_for(&self, progress: Progress, time: Duration) -> bool {
+        let waited =
+            self.shown.wait_timeout_while(self.access(), time, |access| access.progress() < progress);
+        waited.unwrap_or_else(PoisonError::into_inner).0.progress() >= progress
+    }
+
+    fn access(&self) -> MutexGuard<'_, Access> {
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a request, or refuses it. The order matters: those who may not ask do not learn what there is.
+    pub(super) fn answer(&self, request: &Request<'_>) -> Result<Response<'_>, Response<'_>> {
+        let refuse = |status, why| Err(Response::refusal(status, why));
         if !self.is_ours(request.host) {
-            return Response::refusal(Status::Forbidden, "this address is not served here");
+            return refuse(Status::Forbidden, "this address is not served here");
         }
         let origin = request.origin.map(|origin| origin.strip_prefix("http://").unwrap_or(""));
         if origin.is_some_and(|origin| !self.is_ours(origin)) {
-            return Response::refusal(Status::Forbidden, "other sites may not ask");
+            return refuse(Status::Forbidden, "other sites may not ask");
         }
         if !matches!(request.method, "GET" | "HEAD") {
-            return Response::refusal(Status::MethodNotAllowed, "there is nothing to change here");
+            return refuse(Status::MethodNotAllowed, "there is nothing to change here");
         }
-        if self.is_ticket(request) {
-            return Response::see_other(format!("/?token={}", self.token.text()));
+        let mut access = self.access();
+        if let Some(ticket) = request.parameter("ticket")
+            && (request.method, request.path) == ("GET", "/")
+        {
+            let progress = access.show(ticket);
+            self.shown.notify_all();
+            match progress {
+                Some(Progress::Opened) => {
+                    return Ok(Response::see_other(format!("/?token={}", access.token().text())));
+                }
+                Some(_) => {
+                    return refuse(
+                        Status::Forbidden,
+                        "this link works once, and somebody has used it before: the address it led to is void; \
+                         the terminal where `whyslow view` runs has a new one",
+                    );
+                }
+                None => {}
+            }
         }
-        if !request.parameter("token").is_some_and(|token| self.token.is(token)) {
-            return Response::refusal(
+        if !request.parameter("token").is_some_and(|token| access.token().is(token)) {
+            return refuse(
                 Status::Forbidden,
-                "the token is missing or wrong; open the address that `whyslow view` printed",
+                "the token is missing or wrong; open the address that `whyslow view` printed last",
             );
         }
         match request.path {
-            "/" => Response::ok("text/html; charset=utf-8", self.page.as_bytes()),
-            "/viewer.js" => Response::ok("text/javascript; charset=utf-8", self.script.as_bytes()),
-            "/viewer.css" => Response::ok("text/css; charset=utf-8", self.style.as_bytes()),
-            "/profile" => Response::ok("application/octet-stream", &self.payload),
-            _ => Response::refusal(Status::NotFound, "there is only the viewer here"),
+            "/" => Ok(Response::ok("text/html; charset=utf-8", self.page(access.token()))),
+            "/viewer.js" => {
+                Ok(Response::ok("text/javascript; charset=utf-8", self.content.script.as_bytes()))
+            }
+            "/viewer.css" => Ok(Response::ok("text/css; charset=utf-8", self.content.style.as_bytes())),
+            "/profile" => Ok(Response::ok("application/octet-stream", &*self.content.payload)),
+            _ => Ok(Response::refusal(Status::NotFound, "there is only the viewer here")),
+        }
+    }
+
+    /// The page, whose parts are at addresses with this token.
+    fn page(&self, token: &Token) -> Cow<'_, [u8]> {
+        let page = &self.content.page;
+        if *token == self.page_token {
+            page.as_bytes().into()
+        } else {
+            page.replace(self.page_token.text(), token.text()).into_bytes().into()
         }
     }
 
@@ -75,17 +135,5 @@ impl Site {
         let Some((name, port)) = host.rsplit_once(':') else { return false };
         matches!(name.to_ascii_lowercase().as_str(), "127.0.0.1" | "localhost")
             && port == self.port.to_string()
-    }
-
-    /// Whether the request has the ticket, which is void from then on.
-    fn is_ticket(&self, request: &Request<'_>) -> bool {
-        let Some(shown) = request.parameter("ticket") else { return false };
-        let mut ticket = self.ticket.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let fits = (request.method, request.path) == ("GET", "/")
-            && ticket.as_ref().is_some_and(|ticket| ticket.is(shown));
-        if fits {
-            *ticket = None;
-        }
-        fits
     }
 }

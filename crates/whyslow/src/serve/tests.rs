@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Mutex;
 
 use super::*;
 
@@ -17,15 +16,13 @@ struct Running {
 impl Running {
     fn start(limits: Limits) -> Self {
         let server = Server::bind(0).unwrap();
-        let site = Arc::new(Site {
-            page: "<!doctype html>page".to_owned(),
+        let content = |query: &str| Content {
+            page: format!("<!doctype html>page{query}"),
             script: "script",
             style: "style",
             payload: (0..3_000_000u32).map(|number| (number >> 3) as u8).collect(),
-            token: Token::random().unwrap(),
-            ticket: Mutex::new(Some(Token::random().unwrap())),
-            port: server.port(),
-        });
+        };
+        let site = Arc::new(Site::new(server.port(), content).unwrap());
         let served = Arc::clone(&site);
         thread::spawn(move || server.serve(&served, limits));
         Self { site }
@@ -58,8 +55,17 @@ impl Running {
         self.request("GET", &self.with_token(path), &format!("Host: {}\r\n", self.host()))
     }
 
+    fn token(&self) -> String {
+        self.site.address().split_once("?token=").unwrap().1.to_owned()
+    }
+
+    /// The way from an address to its port's pages.
+    fn target(&self, address: &str) -> String {
+        address.strip_prefix(&format!("http://{}", self.host())).unwrap().to_owned()
+    }
+
     fn with_token(&self, path: &str) -> String {
-        format!("{path}?token={}", self.site.token.text())
+        format!("{path}?token={}", self.token())
     }
 }
 
@@ -92,10 +98,10 @@ impl Answer {
 fn the_viewer_and_the_profile_are_served() {
     let server = Running::start(LIMITS);
     for (path, kind, body) in [
-        ("/", "text/html; charset=utf-8", server.site.page.as_bytes()),
+        ("/", "text/html; charset=utf-8", server.site.content.page.as_bytes()),
         ("/viewer.js", "text/javascript; charset=utf-8", b"script"),
         ("/viewer.css", "text/css; charset=utf-8", b"style"),
-        ("/profile", "application/octet-stream", &server.site.payload),
+        ("/profile", "application/octet-stream", &server.site.content.payload),
     ] {
         let answer = server.get(path);
         assert_eq!((answer.status(), answer.header("Content-Type")), (200, Some(kind)));
@@ -121,7 +127,7 @@ fn every_answer_has_the_headers_that_keep_it_in() {
 fn without_the_token_there_is_nothing() {
     let server = Running::start(LIMITS);
     let headers = format!("Host: {}\r\n", server.host());
-    let token = server.site.token.text();
+    let token = &*server.token();
     for target in [
         "/".to_owned(),
         "/profile".to_owned(),
@@ -304,18 +310,60 @@ fn requests_at_the_same_time_get_their_answers() {
         for _ in 0..24 {
             scope.spawn(|| {
                 let answer = server.get("/profile");
-                assert!(answer.status() == 200 && answer.body == server.site.payload);
+                assert!(answer.status() == 200 && answer.body == server.site.content.payload);
             });
         }
     });
 }
 
 #[test]
+fn slow_strangers_hold_up_nobody() {
+    let server = Running::start(LIMITS);
+    let begin = || {
+        let mut stream = server.connect();
+        stream.write_all(b"GET / HTTP/1.1\r\nX: ").unwrap();
+        stream
+    };
+    let slow: Vec<_> = (0..2 * LIMITS.strangers).map(|_| begin()).collect();
+    thread::scope(|scope| {
+        let honest: Vec<_> = (0..48).map(|_| scope.spawn(|| server.get("/profile").status())).collect();
+        for request in honest {
+            assert_eq!(request.join().unwrap(), 200);
+        }
+    });
+    drop(slow);
+}
+
+#[test]
+fn guests_stay_while_strangers_come() {
+    let server = Running::start(Limits { strangers: 1, least_time: Duration::ZERO, ..SMALL });
+    let mut guest = server.connect();
+    let target = server.with_token("/profile");
+    write!(guest, "GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", server.host()).unwrap();
+    let mut first = [0; 12];
+    guest.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    // Each takes the place of the one before, whose connection ends.
+    let strangers: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    for stranger in &strangers[..19] {
+        assert_eq!(Answer::read(stranger.try_clone().unwrap()).head, "");
+    }
+    assert_eq!(Answer::read(guest).body, server.site.content.payload);
+}
+
+#[test]
 fn too_many_at_once_are_told_so_and_the_rest_is_served_afterwards() {
-    let server = Running::start(Limits { clients: 2, ..SMALL });
-    let waiting = [server.connect(), server.connect()];
-    // Both places are taken until their clients go. A refusal that takes this machine too long is given up.
-    assert!((0..50).any(|_| server.get("/").status() == 503));
+    let server = Running::start(Limits { guests: 2, ..SMALL });
+    let begin = || {
+        let mut stream = server.connect();
+        let target = server.with_token("/profile");
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", server.host()).unwrap();
+        stream.read_exact(&mut [0; 12]).unwrap();
+        stream
+    };
+    // Their answers are too long to be sent before they are read.
+    let waiting = [begin(), begin()];
+    assert_eq!(server.get("/").status(), 503);
     drop(waiting);
     let served = (0..3000).any(|_| {
         thread::sleep(Duration::from_millis(20));
@@ -327,15 +375,39 @@ fn too_many_at_once_are_told_so_and_the_rest_is_served_afterwards() {
 #[test]
 fn a_ticket_opens_the_page_once() {
     let server = Running::start(LIMITS);
-    let address = server.site.address_with_ticket();
-    let target = address.strip_prefix(&format!("http://{}", server.host())).unwrap().to_owned();
+    let target = server.target(&server.site.address_with_ticket());
     let headers = format!("Host: {}\r\n", server.host());
-    assert!(!target.contains(server.site.token.text()));
+    assert!(!target.contains(&server.token()));
     assert_eq!(server.request("HEAD", &target, &headers).status(), 403);
+    assert!(!server.site.wait_for(Progress::Opened, Duration::ZERO));
     let answer = server.request("GET", &target, &headers);
     assert_eq!((answer.status(), answer.header("Location")), (303, Some(server.with_token("/").as_str())));
+    assert!(server.site.wait_for(Progress::Opened, Duration::ZERO));
+    assert_eq!(server.get("/").status(), 200);
+}
+
+#[test]
+fn a_ticket_used_twice_voids_the_token() {
+    let server = Running::start(LIMITS);
+    let target = server.target(&server.site.address_with_ticket());
+    let headers = format!("Host: {}\r\n", server.host());
+    let stolen = server.request("GET", &target, &headers).header("Location").unwrap().to_owned();
+    assert_eq!(server.request("GET", &stolen, &headers).status(), 200);
+    assert!(!server.site.wait_for(Progress::Revoked, Duration::ZERO));
+    let second = server.request("GET", &target, &headers);
+    assert_eq!((second.status(), second.header("Location")), (403, None));
+    assert!(String::from_utf8(second.body).unwrap().contains("the terminal"));
+    assert!(server.site.wait_for(Progress::Revoked, Duration::ZERO));
+    for part in ["/", "/profile", "/viewer.js"] {
+        let old = stolen.replacen('/', part, 1);
+        assert_eq!(server.request("GET", &old, &headers).status(), 403, "{old}");
+    }
+    // The new address works, and so do the addresses in its page.
+    let page = server.get("/");
+    assert_eq!(page.status(), 200);
+    assert_eq!(page.body, format!("<!doctype html>page?token={}", server.token()).into_bytes());
+    assert_ne!(server.target(&server.site.address()), stolen);
     assert_eq!(server.request("GET", &target, &headers).status(), 403);
-    assert_eq!(server.site.address_with_ticket(), server.site.address());
 }
 
 #[test]

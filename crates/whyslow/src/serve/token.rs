@@ -6,18 +6,18 @@ use std::io::{self, Read};
 
 /// 128 random bits as text.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Token(String);
+pub(super) struct Token(String);
 
 impl Token {
     /// A new one from the operating system.
-    pub(crate) fn random() -> io::Result<Self> {
+    pub(super) fn random() -> io::Result<Self> {
         let mut bytes = [0; 16];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
     /// The text of it, for an address.
-    pub(crate) fn text(&self) -> &str {
+    pub(super) fn text(&self) -> &str {
         &self.0
     }
 

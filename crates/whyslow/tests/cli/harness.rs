@@ -129,6 +129,16 @@ pub(crate) fn appears(path: &Path) {
     }
 }
 
+/// Waits until somebody else has removed this file or folder.
+#[track_caller]
+pub(crate) fn disappears(path: &Path) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while path.exists() {
+        assert!(Instant::now() < patience, "nobody removes {}", path.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Whether perf events are granted here; tests that record say that they were skipped otherwise.
 pub(crate) fn can_record() -> bool {
     let can = Folder::new().whyslow(["doctor"]).code == Some(0);

@@ -1,9 +1,11 @@
 //! `whyslow view`: the file, and the server as the executable runs it.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -27,8 +29,7 @@ impl Viewer {
 
     /// `127.0.0.1:PORT` and `/?token=…`.
     fn parts(&self) -> (&str, &str) {
-        let rest = self.address.strip_prefix("http://").unwrap();
-        rest.split_at(rest.find('/').unwrap())
+        split(&self.address)
     }
 
     fn get(&self, target: &str) -> Vec<u8> {
@@ -130,25 +131,70 @@ fn ctrl_c_ends_it() {
     assert_eq!(viewer.child.wait().unwrap().signal(), Some(2));
 }
 
+/// The host and the way of an address.
+fn split(address: &str) -> (&str, &str) {
+    let rest = address.strip_prefix("http://").unwrap();
+    rest.split_at(rest.find('/').unwrap())
+}
+
+/// Whether another user of this machine could read a file; `None`, and a line on stderr, where nobody else can be had.
+fn others_can_read(path: &str) -> Option<bool> {
+    let mut other = Command::new("setpriv");
+    other.args(["--reuid=65534", "--regid=65534", "--clear-groups", "cat", path]);
+    match other.output() {
+        Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("setpriv:") => {
+            Some(output.status.success())
+        }
+        _ => {
+            eprintln!("skipped: becoming another user needs root and setpriv");
+            None
+        }
+    }
+}
+
 #[test]
-fn a_browser_gets_an_address_that_works_once() {
+fn only_its_owner_can_read_what_the_browser_is_given() {
     let folder = Folder::new();
     folder.profile("x.whyslow", STACKS);
-    folder.script("browser", "echo \"$1\" > part && mv part opened; sleep 5");
+    // The place itself is open to all.
+    let place = folder.file("run/readable", "");
+    for path in [folder.path(), place.parent().unwrap()] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+    folder.script("browser", "tr '\\0' ' ' < /proc/$$/cmdline > part && mv part opened; sleep 5");
     let mut command = folder.command();
     command.args(["-q", "view", "x.whyslow"]).env("BROWSER", folder.path().join("browser"));
-    let child = command.stdout(Stdio::null()).spawn().unwrap();
-    let viewer = Viewer { child, address: String::new() };
+    command.env("XDG_RUNTIME_DIR", place.parent().unwrap()).env("HOME", folder.path());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let _viewer = Viewer { child, address: String::new() };
     let opened = folder.path().join("opened");
     crate::harness::appears(&opened);
-    let address = fs::read_to_string(opened).unwrap();
-    let rest = address.trim_end().strip_prefix("http://").unwrap();
-    let (host, target) = rest.split_at(rest.find('/').unwrap());
-    assert!(target.starts_with("/?ticket="), "{address}");
-    let answer = String::from_utf8(get(host, target)).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 303 ") && answer.contains("Location: /?token="), "{answer}");
-    assert!(starts(&get(host, target), "HTTP/1.1 403 "));
-    drop(viewer);
+    let command_line = fs::read_to_string(opened).unwrap();
+    assert!(!command_line.contains("http:") && !command_line.contains("ticket"), "{command_line}");
+    let page = command_line.split_whitespace().last().unwrap();
+    let text = fs::read_to_string(page).unwrap();
+    assert_ne!(others_can_read(place.to_str().unwrap()), Some(false));
+    assert_ne!(others_can_read(page), Some(true));
+
+    let address = text.split('"').find_map(|part| part.strip_prefix("0;url=")).unwrap();
+    let (host, ticket) = split(address);
+    assert!(ticket.starts_with("/?ticket="), "{text}");
+    let answer = String::from_utf8(get(host, ticket)).unwrap();
+    let token = answer.lines().find_map(|line| line.strip_prefix("Location: ")).expect(&answer).to_owned();
+    assert!(answer.starts_with("HTTP/1.1 303 ") && starts(&get(host, &token), "HTTP/1.1 200 "), "{answer}");
+    crate::harness::disappears(Path::new(page).parent().unwrap());
+
+    // Somebody else shows the same ticket.
+    assert!(starts(&get(host, ticket), "HTTP/1.1 403 "));
+    let said = told.next().unwrap();
+    assert!(
+        said.contains("used twice") && said.contains("the old address is void; try: open http://"),
+        "{said}"
+    );
+    assert!(starts(&get(host, &token), "HTTP/1.1 403 "));
+    let new = said.split(' ').find(|word| word.starts_with("http://")).unwrap();
+    assert!(starts(&get(host, split(new).1), "HTTP/1.1 200 "), "{said}");
 }
 
 #[test]
