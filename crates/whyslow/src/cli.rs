@@ -127,6 +127,8 @@ pub(crate) enum Request {
     Run(Vec<OsString>, RecordOptions, Volume),
     /// `whyslow COMMAND`
     Command(Box<Command>, Volume),
+    /// `cargo whyslow heap`
+    CargoHeap(Box<cargo::CargoHeapArgs>, Volume),
     /// `cargo whyslow`
     Cargo(Box<cargo::CargoArgs>, Volume),
 }
@@ -137,6 +139,7 @@ pub(crate) fn run(request: Request) -> Result<Exit> {
         Request::Answered(exit) => Ok(exit),
         Request::Run(program, options, volume) => record::run_program(program, &options, volume),
         Request::Command(command, volume) => command.run(volume),
+        Request::CargoHeap(args, volume) => cargo::run_heap(*args, volume),
         Request::Cargo(args, volume) => cargo::run(*args, volume),
     }
 }
@@ -194,7 +197,18 @@ pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
     if args.get(1).is_some_and(|word| word == "whyslow") {
         args.remove(1);
     }
+    // What only reads profiles needs no build.
+    let reads = |word: &OsString| {
+        let builds = CargoCli::command().find_subcommand(word).is_some() || word == "record";
+        !builds && Cli::command().find_subcommand(word).is_some()
+    };
+    if args.get(1).is_some_and(reads) {
+        return parse(args);
+    }
     Ok(match CargoCli::try_parse_from(args) {
+        Ok(CargoCli { command: Some(CargoCommand::Heap(args)), volume, .. }) => {
+            Request::CargoHeap(args, volume.into())
+        }
         Ok(cli) => Request::Cargo(Box::new(cli.args), cli.volume.into()),
         Err(error) => answered(&error),
     })
@@ -206,14 +220,25 @@ pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
     name = "cargo whyslow",
     bin_name = "cargo whyslow",
     version,
-    override_usage = "cargo whyslow [OPTIONS] [-- ARGS...]",
-    after_help = CARGO_EXAMPLES
+    override_usage = "cargo whyslow [OPTIONS] [-- ARGS...]\n       cargo whyslow heap [OPTIONS] [-- ARGS...]",
+    after_help = CARGO_EXAMPLES,
+    subcommand_help_heading = "Commands",
+    disable_help_subcommand = true,
+    args_conflicts_with_subcommands = true
 )]
 struct CargoCli {
+    #[command(subcommand)]
+    command: Option<CargoCommand>,
     #[command(flatten)]
     volume: VolumeArgs,
     #[command(flatten)]
     args: cargo::CargoArgs,
+}
+
+/// Commands that build first; the others are the same as `whyslow`'s.
+#[derive(Debug, Subcommand)]
+enum CargoCommand {
+    Heap(Box<cargo::CargoHeapArgs>),
 }
 
 const CARGO_EXAMPLES: &str = "\
@@ -221,6 +246,7 @@ Examples:
   cargo whyslow -- input.txt                   the package's only (or default-run) binary
   cargo whyslow --bench parse --flame x.svg    a benchmark, with a flame graph
   cargo whyslow --test slow -- --nocapture     an integration test
+  cargo whyslow heap --bin app -- input.txt    where its memory goes, as `whyslow heap`
 
 Cargo.toml is not edited and your release build is not touched: the build uses a profile
 of its own, `whyslow`, which inherits from `release`.

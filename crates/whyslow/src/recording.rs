@@ -23,7 +23,7 @@ use crate::{open, profile_file, values};
 #[command(next_help_heading = "Recording options")]
 pub(crate) struct RecordOptions {
     /// Samples per second of CPU time
-    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'F', long, visible_alias = "freq", value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) frequency: u32,
     /// Record every allocation too, on the same timeline; `whyslow heap` has the details
     #[arg(long)]

@@ -2,11 +2,11 @@
 
 mod snapshot;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::Args;
-use whyslow_capture::{HeapOptions, Options};
+use whyslow_capture::{HeapOptions, Options, Target};
 use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_profile::{LeakCheck, Profile};
 
@@ -40,6 +40,23 @@ live-at-peak, live-at-exit, temporary-allocations, or live with --live-at TIME.
 Exit codes: the program's own; 2 with --fail-on-leak when it succeeded but lost memory; 125 whyslow failed."
 )]
 pub(crate) struct HeapArgs {
+    /// Look at a process that runs under `whyslow heap` now
+    #[arg(
+        long,
+        value_name = "PID",
+        conflicts_with_all = ["program", "sample", "unused", "mmap", "cpu", "temporary", "no_leak_check", "duration"]
+    )]
+    snapshot: Option<u32>,
+    #[command(flatten)]
+    how: HowArgs,
+    /// The program to run, and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true)]
+    program: Vec<OsString>,
+}
+
+/// How to record the heap.
+#[derive(Debug, Args)]
+pub(crate) struct HowArgs {
     /// Record about one allocation per so many bytes, such as 512k, and estimate the rest
     #[arg(long, value_name = "BYTES", value_parser = values::some_bytes)]
     sample: Option<u64>,
@@ -64,35 +81,31 @@ pub(crate) struct HeapArgs {
     /// Exit with 2 when blocks are definitely lost and no suppression names them
     #[arg(long, conflicts_with_all = ["no_leak_check", "sample"])]
     fail_on_leak: bool,
-    /// Look at a process that runs under `whyslow heap` now
-    #[arg(
-        long,
-        value_name = "PID",
-        conflicts_with_all = ["program", "sample", "unused", "mmap", "cpu", "temporary", "no_leak_check", "duration"]
-    )]
-    snapshot: Option<u32>,
     #[command(flatten)]
     keep: KeepOptions,
-    /// The program to run, and its arguments
-    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true)]
-    program: Vec<OsString>,
 }
 
-/// Runs the program and prints the one-screen answer.
+/// Runs the program, or looks at one that runs, and prints the one-screen answer.
 pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
-    let suppressions = read_suppressions(&args.suppressions)?;
-    let polish = |profile: &mut Profile| suppress::leaks(profile, &suppressions);
     if let Some(pid) = args.snapshot {
+        let suppressions = read_suppressions(&args.how.suppressions)?;
         let profile = snapshot::take(pid)?;
         let name = snapshot::name(&profile, pid);
-        let recorded = recording::adopt(profile, &name, &args.keep, volume, polish)?;
-        return tell(args, recorded, volume);
+        let polish = |profile: &mut Profile| suppress::leaks(profile, &suppressions);
+        let recorded = recording::adopt(profile, &name, &args.how.keep, volume, polish)?;
+        return tell(&args.how, recorded, volume);
     }
     if args.program.is_empty() {
         return Err(
             Failure::new("there is no program to run").next("whyslow heap [OPTIONS] -- PROGRAM [ARGS]...")
         );
     }
+    run_target(&record::command(&args.program), name_of(&args.program[0]), &args.how, volume)
+}
+
+/// Runs what was chosen and prints the one-screen answer.
+pub(crate) fn run_target(target: &Target, name: &OsStr, args: &HowArgs, volume: Volume) -> Result<Exit> {
+    let suppressions = read_suppressions(&args.suppressions)?;
     let how = Options {
         cpu: args.cpu,
         heap: Some(HeapOptions {
@@ -104,13 +117,13 @@ pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
         }),
         ..Options::default()
     };
-    let (target, name) = (record::command(&args.program), name_of(&args.program[0]).to_owned());
-    let recorded = recording::make_as(&target, &name, how, &args.keep, volume, polish)?;
+    let polish = |profile: &mut Profile| suppress::leaks(profile, &suppressions);
+    let recorded = recording::make_as(target, name, how, &args.keep, volume, polish)?;
     tell(args, recorded, volume)
 }
 
 /// Prints the screen, draws, judges.
-fn tell(args: &HeapArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
+fn tell(args: &HowArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
     if volume > Volume::Quiet {
         note(&report::heap_summary(&recorded.profile, &recorded.path));
     }

@@ -126,3 +126,46 @@ fn unit_tests_can_be_recorded() {
     let outcome = cargo_whyslow(&folder, &["--manifest-path", "pack/Cargo.toml", "--lib", "-q"]);
     assert!(outcome.succeeds().stdout.contains("test works ... ok"), "{outcome:?}");
 }
+
+#[test]
+fn words_that_hands_type_are_understood() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    package(&folder, &["one"]);
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let asked =
+        ["--manifest-path", "pack/Cargo.toml", "--release", "--freq", "99", "--target", &target, "-q"];
+    let outcome = cargo_whyslow(&folder, &asked);
+    assert_eq!(outcome.code, Some(7), "{outcome:?}");
+    assert!(folder.path().join("pack/target").join(&target).exists(), "built for the target");
+    let report = cargo_whyslow_reading(&folder, &["report", "one.whyslow", "quality", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&report.succeeds().stdout).unwrap();
+    assert_eq!(report["quality"]["frequency_hz"], 99);
+}
+
+/// Commands that build nothing have none of cargo's options.
+fn cargo_whyslow_reading(folder: &Folder, args: &[&str]) -> Outcome {
+    let mut command = folder.command_of(env!("CARGO_BIN_EXE_cargo-whyslow"));
+    outcome(command.arg("whyslow").args(args))
+}
+
+#[test]
+fn the_heap_of_a_package_is_one_command() {
+    let folder = Folder::new();
+    package(&folder, &["one"]);
+    let asked = ["heap", "--manifest-path", "pack/Cargo.toml", "--offline", "--bin", "one", "--", "-x"];
+    let outcome = cargo_whyslow(&folder, &asked);
+    assert_eq!(outcome.code, Some(7), "{outcome:?}");
+    assert!(outcome.stdout.contains("[\"-x\"]"), "{outcome:?}");
+    assert!(outcome.stderr.contains("allocations") && outcome.stderr.contains("at the peak"), "{outcome:?}");
+}
+
+#[test]
+fn a_target_that_cannot_run_here_is_refused_before_the_build() {
+    let folder = Folder::new();
+    package(&folder, &["one"]);
+    let asked = ["--manifest-path", "pack/Cargo.toml", "--target", "riscv64gc-unknown-linux-gnu"];
+    cargo_whyslow(&folder, &asked).fails(125, &["--target riscv64gc-unknown-linux-gnu", "cannot run"]);
+}

@@ -24,9 +24,13 @@ fn commands_help() {
 
 #[test]
 fn cargo_whyslow_help() {
-    let outcome =
-        outcome(Folder::new().command_of(env!("CARGO_BIN_EXE_cargo-whyslow")).args(["whyslow", "--help"]));
-    insta::assert_snapshot!(outcome.succeeds().stdout);
+    let folder = Folder::new();
+    let help = |args: &[&str]| {
+        let mut command = folder.command_of(env!("CARGO_BIN_EXE_cargo-whyslow"));
+        outcome(command.arg("whyslow").args(args)).succeeds().stdout.clone()
+    };
+    insta::assert_snapshot!(help(&["--help"]));
+    insta::assert_snapshot!("cargo_whyslow_heap_help", help(&["heap", "--help"]));
 }
 
 #[test]

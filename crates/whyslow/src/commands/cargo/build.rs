@@ -104,8 +104,10 @@ fn cargo_args(args: &BuildArgs, choice: &Choice) -> Vec<String> {
             words.extend([option.to_owned(), path.to_string_lossy().into_owned()]);
         }
     }
-    if let Some(jobs) = &args.jobs {
-        words.extend(["--jobs".to_owned(), jobs.clone()]);
+    for (option, value) in [("--jobs", &args.jobs), ("--target", &args.target)] {
+        if let Some(value) = value {
+            words.extend([option.to_owned(), value.clone()]);
+        }
     }
     words
 }

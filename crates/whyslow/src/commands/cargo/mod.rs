@@ -5,7 +5,7 @@ mod environment;
 mod metadata;
 mod target;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -14,6 +14,7 @@ use whyslow_capture::{Command, Target};
 use self::build::{Build, Executable};
 use self::metadata::Metadata;
 use self::target::{Choice, TargetArgs};
+use super::heap::HowArgs;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
@@ -23,11 +24,28 @@ use crate::recording::RecordOptions;
 #[derive(Debug, Args)]
 pub(crate) struct CargoArgs {
     #[command(flatten)]
+    what: WhatArgs,
+    #[command(flatten)]
+    options: RecordOptions,
+}
+
+/// Build a target of this package, run it, and print where its memory goes, as `whyslow heap` does
+#[derive(Debug, Args)]
+#[command(override_usage = "cargo whyslow heap [OPTIONS] [-- ARGS...]")]
+pub(crate) struct CargoHeapArgs {
+    #[command(flatten)]
+    what: WhatArgs,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+/// What to build, and the arguments to run it with.
+#[derive(Debug, Args)]
+struct WhatArgs {
+    #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
     build: BuildArgs,
-    #[command(flatten)]
-    options: RecordOptions,
     /// Arguments for the program
     #[arg(value_name = "ARGS", last = true, hide = true)]
     args: Vec<OsString>,
@@ -46,12 +64,18 @@ pub(crate) struct BuildArgs {
     /// Leave out the default feature
     #[arg(long)]
     no_default_features: bool,
+    /// Build optimised, as `cargo build --release` does; that is what happens without it, too
+    #[arg(short, long, conflicts_with_all = ["profile", "dev"])]
+    release: bool,
     /// Build as this profile does, with line tables added [default: release]
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
     /// Build without optimisation, as `cargo build` does: shows where a debug build spends its time
     #[arg(long, conflicts_with = "profile")]
     dev: bool,
+    /// Build for this target; this machine must be able to run it
+    #[arg(long, value_name = "TRIPLE")]
+    target: Option<String>,
     /// Path to Cargo.toml
     #[arg(long, value_name = "PATH")]
     manifest_path: Option<PathBuf>,
@@ -71,12 +95,35 @@ pub(crate) struct BuildArgs {
 
 /// Builds, then records.
 pub(crate) fn run(args: CargoArgs, volume: Volume) -> Result<Exit> {
+    match build(args.what, volume)? {
+        Ok((target, name)) => super::record::record_and_answer(&target, &name, &args.options, volume),
+        // cargo has said why.
+        Err(code) => Ok(Exit::Cargo(code)),
+    }
+}
+
+/// Builds, then records the heap.
+pub(crate) fn run_heap(args: CargoHeapArgs, volume: Volume) -> Result<Exit> {
+    match build(args.what, volume)? {
+        Ok((target, name)) => super::heap::run_target(&target, &name, &args.how, volume),
+        Err(code) => Ok(Exit::Cargo(code)),
+    }
+}
+
+/// Builds what was asked for: what to run and its name. The inner error is cargo's exit code.
+fn build(args: WhatArgs, volume: Volume) -> Result<std::result::Result<(Target, OsString), i32>> {
+    if let Some(triple) = args.build.target.as_deref().filter(|triple| !runs_here(triple)) {
+        return Err(Failure::new(format!("--target {triple}: this machine cannot run what is built for it"))
+            .next(format!(
+                "a target of {} Linux, or record on a machine of that kind",
+                std::env::consts::ARCH
+            )));
+    }
     let metadata = Metadata::load(&args.build)?;
     let choice = target::choose(&args.target, &metadata)?;
     let build = match build::run(&args.build, &choice, volume)? {
         Ok(build) => build,
-        // cargo has said why.
-        Err(code) => return Ok(Exit::Cargo(code)),
+        Err(code) => return Ok(Err(code)),
     };
     let executable = build.executable(&choice)?;
     if executable.is_unoptimised() {
@@ -88,7 +135,13 @@ pub(crate) fn run(args: CargoArgs, volume: Volume) -> Result<Exit> {
         ));
     }
     let target = Target::Command(command(&build, executable, &choice, &metadata, args.args));
-    super::record::record_and_answer(&target, OsStr::new(&choice.name), &args.options, volume)
+    Ok(Ok((target, choice.name.into())))
+}
+
+/// Whether programs for this target run on this machine; files with a target's description are left to cargo.
+fn runs_here(triple: &str) -> bool {
+    let is_file = triple.ends_with(".json");
+    is_file || triple.split('-').next() == Some(std::env::consts::ARCH) && triple.contains("-linux-")
 }
 
 /// Runs it where and with what cargo would.
@@ -121,4 +174,19 @@ fn cargo() -> std::process::Command {
 fn cargo_cannot_start(error: &std::io::Error) -> Failure {
     Failure::new(format!("cargo: cannot be started: {error}"))
         .next("install Rust from https://rustup.rs, or record a program you have: whyslow ./app")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_of_other_machines_are_refused_early() {
+        let here = std::env::consts::ARCH;
+        assert!(runs_here(&format!("{here}-unknown-linux-gnu")));
+        assert!(runs_here(&format!("{here}-unknown-linux-musl")));
+        assert!(runs_here("specs/mine.json"));
+        assert!(!runs_here("riscv64gc-unknown-linux-gnu"));
+        assert!(!runs_here(&format!("{here}-pc-windows-gnu")));
+    }
 }

@@ -30,11 +30,26 @@ pub(super) struct Item {
     pub(super) consequence: String,
     /// The command or setting that changes it, if there is one.
     pub(super) fix: Option<String>,
+    /// The command that keeps the change after the next start of the machine, where the fix alone is undone by it.
+    pub(super) permanent: Option<String>,
+    /// The commands that allow it to the members of a group only, where that is possible.
+    pub(super) for_group: Option<String>,
 }
+
+/// The file that keeps settings of the kernel.
+const SETTINGS_FILE: &str = "/etc/sysctl.d/99-whyslow.conf";
 
 impl Item {
     fn new(check: &'static str, state: State, found: impl Into<String>) -> Self {
-        Self { check, state, found: found.into(), consequence: String::new(), fix: None }
+        Self {
+            check,
+            state,
+            found: found.into(),
+            consequence: String::new(),
+            fix: None,
+            permanent: None,
+            for_group: None,
+        }
     }
 
     pub(super) fn ok(check: &'static str, found: impl Into<String>) -> Self {
@@ -52,6 +67,24 @@ impl Item {
     /// Says what follows.
     pub(super) fn so(mut self, consequence: impl Into<String>) -> Self {
         self.consequence = consequence.into();
+        self
+    }
+
+    /// Says which settings of the kernel, `name=value` with spaces between them, change it: now and for good.
+    pub(super) fn sysctl(mut self, settings: &str) -> Self {
+        self.fix = Some(format!("sudo sysctl {settings}"));
+        self.permanent = Some(format!("printf '%s\\n' {settings} | sudo tee -a {SETTINGS_FILE}"));
+        self
+    }
+
+    /// Says how to allow the events to a group of users instead of to everybody.
+    pub(super) fn or_group(mut self) -> Self {
+        self.for_group = Some(
+            "sudo groupadd -f perf_users; sudo usermod -aG perf_users $USER; W=$(command -v whyslow); \
+             sudo chgrp perf_users $W; sudo chmod 750 $W; sudo setcap cap_perfmon,cap_ipc_lock,cap_syslog+ep $W; \
+             then log in again"
+                .to_owned(),
+        );
         self
     }
 
@@ -81,8 +114,11 @@ pub(super) fn table(heading: &str, items: &[Item]) -> String {
         if !item.consequence.is_empty() {
             let _ = writeln!(text, "{indent}{}", item.consequence);
         }
-        if let Some(fix) = &item.fix {
-            let _ = writeln!(text, "{indent}{dim}fix:{dim:#} {fix}");
+        let ways = [("fix", &item.fix), ("for good", &item.permanent), ("for a group", &item.for_group)];
+        for (name, way) in ways {
+            if let Some(way) = way {
+                let _ = writeln!(text, "{indent}{dim}{name}:{dim:#} {way}");
+            }
         }
     }
     text

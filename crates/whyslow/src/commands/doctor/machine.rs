@@ -102,7 +102,7 @@ impl Machine {
         if self.paranoid.is_none() || errno == libc::ENOSYS {
             item.fix("a kernel with CONFIG_PERF_EVENTS; some sandboxes (gVisor) have none")
         } else if level > 2 && !self.can(CAP_PERFMON) && !self.can(CAP_SYS_ADMIN) {
-            item.fix("sudo sysctl kernel.perf_event_paranoid=1")
+            item.sysctl("kernel.perf_event_paranoid=1").or_group()
         } else if let Some(container) = &self.virtualisation.container {
             let command = if container == "Kubernetes" {
                 "securityContext: {capabilities: {add: [PERFMON]}, seccompProfile: {type: Unconfined}}"
@@ -114,7 +114,7 @@ impl Machine {
         } else if self.seccomp {
             item.fix("start without the seccomp filter that forbids perf_event_open")
         } else {
-            item.fix("sudo sysctl kernel.perf_event_paranoid=1")
+            item.sysctl("kernel.perf_event_paranoid=1")
         }
     }
 
@@ -124,7 +124,8 @@ impl Machine {
             Ok(()) => Item::ok(CHECK, "is recorded"),
             Err(_) => Item::note(CHECK, format!("is not recorded ({})", self.paranoid_text()))
                 .so("profiles hold user code only; time in system calls is missing from them")
-                .fix("sudo sysctl kernel.perf_event_paranoid=1"),
+                .sysctl("kernel.perf_event_paranoid=1")
+                .or_group(),
         }
     }
 
@@ -137,7 +138,7 @@ impl Machine {
             self.kptr_restrict.map_or_else(String::new, |level| format!(" (kptr_restrict {level})"));
         Item::note(CHECK, format!("are hidden{setting}"))
             .so("kernel functions appear without names")
-            .fix("sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1")
+            .sysctl("kernel.kptr_restrict=0 kernel.perf_event_paranoid=1")
     }
 
     fn hardware(&self) -> Item {
@@ -158,7 +159,7 @@ impl Machine {
         match self.max_rate {
             Some(rate) if rate < USUAL_RATE => Item::note(CHECK, format!("at most {rate} per second"))
                 .so(format!("the usual {USUAL_RATE} per second is refused; use -F {rate} or less"))
-                .fix("sudo sysctl kernel.perf_event_max_sample_rate=100000"),
+                .sysctl("kernel.perf_event_max_sample_rate=100000"),
             Some(rate) => Item::ok(CHECK, format!("up to {rate} per second")),
             None => Item::ok(CHECK, "no limit known"),
         }
@@ -183,7 +184,7 @@ impl Machine {
         }
         Item::note(CHECK, found)
             .so("less stack is copied per sample, and samples may be lost when the machine is busy")
-            .fix("sudo sysctl kernel.perf_event_mlock_kb=2052")
+            .sysctl("kernel.perf_event_mlock_kb=2052")
     }
 
     fn live_stacks(&self) -> Item {
@@ -193,13 +194,14 @@ impl Machine {
             None | Some(0) => Item::ok(CHECK, "memory of your own programs is readable"),
             Some(1) => Item::ok(CHECK, "memory of programs that whyslow starts is readable (ptrace_scope 1)"),
             Some(scope) => {
-                Item::note(CHECK, format!("memory of programs is not readable (ptrace_scope {scope})"))
-                    .so("very deep stacks stay truncated more often")
-                    .fix(if scope >= 3 {
-                        "boot with another setting: 3 cannot be changed"
-                    } else {
-                        "sudo sysctl kernel.yama.ptrace_scope=1"
-                    })
+                let item =
+                    Item::note(CHECK, format!("memory of programs is not readable (ptrace_scope {scope})"))
+                        .so("very deep stacks stay truncated more often");
+                if scope >= 3 {
+                    item.fix("boot with another setting: 3 cannot be changed")
+                } else {
+                    item.sysctl("kernel.yama.ptrace_scope=1")
+                }
             }
         }
     }
@@ -328,6 +330,20 @@ mod tests {
             Some("sudo sysctl kernel.perf_event_paranoid=1")
         );
         assert!(!items.iter().any(|item| item.check == "kernel names"), "they do not matter then");
+    }
+
+    #[test]
+    fn a_setting_is_given_for_now_for_good_and_for_a_group() {
+        let files = [("proc/sys/kernel/perf_event_paranoid", "2\n")];
+        let items = check(&files, Probe { kernel_clock: Err(libc::EACCES), ..GRANTED });
+        let kernel_time = item(&items, "kernel time");
+        assert_eq!(
+            kernel_time.permanent.as_deref(),
+            Some("printf '%s\\n' kernel.perf_event_paranoid=1 | sudo tee -a /etc/sysctl.d/99-whyslow.conf")
+        );
+        assert!(kernel_time.for_group.as_deref().unwrap().contains("setcap cap_perfmon"));
+        let text = super::super::checkup::table("Machine", &items);
+        assert!(text.contains("for good:") && text.contains("for a group:"), "{text}");
     }
 
     #[test]
