@@ -34,6 +34,63 @@ pub struct FunctionRow {
     pub total_samples: u64,
 }
 
+/// What a group of functions costs: by itself, and with everything it calls.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct Cost {
+    pub(crate) self_value: u64,
+    pub(crate) total_value: u64,
+    pub(crate) self_samples: u64,
+    pub(crate) total_samples: u64,
+}
+
+impl Cost {
+    /// Adds up per group: `group_of` gives the group of a label's number, below `groups`. A sample counts once for a
+    /// group, however many of its functions are on the stack.
+    pub(crate) fn of_groups(
+        profile: &Profile,
+        weights: &Weights,
+        labels: &Labels,
+        inline: bool,
+        groups: usize,
+        group_of: impl Fn(u32) -> u32,
+    ) -> Vec<Self> {
+        let mut costs = vec![Self::default(); groups];
+        let mut open = vec![0u32; groups];
+        let (total_value, total_count) = weights.with_callees(profile);
+        // The groups on the current stack from the outside in, and how many the locations on it have each.
+        let mut path: Vec<u32> = Vec::new();
+        let mut frames: Vec<usize> = Vec::new();
+        walk(profile, &total_count, |stack, step| match step {
+            Step::Enter => {
+                let outside = path.len();
+                let (value, count) = (total_value[stack.index()], total_count[stack.index()]);
+                labels.outermost_first(profile, profile.stacks.location(stack), inline, |code, _| {
+                    let group = group_of(code);
+                    // A group that is on the stack already has these samples.
+                    if open[group as usize] == 0 {
+                        let cost = &mut costs[group as usize];
+                        cost.total_value = cost.total_value.saturating_add(value);
+                        cost.total_samples += count;
+                    }
+                    open[group as usize] += 1;
+                    path.push(group);
+                });
+                frames.push(path.len() - outside);
+                if let Some(&innermost) = path.last() {
+                    let cost = &mut costs[innermost as usize];
+                    cost.self_value = cost.self_value.saturating_add(weights.value[stack.index()]);
+                    cost.self_samples += weights.count[stack.index()];
+                }
+            }
+            Step::Leave => {
+                let outside = path.len() - frames.pop().unwrap_or(0);
+                path.drain(outside..).for_each(|group| open[group as usize] -= 1);
+            }
+        });
+        costs
+    }
+}
+
 /// What every function costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionTable {
@@ -55,50 +112,17 @@ impl FunctionTable {
     /// The same for stacks whose weights are known already.
     pub fn from_weights(profile: &Profile, weights: &Weights, inline: bool, sort: SortBy) -> Self {
         let labels = Labels::new(profile);
-        let empty = FunctionRow {
-            label: Label::Root,
-            self_value: 0,
-            total_value: 0,
-            self_samples: 0,
-            total_samples: 0,
-        };
-        let mut rows = vec![empty; labels.len()];
-        let mut open = vec![0u32; labels.len()];
-        let (total_value, total_count) = weights.with_callees(profile);
-        // The functions on the current stack from the outside in, and how many the locations on it have each.
-        let mut path: Vec<u32> = Vec::new();
-        let mut frames: Vec<usize> = Vec::new();
-        walk(profile, &total_count, |stack, step| match step {
-            Step::Enter => {
-                let outside = path.len();
-                let (value, count) = (total_value[stack.index()], total_count[stack.index()]);
-                labels.outermost_first(profile, profile.stacks.location(stack), inline, |code, _| {
-                    let function = code as usize;
-                    // A function that is on the stack already has these samples.
-                    if open[function] == 0 {
-                        let row = &mut rows[function];
-                        row.total_value = row.total_value.saturating_add(value);
-                        row.total_samples += count;
-                    }
-                    open[function] += 1;
-                    path.push(code);
-                });
-                frames.push(path.len() - outside);
-                if let Some(&innermost) = path.last() {
-                    let row = &mut rows[innermost as usize];
-                    row.self_value = row.self_value.saturating_add(weights.value[stack.index()]);
-                    row.self_samples += weights.count[stack.index()];
-                }
-            }
-            Step::Leave => {
-                let outside = path.len() - frames.pop().unwrap_or(0);
-                path.drain(outside..).for_each(|code| open[code as usize] -= 1);
-            }
-        });
-        for (code, row) in (0u32..).zip(&mut rows) {
-            row.label = labels.label(code);
-        }
-        rows.retain(|row| row.total_samples > 0);
+        let costs = Cost::of_groups(profile, weights, &labels, inline, labels.len(), |code| code);
+        let rows = (0u32..).zip(costs).filter(|(_, cost)| cost.total_samples > 0);
+        let mut rows = rows
+            .map(|(code, cost)| FunctionRow {
+                label: labels.label(code),
+                self_value: cost.self_value,
+                total_value: cost.total_value,
+                self_samples: cost.self_samples,
+                total_samples: cost.total_samples,
+            })
+            .collect::<Vec<_>>();
         let key = |row: &FunctionRow| match sort {
             SortBy::SelfValue => (Reverse(row.self_value), Reverse(row.total_value)),
             SortBy::Total => (Reverse(row.total_value), Reverse(row.self_value)),

@@ -1,6 +1,7 @@
 //! JSON for programs. Names are stable within a schema; `docs/report-json.md` describes them.
 
 mod diff;
+mod groups;
 mod heap;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use whyslow_analyze::{
 use whyslow_profile::{ExitStatus, Host, Profile, StringId, Unit};
 
 pub use self::diff::{DIFF_SCHEMA, diff};
+pub use self::groups::groups;
 use self::heap::HeapBody;
 use crate::text::{kernel_label, source_label};
 

@@ -4,6 +4,7 @@
 mod callers;
 mod diff;
 mod functions;
+mod groups;
 mod heap;
 mod layout;
 mod lines;
@@ -17,6 +18,7 @@ mod tree;
 pub use callers::callers;
 pub use diff::{DiffFile, DiffView, diff};
 pub use functions::functions;
+pub use groups::groups;
 pub use heap::{HeapView, heap};
 pub use layout::Page;
 pub use lines::lines;

@@ -5,8 +5,8 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
 use whyslow_analyze::{
-    Callers, FindError, FunctionTable, Lines, Outline, Quality, Selection, SortBy, SpanTable, Threads,
-    TreeOptions, Weights, hot_path,
+    Callers, FindError, FunctionTable, GroupBy, Groups, Lines, Outline, Quality, Selection, SortBy,
+    SpanTable, Threads, TreeOptions, Weights, hot_path,
 };
 use whyslow_profile::{Metric, Profile, heap};
 use whyslow_render::json::{self, Context};
@@ -18,7 +18,7 @@ use crate::failure::{Failure, Result};
 use crate::filters::Filters;
 use crate::{output, profile_file, terminal, values};
 
-/// Show functions, call tree, callers, source lines, threads, spans, heap or quality of a profile
+/// Show functions, call tree, callers, source lines, threads, modules, crates, spans, heap or quality of a profile
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Views:
@@ -27,6 +27,7 @@ Views:
   callers FUNCTION  who calls a function
   lines FUNCTION    the source of a function with the share of each line
   threads           threads by the time they take
+  modules, crates   programs and libraries, or crates, by the time their code takes
   spans             what the program marked itself (crate whyslow-mark), by name
   heap              where memory is allocated, what holds it at the peak, what leaks
   quality           how far to trust the profile
@@ -42,7 +43,7 @@ Examples:
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     profile: ProfileArg,
-    /// What to show: functions, tree, callers, lines, threads, spans, heap, quality [default: functions; heap when
+    /// What to show: functions, tree, callers, lines, threads, modules, crates, spans, heap, quality [default: functions; heap when
     /// nothing else was recorded]
     #[arg(value_enum, hide_possible_values = true)]
     view: Option<View>,
@@ -79,9 +80,18 @@ enum View {
     Callers,
     Lines,
     Threads,
+    Modules,
+    Crates,
     Spans,
     Heap,
     Quality,
+}
+
+impl View {
+    /// What the functions are grouped by, for views that do so.
+    fn groups(self) -> GroupBy {
+        if self == Self::Modules { GroupBy::Module } else { GroupBy::Crate }
+    }
 }
 
 /// Order of functions.
@@ -186,6 +196,10 @@ impl Request<'_> {
             View::Callers => text::callers(profile, &self.callers()?, self.min_share(), page),
             View::Lines => text::lines(profile, &self.lines()?, page),
             View::Threads => text::threads(profile, &self.threads(), self.limit(ROWS), page),
+            View::Modules | View::Crates => {
+                let by = self.view.groups();
+                text::groups(profile, &self.groups(by), by, self.limit(ROWS), page)
+            }
             View::Spans => text::spans(&self.spans(), self.limit(ROWS), page),
             View::Heap => text::heap(
                 &HeapView {
@@ -232,6 +246,10 @@ impl Request<'_> {
             View::Callers => json::to_string(&json::callers(&context, &self.callers()?, self.min_share())),
             View::Lines => json::to_string(&json::lines(&context, &self.lines()?)),
             View::Threads => json::to_string(&json::threads(&context, &self.threads())),
+            View::Modules | View::Crates => {
+                let by = self.view.groups();
+                json::to_string(&json::groups(&context, &self.groups(by), by, self.limit(usize::MAX)))
+            }
             View::Spans => json::to_string(&json::spans(&context, &self.spans(), self.limit(usize::MAX))),
             View::Heap => {
                 let weights = self.weights();
@@ -285,6 +303,13 @@ impl Request<'_> {
 
     fn threads(&self) -> Threads {
         Threads::build(self.profile, self.selection)
+    }
+
+    fn groups(&self, by: GroupBy) -> Groups {
+        let mut groups = Groups::build(self.profile, self.selection, by);
+        let least = groups.total_value as f64 * self.args.min_share.unwrap_or(0.0);
+        groups.rows.retain(|row| row.self_value as f64 >= least);
+        groups
     }
 
     fn spans(&self) -> SpanTable {

@@ -139,3 +139,18 @@ fn colours_only_when_wanted() {
     assert!(colours("CLICOLOR_FORCE"));
     assert!(!colours("NO_COLOR"));
 }
+
+#[test]
+fn modules_and_crates_are_views() {
+    let folder = Folder::new();
+    folder.profile("app.whyslow", "main;[libz.so] 30\nmain 10");
+    let text = folder.whyslow(["report", "app.whyslow", "modules"]).succeeds().stdout.clone();
+    assert!(text.contains("75.0 %") && text.contains("libz.so") && text.contains("/home/me/app"), "{text}");
+    for view in ["modules", "crates"] {
+        let json = folder.whyslow(["report", "app.whyslow", view, "--format", "json", "-n", "1"]);
+        let json: serde_json::Value = serde_json::from_str(&json.succeeds().stdout).unwrap();
+        assert_eq!((&json["view"], &json["schema"]), (&view.into(), &"whyslow-report/1".into()));
+        assert_eq!(json[view][0]["self_samples"], 30);
+        assert_eq!(json[format!("{view}_left_out")], 1);
+    }
+}
