@@ -1,15 +1,29 @@
 // A real browser, and pages in it that have no network and of which everything that goes wrong is written down.
+//
+// TEST_BROWSER chooses Chromium (usual) or Firefox, which is driven by WebDriver BiDi.
 
-import { chromium } from 'playwright-core';
+import { existsSync } from 'node:fs';
+import { chromium, firefox } from 'playwright-core';
 
-export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+export const FIREFOX = process.env.TEST_BROWSER === 'firefox';
+const EXECUTABLE = FIREFOX ? process.env.FIREFOX ?? '/usr/bin/firefox-esr' : process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+/** Why there is no browser, or false. */
+export const missing = existsSync(EXECUTABLE) ? false
+  : `there is no ${EXECUTABLE}; ${FIREFOX ? 'FIREFOX' : 'CHROMIUM'} may name another`;
+
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 
 /** Only what never comes takes so long, however busy the machine is. */
 const PATIENCE = 120_000;
 
-export const launch = (args = FLAGS) => chromium.launch({ executablePath: CHROMIUM, args, timeout: PATIENCE });
+/** By BiDi a page cannot wish for less motion, so the browser does. */
+const PREFERENCES = { 'ui.prefersReducedMotion': 1 };
+
+export const launch = (args = FLAGS) => FIREFOX
+  ? firefox.launch({ channel: 'moz-firefox', executablePath: EXECUTABLE, firefoxUserPrefs: PREFERENCES, timeout: PATIENCE })
+  : chromium.launch({ executablePath: EXECUTABLE, args, timeout: PATIENCE });
 
 /** A page that may ask only for addresses that begin with `allowed`, and a list of what went wrong in it. */
 export async function newPage(browser, settings = {}, allowed = 'file:') {

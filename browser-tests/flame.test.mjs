@@ -5,12 +5,12 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { CHROMIUM, launch, newPage } from './browser.mjs';
+import { FIREFOX, launch, missing, newPage } from './browser.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -72,7 +72,7 @@ const wide = () => frames.all.find(frame => frame.depth >= 2 && frame.total < fr
   frame.total > frames.all[0].total * .05 && frame.depth < frames.rows);
 
 before(async () => {
-  assert.ok(existsSync(CHROMIUM), `${CHROMIUM} is not there: apt-get install chromium, or set CHROMIUM`);
+  assert.ok(!missing, missing);
   folder = mkdtempSync(join(tmpdir(), 'whyslow-flame-'));
   browser = await launch();
 });
@@ -131,6 +131,60 @@ describe('a flame graph', () => {
     assert.match(tip, /total [\d.]+ \S+, [\d.]+ %.*self [\d.]+ \S+, [\d.<]+ %/s);
     await page.mouse.move(5, 5);
     assert.equal(await page.getAttribute('#tip', 'visibility'), 'hidden');
+    quiet();
+  });
+
+  test('finds the frame under the pointer in a picture that is scrolled', async () => {
+    await page.setViewportSize({ width: 1000, height: 200 });
+    await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+    await page.waitForFunction(() => scrollY > 100);
+    // Frames below the header, which stays in sight.
+    const seen = [];
+    for (const frame of frames.all) {
+      const [x, y] = await middle(frame);
+      if (frame.total > frames.all[0].total * .05 && y > frames.header && y < 200) seen.push([frame, x, y]);
+    }
+    assert.ok(seen.length > 2);
+    for (const [frame, x, y] of seen.slice(0, 6)) {
+      await page.mouse.move(x, y);
+      assert.equal(await page.textContent('.tip b'), frame.name);
+    }
+    const [frame, x, y] = seen.find(([frame]) => frame.depth > 0);
+    await page.mouse.click(x, y);
+    assert.equal(await page.locator('.crumbs button').last().getAttribute('title'), frame.name);
+    quiet();
+  });
+
+  test('is as wide as the <object> it is in, and scrolls there', async () => {
+    const around = join(folder, 'around.html');
+    writeFileSync(around, `<!doctype html><title>around</title><body style="margin: 0"><object data="${pathToFileURL(file)}" type="image/svg+xml" width="700" height="200">`);
+    await open(around);
+    await page.waitForFunction(() => document.querySelector('object').getBoundingClientRect().width === 700);
+    const inside = page.frames()[1];
+    await inside.waitForSelector('#dim', { state: 'attached' });
+    const root = () => inside.evaluate(() => {
+      const { left, width, bottom } = document.querySelector('#frames > rect:last-of-type').getBoundingClientRect();
+      return { left, width, bottom, header: document.querySelector('#header').getBoundingClientRect().top };
+    });
+    const before = await root();
+    assert.ok(Math.abs(before.left - frames.margin) < 1 && Math.abs(before.width - (700 - 2 * frames.margin)) < 1, JSON.stringify(before));
+    assert.ok(frames.inverted || before.bottom <= 200, 'the root is in sight');
+    assert.ok(Math.abs(before.header) < 1, 'and so is the header');
+    await page.mouse.move(350, 150);
+    await page.mouse.wheel(0, frames.inverted ? 60 : -60);
+    await inside.waitForFunction(bottom => Math.abs(document.querySelector('#frames > rect:last-of-type').getBoundingClientRect().bottom - bottom) > 30, before.bottom);
+    assert.ok(Math.abs((await root()).header) < 1);
+    quiet();
+  });
+
+  test('has its header on top on paper', { skip: FIREFOX && 'Firefox does not emulate paper' }, async () => {
+    await page.setViewportSize({ width: 1000, height: 200 });
+    await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+    await page.waitForFunction(() => scrollY > 100 && document.querySelector('#header').getBoundingClientRect().top > -1);
+    await page.emulateMedia({ media: 'print' });
+    const [header, bar] = await page.evaluate(() => [document.querySelector('#header').getBoundingClientRect().top + scrollY, document.querySelector('.bar').getClientRects().length]);
+    assert.ok(Math.abs(header) < 1, `the header is ${header} from the top`);
+    assert.equal(bar, 0, 'nothing to press');
     quiet();
   });
 

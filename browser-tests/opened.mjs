@@ -2,14 +2,14 @@
 // the browser before the tests and ends it after them.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { page as pageText } from '../viewer/test/page.mjs';
-import { CHROMIUM, launch, newPage, pause } from './browser.mjs';
+import { launch, missing, newPage, pause } from './browser.mjs';
 
 const ROW = 18, EDGE = 4;
 
@@ -18,7 +18,7 @@ export let page, problems, browser, folder;
 const written = new Map();
 
 before(async () => {
-  assert.ok(existsSync(CHROMIUM), `${CHROMIUM} is not there: apt-get install chromium, or set CHROMIUM`);
+  assert.ok(!missing, missing);
   folder = mkdtempSync(join(tmpdir(), 'whyslow-viewer-'));
   browser = await launch();
 });

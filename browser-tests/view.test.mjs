@@ -12,12 +12,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { CHROMIUM, launch, newPage } from './browser.mjs';
+import { launch, missing, newPage } from './browser.mjs';
 
 const WHYSLOW = process.env.WHYSLOW;
 const GOLDEN = fileURLToPath(new URL('../crates/whyslow-profile/tests/golden/v1.whyslow', import.meta.url));
 const skip = !WHYSLOW ? 'WHYSLOW does not name the executable'
-  : !existsSync(CHROMIUM) ? `there is no ${CHROMIUM}; CHROMIUM may name another` : false;
+  : missing;
 
 /** Function names on one line, as the viewer may shorten or mark them: only their last words are compared. */
 const lastWord = name => name.replace(/<.*$/, '').split('::').at(-1).replace(/[^\w]+$/, '');

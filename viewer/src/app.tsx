@@ -73,13 +73,15 @@ export function App({ model }: { model: Model }) {
       <Header {...props} undo={history.past.length ? goBack : undefined} redo={history.future.length ? goForward : undefined} help={() => setHelp(true)} />
       <QualityBanner {...props} />
       <Timeline {...props} />
-      <div class="bar">
-        <Tabs tabs={tabsOf(model)} state={state} dispatch={dispatch} />
-        <Toolbar {...props} />
-      </div>
-      <div class="panel" role="tabpanel" id="panel" tabIndex={-1} aria-labelledby={`tab-${state.tab}`}>
-        <Panel {...props} />
-      </div>
+      <main>
+        <div class="bar">
+          <Tabs tabs={tabsOf(model)} state={state} dispatch={dispatch} />
+          <Toolbar {...props} />
+        </div>
+        <div class="panel" role="tabpanel" id="panel" tabIndex={-1} aria-labelledby={`tab-${state.tab}`}>
+          <Panel {...props} />
+        </div>
+      </main>
       {help && <Help close={() => setHelp(false)} />}
     </div>
   );

@@ -22,7 +22,7 @@ function table({ model, state, tree, boxes }: FrameTableProps) {
     .sort((a, b) => tree.total[b.node]! - tree.total[a.node]! || a.node - b.node).slice(0, MOST);
   const unit = model.unit(state.metric);
   return (
-    <table class="hidden">
+    <div class="hidden"><table>
       <caption>The {rows.length} heaviest frames in view</caption>
       <thead><tr><th>Function</th><th>Level</th><th>Total</th><th>Share</th><th>Self</th></tr></thead>
       <tbody>
@@ -33,6 +33,6 @@ function table({ model, state, tree, boxes }: FrameTableProps) {
           </tr>
         ))}
       </tbody>
-    </table>
+    </table></div>
   );
 }

@@ -177,7 +177,7 @@ export function ChartCanvas(props: Props): JSX.Element {
       {samples.time.length === 0 && <p class="empty">The thread has no selected samples.</p>}
       {rows > shownRows - 1 && <div class="chart-rows quiet" aria-hidden="true">rows {view.firstRow + 1} – {Math.min(rows, view.firstRow + shownRows - 1)} of {rows}</div>}
       {pointed && <Tip model={model} tree={tree} pointed={pointed} size={size} />}
-      <table class="hidden" aria-label="Stack chart as a table">
+      <div class="hidden"><table aria-label="Stack chart as a table">
         <thead><tr><th>Function</th><th>Depth</th><th>Start</th><th>Duration</th></tr></thead>
         <tbody>
           {boxes.slice(0, TOLD).map((box, at) => (
@@ -186,7 +186,7 @@ export function ChartCanvas(props: Props): JSX.Element {
             </tr>
           ))}
         </tbody>
-      </table>
+      </table></div>
     </div>
   );
 }

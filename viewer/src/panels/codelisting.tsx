@@ -13,7 +13,7 @@ import { LETTER } from './sourcelisting.tsx';
 const COLUMNS: readonly Column[] = [
   { id: 'self', title: 'Self', help: 'Samples at this instruction, as a share of the function', width: '4.5rem', numeric: true },
   { id: 'total', title: 'Total', help: 'With what it calls, as a share of the function', width: '4.5rem', numeric: true },
-  { id: 'amount', title: '', help: 'Total in the unit of the metric', width: '4.5rem', numeric: true },
+  { id: 'amount', title: 'Amount', help: 'Total in the unit of the metric', width: '4.5rem', numeric: true },
   { id: 'address', title: 'Address', width: '5rem', numeric: true },
   { id: 'text', title: 'Instruction' },
   { id: 'line', title: 'Written at', help: 'The innermost line; known where samples are', width: '8.5rem' },

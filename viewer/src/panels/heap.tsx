@@ -154,7 +154,7 @@ function About({ model, site, totals }: { model: Model; site: Site | undefined; 
   const name = site ? model.name(model.profile.heap.function[site.row]!) : 'The whole program';
   return (
     <section class="heap-about" aria-label="About the chosen line" tabIndex={0}>
-      <h3 dir="ltr" title={limited(name, 1200)}>{limited(name, 160)}</h3>
+      <h2 dir="ltr" title={limited(name, 1200)}>{limited(name, 160)}</h2>
       {site && <p class="quiet" dir="ltr">{limited(placeOf(model, site.row), 240)}</p>}
       {tip && <p class="advice">{tip}</p>}
       <dl class="heap-facts">

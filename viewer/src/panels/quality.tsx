@@ -18,11 +18,11 @@ export function QualityPanel({ model }: PanelProps) {
   const report = readQuality(model.profile.quality);
   const { context } = model.profile;
   return (
-    <div class="quality scrolls">
-      <header class={`grade ${report.grade}`}>
+    <div class="quality scrolls" tabIndex={0}>
+      <div class={`grade ${report.grade}`}>
         <strong>{report.grade}</strong>
         <span>{GRADE_WORDS[report.grade] ?? 'The profile does not say how good it is.'}</span>
-      </header>
+      </div>
       <section aria-labelledby="quality-warnings">
         <h2 id="quality-warnings">{report.warnings.length ? 'What is wrong, and what to do' : 'Nothing is wrong'}</h2>
         <ul class="warnings">

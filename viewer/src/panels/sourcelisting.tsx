@@ -9,7 +9,7 @@ import { Rows, type Column } from './rows.tsx';
 const COLUMNS: readonly Column[] = [
   { id: 'self', title: 'Self', help: 'Samples at this line itself, as a share of the function', width: '4.5rem', numeric: true },
   { id: 'total', title: 'Total', help: 'Samples at this line or in something it calls, as a share of the function', width: '4.5rem', numeric: true },
-  { id: 'amount', title: '', help: 'Total in the unit of the metric', width: '4.5rem', numeric: true },
+  { id: 'amount', title: 'Amount', help: 'Total in the unit of the metric', width: '4.5rem', numeric: true },
   { id: 'line', title: 'Line', width: '3.5rem', numeric: true },
   { id: 'text', title: 'Source' },
 ];

@@ -2,11 +2,11 @@
 
 import { amount, count, share } from '../format.ts';
 import type { Model } from '../model.ts';
-import type { Dispatch } from '../panel.ts';
 import type { State } from '../state.ts';
 import type { ThreadSamples } from './activity.ts';
 import { counterRows } from './draw.ts';
-import type { Track } from './tracks.ts';
+import { isChosen } from './threads.ts';
+import type { Stop, Track } from './tracks.ts';
 
 export const LABEL_WIDTH = 212;
 
@@ -14,16 +14,22 @@ interface LabelsProps {
   model: Model;
   tracks: Track[];
   state: State;
-  /** All threads in the order of their tracks. */
-  all: number[];
-  active: number | undefined;
-  select: (thread: number, how: { ctrlKey: boolean; metaKey: boolean; shiftKey: boolean }) => void;
-  dispatch: Dispatch;
+  /** What can be chosen, in the order of the tracks. */
+  stops: readonly Stop[];
+  active: Stop | undefined;
+  select: (stop: Stop, how: { ctrlKey: boolean; metaKey: boolean; shiftKey: boolean }) => void;
   samples: ThreadSamples;
 }
 
-export function Labels({ model, tracks, state, all, active, select, dispatch, samples }: LabelsProps) {
+/** The id of the element of a process or thread. */
+export const stopId = (stop: Stop): string => (stop.kind === 'process' ? `process-${stop.process}` : `thread-${stop.thread}`);
+
+export function Labels({ model, tracks, state, stops, active, select, samples }: LabelsProps) {
   const unit = model.unit(state.metric);
+  const option = (stop: Stop, chosen: boolean) => ({
+    id: stopId(stop), role: 'option', 'aria-selected': chosen, 'aria-setsize': stops.length, 'aria-posinset': stops.indexOf(stop) + 1,
+    onClick: (event: MouseEvent) => select(stop, event),
+  } as const);
   return <>
     {tracks.map(track => {
       const style = { top: `${track.y}px`, height: `${track.height}px`, width: `${LABEL_WIDTH}px` };
@@ -34,19 +40,15 @@ export function Labels({ model, tracks, state, all, active, select, dispatch, sa
       }
       if (track.kind === 'spans') return <div key="spans" class="track" style={style} role="presentation"><span class="track-name">Spans</span><span class="track-value">{count(model.profile.spans.count)}</span></div>;
       if (track.kind === 'process') {
-        const { process, threads } = track;
-        const chosen = state.threads?.length === threads.length && threads.every(thread => state.threads?.includes(thread));
-        return <div key={`p${process}`} class="track process" style={style} role="presentation">
-          <button type="button" tabIndex={-1} title="Only the threads of this process" aria-pressed={chosen}
-            onClick={() => dispatch({ threads: chosen || threads.length === all.length ? undefined : [...threads].sort((a, b) => a - b) })}>
-            <span class="track-name">{model.processName(process)}</span><span class="track-value">{model.profile.processes.pid[process]}</span></button></div>;
+        const { process } = track;
+        const about = stops.includes(track) ? { ...option(track, isChosen(track, state.threads)), title: 'Only the threads of this process' } : { role: 'presentation' as const };
+        return <div key={`p${process}`} class={`track process${active === track ? ' active' : ''}`} style={style} {...about}>
+          <span class="track-name">{model.processName(process)}</span><span class="track-value">{model.profile.processes.pid[process]}</span></div>;
       }
       const { thread } = track;
       const chosen = !state.threads || state.threads.includes(thread), name = model.threadName(thread);
-      return <div key={`t${thread}`} id={`thread-${thread}`} class={`track thread${active === thread ? ' active' : ''}${chosen ? '' : ' out'}`} style={style} role="option"
-        aria-selected={state.threads ? chosen : false} aria-setsize={all.length} aria-posinset={all.indexOf(thread) + 1}
-        title={`${name.slice(0, 300)} (${model.profile.threads.tid[thread]}): ${amount(samples.total[thread]!, unit)}. Click selects, Ctrl adds, Shift selects up to here.`}
-        onClick={event => select(thread, event)}>
+      return <div key={`t${thread}`} class={`track thread${active === track ? ' active' : ''}${chosen ? '' : ' out'}`} style={style} {...option(track, !!state.threads && chosen)}
+        title={`${name.slice(0, 300)} (${model.profile.threads.tid[thread]}): ${amount(samples.total[thread]!, unit)}. Click selects, Ctrl adds, Shift selects up to here.`}>
         <span class="track-name">{name.slice(0, 200)}</span><span class="track-value">{share(samples.total[thread]!, sum(samples))}</span></div>;
     })}
   </>;

@@ -19,3 +19,7 @@ export function chooseThread(order: readonly number[], chosen: readonly number[]
   }
   return next.size === 0 || next.size === order.length ? undefined : [...next].sort((a, b) => a - b);
 }
+
+/** Whether exactly the threads of a process are chosen. */
+export const isChosen = ({ threads }: { threads: readonly number[] }, chosen: readonly number[] | undefined): boolean =>
+  chosen?.length === threads.length && threads.every(thread => chosen.includes(thread));

@@ -8,12 +8,12 @@ import { byThread, stackKinds, stretches, type ThreadSamples } from './activity.
 import { TimelineBar } from './bar.tsx';
 import { brushKey } from './keyboard.ts';
 import { ActivityCache, binsFor, drawTracks, type Scene } from './draw.ts';
-import { Labels, LABEL_WIDTH } from './labels.tsx';
+import { Labels, LABEL_WIDTH, stopId } from './labels.tsx';
 import { laneAt, readout, spanAt } from './readout.ts';
 import { clock } from './ruler.ts';
 import { Ruler } from './ruler_view.tsx';
-import { chooseThread } from './threads.ts';
-import { tracksBetween, tracksOf } from './tracks.ts';
+import { chooseThread, isChosen } from './threads.ts';
+import { tracksBetween, tracksOf, type Stop } from './tracks.ts';
 import { wheelRanges } from './wheel.ts';
 import './timeline.css';
 
@@ -35,7 +35,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   const scroller = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 600, height: 100 });
   const [scroll, setScroll] = useState(0);
-  const [cursor, setCursor] = useState(0);
+  const [cursor, setCursor] = useState('');
   const hover = useRef<HTMLDivElement>(null);
 
   const isHeap = model.isHeapMetric(state.metric);
@@ -47,6 +47,8 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     return byThread(table, count, kinds, isHeap ? stretches(table, model.duration) : undefined);
   }, [model, state.metric]);
   const tracks = useMemo(() => tracksOf(model, samples.total), [samples]);
+  // The keyboard's place; the busiest thread at first.
+  const active = tracks.stops.find(stop => stopId(stop) === cursor) ?? tracks.stops.find(stop => stop.kind === 'thread');
   const range: Range = state.ranges.at(-1) ?? [0, model.duration];
   const [from, to] = range;
   const unit = model.unit(state.metric);
@@ -126,7 +128,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     if (performance.now() - cleared.current < 500) return; // the second half of a double-click
     const y = event.clientY - scroller.current!.getBoundingClientRect().top + scroll;
     const track = tracksBetween(tracks.list, y, y + 1)[0];
-    if (track?.kind === 'thread') select(track.thread, event);
+    if (track?.kind === 'thread') select(track, event);
     const span = track?.kind === 'spans' ? spanAt(model, tracks, laneAt(track, y), now.from, slack) : undefined;
     if (span !== undefined) {
       const { start, end } = model.profile.spans;
@@ -162,28 +164,30 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     return () => element.removeEventListener('wheel', onWheel);
   }, []);
 
-  const select = (thread: number, how: { ctrlKey: boolean; metaKey: boolean; shiftKey: boolean }) => {
-    const at = tracks.threads.indexOf(thread);
-    dispatch({ threads: chooseThread(tracks.threads, state.threads, thread, how.shiftKey ? cursor : undefined, how.ctrlKey || how.metaKey) });
-    if (!how.shiftKey) setCursor(at);
+  const select = (stop: Stop, how: { ctrlKey: boolean; metaKey: boolean; shiftKey: boolean }) => {
+    if (stop.kind === 'process') dispatch({ threads: isChosen(stop, state.threads) ? undefined : [...stop.threads].sort((a, b) => a - b) });
+    else {
+      const anchor = how.shiftKey && active ? tracks.threads.indexOf(active.kind === 'process' ? active.threads[0]! : active.thread) : undefined;
+      dispatch({ threads: chooseThread(tracks.threads, state.threads, stop.thread, anchor, how.ctrlKey || how.metaKey) });
+    }
+    if (!how.shiftKey) setCursor(stopId(stop));
   };
 
   const reveal = (at: number) => {
-    setCursor(at);
-    const track = tracks.list.find(track => track.kind === 'thread' && track.thread === tracks.threads[at]);
-    const element = scroller.current!;
+    const track = tracks.stops[at], element = scroller.current!;
     if (!track) return;
+    setCursor(stopId(track));
     if (track.y < element.scrollTop) element.scrollTop = track.y;
     else if (track.y + track.height > element.scrollTop + element.clientHeight) element.scrollTop = track.y + track.height - element.clientHeight;
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const last = tracks.threads.length - 1;
+    const last = tracks.stops.length - 1, at = active ? tracks.stops.indexOf(active) : 0;
     const acts: Record<string, () => void> = {
-      ArrowDown: () => reveal(Math.min(last, cursor + 1)),
-      ArrowUp: () => reveal(Math.max(0, cursor - 1)),
+      ArrowDown: () => reveal(Math.min(last, at + 1)),
+      ArrowUp: () => reveal(Math.max(0, at - 1)),
       Home: () => reveal(0),
       End: () => reveal(last),
-      ' ': () => { const thread = tracks.threads[cursor]; if (thread !== undefined) select(thread, event); },
+      ' ': () => { if (active) select(active, event); },
       Enter: () => dispatch(zoomIntoBrush(state)),
       a: () => dispatch({ threads: undefined }),
     };
@@ -195,7 +199,6 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   };
 
   const shown = tracksBetween(tracks.list, scroll, scroll + size.height);
-  const active = tracks.threads[cursor];
   const looked = timeRange(state);
   const wanted = Math.min(tracks.height, Number(state.panel['timeline-height']) || Math.min(MOST_HEIGHT, Math.max(80, innerHeight * .32)));
   return (
@@ -203,14 +206,14 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
       <TimelineBar model={model} state={state} dispatch={dispatch} />
       {model.timed && <Ruler range={range} width={size.width} left={LABEL_WIDTH} />}
       <div class="timeline-tracks" ref={scroller} style={{ height: `${wanted}px` }} tabIndex={0} role="listbox" aria-multiselectable="true" aria-label="Threads"
-        aria-activedescendant={active === undefined ? undefined : `thread-${active}`} onScroll={event => setScroll(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
+        aria-activedescendant={active && stopId(active)} onScroll={event => setScroll(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
         <div class="timeline-window" style={{ marginLeft: `${LABEL_WIDTH}px`, width: `${size.width}px`, height: `${size.height}px` }}>
           <canvas ref={canvas} style={{ width: `${size.width}px`, height: `${size.height}px` }} onPointerDown={onPointerDown} onPointerMove={onPointerMove}
             onPointerUp={onPointerUp} onPointerLeave={() => placeHover(undefined)} onDblClick={() => dispatch(zoomIntoBrush(state))} />
           <div class="timeline-hover" ref={hover}><span /></div>
           {state.brush && looked && <div class="timeline-brush" style={{ left: `${xOf(looked[0])}px`, width: `${Math.max(1, xOf(looked[1]) - xOf(looked[0]))}px` }} />}
         </div>
-        <Labels model={model} tracks={shown} state={state} all={tracks.threads} active={active} select={select} dispatch={dispatch} samples={samples} />
+        <Labels model={model} tracks={shown} state={state} stops={tracks.stops} active={active} select={select} samples={samples} />
         <div style={{ height: `${Math.max(0, tracks.height - size.height)}px` }} />
       </div>
       <Resizer height={wanted} most={tracks.height} set={height => dispatch({ panel: { ...state.panel, 'timeline-height': String(Math.round(height)) } })} />

@@ -12,11 +12,15 @@ export type Track = { y: number; height: number } & (
   | { kind: 'process'; process: number; threads: number[] }
   | { kind: 'thread'; thread: number });
 
+export type Stop = Extract<Track, { kind: 'process' | 'thread' }>;
+
 export interface Tracks {
   list: Track[];
   height: number;
   /** Threads from top to bottom. */
   threads: number[];
+  /** What can be chosen, from top to bottom: threads, and processes where there are several. */
+  stops: Stop[];
   /** Span → its lane, when spans are shown. */
   lanes: Uint8Array;
 }
@@ -49,7 +53,8 @@ export function tracksOf(model: Model, weight: Float64Array): Tracks {
       inOrder.push(thread);
     }
   }
-  return { list, height: y, threads: inOrder, lanes };
+  const stops = list.filter((track): track is Stop => track.kind === 'thread' || (track.kind === 'process' && order.length > 1));
+  return { list, height: y, threads: inOrder, stops, lanes };
 }
 
 /** The tracks between two heights. */

@@ -51,6 +51,7 @@ const fn = i => functions[code[i] >> 1];
 // What is shown: the zoomed frame, the values from edge to edge, the depth of the first row, the marked frame.
 let zoomed = 0, view = { start: 0, span: Math.max(total[0], 1) }, base = 0, marked = -1;
 let matched = null, kindWanted = -1, width, column;
+let held = 0, offset = 0; // how far a window without scroll bars can be moved, and is
 
 // Elements that only a script needs; the file itself has the rest.
 const frames = $('frames'), labels = $('labels'), header = $('header'), note = $('note'), subtitle = $('subtitle');
@@ -201,13 +202,15 @@ function show(i, x, y) {
   tipBox.setAttribute('width', wide);
   tipBox.setAttribute('height', 600);
   const { width: w, height: h } = tip.getBoundingClientRect();
-  const [first, last] = alone ? [scrollY, scrollY + innerHeight] : [0, HEADER + ROWS * ROW];
+  const first = scrolled(), last = alone ? first + innerHeight : HEADER + ROWS * ROW;
   tipBox.setAttribute('x', Math.max(0, Math.min(x + 14, room - w - 4)));
   tipBox.setAttribute('y', Math.max(first, y + 18 + h > last ? y - h - 12 : y + 18));
 }
 
 function frameAt(event) {
-  const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(frames.getScreenCTM().inverse());
+  // Not by getScreenCTM: Firefox leaves out how far the window is scrolled.
+  const box = target.getBoundingClientRect();
+  const x = (event.clientX - box.left) * width / box.width, y = (event.clientY - box.top) * ROWS * ROW / box.height;
   const row = Math.floor(y / ROW), list = byDepth[base + (data.inverted ? row : ROWS - 1 - row)] || [];
   const value = view.start + x / width * view.span;
   let low = 0, high = list.length;
@@ -283,7 +286,7 @@ function move(i) {
   const row = depth[i] - base;
   if (row < 0 || row >= ROWS) { base = Math.max(0, depth[i] - (ROWS >> 1)); draw(); }
   const y = top(i) + HEADER;
-  if (alone && (y < scrollY + HEADER || y + ROW > scrollY + innerHeight)) scrollTo(0, y - innerHeight / 2);
+  if (alone && (y < scrolled() + HEADER || y + ROW > scrolled() + innerHeight)) scroll(y - innerHeight / 2);
   show(i, edges(i)[0] + MARGIN, y + ROW / 2);
 }
 
@@ -326,6 +329,17 @@ if (alone) addEventListener('keydown', event => {
   if (find || event.key === '/' && event.target !== input) { event.preventDefault(); openSearch(); }
 });
 
+// Where the window is in the picture. One that cannot scroll is moved over it.
+function scrolled() { return held ? offset : alone ? scrollY : 0; }
+function scroll(y) {
+  if (!held) return scrollTo(0, y);
+  offset = Math.min(held, Math.max(0, y));
+  svg.setAttribute('viewBox', `0 ${offset} ${width + 2 * MARGIN} ${innerHeight}`);
+  placeHeader();
+}
+// The header stays in sight.
+function placeHeader() { header.setAttribute('transform', `translate(0 ${scrolled()})`); }
+
 function resize() {
   const whole = alone ? Math.max(480, Math.floor(visualViewport.width)) : svg.viewBox.baseVal.width;
   width = whole - 2 * MARGIN;
@@ -334,6 +348,9 @@ function resize() {
     svg.setAttribute('width', whole);
     svg.setAttribute('height', high); // details of a frame may need more room than a small picture has
     svg.setAttribute('viewBox', `0 0 ${whole} ${high}`);
+    // An <object> with a size of its own would shrink the picture to that.
+    held = svg.getBoundingClientRect().height < high - 1 ? high - innerHeight : 0;
+    if (held) scroll(offset);
   }
   const probe = make(labels, 'text', {}, 'm'.repeat(100));
   column = probe.getComputedTextLength() / 100 || 7;
@@ -351,8 +368,13 @@ function resize() {
 resize();
 if (alone) {
   addEventListener('resize', resize);
-  // The header stays in sight.
-  addEventListener('scroll', () => header.setAttribute('transform', `translate(0 ${scrollY})`));
-  if (!data.inverted) scrollTo(0, HEADER + ROWS * ROW);
+  addEventListener('scroll', placeHeader);
+  addEventListener('wheel', event => {
+    if (!held || event.ctrlKey) return;
+    const before = offset;
+    scroll(offset + event.deltaY * (event.deltaMode ? ROW : 1));
+    if (offset !== before) event.preventDefault();
+  }, { passive: false });
+  if (!data.inverted) scroll(HEADER + ROWS * ROW);
 }
 })();
