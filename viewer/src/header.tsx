@@ -6,6 +6,8 @@ import { liveAt, sampleCount, whole } from './derive.ts';
 import type { Model } from './model.ts';
 import { clean } from './names.ts';
 import type { PanelProps } from './panel.ts';
+import { readQuality } from './panels/report.ts';
+import { when } from './panels/quality.tsx';
 import { SearchBox } from './search.tsx';
 import type { State } from './state.ts';
 
@@ -20,6 +22,7 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
   return (
     <header class="header">
       <h1 title={command || title}><span class="brand">whyslow</span> <bdi>{title}</bdi></h1>
+      <p class="paper">Quality: {readQuality(model.profile.quality).grade} · recorded {when(Number(context.started_unix_ns))}</p>
       <div class="facts">
         {model.timed && `${duration(Number(context.duration_ns) || model.duration)} · `}{about(model, state)}{amount(whole(model, state), model.unit(state.metric))}
       </div>

@@ -5,6 +5,7 @@ import { App } from './app.tsx';
 import { load } from './load.ts';
 import { PayloadError } from './payload.ts';
 import './style.css';
+import './print.css';
 
 async function start(): Promise<void> {
   const root = document.getElementById('app') ?? document.body.appendChild(document.createElement('div'));

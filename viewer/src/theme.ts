@@ -1,6 +1,7 @@
-// Light or dark: what the reader chose, or what the system wants.
+// Light or dark: what the reader chose, or what the system wants. Paper is light.
 
 import { useEffect, useState } from 'preact/hooks';
+import { usePrinting } from './printing.ts';
 import type { Theme } from './state.ts';
 
 const wanted = matchMedia('(prefers-color-scheme: dark)');
@@ -13,7 +14,8 @@ export function useDark(theme: Theme): boolean {
     wanted.addEventListener('change', onChange);
     return () => wanted.removeEventListener('change', onChange);
   }, []);
-  const dark = theme === 'auto' ? system : theme === 'dark';
+  const printing = usePrinting();
+  const dark = !printing && (theme === 'auto' ? system : theme === 'dark');
   document.documentElement.dataset.theme = dark ? 'dark' : 'light';
   return dark;
 }

@@ -14,6 +14,8 @@ export interface Shown {
 const ZOOM_TIME = 180;
 /** Room around the outermost row. */
 const EDGE = 4;
+/** The width on paper, and the largest height that every browser can make a canvas of, in pixels of the canvas. */
+const PAPER = { width: 1100, height: 16_000 };
 
 export class FlameCanvas {
   boxes: Boxes = { count: 0, x: [], width: [], row: [], node: [], run: [] };
@@ -27,6 +29,8 @@ export class FlameCanvas {
   private column = 7;
   private frame = 0;
   private animation = 0;
+  private isPaper = false;
+  private scrolled = 0;
   private readonly context: CanvasRenderingContext2D;
   private readonly observer: ResizeObserver;
 
@@ -44,6 +48,16 @@ export class FlameCanvas {
     this.scroller.removeEventListener('scroll', this.request);
     cancelAnimationFrame(this.frame);
     cancelAnimationFrame(this.animation);
+  }
+
+  /** On paper there is nothing to scroll: all rows are drawn, as far as a canvas can be so high. */
+  onPaper(isPaper: boolean): void {
+    if (isPaper === this.isPaper) return;
+    if (isPaper) this.scrolled = this.scroller.scrollTop;
+    this.isPaper = isPaper;
+    this.resize();
+    if (!isPaper) this.scroller.scrollTop = this.scrolled;
+    this.drawNow();
   }
 
   show(shown: Shown): void {
@@ -155,10 +169,9 @@ export class FlameCanvas {
   };
 
   private resize(): void {
-    const { clientWidth, clientHeight } = this.scroller;
-    const ratio = devicePixelRatio || 1;
-    this.width = Math.max(1, clientWidth);
-    this.height = Math.max(1, clientHeight);
+    this.width = this.isPaper ? PAPER.width : Math.max(1, this.scroller.clientWidth);
+    this.height = this.isPaper ? Math.min(this.rowsHeight(), PAPER.height) : Math.max(1, this.scroller.clientHeight);
+    const ratio = this.isPaper ? Math.min(2, PAPER.height / this.height) : devicePixelRatio || 1;
     this.canvas.width = Math.round(this.width * ratio);
     this.canvas.height = Math.round(this.height * ratio);
     this.canvas.style.width = `${this.width}px`;
@@ -174,14 +187,19 @@ export class FlameCanvas {
   /** As many rows as the frames in view need; the distance from the root stays. */
   private fitContent(): void {
     if (!this.shown) return;
-    const { layout: { tree }, zoomed, rootOnTop } = this.shown;
-    const rows = rowsNeeded(tree, (tree.total[zoomed]! || 1) * NARROW / this.width);
-    const content = Math.max(this.height, rows * ROW + 2 * EDGE);
+    const { rootOnTop } = this.shown;
+    const content = Math.max(this.height, this.rowsHeight());
     if (content === this.content) return;
     const below = this.content - this.scroller.scrollTop;
     this.spacer.style.height = `${content - this.height}px`;
     if (!rootOnTop && this.content) this.scroller.scrollTop = content - below;
     this.content = content;
+  }
+
+  private rowsHeight(): number {
+    if (!this.shown) return 1;
+    const { layout: { tree }, zoomed } = this.shown;
+    return rowsNeeded(tree, (tree.total[zoomed]! || 1) * NARROW / this.width) * ROW + 2 * EDGE;
   }
 
   private yOfDepth(depth: number, scroll = this.scroller.scrollTop): number {
@@ -191,7 +209,8 @@ export class FlameCanvas {
   private drawNow(): void {
     const { shown } = this;
     if (!shown || !this.colours) return;
-    const scroll = this.scroller.scrollTop; // once: asking makes the browser lay the page out
+    // Once: asking makes the browser lay the page out. Paper begins at the root, whichever end that is.
+    const scroll = !this.isPaper ? this.scroller.scrollTop : shown.rootOnTop ? 0 : this.content - this.height;
     const fromRoot = shown.rootOnTop ? scroll - EDGE : this.content - EDGE - scroll - this.height;
     this.topDepth = Math.max(0, Math.floor(fromRoot / ROW));
     this.boxes = shown.layout.visible(this.view, this.width, this.topDepth, Math.ceil(this.height / ROW) + 1);

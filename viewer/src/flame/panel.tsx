@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { flameTree, search } from '../derive.ts';
 import { useMatches } from '../matches.ts';
 import type { PanelProps } from '../panel.ts';
+import { usePrinting } from '../printing.ts';
 import { transformed } from '../state.ts';
 import { FlameCanvas } from './canvas.ts';
 import { Crumbs } from './crumbs.tsx';
@@ -70,6 +71,8 @@ export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
     picture.current?.show({ layout, zoomed, rootOnTop, look: { model, labels, colour: state.colour, dark, wanted, zoomed, threads, inverted: state.inverted } });
   }, [layout, zoomed, rootOnTop, state.colour, dark, wanted, threads]);
   useLayoutEffect(placeMark, [marked, layout]);
+  const printing = usePrinting();
+  useLayoutEffect(() => picture.current?.onPaper(printing), [printing]);
 
   const markByKey = (node: number) => {
     picture.current?.reveal(node);

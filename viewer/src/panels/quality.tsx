@@ -79,7 +79,8 @@ function facts(report: QualityReport): Fact[] {
   return rows;
 }
 
-const when = (ns: number): string => (ns > 0 ? new Date(ns / 1e6).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC') : 'unknown');
+/** A moment in words. */
+export const when = (ns: number): string => (ns > 0 ? new Date(ns / 1e6).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC') : 'unknown');
 
 /** One line below the header whenever the profile is not good. */
 export function QualityBanner({ model, state, dispatch }: PanelProps): JSX.Element | null {

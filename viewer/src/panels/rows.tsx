@@ -5,10 +5,13 @@
 
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { usePrinting } from '../printing.ts';
 
 export const ROW_HEIGHT = 22;
 /** Rows outside the view that are in the page all the same, so that scrolling shows no gaps. */
 const SPARE = 12;
+/** Most rows on paper: some forty pages. */
+const PRINTED = 2000;
 
 export interface Column {
   id: string;
@@ -112,8 +115,9 @@ export function Rows(props: Props): JSX.Element {
     }
   };
 
-  const first = Math.max(0, Math.min(count, Math.floor(top / ROW_HEIGHT) - SPARE));
-  const last = Math.min(count, Math.ceil((top + height) / ROW_HEIGHT) + SPARE);
+  const printing = usePrinting();
+  const first = printing ? 0 : Math.max(0, Math.min(count, Math.floor(top / ROW_HEIGHT) - SPARE));
+  const last = Math.min(count, printing ? PRINTED : Math.ceil((top + height) / ROW_HEIGHT) + SPARE);
   const rows: JSX.Element[] = [];
   for (let index = first; index < last; index++) {
     const { key, cells, className = '', attributes } = props.row(index);
@@ -157,9 +161,10 @@ export function Rows(props: Props): JSX.Element {
         <tbody>
           {first > 0 && <tr aria-hidden="true" class="space" style={{ height: `${first * ROW_HEIGHT}px` }} />}
           {rows}
-          {last < count && <tr aria-hidden="true" class="space" style={{ height: `${(count - last) * ROW_HEIGHT}px` }} />}
+          {last < count && !printing && <tr aria-hidden="true" class="space" style={{ height: `${(count - last) * ROW_HEIGHT}px` }} />}
         </tbody>
       </table>
+      {last < count && printing && <div class="empty">The first {last.toLocaleString('en-US')} of {count.toLocaleString('en-US')} rows.</div>}
       {count === 0 && <div class="empty">{props.empty ?? 'Nothing to show.'}</div>}
     </div>
   );

@@ -1,0 +1,71 @@
+// What the viewer puts on paper: the current panel in full length, light, under a header that says what it is of.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Payload, SHAPES } from '../viewer/test/make-payload.mjs';
+import { FIREFOX } from './browser.mjs';
+import { folder, open, page, pageOf, problems, settled } from './opened.mjs';
+
+/** A profile with many functions. */
+function many(count) {
+  const p = new Payload();
+  p.metric('cpu-time', 1);
+  const thread = p.thread(p.process(1, 'many'), 1, 'main');
+  for (let n = 0; n < count; n++) {
+    p.sample(0, n * 1000, thread, p.stack(0xffffffff, p.location(0xffffffff, n, [[p.fn(`app::function_${n}`, 'app'), undefined, 0]])), 1000);
+  }
+  return p.container();
+}
+
+/** What a browser does before it takes the page for paper, and after. */
+const print = event => page.evaluate(event => { dispatchEvent(new Event(event)); }, event);
+const names = () => page.locator('#panel tbody tr:not(.space)').count();
+
+test('a table is printed in full length, with a limit that is told', async () => {
+  await open(pageOf('many', () => many(700)), '#tab=functions');
+  assert.ok(await names() < 200, 'on the screen only what is in sight');
+  await print('beforeprint');
+  assert.equal(await names(), 700);
+  await print('afterprint');
+  await settled();
+  assert.ok(await names() < 200);
+  await open(pageOf('more', () => many(2500)), '#tab=functions');
+  await print('beforeprint');
+  assert.equal(await names(), 2000);
+  assert.match(await page.textContent('#panel'), /The first 2,000 of 2,500 rows\./);
+  assert.deepEqual(problems, []);
+});
+
+test('a flame graph is printed with all its rows, light, whatever is in sight', async () => {
+  await open(pageOf('realistic', SHAPES.realistic), '#theme=dark', { viewport: { width: 1200, height: 420 } });
+  const height = () => page.$eval('.flame-window canvas', canvas => parseFloat(canvas.style.height));
+  const rows = await page.evaluate(() => document.querySelector('.flame-scroll').scrollHeight);
+  const before = await height();
+  assert.ok(before < rows, 'not all rows are in sight');
+  await print('beforeprint');
+  assert.ok(await height() >= rows, `${await height()} of ${rows}`);
+  assert.equal(await page.getAttribute('html', 'data-theme'), 'light');
+  await print('afterprint');
+  await settled();
+  assert.equal(await height(), before);
+  assert.equal(await page.getAttribute('html', 'data-theme'), 'dark');
+  assert.deepEqual(problems, []);
+});
+
+test('paper says what was profiled, how good that is and when; nothing on it is to be pressed', { skip: FIREFOX && 'Firefox does not emulate paper' }, async () => {
+  await open(pageOf('many', () => many(700)), '#tab=functions');
+  await page.emulateMedia({ media: 'print' });
+  const header = await page.locator('header').innerText();
+  assert.match(header, /whyslow[^]*Quality: \w+ · recorded (\d{4}-\d\d-\d\d [\d:]+ UTC|unknown)/);
+  for (const away of ['.search', '.buttons', '.toolbar', '.timeline-tracks', '.tools']) {
+    assert.equal(await page.locator(away).first().isVisible(), false, away);
+  }
+  assert.deepEqual(await page.locator('[role=tab]:visible').allTextContents(), ['Functions']);
+  const file = join(folder, 'paper.pdf');
+  await page.pdf({ path: file });
+  const pages = readFileSync(file, 'latin1').match(/\/Type\s*\/Page\b/g) ?? [];
+  assert.ok(pages.length > 8, `${pages.length} pages for 700 rows`);
+  assert.deepEqual(problems, []);
+});
