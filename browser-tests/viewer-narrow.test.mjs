@@ -8,7 +8,7 @@ import { open, page, pageOf, problems } from './opened.mjs';
 /** Controls that cannot be clicked where they are: outside of the window, cut by what is around them, or under something else. */
 const unreachable = () => page.evaluate(() => {
   const out = [];
-  for (const element of document.querySelectorAll('.header button, .header select, .header input, .tabs button, .toolbar button, .toolbar select, .timeline-bar button, .tools button, .tools select')) {
+  for (const element of document.querySelectorAll('.header button, .header select, .header input, .tabs button, .toolbar button, .toolbar select, .timeline-bar > :not(details) button, .timeline-bar summary, .tools button, .tools select')) {
     const { left, right, top, bottom, width } = element.getBoundingClientRect();
     const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
     const isIn = left >= 0 && right <= innerWidth && width > 8;

@@ -93,12 +93,12 @@ export function countSamples(samples: SampleTable, { threads, range, mask }: Sel
   return count;
 }
 
-/** 1 for each sample inside one of the given spans (of its thread, when the span has one); the end is outside. */
-export function spanMask(model: Model, samples: SampleTable, spans: Iterable<number>): Uint8Array {
+/** 1 for each sample inside one of the given spans (of its thread, when the span has one and not all threads count); the end is outside. */
+export function spanMask(model: Model, samples: SampleTable, spans: Iterable<number>, isEverywhere = false): Uint8Array {
   const { spans: table } = model.profile;
   const perThread = new Map<number, [number, number][]>();
   for (const span of spans) {
-    const thread = table.thread[span]!;
+    const thread = isEverywhere ? NONE : table.thread[span]!;
     const end = table.end[span]!;
     const list = perThread.get(thread);
     const range: [number, number] = [table.start[span]!, Number.isNaN(end) ? Infinity : end];

@@ -9,7 +9,7 @@ export function Chips({ model, state, dispatch }: Omit<PanelProps, 'dark'>) {
   if (!spans && !transforms.length) return null;
   return (
     <ul class="chips" aria-label="Filters">
-      {spans && <Chip word={spans.kind === 'one' ? 'Inside span' : 'Inside spans'} name={model.text(model.profile.spans.name[spans.span]!)} remove={() => dispatch({ spans: undefined })} />}
+      {spans && <Chip word={`${spans.kind === 'one' ? 'Inside span' : 'Inside spans'}${spans.all ? ', all threads' : ''}`} name={model.text(model.profile.spans.name[spans.span]!)} remove={() => dispatch({ spans: undefined })} />}
       {transforms.map((transform, at) => (
         <Chip key={`${transform.kind} ${transform.fn}`} word={WORDS[transform.kind]} name={model.short(transform.fn)}
           remove={() => dispatch({ transforms: transforms.filter((_, other) => other !== at) })} />

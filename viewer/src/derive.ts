@@ -1,10 +1,11 @@
 // What panels ask of a model and a state: call trees, function tables, matches. Each answer is kept until something it
 // depends on changes, so every panel may ask in every render.
 
-import { addUp, buildShape, countSamples, functionValues, invert, spanMask, stackWeights, type CallTree, type Selection, type Shape } from './aggregate.ts';
+import { addUp, buildShape, countSamples, functionValues, invert, lowerBound, spanMask, stackWeights, type CallTree, type Selection, type Shape } from './aggregate.ts';
 import { nodeAt, pathOf } from './flame/path.ts';
 import type { Model } from './model.ts';
 import { Pattern, PatternError } from './regex.ts';
+import { namedLike } from './spanrows.ts';
 import { timeRange, type State } from './state.ts';
 
 /** Remembers the last few answers of one question, per model. */
@@ -35,10 +36,8 @@ const treeKey = (state: State) => `${shapeKey(state)} ${selectionKey(state)}`;
 const chosenSpans = remembered<{ mask: Uint8Array | undefined }>(2, maskKey, (model, { metric, spans }) => {
   const samples = model.profile.samples[metric];
   if (!spans || !samples) return { mask: undefined };
-  const { count, name } = model.profile.spans;
-  const wanted = model.text(name[spans.span]!);
-  const rows = spans.kind === 'one' ? [spans.span] : Array.from({ length: count }, (_, at) => at).filter(at => model.text(name[at]!) === wanted);
-  return { mask: spanMask(model, samples, rows) };
+  const rows = spans.kind === 'one' ? [spans.span] : namedLike(model, spans.span);
+  return { mask: spanMask(model, samples, rows, spans.all) };
 });
 
 /** Which samples of the selected metric count. */
@@ -64,6 +63,17 @@ export const weights = remembered<Float64Array>(2, selectionKey, (model, state) 
   const weights = stackWeights(samples, count, selection(model, state));
   // A free of a block from before the recording has no allocation to be taken from.
   return state.metric === model.live ? weights.map(weight => Math.max(0, weight)) : weights;
+});
+
+/** What each thread weighs in the selected time and spans, whichever threads are selected. */
+export const threadValues = remembered<Float64Array>(2, state => JSON.stringify([state.metric, timeRange(state), state.spans]), (model, state) => {
+  const values = new Float64Array(Math.max(1, model.profile.threads.count));
+  const samples = model.profile.samples[model.drawn(state.metric)];
+  if (!samples) return values;
+  const { mask } = selection(model, state), range = timeRange(state);
+  const from = range ? lowerBound(samples.time, range[0]) : 0, to = range ? lowerBound(samples.time, range[1]) : samples.time.length;
+  for (let i = from; i < to; i++) if (!mask || mask[i] === 1) values[samples.thread[i]!]! += samples.value[i]!;
+  return values;
 });
 
 export const sampleCount = remembered<number>(4, selectionKey, (model, state) => {

@@ -31,6 +31,7 @@ export const KEYS: readonly Key[] = [
   { place: 'timeline', keys: 'Space', does: 'Select the thread (Ctrl: add, Shift: up to here)' },
   { place: 'timeline', keys: 'Enter', does: 'Zoom into the brushed time' },
   { place: 'timeline', keys: 'a', does: 'All threads' },
+  { place: 'timeline', keys: 'x', does: 'Fold or unfold the process' },
   { place: 'timeline', keys: 'Ctrl+wheel', does: 'Zoom time' },
   { place: 'table', keys: '↑  ↓', does: 'Next, previous row (also Page Up, Page Down, Home, End)' },
   { place: 'table', keys: 'Enter', does: 'Function: to its source. Span: only the samples inside. Caller or callee: walk on. Allocating line: to the flame graph' },

@@ -31,6 +31,8 @@ export class Model {
   /** The metric of live bytes, when the profile has a timeline of the heap, and the one of which samples are shown instead. */
   readonly live: number | undefined;
   private readonly allocated: number | undefined;
+  /** Names that several threads have. */
+  private readonly sharedNames: ReadonlySet<number>;
   private readonly decoder = new TextDecoder();
   private readonly texts: (string | undefined)[];
   private readonly names: (string | undefined)[];
@@ -55,6 +57,7 @@ export class Model {
     this.names = new Array<string | undefined>(this.functionCount);
     this.shorts = new Array<string | undefined>(this.functionCount);
     this.duration = this.findDuration();
+    this.sharedNames = twice(profile.threads.name);
     this.timed = profile.samples.some(({ time }) => time.length > 0 && time[time.length - 1]! > 0) || profile.spans.count > 0 || profile.counterValues.count > 0;
   }
 
@@ -148,9 +151,13 @@ export class Model {
     return this.text(this.profile.counters.name[counter]!) === LIVE_COUNTER ? this.profile.heapFacts?.peakTime : undefined;
   }
 
+  /** What a thread is called, with its number where several have the name. */
   threadName(thread: number): string {
     const { threads } = this.profile;
-    return thread < threads.count ? this.text(threads.name[thread]!) || `thread ${threads.tid[thread]}` : 'all threads';
+    if (thread >= threads.count) return 'all threads';
+    const name = this.text(threads.name[thread]!);
+    if (!name) return `thread ${threads.tid[thread]}`;
+    return this.sharedNames.has(threads.name[thread]!) ? `${name} ${threads.tid[thread]}` : name;
   }
 
   processName(process: number): string {
@@ -222,4 +229,11 @@ export class Model {
     for (const end of this.profile.spans.end) if (end > last) last = end;
     return Math.max(last, 1);
   }
+}
+
+/** What is in a list more than once. */
+function twice(list: Iterable<number>): Set<number> {
+  const once = new Set<number>(), more = new Set<number>();
+  for (const one of list) (once.has(one) ? more : once).add(one);
+  return more;
 }

@@ -14,8 +14,9 @@ export interface SpanName {
   p50: number;
   p95: number;
   max: number;
-  /** Value of the samples inside at least one of the spans. */
+  /** Value of the samples inside at least one of the spans: of their threads, and of all threads while they last. */
   inside: number;
+  during: number;
 }
 
 const sums = new WeakMap<SampleTable, ThreadSums>();
@@ -32,6 +33,12 @@ export function spanLength(model: Model, span: number): number {
   return Math.max(0, (Number.isNaN(end[span]!) ? model.duration : end[span]!) - start[span]!);
 }
 
+/** All spans with the name of one. */
+export function namedLike(model: Model, span: number): number[] {
+  const { count, name } = model.profile.spans, wanted = model.text(name[span]!);
+  return Array.from({ length: count }, (_, at) => at).filter(at => model.text(name[at]!) === wanted);
+}
+
 /** Spans that touch the selected time on the selected threads. */
 export function spansInView(model: Model, state: State): number[] {
   const { spans } = model.profile;
@@ -46,15 +53,16 @@ export function spansInView(model: Model, state: State): number[] {
   return rows;
 }
 
-/** Value of the selected samples inside any of some spans. The span filter itself does not count. */
-export function valueInside(model: Model, state: State, rows: readonly number[]): number {
+/** Value of the selected samples inside any of some spans: of the spans' threads, or of all. The span filter itself does not count. */
+export function valueInside(model: Model, state: State, rows: readonly number[], all = false): number {
   const samples = model.profile.samples[state.metric];
   if (!samples) return 0;
   const { spans } = model.profile;
   const range = timeRange(state) ?? [0, Infinity];
   const windows = windowsOf(spans, rows).flatMap((window): Window[] => {
     const clipped = { ...window, start: Math.max(window.start, range[0]), end: Math.min(window.end, range[1]) };
-    return window.thread === NONE && state.threads ? state.threads.map(thread => ({ ...clipped, thread })) : [clipped];
+    if (all) clipped.thread = NONE;
+    return clipped.thread === NONE && state.threads ? state.threads.map(thread => ({ ...clipped, thread })) : [clipped];
   });
   const inThreads = sumsOf(samples);
   return merged(windows).reduce((sum, window) => sum + inThreads.within(window), 0);
@@ -74,7 +82,7 @@ export function spanNames(model: Model, state: State): SpanName[] {
     const total = lengths.reduce((sum, value) => sum + value, 0);
     return {
       name, spans, total, mean: total / spans.length, p50: quantile(lengths, 0.5), p95: quantile(lengths, 0.95), max: lengths.at(-1)!,
-      inside: valueInside(model, state, spans),
+      inside: valueInside(model, state, spans), during: valueInside(model, state, spans, true),
     };
   });
 }

@@ -8,8 +8,11 @@ export type Tab = (typeof TABS)[number];
 export const COLOURS = ['kind', 'crate', 'module', 'thread', 'function'] as const;
 export type Colour = (typeof COLOURS)[number];
 export type Theme = 'auto' | 'light' | 'dark';
-/** Only samples inside one span (a row of the span table), or inside all spans with the same name as this one. */
-export type SpanFilter = { kind: 'one' | 'name'; span: number };
+/**
+ * Only samples inside one span (a row of the span table), or inside all spans with the same name as this one: those of the span's
+ * own thread, or of all threads while it lasts.
+ */
+export type SpanFilter = { kind: 'one' | 'name'; span: number; all: boolean };
 
 export interface State {
   metric: number;
@@ -148,6 +151,9 @@ function range(text: string): Range | undefined {
 const isOne = <T extends string>(list: readonly T[], text: string | null): text is T => (list as readonly (string | null)[]).includes(text);
 const present = <T>(value: T | undefined): value is T => value !== undefined;
 
+/** Large when all threads count. */
+const spanLetter = ({ kind, all }: SpanFilter): string => (kind === 'one' ? (all ? 'O' : 'o') : all ? 'N' : 'n');
+
 /** The text after `#`. */
 export function toHash(state: State): string {
   const out = new URLSearchParams();
@@ -156,7 +162,7 @@ export function toHash(state: State): string {
   if (state.threads) out.set('t', state.threads.map(digits).join('.'));
   if (state.ranges.length) out.set('r', state.ranges.map(rangeText).join('.'));
   if (state.brush) out.set('b', rangeText(state.brush));
-  if (state.spans) out.set('s', (state.spans.kind === 'one' ? 'o' : 'n') + digits(state.spans.span));
+  if (state.spans) out.set('s', spanLetter(state.spans) + digits(state.spans.span));
   if (state.search) out.set('q', state.search);
   if (state.transforms.length) out.set('x', state.transforms.map(({ kind, fn }) => SHORT[kind] + digits(fn)).join('.'));
   if (state.colour !== START.colour) out.set('c', state.colour);
@@ -175,7 +181,7 @@ export function fromHash(text: string): State {
   const given = new URLSearchParams(text.replace(/^#/, ''));
   const list = (key: string): string[] => given.get(key)?.split('.') ?? [];
   const on = list('on'), tab = given.get('tab'), colour = given.get('c'), theme = given.get('theme');
-  const spans = /^([on])(.+)$/.exec(given.get('s') ?? '');
+  const spans = /^([onON])(.+)$/.exec(given.get('s') ?? '');
   const span = number(spans?.[2]);
   const threads = given.has('t') ? list('t').map(number).filter(present) : undefined;
   const panel: Record<string, string> = {};
@@ -185,7 +191,7 @@ export function fromHash(text: string): State {
     threads: threads?.length ? threads : undefined,
     ranges: list('r').map(range).filter(present),
     brush: range(given.get('b') ?? ''),
-    spans: spans && span !== undefined ? { kind: spans[1] === 'o' ? 'one' : 'name', span } : undefined,
+    spans: spans && span !== undefined ? { kind: /o/i.test(spans[1]!) ? 'one' : 'name', span, all: /[ON]/.test(spans[1]!) } : undefined,
     search: given.get('q') ?? '',
     regex: on.includes('re'), inverted: on.includes('inv'), icicle: on.includes('ice'), inline: !on.includes('noinline'),
     generics: on.includes('gen'), collapse: on.includes('rec'),

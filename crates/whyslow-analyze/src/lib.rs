@@ -40,6 +40,6 @@ pub use outline::{Outline, OutlineItem};
 pub use overview::Overview;
 pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Severity, Warning};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
-pub use spans::{SpanPattern, SpanRow, SpanTable};
+pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use threads::{ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent};

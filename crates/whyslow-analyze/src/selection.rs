@@ -9,7 +9,7 @@ use whyslow_profile::{CodeKind, Process, Profile, Samples, Span, StackId, Thread
 
 use crate::heap::{LIVE, metric_row};
 use crate::labels::{self, Labels};
-use crate::spans::{Inside, SpanPattern};
+use crate::spans::{Inside, SpanPattern, SpanThreads};
 
 /// Which samples count. The default is every sample of the first metric.
 #[derive(Debug, Default, Clone)]
@@ -28,6 +28,8 @@ pub struct Selection {
     pub kinds: Vec<CodeKind>,
     /// Only samples inside one of these spans: at its time, and on its thread if it has one; empty means all.
     pub spans: Vec<SpanPattern>,
+    /// Whose samples are inside a span that belongs to a thread.
+    pub span_threads: SpanThreads,
 }
 
 /// Picks a thread or a process by its number or its name.
@@ -117,6 +119,15 @@ pub enum SelectionError {
         pattern: String,
         /// The names that exist.
         have: Vec<String>,
+    },
+    /// The spans are there, but their threads did not run inside of them.
+    #[error(
+        "the span's own thread has no sample inside of it, other threads have {others}; \
+         add --span-threads all for every thread while the span lasts"
+    )]
+    SpanWaits {
+        /// Samples of other threads at the time.
+        others: u64,
     },
     /// Each filter matches something, but no sample passes all of them.
     #[error("no sample passes all filters; widen the time range or leave a filter out")]
@@ -324,7 +335,12 @@ impl Selection {
             }
         }
         if !self.is_everything() && self.weigh(profile).total_count == 0 {
-            return Err(SelectionError::NoSamples);
+            let others = Self { span_threads: SpanThreads::All, ..self.clone() }.weigh(profile).total_count;
+            return Err(if others > 0 {
+                SelectionError::SpanWaits { others }
+            } else {
+                SelectionError::NoSamples
+            });
         }
         Ok(())
     }
@@ -344,7 +360,8 @@ impl<'a> Rows<'a> {
         let counts = |thread| selection.thread_counts(profile, thread);
         let wanted =
             |(row, span): &(usize, &Span)| spans.iter().any(|pattern| pattern.matches(profile, *row, span));
-        let inside = || Inside::new(profile.spans.iter().enumerate().filter(wanted).map(|(_, span)| span));
+        let wanted_spans = || profile.spans.iter().enumerate().filter(wanted).map(|(_, span)| span);
+        let inside = || Inside::new(wanted_spans(), selection.span_threads);
         Self {
             threads: profile.threads.iter().map(counts).collect(),
             time_ns: time_ns.as_ref(),

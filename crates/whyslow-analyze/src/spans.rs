@@ -47,6 +47,16 @@ impl FromStr for SpanPattern {
     }
 }
 
+/// Whose samples are inside a span that belongs to a thread.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum SpanThreads {
+    /// Those of its own thread.
+    #[default]
+    Own,
+    /// Those of every thread while it lasts: what a pool did while the span's thread waited for it.
+    All,
+}
+
 /// Times from a start up to, and without, an end. In order, and apart from each other.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Times(Vec<(u64, u64)>);
@@ -103,13 +113,13 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    pub(crate) fn new<'a>(spans: impl Iterator<Item = &'a Span>) -> Self {
+    pub(crate) fn new<'a>(spans: impl Iterator<Item = &'a Span>, whose: SpanThreads) -> Self {
         let mut everywhere = Vec::new();
         let mut threads: FxHashMap<ThreadId, Vec<(u64, u64)>> = FxHashMap::default();
         for span in spans {
             match span.thread {
-                Some(thread) => threads.entry(thread).or_default(),
-                None => &mut everywhere,
+                Some(thread) if whose == SpanThreads::Own => threads.entry(thread).or_default(),
+                _ => &mut everywhere,
             }
             .push((span.start_ns, span.end_ns));
         }
@@ -212,7 +222,8 @@ impl SpanTable {
         let mut rows = names
             .into_iter()
             .map(|(name, spans)| {
-                let inside = Inside::new(spans.iter().map(|row| &profile.spans[*row]));
+                let inside =
+                    Inside::new(spans.iter().map(|row| &profile.spans[*row]), selection.span_threads);
                 let mut used = everywhere.within(&inside.everywhere);
                 for (thread, times) in &inside.threads {
                     let Some(sums) = by_thread.get(thread.index()) else { continue };
@@ -253,6 +264,7 @@ fn row(profile: &Profile, name: &str, spans: &[usize], (value, samples): (u64, u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::selection::SelectionError;
     use crate::testing::{self, SAMPLE_NS};
 
     const MS: u64 = SAMPLE_NS;
@@ -309,6 +321,39 @@ mod tests {
         let selection = Selection { spans: several, ..Selection::default() };
         assert_eq!(selection.weigh(&profile).total_count, 6 + 5 - 2);
         assert_eq!(selection.samples(&profile).len(), 9);
+    }
+
+    #[test]
+    fn all_threads_count_while_a_span_lasts() {
+        // `main` waits from 10 ms on, while `worker` works.
+        let profile = profile(&[("wait", Some(0), 10, 15), ("both", Some(0), 8, 12), ("both", None, 11, 13)]);
+        let count = |pattern: &str, span_threads| {
+            let spans = vec![pattern.parse().unwrap()];
+            Selection { spans, span_threads, ..Selection::default() }.weigh(&profile).total_count
+        };
+        assert_eq!(count("wait", SpanThreads::Own), 0);
+        assert_eq!(count("wait", SpanThreads::All), 5);
+        assert_eq!(count("both", SpanThreads::Own), 2 + 2);
+        assert_eq!(count("both", SpanThreads::All), 5);
+        let table =
+            SpanTable::build(&profile, &Selection { span_threads: SpanThreads::All, ..Selection::default() });
+        assert_eq!(table.rows.iter().find(|row| row.name == "wait").map(|row| row.samples), Some(5));
+    }
+
+    #[test]
+    fn a_span_whose_thread_waits_names_the_option() {
+        let profile = profile(&[("wait", Some(0), 10, 15), ("later", Some(0), 30, 40)]);
+        let why = |name: &str| {
+            let selection = Selection { spans: vec![name.parse().unwrap()], ..Selection::default() };
+            selection.check(&profile).unwrap_err()
+        };
+        assert_eq!(why("wait"), SelectionError::SpanWaits { others: 5 });
+        assert_eq!(
+            why("wait").to_string(),
+            "the span's own thread has no sample inside of it, other threads have 5; \
+             add --span-threads all for every thread while the span lasts"
+        );
+        assert_eq!(why("later"), SelectionError::NoSamples);
     }
 
     #[test]

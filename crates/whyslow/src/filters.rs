@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use regex::Regex;
-use whyslow_analyze::{Pattern, Selection, SpanPattern};
+use whyslow_analyze::{Pattern, Selection, SpanPattern, SpanThreads};
 use whyslow_profile::{CodeKind, Profile};
 
 use crate::failure::{Failure, Result};
@@ -36,6 +36,9 @@ pub(crate) struct Filters {
     /// Only samples inside spans of this name that the program marked, or inside one span: #ROW (repeatable)
     #[arg(long, value_name = "NAME")]
     span: Vec<SpanPattern>,
+    /// Whose samples are inside a span: `own` takes those of the span's thread, `all` those of every thread while it lasts
+    #[arg(long, value_name = "WHOSE", default_value = "own", hide_default_value = true, value_parser = values::span_threads)]
+    span_threads: SpanThreads,
     /// Show inlined functions as part of the function they were inlined into
     #[arg(long)]
     pub(crate) no_inline: bool,
@@ -90,6 +93,7 @@ impl Filters {
             function: self.function.as_deref().map(|text| regex("--function", text)).transpose()?,
             kinds: self.kind.clone(),
             spans: self.span.clone(),
+            span_threads: self.span_threads,
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use whyslow_analyze::SpanThreads;
 use whyslow_formats::import::Format;
 use whyslow_profile::CodeKind;
 
@@ -105,6 +106,15 @@ pub(crate) fn code_kind(text: &str) -> Result<CodeKind, String> {
         let labels = CodeKind::ALL.iter().map(|kind| kind.label()).collect::<Vec<_>>();
         format!("there is no kind `{text}`; kinds are {}", labels.join(", "))
     })
+}
+
+/// Whose samples are inside a span.
+pub(crate) fn span_threads(text: &str) -> Result<SpanThreads, String> {
+    match text {
+        "own" => Ok(SpanThreads::Own),
+        "all" => Ok(SpanThreads::All),
+        _ => Err(format!("`{text}` is neither `own` (the span's thread) nor `all` (every thread)")),
+    }
 }
 
 /// The word for a format that can be imported.

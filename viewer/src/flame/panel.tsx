@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { flameTree, search } from '../derive.ts';
 import { useMatches } from '../matches.ts';
+import { Nothing } from '../panels/nothing.tsx';
 import type { PanelProps } from '../panel.ts';
 import { usePrinting } from '../printing.ts';
 import { transformed } from '../state.ts';
@@ -203,7 +204,7 @@ export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
         </div>
         <div ref={spacer} />
       </div>
-      {tree.total[0] === 0 && <p class="flame-empty">No samples are selected. Escape goes one step back.</p>}
+      {tree.total[0] === 0 && <p class="flame-empty"><Nothing model={model} state={state} dispatch={dispatch} /></p>}
       {current && !menu && <Tip model={model} state={state} tree={tree} node={current.node} zoomed={zoomed} x={current.x} y={current.y} />}
       {menu && <Menu model={model} state={state} dispatch={dispatch} at={menu} close={() => { setMenu(undefined); scroller.current?.focus(); }} />}
       <div class="hidden" role="status">{current ? describe(model, state, tree, current.node) : ''}</div>

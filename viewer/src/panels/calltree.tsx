@@ -10,6 +10,7 @@ import { inverted, topDown } from '../outline.ts';
 import type { PanelProps } from '../panel.ts';
 import { transformed } from '../state.ts';
 import { matchesInverted, matchesTopDown } from '../treematches.ts';
+import { Nothing } from './nothing.tsx';
 import { TreeTable } from './tree.tsx';
 
 export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
@@ -55,7 +56,7 @@ export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
         onCursor={fn => dispatch({ fn })}
         onPick={fn => dispatch({ fn })}
         onTransform={transform => dispatch(transformed(state, transform))}
-        empty="No samples are selected. Escape goes one step back."
+        empty={<Nothing model={model} state={state} dispatch={dispatch} />}
       />
     </div>
   );

@@ -10,6 +10,7 @@ import { kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
 import { transformed } from '../state.ts';
 import { Amount, Name, Place, Share, Text } from './cells.tsx';
+import { Nothing } from './nothing.tsx';
 import { Rows, type Column, type Sort } from './rows.tsx';
 import { SandwichPanel } from './sandwich.tsx';
 import { transformOf } from './transformkeys.ts';
@@ -65,7 +66,7 @@ export function FunctionsPanel(props: PanelProps) {
           }}
           sort={sort}
           onSort={onSort}
-          empty={found.kind === 'found' ? 'No function with selected samples matches the search.' : 'No samples are selected. Escape goes one step back.'}
+          empty={found.kind === 'found' ? 'No function with selected samples matches the search.' : <Nothing model={model} state={state} dispatch={dispatch} />}
           row={at => {
             const fn = rows[at]!;
             return {

@@ -8,7 +8,7 @@ import { useMatches } from '../matches.ts';
 import { NONE } from '../payload.ts';
 import type { PanelProps } from '../panel.ts';
 import { spanLength, spanNames, valueInside, type SpanName } from '../spanrows.ts';
-import { timeRange } from '../state.ts';
+import { timeRange, type State } from '../state.ts';
 import { limited, Text } from './cells.tsx';
 import { Rows, type Column, type Sort } from './rows.tsx';
 
@@ -37,12 +37,21 @@ export function SpansPanel(props: PanelProps) {
       </div>
     );
   }
-  const onlyName = (at: number): void => dispatch({ spans: { kind: 'name', span: sorted[at]!.spans[0]! } });
+  const all = ofAllThreads(state);
+  const onlyName = (at: number): void => dispatch({ spans: { kind: 'name', span: sorted[at]!.spans[0]!, all } });
+  const setAll = (next: boolean): void => dispatch({
+    panel: { ...state.panel, 'spans-threads': next ? 'all' : 'own' }, ...(state.spans ? { spans: { ...state.spans, all: next } } : {}),
+  });
   return (
     <div class="spans pane">
       <div class="tools">
         <strong>Spans</strong>
         <span class="quiet hint">Enter shows only the samples inside, in every panel</span>
+        <span class="quiet" id="spans-whose">Samples of</span>
+        <div class="segments" role="group" aria-labelledby="spans-whose">
+          <button type="button" aria-pressed={!all} onClick={() => setAll(false)} title="What the span's thread did itself">its thread</button>
+          <button type="button" aria-pressed={all} onClick={() => setAll(true)} title="What every thread did while the span lasted: the pool that its thread waited for, too">all threads during it</button>
+        </div>
         <button type="button" disabled={cursor < 0} onClick={() => onlyName(cursor)}>Only inside spans of this name</button>
         <button type="button" disabled={!state.spans} onClick={() => dispatch({ spans: undefined })}>All samples again</button>
       </div>
@@ -58,6 +67,7 @@ export function SpansPanel(props: PanelProps) {
             onSort={next => keep({ 'spans-sort': sortText(next) })}
             onCursor={at => keep({ 'spans-name': sorted[at]!.name })}
             onOpen={onlyName}
+            minWidth="44rem"
             empty="No span touches the selected time and threads."
             row={at => {
               const row = sorted[at]!;
@@ -66,7 +76,7 @@ export function SpansPanel(props: PanelProps) {
                 className: [state.spans?.kind === 'name' && filtered === row.name && 'selected', matches.includes(at) && 'match'].filter(Boolean).join(' '),
                 cells: [
                   <Text text={row.name} />, count(row.spans.length), duration(row.total), duration(row.mean), duration(row.p50), duration(row.p95),
-                  duration(row.max), amount(row.inside, unit),
+                  duration(row.max), amount(row.inside, unit), amount(row.during, unit),
                 ],
               };
             }}
@@ -80,10 +90,14 @@ export function SpansPanel(props: PanelProps) {
   );
 }
 
+/** Whether the samples of all threads count while a span lasts, in the filter or in the next one. */
+const ofAllThreads = (state: State): boolean => state.spans?.all ?? state.panel['spans-threads'] === 'all';
+
 const SINGLE: readonly Column[] = [
   { id: 'start', title: 'Start', width: '5rem', numeric: true, sorts: 'up' },
   { id: 'length', title: 'Duration', width: '5rem', numeric: true, sorts: 'down' },
   { id: 'inside', title: 'Inside', help: 'Samples of its thread inside of it', width: '5rem', numeric: true, sorts: 'down' },
+  { id: 'during', title: 'All threads', help: 'Samples of all threads while it lasts', width: '5rem', numeric: true, sorts: 'down' },
   { id: 'thread', title: 'Thread', width: '9rem', sorts: 'up' },
   { id: 'detail', title: 'Detail', sorts: 'up' },
 ];
@@ -97,11 +111,12 @@ function Singles({ model, state, dispatch, name }: PanelProps & { name: SpanName
       start: spans.start[span]!,
       length: spanLength(model, span),
       inside: valueInside(model, state, [span]),
+      during: valueInside(model, state, [span], true),
       thread: spans.thread[span] === NONE ? 'all threads' : model.threadName(spans.thread[span]!),
       detail: model.text(spans.detail[span]!),
     }));
     const sign = sort.descending ? -1 : 1;
-    const column = sort.column as 'start' | 'length' | 'inside' | 'thread' | 'detail';
+    const column = sort.column as 'start' | 'length' | 'inside' | 'during' | 'thread' | 'detail';
     const value = (row: (typeof rows)[number]): number | string => row[column] ?? row.length;
     return rows.sort((a, b) => (value(a) < value(b) ? -sign : value(a) > value(b) ? sign : a.span - b.span));
   }, [name, state.panel['spans-single']]);
@@ -112,7 +127,7 @@ function Singles({ model, state, dispatch, name }: PanelProps & { name: SpanName
   // While one span is chosen, moving the cursor goes through the spans one by one.
   const move = (at: number): void => {
     const { span } = rows[at]!;
-    if (state.spans?.kind === 'one') dispatch({ spans: { kind: 'one', span } }, 'span');
+    if (state.spans?.kind === 'one') dispatch({ spans: { kind: 'one', span, all: state.spans.all } }, 'span');
     else keep({ 'spans-one': String(span) });
   };
   return (
@@ -125,13 +140,13 @@ function Singles({ model, state, dispatch, name }: PanelProps & { name: SpanName
       sort={sort}
       onSort={next => keep({ 'spans-single': sortText(next) })}
       onCursor={move}
-      onOpen={at => dispatch({ spans: { kind: 'one', span: rows[at]!.span } })}
+      onOpen={at => dispatch({ spans: { kind: 'one', span: rows[at]!.span, all: ofAllThreads(state) } })}
       row={at => {
         const row = rows[at]!;
         return {
           key: row.span,
           className: state.spans?.kind === 'one' && state.spans.span === row.span ? 'selected' : '',
-          cells: [duration(row.start), duration(row.length), amount(row.inside, unit), <Text text={row.thread} />, <Text text={row.detail} className="quiet" />],
+          cells: [duration(row.start), duration(row.length), amount(row.inside, unit), amount(row.during, unit), <Text text={row.thread} />, <Text text={row.detail} className="quiet" />],
         };
       }}
     />
@@ -148,7 +163,8 @@ function nameColumns(metric: string): Column[] {
     time('p50', 'Median', 'Half of the spans are not longer'),
     time('p95', '95 %', '95 of 100 spans are not longer'),
     time('max', 'Longest', 'The longest span'),
-    time('inside', 'Inside', `${metric || 'Samples'} inside: a sample in two spans of the name counts once`),
+    time('inside', 'Inside', `${metric || 'Samples'} of the spans' own threads inside; a sample in two spans of the name counts once`),
+    time('during', 'All threads', `${metric || 'Samples'} of all threads while a span of the name lasts`),
   ];
 }
 
@@ -158,7 +174,7 @@ function sortNames(names: readonly SpanName[], { column, descending }: Sort): Sp
     switch (column) {
       case 'name': return row.name;
       case 'count': return row.spans.length;
-      case 'mean': case 'p50': case 'p95': case 'max': case 'inside': return row[column];
+      case 'mean': case 'p50': case 'p95': case 'max': case 'inside': case 'during': return row[column];
       default: return row.total;
     }
   };

@@ -98,6 +98,6 @@ function around(box: Box, view: ChartView, [first, last]: Range): ChartView {
 
 function threadLabel(model: Model, thread: number): string {
   const { threads } = model.profile;
-  const name = model.threadName(thread);
-  return thread < threads.count ? `${name} · ${model.processName(threads.process[thread]!)} ${threads.tid[thread]}` : name;
+  if (thread >= threads.count) return model.threadName(thread);
+  return `${model.text(threads.name[thread]!) || 'thread'} · ${model.processName(threads.process[thread]!)} ${threads.tid[thread]}`;
 }

@@ -1,7 +1,7 @@
 // A table of a call tree: rows open and close, the cursor follows the path it is on when values change.
 
 import { useMemo, useRef, useState } from 'preact/hooks';
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import type { Transform } from '../aggregate.ts';
 import type { Model } from '../model.ts';
 import type { Outline } from '../outline.ts';
@@ -38,7 +38,7 @@ interface Props {
   onTransform: (transform: Transform) => void;
   /** Enter goes on to the function instead of opening the row. */
   walks?: boolean;
-  empty: string;
+  empty: ComponentChildren;
 }
 
 interface Opened {

@@ -4,6 +4,7 @@ import { duration, UNIT_NANOSECONDS } from '../format.ts';
 import type { PanelProps } from '../panel.ts';
 import { zoomIntoBrush, type Range } from '../state.ts';
 import { Chips } from '../chips.tsx';
+import { TrackChooser } from './chooser.tsx';
 import { clock } from './ruler.ts';
 
 export function TimelineBar({ model, state, dispatch }: Omit<PanelProps, 'dark'>) {
@@ -27,6 +28,7 @@ export function TimelineBar({ model, state, dispatch }: Omit<PanelProps, 'dark'>
       <span class="thread-count quiet">{state.threads
         ? <>{state.threads.length} of {threads.count} threads <button type="button" onClick={() => dispatch({ threads: undefined })} title="All threads (a in the timeline)">All threads</button></>
         : `${threads.count} ${threads.count === 1 ? 'thread' : 'threads'}`}{model.unit(state.metric) === UNIT_NANOSECONDS ? '' : ' · common scale'}</span>
+      {(model.timed || threads.count > 1) && <TrackChooser model={model} state={state} dispatch={dispatch} />}
     </div>
   );
 }

@@ -6,7 +6,7 @@ import type { Range } from '../state.ts';
 import { lowerBound } from '../aggregate.ts';
 import { activity, highest, type ThreadSamples } from './activity.ts';
 import { ticks } from './ruler.ts';
-import { HEIGHT, tracksBetween, type Tracks } from './tracks.ts';
+import { HEIGHT, tracksBetween, type Track, type Tracks } from './tracks.ts';
 
 /** Pixels per step of an activity curve. */
 const STEP = 3;
@@ -61,7 +61,7 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, widt
       context.globalAlpha = scene.chosen && !scene.chosen[track.thread] ? .3 : 1;
       drawThread(context, scene, track.thread, width, y, track.height);
     } else if (track.kind === 'counter') drawCounter(context, scene, track.counter, width, y, track.height);
-    else drawSpans(context, scene, width, y);
+    else drawSpans(context, scene, track, width, y);
     context.globalAlpha = 1;
     context.fillStyle = dark ? '#2e323a' : '#dfe2e7';
     context.fillRect(0, y + track.height - 1, width, 1);
@@ -180,26 +180,27 @@ export function counterRows(model: Model, counter: number): [number, number] {
   return [bound(counter), bound(counter + 1)];
 }
 
-function drawSpans(context: CanvasRenderingContext2D, { model, tracks, range: [from, to], chosenSpans }: Scene, width: number, y: number): void {
+function drawSpans(context: CanvasRenderingContext2D, { model, tracks, range: [from, to], chosenSpans, dark }: Scene, track: Track & { kind: 'spans' }, width: number, y: number): void {
   const { spans } = model.profile;
   const scale = width / (to - from);
-  const drawn = new Float64Array(16).fill(-1);
+  const drawn = new Float64Array(track.isFolded ? 1 : track.lanes).fill(-1);
   context.font = '10px system-ui, sans-serif';
   context.textBaseline = 'middle';
-  for (let span = 0; span < spans.count; span++) {
+  for (const span of track.spans) {
     const start = spans.start[span]!, end = Number.isNaN(spans.end[span]!) ? to : spans.end[span]!;
     if (start > to) break;
     if (end < from) continue;
-    const lane = tracks.lanes[span]!;
-    const left = Math.max(0, (start - from) * scale), right = Math.min(width, Math.max(left + 1.5, (end - from) * scale));
-    if (right <= drawn[lane]! + .5) continue; // already covered
-    const free = left >= drawn[lane]!; // in the last lane spans may overlap
+    const lane = track.isFolded ? 0 : tracks.lanes[span]!;
+    // What begins in a pixel that is taken begins beside it.
+    const left = Math.max(0, drawn[lane]!, (start - from) * scale), right = Math.min(width, Math.max(left + 1.5, (end - from) * scale));
+    if ((end - from) * scale <= drawn[lane]! + .5) continue; // already covered
     drawn[lane] = right;
     const top = y + 4 + lane * HEIGHT.lane;
     context.globalAlpha = chosenSpans && !chosenSpans(span) ? .25 : 1;
-    context.fillStyle = nameColour(model.text(spans.name[span]!));
+    // Folded: when there was any span.
+    context.fillStyle = track.isFolded ? (dark ? '#555b66' : '#b9bec6') : nameColour(model.text(spans.name[span]!));
     context.fillRect(left, top, right - left - (right - left > 3 ? .6 : 0), HEIGHT.lane - 2);
-    if (free && right - left > 34) {
+    if (!track.isFolded && right - left > 34) {
       context.fillStyle = '#16181d';
       context.fillText(cutToFit(context, model.text(spans.name[span]!), right - left - 6), left + 3, top + HEIGHT.lane / 2 - .5);
     }

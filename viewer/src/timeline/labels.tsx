@@ -2,11 +2,11 @@
 
 import { amount, count, share } from '../format.ts';
 import type { Model } from '../model.ts';
+import { NONE } from '../payload.ts';
 import type { State } from '../state.ts';
-import type { ThreadSamples } from './activity.ts';
 import { counterRows } from './draw.ts';
 import { isChosen } from './threads.ts';
-import type { Stop, Track } from './tracks.ts';
+import { spansName, type Stop, type Track } from './tracks.ts';
 
 export const LABEL_WIDTH = 212;
 
@@ -18,14 +18,17 @@ interface LabelsProps {
   stops: readonly Stop[];
   active: Stop | undefined;
   select: (stop: Stop, how: { ctrlKey: boolean; metaKey: boolean; shiftKey: boolean }) => void;
-  samples: ThreadSamples;
+  /** What each thread weighs in the selected time. */
+  values: Float64Array;
+  /** Folds or unfolds a track by its name. */
+  fold: (name: string) => void;
 }
 
 /** The id of the element of a process or thread. */
 export const stopId = (stop: Stop): string => (stop.kind === 'process' ? `process-${stop.process}` : `thread-${stop.thread}`);
 
-export function Labels({ model, tracks, state, stops, active, select, samples }: LabelsProps) {
-  const unit = model.unit(state.metric);
+export function Labels({ model, tracks, state, stops, active, select, values, fold }: LabelsProps) {
+  const unit = model.unit(state.metric), whole = sum(values);
   const option = (stop: Stop, chosen: boolean) => ({
     id: stopId(stop), role: 'option', 'aria-selected': chosen, 'aria-setsize': stops.length, 'aria-posinset': stops.indexOf(stop) + 1,
     onClick: (event: MouseEvent) => select(stop, event),
@@ -38,27 +41,34 @@ export function Labels({ model, tracks, state, stops, active, select, samples }:
         return <div key={`c${track.counter}`} class="track" style={style} role="presentation"><span class="track-name" title={name.slice(0, 300)}>{name.slice(0, 200)}</span>
           <span class="track-value">{highest(model, track.counter)}</span></div>;
       }
-      if (track.kind === 'spans') return <div key="spans" class="track" style={style} role="presentation"><span class="track-name">Spans</span><span class="track-value">{count(model.profile.spans.count)}</span></div>;
+      if (track.kind === 'spans') {
+        const { thread, isFolded, lanes, spans } = track, name = spansName(thread);
+        return <div key={name} class={`track${thread === NONE ? '' : ' inside'}`} style={style} role="presentation">
+          <Twisty isFolded={isFolded} can={lanes > 1} about={`${isFolded ? 'Show' : 'Fold'} the ${count(lanes)} lanes`} onClick={() => fold(name)} />
+          <span class="track-name">{thread === NONE ? 'Spans' : 'spans'}</span><span class="track-value">{count(spans.length)}</span></div>;
+      }
       if (track.kind === 'process') {
-        const { process } = track;
+        const { process, isFolded } = track;
         const about = stops.includes(track) ? { ...option(track, isChosen(track, state.threads)), title: 'Only the threads of this process' } : { role: 'presentation' as const };
         return <div key={`p${process}`} class={`track process${active === track ? ' active' : ''}`} style={style} {...about}>
+          <Twisty isFolded={isFolded} can about={`${isFolded ? 'Show' : 'Fold'} its threads`} onClick={() => fold(`p${process}`)} />
           <span class="track-name">{model.processName(process)}</span><span class="track-value">{model.profile.processes.pid[process]}</span></div>;
       }
       const { thread } = track;
       const chosen = !state.threads || state.threads.includes(thread), name = model.threadName(thread);
       return <div key={`t${thread}`} class={`track thread${active === track ? ' active' : ''}${chosen ? '' : ' out'}`} style={style} {...option(track, !!state.threads && chosen)}
-        title={`${name.slice(0, 300)} (${model.profile.threads.tid[thread]}): ${amount(samples.total[thread]!, unit)}. Click selects, Ctrl adds, Shift selects up to here.`}>
-        <span class="track-name">{name.slice(0, 200)}</span><span class="track-value">{share(samples.total[thread]!, sum(samples))}</span></div>;
+        title={`${name.slice(0, 300)} (${model.profile.threads.tid[thread]}): ${amount(values[thread]!, unit)}. Click selects, Ctrl adds, Shift selects up to here.`}>
+        <span class="track-name">{name.slice(0, 200)}</span><span class="track-value">{share(values[thread]!, whole)}</span></div>;
     })}
   </>;
 }
 
-const sums = new WeakMap<ThreadSamples, number>();
-function sum(samples: ThreadSamples): number {
-  let value = sums.get(samples);
-  if (value === undefined) sums.set(samples, value = samples.total.reduce((sum, value) => sum + value, 0));
-  return value;
+const sum = (values: Float64Array): number => values.reduce((sum, value) => sum + value, 0);
+
+/** Folds and unfolds with the pointer; the list of tracks above does it with the keyboard. */
+function Twisty({ isFolded, can, about, onClick }: { isFolded: boolean; can: boolean; about: string; onClick: () => void }) {
+  if (!can) return null;
+  return <span class="track-twisty" aria-hidden="true" title={about} onClick={event => { event.stopPropagation(); onClick(); }}>{isFolded ? '▸' : '▾'}</span>;
 }
 
 /** The highest value of a counter. */

@@ -8,19 +8,21 @@ import { KIND_COUNT } from './activity.ts';
 import { counterRows, type ActivityCache } from './draw.ts';
 import { HEIGHT, type Track, type Tracks } from './tracks.ts';
 
-/** The span at a time in a lane; the shortest when several are there. `slack`: how far beside it still counts, in nanoseconds. */
-export function spanAt(model: Model, tracks: Tracks, lane: number, time: number, slack: number): number | undefined {
+type SpanTrack = Track & { kind: 'spans' };
+
+/** The span at a time and height; the shortest when several are there. `slack`: how far beside it still counts, in nanoseconds. */
+export function spanAt(model: Model, tracks: Tracks, track: SpanTrack, y: number, time: number, slack: number): number | undefined {
   const { spans } = model.profile;
+  const lane = Math.floor((y - track.y - 4) / HEIGHT.lane);
   let best: number | undefined, least = Infinity;
-  for (let span = 0; span < spans.count && spans.start[span]! <= time + slack; span++) {
-    if (tracks.lanes[span] !== lane) continue;
+  for (const span of track.spans) {
+    if (spans.start[span]! > time + slack) break;
+    if (!track.isFolded && tracks.lanes[span] !== lane) continue;
     const end = Number.isNaN(spans.end[span]!) ? Infinity : spans.end[span]!;
     if (end + slack >= time && end - spans.start[span]! < least) { least = end - spans.start[span]!; best = span; }
   }
   return best;
 }
-
-export const laneAt = (track: Track, y: number): number => Math.floor((y - track.y - 4) / HEIGHT.lane);
 
 export function readout(model: Model, tracks: Tracks, cache: ActivityCache, unit: number, [from, to]: Range, track: Track | undefined, time: number, y: number, slack: number): string {
   if (track?.kind === 'counter') {
@@ -29,7 +31,7 @@ export function readout(model: Model, tracks: Tracks, cache: ActivityCache, unit
     return at < 0 ? '' : `${model.counterName(track.counter).slice(0, 60)} ${amount(value[first + at]!, model.profile.counters.unit[track.counter]!)}`;
   }
   if (track?.kind === 'spans') {
-    const span = spanAt(model, tracks, laneAt(track, y), time, slack), { spans } = model.profile;
+    const span = spanAt(model, tracks, track, y, time, slack), { spans } = model.profile;
     if (span === undefined) return '';
     const detail = model.text(spans.detail[span]!).slice(0, 80);
     return `${model.text(spans.name[span]!).slice(0, 80)}${detail && ` · ${detail}`} · ${duration((Number.isNaN(spans.end[span]!) ? to : spans.end[span]!) - spans.start[span]!)}`;

@@ -2,9 +2,9 @@
 
 /**
  * The chosen threads after a click on `thread`; nothing for all of them. `order` is the order on the screen; `anchor` the place in
- * it where a Shift-click begins.
+ * it where a Shift-click begins; `count` how many threads there are, shown or not.
  */
-export function chooseThread(order: readonly number[], chosen: readonly number[] | undefined, thread: number, anchor: number | undefined, add: boolean): readonly number[] | undefined {
+export function chooseThread(order: readonly number[], count: number, chosen: readonly number[] | undefined, thread: number, anchor: number | undefined, add: boolean): readonly number[] | undefined {
   let next: Set<number>;
   if (anchor !== undefined) {
     const at = order.indexOf(thread);
@@ -17,7 +17,7 @@ export function chooseThread(order: readonly number[], chosen: readonly number[]
   } else {
     next = new Set([thread]);
   }
-  return next.size === 0 || next.size === order.length ? undefined : [...next].sort((a, b) => a - b);
+  return next.size === 0 || next.size === count ? undefined : [...next].sort((a, b) => a - b);
 }
 
 /** Whether exactly the threads of a process are chosen. */

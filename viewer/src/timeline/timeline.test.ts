@@ -69,17 +69,26 @@ test('tracks: processes by weight, a thousand threads, only those in sight', () 
 });
 
 test('spans that overlap are on different lanes', () => {
-  assert.deepEqual([...packLanes(Float64Array.of(0, 1, 2, 5, 6), Float64Array.of(4, 3, NaN, 6, 7)).lanes], [0, 1, 2, 0, 0]);
+  const pack = (start: number[], end: number[]): [number, number[]] => {
+    const lanes = new Uint32Array(start.length);
+    return [packLanes([...start.keys()], Float64Array.from(start), Float64Array.from(end), lanes), [...lanes]];
+  };
+  assert.deepEqual(pack([0, 1, 2, 5, 6], [4, 3, NaN, 6, 7]), [3, [0, 1, 2, 0, 0]]);
+  assert.deepEqual(pack([], []), [0, []]);
+  assert.deepEqual(pack([1, 1, 2], [1, 1, 2]), [2, [0, 1, 0]], 'moments take their moment');
+  const many = Array.from({ length: 50_000 }, (_, at) => at);
+  assert.equal(pack(many, many.map(() => 1e9))[0], 50_000, 'as many lanes as it takes');
 });
 
 test('threads are chosen like files', () => {
   const order = [3, 1, 0, 2];
-  assert.deepEqual(chooseThread(order, undefined, 1, undefined, false), [1]);
-  assert.equal(chooseThread(order, [1], 1, undefined, false), undefined);
-  assert.deepEqual(chooseThread(order, [1], 2, undefined, true), [1, 2]);
-  assert.equal(chooseThread(order, [1], 1, undefined, true), undefined);
-  assert.deepEqual(chooseThread(order, [3], 0, 0, false), [0, 1, 3]);
-  assert.equal(chooseThread(order, [3], 2, 0, false), undefined, 'all of them is no choice');
+  assert.deepEqual(chooseThread(order, 4, undefined, 1, undefined, false), [1]);
+  assert.equal(chooseThread(order, 4, [1], 1, undefined, false), undefined);
+  assert.deepEqual(chooseThread(order, 4, [1], 2, undefined, true), [1, 2]);
+  assert.equal(chooseThread(order, 4, [1], 1, undefined, true), undefined);
+  assert.deepEqual(chooseThread(order, 4, [3], 0, 0, false), [0, 1, 3]);
+  assert.equal(chooseThread(order, 4, [3], 2, 0, false), undefined, 'all of them is no choice');
+  assert.deepEqual(chooseThread(order, 5, [3], 2, 0, false), [0, 1, 2, 3], 'one is hidden');
 });
 
 test('the brush by keyboard', () => {

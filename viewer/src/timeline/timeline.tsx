@@ -1,6 +1,7 @@
 // The timeline: tracks of counters, spans and threads; brushing a range of time; choosing threads.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { threadValues } from '../derive.ts';
 import { askers } from '../heap.ts';
 import type { PanelProps } from '../panel.ts';
 import { timeRange, zoomIntoBrush, type Range } from '../state.ts';
@@ -9,11 +10,11 @@ import { TimelineBar } from './bar.tsx';
 import { brushKey } from './keyboard.ts';
 import { ActivityCache, binsFor, drawTracks, type Scene } from './draw.ts';
 import { Labels, LABEL_WIDTH, stopId } from './labels.tsx';
-import { laneAt, readout, spanAt } from './readout.ts';
+import { readout, spanAt } from './readout.ts';
 import { clock } from './ruler.ts';
 import { Ruler } from './ruler_view.tsx';
 import { chooseThread, isChosen } from './threads.ts';
-import { tracksBetween, tracksOf, type Stop } from './tracks.ts';
+import { parseChanged, toggled, tracksBetween, tracksOf, type Stop } from './tracks.ts';
 import { wheelRanges } from './wheel.ts';
 import './timeline.css';
 
@@ -46,7 +47,9 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     if (!table) return byThread({ time: new Float64Array(), thread: new Uint32Array(), stack: new Uint32Array(), value: new Float64Array() }, count, kinds);
     return byThread(table, count, kinds, isHeap ? stretches(table, model.duration) : undefined);
   }, [model, state.metric]);
-  const tracks = useMemo(() => tracksOf(model, samples.total), [samples]);
+  const changed = state.panel['timeline-tracks'];
+  const tracks = useMemo(() => tracksOf(model, samples.total, parseChanged(changed), state.threads), [samples, changed, state.threads]);
+  const values = threadValues(model, state);
   // The keyboard's place; the busiest thread at first.
   const active = tracks.stops.find(stop => stopId(stop) === cursor) ?? tracks.stops.find(stop => stop.kind === 'thread');
   const range: Range = state.ranges.at(-1) ?? [0, model.duration];
@@ -129,7 +132,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     const y = event.clientY - scroller.current!.getBoundingClientRect().top + scroll;
     const track = tracksBetween(tracks.list, y, y + 1)[0];
     if (track?.kind === 'thread') select(track, event);
-    const span = track?.kind === 'spans' ? spanAt(model, tracks, laneAt(track, y), now.from, slack) : undefined;
+    const span = track?.kind === 'spans' ? spanAt(model, tracks, track, y, now.from, slack) : undefined;
     if (span !== undefined) {
       const { start, end } = model.profile.spans;
       brush(Math.max(from, start[span]!), Math.min(to, Number.isNaN(end[span]!) ? to : end[span]!));
@@ -168,7 +171,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     if (stop.kind === 'process') dispatch({ threads: isChosen(stop, state.threads) ? undefined : [...stop.threads].sort((a, b) => a - b) });
     else {
       const anchor = how.shiftKey && active ? tracks.threads.indexOf(active.kind === 'process' ? active.threads[0]! : active.thread) : undefined;
-      dispatch({ threads: chooseThread(tracks.threads, state.threads, stop.thread, anchor, how.ctrlKey || how.metaKey) });
+      dispatch({ threads: chooseThread(tracks.threads, model.profile.threads.count, state.threads, stop.thread, anchor, how.ctrlKey || how.metaKey) });
     }
     if (!how.shiftKey) setCursor(stopId(stop));
   };
@@ -190,6 +193,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
       ' ': () => { if (active) select(active, event); },
       Enter: () => dispatch(zoomIntoBrush(state)),
       a: () => dispatch({ threads: undefined }),
+      x: () => { if (active?.kind === 'process') fold(`p${active.process}`); },
     };
     const moved = brushKey(event, range, state.brush);
     if (moved) dispatch({ brush: moved }, 'brush');
@@ -197,6 +201,8 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     else return;
     event.preventDefault();
   };
+
+  const fold = (name: string): void => dispatch({ panel: { ...state.panel, 'timeline-tracks': toggled(parseChanged(changed), name) } });
 
   const shown = tracksBetween(tracks.list, scroll, scroll + size.height);
   const looked = timeRange(state);
@@ -213,7 +219,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
           <div class="timeline-hover" ref={hover}><span /></div>
           {state.brush && looked && <div class="timeline-brush" style={{ left: `${xOf(looked[0])}px`, width: `${Math.max(1, xOf(looked[1]) - xOf(looked[0]))}px` }} />}
         </div>
-        <Labels model={model} tracks={shown} state={state} stops={tracks.stops} active={active} select={select} samples={samples} />
+        <Labels model={model} tracks={shown} state={state} stops={tracks.stops} active={active} select={select} values={values} fold={fold} />
         <div style={{ height: `${Math.max(0, tracks.height - size.height)}px` }} />
       </div>
       <Resizer height={wanted} most={tracks.height} set={height => dispatch({ panel: { ...state.panel, 'timeline-height': String(Math.round(height)) } })} />

@@ -1,15 +1,18 @@
-// The rows of the timeline from top to bottom: counters, spans, then each process with its threads.
+// The rows of the timeline from top to bottom: counters, spans of no thread, then each process with its threads and their spans.
 
 import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
 import { packLanes } from './lanes.ts';
 
 export const HEIGHT = { counter: 30, lane: 12, process: 21, thread: 26 } as const;
+/** Spans in more lanes than this begin as one line. */
+const MOST_LANES = 12;
 
 export type Track = { y: number; height: number } & (
   | { kind: 'counter'; counter: number }
-  | { kind: 'spans' }
-  | { kind: 'process'; process: number; threads: number[] }
+  /** Spans of a thread, or of none: `spans` in lanes, or folded into one line. */
+  | { kind: 'spans'; thread: number; spans: readonly number[]; lanes: number; isFolded: boolean }
+  | { kind: 'process'; process: number; threads: number[]; isFolded: boolean }
   | { kind: 'thread'; thread: number });
 
 export type Stop = Extract<Track, { kind: 'process' | 'thread' }>;
@@ -17,23 +20,67 @@ export type Stop = Extract<Track, { kind: 'process' | 'thread' }>;
 export interface Tracks {
   list: Track[];
   height: number;
-  /** Threads from top to bottom. */
+  /** Threads that have a track, from top to bottom. */
   threads: number[];
   /** What can be chosen, from top to bottom: threads, and processes where there are several. */
   stops: Stop[];
-  /** Span → its lane, when spans are shown. */
-  lanes: Uint8Array;
+  /** Span → its lane among the spans of its thread. */
+  lanes: Uint32Array;
 }
 
-/** Threads of a process are ordered by weight: the busiest first. */
-export function tracksOf(model: Model, weight: Float64Array): Tracks {
-  const { counters, spans, processes, threads } = model.profile;
+/**
+ * What a reader hid or folded, by names: `c1` a counter, `spans` all spans, `idle` threads without samples, `others` threads that are
+ * not selected; `p1` a process is folded; `s1` and `s` the spans of a thread or of none are folded, or not, against what is usual.
+ */
+export type Changed = ReadonlySet<string>;
+
+export const parseChanged = (text: string | undefined): Changed => new Set(text ? text.split('.') : []);
+
+/** The text for the address after a change of one of the names. */
+export function toggled(changed: Changed, name: string): string {
+  const next = new Set(changed);
+  if (!next.delete(name)) next.add(name);
+  return [...next].join('.');
+}
+
+export const spansName = (thread: number): string => (thread === NONE ? 's' : `s${thread}`);
+
+interface Spans { rows: number[]; lanes: number }
+const packed = new WeakMap<Model, { lanes: Uint32Array; byThread: Map<number, Spans> }>();
+
+/** The spans of each thread (`NONE`: of none), in lanes of their own. */
+function spansOf(model: Model): { lanes: Uint32Array; byThread: Map<number, Spans> } {
+  let known = packed.get(model);
+  if (known) return known;
+  const { spans } = model.profile;
+  known = { lanes: new Uint32Array(spans.count), byThread: new Map() };
+  for (let span = 0; span < spans.count; span++) {
+    const of = known.byThread.get(spans.thread[span]!);
+    if (of) of.rows.push(span);
+    else known.byThread.set(spans.thread[span]!, { rows: [span], lanes: 0 });
+  }
+  for (const of of known.byThread.values()) of.lanes = packLanes(of.rows, spans.start, spans.end, known.lanes);
+  packed.set(model, known);
+  return known;
+}
+
+/** Threads of a process are ordered by weight: the busiest first. `chosen` are the selected threads. */
+export function tracksOf(model: Model, weight: Float64Array, changed: Changed = new Set(), chosen?: readonly number[]): Tracks {
+  const { counters, processes, threads } = model.profile;
+  const { lanes, byThread } = spansOf(model);
   const list: Track[] = [];
   let y = 0;
   const add = (height: number): { y: number; height: number } => ({ y: (y += height) - height, height });
-  for (let counter = 0; counter < counters.count; counter++) list.push({ kind: 'counter', counter, ...add(HEIGHT.counter) });
-  const { lanes, count } = packLanes(spans.start, spans.end);
-  if (spans.count) list.push({ kind: 'spans', ...add(count * HEIGHT.lane + 8) });
+  const addSpans = (thread: number): void => {
+    const of = byThread.get(thread);
+    if (!of || changed.has('spans')) return;
+    const isFolded = of.lanes > MOST_LANES !== changed.has(spansName(thread));
+    list.push({ kind: 'spans', thread, spans: of.rows, lanes: of.lanes, isFolded, ...add((isFolded ? 1 : of.lanes) * HEIGHT.lane + 8) });
+  };
+  for (let counter = 0; counter < counters.count; counter++) {
+    if (!changed.has(`c${counter}`)) list.push({ kind: 'counter', counter, ...add(HEIGHT.counter) });
+  }
+  addSpans(NONE);
 
   const members = new Map<number, number[]>();
   for (let thread = 0; thread < threads.count; thread++) {
@@ -44,13 +91,18 @@ export function tracksOf(model: Model, weight: Float64Array): Tracks {
   }
   const heavy = (list: number[]): number => list.reduce((sum, thread) => sum + weight[thread]!, 0);
   const order = [...members].sort((a, b) => heavy(b[1]) - heavy(a[1]) || a[0] - b[0]);
+  const isShown = (thread: number): boolean => !(changed.has('idle') && !weight[thread] && !byThread.has(thread))
+    && !(changed.has('others') && chosen && !chosen.includes(thread));
   const inOrder: number[] = [];
   for (const [process, of] of order) {
     of.sort((a, b) => weight[b]! - weight[a]! || a - b);
-    if (process !== NONE || processes.count) list.push({ kind: 'process', process, threads: of, ...add(HEIGHT.process) });
-    for (const thread of of) {
+    const isFolded = changed.has(`p${process}`);
+    if (process !== NONE || processes.count) list.push({ kind: 'process', process, threads: of, isFolded, ...add(HEIGHT.process) });
+    if (isFolded) continue;
+    for (const thread of of.filter(isShown)) {
       list.push({ kind: 'thread', thread, ...add(HEIGHT.thread) });
       inOrder.push(thread);
+      addSpans(thread);
     }
   }
   const stops = list.filter((track): track is Stop => track.kind === 'thread' || (track.kind === 'process' && order.length > 1));

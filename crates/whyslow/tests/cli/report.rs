@@ -84,6 +84,25 @@ fn filters_choose_samples() {
 }
 
 #[test]
+fn a_span_can_have_the_samples_of_all_threads() {
+    let folder = Folder::new();
+    let mut profile = whyslow_analyze::testing::profile(STACKS);
+    let name = profile.strings.push("wait");
+    // `main` waits for the worker, which has the last 10 samples.
+    let (start_ns, end_ns) = (90_000_000, 95_000_000);
+    profile.spans.push(Span { name, thread: Some(ThreadId(0)), start_ns, end_ns, detail: None });
+    folder.save("x.whyslow", &profile);
+    let own = folder.whyslow(["report", "x.whyslow", "--span", "wait"]);
+    own.fails(125, &["own thread has no sample", "other threads have 5", "--span-threads all"]);
+    let all = ["report", "x.whyslow", "--span", "wait", "--span-threads", "all", "--format", "json"];
+    let all = folder.whyslow(all);
+    all.succeeds();
+    assert_eq!(serde_json::from_str::<Value>(&all.stdout).unwrap()["samples"], 5);
+    let wrong = folder.whyslow(["report", "x.whyslow", "--span-threads", "some"]);
+    assert!(wrong.stderr.contains("neither `own` (the span's thread) nor `all`"), "{wrong:?}");
+}
+
+#[test]
 fn spans_are_added_up_by_name() {
     let json = json(&["spans"]);
     let span = &json["spans"][0];

@@ -1,0 +1,48 @@
+// Which tracks of the timeline are shown: a list of check boxes that opens below its button.
+
+import { useEffect, useRef } from 'preact/hooks';
+import type { PanelProps } from '../panel.ts';
+import { parseChanged, toggled } from './tracks.ts';
+
+/** More of one kind are not listed. */
+const MOST = 40;
+
+export function TrackChooser({ model, state, dispatch }: Pick<PanelProps, 'model' | 'state' | 'dispatch'>) {
+  const box = useRef<HTMLDetailsElement>(null);
+  useEffect(() => {
+    const onDown = (event: Event): void => { if (!box.current?.contains(event.target as Node)) box.current?.removeAttribute('open'); };
+    addEventListener('pointerdown', onDown, true);
+    return () => removeEventListener('pointerdown', onDown, true);
+  }, []);
+  const { counters, processes, spans, threads } = model.profile;
+  const changed = parseChanged(state.panel['timeline-tracks']);
+  const set = (text: string): void => {
+    const { 'timeline-tracks': _, ...rest } = state.panel;
+    dispatch({ panel: text ? { ...rest, 'timeline-tracks': text } : rest });
+  };
+  const choices: [string, string][] = [
+    ...Array.from({ length: Math.min(MOST, counters.count) }, (_, counter): [string, string] => [`c${counter}`, model.counterName(counter)]),
+    ...(spans.count ? [['spans', 'Spans'] as [string, string]] : []),
+    ...Array.from({ length: Math.min(MOST, processes.count) }, (_, process): [string, string] =>
+      [`p${process}`, `Threads of ${model.processName(process)} ${model.profile.processes.pid[process]}`]),
+    ...(threads.count > 1 ? [['idle', 'Threads without samples'], ['others', 'Threads that are not selected']] as [string, string][] : []),
+  ];
+  const close = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape' || !box.current?.open) return;
+    box.current.open = false;
+    box.current.querySelector('summary')?.focus();
+    event.stopPropagation();
+  };
+  return (
+    <details class="track-chooser" ref={box} onKeyDown={close}>
+      <summary>Tracks{changed.size > 0 && <span class="hidden"> (some are hidden or folded)</span>}{changed.size > 0 && ' •'}</summary>
+      <fieldset>
+        <legend>Shown in the timeline</legend>
+        {choices.map(([name, title]) => (
+          <label key={name}><input type="checkbox" checked={!changed.has(name)} onChange={() => set(toggled(changed, name))} /> <span dir="ltr">{title.slice(0, 120)}</span></label>
+        ))}
+        <button type="button" disabled={!changed.size} onClick={() => set('')}>Everything as at first</button>
+      </fieldset>
+    </details>
+  );
+}
