@@ -186,11 +186,15 @@ impl<'a> Growing<'a> {
         at.node = up[round - 1];
         at.repeat = Repeat { frames, times };
         at.since_repeat = 0;
+        self.tree.inlined[at.node as usize] &= inlined;
+        // Nobody knows whether code without a function is one function that calls itself.
+        if (0..round).any(|index| !matches!(self.tree.label[up[index] as usize], Label::Function(_))) {
+            return true;
+        }
         let most = &mut self.repeats[at.node as usize];
         if times > most.times {
             *most = at.repeat;
         }
-        self.tree.inlined[at.node as usize] &= inlined;
         true
     }
 

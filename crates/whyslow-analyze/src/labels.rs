@@ -30,7 +30,24 @@ pub(crate) fn module_name(profile: &Profile, module: ModuleId) -> String {
 /// The last part of a module's path.
 pub(crate) fn module_file_name(profile: &Profile, module: ModuleId) -> &str {
     let path = profile.modules.get(module.index()).map_or("", |module| profile.text(module.path));
-    if path.starts_with('[') { path } else { path.rsplit('/').next().unwrap_or(path) }
+    if path.starts_with('[') {
+        return path;
+    }
+    // The kernel's mark of a file that has no name any more.
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Whether a location has a function whose name is known. One of a stripped module is only told from the others, by its address.
+pub(crate) fn is_named(profile: &Profile, location: LocationId) -> bool {
+    let functions = profile.frames.of(location).iter().map(|frame| frame.function);
+    functions.into_iter().any(|function| !is_nameless(profile, function))
+}
+
+/// Whether a function is called by its address, since its module does not say what its name is.
+pub(crate) fn is_nameless(profile: &Profile, function: FunctionId) -> bool {
+    let function = profile.functions.get(function.index());
+    function.is_some_and(|function| profile.text(function.raw_name).is_empty())
 }
 
 /// The name to show for a label.

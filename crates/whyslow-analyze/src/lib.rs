@@ -38,7 +38,7 @@ pub use labels::Label;
 pub use lines::{LineRow, Lines};
 pub use outline::{Outline, OutlineItem};
 pub use overview::Overview;
-pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Severity, Warning};
+pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, Severity, Warning};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use threads::{ProcessRow, ThreadRow, Threads};

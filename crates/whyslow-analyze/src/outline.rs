@@ -101,6 +101,12 @@ mod tests {
     }
 
     #[test]
+    fn frames_without_a_function_are_one_row_and_no_recursion() {
+        let folded = "main;[libz.so];[libz.so];[libz.so];work 3";
+        assert_eq!(lines(folded, &TreeOptions::default(), 0.0), ["main 0/3", " [libz.so] 0/3", "  work 3/3"]);
+    }
+
+    #[test]
     fn a_function_that_calls_itself_is_one_node() {
         let deep = format!("main{};work 3\nmain;f;f;work 2\nmain;f 1", ";f".repeat(500));
         assert_eq!(lines(&deep, &TreeOptions::default(), 0.0), ["main 0/6", " f 1/6 1×500", "  work 5/5"]);

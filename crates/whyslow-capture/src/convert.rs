@@ -14,13 +14,13 @@ use whyslow_profile::{
     Builder, Counters, LocationId, Metric, MetricId, ModuleId, ModuleKind, RelativeAddress, StackId,
     ThreadId, Unit,
 };
-use whyslow_unwind::{Register, Registers};
+use whyslow_unwind::{FileBytes, Register, Registers};
 
 use self::tasks::{ProcessState, Tasks, ThreadState};
 use crate::completion::{Completion, Dump, Images, Read};
 use crate::maps::MappedAs;
 use crate::marks::{self, Marks};
-use crate::modules::{FileKey, Mapping, Modules};
+use crate::modules::{FileKey, FileMapping, Mapping, Modules};
 use crate::perf::{Record, user_register_names};
 use crate::walk::{Ended, Walk, WalkedFrame, World};
 
@@ -167,14 +167,22 @@ impl Converter {
             let index = modules.vdso(builder);
             return modules.get(index).id;
         }
-        let file = fs::metadata(&path).ok();
+        // The process may have its own root.
+        let file = fs::metadata(format!("/proc/{pid}/root{path}")).or_else(|_| fs::metadata(&path)).ok();
         let device = file.as_ref().map_or((0, 0), |file| {
             let device = file.dev();
             (libc::major(device), libc::minor(device))
         });
         let inode = file.map_or(0, |file| file.ino());
-        let index = modules.file(builder, pid, FileKey { path, device, inode }, kind);
+        let key = FileKey { path, device, inode };
+        let mapping = FileMapping { key, generation: 0, start: 0, end: 0, offset: 0 };
+        let index = modules.file(builder, pid, mapping, kind);
         modules.get(index).id
+    }
+
+    /// The files of the modules, which may have lost their names by now.
+    pub(crate) fn files(&self) -> Vec<(ModuleId, FileBytes)> {
+        self.modules.files()
     }
 
     /// Whether an address of a module is in its entry code, which nothing calls.
@@ -194,9 +202,11 @@ impl Converter {
         if mmap.protection & PROT_EXEC == 0 {
             return;
         }
-        let (device, inode) = match &mmap.file_id {
-            Mmap2FileId::InodeAndVersion(file) => ((file.major, file.minor), file.inode),
-            Mmap2FileId::BuildId(_) => ((0, 0), 0),
+        let (device, inode, generation) = match &mmap.file_id {
+            Mmap2FileId::InodeAndVersion(file) => {
+                ((file.major, file.minor), file.inode, file.inode_generation)
+            }
+            Mmap2FileId::BuildId(_) => ((0, 0), 0, 0),
         };
         let key = FileKey { path: text(&mmap.path), device, inode };
         if let Mmap2FileId::BuildId(build_id) = &mmap.file_id {
@@ -207,36 +217,41 @@ impl Converter {
         }
         let is_program = self.is_program(pid, &key.path);
         let kind = if is_program { ModuleKind::Program } else { ModuleKind::Library };
-        self.map(pid, mmap.address, mmap.address.saturating_add(mmap.length), mmap.page_offset, key, kind);
+        let (start, end) = (mmap.address, mmap.address.saturating_add(mmap.length));
+        self.map(pid, FileMapping { key, generation, start, end, offset: mmap.page_offset }, kind);
     }
 
     /// Adds an executable mapping to a process.
-    fn map(&mut self, pid: u32, start: u64, end: u64, offset: u64, key: FileKey, kind: ModuleKind) {
+    fn map(&mut self, pid: u32, mapping: FileMapping, kind: ModuleKind) {
+        let FileMapping { start, end, offset, .. } = mapping;
         let Self { processes, modules, builder, counters, file, .. } = self;
         let Some(process) = processes.get_mut(&pid) else { return };
         if !file.as_mut().is_none_or(|file| file.may_map(&process.space)) {
             counters.lost_records += 1;
             return;
         }
-        let (module, relative) = match MappedAs::from_path(&key.path) {
-            MappedAs::Vdso => (modules.vdso(builder), 0),
+        let described = MappedAs::from_path(&mapping.key.path);
+        let file = match described {
+            MappedAs::Vdso => Some(modules.vdso(builder)),
             MappedAs::JitDump => {
                 // The program announces the file that describes its run-time code by mapping it.
-                let described = modules.jit(builder, pid, Some(&key.path));
+                let described = modules.jit(builder, pid, Some(&mapping.key.path));
                 if let Some(undescribed) = process.jit.replace(described) {
                     process.space.replace_module(undescribed, described);
                 }
                 return;
             }
-            MappedAs::Anonymous => {
-                let module = *process.jit.get_or_insert_with(|| modules.jit(builder, pid, None));
-                (module, start)
-            }
-            MappedAs::File => {
-                let module = modules.file(builder, pid, key, kind);
+            MappedAs::Anonymous => None,
+            MappedAs::Memfd => modules.nameless_file(builder, pid, mapping, kind),
+            MappedAs::File => Some(modules.file(builder, pid, mapping, kind)),
+        };
+        let (module, relative) = match file {
+            Some(module) if described == MappedAs::Vdso => (module, 0),
+            Some(module) => {
                 let image = modules.get(module).unwinder.image();
                 (module, image.and_then(|image| image.relative_address(offset)).unwrap_or(offset))
             }
+            None => (*process.jit.get_or_insert_with(|| modules.jit(builder, pid, None)), start),
         };
         process.space.insert(Mapping { start, end, module, relative });
     }

@@ -10,6 +10,7 @@ mod marks;
 mod modules;
 mod output;
 mod perf;
+mod reach;
 mod refusal;
 mod session;
 mod signals;
@@ -23,7 +24,8 @@ use std::path::{Path, PathBuf};
 
 pub use whyslow_heap::Config as HeapOptions;
 use whyslow_profile::file::Writer;
-use whyslow_profile::{ExitStatus, Meta};
+use whyslow_profile::{ExitStatus, Meta, ModuleId};
+use whyslow_unwind::FileBytes;
 
 /// What to record.
 #[derive(Debug, Clone)]
@@ -83,6 +85,8 @@ pub struct Recording {
     pub meta: Meta,
     /// How the program ended; `None` when it still runs.
     pub exit: Option<ExitStatus>,
+    /// The files whose code ran: with them symbols can be looked up although a name leads nowhere or elsewhere by now.
+    pub files: Vec<(ModuleId, FileBytes)>,
     /// The first error in writing, if any. The file holds what was recorded before it.
     pub write_error: Option<io::Error>,
     /// The profile that had this name before and was moved aside.

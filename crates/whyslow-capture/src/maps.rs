@@ -1,6 +1,6 @@
 //! What mappings are, by their names, and the lines of `/proc/PID/maps`.
 
-use crate::modules::FileKey;
+use crate::modules::{FileKey, FileMapping};
 
 /// What the name of a mapping says about it.
 #[derive(Debug, PartialEq, Eq)]
@@ -8,6 +8,8 @@ pub(crate) enum MappedAs {
     File,
     Vdso,
     Anonymous,
+    /// A file in memory: of run-time code, or a program.
+    Memfd,
     JitDump,
 }
 
@@ -18,10 +20,10 @@ impl MappedAs {
             Self::Vdso
         } else if name.starts_with("jit-") && name.ends_with(".dump") {
             Self::JitDump
+        } else if path.starts_with("/memfd:") {
+            Self::Memfd
         } else if path.starts_with('/')
-            && !["//anon", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"]
-                .iter()
-                .any(|prefix| path.starts_with(prefix))
+            && !["//anon", "/dev/", "/SYSV", "/anon_hugepage"].iter().any(|prefix| path.starts_with(prefix))
         {
             Self::File
         } else {
@@ -62,8 +64,10 @@ impl<'a> MapsLine<'a> {
         })
     }
 
-    pub(crate) fn key(&self) -> FileKey {
-        FileKey { path: self.path.to_owned(), device: self.device, inode: self.inode }
+    /// The mapping that the line describes.
+    pub(crate) fn mapping(&self) -> FileMapping {
+        let key = FileKey { path: self.path.to_owned(), device: self.device, inode: self.inode };
+        FileMapping { key, generation: 0, start: self.start, end: self.end, offset: self.offset }
     }
 }
 
@@ -86,7 +90,7 @@ mod tests {
         assert_eq!(MappedAs::from_path("/usr/lib/libc.so.6"), MappedAs::File);
         assert_eq!(MappedAs::from_path("[vdso]"), MappedAs::Vdso);
         assert_eq!(MappedAs::from_path("//anon"), MappedAs::Anonymous);
-        assert_eq!(MappedAs::from_path("/memfd:code (deleted)"), MappedAs::Anonymous);
+        assert_eq!(MappedAs::from_path("/memfd:code (deleted)"), MappedAs::Memfd);
         assert_eq!(MappedAs::from_path("/tmp/jit-42.dump"), MappedAs::JitDump);
         assert_eq!(MappedAs::from_path(""), MappedAs::Anonymous);
     }

@@ -1,13 +1,15 @@
 //! The code that was mapped: modules, and where each process has them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
     Builder, LocationId, Module, ModuleId, ModuleKind, Optimised, RelativeAddress, SymbolState,
 };
-use whyslow_unwind::{Image, Unwinder};
+use whyslow_unwind::{FileBytes, Image, Unwinder};
+
+use crate::reach::{self, DELETED, Reached};
 
 /// The kernel's and the vdso's names in recordings.
 pub(crate) const KERNEL: &str = "[kernel.kallsyms]";
@@ -32,11 +34,24 @@ pub(crate) struct FileKey {
     pub(crate) inode: u64,
 }
 
+/// A mapping of a file into a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileMapping {
+    pub(crate) key: FileKey,
+    /// Tells files apart that had the same inode number one after the other; 0 when it is not known.
+    pub(crate) generation: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// The offset in the file of `start`.
+    pub(crate) offset: u64,
+}
+
 /// All modules of a recording, over all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     rows: Vec<CodeModule>,
-    by_file: FxHashMap<FileKey, ModuleIndex>,
+    /// The last file of each key, and its generation.
+    by_file: FxHashMap<FileKey, (ModuleIndex, u64)>,
     kernel: Option<ModuleIndex>,
     vdso: Option<ModuleIndex>,
     /// Set when the modules were mapped at another time, maybe on another machine.
@@ -95,22 +110,62 @@ impl Modules {
         &mut self,
         builder: &mut Builder,
         pid: u32,
-        key: FileKey,
+        mapping: FileMapping,
         kind: ModuleKind,
     ) -> ModuleIndex {
-        if let Some(&known) = self.by_file.get(&key) {
+        if let Some(known) = self.known(&mapping) {
             return known;
         }
-        let (image, build_id) = match &mut self.recorded {
-            Some(files) => files.open(&key.path),
-            None => {
-                let mut candidates = open_candidates(pid, &key.path).into_iter();
-                (candidates.find_map(|path| Image::open(&path).ok()), None)
+        let FileKey { path, .. } = &mapping.key;
+        let (path, image, build_id) = match &mut self.recorded {
+            Some(files) => {
+                let (image, build_id) = files.open(path);
+                (path.clone(), image, build_id)
             }
+            None => match reach::reach(pid, &mapping) {
+                Reached::File(file) => (path.clone(), Image::from_file(file).ok(), None),
+                // So that nobody takes what has this name now for it.
+                Reached::Gone if !path.ends_with(DELETED) => (format!("{path}{DELETED}"), None, None),
+                Reached::Gone | Reached::Unreadable => (path.clone(), None, None),
+            },
         };
-        let index = self.add(builder, &key.path, kind, image, build_id);
-        self.by_file.insert(key, index);
+        let index = self.add(builder, &path, kind, image, build_id);
+        self.by_file.insert(mapping.key, (index, mapping.generation));
         index
+    }
+
+    /// The module of a file that never had a name, if it is a program and not a place for run-time code.
+    pub(crate) fn nameless_file(
+        &mut self,
+        builder: &mut Builder,
+        pid: u32,
+        mapping: FileMapping,
+        kind: ModuleKind,
+    ) -> Option<ModuleIndex> {
+        if let Some(known) = self.known(&mapping) {
+            return Some(known);
+        }
+        if self.recorded.is_some() {
+            return None;
+        }
+        let Reached::File(file) = reach::reach(pid, &mapping) else { return None };
+        let image = Image::from_file(file).ok()?;
+        image.relative_address(mapping.offset)?;
+        let index = self.add(builder, &mapping.key.path, kind, Some(image), None);
+        self.by_file.insert(mapping.key, (index, mapping.generation));
+        Some(index)
+    }
+
+    fn known(&self, mapping: &FileMapping) -> Option<ModuleIndex> {
+        let &(index, generation) = self.by_file.get(&mapping.key)?;
+        let same = generation == mapping.generation || generation == 0 || mapping.generation == 0;
+        same.then_some(index)
+    }
+
+    /// The files that were mapped, for those who look up symbols: their names may lead elsewhere by then.
+    pub(crate) fn files(&self) -> Vec<(ModuleId, FileBytes)> {
+        let file = |row: &CodeModule| Some((row.id, row.unwinder.image()?.file()?.clone()));
+        self.rows.iter().filter_map(file).collect()
     }
 
     /// The kernel.
@@ -184,24 +239,6 @@ impl Modules {
         self.rows.push(CodeModule { id, unwinder: Unwinder::new(image) });
         ModuleIndex(self.rows.len() as u32 - 1)
     }
-}
-
-/// Where a file that a process mapped may be reached: through its own root first, since it may live in a
-/// container.
-fn open_candidates(pid: u32, path: &str) -> Vec<PathBuf> {
-    let plain = path.strip_suffix(" (deleted)").unwrap_or(path);
-    let mut candidates = Vec::new();
-    if plain == path {
-        candidates.push(PathBuf::from(format!("/proc/{pid}/root{path}")));
-        candidates.push(PathBuf::from(path));
-    } else {
-        // The name may belong to a newer file by now, but the running program's own file is still reachable.
-        let exe = PathBuf::from(format!("/proc/{pid}/exe"));
-        if std::fs::read_link(&exe).is_ok_and(|target| target == Path::new(path)) {
-            candidates.push(exe);
-        }
-    }
-    candidates
 }
 
 fn own_vdso() -> Option<Vec<u8>> {

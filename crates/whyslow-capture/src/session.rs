@@ -107,6 +107,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as u64),
         frequency_hz: if options.cpu { options.frequency_hz } else { 0 },
+        stack_bytes: events.as_ref().map_or(0, |events| events.plan.stack_bytes),
         source: match sampled {
             Some((true, _)) => EventSource::Cycles,
             Some((false, _)) => EventSource::CpuClock,
@@ -202,7 +203,9 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         write_error = writer.append(&mut converter.builder).and_then(|()| writer.meta(&meta)).err();
     }
     let exit = meta.exit;
-    Ok(Recording { path: output.to_owned(), writer, meta, exit, write_error, moved_aside, _signals: signals })
+    let files = converter.files();
+    let path = output.to_owned();
+    Ok(Recording { path, writer, meta, exit, files, write_error, moved_aside, _signals: signals })
 }
 
 fn enable(events: Option<&Events>) -> Result<(), RecordError> {

@@ -23,6 +23,8 @@ pub struct Meta {
     pub exit: Option<ExitStatus>,
     /// Samples asked for per second of CPU time.
     pub frequency_hz: u32,
+    /// Bytes of stack that were copied with each sample; 0 when not known.
+    pub stack_bytes: u32,
     /// What triggered the samples.
     #[serde(deserialize_with = "known_or_default")]
     pub source: EventSource,
@@ -134,6 +136,8 @@ pub struct Counters {
     pub truncated: u64,
     /// Samples left truncated because code without unwind information was met.
     pub no_unwind_info: u64,
+    /// Samples that end at the frame of a signal whose handler has a stack of its own: what it interrupted could not be proved.
+    pub cut_at_signal: u64,
     /// Samples taken while the thread had no user registers (kernel threads, exiting tasks).
     pub without_user_stack: u64,
     /// Processes that exec'ed a file this user may not read or a set-uid file: the kernel removes its events.

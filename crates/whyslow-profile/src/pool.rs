@@ -317,6 +317,7 @@ fn sum(a: &Counters, b: &Counters) -> Counters {
         completed_by_read: add(a.completed_by_read, b.completed_by_read),
         truncated: add(a.truncated, b.truncated),
         no_unwind_info: add(a.no_unwind_info, b.no_unwind_info),
+        cut_at_signal: add(a.cut_at_signal, b.cut_at_signal),
         without_user_stack: add(a.without_user_stack, b.without_user_stack),
         unobservable_execs: add(a.unobservable_execs, b.unobservable_execs),
         recorder_cpu_ns: add(a.recorder_cpu_ns, b.recorder_cpu_ns),

@@ -65,6 +65,8 @@ coded_enum! {
         Names = 3 / "names",
         /// Debug information with lines.
         Lines = 4 / "lines",
+        /// The file was deleted or replaced before it could be read.
+        Replaced = 5 / "replaced",
     }
 }
 

@@ -83,11 +83,16 @@ fn file_for(folder: &Path, question: &Question) -> Option<PathBuf> {
         let plain = (8..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         return plain.then(|| folder.join(format!("id-{id}")));
     }
-    let metadata = fs::metadata(question.file()).ok().filter(fs::Metadata::is_file)?;
+    let (size, (seconds, nanoseconds)) = match &question.file {
+        Some(file) => (file.len() as u64, file.modified()),
+        None => {
+            let metadata = fs::metadata(question.path()).ok().filter(fs::Metadata::is_file)?;
+            (metadata.len(), (metadata.mtime(), metadata.mtime_nsec()))
+        }
+    };
     let mut hasher = FxHasher::default();
     hasher.write(question.path.as_bytes());
-    let (path, size, seconds, nanoseconds) =
-        (hasher.finish(), metadata.len(), metadata.mtime(), metadata.mtime_nsec());
+    let path = hasher.finish();
     Some(folder.join(format!("file-{path:016x}-{size:x}-{seconds:x}.{nanoseconds:x}")))
 }
 
@@ -265,7 +270,7 @@ fn decode(bytes: &[u8]) -> Option<Answer> {
         }
         answers.add(address, extent, &frames);
     }
-    Some(Answer { answers, source, evidence, complete: true, problem: None })
+    Some(Answer { answers, source, evidence, complete: true, ..Answer::default() })
 }
 
 struct Numbers(Vec<u8>);

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{CompressionFormat, LittleEndian, Object, ObjectSection, ObjectSegment};
-
-use crate::map::Mapped;
+use whyslow_unwind::FileBytes;
 
 /// Sections larger than this when decompressed are damaged or hostile.
 const LARGEST_SECTION: u64 = 4 << 30;
@@ -29,18 +28,28 @@ pub(crate) enum ElfError {
 pub(crate) struct ElfBytes {
     /// Where it was found.
     pub path: PathBuf,
-    map: Mapped,
+    map: FileBytes,
 }
 
 impl ElfBytes {
     /// Maps a file; nothing is parsed yet.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
-        Ok(Self { path: path.to_owned(), map: Mapped::open(path)? })
+        Ok(Self { path: path.to_owned(), map: FileBytes::open(path)? })
+    }
+
+    /// A file that is mapped already; `path` is what it was called.
+    pub(crate) fn new(path: &Path, map: FileBytes) -> Self {
+        Self { path: path.to_owned(), map }
+    }
+
+    /// The map.
+    pub(crate) fn map(&self) -> &FileBytes {
+        &self.map
     }
 
     /// All bytes of the file.
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.map.bytes()
+        &self.map
     }
 
     /// Parses the headers.

@@ -120,7 +120,12 @@ fn show(
         ModuleKind::Kernel => crate::kernel::split_module(stored),
         _ => (stored, None),
     };
-    let name = if module_kind == ModuleKind::Jit { raw.to_owned() } else { shown_name(raw) };
+    let (raw, name) = match crate::unnamed::shown(raw, module_path) {
+        // There is no linker's name.
+        Some(name) => ("", name),
+        None if module_kind == ModuleKind::Jit => (raw, raw.to_owned()),
+        None => (raw, shown_name(raw)),
+    };
     let file = function.file.map(|file| answers.text(file));
     let subject = Subject { name: &name, raw, file, module_kind, module_path, rust_module };
     let (kind, crate_name) = classify(&subject);

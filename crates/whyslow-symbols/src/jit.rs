@@ -45,8 +45,8 @@ fn with_pieces<T>(module: &str, then: impl FnOnce(&[Piece<'_>]) -> T) -> Option<
         let text = std::fs::read(path).ok()?;
         return Some(then(&perf_map(&String::from_utf8_lossy(&text))));
     }
-    let file = crate::map::Mapped::open(Path::new(module)).ok()?;
-    Some(then(&jitdump(file.bytes())?))
+    let file = whyslow_unwind::FileBytes::open(Path::new(module)).ok()?;
+    Some(then(&jitdump(&file)?))
 }
 
 /// Lines of `START SIZE NAME`, numbers in hexadecimal.

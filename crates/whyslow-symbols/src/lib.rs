@@ -12,18 +12,19 @@ mod demangle;
 mod dwarf;
 mod elf;
 mod fill;
+mod go;
 mod hot;
 mod imported;
 mod jit;
 mod kernel;
 mod kind;
-mod map;
 mod module;
 mod optimised;
 mod plt;
 mod sources;
 mod split;
 mod symtab;
+mod unnamed;
 mod vdso;
 
 use std::path::PathBuf;
@@ -34,14 +35,19 @@ use whyslow_profile::{LocationId, ModuleId, Profile};
 
 pub use imported::{Described, Given, describe, keep_sources};
 use module::{Answer, Question};
+pub use whyslow_unwind::FileBytes;
 
 /// How to symbolise.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The folder of the cache on disk; no cache when `None`.
     pub cache: Option<PathBuf>,
+    /// Files that are open already, by module: whoever recorded a program may still have what has lost its name since.
+    pub files: Vec<(ModuleId, FileBytes)>,
     /// Folders with separate debug files.
     pub debug_folders: Vec<PathBuf>,
+    /// Folders in which debuginfod's client keeps what it has downloaded. Nothing is asked of the network.
+    pub debuginfod_caches: Vec<PathBuf>,
     /// Keep source lines around hot places.
     pub keep_sources: bool,
     /// Keep the machine code of hot functions.
@@ -52,7 +58,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             cache: default_cache_folder(),
+            files: Vec::new(),
             debug_folders: vec![PathBuf::from("/usr/lib/debug")],
+            debuginfod_caches: debuginfod_caches(),
             keep_sources: true,
             keep_code: true,
         }
@@ -76,16 +84,32 @@ pub struct Summary {
 
 /// `$XDG_CACHE_HOME/whyslow` or `~/.cache/whyslow`.
 pub fn default_cache_folder() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(base.join("whyslow"))
+    Some(user_cache()?.join("whyslow"))
+}
+
+/// `$DEBUGINFOD_CACHE_PATH`, else debuginfod's folder in the user's cache and its old one.
+fn debuginfod_caches() -> Vec<PathBuf> {
+    if let Some(path) = absolute("DEBUGINFOD_CACHE_PATH") {
+        return vec![path];
+    }
+    let new = user_cache().map(|base| base.join("debuginfod_client"));
+    let old = absolute("HOME").map(|home| home.join(".debuginfod_client_cache"));
+    new.into_iter().chain(old).collect()
+}
+
+fn user_cache() -> Option<PathBuf> {
+    absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))
+}
+
+fn absolute(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// Says what every location without frames means; adds functions, frames, the state of modules, source lines and code.
 ///
-/// Never fails as a whole: a module that cannot be read is [`whyslow_profile::SymbolState::Missing`].
+/// Never fails as a whole: a module that cannot be read is [`whyslow_profile::SymbolState::Missing`] or `Replaced`.
 pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
-    let work = questions(profile);
+    let work = questions(profile, &options.files);
     let answers: Vec<(Answer, usize)> =
         work.par_iter().map(|(_, question, _)| cache::resolve(question, options)).collect();
 
@@ -126,7 +150,8 @@ pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
 type Work = (ModuleId, Question, Vec<(u64, LocationId)>);
 
 /// For each module: what to ask, and the locations by address.
-fn questions(profile: &Profile) -> Vec<Work> {
+fn questions(profile: &Profile, files: &[(ModuleId, FileBytes)]) -> Vec<Work> {
+    let files: FxHashMap<ModuleId, &FileBytes> = files.iter().map(|(module, file)| (*module, file)).collect();
     let mut by_module: FxHashMap<ModuleId, Vec<(u64, LocationId)>> = FxHashMap::default();
     for index in 1..profile.locations.len() {
         let location = LocationId::from(index);
@@ -146,6 +171,7 @@ fn questions(profile: &Profile) -> Vec<Work> {
                 path: profile.text(row.path).to_owned(),
                 build_id: row.build_id.map(|id| profile.text(id).to_owned()),
                 kind: row.kind,
+                file: files.get(&module).map(|&file| file.clone()),
                 addresses,
             };
             (module, question, locations)

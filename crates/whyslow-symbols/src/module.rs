@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use whyslow_profile::{ModuleKind, Optimised, SymbolState};
+use whyslow_unwind::FileBytes;
 
 use crate::Options;
 use crate::answers::{Answers, RawFrame, RawFunction};
@@ -11,7 +12,11 @@ use crate::elf::ElfBytes;
 use crate::optimised::Evidence;
 use crate::plt::{self, Stub};
 use crate::symtab::Symbols;
+use crate::unnamed::{self, Bounds};
 use crate::{agent, jit, kernel, split, vdso};
+
+/// What the kernel adds to the path of a file that was unlinked.
+const DELETED: &str = " (deleted)";
 
 /// What is asked of a module.
 #[derive(Debug, Clone)]
@@ -22,14 +27,16 @@ pub(crate) struct Question {
     pub build_id: Option<String>,
     /// What it is.
     pub kind: ModuleKind,
+    /// The file that ran, if somebody still has it open.
+    pub file: Option<FileBytes>,
     /// Sorted, distinct relative addresses.
     pub addresses: Vec<u64>,
 }
 
 impl Question {
     /// The path without the mark of a deleted file.
-    pub(crate) fn file(&self) -> &Path {
-        Path::new(self.path.strip_suffix(" (deleted)").unwrap_or(&self.path))
+    pub(crate) fn path(&self) -> &Path {
+        Path::new(self.path.strip_suffix(DELETED).unwrap_or(&self.path))
     }
 }
 
@@ -46,6 +53,8 @@ pub(crate) struct Answer {
     pub complete: bool,
     /// What went wrong, in words.
     pub problem: Option<String>,
+    /// Whether the file that ran is not the one of its name any more.
+    pub replaced: bool,
 }
 
 /// Where names came from, before it is known how many of the addresses they cover.
@@ -71,6 +80,7 @@ impl Answer {
     /// it has names, not lines.
     pub(crate) fn state(&self) -> SymbolState {
         match self.source {
+            Source::Missing if self.replaced => return SymbolState::Replaced,
             Source::Missing => return SymbolState::Missing,
             Source::Stripped => return SymbolState::Stripped,
             Source::Names => return SymbolState::Names,
@@ -137,22 +147,35 @@ fn resolve_image(image: &[u8], question: &Question) -> Answer {
         Ok(elf) => {
             let symbols = Symbols::read(&elf);
             let mut answers = Answers::default();
-            name_the_rest(&symbols, &[], &question.addresses, elf.image_base(), &mut answers);
+            name_the_rest(&symbols, &[], None, &question.addresses, elf.image_base(), &mut answers);
             Answer { answers, source: Source::Names, ..Answer::default() }
         }
         Err(error) => Answer::missing(error.to_string()),
     }
 }
 
-/// Opens the module's file if it is the one that ran.
-pub(crate) fn open(question: &Question) -> Result<ElfBytes, String> {
-    let file = ElfBytes::open(question.file()).map_err(|error| error.to_string())?;
-    let on_disk = file.parse().map_err(|error| error.to_string())?.build_id();
+/// Why a module's file cannot be asked.
+#[derive(Debug)]
+pub(crate) struct NoFile {
+    problem: String,
+    /// There is no file of that name any more, or another one.
+    replaced: bool,
+}
+
+/// The module's file: the one that is open already, or the one that has its name if that is the one that ran.
+pub(crate) fn open(question: &Question) -> Result<ElfBytes, NoFile> {
+    if let Some(file) = &question.file {
+        return Ok(ElfBytes::new(question.path(), file.clone()));
+    }
+    let deleted = question.path.ends_with(DELETED);
+    let unusable = |problem: String| NoFile { problem, replaced: deleted };
+    let file = ElfBytes::open(question.path()).map_err(|error| unusable(error.to_string()))?;
+    let on_disk = file.parse().map_err(|error| unusable(error.to_string()))?.build_id();
     match &question.build_id {
         Some(recorded) if on_disk.as_ref() != Some(recorded) => {
-            Err("the file was rebuilt since the recording".to_owned())
+            Err(NoFile { problem: "the file was rebuilt since the recording".to_owned(), replaced: true })
         }
-        None if question.path.ends_with(" (deleted)") => Err("the file was deleted".to_owned()),
+        None if deleted => Err(unusable("the file was deleted".to_owned())),
         _ => Ok(file),
     }
 }
@@ -160,18 +183,15 @@ pub(crate) fn open(question: &Question) -> Result<ElfBytes, String> {
 fn resolve_file(question: &Question, options: &Options) -> Answer {
     let file = match open(question) {
         Ok(file) => file,
-        Err(problem) => return Answer::missing(problem),
+        Err(NoFile { problem, replaced }) => return Answer { replaced, ..Answer::missing(problem) },
     };
     let elf = match file.parse() {
         Ok(elf) => elf,
         Err(error) => return Answer::missing(error.to_string()),
     };
     let base = elf.image_base();
-    let separate = if elf.has_debug_info() {
-        None
-    } else {
-        split::separate_debug_file(question.file(), &elf, &options.debug_folders)
-    };
+    let separate =
+        if elf.has_debug_info() { None } else { split::separate_debug_file(question.path(), &elf, options) };
     let debug_file = separate.as_ref().unwrap_or(&file);
     let Ok(debug_elf) = debug_file.parse() else { return Answer::missing("damaged debug file") };
 
@@ -192,7 +212,7 @@ fn resolve_file(question: &Question, options: &Options) -> Answer {
     if let Some(sections) = &supplementary_sections {
         dwarf.set_sup(dwarf::borrow(sections));
     }
-    let package_file = split::package_file(question.file());
+    let package_file = split::package_file(question.path());
     let package_elf = package_file.as_ref().and_then(|file| file.parse().ok());
     let package_sections = package_elf.as_ref().and_then(split::package_sections);
     let empty = dwarf::Slice::new(&[], gimli::LittleEndian);
@@ -204,7 +224,7 @@ fn resolve_file(question: &Question, options: &Options) -> Answer {
     let mut answer = Answer { source: source(&units, &symbols), complete: true, ..Answer::default() };
     if !units.is_empty() {
         let supplementary = supplementary_dwarf.as_ref().map(Units::read);
-        let info = DebugInfo { units, supplementary, package, symbols: &symbols, path: question.file() };
+        let info = DebugInfo { units, supplementary, package, symbols: &symbols, path: question.path() };
         let wanted: Vec<u64> =
             question.addresses.iter().filter_map(|address| address.checked_add(base)).collect();
         let found = info.resolve(&wanted);
@@ -216,7 +236,8 @@ fn resolve_file(question: &Question, options: &Options) -> Answer {
                 Some(format!("{} split units of debug information were not found", found.missing_units));
         }
     }
-    name_the_rest(&symbols, &plt::stubs(&elf), &question.addresses, base, &mut answer.answers);
+    let stubs = plt::stubs(&elf);
+    name_the_rest(&symbols, &stubs, Some(file.map()), &question.addresses, base, &mut answer.answers);
     answer
 }
 
@@ -235,21 +256,34 @@ fn relative(answers: Answers, base: u64) -> Answers {
     if base == 0 { answers } else { answers.moved_down(base) }
 }
 
-/// Adds the addresses that have no site yet, with the symbol's or the stub's name where there is one.
-fn name_the_rest(symbols: &Symbols<'_>, stubs: &[Stub], addresses: &[u64], base: u64, answers: &mut Answers) {
+/// Adds the addresses that have no site yet: with the symbol's or the stub's name where there is one, else with the bounds of
+/// their function where the file's unwind tables have them.
+fn name_the_rest(
+    symbols: &Symbols<'_>,
+    stubs: &[Stub],
+    file: Option<&FileBytes>,
+    addresses: &[u64],
+    base: u64,
+    answers: &mut Answers,
+) {
     let known: rustc_hash::FxHashSet<u64> = answers.sites().iter().map(|site| site.address).collect();
+    let mut bounds: Option<Bounds> = None;
     for &address in addresses.iter().filter(|address| !known.contains(address)) {
-        let found = address.checked_add(base).and_then(|address| {
+        let named = address.checked_add(base).and_then(|address| {
             let symbol = symbols.find(address).map(|symbol| (symbol.name, symbol.start, symbol.end));
             symbol.or_else(|| plt::find(stubs, address).map(|stub| (&*stub.name, stub.start, stub.end)))
         });
-        let Some((name, start, end)) = found else {
+        let (name, extent) = if let Some((name, start, end)) = named {
+            (answers.text_id(name), (start.saturating_sub(base), end.saturating_sub(base)))
+        } else if let Some(range) =
+            file.and_then(|file| bounds.get_or_insert_with(|| Bounds::of(file)).find(address))
+        {
+            (answers.text_id(&unnamed::placeholder(range.start)), (range.start, range.end))
+        } else {
             answers.add(address, (0, 0), &[]);
             continue;
         };
-        let name = answers.text_id(name);
         let function = answers.function_id(RawFunction { name, file: None, line: 0 });
-        let extent = (start.saturating_sub(base), end.saturating_sub(base));
         answers.add(address, extent, &[RawFrame { function, file: None, line: 0 }]);
     }
 }

@@ -5,20 +5,21 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::Options;
 use crate::dwarf::{self, DebugInfo, Dwarf, Slice, Unit};
 use crate::elf::{Elf, ElfBytes, hex};
 
 /// The separate debug file of a module: by build id, then by `.gnu_debuglink`.
-pub(crate) fn separate_debug_file(path: &Path, elf: &Elf<'_>, debug_folders: &[PathBuf]) -> Option<ElfBytes> {
+pub(crate) fn separate_debug_file(path: &Path, elf: &Elf<'_>, options: &Options) -> Option<ElfBytes> {
+    let debug_folders = &options.debug_folders;
     let has_debug_info = |file: &ElfBytes| file.parse().is_ok_and(|elf| elf.has_debug_info());
     if let Some(id) = elf.build_id() {
         let same_id = |file: &ElfBytes| {
             file.parse().is_ok_and(|debug| debug.has_debug_info() && debug.build_id().as_ref() == Some(&id))
         };
-        let found = debug_folders
-            .iter()
-            .filter_map(|folder| ElfBytes::open(&by_build_id(folder, &id)?).ok())
-            .find(same_id);
+        let installed = debug_folders.iter().filter_map(|folder| by_build_id(folder, &id));
+        let downloaded = options.debuginfod_caches.iter().map(|folder| folder.join(&id).join("debuginfo"));
+        let found = installed.chain(downloaded).filter_map(|path| ElfBytes::open(&path).ok()).find(same_id);
         if found.is_some() {
             return found;
         }

@@ -19,7 +19,7 @@ pub(crate) struct Symbol<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Symbols<'a> {
     rows: Vec<Symbol<'a>>,
-    /// Whether there is a full table (`.symtab`), not only names for the dynamic linker.
+    /// Whether there is a full table, not only names for the dynamic linker.
     pub full: bool,
 }
 
@@ -32,7 +32,7 @@ struct Candidate<'a> {
 }
 
 impl<'a> Symbols<'a> {
-    /// Reads `.symtab`, or `.dynsym` where the first is missing or empty.
+    /// Reads `.symtab`, or what Go's runtime has instead, or `.dynsym` where both are missing or empty.
     pub(crate) fn read(elf: &Elf<'a>) -> Self {
         let object = elf.object();
         let mut code_ends = Vec::new();
@@ -55,6 +55,10 @@ impl<'a> Symbols<'a> {
         let rows = gather(object.symbol_table());
         if !rows.is_empty() {
             return Self { rows: with_ends(rows, &code_ends), full: true };
+        }
+        let rows = crate::go::functions(elf);
+        if !rows.is_empty() {
+            return Self { rows, full: true };
         }
         Self { rows: with_ends(gather(object.dynamic_symbol_table()), &code_ends), full: false }
     }

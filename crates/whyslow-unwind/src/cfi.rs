@@ -1,5 +1,7 @@
 //! Call frame information: from the tables a compiler wrote to one rule for one address.
 
+use std::ops::Range;
+
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult,
     FrameDescriptionEntry, LittleEndian, Location, RegisterRule, UnwindContext, UnwindExpression,
@@ -63,16 +65,39 @@ impl Cfi {
         found.unwrap_or(Found { rule: Rule::Unknown, signal: false })
     }
 
+    /// The code around an address that one entry of the tables describes: a function, or a part of one.
+    pub fn function(&mut self, image: &Image, address: u64) -> Option<Range<u64>> {
+        let bases = bases(image);
+        if let Some(fde) = eh_frame(image).and_then(|section| self.eh_entry(image, &section, &bases, address))
+        {
+            return Some(fde.initial_address()..fde.end_address());
+        }
+        let section = debug_frame(image)?;
+        let index = self.debug_index.get_or_insert_with(|| index(&section, &bases));
+        let row = row_in(index, address.wrapping_add(image.base()))?;
+        Some(row.start.wrapping_sub(image.base())..row.end.wrapping_sub(image.base()))
+    }
+
+    fn eh_entry<'a>(
+        &mut self,
+        image: &'a Image,
+        section: &EhFrame<Slice<'a>>,
+        bases: &BaseAddresses,
+        address: u64,
+    ) -> Option<FrameDescriptionEntry<Slice<'a>>> {
+        match fde_by_header(image, section, bases, address) {
+            Ok(fde) => fde,
+            Err(NoTable) => {
+                let index = self.eh_index.get_or_insert_with(|| index(section, bases));
+                let offset = row_in(index, address)?.offset;
+                section.fde_from_offset(bases, offset.into(), EhFrame::cie_from_offset).ok()
+            }
+        }
+    }
+
     fn find_eh_frame(&mut self, image: &Image, bases: &BaseAddresses, address: u64) -> Option<Found> {
         let section = eh_frame(image)?;
-        let fde = match fde_by_header(image, &section, bases, address) {
-            Ok(fde) => fde?,
-            Err(NoTable) => {
-                let index = self.eh_index.get_or_insert_with(|| index(&section, bases));
-                let offset = offset_in(index, address)?;
-                section.fde_from_offset(bases, offset.into(), EhFrame::cie_from_offset).ok()?
-            }
-        };
+        let fde = self.eh_entry(image, &section, bases, address)?;
         self.rule_of(&section, &fde, bases, address, false)
     }
 
@@ -81,7 +106,7 @@ impl Cfi {
         // Addresses in .debug_frame are the file's own, not relative ones.
         let address = address.wrapping_add(image.base());
         let index = self.debug_index.get_or_insert_with(|| index(&section, bases));
-        let offset = offset_in(index, address)?;
+        let offset = row_in(index, address)?.offset;
         let fde = section.fde_from_offset(bases, offset.into(), DebugFrame::cie_from_offset).ok()?;
         self.rule_of(&section, &fde, bases, address, true)
     }
@@ -212,9 +237,9 @@ fn index<'a, S: UnwindSection<Slice<'a>>>(section: &S, bases: &BaseAddresses) ->
     rows
 }
 
-fn offset_in(index: &[IndexRow], address: u64) -> Option<usize> {
+fn row_in(index: &[IndexRow], address: u64) -> Option<&IndexRow> {
     let at = index.partition_point(|row| row.start <= address).checked_sub(1)?;
-    (address < index[at].end).then_some(index[at].offset)
+    index.get(at).filter(|row| address < row.end)
 }
 
 /// The compact form of a row, if it has one.

@@ -1,12 +1,13 @@
 //! An ELF file (or the vdso) as far as unwinding needs it.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::Path;
 
 use object::elf;
 use object::read::elf::{CompressionHeader as _, FileHeader as _, ProgramHeader as _, SectionHeader as _};
+
+use crate::file_bytes::FileBytes;
 
 type Elf = elf::FileHeader64<object::LittleEndian>;
 
@@ -57,7 +58,7 @@ impl Section {
 
 #[derive(Debug)]
 enum Data {
-    Mapped(memmap2::Mmap),
+    Mapped(FileBytes),
     Owned(Vec<u8>),
 }
 
@@ -86,17 +87,12 @@ const PAGE: u64 = 4096;
 impl Image {
     /// Maps a file.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
-        // Opening a pipe would wait for its writer.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(io::Error::other("not a regular file").into());
-        }
-        let file = File::open(path)?;
-        #[expect(unsafe_code, reason = "mapping a file has no safe form")]
-        // SAFETY: the map is only read. Programs and libraries are replaced by linkers and package managers, not
-        // written in place; one that is cut short while mapped would end the recorder with SIGBUS, as it ends
-        // the program that runs from it.
-        let map = unsafe { memmap2::Mmap::map(&file)? };
-        Self::parse(Data::Mapped(map))
+        Self::from_file(FileBytes::open(path)?)
+    }
+
+    /// Uses a file that is mapped already.
+    pub fn from_file(bytes: FileBytes) -> Result<Self, ImageError> {
+        Self::parse(Data::Mapped(bytes))
     }
 
     /// Uses bytes in memory, such as the vdso.
@@ -203,6 +199,14 @@ impl Image {
         let len = usize::try_from(program.p_filesz(endian)).unwrap_or(0);
         let end = start.saturating_add(len).min(bytes.len());
         self.eh_frame_hdr = Section { bytes: start.min(end)..end, address };
+    }
+
+    /// The mapped file, if it came from one.
+    pub fn file(&self) -> Option<&FileBytes> {
+        match &self.data {
+            Data::Mapped(file) => Some(file),
+            Data::Owned(_) => None,
+        }
     }
 
     /// All bytes of the file.

@@ -3,6 +3,7 @@
 //! The parts, each pure (the outside world is passed in):
 //!
 //! ```text
+//! file_bytes a file in memory, also after it was deleted
 //! image      an ELF file: segments, sections, build id; file offset → relative address
 //! cfi        .eh_frame / .eh_frame_hdr / .debug_frame → one Rule for one address
 //! plt        rules for linker stubs that carry no unwind information
@@ -14,6 +15,7 @@
 //! Only x86-64 is known here; another architecture needs its own `registers`, `rule`, `plt` and `prologue`.
 
 mod cfi;
+mod file_bytes;
 mod image;
 mod plt;
 mod prologue;
@@ -22,6 +24,7 @@ mod rule;
 mod unwinder;
 
 pub use cfi::{Cfi, Found};
+pub use file_bytes::FileBytes;
 pub use image::{BuildId, Image, ImageError};
 pub use prologue::is_after_call;
 pub use registers::{Register, Registers};

@@ -16,7 +16,7 @@ pub(crate) fn import(path: &Path, format: Option<Format>) -> Result<(Format, Imp
     // Other formats have addresses that are not relative to their file's image base: their names would be wrong.
     let is_relative = matches!(format, Format::Firefox | Format::PerfData);
     if is_relative && has_unknown_addresses(&imported.profile) {
-        profile_file::symbolize(&mut imported.profile, true);
+        profile_file::symbolize(&mut imported.profile, true, Vec::new());
     } else if imported.profile.sources.rows.is_empty() {
         whyslow_symbols::keep_sources(&mut imported.profile);
     }

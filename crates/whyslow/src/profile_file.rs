@@ -6,8 +6,8 @@ use std::path::Path;
 
 use whyslow_formats::import::{self, Format};
 use whyslow_profile::file::{self, ReadError};
-use whyslow_profile::{Profile, SymbolState};
-use whyslow_symbols::Summary;
+use whyslow_profile::{ModuleId, Profile, SymbolState};
+use whyslow_symbols::{FileBytes, Summary};
 
 use crate::failure::{Failure, Result, warn};
 use crate::importing;
@@ -28,7 +28,7 @@ pub(crate) fn open(path: &Path) -> Result<Profile> {
         ));
     }
     if !profile.sealed || lacks_symbols(&profile) {
-        symbolize(&mut profile, true);
+        symbolize(&mut profile, true, Vec::new());
     }
     Ok(profile)
 }
@@ -43,9 +43,13 @@ pub(crate) fn read(path: &Path) -> Result<Profile> {
     file::read(path).map_err(|error| explain(path, error))
 }
 
-/// Adds names and lines.
-pub(crate) fn symbolize(profile: &mut Profile, use_cache: bool) -> Summary {
-    let mut options = whyslow_symbols::Options::default();
+/// Adds names and lines. `files` are those that the recorder still has.
+pub(crate) fn symbolize(
+    profile: &mut Profile,
+    use_cache: bool,
+    files: Vec<(ModuleId, FileBytes)>,
+) -> Summary {
+    let mut options = whyslow_symbols::Options { files, ..Default::default() };
     if !use_cache {
         options.cache = None;
     }

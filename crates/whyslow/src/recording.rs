@@ -135,7 +135,7 @@ pub(crate) fn adopt(
     let path = checked_path(name, keep)?;
     make_room(&path, volume)?;
     let started = Instant::now();
-    let symbols = profile_file::symbolize(&mut profile, !keep.no_symbol_cache);
+    let symbols = profile_file::symbolize(&mut profile, !keep.no_symbol_cache, Vec::new());
     if volume == Volume::Verbose {
         note(&describe(&profile, &symbols, started.elapsed()));
     }
@@ -166,7 +166,7 @@ fn finish(
     volume: Volume,
     polish: impl FnOnce(&mut Profile),
 ) -> Result<Recorded> {
-    let Recording { path, mut writer, exit, write_error, moved_aside, .. } = recording;
+    let Recording { path, mut writer, exit, files, write_error, moved_aside, .. } = recording;
     tell_moved(&path, moved_aside, volume);
     let cannot_write = |error: io::Error| {
         Failure::new(format!(
@@ -182,7 +182,7 @@ fn finish(
         (Err(failure), None) => return Err(failure),
     };
     let started = Instant::now();
-    let symbols = profile_file::symbolize(&mut profile, !options.no_symbol_cache);
+    let symbols = profile_file::symbolize(&mut profile, !options.no_symbol_cache, files);
     if volume == Volume::Verbose {
         note(&describe(&profile, &symbols, started.elapsed()));
     }

@@ -107,8 +107,16 @@ fn item<'p>(profile: &'p Profile, place: Place, line: u32, text: Option<&'p str>
         Label::Function(id) => profile.functions.get(id.index()).and_then(|function| function.module),
         _ => None,
     };
+    let mut name = labels::name(profile, place.label);
+    // An address says which function is meant only within one build.
+    if let Label::Function(id) = place.label
+        && labels::is_nameless(profile, id)
+        && let Some(build_id) = module.and_then(|module| profile.modules.get(module.index())?.build_id)
+    {
+        name = format!("{name} of {}", profile.text(build_id)).into();
+    }
     Item {
-        name: labels::name(profile, place.label),
+        name,
         file: place.file.map(|file| profile.text(file)),
         module: module.map(|module| labels::module_file_name(profile, module)),
         line,

@@ -183,3 +183,21 @@ fn metrics_of_another_unit_are_not_shared() {
     assert!(!shared_metrics(&before, &after).contains(&metric::ALLOCATIONS.to_owned()));
     assert_eq!(shared_metrics(&before, &testing::profile("main 1")), [""; 0]);
 }
+
+#[test]
+fn functions_without_a_name_are_the_same_only_in_one_build() {
+    let of_build = |build_id: &str| {
+        let mut profile = testing::profile("main;gzip+0x3a40 300");
+        for function in profile.functions.iter_mut().filter(|function| function.line == 0).skip(1) {
+            function.raw_name = profile.strings.push("");
+        }
+        profile.modules[0].build_id = Some(profile.strings.push(build_id));
+        profile
+    };
+    let matched = |before: &Profile, after: &Profile| {
+        let diff = compared(before, after, Metric::CPU_TIME);
+        diff.rows.iter().filter(|row| row.before.is_some() && row.after.is_some()).count()
+    };
+    assert_eq!(matched(&of_build("aa"), &of_build("aa")), 2);
+    assert_eq!(matched(&of_build("aa"), &of_build("bb")), 1, "only main");
+}

@@ -1,15 +1,18 @@
 //! How far a profile can be trusted.
 
 mod heap;
+mod jit;
 mod modules;
+mod truncation;
 mod warning;
 
 use whyslow_profile::{EventSource, KernelView, LocationId, Profile, StackId, Unit};
 
 pub use heap::HeapQuality;
+pub use jit::Runtime;
 pub use warning::{BuiltWith, ModuleShare, Severity, Warning};
 
-use crate::labels::{Label, Labels};
+use crate::labels::{Label, Labels, is_named};
 use crate::selection::{Selection, Weights};
 use crate::units::share;
 
@@ -129,13 +132,15 @@ impl Quality {
             self.warn_of_samples(profile, &mut warnings);
         }
         modules::warn(profile, weights, unit, !heap_only, &mut warnings);
-        if !heap_only && self.truncated_share >= NOTABLE {
-            let without_tables = share(profile.meta.counters.no_unwind_info, self.samples);
-            if without_tables >= self.truncated_share / 2.0 {
-                warnings.push(Warning::NoUnwindInfo { share: self.truncated_share });
-            } else {
-                warnings.push(Warning::Truncated { share: self.truncated_share });
+        let runtimes = jit::runtimes(profile, weights);
+        for code in &runtimes {
+            let share = share(code.unnamed, weights.total_value);
+            if share >= modules::NOTABLE_MODULE {
+                warnings.push(Warning::UnnamedJit { share, unit, runtime: code.runtime.clone() });
             }
+        }
+        if !heap_only && self.truncated_share >= NOTABLE {
+            warnings.push(truncation::explain(profile, weights, self.truncated_share, &runtimes));
         }
         if shares.no_module >= modules::NOTABLE_MODULE {
             warnings.push(Warning::UnknownCode { share: shares.no_module, unit });
@@ -150,6 +155,7 @@ impl Quality {
             heap.warn(profile, &mut warnings);
         }
         warnings.extend(profile.meta.notes.iter().cloned().map(Warning::Recorder));
+        warning::settle(&mut warnings);
         warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
         self.warnings = warnings;
         self.judge();
@@ -184,10 +190,11 @@ impl Quality {
         if self.samples == 0 {
             // A program that may not be observed explains it.
             if profile.meta.counters.unobservable_execs == 0 {
-                warnings.push(Warning::NoSamples);
+                warnings.push(Warning::NoSamples { raise_to: higher_rate(frequency_hz) });
             }
         } else if self.samples < ENOUGH_SAMPLES {
-            warnings.push(Warning::TooFewSamples { samples: self.samples, frequency_hz });
+            let raise_to = higher_rate(frequency_hz);
+            warnings.push(Warning::TooFewSamples { samples: self.samples, raise_to });
         }
     }
 
@@ -209,7 +216,8 @@ impl Quality {
             && expected >= ENOUGH_SAMPLES
             && achieved < ACHIEVED_ENOUGH
         {
-            warnings.push(Warning::FewerSamplesThanExpected { samples: self.samples, expected });
+            let raise_to = higher_rate(frequency_hz);
+            warnings.push(Warning::FewerSamplesThanExpected { samples: self.samples, expected, raise_to });
         }
         match self.kernel {
             KernelView::Hidden => {
@@ -225,6 +233,12 @@ impl Quality {
             warnings.push(Warning::UnobservableExecs { times, other_samples: self.samples > 0 });
         }
     }
+}
+
+/// A rate that is worth trying after this one; none beyond what every kernel allows.
+fn higher_rate(frequency_hz: u32) -> Option<u32> {
+    const HIGHEST: u32 = 20_000;
+    (frequency_hz < HIGHEST).then(|| frequency_hz.saturating_mul(4).clamp(1000, HIGHEST))
 }
 
 /// Samples that this much CPU time gives, when whyslow recorded it.
@@ -261,7 +275,7 @@ impl StackShares {
         for stack in 0..stacks.len() {
             let id = StackId::from(stack);
             let location = stacks.location(id);
-            let named = !profile.frames.of(location).is_empty();
+            let named = is_named(profile, location);
             (truncated_stack[stack], named_stack[stack]) = match stacks.parent(id) {
                 Some(parent) => (truncated_stack[parent.index()], named || named_stack[parent.index()]),
                 None => (location == LocationId::TRUNCATED, named),
@@ -359,6 +373,8 @@ mod tests {
         assert_eq!(quality.expected_samples, Some(600));
         assert!((quality.missing_kernel_share - 1.0 / 3.0).abs() < 1e-12);
         assert!(quality.warnings.iter().take(7).all(|warning| warning.fix().is_some()));
+        let fixes: String = quality.warnings.iter().filter_map(Warning::fix).collect();
+        assert!(fixes.contains("-F 500") && !fixes.contains("-F 4000"), "{fixes}");
     }
 
     #[test]

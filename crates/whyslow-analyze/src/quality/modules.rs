@@ -73,6 +73,7 @@ pub(super) fn warn(
     let mut stripped = Vec::new();
     let mut without_lines = Vec::new();
     let mut missing = Vec::new();
+    let mut replaced = Vec::new();
     let mut not_loaded = Vec::new();
     for (index, module) in profile.modules.iter().enumerate() {
         let name = module_file_name(profile, ModuleId::from(index));
@@ -82,7 +83,13 @@ pub(super) fn warn(
         if !ours || share < NOTABLE_MODULE {
             continue;
         }
-        let row = ModuleShare { name: name.to_owned(), share, unit, built_with: built_with[index] };
+        let row = ModuleShare {
+            name: name.to_owned(),
+            share,
+            unit,
+            built_with: built_with[index],
+            system_path: system_path(profile.text(module.path)),
+        };
         if module.optimised == Optimised::No && of_cpu_time {
             debug_builds.push(row.clone());
         }
@@ -90,16 +97,18 @@ pub(super) fn warn(
             SymbolState::Stripped => stripped.push(row),
             SymbolState::Names => without_lines.push(row),
             SymbolState::Missing => missing.push(row),
+            SymbolState::Replaced => replaced.push(row),
             SymbolState::NotLoaded => not_loaded.push(row),
             SymbolState::Lines => {}
         }
     }
     type Group = (Vec<ModuleShare>, fn(Vec<ModuleShare>) -> Warning);
-    let groups: [Group; 5] = [
+    let groups: [Group; 6] = [
         (debug_builds, Warning::DebugBuild),
         (stripped, Warning::Stripped),
         (without_lines, Warning::NoDebugInfo),
         (missing, Warning::MissingFile),
+        (replaced, Warning::ReplacedFile),
         (not_loaded, Warning::NotSymbolised),
     ];
     for (mut modules, warning) in groups {
@@ -110,15 +119,29 @@ pub(super) fn warn(
     }
 }
 
+/// The path, if the file there came with the system.
+fn system_path(path: &str) -> Option<String> {
+    const FOLDERS: [&str; 7] = ["/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/nix/store/", "/gnu/store/"];
+    const OWN: &str = "/usr/local/";
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let is_system = FOLDERS.iter().any(|folder| path.starts_with(folder)) && !path.starts_with(OWN);
+    is_system.then(|| path.to_owned())
+}
+
 /// What builds each module, by the functions that were seen in it.
-fn built_with(profile: &Profile) -> Vec<BuiltWith> {
+pub(super) fn built_with(profile: &Profile) -> Vec<BuiltWith> {
     let mut built_with = vec![BuiltWith::Unknown; profile.modules.len()];
     for function in &profile.functions {
+        if profile.text(function.raw_name).is_empty() {
+            continue;
+        }
         let Some(module) = function.module.and_then(|module| built_with.get_mut(module.index())) else {
             continue;
         };
         if is_rust(profile, function) {
             *module = BuiltWith::Cargo;
+        } else if is_go(profile, function) {
+            *module = BuiltWith::Go;
         } else if *module == BuiltWith::Unknown {
             *module = BuiltWith::Other;
         }
@@ -139,6 +162,12 @@ fn is_rust(profile: &Profile, function: &Function) -> bool {
         || function.file.is_some_and(|file| profile.text(file).ends_with(".rs"))
 }
 
+/// Whether a function is of Go: every program has its runtime.
+fn is_go(profile: &Profile, function: &Function) -> bool {
+    profile.text(function.raw_name).starts_with("runtime.")
+        || function.file.is_some_and(|file| profile.text(file).ends_with(".go"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,7 +183,9 @@ mod tests {
         let profile = testing::profile("main 900\nmain;[libz.so] 60\nmain;[libtiny.so] 40");
         assert_eq!(
             messages(&profile),
-            ["libz.so (6.0 % of the samples) is stripped: its functions have no names"]
+            [
+                "libz.so (6.0 % of the samples) is stripped: its functions have no names and are shown by address"
+            ]
         );
     }
 
@@ -209,8 +240,52 @@ mod tests {
     }
 
     #[test]
+    fn a_go_program_is_told_of_go() {
+        let fix = fix(&["main.main", "runtime.mallocgc"], |module| module.symbols = SymbolState::Names);
+        assert!(fix.contains("ldflags") && !fix.contains("gcc") && !fix.contains("Cargo"), "{fix}");
+    }
+
+    #[test]
     fn a_file_without_names_may_be_either() {
         let fix = fix(&[], |module| module.symbols = SymbolState::Stripped);
         assert!(fix.contains("Cargo.toml") && fix.contains("gcc -g"), "{fix}");
+    }
+
+    #[test]
+    fn a_file_of_the_system_is_not_to_be_built_anew() {
+        let quality = Quality::of(&testing::profile("main 100\nmain;[libz.so] 100"));
+        let fix = quality.warnings.iter().find(|warning| warning.id() == "stripped").unwrap().fix().unwrap();
+        assert!(
+            fix.contains("dbgsym") && fix.contains("debuginfod-find debuginfo /usr/lib/libz.so"),
+            "{fix}"
+        );
+        assert!(!fix.contains("gcc") && !fix.contains("Cargo"), "{fix}");
+        assert_eq!(system_path("/usr/local/bin/app"), None);
+        assert_eq!(system_path("/home/me/app"), None);
+        assert_eq!(system_path("/usr/bin/gzip (deleted)").as_deref(), Some("/usr/bin/gzip"));
+    }
+
+    #[test]
+    fn a_deleted_file_is_not_called_missing() {
+        let mut profile = testing::profile("main 900");
+        profile.modules[0].symbols = SymbolState::Replaced;
+        assert_eq!(
+            messages(&profile),
+            [
+                "app (100.0 % of the samples) was deleted or replaced before the names of its functions could be read"
+            ]
+        );
+    }
+
+    #[test]
+    fn functions_that_are_shown_by_address_have_no_name() {
+        let mut profile = testing::profile("main;app+0x40 300\nmain 100");
+        let empty = profile.strings.push("");
+        let text = |profile: &Profile, function: &Function| profile.text(function.name).to_owned();
+        let row =
+            profile.functions.iter().position(|function| text(&profile, function) == "app+0x40").unwrap();
+        profile.functions[row].raw_name = empty;
+        let quality = Quality::of(&profile);
+        assert_eq!((quality.unresolved_share, quality.nameless_share), (0.75, 0.0));
     }
 }

@@ -4,7 +4,11 @@ use std::fmt;
 
 use whyslow_profile::Unit;
 
+use super::jit::Runtime;
 use crate::units::{Count, Percent};
+
+/// The fix for Go programs without debug information and unwind tables.
+const WHOLE_GO: &str = "build without `-ldflags=\"-s -w\"`, and do not run `strip`";
 
 /// How much a warning matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +43,8 @@ pub struct ModuleShare {
     pub unit: Unit,
     /// How it is built.
     pub built_with: BuiltWith,
+    /// The path of a file that came with the system: its user does not build it.
+    pub system_path: Option<String>,
 }
 
 /// What builds a module, as far as the names of its functions show it.
@@ -46,7 +52,9 @@ pub struct ModuleShare {
 pub enum BuiltWith {
     /// Cargo: it has Rust code.
     Cargo,
-    /// Another compiler: it has names, and none is of Rust code.
+    /// Go: it has Go's runtime.
+    Go,
+    /// Another compiler: it has names, and none is of Rust or Go code.
     Other,
     /// It has no names.
     Unknown,
@@ -58,6 +66,7 @@ impl BuiltWith {
         let all = |built_with| modules.iter().all(|module| module.built_with == built_with);
         match modules {
             _ if all(Self::Cargo) => Self::Cargo,
+            _ if all(Self::Go) => Self::Go,
             _ if all(Self::Other) => Self::Other,
             _ => Self::Unknown,
         }
@@ -70,13 +79,16 @@ pub enum Warning {
     /// The recording was not ended properly.
     Incomplete,
     /// There is nothing in it.
-    NoSamples,
+    NoSamples {
+        /// A higher rate that may help.
+        raise_to: Option<u32>,
+    },
     /// There is too little in it.
     TooFewSamples {
         /// How many samples there are.
         samples: u64,
-        /// Samples asked for per second of CPU time.
-        frequency_hz: u32,
+        /// A higher rate that may help.
+        raise_to: Option<u32>,
     },
     /// These modules were compiled without optimisation.
     DebugBuild(Vec<ModuleShare>),
@@ -86,17 +98,46 @@ pub enum Warning {
     NoDebugInfo(Vec<ModuleShare>),
     /// The files of these modules were not found.
     MissingFile(Vec<ModuleShare>),
+    /// The files of these modules were deleted or replaced before anybody could read them.
+    ReplacedFile(Vec<ModuleShare>),
     /// Nobody has looked for the names of these modules.
     NotSymbolised(Vec<ModuleShare>),
-    /// Outer frames are missing.
+    /// Outer frames are missing: more stack was in use than was copied.
     Truncated {
         /// Share of the samples.
         share: f64,
+        /// How many bytes of each stack are worth copying instead, if more than were.
+        copy_more: Option<u32>,
     },
     /// Outer frames are missing because code cannot be unwound.
     NoUnwindInfo {
         /// Share of the samples.
         share: f64,
+        /// The module in whose code most of the stacks end.
+        module: Option<String>,
+        /// How that is built.
+        built_with: BuiltWith,
+    },
+    /// Outer frames are missing because code that was made at run time keeps no frame pointers.
+    JitStacks {
+        /// Share of the samples.
+        share: f64,
+        /// What made the code.
+        runtime: Runtime,
+    },
+    /// Stacks end at a signal handler that runs on a stack of its own.
+    CutAtSignal {
+        /// Share of the samples.
+        share: f64,
+    },
+    /// Code that was made at run time has no names.
+    UnnamedJit {
+        /// Share of the samples.
+        share: f64,
+        /// What the share is of.
+        unit: Unit,
+        /// What made the code.
+        runtime: Runtime,
     },
     /// Code ran that belongs to no file.
     UnknownCode {
@@ -134,6 +175,8 @@ pub enum Warning {
         samples: u64,
         /// How many should have come.
         expected: u64,
+        /// A higher rate that may help.
+        raise_to: Option<u32>,
     },
     /// Kernel time is not in the profile.
     KernelHidden {
@@ -203,15 +246,19 @@ impl Warning {
     pub fn id(&self) -> &'static str {
         match self {
             Self::Incomplete => "incomplete",
-            Self::NoSamples => "no-samples",
+            Self::NoSamples { .. } => "no-samples",
             Self::TooFewSamples { .. } => "too-few-samples",
             Self::DebugBuild(_) => "debug-build",
             Self::Stripped(_) => "stripped",
             Self::NoDebugInfo(_) => "no-debug-info",
             Self::MissingFile(_) => "missing-file",
+            Self::ReplacedFile(_) => "replaced-file",
             Self::NotSymbolised(_) => "not-symbolised",
             Self::Truncated { .. } => "truncated-stacks",
             Self::NoUnwindInfo { .. } => "no-unwind-info",
+            Self::JitStacks { .. } => "jit-stacks",
+            Self::CutAtSignal { .. } => "cut-at-signal",
+            Self::UnnamedJit { .. } => "jit-unnamed",
             Self::UnknownCode { .. } => "unknown-code",
             Self::Lost { .. } => "lost-samples",
             Self::LostRecords { .. } => "lost-records",
@@ -236,11 +283,14 @@ impl Warning {
     pub(super) fn is_of_samples(&self) -> bool {
         matches!(
             self,
-            Self::NoSamples
+            Self::NoSamples { .. }
                 | Self::TooFewSamples { .. }
                 | Self::DebugBuild(_)
                 | Self::Truncated { .. }
                 | Self::NoUnwindInfo { .. }
+                | Self::JitStacks { .. }
+                | Self::CutAtSignal { .. }
+                | Self::UnnamedJit { .. }
                 | Self::UnknownCode { .. }
                 | Self::Lost { .. }
                 | Self::LostRecords { .. }
@@ -256,7 +306,7 @@ impl Warning {
     /// How much it matters.
     pub fn severity(&self) -> Severity {
         match self {
-            Self::NoSamples
+            Self::NoSamples { .. }
             | Self::DebugBuild(_)
             | Self::UnobservableExecs { other_samples: false, .. }
             | Self::LostHeapEvents { .. } => Severity::Serious,
@@ -265,7 +315,14 @@ impl Warning {
             Self::HeapSampled { error: Some(error), .. } if 1.96 * error >= 0.25 => Severity::Warning,
             Self::UnknownFrees { share, .. } if *share < 0.01 => Severity::Note,
             Self::TooFewSamples { samples, .. } if *samples < 30 => Severity::Serious,
-            Self::Truncated { share } | Self::NoUnwindInfo { share } if *share >= 0.5 => Severity::Serious,
+            Self::Truncated { share, .. }
+            | Self::NoUnwindInfo { share, .. }
+            | Self::JitStacks { share, .. }
+            | Self::UnnamedJit { share, .. }
+                if *share >= 0.5 =>
+            {
+                Severity::Serious
+            }
             Self::Lost { share, .. } if *share >= 0.1 => Severity::Serious,
             Self::Lost { share, .. } if *share < 0.01 => Severity::Note,
             Self::KernelHidden { missing_share } if *missing_share < 0.05 => Severity::Note,
@@ -286,62 +343,74 @@ impl Warning {
             Self::Incomplete => {
                 "record again and end with Ctrl-C, not `kill -9`; what is here is right".to_owned()
             }
-            Self::NoSamples => {
-                "the program used next to no CPU time: record a longer run, or raise the rate with -F 10000"
-                    .to_owned()
+            Self::NoSamples { raise_to } => {
+                format!("the program used next to no CPU time: record a longer run{}", or_raise(*raise_to))
             }
-            Self::TooFewSamples { frequency_hz, .. } => {
-                let higher = frequency_hz.saturating_mul(10).clamp(1000, 20_000);
-                format!("record a longer run, or raise the rate with -F {higher}")
-            }
+            Self::TooFewSamples { raise_to, .. } => format!("record a longer run{}", or_raise(*raise_to)),
             Self::DebugBuild(modules) => match BuiltWith::of_all(modules) {
                 BuiltWith::Cargo => "build with `cargo build --release`; `cargo whyslow` does it by itself",
+                BuiltWith::Go => "build without `-gcflags=-N`",
                 BuiltWith::Other => "build with optimisation: `gcc -O2 -g`",
                 BuiltWith::Unknown => "build with `cargo build --release` (C and C++: `gcc -O2 -g`)",
             }
             .to_owned(),
-            Self::Stripped(modules) => match BuiltWith::of_all(modules) {
+            Self::Stripped(modules) => by_origin(modules, |built_with| match built_with {
                 BuiltWith::Cargo => {
                     "put `strip = false` and `debug = \"line-tables-only\"` under [profile.release] \
                      in Cargo.toml; `cargo whyslow` does it by itself"
                 }
+                BuiltWith::Go => WHOLE_GO,
                 BuiltWith::Other => "build with `gcc -g`, and neither link with -s nor run `strip`",
                 // A stripped file does not say what it was built with.
                 BuiltWith::Unknown => {
                     "put `strip = false` and `debug = \"line-tables-only\"` under [profile.release] \
                      in Cargo.toml (C and C++: `gcc -g`, and no `strip`)"
                 }
-            }
-            .to_owned(),
-            Self::NoDebugInfo(modules) => match BuiltWith::of_all(modules) {
+            }),
+            Self::NoDebugInfo(modules) => by_origin(modules, |built_with| match built_with {
                 BuiltWith::Cargo => {
                     "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml; \
                      `cargo whyslow` does it by itself"
                 }
+                BuiltWith::Go => WHOLE_GO,
                 BuiltWith::Other => "build with debug information: `gcc -g`",
                 BuiltWith::Unknown => {
                     "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml (C and C++: `gcc -g`)"
                 }
-            }
-            .to_owned(),
+            }),
             Self::MissingFile(_) => {
                 "open the profile on the machine it was recorded on, with the file still in place".to_owned()
+            }
+            Self::ReplacedFile(_) => {
+                "leave the file in place until the recording has ended, and record again".to_owned()
             }
             Self::NotSymbolised(_) => {
                 "run `whyslow report FILE` on the machine it was recorded on: it looks the names up"
                     .to_owned()
             }
-            Self::Truncated { .. } => {
-                "record with --stack-size 60000, which copies more of each stack; or read `whyslow report FILE tree \
-                 --inverted`, which does not need the outer frames"
-                    .to_owned()
+            Self::Truncated { copy_more, .. } => {
+                let read = "read `whyslow report FILE tree --inverted`, which does not need the outer frames";
+                match copy_more {
+                    Some(bytes) => {
+                        format!("record with --stack-size {bytes}, which copies more of each stack; or {read}")
+                    }
+                    None => read.to_owned(),
+                }
             }
-            Self::NoUnwindInfo { .. } => {
-                "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)"
-                    .to_owned()
+            Self::NoUnwindInfo { built_with, .. } => match built_with {
+                BuiltWith::Cargo => "build with RUSTFLAGS=\"-C force-unwind-tables=yes\"",
+                BuiltWith::Go => WHOLE_GO,
+                BuiltWith::Other => "build with `gcc -fasynchronous-unwind-tables`",
+                BuiltWith::Unknown => {
+                    "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)"
+                }
             }
+            .to_owned(),
+            Self::JitStacks { runtime, .. } => return runtime.stacks_fix(),
+            Self::CutAtSignal { .. } => return None,
+            Self::UnnamedJit { runtime, .. } => runtime.names_fix(),
             Self::UnknownCode { .. } => {
-                "if a JIT made it, let the JIT write /tmp/perf-PID.map (node: --perf-basic-prof)".to_owned()
+                "if a compiler made it at run time, let that write /tmp/perf-PID.map or a jitdump file".to_owned()
             }
             Self::Lost { frequency_hz, .. } | Self::LostRecords { frequency_hz, .. } => {
                 format!("record with a lower rate: {}", lower(*frequency_hz))
@@ -351,10 +420,14 @@ impl Warning {
                  `sudo sysctl kernel.perf_event_max_sample_rate=100000`",
                 lower(*frequency_hz)
             ),
-            Self::FewerSamplesThanExpected { .. } => {
-                "threads that end between two samples are seen too little: raise the rate with -F 4000; or the machine was \
-                 busy: record again when it is quiet"
-                    .to_owned()
+            Self::FewerSamplesThanExpected { raise_to, .. } => {
+                let quiet = "the machine was busy: record again when it is quiet";
+                match raise_to {
+                    Some(hz) => format!(
+                        "threads that end between two samples are seen too little: raise the rate with -F {hz}; or {quiet}"
+                    ),
+                    None => quiet.to_owned(),
+                }
             }
             Self::KernelHidden { .. } => {
                 "`sudo sysctl kernel.perf_event_paranoid=1`, then record again".to_owned()
@@ -403,7 +476,7 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Incomplete => write!(f, "the recording is incomplete: the recorder was killed"),
-            Self::NoSamples => write!(f, "there is no sample in the recording"),
+            Self::NoSamples { .. } => write!(f, "there is no sample in the recording"),
             Self::TooFewSamples { samples, .. } => {
                 let error = 0.5 / (*samples as f64).sqrt();
                 write!(
@@ -418,7 +491,7 @@ impl fmt::Display for Warning {
             }
             Self::Stripped(modules) => write!(
                 f,
-                "{} stripped: {} functions have no names",
+                "{} stripped: {} functions have no names and are shown by address",
                 names(modules, "is", "are"),
                 its(modules)
             ),
@@ -435,26 +508,51 @@ impl fmt::Display for Warning {
                 names(modules, "was", "were"),
                 its(modules)
             ),
+            Self::ReplacedFile(modules) => write!(
+                f,
+                "{} deleted or replaced before the names of {} functions could be read",
+                names(modules, "was", "were"),
+                its(modules)
+            ),
             Self::NotSymbolised(modules) => write!(
                 f,
                 "{} not been looked up: {} functions have no names",
                 names(modules, "has", "have"),
                 its(modules)
             ),
-            Self::Truncated { share } => {
+            Self::Truncated { share, .. } => {
                 write!(
                     f,
                     "{} of the samples lack their outer frames: total shares are too low",
                     Percent(*share)
                 )
             }
-            Self::NoUnwindInfo { share } => {
-                write!(
-                    f,
-                    "{} of the samples lack their outer frames: code without unwind tables is on the stack",
-                    Percent(*share)
-                )
+            Self::NoUnwindInfo { share, module, .. } => {
+                write!(f, "{} of the samples lack their outer frames: ", Percent(*share))?;
+                match module {
+                    Some(module) => write!(f, "{module} has code without unwind tables"),
+                    None => write!(f, "code without unwind tables is on the stack"),
+                }
             }
+            Self::JitStacks { share, runtime } => write!(
+                f,
+                "{} of the samples lack their outer frames: code that {} made at run time keeps no frame pointers",
+                Percent(*share),
+                runtime.name
+            ),
+            Self::CutAtSignal { share } => write!(
+                f,
+                "{} of the samples end at a signal handler: it ran on a stack of its own, and what it interrupted could not be \
+                 proved",
+                Percent(*share)
+            ),
+            Self::UnnamedJit { share, unit, runtime } => write!(
+                f,
+                "{} of the {} are in code that {} made at run time: its functions have no names",
+                Percent(*share),
+                samples(*unit),
+                runtime.name
+            ),
             Self::UnknownCode { share, unit } => {
                 let (share, what) = (Percent(*share), samples(*unit));
                 write!(f, "{share} of the {what} are in code that belongs to no file")
@@ -472,7 +570,7 @@ impl fmt::Display for Warning {
             Self::Throttled { times, .. } => {
                 write!(f, "the kernel lowered the sampling rate {}", how_often(*times))
             }
-            Self::FewerSamplesThanExpected { samples, expected } => write!(
+            Self::FewerSamplesThanExpected { samples, expected, .. } => write!(
                 f,
                 "{} samples came where the CPU time should have given {}",
                 Count(*samples),
@@ -541,6 +639,44 @@ impl fmt::Display for Warning {
             Self::NoLeakCheck(why) => write!(f, "leaks were not looked for: {why}"),
             Self::Recorder(note) => f.write_str(note),
         }
+    }
+}
+
+/// Lets no fix contradict another: where less has to be recorded per second, none asks for more.
+pub(super) fn settle(warnings: &mut [Warning]) {
+    let too_much = warnings.iter().any(|warning| {
+        matches!(warning, Warning::Lost { .. } | Warning::LostRecords { .. } | Warning::Throttled { .. })
+    });
+    for warning in warnings.iter_mut().filter(|_| too_much) {
+        match warning {
+            Warning::NoSamples { raise_to }
+            | Warning::TooFewSamples { raise_to, .. }
+            | Warning::FewerSamplesThanExpected { raise_to, .. }
+            | Warning::Truncated { copy_more: raise_to, .. } => *raise_to = None,
+            _ => {}
+        }
+    }
+}
+
+fn or_raise(raise_to: Option<u32>) -> String {
+    raise_to.map_or_else(String::new, |hz| format!(", or raise the rate with -F {hz}"))
+}
+
+/// A fix for modules that the user builds, and one for those that came with the system.
+fn by_origin(modules: &[ModuleShare], own: impl Fn(BuiltWith) -> &'static str) -> String {
+    let (system, built): (Vec<_>, Vec<_>) =
+        modules.iter().cloned().partition(|module| module.system_path.is_some());
+    let own = own(BuiltWith::of_all(&built));
+    let Some(path) = system.first().and_then(|module| module.system_path.as_deref()) else {
+        return own.to_owned();
+    };
+    let packages = format!(
+        "install the debug symbols of its package (Debian and Ubuntu: NAME-dbgsym, Fedora: `dnf debuginfo-install NAME`), or let \
+         `debuginfod-find debuginfo {path}` fetch them; then record again"
+    );
+    match built.as_slice() {
+        [] => packages,
+        [first, ..] => format!("{}: {own}; {}: {packages}", first.name, system[0].name),
     }
 }
 

@@ -4,7 +4,7 @@ use linux_perf_event_reader::{CpuMode, MmapRecord, SampleRecord};
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Builder, Counters, LocationId, MetricId, ModuleKind, RelativeAddress, StackId, Unit};
 
-use super::{Converter, FIRST_MARK, FileKey, USER_MARK, text};
+use super::{Converter, FIRST_MARK, FileKey, FileMapping, USER_MARK, text};
 use crate::modules::{AddressSpace, KERNEL, RecordedFiles};
 use crate::perf::Record;
 
@@ -204,9 +204,14 @@ impl Converter {
             self.know_process(pid);
             let is_program = self.is_program(pid, &path);
             let kind = if is_program { ModuleKind::Program } else { ModuleKind::Library };
-            let end = mmap.address.saturating_add(mmap.length);
-            let key = FileKey { path, device: (0, 0), inode: 0 };
-            self.map(pid, mmap.address, end, mmap.page_offset, key, kind);
+            let mapping = FileMapping {
+                key: FileKey { path, device: (0, 0), inode: 0 },
+                generation: 0,
+                start: mmap.address,
+                end: mmap.address.saturating_add(mmap.length),
+                offset: mmap.page_offset,
+            };
+            self.map(pid, mapping, kind);
         }
     }
 

@@ -66,7 +66,7 @@ impl Converter {
             }
             let is_program = exe.as_ref().is_some_and(|exe| exe.as_os_str() == line.path);
             let kind = if is_program { ModuleKind::Program } else { ModuleKind::Library };
-            self.map(pid, line.start, line.end, line.offset, line.key(), kind);
+            self.map(pid, line.mapping(), kind);
         }
     }
 

@@ -21,6 +21,7 @@ fn expected() -> Profile {
         duration_ns: 5_000_000,
         exit: Some(ExitStatus::Code(7)),
         frequency_hz: 997,
+        stack_bytes: 0,
         source: EventSource::CpuClock,
         ns_per_cycle: None,
         kernel: KernelView::Included,

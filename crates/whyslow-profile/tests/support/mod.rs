@@ -188,6 +188,7 @@ fn meta(r: &mut Random) -> Meta {
             _ => ExitStatus::Signal(r.next() as i32),
         }),
         frequency_hz: r.next() as u32,
+        stack_bytes: 32_000,
         source: match source {
             0 => EventSource::Unknown,
             1 => EventSource::Cycles,

@@ -121,7 +121,14 @@ pub(crate) fn profile(file: &Path, build_id: Option<&str>, addresses: &[u64]) ->
 
 /// No cache, no system folders.
 pub(crate) fn options() -> Options {
-    Options { cache: None, debug_folders: Vec::new(), keep_sources: true, keep_code: true }
+    Options {
+        cache: None,
+        files: Vec::new(),
+        debug_folders: Vec::new(),
+        debuginfod_caches: Vec::new(),
+        keep_sources: true,
+        keep_code: true,
+    }
 }
 
 /// Name, file name and line of the frames of each location.

@@ -108,12 +108,50 @@ fn a_separate_debug_file_by_build_id() {
 }
 
 #[test]
-fn a_stripped_program_has_no_names() {
+fn a_debug_file_that_debuginfod_has_downloaded() {
     let Some((folder, addresses)) = separated(false) else { return };
+    let stripped = folder.path().join("stripped");
+    let id = build_id(&stripped);
+    let cache = folder.path().join("client");
+    std::fs::create_dir_all(cache.join(&id)).unwrap();
+    std::fs::rename(folder.path().join("app.debug"), cache.join(&id).join("debuginfo")).unwrap();
+    let mut found = profile(&stripped, Some(&id), &addresses);
+    symbolize(&mut found, &Options { debuginfod_caches: vec![cache], ..options() });
+    assert!(has_chain(&found), "{:#?}", frames(&found));
+}
+
+#[test]
+fn the_functions_of_a_stripped_program_are_told_apart() {
+    let Some((folder, outer)) = separated(false) else { return };
+    let main = addresses_of(&folder.path().join("app"), "3app4main");
+    let addresses = [outer.as_slice(), &main].concat();
     let mut stripped = profile(&folder.path().join("stripped"), None, &addresses);
     let summary = symbolize(&mut stripped, &options());
-    assert_eq!((summary.resolved, summary.unresolved), (0, addresses.len()));
+    assert_eq!((summary.resolved, summary.unresolved), (addresses.len(), 0));
     assert_eq!(stripped.modules[0].symbols, SymbolState::Stripped);
+    let names: Vec<String> = frames(&stripped).into_iter().map(|frames| frames[0].0.clone()).collect();
+    let (in_outer, in_main) = names.split_at(outer.len());
+    assert!(in_outer.iter().all(|name| *name == format!("stripped+{:#x}", outer[0])), "{in_outer:?}");
+    assert!(in_main.iter().all(|name| *name == format!("stripped+{:#x}", main[0])), "{in_main:?}");
+    let nameless = |function: &whyslow_profile::Function| stripped.text(function.raw_name).is_empty();
+    assert!(stripped.functions.iter().all(nameless), "they have no linker's name");
+}
+
+#[test]
+fn a_stripped_go_program_keeps_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("app.go"), "package main\nfunc main() { println(len(\"x\")) }\n")
+        .unwrap();
+    for (name, flags) in [("whole", ""), ("stripped", "-s -w")] {
+        if !run("go", folder.path(), &["build", "-o", name, "-ldflags", flags, "app.go"]) {
+            return;
+        }
+    }
+    let addresses = addresses_of(&folder.path().join("whole"), "main.main");
+    let mut stripped = profile(&folder.path().join("stripped"), None, &addresses);
+    symbolize(&mut stripped, &options());
+    assert!(frames(&stripped).iter().all(|frames| frames[0].0 == "main.main"), "{:?}", frames(&stripped));
+    assert_eq!(stripped.modules[0].symbols, SymbolState::Names);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod heap_life;
 mod heap_recorded;
 mod heap_snapshot;
 mod heap_transparent;
+mod names;
 mod recorded;
 mod shapes;
 mod shares;

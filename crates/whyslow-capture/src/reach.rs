@@ -1,0 +1,162 @@
+//! Reaches the file behind a mapping of a live process, also when its name is gone, belongs to another file by now, or
+//! means another file here than in the process's own namespace.
+
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::PathBuf;
+
+use whyslow_unwind::FileBytes;
+
+use crate::host;
+use crate::maps::MapsLine;
+use crate::modules::FileMapping;
+
+/// What the kernel adds to the name of a file that has been unlinked.
+pub(crate) const DELETED: &str = " (deleted)";
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Reached {
+    /// The very file that is mapped.
+    File(FileBytes),
+    /// It has no name any more, and nothing else leads to it.
+    Gone,
+    /// It is there but cannot be read.
+    Unreadable,
+}
+
+/// Looks for the file of a mapping: by its name in the process's root, then here, then through the mapping itself, then as the
+/// process's executable. A name alone proves nothing: the inode must be the mapped one.
+pub(crate) fn reach(pid: u32, mapping: &FileMapping) -> Reached {
+    let path = &mapping.key.path;
+    let by_name = if path.ends_with(DELETED) {
+        Vec::new()
+    } else {
+        vec![PathBuf::from(format!("/proc/{pid}/root{path}")), PathBuf::from(path)]
+    };
+    let mut others = Vec::new();
+    let mut unreadable = false;
+    for candidate in by_name {
+        match open(&candidate) {
+            Ok((file, inode)) if mapping.key.inode == 0 || inode == mapping.key.inode => return map(&file),
+            Ok((file, _)) => others.push(file),
+            Err(error) => unreadable |= error.kind() == io::ErrorKind::PermissionDenied,
+        }
+    }
+    let through_mapping = mapped_range(pid, mapping)
+        .map(|range| PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end)));
+    let executable = PathBuf::from(format!("/proc/{pid}/exe"));
+    for candidate in through_mapping.into_iter().chain([executable]) {
+        if let Ok((file, inode)) = open(&candidate)
+            && inode == mapping.key.inode
+        {
+            return map(&file);
+        }
+    }
+    // A layered file system can number a file otherwise than its mapping.
+    match others.iter().find(|file| is_mapped(pid, mapping, file)) {
+        Some(file) => map(file),
+        None if unreadable && others.is_empty() => Reached::Unreadable,
+        None => Reached::Gone,
+    }
+}
+
+/// Opens a regular file; a pipe would wait for its writer.
+fn open(path: &PathBuf) -> io::Result<(File, u64)> {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let file = File::open(path)?;
+    let inode = file.metadata()?.ino();
+    Ok((file, inode))
+}
+
+/// Maps an ELF file.
+fn map(file: &File) -> Reached {
+    let mut magic = [0; 4];
+    if file.read_exact_at(&mut magic, 0).is_err() || magic != *b"\x7fELF" {
+        return Reached::Unreadable;
+    }
+    FileBytes::map(file).map_or(Reached::Unreadable, Reached::File)
+}
+
+/// The mapping as the process has it now: neighbours may have been joined to it, or parts cut off.
+fn mapped_range(pid: u32, mapping: &FileMapping) -> Option<Range<u64>> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let lines = maps.lines().filter_map(MapsLine::parse);
+    let mut same = lines.filter(|line| line.inode == mapping.key.inode && line.inode != 0);
+    same.find(|line| (line.start..line.end).contains(&mapping.start)).map(|line| line.start..line.end)
+}
+
+/// Whether the process has this file's bytes at the mapping's addresses: code is mapped as it is.
+fn is_mapped(pid: u32, mapping: &FileMapping, file: &File) -> bool {
+    const COMPARED: usize = 16 << 10;
+    let size = usize::try_from(mapping.end.saturating_sub(mapping.start)).unwrap_or(0).min(COMPARED);
+    let (mut there, mut here) = (vec![0; size], vec![0; size]);
+    let Ok(read) = host::read_memory(pid, mapping.start, &mut there) else { return false };
+    let Ok(len) = file.read_at(&mut here, mapping.offset) else { return false };
+    let size = read.min(len);
+    size >= 512 && there[..size] == here[..size]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::modules::FileKey;
+
+    /// A mapping of our own executable.
+    fn own_code() -> FileMapping {
+        let exe = fs::read_link("/proc/self/exe").unwrap();
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let line = maps
+            .lines()
+            .filter_map(MapsLine::parse)
+            .find(|line| line.executable && line.path == exe.to_str().unwrap())
+            .unwrap();
+        line.mapping()
+    }
+
+    fn is_file(reached: Reached) -> bool {
+        matches!(reached, Reached::File(bytes) if bytes.starts_with(b"\x7fELF"))
+    }
+
+    #[test]
+    fn the_running_program_is_reached_whatever_its_name_says() {
+        let own = std::process::id();
+        assert!(is_file(reach(own, &own_code())));
+        for path in ["/nowhere/at/all", "/bin/sh", "/tmp/gone (deleted)"] {
+            let mut renamed = own_code();
+            renamed.key.path = path.to_owned();
+            assert!(is_file(reach(own, &renamed)), "{path}");
+        }
+    }
+
+    #[test]
+    fn another_file_of_that_name_is_not_taken() {
+        let mut other = own_code();
+        other.key.inode = u64::MAX;
+        other.key.path = "/bin/sh".to_owned();
+        assert!(matches!(reach(std::process::id(), &other), Reached::Gone));
+        other.key.path = "/nowhere/at/all".to_owned();
+        assert!(matches!(reach(std::process::id(), &other), Reached::Gone));
+    }
+
+    #[test]
+    fn bytes_prove_a_file_that_is_numbered_otherwise() {
+        let mut own = own_code();
+        own.key.inode = u64::MAX;
+        assert!(is_file(reach(std::process::id(), &own)));
+        own.offset += 4096;
+        assert!(matches!(reach(std::process::id(), &own), Reached::Gone));
+    }
+
+    #[test]
+    fn what_is_no_program_is_not_mapped() {
+        let key = FileKey { path: "/proc/self/maps".to_owned(), device: (0, 0), inode: 0 };
+        let mapping = FileMapping { key, generation: 0, start: 0, end: 0, offset: 0 };
+        assert!(matches!(reach(std::process::id(), &mapping), Reached::Unreadable));
+    }
+}

@@ -1,0 +1,53 @@
+//! Functions without a name: where they begin and end is still in the file's unwind tables.
+
+use std::ops::Range;
+
+use whyslow_unwind::{Cfi, FileBytes, Image};
+
+/// What their names in [`crate::answers::Answers`] begin with; no linker's name does.
+const MARK: &str = "+0x";
+
+/// The functions of a file, by its unwind tables.
+#[derive(Debug, Default)]
+pub(crate) struct Bounds {
+    image: Option<Image>,
+    cfi: Cfi,
+}
+
+impl Bounds {
+    /// Reads a file's tables; nothing is found in a damaged one.
+    pub(crate) fn of(file: &FileBytes) -> Self {
+        Self { image: Image::from_file(file.clone()).ok(), cfi: Cfi::default() }
+    }
+
+    /// The function around an address. All addresses are relative to the image base.
+    pub(crate) fn find(&mut self, address: u64) -> Option<Range<u64>> {
+        self.cfi.function(self.image.as_ref()?, address)
+    }
+}
+
+/// The name that stands for a function which begins here, until it is known what its module is called.
+pub(crate) fn placeholder(start: u64) -> String {
+    format!("{MARK}{start:x}")
+}
+
+/// `gzip+0x3a40` for the placeholder of a function of `/usr/bin/gzip`; `None` for a real name.
+pub(crate) fn shown(name: &str, module_path: &str) -> Option<String> {
+    let rest = name.strip_prefix(MARK)?;
+    let path = module_path.strip_suffix(" (deleted)").unwrap_or(module_path);
+    let file = path.rsplit('/').next().unwrap_or(path);
+    Some(format!("{file}{MARK}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_without_a_name_is_called_by_its_module_and_address() {
+        let name = placeholder(0x3a40);
+        assert_eq!(shown(&name, "/usr/bin/gzip").as_deref(), Some("gzip+0x3a40"));
+        assert_eq!(shown(&name, "/tmp/a b (deleted)").as_deref(), Some("a b+0x3a40"));
+        assert_eq!(shown("main", "/usr/bin/gzip"), None);
+    }
+}
