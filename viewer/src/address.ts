@@ -18,6 +18,10 @@ function stepOf(entry: unknown): number | undefined {
 /** The step that the page was opened at: a page that is loaded anew has its entries still. */
 export const firstStep = (): number => stepOf(history.state) ?? 0;
 
+/** The state that was asked for: in the address, or in a saved page until the address says something. */
+export const givenAddress = (): string =>
+  location.hash.length > 1 || stepOf(history.state) !== undefined ? location.hash : document.getElementById('app')?.dataset.view ?? '';
+
 /** Patience with a browser that does not arrive where it was sent. */
 const LOST = 2000;
 

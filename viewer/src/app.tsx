@@ -3,7 +3,7 @@
 // Panels get `{ model, state, dispatch, dark }`: see panels/README.md.
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { firstStep, useAddress } from './address.ts';
+import { firstStep, givenAddress, useAddress } from './address.ts';
 import { FlamePanel } from './flame/panel.tsx';
 import { Header } from './header.tsx';
 import { Help } from './help.tsx';
@@ -112,7 +112,7 @@ function Tabs({ tabs, state, dispatch }: { tabs: readonly Tab[]; state: State; d
   );
 }
 
-const fromAddress = (model: Model): State => fit(fromHash(location.hash), {
+const fromAddress = (model: Model): State => fit(fromHash(givenAddress()), {
   metrics: model.profile.metrics.count, threads: model.profile.threads.count, functions: model.functionCount,
   spans: model.profile.spans.count, duration: model.duration, tabs: tabsOf(model),
 });

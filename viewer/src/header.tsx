@@ -1,4 +1,4 @@
-// The top line: what was profiled, the metric, the search, undo, theme and help.
+// The top line: what was profiled, the metric, the search, undo, theme, saving and help.
 
 import { useEffect } from 'preact/hooks';
 import { amount, count, duration } from './format.ts';
@@ -8,6 +8,7 @@ import { clean } from './names.ts';
 import type { PanelProps } from './panel.ts';
 import { readQuality } from './panels/report.ts';
 import { when } from './panels/quality.tsx';
+import { SaveButton } from './savebutton.tsx';
 import { SearchBox } from './search.tsx';
 import type { State } from './state.ts';
 
@@ -38,6 +39,7 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
         <button type="button" class="icon" onClick={redo} disabled={!redo} aria-label="Redo" title="Redo (r)">↷</button>
         <button type="button" class="icon" onClick={() => dispatch({ theme: dark ? 'light' : 'dark' })} aria-label={dark ? 'Light theme' : 'Dark theme'}
           title={dark ? 'Light theme (d)' : 'Dark theme (d)'}>{dark ? '☀' : '☾'}</button>
+        <SaveButton model={model} state={state} />
         <button type="button" class="icon" onClick={help} aria-label="Keys" title="Keys (?)">?</button>
       </div>
     </header>

@@ -5,10 +5,15 @@ import { decode, PayloadError } from './payload.ts';
 
 interface WithFromBase64 { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }
 
+let loaded: Blob | undefined;
+
+/** The payload as it came, for a page that is saved. */
+export const zipped = (): Blob | undefined => loaded;
+
 export async function load(): Promise<Model> {
   const blocks = document.querySelectorAll<HTMLScriptElement>('script.payload');
-  const zipped = blocks.length ? fromBlocks(blocks) : await fromServer();
-  return new Model(decode(await unzip(zipped)));
+  loaded = blocks.length ? fromBlocks(blocks) : await fromServer();
+  return new Model(decode(await unzip(loaded)));
 }
 
 function fromBlocks(blocks: Iterable<HTMLScriptElement>): Blob {
