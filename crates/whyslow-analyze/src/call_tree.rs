@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use whyslow_profile::{CodeKind, Profile, StackId};
+use whyslow_profile::{Carrier, CodeKind, Profile, StackId};
 
 use crate::growing::{Cursor, Growing, Outward, Repeat};
 use crate::labels::{self, Label, Labels};
@@ -67,6 +67,11 @@ impl CallTree {
     /// Whose code a label is.
     pub fn kind(profile: &Profile, label: Label) -> CodeKind {
         labels::kind(profile, label)
+    }
+
+    /// The family of code that only carries other code, when the label is of one.
+    pub fn carrier(profile: &Profile, label: Label) -> Option<Carrier> {
+        labels::carrier(profile, label)
     }
 
     /// How many nodes there are, the root included.

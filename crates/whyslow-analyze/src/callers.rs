@@ -4,6 +4,7 @@ use whyslow_profile::{LocationId, Profile, StackId};
 
 use crate::call_tree::TreeOptions;
 use crate::find::{FindError, find};
+use crate::folding::Folding;
 use crate::functions::{FunctionTable, SortBy};
 use crate::growing::{Cursor, Growing, Outward};
 use crate::labels::{Label, Labels};
@@ -42,6 +43,26 @@ impl Callers {
         query: &str,
         inline: bool,
     ) -> Result<Self, FindError> {
+        Self::find(profile, selection, query, inline, false)
+    }
+
+    /// The same with everything folded that only carries other code, as in [`Outline::folded`].
+    pub fn folded(
+        profile: &Profile,
+        selection: &Selection,
+        query: &str,
+        inline: bool,
+    ) -> Result<Self, FindError> {
+        Self::find(profile, selection, query, inline, true)
+    }
+
+    fn find(
+        profile: &Profile,
+        selection: &Selection,
+        query: &str,
+        inline: bool,
+        folded: bool,
+    ) -> Result<Self, FindError> {
         let weights = selection.weigh(profile);
         let table = FunctionTable::from_weights(profile, &weights, inline, SortBy::Total);
         let found = find(profile, &table, query)?;
@@ -52,8 +73,15 @@ impl Callers {
             wanted[labels.code(label) as usize] = true;
         }
         let options = TreeOptions { inline, ..TreeOptions::default() };
-        let search =
-            Search { profile, weights: &weights, labels: &labels, wanted: &wanted, options: &options };
+        let folding = folded.then(|| Folding::new(profile, &labels, &weights, inline));
+        let search = Search {
+            profile,
+            weights: &weights,
+            labels: &labels,
+            wanted: &wanted,
+            options: &options,
+            folding: folding.as_ref(),
+        };
         let (callers, samples) = search.callers();
         let callees = search.callees();
         Ok(Self {
@@ -75,6 +103,8 @@ struct Search<'a> {
     labels: &'a Labels,
     wanted: &'a [bool],
     options: &'a TreeOptions,
+    /// What is folded beside recursion.
+    folding: Option<&'a Folding<'a>>,
 }
 
 impl Search<'_> {
@@ -89,7 +119,7 @@ impl Search<'_> {
     fn callers(&self) -> (Outline, u64) {
         let stacks = &self.profile.stacks;
         let (value, count) = self.weights.with_callees(self.profile);
-        let mut growing = Growing::new(self.labels, self.options, true);
+        let mut growing = self.growing();
         let mut inside = vec![false; stacks.len()];
         let mut codes = Vec::new();
         let mut entries = Vec::new();
@@ -113,14 +143,14 @@ impl Search<'_> {
             entries.push(Outward { at, next: stacks.parent(id), value: value[stack] });
         }
         growing.outwards(self.profile, entries);
-        (Outline::from_parts(growing.finish()), samples)
+        (self.outline(growing), samples)
     }
 
     /// Everything inside the innermost call of the function.
     fn callees(&self) -> Outline {
         let stacks = &self.profile.stacks;
         let (_, count) = self.weights.with_callees(self.profile);
-        let mut growing = Growing::new(self.labels, self.options, true);
+        let mut growing = self.growing();
         let mut ends: Vec<Option<Cursor>> = vec![None; stacks.len()];
         let mut codes = Vec::new();
         for stack in (0..stacks.len()).filter(|&stack| count[stack] > 0) {
@@ -140,7 +170,18 @@ impl Search<'_> {
             }
             ends[stack] = at;
         }
-        Outline::from_parts(growing.finish())
+        self.outline(growing)
+    }
+
+    fn growing(&self) -> Growing<'_> {
+        Growing::new(self.labels, self.options, self.folding.is_none())
+    }
+
+    fn outline(&self, growing: Growing<'_>) -> Outline {
+        match self.folding {
+            Some(folding) => Outline::from_whole(&growing.finish().0, folding, self.options),
+            None => Outline::from_parts(growing.finish()),
+        }
     }
 }
 
@@ -187,6 +228,16 @@ mod tests {
         assert_eq!(direct(&profile, &callers.callees), ["g 4"]);
         let error = Callers::build(&profile, &Selection::default(), "f", false).unwrap_err();
         assert!(matches!(error, FindError::Unknown { .. }));
+    }
+
+    #[test]
+    fn what_only_carries_is_folded_around_the_function() {
+        let profile = testing::profile("_start;__libc_start_main;std::rt::lang_start;main;f;core::iter::map;core::iter::fold;core::ops::function::call;g 4");
+        let callers = Callers::folded(&profile, &Selection::default(), "f", true).unwrap();
+        let shown = |outline: &Outline| outline.folds.iter().map(|fold| fold.frames).collect::<Vec<_>>();
+        assert_eq!(shown(&callers.callers), [0, 0, 3]);
+        assert_eq!(shown(&callers.callees), [0, 3, 0]);
+        assert_eq!(callers.total_value, 4 * SAMPLE_NS);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The one path that matters most.
 
-use whyslow_profile::{CodeKind, Profile};
+use whyslow_profile::{Carrier, CodeKind, Profile};
 
 use crate::call_tree::CallTree;
 use crate::growing::Repeat;
@@ -62,13 +62,7 @@ pub fn hot_path(profile: &Profile, top_down: &Outline) -> Vec<HotStep> {
 
 /// True for names of code that only starts a program or a thread.
 pub fn is_start_up(name: &str) -> bool {
-    name == "_start"
-        || name == "clone"
-        || name == "clone3"
-        || name == "start_thread"
-        || name.starts_with("__libc_start")
-        || name.starts_with("std::rt::")
-        || name.contains("__rust_begin_short_backtrace")
+    Carrier::of_name(name).is_some_and(Carrier::starts)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{CodeKind, FunctionId, LocationId, ModuleId, ModuleKind, Profile};
+use whyslow_profile::{Carrier, CodeKind, FunctionId, LocationId, ModuleId, ModuleKind, Profile};
 
 /// What a node of a [`crate::CallTree`] stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,6 +19,8 @@ pub enum Label {
     Unknown,
     /// The place of outer frames that could not be had.
     Truncated,
+    /// Several frames in a row that only carry other code, in folded trees.
+    Carried(Carrier),
 }
 
 /// The name of unresolved code of a module: its base name in brackets.
@@ -60,6 +62,7 @@ pub(crate) fn name(profile: &Profile, label: Label) -> Cow<'_, str> {
         Label::Module(id) => module_name(profile, id).into(),
         Label::Unknown => "[unknown]".into(),
         Label::Truncated => "[truncated stack]".into(),
+        Label::Carried(carrier) => format!("[{}]", carrier.word()).into(),
     }
 }
 
@@ -72,7 +75,21 @@ pub(crate) fn kind(profile: &Profile, label: Label) -> CodeKind {
             Some(ModuleKind::Vdso) => CodeKind::Runtime,
             _ => CodeKind::Unknown,
         },
+        Label::Carried(_) => CodeKind::Runtime,
         Label::Root | Label::Unknown | Label::Truncated => CodeKind::Unknown,
+    }
+}
+
+/// The family of code that only carries other code, when the label is of one.
+pub(crate) fn carrier(profile: &Profile, label: Label) -> Option<Carrier> {
+    match label {
+        Label::Function(id) => {
+            let function = profile.functions.get(id.index())?;
+            let file = function.file.map(|file| profile.text(file));
+            Carrier::of(profile.text(function.name), function.kind, file)
+        }
+        Label::Carried(carrier) => Some(carrier),
+        Label::Root | Label::Module(_) | Label::Unknown | Label::Truncated => None,
     }
 }
 
@@ -104,7 +121,7 @@ impl Labels {
 
     /// How many numbers there are.
     pub(crate) fn len(&self) -> usize {
-        self.same_as.len() + self.modules as usize + 3
+        self.same_as.len() + self.modules as usize + 3 + Carrier::all().len()
     }
 
     pub(crate) fn code(&self, label: Label) -> u32 {
@@ -115,6 +132,7 @@ impl Labels {
             Label::Module(_) | Label::Unknown => special,
             Label::Truncated => special + 1,
             Label::Root => special + 2,
+            Label::Carried(carrier) => special + 3 + u32::from(carrier.code()),
         }
     }
 
@@ -125,7 +143,8 @@ impl Labels {
             Some(special) => match special - self.modules {
                 0 => Label::Unknown,
                 1 => Label::Truncated,
-                _ => Label::Root,
+                2 => Label::Root,
+                carrier => Carrier::all().nth(carrier as usize - 3).map_or(Label::Root, Label::Carried),
             },
         }
     }

@@ -1,9 +1,11 @@
-//! A call tree made for reading: recursion folded, small branches left out, and as a list in reading order.
+//! A call tree made for reading: recursion and boilerplate folded, small branches left out, and as a list in reading order.
 
 use whyslow_profile::Profile;
 
 use crate::call_tree::{CallTree, Children, TreeOptions, merge};
+use crate::folding::{Fold, Folding};
 use crate::growing::Repeat;
+use crate::labels::Labels;
 use crate::selection::{Selection, Weights};
 
 /// A call tree whose recursion is folded: `f` calling itself 500 times is one node that says so.
@@ -13,6 +15,8 @@ pub struct Outline {
     pub tree: CallTree,
     /// How often the frames that end at a node came again; the row is the node's.
     pub repeats: Vec<Repeat>,
+    /// What is folded into a node beside recursion; the row is the node's.
+    pub folds: Vec<Fold>,
     /// The children of each node, heaviest first.
     pub children: Children,
 }
@@ -37,9 +41,23 @@ impl Outline {
         Self::from_parts(merge(profile, weights, options, true))
     }
 
+    /// The same with everything folded that only carries other code: start-up, thread starts, executors and the like.
+    pub fn folded(profile: &Profile, weights: &Weights, options: &TreeOptions) -> Self {
+        let labels = Labels::new(profile);
+        let folding = Folding::new(profile, &labels, weights, options.inline);
+        Self::from_whole(&merge(profile, weights, options, false).0, &folding, options)
+    }
+
+    pub(crate) fn from_whole(whole: &CallTree, folding: &Folding<'_>, options: &TreeOptions) -> Self {
+        let (tree, repeats, folds) = folding.fold(whole, options);
+        let children = tree.children();
+        Self { tree, repeats, folds, children }
+    }
+
     pub(crate) fn from_parts((tree, repeats): (CallTree, Vec<Repeat>)) -> Self {
         let children = tree.children();
-        Self { tree, repeats, children }
+        let folds = vec![Fold::default(); tree.len()];
+        Self { tree, repeats, folds, children }
     }
 
     /// Value of everything.

@@ -1,6 +1,7 @@
-//! How much each thread and each process used.
+//! How much each thread and each process used, and all of one name together.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use whyslow_profile::{ProcessId, Profile, ThreadId};
 
@@ -30,6 +31,19 @@ pub struct ProcessRow {
     pub threads: u64,
 }
 
+/// What all processes of one program, or all threads of one name, used together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameRow {
+    /// Their name; `rayon-*` for names that differ in the number at their end.
+    pub name: String,
+    /// Value of their samples.
+    pub value: u64,
+    /// How many samples.
+    pub samples: u64,
+    /// How many processes or threads.
+    pub count: u64,
+}
+
 /// What every selected thread used, most first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Threads {
@@ -37,6 +51,10 @@ pub struct Threads {
     pub rows: Vec<ThreadRow>,
     /// Their processes.
     pub processes: Vec<ProcessRow>,
+    /// The processes by the name of their program.
+    pub programs: Vec<NameRow>,
+    /// The threads by their name.
+    pub thread_names: Vec<NameRow>,
     /// Value of all selected samples.
     pub total_value: u64,
     /// How many samples were selected.
@@ -74,8 +92,43 @@ impl Threads {
         processes.sort_by_key(|row| (Reverse(row.value), row.process));
         let total_value = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.value));
         let total_samples = rows.iter().map(|row| row.samples).sum();
-        Self { rows, processes, total_value, total_samples }
+        let programs = by_name(processes.iter().map(|row| {
+            let name = profile.text(profile.processes[row.process.index()].name);
+            (name, name, row.value, row.samples)
+        }));
+        let thread_names = by_name(rows.iter().map(|row| {
+            let name = profile.text(profile.threads[row.thread.index()].name);
+            (name, name.trim_end_matches(|letter: char| letter.is_ascii_digit()), row.value, row.samples)
+        }));
+        Self { rows, processes, programs, thread_names, total_value, total_samples }
     }
+
+    /// The programs with at least this share of everything.
+    pub fn programs_from(&self, least_share: f64) -> &[NameRow] {
+        let least = self.total_value as f64 * least_share;
+        &self.programs[..self.programs.partition_point(|row| row.value as f64 >= least)]
+    }
+}
+
+/// Adds up rows of (name, the part of it that groups, value, samples), most first.
+fn by_name<'a>(rows: impl Iterator<Item = (&'a str, &'a str, u64, u64)>) -> Vec<NameRow> {
+    let mut groups: BTreeMap<&str, (&str, bool, NameRow)> = BTreeMap::new();
+    for (name, group, value, samples) in rows {
+        let empty = NameRow { name: String::new(), value: 0, samples: 0, count: 0 };
+        let (first, differ, row) = groups.entry(group).or_insert((name, false, empty));
+        *differ |= *first != name;
+        row.value = row.value.saturating_add(value);
+        row.samples += samples;
+        row.count += 1;
+    }
+    // A number that all have is a part of the name: `cc1` stays.
+    let named = groups.into_iter().map(|(group, (first, differ, row))| {
+        let name = if differ { format!("{group}*") } else { first.to_owned() };
+        NameRow { name, ..row }
+    });
+    let mut rows = named.collect::<Vec<_>>();
+    rows.sort_by_key(|row| Reverse(row.value));
+    rows
 }
 
 #[cfg(test)]
@@ -102,6 +155,37 @@ mod tests {
             threads.processes.iter().map(|row| (row.process.0, row.value, row.threads)).collect::<Vec<_>>();
         assert_eq!(used, [(0, 4 * SAMPLE_NS, 2), (1, 2 * SAMPLE_NS, 1)]);
         assert_eq!(threads.total_samples, 6);
+    }
+
+    #[test]
+    fn what_has_one_name_is_added_up() {
+        let mut profile = testing::profile(
+            "make: a 1\ncc1: a 30\ncc10: a 5\nrayon-0: a 2\nrayon-11: a 3\ntokio-worker: a 4\nsha256: a 1",
+        );
+        for name in ["cc1", "cc1", "as"] {
+            let name = profile.strings.push(name);
+            let pid = 200 + profile.processes.len() as u32;
+            profile.processes.push(whyslow_profile::Process { pid, parent: None, name, start_ns: 0, end_ns: None });
+        }
+        for (thread, process) in [(1, 1), (2, 2), (3, 3)] {
+            profile.threads[thread].process = ProcessId(process);
+        }
+        let cc1 = profile.threads[1].name;
+        profile.threads[2].name = cc1;
+        profile.threads[3].name = profile.threads[5].name;
+        let threads = Threads::build(&profile, &Selection::default());
+        let shown = |rows: &[NameRow]| {
+            rows.iter().map(|row| format!("{} {} {}", row.name, row.count, row.samples)).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&threads.programs), ["cc1 2 35", "app 1 9", "as 1 2"]);
+        assert_eq!(
+            shown(&threads.thread_names),
+            ["cc1 2 35", "tokio-worker 2 6", "rayon-11 1 3", "make 1 1", "sha256 1 1"]
+        );
+        assert_eq!(shown(threads.programs_from(0.1)), ["cc1 2 35", "app 1 9"]);
+        profile.threads[3].name = profile.strings.push("rayon-2");
+        let threads = Threads::build(&profile, &Selection::default());
+        assert_eq!(shown(&threads.thread_names)[1], "rayon-* 2 5");
     }
 
     #[test]

@@ -21,6 +21,7 @@
 #[macro_use]
 mod coded;
 mod builder;
+mod carrier;
 pub mod file;
 pub mod heap;
 mod ids;
@@ -30,6 +31,7 @@ mod strings;
 mod tables;
 
 pub use builder::Builder;
+pub use carrier::{Carrier, Role};
 pub use heap::{
     Growth, Heap, HeapCounts, HeapFacts, HeapSite, HeapSnapshot, HeapTransfer, HistogramBar, HistogramOf,
     LeakCheck,

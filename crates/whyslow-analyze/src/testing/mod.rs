@@ -21,8 +21,9 @@ pub const SAMPLE_NS: u64 = 1_000_000;
 /// [unknown] 1                     an address in no module
 /// [truncated];f 1                 a stack without its outer frames
 /// ```
-/// Kinds follow from names: `std::`, `core::`, `alloc::` are std, `malloc` and `free` the allocator, `_start` and
-/// names with `lang_start` or `__libc` the runtime, `sys_` the kernel, `dep::` a dependency; the rest is yours.
+/// Kinds follow from names: `std::`, `core::`, `alloc::` are std, `malloc` and `free` the allocator, `_start`, `clone3`,
+/// `start_thread`, `__rust_try` and names with `lang_start` or `__libc` the runtime, `sys_` the kernel, `dep::`, `rayon`
+/// and `tokio` a dependency; the rest is yours.
 /// A function's definition line is 1 in the file of its first frame that names one.
 ///
 /// # Panics
@@ -175,10 +176,11 @@ impl Made {
         let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let kind = match name {
             _ if name.contains("lang_start") || starts(&["__libc", "_start"]) => CodeKind::Runtime,
+            "clone3" | "start_thread" | "__rust_try" => CodeKind::Runtime,
             _ if starts(&["std::", "core::", "alloc::"]) => CodeKind::Std,
             "malloc" | "free" => CodeKind::Allocator,
             _ if starts(&["sys_"]) => CodeKind::Kernel,
-            _ if starts(&["dep::"]) => CodeKind::Dependency,
+            _ if starts(&["dep::", "rayon", "tokio::"]) => CodeKind::Dependency,
             _ => CodeKind::Yours,
         };
         self.profile.functions.push(Function {

@@ -80,7 +80,7 @@ fn function(profile: &Profile, label: Label) -> u32 {
         Label::Module(id) => functions + id.0,
         Label::Unknown => unknown,
         Label::Truncated => unknown + 1,
-        Label::Root => unknown + 2,
+        Label::Root | Label::Carried(_) => unknown + 2,
     }
 }
 

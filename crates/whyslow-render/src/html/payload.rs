@@ -6,9 +6,9 @@ use std::rc::Rc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
-use whyslow_analyze::{Overview, Quality};
+use whyslow_analyze::{CallTree, Label, Overview, Quality};
 use whyslow_asm::{Names, disassemble, knows_architecture};
-use whyslow_profile::{LocationId, Profile, Samples, StackId};
+use whyslow_profile::{Carrier, LocationId, Profile, Role, Samples, StackId};
 
 use super::container::{Columns, Description, NONE};
 use super::heap::{HeapHead, heap};
@@ -28,7 +28,28 @@ struct Header<'p> {
     quality: json::QualityBody,
     #[serde(skip_serializing_if = "Option::is_none")]
     heap: Option<HeapHead<'p>>,
+    carriers: Vec<Family>,
     columns: Description,
+}
+
+/// A family of functions that only carry other code.
+#[derive(Serialize)]
+struct Family {
+    word: &'static str,
+    role: &'static str,
+}
+
+impl Family {
+    fn of(carrier: Carrier) -> Self {
+        let role = match carrier.role() {
+            Role::StartUp => "start-up",
+            Role::ThreadStart => "thread-start",
+            Role::Executor => "executor",
+            Role::PanicCatching => "panic-catching",
+            Role::Plumbing => "plumbing",
+        };
+        Self { word: carrier.word(), role }
+    }
 }
 
 #[derive(Serialize)]
@@ -67,6 +88,7 @@ pub(super) fn write_container(
         },
         quality: json::QualityBody::new(quality),
         heap: HeapHead::of(profile),
+        carriers: Carrier::all().map(Family::of).collect(),
         columns,
     };
     columns(profile).write(head, out)
@@ -123,6 +145,8 @@ fn symbols<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
     columns.u8("functions.kind", rows.iter().map(|row| row.kind.code()));
     columns.u32("functions.file", collect(rows, |row| texts.maybe(row.file)));
     columns.u32("functions.line", rows.iter().map(|row| row.line));
+    let carrier = |id: usize| CallTree::carrier(profile, Label::Function(id.into()));
+    columns.u8("functions.carrier", (0..rows.len()).map(move |id| carrier(id).map_or(0, |of| of.code() + 1)));
     columns.u32("functions.module", rows.iter().map(|row| row.module.map_or(NONE, |module| module.0)));
 
     let locations = &profile.locations;

@@ -12,7 +12,7 @@ use whyslow_analyze::{
     CallTree, Callers, FunctionRow, FunctionTable, HotStep, Label, Lines, Outline, Overview, Quality, Share,
     SpanTable, Threads,
 };
-use whyslow_profile::{ExitStatus, Host, Profile, StringId, Unit};
+use whyslow_profile::{Carrier, ExitStatus, Host, Profile, StringId, Unit};
 
 pub use self::diff::{DIFF_SCHEMA, diff};
 pub use self::groups::groups;
@@ -150,6 +150,7 @@ struct Named<'a> {
     #[serde(rename = "crate")]
     crate_name: Option<&'a str>,
     kind: &'static str,
+    carrier: Option<&'static str>,
     file: Option<&'a str>,
     line: Option<u32>,
 }
@@ -165,6 +166,7 @@ impl<'a> Named<'a> {
             name: CallTree::name(profile, label),
             crate_name: text(function.and_then(|function| function.crate_name)),
             kind: CallTree::kind(profile, label).label(),
+            carrier: CallTree::carrier(profile, label).map(Carrier::word),
             file: text(function.and_then(|function| function.file)),
             line: function.map(|function| function.line).filter(|line| *line > 0),
         }
@@ -398,6 +400,28 @@ pub fn lines<'a>(context: &Context<'a>, lines: &Lines) -> impl Serialize + use<'
 struct ThreadsBody<'a> {
     threads: Vec<ThreadJson<'a>>,
     processes: Vec<ProcessJson<'a>>,
+    programs: Vec<ProgramJson>,
+    thread_names: Vec<ThreadNameJson>,
+}
+
+/// All processes of one program.
+#[derive(Debug, Serialize)]
+struct ProgramJson {
+    name: String,
+    value: u64,
+    share: f64,
+    samples: u64,
+    processes: u64,
+}
+
+/// All threads of one name.
+#[derive(Debug, Serialize)]
+struct ThreadNameJson {
+    name: String,
+    value: u64,
+    share: f64,
+    samples: u64,
+    threads: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -459,7 +483,26 @@ impl<'a> ThreadsBody<'a> {
                 threads: row.threads,
             }
         });
-        Self { threads: rows.collect(), processes: processes.collect() }
+        let programs = threads.programs.iter().map(|row| ProgramJson {
+            name: row.name.clone(),
+            value: row.value,
+            share: share(row.value),
+            samples: row.samples,
+            processes: row.count,
+        });
+        let thread_names = threads.thread_names.iter().map(|row| ThreadNameJson {
+            name: row.name.clone(),
+            value: row.value,
+            share: share(row.value),
+            samples: row.samples,
+            threads: row.count,
+        });
+        Self {
+            threads: rows.collect(),
+            processes: processes.collect(),
+            programs: programs.collect(),
+            thread_names: thread_names.collect(),
+        }
     }
 }
 

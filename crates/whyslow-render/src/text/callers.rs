@@ -4,7 +4,7 @@ use whyslow_analyze::{Callers, Percent};
 use whyslow_profile::Profile;
 
 use super::layout::{BOLD, Page, label_name, push_line, styled};
-use super::tree::{Direction, Drawing, push_legend};
+use super::tree::{Direction, Drawing, has_folds, push_legend};
 use crate::units::{Count, value};
 
 /// Callers above, callees below; shares are of the function's own total.
@@ -38,6 +38,6 @@ pub fn callers(profile: &Profile, callers: &Callers, min_share: f64, page: Page)
         let whole = callers.total_value;
         Drawing { profile, outline, whole, min_share, direction, below: true, page }.draw(&mut out);
     }
-    push_legend(&mut out);
+    push_legend(&mut out, has_folds(&callers.callers) || has_folds(&callers.callees));
     out
 }

@@ -1,6 +1,6 @@
 //! The one-screen answer.
 
-use whyslow_analyze::{FunctionTable, HotStep, Overview, Percent, Quality};
+use whyslow_analyze::{FunctionTable, HotStep, Overview, Percent, Quality, Threads};
 use whyslow_profile::{ExitStatus, HeapFacts, Profile};
 
 use super::functions::rows;
@@ -19,6 +19,9 @@ const MOST_FUNCTIONS: usize = 10;
 const FEWEST_FUNCTIONS: usize = 5;
 const MOST_WARNINGS: usize = 3;
 const PATH_LINES: usize = 3;
+/// A second program with at least this share is worth a line; then all from the lesser share on are in it.
+const NOTABLE_PROGRAM: f64 = 0.05;
+const LEAST_PROGRAM: f64 = 0.01;
 
 /// What the one-screen answer is made of.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +32,8 @@ pub struct Summary<'a> {
     pub functions: &'a FunctionTable,
     /// Its hottest path.
     pub hot_path: &'a [HotStep],
+    /// Its threads and processes.
+    pub threads: &'a Threads,
     /// How far to trust it.
     pub quality: &'a Quality,
     /// The file that holds it, as the user would type it.
@@ -63,6 +68,9 @@ fn head(summary: &Summary<'_>, warnings: usize, file: &str, page: Page) -> Strin
         push_line(&mut head, &styled(BOLD, cut(&command_line(&profile.meta.command), page.width)));
     }
     push_line(&mut head, &times(profile));
+    if let Some(programs) = programs(summary.threads) {
+        push_line(&mut head, &cut(&programs, page.width));
+    }
     if let Some(facts) = &profile.meta.heap {
         push_line(&mut head, &heap_line(profile, facts));
     }
@@ -111,6 +119,19 @@ fn times(profile: &Profile) -> String {
         text.push_str(&format!(" in {}", number_of(overview.processes, "process", "processes")));
     }
     text + &exit_words(profile)
+}
+
+/// Which programs used the time, when several did.
+fn programs(threads: &Threads) -> Option<String> {
+    if threads.programs_from(NOTABLE_PROGRAM).len() < 2 {
+        return None;
+    }
+    let shown = threads.programs_from(LEAST_PROGRAM).iter().map(|row| {
+        let share = Percent(row.value as f64 / threads.total_value.max(1) as f64);
+        let many = if row.count > 1 { format!(" in {} processes", Count(row.count)) } else { String::new() };
+        format!("{} {share}{many}", clean(&row.name))
+    });
+    Some(format!("programs: {}", shown.collect::<Vec<_>>().join(", ")))
 }
 
 /// How the program ended, when it is worth saying.

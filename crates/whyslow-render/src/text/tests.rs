@@ -43,6 +43,10 @@ fn program() -> Profile {
     profile
 }
 
+fn folded(profile: &Profile, options: &TreeOptions) -> Outline {
+    Outline::folded(profile, &Selection::default().weigh(profile), options)
+}
+
 fn one_screen(profile: &Profile, width: usize) -> String {
     let functions = FunctionTable::build(profile, &Selection::default(), true, SortBy::SelfValue);
     let outline = Outline::build(profile, &Selection::default(), &TreeOptions::default());
@@ -50,6 +54,7 @@ fn one_screen(profile: &Profile, width: usize) -> String {
         profile,
         functions: &functions,
         hot_path: &hot_path(profile, &outline),
+        threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: "app.whyslow",
     };
@@ -207,7 +212,7 @@ fn table_of_functions() {
 #[test]
 fn top_down_tree() {
     let profile = program();
-    let outline = Outline::build(&profile, &Selection::default(), &TreeOptions::default());
+    let outline = folded(&profile, &TreeOptions::default());
     let text = plain(&tree(&profile, &outline, TreeView::default(), Page::new(&profile, 0, 80)));
     insta::assert_snapshot!(text, @r#"
     2.00 s; below each function are its callees; branches from 1.0 % up
@@ -227,10 +232,43 @@ fn top_down_tree() {
 }
 
 #[test]
+fn a_tree_of_an_executor_is_short_and_can_be_had_whole() {
+    let start = "clone3;start_thread;std::thread::lifecycle::spawn;__rust_try;rayon_core::registry::main_loop";
+    let halves = ["rayon_core::join::join;rayon::iter::left", "rayon_core::job::execute;rayon::iter::right"];
+    let stacks = (0..32).map(|path| {
+        let ways = (0..5).map(|bit| halves[path >> bit & 1]).collect::<Vec<_>>().join(";");
+        format!("rayon-{}: {start};{ways};app::render;app::pixel 10", path % 2)
+    });
+    let profile = testing::profile(&stacks.collect::<Vec<_>>().join("\n"));
+    let text = |outline: &Outline| plain(&tree(&profile, outline, TreeView::default(), Page::new(&profile, 0, 80)));
+    insta::assert_snapshot!(text(&folded(&profile, &TreeOptions::default())), @"");
+    let whole = text(&Outline::build(&profile, &Selection::default(), &TreeOptions::default()));
+    assert!(whole.lines().count() > 60 && !whole.contains("frames]"), "{whole}");
+    let made = Threads::build(&profile, &Selection::default());
+    insta::assert_snapshot!(plain(&threads(&profile, &made, 1, Page::new(&profile, 0, 80))), @"");
+}
+
+#[test]
+fn several_programs_are_summed_up() {
+    let mut profile = testing::profile("make: main 4\na: main 30\nb: main 32\nc: main 34");
+    for (at, name) in [(1, "cc1"), (2, "cc1"), (3, "as")] {
+        let name = profile.strings.push(name);
+        let pid = 200 + at as u32;
+        profile.processes.push(whyslow_profile::Process { pid, parent: None, name, start_ns: 0, end_ns: None });
+        profile.threads[at].process = whyslow_profile::ProcessId(at as u32);
+    }
+    let text = one_screen(&profile, 80);
+    assert!(text.contains("\nprograms: cc1 62.0 % in 2 processes, as 34.0 %, app 4.0 %\n"), "{text}");
+    let made = Threads::build(&profile, &Selection::default());
+    insta::assert_snapshot!(plain(&threads(&profile, &made, 2, Page::new(&profile, 0, 80))), @"");
+    assert!(!one_screen(&program(), 80).contains("programs:"));
+}
+
+#[test]
 fn inverted_tree() {
     let profile = program();
     let options = TreeOptions { inverted: true, ..TreeOptions::default() };
-    let outline = Outline::build(&profile, &Selection::default(), &options);
+    let outline = folded(&profile, &options);
     let view = TreeView { inverted: true, min_share: 0.05 };
     let text = plain(&tree(&profile, &outline, view, Page::new(&profile, 0, 120)));
     insta::assert_snapshot!(text, @r#"
@@ -249,7 +287,7 @@ fn inverted_tree() {
 #[test]
 fn callers_and_callees() {
     let profile = program();
-    let made = Callers::build(&profile, &Selection::default(), "next_token", true).unwrap();
+    let made = Callers::folded(&profile, &Selection::default(), "next_token", true).unwrap();
     insta::assert_snapshot!(plain(&callers(&profile, &made, 0.01, Page::new(&profile, 0, 100))), @r#"
     app::parse::Parser::next_token
     15.0 % of all by itself (300 ms), 45.0 % with its callees (900 ms), 900 samples

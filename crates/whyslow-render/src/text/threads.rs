@@ -1,6 +1,6 @@
-//! The table of threads and processes.
+//! The tables of threads and processes: sums by name, then each of them.
 
-use whyslow_analyze::{Percent, Threads};
+use whyslow_analyze::{NameRow, Percent, Threads};
 use whyslow_profile::Profile;
 
 use super::layout::{BOLD, DIM, Page, columns, cut, left, push_line, right, styled};
@@ -12,13 +12,31 @@ const NUMBER: usize = 11;
 /// Room for a name between the numbers.
 const NAME: usize = 24;
 
-/// What each thread used, at most `limit` of them; and each process when there are several.
+/// What the processes of each program and the threads of each name used, where there are several; then each process and
+/// each thread, at most `limit` of each.
 pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -> String {
     let mut out = String::new();
     // Values of the heap are rows of its timeline.
     let samples = if page.counted { "rows" } else { "samples" };
     let share = |part: u64| Percent(part as f64 / threads.total_value.max(1) as f64);
     let name = |id| cut(&clean(profile.text(id)), NAME);
+    let mut sums = |rows: &[NameRow], of: usize, what: &str, who: &str| {
+        if rows.len() == of {
+            return;
+        }
+        let header = format!("{:>SHARE$}{:>NUMBER$}{:>NUMBER$}{what:>NUMBER$}  {who}", "share", "used", samples);
+        push_line(&mut out, &styled(BOLD, header));
+        for row in rows.iter().take(limit) {
+            let (used, samples, count) = (value(row.value, page.unit), Count(row.samples), Count(row.count));
+            let name = cut(&clean(&row.name), NAME);
+            let share = share(row.value);
+            push_line(&mut out, &format!("{share:>SHARE$}{used:>NUMBER$}{samples:>NUMBER$}{count:>NUMBER$}  {name}"));
+        }
+        write_more(&mut out, rows.len(), limit, "names");
+        out.push('\n');
+    };
+    sums(&threads.programs, threads.processes.len(), "processes", "program");
+    sums(&threads.thread_names, threads.rows.len(), "threads", "threads called");
     if threads.processes.len() > 1 {
         let width =
             threads.processes.iter().map(|row| columns(&name(profile.processes[row.process.index()].name)));

@@ -1,9 +1,9 @@
 //! Call trees drawn with lines.
 
-use whyslow_analyze::{CallTree, Outline, Percent, Repeat, is_start_up};
-use whyslow_profile::{CodeKind, Profile};
+use whyslow_analyze::{CallTree, Fold, Outline, Percent, Repeat};
+use whyslow_profile::Profile;
 
-use super::layout::{BOLD, DIM, Page, columns, kind_style, label_name, push_line, styled};
+use super::layout::{BOLD, DIM, Page, columns, kind_style, label_name, number_of, push_line, styled};
 use super::names::shorten;
 use crate::units::Count;
 
@@ -41,16 +41,27 @@ pub fn tree(profile: &Profile, outline: &Outline, view: TreeView, page: Page) ->
     let whole = outline.total_value();
     Drawing { profile, outline, whole, min_share: view.min_share, direction, below: false, page }
         .draw(&mut out);
-    push_legend(&mut out);
+    push_legend(&mut out, has_folds(outline));
     out
 }
 
-/// Says what dashes mean, where there are any.
-pub(super) fn push_legend(out: &mut String) {
-    if out.contains(['┄', '⇢', '⇠']) {
+/// Says what dashes and brackets mean, where there are any.
+pub(super) fn push_legend(out: &mut String, folds: bool) {
+    let dashes = out.contains(['┄', '⇢', '⇠']);
+    if dashes || folds {
         out.push('\n');
+    }
+    if dashes {
         push_line(out, &styled(DIM, "dashed lines and arrows: inlined by the compiler"));
     }
+    if folds {
+        push_line(out, &styled(DIM, "[… frames]: they only start or carry other code; --unfolded shows them"));
+    }
+}
+
+/// Whether anything is folded into the nodes of an outline.
+pub(super) fn has_folds(outline: &Outline) -> bool {
+    outline.folds.iter().any(|fold| fold.frames > 0)
 }
 
 /// What is below a node.
@@ -157,17 +168,10 @@ impl Drawing<'_> {
         let mut names = String::new();
         let mut used = 0;
         let mut above = None;
-        for nodes in self.pieces(chain) {
-            let (first, last) = (nodes[0], nodes[nodes.len() - 1]);
-            let arrow = above.map_or("", |above| self.arrow(above, first));
+        for &node in chain {
+            let arrow = above.map_or("", |above| self.arrow(above, node));
             let room = self.room().saturating_sub(columns(indent).max(columns(prefix)) + columns(arrow));
-            let (shown, width) = match nodes {
-                [node] => self.node_name(*node, room),
-                _ => {
-                    let text = format!("[{} start-up frames]", nodes.len());
-                    (styled(DIM, &text), columns(&text))
-                }
-            };
+            let (shown, width) = self.node_name(node, room);
             let needed = columns(arrow) + width + usize::from(!line.is_empty());
             if !line.is_empty() && columns(lead) + used + needed > self.room() {
                 self.write_line(out, &line, lead, &names);
@@ -182,30 +186,10 @@ impl Drawing<'_> {
             names.push_str(arrow);
             names.push_str(&shown);
             used += needed;
-            line.extend([first, last]);
-            above = Some(last);
+            line.push(node);
+            above = Some(node);
         }
         self.write_line(out, &line, lead, &names);
-    }
-
-    /// The parts of a chain that are shown: each node, but what starts a program or a thread as one.
-    fn pieces<'b>(&self, chain: &'b [u32]) -> impl Iterator<Item = &'b [u32]> {
-        let label = |node: u32| self.outline.tree.label[node as usize];
-        let starts = |&node: &u32| is_start_up(&CallTree::name(self.profile, label(node)));
-        let carries = |&node: &u32| {
-            let kind = CallTree::kind(self.profile, label(node));
-            matches!(kind, CodeKind::Runtime | CodeKind::Std) || starts(&node)
-        };
-        let start_up = match (chain.iter().position(starts), chain.iter().rposition(starts)) {
-            (Some(first), Some(last)) if last - first >= 2 && chain[first..=last].iter().all(carries) => {
-                first..last + 1
-            }
-            _ => 0..0,
-        };
-        let (before, rest) = chain.split_at(start_up.start);
-        let (start_up, after) = rest.split_at(start_up.len());
-        let one = (!start_up.is_empty()).then_some(start_up);
-        before.chunks(1).chain(one).chain(after.chunks(1))
     }
 
     fn arrow(&self, above: u32, below: u32) -> &'static str {
@@ -236,10 +220,20 @@ impl Drawing<'_> {
     fn node_name(&self, node: u32, room: usize) -> (String, usize) {
         let label = self.outline.tree.label[node as usize];
         let repeat = repeat_note(self.outline.repeats[node as usize]);
+        let fold = self.outline.folds[node as usize];
+        if fold.frames > 0 {
+            let text = format!("{}{repeat}", fold_note(fold));
+            return (styled(DIM, &text), columns(&text));
+        }
         let name = shorten(&label_name(self.profile, label), room.saturating_sub(columns(&repeat)));
         let width = columns(&name) + columns(&repeat);
         (format!("{}{repeat}", styled(kind_style(CallTree::kind(self.profile, label)), name)), width)
     }
+}
+
+/// `[thread start, rayon: 31 frames]`.
+fn fold_note(fold: Fold) -> String {
+    format!("[{}: {}]", fold.words(), number_of(fold.frames.into(), "frame", "frames"))
 }
 
 /// ` (×500)`, or for a cycle of several functions ` (last 2 ×250)`; nothing without recursion.

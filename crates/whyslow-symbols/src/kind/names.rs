@@ -1,5 +1,7 @@
 //! What a function's name says: its crate, and whether it allocates or starts the program.
 
+use whyslow_profile::{Carrier, Role};
+
 use super::Subject;
 
 /// The first part of a path: `app` of `app::f`, of `<app::T as core::fmt::Debug>::fmt`, of `<&T as app::X>::f`.
@@ -222,41 +224,15 @@ fn is_c_allocator(name: &str) -> bool {
         || MIMALLOC.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// Whether it only starts programs or threads, or catches their panics; `whyslow_profile::Carrier` has the names.
 pub(super) fn is_start_up(subject: &Subject<'_>) -> bool {
-    const EXACT: [&str; 13] = [
-        "_start",
-        "__libc_start_main",
-        "__libc_start_main_impl",
-        "__libc_start_call_main",
-        "__libc_csu_init",
-        "_init",
-        "_fini",
-        "clone",
-        "__clone",
-        "clone3",
-        "__clone3",
-        "start_thread",
-        "__rust_try",
-    ];
-    const PREFIXES: [&str; 9] = [
-        "std::rt::lang_start",
-        "std::sys::backtrace::__rust_begin_short_backtrace",
-        "std::sys_common::backtrace::__rust_begin_short_backtrace",
-        "std::panicking::try",
-        "std::panicking::catch_unwind",
-        "std::panic::catch_unwind",
-        "std::thread::Builder::spawn_unchecked",
-        "std::thread::lifecycle::",
-        "std::rt::init",
-    ];
     let name = subject.name;
     if name == "main" {
         // The C entry point that rustc makes has no source; a C program's own does.
         return subject.rust_module && subject.file.is_none();
     }
-    EXACT.contains(&name)
-        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || (name.starts_with("std::sys::") && name.contains("thread") && name.contains("::thread_start"))
+    let starts = |carrier: Carrier| carrier.starts() || carrier.role() == Role::PanicCatching;
+    Carrier::of_name(name).is_some_and(starts)
         || (name.contains("FnOnce")
             && (name.contains("::call_once{{vtable.shim}}") || name.contains("::call_once::{shim:vtable")))
 }

@@ -26,7 +26,7 @@ Views:
   tree              the call tree; --inverted starts at the innermost functions
   callers FUNCTION  who calls a function
   lines FUNCTION    the source of a function with the share of each line
-  threads           threads by the time they take
+  threads           programs, thread names, processes and threads by the time they take
   modules, crates   programs and libraries, or crates, by the time their code takes
   spans             what the program marked itself (crate whyslow-mark), by name
   heap              where memory is allocated, what holds it at the peak, what leaks
@@ -53,6 +53,10 @@ pub(crate) struct ReportArgs {
     /// Start the tree at the innermost functions
     #[arg(long)]
     inverted: bool,
+    /// In trees: show also the frames that only start or carry other code: start-up, executors, panic catching, calls
+    /// that std passes on
+    #[arg(long, visible_alias = "whole")]
+    unfolded: bool,
     /// Show at most this many rows; 0 shows all [default: 40, heap: 5 of each, JSON: all]
     #[arg(short = 'n', long, value_name = "ROWS")]
     limit: Option<usize>,
@@ -191,9 +195,11 @@ impl Request<'_> {
             }
             View::Tree => {
                 let view = TreeView { inverted: self.args.inverted, min_share: self.min_share() };
-                text::tree(profile, &self.outline(&self.weights(), self.args.inverted), view, page)
+                text::tree(profile, &self.readable_outline(), view, page)
             }
-            View::Callers => text::callers(profile, &self.callers()?, self.min_share(), page),
+            View::Callers => {
+                text::callers(profile, &self.callers(!self.args.unfolded)?, self.min_share(), page)
+            }
             View::Lines => text::lines(profile, &self.lines()?, page),
             View::Threads => text::threads(profile, &self.threads(), self.limit(ROWS), page),
             View::Modules | View::Crates => {
@@ -243,7 +249,7 @@ impl Request<'_> {
                     self.min_share(),
                 ))
             }
-            View::Callers => json::to_string(&json::callers(&context, &self.callers()?, self.min_share())),
+            View::Callers => json::to_string(&json::callers(&context, &self.callers(false)?, self.min_share())),
             View::Lines => json::to_string(&json::lines(&context, &self.lines()?)),
             View::Threads => json::to_string(&json::threads(&context, &self.threads())),
             View::Modules | View::Crates => {
@@ -301,6 +307,16 @@ impl Request<'_> {
         Outline::from_weights(self.profile, weights, &options)
     }
 
+    /// The tree for people: without what only carries other code, unless it was asked for.
+    fn readable_outline(&self) -> Outline {
+        let (weights, inverted) = (self.weights(), self.args.inverted);
+        if self.args.unfolded {
+            return self.outline(&weights, inverted);
+        }
+        let options = TreeOptions { inline: self.inline(), inverted, ..TreeOptions::default() };
+        Outline::folded(self.profile, &weights, &options)
+    }
+
     fn threads(&self) -> Threads {
         Threads::build(self.profile, self.selection)
     }
@@ -316,8 +332,9 @@ impl Request<'_> {
         SpanTable::build(self.profile, self.selection)
     }
 
-    fn callers(&self) -> Result<Callers> {
-        Callers::build(self.profile, self.selection, self.function, self.inline())
+    fn callers(&self, folded: bool) -> Result<Callers> {
+        let build = if folded { Callers::folded } else { Callers::build };
+        build(self.profile, self.selection, self.function, self.inline())
             .map_err(|error| self.not_found(&error))
     }
 
@@ -364,6 +381,7 @@ pub(crate) fn summary(profile: &Profile, path: &Path) -> String {
         profile,
         functions: &functions,
         hot_path: &hot_path,
+        threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: &path.display().to_string(),
     };
