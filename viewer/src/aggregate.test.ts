@@ -8,7 +8,7 @@ import { pathOf } from './flame/path.ts';
 import { Model } from './model.ts';
 import { decode } from './payload.ts';
 
-const PLAIN: ShapeOptions = { inline: true, generics: false, collapse: false, transforms: [] };
+const PLAIN: ShapeOptions = { inline: true, generics: false, collapse: false, own: false, transforms: [] };
 const ALL: Selection = { threads: undefined, range: undefined, mask: undefined };
 
 function treeOf(model: Model, options: Partial<ShapeOptions> = {}, selection: Partial<Selection> = {}, metric = 0) {
@@ -222,7 +222,7 @@ test('random profiles give the same as adding up plainly', () => {
       const step: Transform = { kind: kinds[Math.floor(next() * 3)]!, fn: model.sameAs[Math.floor(next() * fnCount)]! };
       if (!transforms.some(({ fn }) => fn === step.fn)) transforms.push(step);
     }
-    const options: ShapeOptions = { inline: next() < .7, generics: next() < .3 && !transforms.length, collapse: next() < .3, transforms };
+    const options: ShapeOptions = { inline: next() < .7, generics: next() < .3 && !transforms.length, collapse: next() < .3, own: false, transforms };
     const selection: Selection = {
       threads: next() < .5 ? Uint8Array.from([1, 0, 1]) : undefined,
       range: next() < .5 ? [50_000 + Math.floor(next() * 50_000), 300_000] : undefined,

@@ -1,7 +1,7 @@
 // Adds samples up: per stack, per node of a call tree, per function. Pure functions over columns, without recursion:
 // a stack can be deeper than JavaScript's own.
 
-import type { Model } from './model.ts';
+import { KIND, type Model } from './model.ts';
 import { NONE, type SampleTable } from './payload.ts';
 
 /** Which samples count. */
@@ -29,6 +29,8 @@ export interface ShapeOptions {
   generics: boolean;
   /** A function that is already on the stack is not entered a second time. */
   collapse: boolean;
+  /** Only the user's own functions are frames; what others weigh belongs to the nearest of these around them. */
+  own: boolean;
   transforms: readonly Transform[];
 }
 
@@ -133,7 +135,7 @@ function merged(ranges: [number, number][]): [number, number][] {
 }
 
 /** Finds or adds nodes by (parent, function): a hash table in one typed array. */
-class Growing {
+export class Growing {
   parent = new Uint32Array(1024);
   fn = new Uint32Array(1024);
   inlined = new Uint8Array(1024);
@@ -204,6 +206,7 @@ export function buildShape(model: Model, options: ShapeOptions): Shape {
     else (kind === 'hide' ? hideAfter : mergeAfter).set(fn, Math.min(focuses.length, (kind === 'hide' ? hideAfter : mergeAfter).get(fn) ?? Infinity));
   }
   const plain = options.transforms.length === 0;
+  const isOwn = options.own ? Uint8Array.from({ length: model.functionCount }, (_, fn) => (model.kind(fn) === KIND.yours ? 1 : 0)) : undefined;
   const focused = focuses.length ? new Uint16Array(stacks.count) : undefined; // how many focuses a stack has passed
   const dropped = new Uint8Array(hideAfter.size ? stacks.count : 0);
 
@@ -232,6 +235,7 @@ export function buildShape(model: Model, options: ShapeOptions): Shape {
         if (merge !== undefined && passed >= merge) continue;
         if (passed < focuses.length) continue; // may never be shown; needs no node
       }
+      if (isOwn && isOwn[fn] !== 1) continue;
       if (options.collapse) {
         let around = node;
         while (around !== 0 && growing.fn[around] !== fn) around = growing.parent[around]!;
@@ -243,16 +247,13 @@ export function buildShape(model: Model, options: ShapeOptions): Shape {
     if (focused) focused[stack] = passed;
     if (drop) dropped[stack] = 1;
   }
+  if (isOwn) for (let stack = 0; stack < stacks.count; stack++) if (nodeOf[stack] === 0) nodeOf[stack] = growing.child(0, model.others, 0);
   if (focused) for (let stack = 0; stack < stacks.count; stack++) if (focused[stack]! < focuses.length) nodeOf[stack] = NONE;
   if (hideAfter.size) for (let stack = 0; stack < stacks.count; stack++) if (dropped[stack]) nodeOf[stack] = NONE;
 
   const count = growing.count;
-  const parent = growing.parent.slice(0, count), fn = growing.fn.slice(0, count);
-  const { firstChild, children } = childLists(parent);
-  return {
-    parent, fn, inlined: growing.inlined.slice(0, count), depth: depths(parent), firstChild, children,
-    outermost: findOutermost(parent, fn, firstChild, children, model.functionCount), nodeOfStack: nodeOf,
-  };
+  return shapeOf({ parent: growing.parent.slice(0, count), fn: growing.fn.slice(0, count), inlined: growing.inlined.slice(0, count), nodeOfStack: nodeOf },
+    model.functionCount);
 }
 
 /** Node → how far it is from the root. */
@@ -272,6 +273,15 @@ export function childLists(parent: Uint32Array): { firstChild: Uint32Array; chil
   const children = new Uint32Array(Math.max(0, count - 1));
   for (let node = 1; node < count; node++) children[next[parent[node]!]!++] = node;
   return { firstChild, children };
+}
+
+/** A shape of a tree whose children, depths and recursion are not known yet. */
+export function shapeOf({ parent, fn, inlined, nodeOfStack }: Pick<Shape, 'parent' | 'fn' | 'inlined' | 'nodeOfStack'>, functionCount: number): Shape {
+  const { firstChild, children } = childLists(parent);
+  return {
+    parent, fn, inlined, depth: depths(parent), firstChild, children,
+    outermost: findOutermost(parent, fn, firstChild, children, functionCount), nodeOfStack,
+  };
 }
 
 /** Walks the tree depth first and counts the open calls of each function. */

@@ -1,9 +1,12 @@
 // What panels ask of a model and a state: call trees, function tables, matches. Each answer is kept until something it
 // depends on changes, so every panel may ask in every render.
 
-import { addUp, buildShape, countSamples, functionValues, invert, lowerBound, spanMask, stackWeights, type CallTree, type Selection, type Shape } from './aggregate.ts';
+import { addUp, buildShape, countSamples, functionValues, invert, lowerBound, shapeOf, spanMask, stackWeights, type CallTree, type Selection, type Shape } from './aggregate.ts';
+import { foldCarriers } from './carriers.ts';
 import { nodeAt, pathOf } from './flame/path.ts';
+import { foldRecursion } from './fold.ts';
 import type { Model } from './model.ts';
+import { NONE } from './payload.ts';
 import { Pattern, PatternError } from './regex.ts';
 import { namedLike } from './spanrows.ts';
 import { timeRange, type State } from './state.ts';
@@ -29,7 +32,8 @@ function remembered<T>(keep: number, key: (state: State) => string, answer: (mod
 
 const maskKey = (state: State) => JSON.stringify([state.metric, state.spans]);
 const selectionKey = (state: State) => JSON.stringify([state.metric, state.threads, timeRange(state), state.spans]);
-const shapeKey = (state: State) => JSON.stringify([state.inline, state.generics, state.collapse, state.transforms]);
+const shapeKey = (state: State) => JSON.stringify([state.inline, state.generics, state.collapse, state.own, state.transforms]);
+const foldKey = (state: State) => `${shapeKey(state)} ${state.metric} ${state.whole}`;
 const treeKey = (state: State) => `${shapeKey(state)} ${selectionKey(state)}`;
 
 /** 1 for each sample inside the chosen spans; nothing when all samples count. */
@@ -84,6 +88,75 @@ export const sampleCount = remembered<number>(4, selectionKey, (model, state) =>
 /** The tree without values: inline, generics, recursion and transforms applied. */
 export const shape = remembered<Shape>(3, shapeKey, (model, state) => buildShape(model, state));
 
+/** What all samples of the metric weigh, per stack: what is folded does not depend on the selected ones. */
+const allWeights = remembered<Float64Array>(2, state => String(state.metric), (model, state) => {
+  const samples = model.profile.samples[model.drawn(state.metric)];
+  const { count } = model.profile.stacks;
+  return samples ? stackWeights(samples, count, { threads: undefined, range: undefined, mask: undefined }) : new Float64Array(count);
+});
+
+/** A tree without values, its recursion and what only carries other code folded. */
+export interface FoldedShape extends Shape {
+  /** Rounds on the deepest stack per node; 0 without recursion. */
+  times: Uint32Array;
+  /** Frames in one round per node. */
+  frames: Uint8Array;
+  /** Frames on the deepest stack that a node stands for because they only carry other code; 0 when it is itself. */
+  hidden: Uint32Array;
+  /** Their families, a bit for each. */
+  families: Uint32Array;
+}
+
+export type FoldedTree = CallTree & Omit<FoldedShape, keyof Shape>;
+
+/** A function with more of everything by itself is always shown; the same as in `whyslow report`. */
+const NOTABLE = 0.01;
+
+function fold(model: Model, state: State, keep: number | undefined): FoldedShape {
+  const whole = shape(model, state);
+  const count = whole.parent.length;
+  const { carriers } = model.profile;
+  let { parent, fn, inlined } = whole;
+  let nodeOf: Uint32Array = Uint32Array.from({ length: count }, (_, node) => node);
+  let hidden: Uint32Array = new Uint32Array(count), families: Uint32Array = new Uint32Array(count);
+  if (!state.whole && carriers.length > 0) {
+    const all = addUp(whole, allWeights(model, state));
+    const { self } = functionValues(whole, all, model.functionCount);
+    const small = all.total[0]! * NOTABLE;
+    const of = Int8Array.from(self, (value, fn) => (value > small || fn === keep ? -1 : model.carrier(fn)));
+    ({ parent, fn, inlined, nodeOf, hidden, families } = foldCarriers(whole, all.total, {
+      of, small, joins: (family, around) => model.joins(family, around), fn: family => model.carrierFunction(family),
+    }));
+  }
+  const round = foldRecursion({ parent, fn, inlined });
+  const nodes = round.parent.length;
+  const out = { hidden: new Uint32Array(nodes), families: new Uint32Array(nodes) };
+  hidden.forEach((frames, node) => {
+    const at = round.nodeOf[node]!;
+    out.hidden[at] = Math.max(out.hidden[at]!, frames);
+    out.families[at]! |= families[node]!;
+  });
+  const nodeOfStack = whole.nodeOfStack.map(node => (node === NONE ? NONE : round.nodeOf[nodeOf[node]!]!));
+  return { ...shapeOf({ ...round, nodeOfStack }, model.functionCount), times: round.times, frames: round.frames, ...out };
+}
+
+/** The tree as it is read: folded, unless whole stacks are asked for, and recursion always. */
+const foldedShape = remembered<FoldedShape>(3, foldKey, (model, state) => fold(model, state, undefined));
+
+/** The same with values. */
+export const foldedTree = remembered<FoldedTree>(2, state => `${foldKey(state)} ${selectionKey(state)}`, (model, state) =>
+  addUp(foldedShape(model, state), weights(model, state)) as FoldedTree);
+
+/** The same with the selected function in it, even if it only carries other code. */
+export const treeAroundFunction = remembered<FoldedTree>(2, state => `${foldKey(state)} ${selectionKey(state)} ${state.fn}`, (model, state) =>
+  state.fn === undefined || model.carrier(state.fn) < 0 ? foldedTree(model, state)
+    : addUp(fold(model, state, state.fn), weights(model, state)) as FoldedTree);
+
+/** The shape of the flame graph, when it shows callees. */
+export const flameShape = (model: Model, state: State): Shape => (state.whole ? shape(model, state) : foldedShape(model, state));
+
+const flameBase = (model: Model, state: State): CallTree => (state.whole ? callTree(model, state) : foldedTree(model, state));
+
 /** The call tree from the root to the innermost frames, for the selected samples. */
 export const callTree = remembered<CallTree>(2, treeKey, (model, state) => addUp(shape(model, state), weights(model, state)));
 
@@ -98,15 +171,15 @@ const FINEST = 2500;
 export const whole = (model: Model, state: State): number => callTree(model, state).total[0]!;
 
 /** The tree of callers. Nodes lighter than 1/2,500 of everything have no children here; ask {@link callersOf} for one function. */
-export const callers = remembered<CallTree>(2, treeKey, (model, state) => {
-  const tree = callTree(model, state);
+export const callers = remembered<CallTree>(2, state => `${foldKey(state)} ${selectionKey(state)}`, (model, state) => {
+  const tree = flameBase(model, state);
   return invert(tree, model.root, { minimum: tree.total[0]! / FINEST, limit: 400_000 });
 });
 
 /** What the flame graph draws: the call tree, or callers with all detail inside the zoomed frame. */
-export const flameTree = remembered<CallTree>(2, state => `${treeKey(state)} ${state.inverted ? state.zoom.join() : '-'}`, (model, state) => {
-  if (!state.inverted) return callTree(model, state);
-  const tree = callTree(model, state);
+export const flameTree = remembered<CallTree>(2, state => `${foldKey(state)} ${selectionKey(state)} ${state.inverted ? state.zoom.join() : '-'}`, (model, state) => {
+  const tree = flameBase(model, state);
+  if (!state.inverted) return tree;
   let up = callers(model, state);
   // Frames inside of a narrow one are not in the tree of everything: build it again around the zoomed frame. The path
   // may lead further down than the coarser tree does, so several steps can be needed.
@@ -163,8 +236,12 @@ function matching(state: State, count: number, nameOf: (at: number) => string): 
 /** Which functions the search text matches. */
 export const search = remembered<SearchResult>(4, searchKey, (model, state) => {
   const found = matching(state, model.functionCount, fn => model.name(fn));
-  if (found.kind !== 'found' || !found.matched[model.root]) return found;
-  found.matched[model.root] = 0;
+  if (found.kind !== 'found') return found;
+  const { matched } = found;
+  // Folded frames match when a function of their family does.
+  for (let fn = 0; fn < model.root; fn++) if (matched[fn] && model.carrier(fn) >= 0) matched[model.carrierFunction(model.carrier(fn))] = 1;
+  if (!matched[model.root]) return found;
+  matched[model.root] = 0;
   return { ...found, count: found.count - 1 };
 });
 

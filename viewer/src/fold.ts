@@ -1,27 +1,21 @@
 // Folds recursion in a call tree: `f` calling itself 500 times becomes one node that says so.
 //
 // The shape of the folded tree does not depend on the samples that are selected, so it is made once per tree; a brush
-// only adds the values up again (`weigh`).
+// only adds the values up again.
 
-import { childLists, type Shape } from './aggregate.ts';
+import type { Shape } from './aggregate.ts';
 
 /** Cycles of more functions than this are not recognised as recursion; the same limit as in `whyslow report`. */
 const LONGEST_CYCLE = 4;
 
 /** A folded tree without values. Node 0 is the root, its own parent. */
-export interface Folded extends Pick<Shape, 'parent' | 'fn' | 'inlined' | 'firstChild' | 'children'> {
+export interface Folded extends Pick<Shape, 'parent' | 'fn' | 'inlined'> {
   /** Rounds on the deepest stack per node; 0 without recursion. */
   times: Uint32Array;
   /** Frames in one round per node. */
   frames: Uint8Array;
   /** Where each node of the whole tree went. */
   nodeOf: Uint32Array;
-}
-
-/** A folded tree with values. */
-export interface FoldedTree extends Folded {
-  self: Float64Array;
-  total: Float64Array;
 }
 
 /** Folds a tree; parents stay before their children. */
@@ -76,9 +70,8 @@ export function foldRecursion(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>): F
     roundTimes[at] = roundTimes[above]!;
     sinceRound[at] = sinceRound[above]! + 1;
   }
-  const parents = parent.slice(0, nodes);
   return {
-    parent: parents, fn: fn.slice(0, nodes), inlined: inlined.slice(0, nodes), ...childLists(parents),
+    parent: parent.slice(0, nodes), fn: fn.slice(0, nodes), inlined: inlined.slice(0, nodes),
     times: times.slice(0, nodes), frames: frames.slice(0, nodes), nodeOf,
   };
 }
@@ -99,16 +92,4 @@ function roundBack(parent: Uint32Array, fn: Uint32Array, node: number, name: num
     if (same === frames) return frames;
   }
   return 0;
-}
-
-/** Adds the own values of the whole tree's nodes up on the folded tree. */
-export function weigh(folded: Folded, selfOfWhole: Float64Array): FoldedTree {
-  const self = new Float64Array(folded.parent.length);
-  for (let at = 0; at < selfOfWhole.length; at++) {
-    const value = selfOfWhole[at]!;
-    if (value !== 0) self[folded.nodeOf[at]!]! += value;
-  }
-  const total = self.slice();
-  for (let node = total.length - 1; node > 0; node--) total[folded.parent[node]!]! += total[node]!;
-  return { ...folded, self, total };
 }

@@ -41,9 +41,13 @@ export interface FunctionCosts {
   readonly locations: LocationCost[];
 }
 
-/** Adds the samples up per line, file and address of the functions that `isWanted` names. */
-export function functionCosts(tables: CodeTables, stackSelf: Float64Array, isWanted: (fn: number) => boolean): FunctionCosts {
-  const parts = new Parts(tables, isWanted);
+/**
+ * Adds the samples up per line, file and address of the functions that `isWanted` names. With `isShown`, what other functions
+ * weigh belongs to the nearest line of a shown one around them.
+ */
+export function functionCosts(tables: CodeTables, weights: Float64Array, isWanted: (fn: number) => boolean, isShown?: (fn: number) => boolean): FunctionCosts {
+  const parts = new Parts(tables, isWanted, isShown);
+  const stackSelf = isShown ? atShown(tables, weights, isShown) : weights;
   const { parent, location } = tables.stacks;
   const stackTotal = withCallees(parent, stackSelf);
   // Only stacks whose own location belongs to the function matter. They are a tree of their own, mostly a small one:
@@ -94,6 +98,24 @@ export function functionCosts(tables: CodeTables, stackSelf: Float64Array, isWan
   const used = parts.files.filter(file => file.total > 0);
   const files = used.sort((a, b) => b.self - a.self || b.total - a.total || a.file - b.file);
   return { whole, lines: parts.lines, files, locations: parts.locations };
+}
+
+/** What each stack weighs with the callees of its innermost location that have no shown frame. */
+function atShown({ stacks, locations, frames }: CodeTables, weights: Float64Array, isShown: (fn: number) => boolean): Float64Array {
+  const hasShown = new Uint8Array(locations.count);
+  for (let location = 0; location < locations.count; location++) {
+    for (let frame = locations.frames[location]!; frame < locations.frames[location + 1]!; frame++) {
+      if (isShown(frames.function[frame]!)) hasShown[location] = 1;
+    }
+  }
+  const moved = weights.slice();
+  for (let stack = moved.length - 1; stack >= 0; stack--) {
+    if (hasShown[stacks.location[stack]!]) continue;
+    const around = stacks.parent[stack]!;
+    if (around !== NONE) moved[around]! += moved[stack]!;
+    moved[stack] = 0;
+  }
+  return moved;
 }
 
 /** Enters and leaves every node of a forest, depth first; -1 is the parent of roots. Deep trees are no problem. */
@@ -153,7 +175,7 @@ class Parts {
   private readonly rowOfLine = new Map<number, number>();
   private readonly rowOfFile = new Map<number, number>();
 
-  constructor({ locations, frames }: CodeTables, isWanted: (fn: number) => boolean) {
+  constructor({ locations, frames }: CodeTables, isWanted: (fn: number) => boolean, isShown: ((fn: number) => boolean) | undefined) {
     this.partOf = new Int32Array(locations.count).fill(-1);
     for (let location = 0; location < locations.count; location++) {
       const end = locations.frames[location + 1]!;
@@ -164,6 +186,7 @@ class Parts {
       const files = new Set<number>();
       let innermost = 0;
       for (; frame < end; frame++) {
+        if (isShown && !isShown(frames.function[frame]!)) continue;
         innermost = this.line(frames.file[frame]!, frames.line[frame]!);
         lines.add(innermost);
         files.add(this.fileRowOfLine[innermost]!);

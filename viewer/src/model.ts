@@ -8,10 +8,14 @@ import { NONE, type Profile } from './payload.ts';
 /** Whose code it is: the codes of PAYLOAD.md. */
 export const KIND = { unknown: 0, yours: 1, dependency: 2, std: 3, allocator: 4, kernel: 5, runtime: 6 } as const;
 
+const saysNothing = (role: string): boolean => role === 'panic-catching' || role === 'plumbing';
+const starts = (role: string): boolean => role === 'start-up' || role === 'thread-start';
+
 /**
  * Functions as panels see them, numbered from 0. After the functions of the profile come one per module (its code
- * without a name), `[unknown]`, `[truncated stack]`, the root "all", and then one per group of generic instances,
- * which only occurs when instances are merged.
+ * without a name), `[unknown]`, `[truncated stack]`, the root "all", then one per group of generic instances, which only
+ * occurs when instances are merged, one per family of code that only carries other code, which stands for its folded
+ * frames, and `[not in your code]`.
  */
 export class Model {
   readonly profile: Profile;
@@ -20,6 +24,8 @@ export class Model {
   readonly unknown: number;
   readonly truncated: number;
   readonly root: number;
+  /** Stands for stacks without code of the user, when only that is shown. */
+  readonly others: number;
   /** Functions that a reader cannot tell apart (same name, file and line) are one: the first of them. */
   readonly sameAs: Uint32Array;
   /** Function → the function of all its generic instances; itself when it has none. */
@@ -37,6 +43,7 @@ export class Model {
   private readonly texts: (string | undefined)[];
   private readonly names: (string | undefined)[];
   private readonly shorts: (string | undefined)[];
+  private ranks: Uint32Array | undefined;
   private readonly groupNames: string[] = [];
   private readonly groupMember: number[] = [];
 
@@ -53,7 +60,8 @@ export class Model {
     this.root = this.unknown + 2;
     this.sameAs = this.findSame();
     this.generic = this.findGenerics();
-    this.functionCount = this.root + 1 + this.groupNames.length;
+    this.others = this.root + 1 + this.groupNames.length + profile.carriers.length;
+    this.functionCount = this.others + 1;
     this.names = new Array<string | undefined>(this.functionCount);
     this.shorts = new Array<string | undefined>(this.functionCount);
     this.duration = this.findDuration();
@@ -77,6 +85,11 @@ export class Model {
     return this.shorts[fn] ??= shortName(this.name(fn));
   }
 
+  /** The place of each function in the order of names. */
+  nameRanks(): Uint32Array {
+    return this.ranks ??= this.findRanks();
+  }
+
   kind(fn: number): number {
     const { functions, modules } = this.profile;
     const of = this.member(fn);
@@ -85,7 +98,7 @@ export class Model {
       const kind = modules.kind[of - functions.count]!;
       return kind === 3 ? KIND.kernel : kind === 4 ? KIND.runtime : KIND.unknown;
     }
-    return KIND.unknown;
+    return of > this.root && of < this.others ? KIND.runtime : KIND.unknown;
   }
 
   /** The crate's name; empty when unknown. */
@@ -167,7 +180,32 @@ export class Model {
 
   /** A function of the profile that stands for a group of generic instances; any other function itself. */
   member(fn: number): number {
-    return fn > this.root ? this.groupMember[fn - this.root - 1]! : fn;
+    return this.groupMember[fn - this.root - 1] ?? fn;
+  }
+
+  /** The family of a function that only carries other code: a row of `carriers`; -1 for one that works itself. */
+  carrier(fn: number): number {
+    const of = this.member(fn);
+    return of < this.profile.functions.count ? this.profile.functions.carrier[of]! - 1 : -1;
+  }
+
+  /** The function that stands for a family of code that only carries other code. */
+  carrierFunction(family: number): number {
+    return this.root + 1 + this.groupNames.length + family;
+  }
+
+  /** `[thread start, rayon: 31 frames]`, for folded frames of these families. */
+  foldName(families: number, frames: number): string {
+    const present = this.profile.carriers.filter((_, family) => families >> family & 1);
+    const saying = present.filter(({ role }) => !saysNothing(role));
+    const words = (saying.length ? saying : present).map(({ word }) => clean(word)).join(', ');
+    return `[${words}: ${frames} frame${frames === 1 ? '' : 's'}]`;
+  }
+
+  /** Whether code of one family counts to the other around it. */
+  joins(family: number, around: number): boolean {
+    const role = (of: number): string => this.profile.carriers[of]?.role ?? '';
+    return family === around || saysNothing(role(family)) || (starts(role(family)) && starts(role(around)));
   }
 
   private rawText(id: number): string {
@@ -184,7 +222,18 @@ export class Model {
     }
     if (fn === this.unknown) return '[unknown]';
     if (fn === this.truncated) return '[truncated stack]';
-    return fn === this.root ? 'all' : this.groupNames[fn - this.root - 1]!;
+    if (fn === this.root) return 'all';
+    if (fn === this.others) return '[not in your code]';
+    const group = this.groupNames[fn - this.root - 1];
+    return group ?? `[${clean(this.profile.carriers[fn - this.carrierFunction(0)]?.word ?? '')}]`;
+  }
+
+  private findRanks(): Uint32Array {
+    const names = Array.from({ length: this.functionCount }, (_, fn) => this.name(fn).slice(0, 1000));
+    const order = [...names.keys()].sort((a, b) => (names[a]! < names[b]! ? -1 : names[a]! > names[b]! ? 1 : a - b));
+    const ranks = new Uint32Array(order.length);
+    order.forEach((fn, rank) => { ranks[fn] = rank; });
+    return ranks;
   }
 
   private findSame(): Uint32Array {

@@ -97,9 +97,3 @@ function splitAtTop(text: string, separator: string): string[] | undefined {
   parts.push(text.slice(start));
   return parts;
 }
-
-/** True for names of code that only starts a program or a thread; the same as in `whyslow report`. */
-export function isStartUp(name: string): boolean {
-  return ['_start', 'clone', 'clone3', '__clone3', 'start_thread'].includes(name) || name.startsWith('__libc_start') || name.startsWith('std::rt::')
-    || name.includes('__rust_begin_short_backtrace');
-}

@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { foldRecursion, weigh, type FoldedTree } from './fold.ts';
+import { addUp, shapeOf } from './aggregate.ts';
+import type { FoldedTree } from './derive.ts';
+import { foldRecursion } from './fold.ts';
 import { calleesOf, callersOf, inverted, topDown, type Outline } from './outline.ts';
 import { matchesInverted, matchesTopDown } from './treematches.ts';
 import { Paths, heaviestPath, pathsBelow, rowsOf } from './outlinerows.ts';
@@ -36,8 +38,9 @@ function tree(folded: string): FoldedTree {
     self[at]! += value;
   }
   const shape = { parent: Uint32Array.from(parent), fn: Uint32Array.from(fn), inlined: new Uint8Array(parent.length) };
-  const fold = foldRecursion(shape);
-  return weigh(fold, Float64Array.from(self));
+  const fold = foldRecursion(shape), nodes = fold.parent.length;
+  const values = addUp(shapeOf({ ...fold, nodeOfStack: fold.nodeOf }, names.length), Float64Array.from(self));
+  return { ...values, times: fold.times, frames: fold.frames, hidden: new Uint32Array(nodes), families: new Uint32Array(nodes) };
 }
 
 function lines(outline: Outline): string[] {
@@ -54,15 +57,6 @@ function lines(outline: Outline): string[] {
 
 test('a tree is shown heaviest first', () => {
   assert.deepEqual(lines(topDown(tree('main;a;f 4\nmain;b 5\nmain 1'))), ['main 1/10', ' b 5/5', ' a 0/4', '  f 4/4']);
-});
-
-test('start-up frames are left out, and threads meet after them', () => {
-  const isStartUp = (fn: number): boolean => names[fn]!.startsWith('start');
-  const data = tree('start;main;start_rust;app;x 4\nstart_thread;start_rust;app;y 3\nother 1');
-  const outline = topDown(data, isStartUp);
-  assert.deepEqual(lines(outline), ['start_rust 0/7', ' app 0/7', '  x 4/4', '  y 3/3', 'other 1/1']);
-  assert.deepEqual(outline.roots.map(root => root.startUp), [2, 0]);
-  assert.deepEqual(lines(topDown(tree('start 1\nstart;app 2'), isStartUp)), ['start 1/3', ' app 2/2']);
 });
 
 test('an inverted tree starts with own time', () => {
@@ -122,9 +116,8 @@ test('paths stay the same when values change', () => {
 
 test('matches of a search are paths, the heaviest first and the outermost only', () => {
   const data = tree('start;main;a;hit;hit2 4\nstart;main;b;hit 5\nstart;other 1');
-  const outline = topDown(data, fn => names[fn] === 'start');
   const matched = Uint8Array.from(names, name => (name.startsWith('hit') ? 1 : 0));
-  const shown = matchesTopDown(data, outline, matched).map(path => path.map(fn => names[fn]).join(';'));
+  const shown = matchesTopDown(data, matched).map(path => path.map(fn => names[fn]).join(';'));
   assert.deepEqual(shown, ['start;main;b;hit', 'start;main;a;hit']);
   assert.deepEqual(matchesInverted(inverted(data), matched).map(([fn]) => names[fn!]), ['hit', 'hit2']);
 });

@@ -3,7 +3,7 @@
 // A branch stands for several nodes of the merged call tree. Its children are only made when it is opened, because seen
 // from the inside a profile has about as many nodes as all its stacks have frames.
 
-import type { FoldedTree } from './fold.ts';
+import type { FoldedTree } from './derive.ts';
 import { NONE } from './payload.ts';
 
 /** One row of an outline before it is laid out. */
@@ -16,8 +16,9 @@ export interface Branch {
   /** Rounds of recursion that are folded into the row, and the frames of a round. */
   readonly times: number;
   readonly frames: number;
-  /** Frames around the row that only start a program or a thread and are left out. */
-  readonly startUp: number;
+  /** Frames on the deepest stack that the row stands for because they only carry other code, and their families. */
+  readonly hidden: number;
+  readonly families: number;
   readonly mayOpen: boolean;
   /** Nodes of the folded tree, and what each weighs in this branch. */
   readonly nodes: readonly number[];
@@ -31,29 +32,10 @@ export interface Outline {
   children(branch: Branch): readonly Branch[];
 }
 
-/** From the outermost callers inwards. Frames that only start a program or a thread are left out up to the last of them. */
-export function topDown(tree: FoldedTree, isStartUp: (fn: number) => boolean = () => false): Outline {
+/** From the outermost callers inwards. */
+export function topDown(tree: FoldedTree): Outline {
   const children = inwards(tree, tree.total, NONE);
-  const groups = new Groups(tree);
-  for (const root of children({ nodes: [0] })) {
-    const { branch, left } = afterStartUp(root, children, isStartUp);
-    for (const node of branch.nodes) groups.add(node, tree.self[node]!, tree.total[node]!, left);
-  }
-  return { whole: tree.total[0] ?? 0, roots: groups.inwards(child => tree.total[child]! > 0), children };
-}
-
-/** The last start-up frame of a branch that is nothing else so far: each one's only call is the next one. */
-function afterStartUp(root: Branch, children: Outline['children'], isStartUp: (fn: number) => boolean): { branch: Branch; left: number } {
-  let last = { branch: root, left: 0 };
-  let branch = root;
-  // A start is not deep; what is deeper is something else.
-  for (let depth = 0; depth < 40; depth++) {
-    if (depth > 0 && isStartUp(branch.fn)) last = { branch, left: depth };
-    const inner = children(branch);
-    if (inner.length !== 1 || branch.self > 0) break;
-    branch = inner[0]!;
-  }
-  return isStartUp(root.fn) ? last : { branch: root, left: 0 };
+  return { whole: tree.total[0] ?? 0, roots: children({ nodes: [0] }), children };
 }
 
 /** From the innermost functions outwards: whose own time it is, then who called them. */
@@ -140,7 +122,8 @@ interface Group {
   inlined: boolean;
   times: number;
   frames: number;
-  startUp: number;
+  hidden: number;
+  families: number;
   nodes: number[];
   weights: number[];
 }
@@ -151,15 +134,16 @@ class Groups {
 
   constructor(private readonly tree: FoldedTree) {}
 
-  add(node: number, self: number, total: number, startUp = 0): void {
+  add(node: number, self: number, total: number): void {
     const fn = this.tree.fn[node]!;
     let group = this.byFunction.get(fn);
     if (group === undefined) {
-      group = { fn, self: 0, total: 0, inlined: true, times: 0, frames: 0, startUp: 0, nodes: [], weights: [] };
+      group = { fn, self: 0, total: 0, inlined: true, times: 0, frames: 0, hidden: 0, families: 0, nodes: [], weights: [] };
       this.byFunction.set(fn, group);
     }
     group.self += self;
-    group.startUp = Math.max(group.startUp, startUp);
+    group.hidden = Math.max(group.hidden, this.tree.hidden[node]!);
+    group.families |= this.tree.families[node]!;
     group.total += total;
     group.inlined &&= this.tree.inlined[node] === 1;
     if (this.tree.times[node]! > group.times) {

@@ -40,6 +40,9 @@ export interface HeapFacts {
   totals: Record<HeapColumn, number>;
 }
 
+/** What a family is called, and what it is there for. */
+export interface CarrierFamily { word: string; role: string }
+
 export interface SampleTable {
   /** Nanoseconds since the recording began, ascending. */
   time: Float64Array;
@@ -57,7 +60,11 @@ export interface Profile {
   modules: { count: number; path: Uint32Array; kind: Uint8Array };
   functions: {
     count: number; name: Uint32Array; crate: Uint32Array; kind: Uint8Array; file: Uint32Array; line: Uint32Array; module: Uint32Array;
+    /** 0 for code that works itself, else 1 + the row of `carriers`. */
+    carrier: Uint8Array;
   };
+  /** Families of functions that only carry other code. */
+  carriers: readonly CarrierFamily[];
   /** The frames of location L are the rows `frames[L] .. frames[L + 1]` of the frame table. */
   locations: { count: number; module: Uint32Array; address: Float64Array; frames: Uint32Array };
   frames: { count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array };
@@ -81,7 +88,7 @@ export interface Profile {
 
 interface Column { type: string; offset: number; length: number }
 interface Header {
-  schema: string; context: Partial<Context>; quality: Quality; heap: Record<string, unknown> | undefined; columns: Record<string, Column>;
+  schema: string; context: Partial<Context>; quality: Quality; heap: Record<string, unknown> | undefined; carriers: CarrierFamily[]; columns: Record<string, Column>;
 }
 
 const SIZES: Record<string, number> = { u8: 1, u32: 4, f64: 8 };
@@ -136,7 +143,9 @@ export function decode(bytes: Uint8Array): Profile {
       count: functionCount, name: u32('functions.name', functionCount), crate: u32('functions.crate', functionCount),
       kind: u8('functions.kind', functionCount), file: u32('functions.file', functionCount),
       line: u32('functions.line', functionCount, 0), module: u32('functions.module', functionCount),
+      carrier: u8('functions.carrier', functionCount),
     },
+    carriers: header.carriers,
     locations: {
       count: locationCount, module: u32('locations.module', locationCount), address: f64('locations.address', locationCount),
       frames: u32('locations.frames', locationCount ? locationCount + 1 : columns.length('locations.frames'), 0),
@@ -232,10 +241,19 @@ function split(bytes: Uint8Array): { header: Header; data: Uint8Array } {
       context: isRecord(header.context) ? header.context : {},
       quality: isRecord(header.quality) ? header.quality : {},
       heap: isRecord(header.heap) ? header.heap : undefined,
+      carriers: Array.isArray(header.carriers) ? header.carriers.slice(0, MOST_CARRIERS).map(readCarrier) : [],
       columns,
     },
     data: bytes.subarray(Math.min(start, bytes.length)),
   };
+}
+
+/** A bit for each must fit into a number. */
+const MOST_CARRIERS = 31;
+
+function readCarrier(family: unknown): CarrierFamily {
+  const { word, role } = isRecord(family) ? family : {};
+  return { word: typeof word === 'string' ? word.slice(0, 40) : '', role: typeof role === 'string' ? role : '' };
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -306,6 +324,7 @@ function check(profile: Profile): void {
   within('functions.name', functions.name, texts, true);
   within('functions.crate', functions.crate, texts, true);
   within('functions.file', functions.file, texts, true);
+  functions.carrier.forEach((code, row) => { if (code > profile.carriers.length) throw damaged('functions.carrier', row); });
   within('functions.module', functions.module, modules.count, true);
   within('locations.module', locations.module, modules.count, true);
   ascending('locations.frames', locations.frames, frames.count);

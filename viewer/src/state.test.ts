@@ -8,6 +8,7 @@ import { begin, change, escape, fit, fromHash, LIMIT, redo, START, toHash, trans
 const FULL: State = {
   metric: 2, threads: [0, 5, 40], ranges: [[0, 5e9], [1e9, 2e9]], brush: [1_200_000_000, 1_300_000_001], spans: { kind: 'name', span: 12, all: true }, search: 'Vec<T> & "x" %= #',
   regex: true, inverted: true, icicle: true, inline: false, colour: 'crate', generics: true, collapse: true,
+  own: true, whole: true, byName: true,
   transforms: [{ kind: 'focus', fn: 77 }, { kind: 'hide', fn: 0 }, { kind: 'merge', fn: 123456 }], fn: 9, zoom: [1, 2, 3, 1], tab: 'functions', theme: 'dark',
   panel: { 'functions-sort': 'total', 'timeline-height': '200' },
 };

@@ -33,6 +33,12 @@ export interface State {
   colour: Colour;
   generics: boolean;
   collapse: boolean;
+  /** Only the user's own functions; what others weigh belongs to the nearest of these around them. */
+  own: boolean;
+  /** Nothing is folded: every frame of every stack is shown. */
+  whole: boolean;
+  /** Frames of the flame graph from left to right by name; else heaviest first. */
+  byName: boolean;
   transforms: readonly Transform[];
   /** The selected function: the same in all panels. */
   fn: number | undefined;
@@ -46,7 +52,7 @@ export interface State {
 
 export const START: State = {
   metric: 0, threads: undefined, ranges: [], brush: undefined, spans: undefined, search: '', regex: false, inverted: false, icicle: false,
-  inline: true, colour: 'kind', generics: false, collapse: false, transforms: [], fn: undefined, zoom: [], tab: 'flame', theme: 'auto', panel: {},
+  inline: true, colour: 'kind', generics: false, collapse: false, own: false, whole: false, byName: false, transforms: [], fn: undefined, zoom: [], tab: 'flame', theme: 'auto', panel: {},
 };
 
 /** Not undone: going back should not move the reader to another panel. */
@@ -105,7 +111,8 @@ const keep = (from: State, to: State): State => ({ ...to, ...Object.fromEntries(
 /** A path of callees means nothing in a tree of callers, nor below another root. */
 function consistent(before: State, after: State): State {
   if (before.zoom !== after.zoom || !after.zoom.length) return after;
-  const moved = before.inverted !== after.inverted || before.generics !== after.generics || before.transforms !== after.transforms;
+  const moved = before.inverted !== after.inverted || before.generics !== after.generics || before.transforms !== after.transforms
+    || before.own !== after.own || before.whole !== after.whole;
   return moved ? { ...after, zoom: [] } : after;
 }
 
@@ -170,7 +177,7 @@ export function toHash(state: State): string {
   if (state.zoom.length) out.set('z', state.zoom.map(digits).join('.'));
   if (state.theme !== START.theme) out.set('theme', state.theme);
   const on = [state.regex && 're', state.inverted && 'inv', state.icicle && 'ice', !state.inline && 'noinline', state.generics && 'gen',
-    state.collapse && 'rec'].filter(Boolean);
+    state.collapse && 'rec', state.own && 'own', state.whole && 'whole', state.byName && 'name'].filter(Boolean);
   if (on.length) out.set('on', on.join('.'));
   for (const [key, value] of Object.entries(state.panel)) out.set(`p.${key}`, value);
   return out.toString();
@@ -194,7 +201,7 @@ export function fromHash(text: string): State {
     spans: spans && span !== undefined ? { kind: /o/i.test(spans[1]!) ? 'one' : 'name', span, all: /[ON]/.test(spans[1]!) } : undefined,
     search: given.get('q') ?? '',
     regex: on.includes('re'), inverted: on.includes('inv'), icicle: on.includes('ice'), inline: !on.includes('noinline'),
-    generics: on.includes('gen'), collapse: on.includes('rec'),
+    generics: on.includes('gen'), collapse: on.includes('rec'), own: on.includes('own'), whole: on.includes('whole'), byName: on.includes('name'),
     colour: isOne(COLOURS, colour) ? colour : START.colour,
     transforms: list('x').map((step): Transform | undefined => {
       const kind = LONG[step[0] ?? ''], fn = number(step.slice(1));

@@ -18,9 +18,10 @@ export class Payload {
   sample(metric: number, time: number, thread: number, stack: number, value: number): void;
   container(): Uint8Array;
 }
-export function container(header: { schema?: string; context?: object; quality?: object; heap?: object }, columns: Record<string, { type: string; values: ArrayLike<number> & ArrayBufferView }>): Uint8Array;
+export function container(header: { schema?: string; context?: object; quality?: object; heap?: object; carriers?: object[] }, columns: Record<string, { type: string; values: ArrayLike<number> & ArrayBufferView }>): Uint8Array;
 export const HOSTILE: string[];
 export function small(): Uint8Array;
+export function executor(): Uint8Array;
 export function realistic(options?: { samples?: number; seed?: number }): Uint8Array;
 export function large(options?: { samples?: number; nodes?: number; threads?: number; seed?: number; seconds?: number }): Uint8Array;
 export function deep(options?: { levels?: number }): Uint8Array;

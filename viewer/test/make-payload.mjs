@@ -3,6 +3,12 @@
 
 export const NONE = 0xffffffff;
 const KINDS = { unknown: 0, yours: 1, dependency: 2, std: 3, allocator: 4, kernel: 5, runtime: 6 };
+/** Families of code that only carries other code, by the start of their names. */
+const CARRIERS = [
+  { word: 'start-up', role: 'start-up', names: ['main|runtime', 'std::rt::', '_start', '__libc_start'] }, { word: 'thread start', role: 'thread-start', names: ['clone3', 'start_thread', 'std::sys::thread_start'] },
+  { word: 'panic catching', role: 'panic-catching', names: ['__rust_try', 'std::panic'] }, { word: 'std', role: 'plumbing', names: ['core::iter::', 'core::ops::'] },
+  { word: 'rayon', role: 'executor', names: ['rayon'] }, { word: 'tokio', role: 'executor', names: ['tokio::runtime::'] },
+];
 const TYPES = { u8: Uint8Array, u32: Uint32Array, f64: Float64Array };
 
 /** A generator of the same random numbers for the same seed. */
@@ -52,7 +58,8 @@ export class Payload {
     const key = `${name}|${file}|${line}`;
     let id = this.functionRows.get(key);
     if (id === undefined) {
-      id = this.row('functions', { name: this.text(name), crate: this.text(crate), kind: KINDS[kind], file: this.text(file), line, module });
+      const carrier = kind === 'yours' ? 0 : 1 + CARRIERS.findIndex(({ names }) => names.some(start => `${name}|${kind}`.startsWith(start)));
+      id = this.row('functions', { name: this.text(name), crate: this.text(crate), kind: KINDS[kind], file: this.text(file), line, module, carrier });
       this.functionRows.set(key, id);
     }
     return id;
@@ -88,7 +95,7 @@ export class Payload {
   container() {
     const columns = {};
     const add = (name, type, values) => { columns[name] = { type, values: TYPES[type].from(values) }; };
-    const types = { kind: 'u8', unit: 'u8', start: 'f64', end: 'f64', address: 'f64', time: 'f64', value: 'f64' };
+    const types = { kind: 'u8', carrier: 'u8', unit: 'u8', start: 'f64', end: 'f64', address: 'f64', time: 'f64', value: 'f64' };
     const ofHeap = { function: 'u32', file: 'u32', line: 'u32', stack: 'u32', stacks: 'u32', growth: 'u8', grower: 'u8' };
     const ofBars = { site: 'u32', of: 'u8', bar: 'u8', blocks: 'f64' };
     const typeOf = (table, column) => table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';
@@ -113,19 +120,19 @@ export class Payload {
     });
     this.context.samples = this.samples[0]?.length ?? 0;
     this.quality.samples ||= this.context.samples;
-    return container({ context: this.context, quality: this.quality, heap: this.heap }, columns);
+    return container({ context: this.context, quality: this.quality, heap: this.heap, carriers: CARRIERS.map(({ word, role }) => ({ word, role })) }, columns);
   }
 }
 
 /** The bytes of a container (not yet compressed) with these columns. */
-export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined }, columns) {
+export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, carriers = undefined }, columns) {
   const described = {};
   let offset = 0;
   for (const [name, { type, values }] of Object.entries(columns)) {
     described[name] = { type, offset, length: values.length };
     offset = Math.ceil((offset + values.byteLength) / 8) * 8;
   }
-  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, columns: described }));
+  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, carriers, columns: described }));
   const start = Math.ceil((4 + header.length) / 8) * 8;
   const out = Buffer.alloc(start + offset);
   out.writeUInt32LE(header.length, 0);
@@ -164,6 +171,39 @@ export function small() {
   for (const [thread, stack, count] of [[a, parse, 10], [a, again, 20], [a, alloc, 30], [b, vec32, 15], [b, vec64, 15], [b, zlib, 8], [b, cut, 2]]) {
     for (let i = 0; i < count; i++) p.sample(cpu, at += 100_000, thread, stack, 100_000);
   }
+  return p.container();
+}
+
+/** Two rayon workers whose work is the same on many paths, a main thread, and one function that calls itself. */
+export function executor() {
+  const p = new Payload();
+  const process = p.process(100, 'app');
+  const threads = { main: p.thread(process, 100, 'app'), worker: p.thread(process, 101, 'rayon-0') };
+  const cpu = p.metric('cpu', 1);
+  let address = 0x1000, at = 0;
+  const known = new Map();
+  const place = name => {
+    if (!known.has(name)) {
+      const kind = name.startsWith('app::') ? 'yours' : name.startsWith('rayon') ? 'dependency' : /^(core|std)::/.test(name) ? 'std' : 'runtime';
+      known.set(name, p.location(NONE, address += 16, [[p.fn(name, undefined, kind, kind === 'yours' ? 'src/main.rs' : undefined, address), 'src/main.rs', address]]));
+    }
+    return known.get(name);
+  };
+  const add = (thread, names, samples) => {
+    const stack = names.reduce((stack, name) => p.stack(stack, place(name)), NONE);
+    for (let i = 0; i < samples; i++) p.sample(cpu, at += 100_000, threads[thread], stack, 100_000);
+  };
+  const start = ['_start', '__libc_start_main', 'main', 'std::rt::lang_start'];
+  const worker = ['clone3', 'start_thread', 'std::sys::thread_start', '__rust_try', 'rayon_core::registry::main_loop'];
+  for (let path = 0; path < 16; path++) {
+    const way = [0, 1, 2, 3].flatMap(bit => path >> bit & 1 ? ['rayon_core::join::join', 'rayon::iter::left'] : ['rayon_core::job::execute', 'rayon::iter::right']);
+    add('worker', [...worker, ...way, 'app::render', 'app::pixel'], 5);
+    if (path % 4 === 0) add('worker', [...worker, ...way, 'app::shade', 'core::iter::map', 'core::iter::fold', 'core::ops::call', 'app::tone', 'memcpy'], 1);
+  }
+  add('main', [...start, 'app::main', 'app::load'], 10);
+  add('main', [...start, 'app::main', ...Array.from({ length: 30 }, () => 'app::visit')], 4);
+  add('main', start, 2);
+  p.context.duration_ns = at;
   return p.container();
 }
 
@@ -380,4 +420,4 @@ export function threads({ count = 1000 } = {}) {
   return p.container();
 }
 
-export const SHAPES = { small, realistic, large, deep, hostile, threads };
+export const SHAPES = { small, executor, realistic, large, deep, hostile, threads };

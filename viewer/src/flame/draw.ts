@@ -1,6 +1,7 @@
 // Draws the visible boxes of a flame graph onto a canvas.
 
 import type { CallTree } from '../aggregate.ts';
+import type { FoldedTree } from '../derive.ts';
 import type { Model } from '../model.ts';
 import { functionColour, nthColour } from '../palette.ts';
 import type { Colour } from '../state.ts';
@@ -45,7 +46,8 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
   const { labels, wanted, dark, zoomed } = look;
   context.clearRect(0, 0, width, height);
   const zoomedDepth = tree.depth[zoomed]!;
-  const inlined: number[] = [], texts: { text: string; x: number; y: number; faint: boolean }[] = [];
+  const { hidden } = tree as Partial<FoldedTree>;
+  const inlined: number[] = [], folded: number[] = [], texts: { text: string; x: number; y: number; faint: boolean }[] = [];
   let colour = '', alpha = 1;
   context.globalAlpha = 1;
   for (let i = 0; i < boxes.count; i++) {
@@ -58,8 +60,9 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
     // A hair between neighbours, as far as there is room for it.
     context.fillRect(x, y, wide - (wide > 1.5 ? .6 : wide * .3), ROW - 1);
     if (tree.inlined[node] && wide > 2 && !boxes.run[i]) inlined.push(x, y, wide, faint ? 1 : 0);
+    if (hidden?.[node] && wide > 6 && !boxes.run[i]) folded.push(x, y, wide);
     if (wide > 20 && !boxes.run[i]) {
-      const text = labels.fitting(fn, Math.floor((wide - 2 * PAD) / column));
+      const text = labels.of(tree, node, Math.floor((wide - 2 * PAD) / column));
       if (text) texts.push({ text, x: x + PAD, y: y + ROW / 2, faint });
     }
   }
@@ -78,6 +81,11 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
   }
   context.stroke();
   context.setLineDash([]);
+
+  // Folded frames look like several: lines along both edges.
+  context.globalAlpha = .45;
+  context.fillStyle = '#16181d';
+  for (let i = 0; i < folded.length; i += 3) for (const line of [1, ROW - 3]) context.fillRect(folded[i]! + 1, folded[i + 1]! + line, folded[i + 2]! - 2.6, 1);
 
   context.globalAlpha = 1;
   context.font = FONT;

@@ -5,6 +5,7 @@ import type { CallTree } from '../aggregate.ts';
 import { amount, share } from '../format.ts';
 import type { Model } from '../model.ts';
 import type { State } from '../state.ts';
+import { nodeName } from './label.ts';
 import type { Boxes } from './layout.ts';
 
 const MOST = 200;
@@ -28,7 +29,7 @@ function table({ model, state, tree, boxes }: FrameTableProps) {
       <tbody>
         {rows.map(({ node }) => (
           <tr key={node}>
-            <td>{model.name(tree.fn[node]!).slice(0, 300)}{tree.inlined[node] ? ' (inlined)' : ''}</td><td>{tree.depth[node]}</td>
+            <td>{nodeName(model, tree, node).slice(0, 300)}{tree.inlined[node] ? ' (inlined)' : ''}</td><td>{tree.depth[node]}</td>
             <td>{amount(tree.total[node]!, unit)}</td><td>{share(tree.total[node]!, tree.total[0]!)}</td><td>{amount(tree.self[node]!, unit)}</td>
           </tr>
         ))}

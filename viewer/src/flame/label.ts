@@ -1,5 +1,7 @@
 // The text that fits into a frame. Labels are in a font of equal widths, so columns are counted instead of measured.
 
+import type { CallTree } from '../aggregate.ts';
+import type { FoldedTree } from '../derive.ts';
 import type { Model } from '../model.ts';
 
 const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|[\ud83c-\ud83e\ud840-\ud8bf][\udc00-\udfff]/g;
@@ -12,6 +14,31 @@ export function columns(text: string): number {
   return (/[\ud800-\udfff]/.test(text) ? [...text].length : text.length) + wide;
 }
 
+function cut(text: string, room: number): string {
+  if (room < 3) return '';
+  let kept = '', used = 0;
+  for (const c of text) {
+    used += columns(c);
+    if (used >= room) break;
+    kept += c;
+  }
+  return kept + '…';
+}
+
+/** What a frame that stands for several has instead of a name, and how often it repeats. */
+export function foldNote(model: Model, tree: CallTree, node: number): { name: string | undefined; repeat: string } {
+  const { hidden, families, times, frames } = tree as Partial<FoldedTree>;
+  const rounds = times?.[node] ?? 0;
+  const repeat = rounds < 2 ? '' : frames![node]! > 1 ? ` (last ${frames![node]} ×${rounds})` : ` (×${rounds})`;
+  return { name: hidden?.[node] ? model.foldName(families![node]!, hidden[node]!) : undefined, repeat };
+}
+
+/** The whole name of a frame, with what was folded. */
+export function nodeName(model: Model, tree: CallTree, node: number): string {
+  const { name, repeat } = foldNote(model, tree, node);
+  return (name ?? model.name(tree.fn[node]!)) + repeat;
+}
+
 interface Known { texts: [string, number][]; last: string }
 
 /** Remembers the forms of each function's name. */
@@ -19,18 +46,20 @@ export class Labels {
   private readonly known = new Map<number, Known>();
   constructor(private readonly model: Model) {}
 
-  /** The longest form of the name that fits into so many columns; empty when not even its beginning does. */
+  /** The longest form of the name that fits into so many columns, with what was folded; empty when not even its beginning does. */
+  of(tree: CallTree, node: number, room: number): string {
+    const { name, repeat } = foldNote(this.model, tree, node);
+    if (name) return columns(name + repeat) <= room ? name + repeat : cut(name, room);
+    const left = room - columns(repeat);
+    return left < 8 ? this.fitting(tree.fn[node]!, room) : this.fitting(tree.fn[node]!, left) + repeat;
+  }
+
+  /** The same of a function alone. */
   fitting(fn: number, room: number): string {
     if (room < 3) return '';
     const { texts, last } = this.forms(fn);
     for (const [text, size] of texts) if (size <= room) return text;
-    let text = '', used = 0;
-    for (const c of last) {
-      used += columns(c);
-      if (used >= room) break;
-      text += c;
-    }
-    return text + '…';
+    return cut(last, room);
   }
 
   private forms(fn: number): Known {

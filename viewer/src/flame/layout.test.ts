@@ -12,7 +12,7 @@ import { beside } from './walk.ts';
 
 function layoutOf(bytes: Uint8Array) {
   const model = new Model(decode(bytes));
-  const shape = buildShape(model, { inline: true, generics: false, collapse: false, transforms: [] });
+  const shape = buildShape(model, { inline: true, generics: false, collapse: false, own: false, transforms: [] });
   return new Layout(addUp(shape, stackWeights(model.profile.samples[0]!, model.profile.stacks.count, { threads: undefined, range: undefined, mask: undefined })));
 }
 

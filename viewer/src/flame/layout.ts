@@ -27,7 +27,8 @@ export class Layout {
   private readonly children: Uint32Array;
   private readonly opened: Uint8Array;
 
-  constructor(tree: CallTree) {
+  /** `rank`: functions in the order in which their frames go from left to right; without it the heaviest is first. */
+  constructor(tree: CallTree, private readonly rank?: Uint32Array) {
     this.tree = tree;
     this.start = new Float64Array(tree.parent.length);
     this.children = tree.children.slice();
@@ -46,19 +47,20 @@ export class Layout {
     return { start: this.startOf(node), span: this.tree.total[node]! || 1 };
   }
 
-  /** The children of a node, heaviest first. */
+  /** The children of a node, from left to right. */
   childrenOf(node: number): Uint32Array {
     this.open(node);
     return this.children.subarray(this.tree.firstChild[node]!, this.tree.firstChild[node + 1]!);
   }
 
-  /** Orders the children of a node, heaviest first, and places them. */
+  /** Orders the children of a node and places them. */
   private open(node: number): void {
     if (this.opened[node]) return;
     this.opened[node] = 1;
-    const { total, firstChild } = this.tree;
+    const { total, fn, firstChild } = this.tree, { rank } = this;
     const children = this.children.subarray(firstChild[node]!, firstChild[node + 1]!);
-    heaviestFirst(children, total);
+    if (rank) children.sort((a, b) => rank[fn[a]!]! - rank[fn[b]!]! || a - b);
+    else heaviestFirst(children, total);
     let at = this.start[node]!;
     for (const child of children) {
       this.start[child] = at;
@@ -82,11 +84,11 @@ export class Layout {
     };
     const scale = width / view.span;
     const pending = total.length && total[0]! > 0 ? [0] : [];
+    const lastOfRun = new Map<number, number>(); // a run of narrow frames, by its first one
     while (pending.length) {
       const node = pending.pop()!;
       if (node < 0) {
-        // A run: from this child to the last one, for all that follow are lighter.
-        const child = -node, parent = this.tree.parent[child]!, last = this.children[firstChild[parent + 1]! - 1]!;
+        const child = -node, last = lastOfRun.get(child)!;
         add(child, (start[child]! - view.start) * scale, (start[last]! + total[last]! - view.start) * scale, depth[child]! - top, 1);
         continue;
       }
@@ -96,15 +98,25 @@ export class Layout {
       if (row + 1 >= rows) continue;
       this.open(node);
       const first = pending.length;
+      let run = 0;
       for (let at = firstChild[node]!; at < firstChild[node + 1]!; at++) {
         const child = this.children[at]!;
         const x = (start[child]! - view.start) * scale, wide = total[child]! * scale;
-        if (x > width || wide === 0) break;
-        if (wide < NARROW) {
-          pending.push(-child);
-          break;
+        if (x > width) break;
+        if (wide === 0) continue;
+        if (wide >= NARROW) {
+          run = 0;
+          if (x + wide > 0) pending.push(child);
+          continue;
         }
-        if (x + wide > 0) pending.push(child);
+        if (run === 0) pending.push(-(run = child));
+        if (this.rank) {
+          lastOfRun.set(run, child);
+          continue;
+        }
+        // All that follow are lighter.
+        lastOfRun.set(run, this.children[firstChild[node + 1]! - 1]!);
+        break;
       }
       // The leftmost is next.
       for (let low = first, high = pending.length - 1; low < high; low++, high--) {

@@ -25,7 +25,7 @@ interface Marked { node: number; x: number; y: number; layout: Layout }
 
 export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
   const tree = flameTree(model, state);
-  const layout = useMemo(() => new Layout(tree), [tree]);
+  const layout = useMemo(() => new Layout(tree, state.byName ? model.nameRanks() : undefined), [tree, state.byName]);
   const labels = useMemo(() => new Labels(model), [model]);
   const zoomed = nodeAt(tree, state.zoom).node;
   const rootOnTop = state.icicle !== state.inverted;

@@ -1,7 +1,7 @@
 // Which thread most of a frame's weight comes from.
 
 import { addUp, functionValues, lowerBound } from '../aggregate.ts';
-import { selection, shape } from '../derive.ts';
+import { flameShape, selection } from '../derive.ts';
 import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
 import type { State } from '../state.ts';
@@ -20,7 +20,7 @@ export interface ThreadShares {
 
 export function threadShares(model: Model, state: State): ThreadShares {
   const samples = model.profile.samples[state.metric];
-  const stacks = model.profile.stacks.count, tree = shape(model, state);
+  const stacks = model.profile.stacks.count, tree = flameShape(model, state);
   const out: ThreadShares = { threads: [], ofNode: new Uint8Array(tree.parent.length), ofFunction: new Uint8Array(model.functionCount) };
   if (!samples) return out;
   const { threads, range, mask } = selection(model, state);

@@ -6,6 +6,7 @@ import { amount, share } from '../format.ts';
 import type { Model } from '../model.ts';
 import { kindWord } from '../palette.ts';
 import type { State } from '../state.ts';
+import { foldNote, nodeName } from './label.ts';
 
 interface TipProps { model: Model; state: State; tree: CallTree; node: number; zoomed: number; x: number; y: number }
 
@@ -23,11 +24,11 @@ export function Tip({ model, state, tree, node, zoomed, x, y }: TipProps) {
   });
   const fn = tree.fn[node]!, unit = model.unit(state.metric), whole = tree.total[0]!;
   const inside = zoomed && tree.depth[node]! >= tree.depth[zoomed]! ? `, ${share(tree.total[node]!, tree.total[zoomed]!)} of the zoomed frame` : '';
-  const about = node === 0 ? [] : [kindWord(model.kind(fn)), model.crate(fn) && `crate ${cut(model.crate(fn))}`,
+  const about = node === 0 ? [] : foldNote(model, tree, node).name ? ['only starts or carries other code', 'w shows whole stacks'] : [kindWord(model.kind(fn)), model.crate(fn) && `crate ${cut(model.crate(fn))}`,
     model.moduleName(model.moduleOf(fn)), tree.inlined[node] ? 'inlined into its caller' : ''];
   return (
     <div class="tip" ref={box}>
-      <b><bdi>{cut(model.name(fn))}</bdi></b>
+      <b><bdi>{cut(nodeName(model, tree, node))}</bdi></b>
       <div>total {amount(tree.total[node]!, unit)}, {share(tree.total[node]!, whole)}{inside}</div>
       {!state.inverted && <div>self {amount(tree.self[node]!, unit)}, {share(tree.self[node]!, whole)}</div>}
       <div class="quiet">{about.filter(Boolean).join(' · ')}</div>
@@ -38,7 +39,7 @@ export function Tip({ model, state, tree, node, zoomed, x, y }: TipProps) {
 
 /** The same as one sentence, for screen readers. */
 export function describe(model: Model, state: State, tree: CallTree, node: number): string {
-  const fn = tree.fn[node]!, unit = model.unit(state.metric);
-  return `${cut(model.name(fn))}, total ${amount(tree.total[node]!, unit)}, ${share(tree.total[node]!, tree.total[0]!)}, level ${tree.depth[node]}` +
+  const unit = model.unit(state.metric);
+  return `${cut(nodeName(model, tree, node))}, total ${amount(tree.total[node]!, unit)}, ${share(tree.total[node]!, tree.total[0]!)}, level ${tree.depth[node]}` +
     (tree.inlined[node] ? ', inlined' : '');
 }

@@ -2,10 +2,8 @@
 
 import './panels.css';
 import { useMemo, useState } from 'preact/hooks';
-import { search, whole } from '../derive.ts';
-import { foldedTree } from '../folded.ts';
+import { foldedTree, search, whole } from '../derive.ts';
 import { useMatches } from '../matches.ts';
-import { isStartUp } from '../names.ts';
 import { inverted, topDown } from '../outline.ts';
 import type { PanelProps } from '../panel.ts';
 import { transformed } from '../state.ts';
@@ -15,12 +13,12 @@ import { TreeTable } from './tree.tsx';
 
 export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
   const tree = foldedTree(model, state);
-  const outline = useMemo(() => (state.inverted ? inverted(tree) : topDown(tree, fn => isStartUp(model.name(fn)))), [tree, state.inverted]);
+  const outline = useMemo(() => (state.inverted ? inverted(tree) : topDown(tree)), [tree, state.inverted]);
   const [again, setAgain] = useState(0);
   const found = search(model, state);
   const matched = found.kind === 'found' ? found.matched : undefined;
   const matches = useMemo(
-    () => (!matched ? [] : state.inverted ? matchesInverted(outline, matched) : matchesTopDown(tree, outline, matched)),
+    () => (!matched ? [] : state.inverted ? matchesInverted(outline, matched) : matchesTopDown(tree, matched)),
     [outline, matched],
   );
   const [goTo, setGoTo] = useState<readonly number[]>();
@@ -28,7 +26,7 @@ export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
     setGoTo([...path]); // a copy: the same match a second time is gone to again
     dispatch({ fn: path.at(-1) });
   });
-  const about = JSON.stringify([state.inverted, state.inline, state.generics, state.collapse, state.transforms, again]);
+  const about = JSON.stringify([state.inverted, state.inline, state.generics, state.collapse, state.own, state.whole, state.transforms, again]);
   return (
     <div class="calltree pane">
       <div class="tools">

@@ -39,25 +39,24 @@ interface NameProps {
   /** Rounds of recursion in this row, and frames in a round. */
   times?: number;
   frames?: number;
-  /** Start-up frames around it that are left out. */
-  startUp?: number;
+  /** Frames that the row stands for because they only carry other code, and their families. */
+  hidden?: number;
+  families?: number;
 }
 
 /** A function: the colour of its kind, its name, and what was done to it. */
-export function Name({ model, fn, dark, inlined, times = 0, frames = 1, startUp = 0 }: NameProps): JSX.Element {
-  const name = model.name(fn);
+export function Name({ model, fn, dark, inlined, times = 0, frames = 1, hidden = 0, families = 0 }: NameProps): JSX.Element {
+  const name = hidden > 0 ? model.foldName(families, hidden) : model.name(fn);
   const place = model.place(fn);
-  const title = [limited(name, TITLE_LENGTH), limited(place, TITLE_LENGTH), kindWord(model.kind(fn))].filter(Boolean).join('\n');
+  const title = hidden > 0 ? 'Frames that only start or carry other code; “Whole stacks” shows them' : [limited(name, TITLE_LENGTH), limited(place, TITLE_LENGTH), kindWord(model.kind(fn))].filter(Boolean).join('\n');
   return (
-    <span class="name" title={title}>
+    <span class={hidden > 0 ? 'name folded' : 'name'} title={title}>
       <i class="kind" style={{ background: kindColour(model.kind(fn), dark) }} />
       <span class="text" dir="ltr">{limited(name, CELL_LENGTH)}</span>
       {inlined && ' '}
       {inlined && <span class="tag" title="Its code was inlined into the caller">inlined</span>}
       {times > 1 && ' '}
       {times > 1 && <span class="tag" title={repeated(model, fn, times, frames)}>{frames > 1 ? `${frames} functions ` : ''}×{times}</span>}
-      {startUp > 0 && ' '}
-      {startUp > 0 && <span class="tag" title="Frames that only start the program or the thread are left out; the flame graph has them">after {startUp} start-up frames</span>}
     </span>
   );
 }

@@ -3,8 +3,7 @@
 import './panels.css';
 import { useMemo, useRef } from 'preact/hooks';
 import type { Transform } from '../aggregate.ts';
-import { functionTable, whole } from '../derive.ts';
-import { foldedTree } from '../folded.ts';
+import { functionTable, treeAroundFunction, whole } from '../derive.ts';
 import { amount, share } from '../format.ts';
 import { calleesOf, callersOf } from '../outline.ts';
 import { kindWord } from '../palette.ts';
@@ -15,7 +14,7 @@ import { TreeTable } from './tree.tsx';
 
 export function SandwichPanel(props: PanelProps) {
   const { model, state, dispatch, dark } = props;
-  const tree = foldedTree(model, state);
+  const tree = treeAroundFunction(model, state);
   const fn = state.fn;
   const callers = useMemo(() => (fn === undefined ? undefined : callersOf(tree, fn)), [tree, fn]);
   const callees = useMemo(() => (fn === undefined ? undefined : calleesOf(tree, fn)), [tree, fn]);
@@ -38,7 +37,7 @@ export function SandwichPanel(props: PanelProps) {
   const all = whole(model, state);
   const values = functionTable(model, state);
   const shared = { model, dark, unit, whole: all, matched: undefined, selected: undefined, onPick: walk, walks: true, onTransform: (transform: Transform) => dispatch(transformed(state, transform)) };
-  const about = JSON.stringify([fn, state.inline, state.generics, state.collapse, state.transforms]);
+  const about = JSON.stringify([fn, state.inline, state.generics, state.collapse, state.own, state.whole, state.transforms]);
   return (
     <div class="sandwich pane">
       <div class="tools">

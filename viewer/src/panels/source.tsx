@@ -9,7 +9,7 @@ import { functionRows, parseSort } from '../functionrows.ts';
 import { codePieces, type CodePiece } from '../instructions.ts';
 import { functionCosts, type FileCost, type FunctionCosts } from '../lines.ts';
 import { useMatches } from '../matches.ts';
-import type { Model } from '../model.ts';
+import { KIND, type Model } from '../model.ts';
 import { NONE } from '../payload.ts';
 import type { PanelProps } from '../panel.ts';
 import { shortPath } from '../paths.ts';
@@ -31,7 +31,8 @@ function costsOf(model: Model, state: State, fn: number): FunctionCosts {
     const { nodeOfStack } = shape(model, state);
     values = values.map((value, stack) => (nodeOfStack[stack] === NONE ? 0 : value));
   }
-  return functionCosts(model.profile, values, of => same[of] === fn || model.sameAs[of] === fn);
+  const isWanted = (of: number): boolean => same[of] === fn || model.sameAs[of] === fn;
+  return functionCosts(model.profile, values, isWanted, state.own ? of => model.kind(of) === KIND.yours || isWanted(of) : undefined);
 }
 
 export function SourcePanel(props: PanelProps) {

@@ -1,0 +1,117 @@
+// Folds what only carries other code: start-up, thread starts, executors, panic catching, calls that are passed on. Which
+// functions those are comes with the profile; the rules are those of `whyslow report tree` (folding.rs in whyslow-analyze).
+
+import { Growing, type Shape } from './aggregate.ts';
+
+/** Shorter chains are read faster than what would stand for them. */
+const LEAST_FRAMES = 3;
+
+/** What is folded of a profile. */
+export interface Carriers {
+  /** Function → its family; -1 for one that stays. */
+  readonly of: Int8Array;
+  /** Whether code of one family counts to the other around it. */
+  joins(family: number, around: number): boolean;
+  /** The function that stands for a family. */
+  fn(family: number): number;
+  /** What is not worth a branch of its own. */
+  readonly small: number;
+}
+
+/** A tree without values whose carriers are folded. Node 0 is the root, its own parent. */
+export interface Carried extends Pick<Shape, 'parent' | 'fn' | 'inlined'> {
+  /** Where each node of the whole tree went. */
+  nodeOf: Uint32Array;
+  /** Frames on the deepest stack that a node stands for; 0 when it is itself. */
+  hidden: Uint32Array;
+  /** Their families, a bit for each. */
+  families: Uint32Array;
+}
+
+/** `totals`: what each node of the tree weighs, whichever samples are selected. */
+export function foldCarriers(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>, totals: Float64Array, carriers: Carriers): Carried {
+  return joinNeighbours(foldRegions(tree, carriers), tree, totals, carriers);
+}
+
+/** 1 for each node of a chain of carriers that is long enough somewhere. */
+function regions({ parent, fn }: Pick<Shape, 'parent' | 'fn'>, { of }: Carriers): Uint8Array {
+  const deepest = new Uint32Array(parent.length);
+  const carried = (node: number): boolean => node !== 0 && of[fn[node]!]! >= 0;
+  for (let node = 1; node < deepest.length; node++) if (carried(node)) deepest[node] = deepest[parent[node]!]! + 1;
+  for (let node = deepest.length - 1; node > 0; node--) {
+    const around = parent[node]!;
+    if (carried(node) && carried(around)) deepest[around] = Math.max(deepest[around]!, deepest[node]!);
+  }
+  // The outermost node of a region knows how deep it is.
+  for (let node = 1; node < deepest.length; node++) if (carried(node) && carried(parent[node]!)) deepest[node] = deepest[parent[node]!]!;
+  return Uint8Array.from(deepest, frames => (frames >= LEAST_FRAMES ? 1 : 0));
+}
+
+interface Regions { growing: Growing; nodeOf: Uint32Array; hidden: number[]; families: number[]; only: number[] }
+
+/** One node per region and family. */
+function foldRegions(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>, carriers: Carriers): Regions {
+  const inRegion = regions(tree, carriers);
+  const count = tree.parent.length;
+  const growing = new Growing(tree.fn[0] ?? 0);
+  const nodeOf = new Uint32Array(count);
+  const inside = new Int8Array(count).fill(-1), frames = new Uint32Array(count);
+  const hidden: number[] = [], families: number[] = [];
+  const only: number[] = []; // the function of a folded node that stands for no other; -1 for several
+  for (let node = 1; node < count; node++) {
+    const above = tree.parent[node]!, fn = tree.fn[node]!;
+    const under = nodeOf[above]!;
+    if (!inRegion[node]) {
+      nodeOf[node] = growing.child(under, fn, tree.inlined[node]!);
+      continue;
+    }
+    const own = carriers.of[fn]!, around = inside[above]!;
+    const stays = around >= 0 && carriers.joins(own, around);
+    const family = stays ? around : own;
+    const at = stays ? under : growing.child(under, carriers.fn(own), 0);
+    inside[node] = family;
+    frames[node] = stays ? frames[above]! + 1 : 1;
+    nodeOf[node] = at;
+    hidden[at] = Math.max(hidden[at] ?? 0, frames[node]!);
+    families[at] = (families[at] ?? 0) | 1 << family;
+    only[at] = only[at] === undefined || only[at] === fn ? fn : -1;
+  }
+  return { growing, nodeOf, hidden, families, only };
+}
+
+/** One node where a folded one has nothing worth showing but another folded one; and no folding of one frame. */
+function joinNeighbours({ growing: { parent, fn, inlined, count }, nodeOf, hidden, families, only }: Regions,
+  tree: Pick<Shape, 'parent'>, totals: Float64Array, { small }: Carriers): Carried {
+  const total = new Float64Array(count);
+  for (let node = 0; node < totals.length; node++) {
+    // A node that was merged into the one around it is a part of that.
+    if (node === 0 || nodeOf[node] !== nodeOf[tree.parent[node]!]) total[nodeOf[node]!]! += totals[node]!;
+  }
+  const joins = (node: number): boolean => !!hidden[node] && !!hidden[parent[node]!] && total[parent[node]!]! - total[node]! <= small;
+  for (let node = count - 1; node > 0; node--) {
+    if (!joins(node)) continue;
+    hidden[parent[node]!]! += hidden[node]!;
+    families[parent[node]!]! |= families[node]!;
+  }
+  const joined = new Growing(fn[0]!);
+  const to = new Uint32Array(count);
+  const kept: { hidden: number[]; families: number[] } = { hidden: [], families: [] };
+  for (let node = 1; node < count; node++) {
+    const under = to[parent[node]!]!;
+    if (joins(node)) {
+      to[node] = under;
+      continue;
+    }
+    const isOne = hidden[node] === 1 && only[node]! >= 0;
+    const at = to[node] = joined.child(under, isOne ? only[node]! : fn[node]!, inlined[node]!);
+    if (!hidden[node] || isOne) continue;
+    kept.hidden[at] = Math.max(kept.hidden[at] ?? 0, hidden[node]!);
+    kept.families[at] = (kept.families[at] ?? 0) | families[node]!;
+  }
+  const nodes = joined.count;
+  return {
+    parent: joined.parent.slice(0, nodes), fn: joined.fn.slice(0, nodes), inlined: joined.inlined.slice(0, nodes), nodeOf: nodeOf.map(node => to[node]!),
+    hidden: Uint32Array.from({ length: nodes }, (_, node) => kept.hidden[node] ?? 0),
+    families: Uint32Array.from({ length: nodes }, (_, node) => kept.families[node] ?? 0),
+  };
+}
