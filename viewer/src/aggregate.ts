@@ -455,12 +455,12 @@ function widened<T extends Uint32Array | Uint8Array | Float64Array>(next: T, old
 }
 
 /** What matches weigh together inside of `within`, each sample counted once, and how many nodes with any weight match. */
-export function matchedValue(tree: CallTree, matched: Uint8Array, within: number): { value: number; nodes: number } {
+export function matchedValue(tree: CallTree, isMatch: (node: number) => boolean, within: number): { value: number; nodes: number } {
   const state = new Uint8Array(tree.parent.length); // 1 inside of `within`, 2 inside of a match as well
   let value = 0, nodes = 0;
   for (let node = 0; node < state.length; node++) {
     let inside = node === within ? 1 : node === 0 ? 0 : state[tree.parent[node]!]!;
-    if (inside && node !== 0 && matched[tree.fn[node]!] && tree.total[node]! > 0) {
+    if (inside && node !== 0 && tree.total[node]! > 0 && isMatch(node)) {
       nodes++;
       if (inside === 1) value += tree.total[node]!;
       inside = 2;

@@ -202,6 +202,14 @@ export class Model {
     return `[${words}: ${frames} frame${frames === 1 ? '' : 's'}]`;
   }
 
+  /** Whether a function, or the folded frames of these families, is one of the given ones. */
+  isAmong(wanted: Uint8Array, fn: number, families: number): boolean {
+    if (wanted[fn] === 1) return true;
+    const first = this.carrierFunction(0);
+    for (let family = 0; families >> family > 0; family++) if (families >> family & 1 && wanted[first + family] === 1) return true;
+    return false;
+  }
+
   /** Whether code of one family counts to the other around it. */
   joins(family: number, around: number): boolean {
     const role = (of: number): string => this.profile.carriers[of]?.role ?? '';

@@ -117,9 +117,9 @@ test('paths stay the same when values change', () => {
 test('matches of a search are paths, the heaviest first and the outermost only', () => {
   const data = tree('start;main;a;hit;hit2 4\nstart;main;b;hit 5\nstart;other 1');
   const matched = Uint8Array.from(names, name => (name.startsWith('hit') ? 1 : 0));
-  const shown = matchesTopDown(data, matched).map(path => path.map(fn => names[fn]).join(';'));
+  const shown = matchesTopDown(data, node => matched[data.fn[node]!] === 1).map(path => path.map(fn => names[fn]).join(';'));
   assert.deepEqual(shown, ['start;main;b;hit', 'start;main;a;hit']);
-  assert.deepEqual(matchesInverted(inverted(data), matched).map(([fn]) => names[fn!]), ['hit', 'hit2']);
+  assert.deepEqual(matchesInverted(inverted(data), ({ fn }) => matched[fn] === 1).map(([fn]) => names[fn!]), ['hit', 'hit2']);
 });
 
 test('10,000 different frames deep', () => {

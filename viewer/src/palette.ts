@@ -34,7 +34,7 @@ export const kindColour = (kind: number, dark: boolean): string => (dark ? DARK 
 
 /** The colour of a function under a colour mode. */
 export function functionColour(model: Model, fn: number, mode: Colour, dark: boolean): string {
-  if (fn === model.root || fn === model.truncated) return (dark ? DARK : LIGHT)[NO_CODE]!;
+  if (fn === model.root || fn === model.truncated || fn === model.others) return (dark ? DARK : LIGHT)[NO_CODE]!;
   if (mode === 'kind') return kindColour(model.kind(fn), dark);
   const group = colourGroup(model, fn, mode);
   return group ? nameColour(group) : kindColour(KIND.unknown, dark);
@@ -42,6 +42,7 @@ export function functionColour(model: Model, fn: number, mode: Colour, dark: boo
 
 /** What functions of one colour have in common; empty when unknown. */
 export function colourGroup(model: Model, fn: number, mode: Colour): string {
+  if (fn === model.others) return 'not yours';
   if (mode === 'kind') return kindWord(model.kind(fn));
   const module = model.moduleOf(fn);
   const moduleName = module === NONE ? '' : model.moduleName(module);

@@ -3,6 +3,7 @@
 import { matchedValue } from './aggregate.ts';
 import { callTree, flameTree, search } from './derive.ts';
 import { count, share } from './format.ts';
+import { familiesOf } from './flame/label.ts';
 import { nodeAt } from './flame/path.ts';
 import { toMatch, useShownMatches } from './matches.ts';
 import type { PanelProps } from './panel.ts';
@@ -43,6 +44,6 @@ function found({ model, state }: Pick<PanelProps, 'model' | 'state'>): string {
   const zoomed = state.zoom.length > 0 && state.tab === 'flame';
   const tree = zoomed ? flameTree(model, state) : callTree(model, state);
   const node = zoomed ? nodeAt(tree, state.zoom).node : 0;
-  const { value } = matchedValue(tree, result.matched, node);
+  const { value } = matchedValue(tree, at => model.isAmong(result.matched, tree.fn[at]!, familiesOf(tree, at)), node);
   return `${share(value, tree.total[node]!)} matched`;
 }

@@ -1,20 +1,20 @@
 // Where a call tree has the functions that the search matches: paths to go to, the heaviest first.
 
 import type { FoldedTree } from './derive.ts';
-import type { Outline } from './outline.ts';
+import type { Branch, Outline } from './outline.ts';
 
 /** More matches than this are not gone through one by one. */
 const MOST = 10_000;
 
 /** Paths of functions from a root row to each outermost match of a top-down tree. */
-export function matchesTopDown(tree: FoldedTree, matched: Uint8Array): number[][] {
+export function matchesTopDown(tree: FoldedTree, isMatch: (node: number) => boolean): number[][] {
   const inside = new Uint8Array(tree.parent.length);
   const found: number[] = [];
   for (let node = 1; node < tree.parent.length; node++) {
     if (tree.total[node]! <= 0) continue;
     const isInside = inside[tree.parent[node]!] === 1;
-    if (!isInside && matched[tree.fn[node]!] === 1) found.push(node);
-    if (isInside || matched[tree.fn[node]!] === 1) inside[node] = 1;
+    if (!isInside && isMatch(node)) found.push(node);
+    if (isInside || isMatch(node)) inside[node] = 1;
   }
   found.sort((a, b) => tree.total[b]! - tree.total[a]! || a - b);
   const paths: number[][] = [];
@@ -27,5 +27,5 @@ export function matchesTopDown(tree: FoldedTree, matched: Uint8Array): number[][
 }
 
 /** In an inverted tree the rows without an outer one are the functions themselves. */
-export const matchesInverted = (outline: Outline, matched: Uint8Array): number[][] =>
-  outline.roots.filter(root => matched[root.fn] === 1).slice(0, MOST).map(root => [root.fn]);
+export const matchesInverted = (outline: Outline, isMatch: (branch: Branch) => boolean): number[][] =>
+  outline.roots.filter(isMatch).slice(0, MOST).map(root => [root.fn]);

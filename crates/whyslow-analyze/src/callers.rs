@@ -232,7 +232,9 @@ mod tests {
 
     #[test]
     fn what_only_carries_is_folded_around_the_function() {
-        let profile = testing::profile("_start;__libc_start_main;std::rt::lang_start;main;f;core::iter::map;core::iter::fold;core::ops::function::call;g 4");
+        let profile = testing::profile(
+            "_start;__libc_start_main;std::rt::lang_start;main;f;core::iter::map;core::iter::fold;core::ops::function::call;g 4",
+        );
         let callers = Callers::folded(&profile, &Selection::default(), "f", true).unwrap();
         let shown = |outline: &Outline| outline.folds.iter().map(|fold| fold.frames).collect::<Vec<_>>();
         assert_eq!(shown(&callers.callers), [0, 0, 3]);

@@ -238,7 +238,8 @@ mod tests {
     }
 
     const STARTS: &str = "_start;__libc_start_main;__libc_start_call_main;std::rt::lang_start";
-    const WORKER: &str = "clone3;start_thread;std::thread::lifecycle::spawn;__rust_try;rayon_core::registry::main_loop";
+    const WORKER: &str =
+        "clone3;start_thread;std::thread::lifecycle::spawn;__rust_try;rayon_core::registry::main_loop";
 
     #[test]
     fn a_chain_of_carriers_is_one_node() {
@@ -270,13 +271,21 @@ mod tests {
         );
         assert_eq!(
             lines(&folded, false),
-            ["[thread start 4] 0/100", " rayon_core::registry::main_loop 0/50", "  app::a 50/50", " tokio::runtime::run 0/50", "  app::b 50/50"]
+            [
+                "[thread start 4] 0/100",
+                " rayon_core::registry::main_loop 0/50",
+                "  app::a 50/50",
+                " tokio::runtime::run 0/50",
+                "  app::b 50/50"
+            ]
         );
     }
 
     #[test]
     fn own_code_and_code_with_time_of_its_own_is_never_hidden() {
-        let folded = format!("w: {WORKER};app::a;core::iter::map;core::iter::fold;core::ops::function::call 95\nw: {WORKER} 5");
+        let folded = format!(
+            "w: {WORKER};app::a;core::iter::map;core::iter::fold;core::ops::function::call 95\nw: {WORKER} 5"
+        );
         assert_eq!(
             lines(&folded, false),
             [
@@ -308,7 +317,8 @@ mod tests {
 
     #[test]
     fn very_deep_stacks_fold_without_recursion() {
-        let deep = format!("{WORKER}{};app::work 9", ";rayon::iter::helper;rayon_core::join::join".repeat(4000));
+        let deep =
+            format!("{WORKER}{};app::work 9", ";rayon::iter::helper;rayon_core::join::join".repeat(4000));
         assert_eq!(lines(&format!("w: {deep}"), false), ["[thread start, rayon 8005] 0/9", " app::work 9/9"]);
     }
 }

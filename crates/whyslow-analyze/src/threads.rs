@@ -165,7 +165,13 @@ mod tests {
         for name in ["cc1", "cc1", "as"] {
             let name = profile.strings.push(name);
             let pid = 200 + profile.processes.len() as u32;
-            profile.processes.push(whyslow_profile::Process { pid, parent: None, name, start_ns: 0, end_ns: None });
+            profile.processes.push(whyslow_profile::Process {
+                pid,
+                parent: None,
+                name,
+                start_ns: 0,
+                end_ns: None,
+            });
         }
         for (thread, process) in [(1, 1), (2, 2), (3, 3)] {
             profile.threads[thread].process = ProcessId(process);

@@ -160,7 +160,13 @@ const FAMILIES: &[Family] = &[
     Family {
         word: "OpenMP",
         role: Role::Executor,
-        patterns: &["gomp_thread_start", "GOMP_parallel*", "__kmp_invoke_*", "__kmp_launch_*", "__kmp_fork_*"],
+        patterns: &[
+            "gomp_thread_start",
+            "GOMP_parallel*",
+            "__kmp_invoke_*",
+            "__kmp_launch_*",
+            "__kmp_fork_*",
+        ],
     },
     Family { word: "TBB", role: Role::Executor, patterns: &["tbb::*"] },
 ];
@@ -257,7 +263,8 @@ impl Carrier {
 fn module_of_file(file: &str) -> Option<String> {
     let (folder, inside) = file.rsplit_once("/src/")?;
     let package = folder.rsplit('/').next()?;
-    let versioned = package.rsplit_once('-').filter(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let versioned =
+        package.rsplit_once('-').filter(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()));
     let package = versioned.map_or(package, |(name, _)| name).replace('-', "_");
     let modules = inside.strip_suffix(".rs")?.split('/').filter(|part| !matches!(*part, "mod" | "lib"));
     Some(modules.fold(package, |path, part| path + "::" + part))
@@ -361,11 +368,19 @@ mod tests {
             ("std::rt::lang_start::<()>::{closure#0}", Runtime, "start-up"),
             ("clone3", Runtime, "thread start"),
             ("std::sys::backtrace::__rust_begin_short_backtrace", Runtime, "thread start"),
-            ("std::sys_common::backtrace::__rust_begin_short_backtrace::<app::f, ()>", Runtime, "thread start"),
+            (
+                "std::sys_common::backtrace::__rust_begin_short_backtrace::<app::f, ()>",
+                Runtime,
+                "thread start",
+            ),
             ("<std::sys::thread::unix::Thread>::new::thread_start", Runtime, "thread start"),
             ("std::sys::pal::unix::thread::Thread::new::thread_start", Std, "thread start"),
             ("std::thread::Builder::spawn_unchecked_::{{closure}}", Runtime, "thread start"),
-            ("std::thread::_State_impl<std::thread::_Invoker<std::tuple<void (*)()> > >::_M_run()", Std, "thread start"),
+            (
+                "std::thread::_State_impl<std::thread::_Invoker<std::tuple<void (*)()> > >::_M_run()",
+                Std,
+                "thread start",
+            ),
             ("__rust_try", Runtime, "panic catching"),
             ("std::panicking::catch_unwind::do_call::<app::f, ()>", Runtime, "panic catching"),
             (
@@ -374,16 +389,32 @@ mod tests {
                 "panic catching",
             ),
             ("core::ops::function::FnOnce::call_once{{vtable.shim}}", Runtime, "std"),
-            ("<alloc::boxed::Box<dyn core::ops::function::FnOnce<()>> as core::ops::function::FnOnce<()>>::call_once", Std, "std"),
+            (
+                "<alloc::boxed::Box<dyn core::ops::function::FnOnce<()>> as core::ops::function::FnOnce<()>>::call_once",
+                Std,
+                "std",
+            ),
             ("<&mut app::main::{closure#0} as core::ops::function::FnMut<(u32,)>>::call_mut", Std, "std"),
             ("core::ops::function::impls::<impl core::ops::function::FnMut<A> for &F>::call_mut", Std, "std"),
             ("<core::option::Option<app::Row>>::map::<u32, app::f>", Std, "std"),
             ("core::option::Option<T>::map", Std, "std"),
-            ("<alloc::vec::Vec<u8> as core::iter::traits::collect::FromIterator<u8>>::from_iter::<app::I>", Std, "std"),
+            (
+                "<alloc::vec::Vec<u8> as core::iter::traits::collect::FromIterator<u8>>::from_iter::<app::I>",
+                Std,
+                "std",
+            ),
             ("rayon_core::join::join_context::{{closure}}", Dependency, "rayon"),
             ("<rayon_core::job::StackJob<L, F, R> as rayon_core::job::Job>::execute", Dependency, "rayon"),
-            ("rayon::iter::plumbing::bridge_producer_consumer::helper::<app::P, app::C>", Dependency, "rayon"),
-            ("<alloc::vec::Vec<u8> as rayon::iter::IntoParallelIterator>::into_par_iter", Dependency, "rayon"),
+            (
+                "rayon::iter::plumbing::bridge_producer_consumer::helper::<app::P, app::C>",
+                Dependency,
+                "rayon",
+            ),
+            (
+                "<alloc::vec::Vec<u8> as rayon::iter::IntoParallelIterator>::into_par_iter",
+                Dependency,
+                "rayon",
+            ),
             ("<tokio::runtime::task::core::Core<app::F, S>>::poll::{closure#0}", Dependency, "tokio"),
             ("tokio::runtime::scheduler::multi_thread::worker::Context::run_task", Dependency, "tokio"),
             ("async_executor::Executor::run::{{closure}}", Dependency, "smol"),

@@ -2,6 +2,7 @@
 
 import type { CallTree } from '../aggregate.ts';
 import type { Model } from '../model.ts';
+import { foldNote, nodeName } from './label.ts';
 
 export function Crumbs({ model, tree, zoomed, zoom }: { model: Model; tree: CallTree; zoomed: number; zoom: (node: number) => void }) {
   const path: number[] = [];
@@ -12,8 +13,8 @@ export function Crumbs({ model, tree, zoomed, zoom }: { model: Model; tree: Call
       {shown.map((node, at) => node < 0 ? <span key="gap" class="quiet">›&nbsp;…</span> : (
         <span key={node} class={at === shown.length - 1 ? 'crumb last' : 'crumb'}>
           {at > 0 && <span class="quiet" aria-hidden="true">›</span>}
-          <button type="button" title={model.name(tree.fn[node]!).slice(0, 500)} aria-current={at === shown.length - 1 ? 'location' : undefined}
-            onClick={() => zoom(node)}>{model.short(tree.fn[node]!).slice(0, 120) || '·'}</button>
+          <button type="button" title={nodeName(model, tree, node).slice(0, 500)} aria-current={at === shown.length - 1 ? 'location' : undefined}
+            onClick={() => zoom(node)}>{(foldNote(model, tree, node).name ?? model.short(tree.fn[node]!)).slice(0, 120) || '·'}</button>
         </span>
       ))}
     </nav>

@@ -5,7 +5,7 @@ import type { FoldedTree } from '../derive.ts';
 import type { Model } from '../model.ts';
 import { functionColour, nthColour } from '../palette.ts';
 import type { Colour } from '../state.ts';
-import type { Labels } from './label.ts';
+import { familiesOf, type Labels } from './label.ts';
 import type { Boxes } from './layout.ts';
 import type { ThreadShares } from './threads.ts';
 
@@ -52,7 +52,7 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
   context.globalAlpha = 1;
   for (let i = 0; i < boxes.count; i++) {
     const node = boxes.node[i]!, fn = tree.fn[node]!, wide = boxes.width[i]!, x = boxes.x[i]!, y = yOf(boxes.row[i]!);
-    const faint = tree.depth[node]! < zoomedDepth || (wanted !== undefined && node !== 0 && wanted[fn] !== 1);
+    const faint = tree.depth[node]! < zoomedDepth || (wanted !== undefined && node !== 0 && !look.model.isAmong(wanted, fn, familiesOf(tree, node)));
     const next = colours.of(node, fn);
     if (next !== colour) context.fillStyle = colour = next;
     const opacity = (faint ? .28 : 1) * (boxes.run[i] ? .6 : 1);

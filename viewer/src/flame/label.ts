@@ -25,6 +25,9 @@ function cut(text: string, room: number): string {
   return kept + '…';
 }
 
+/** The families of the folded frames that a node stands for, a bit for each. */
+export const familiesOf = (tree: CallTree, node: number): number => (tree as Partial<FoldedTree>).families?.[node] ?? 0;
+
 /** What a frame that stands for several has instead of a name, and how often it repeats. */
 export function foldNote(model: Model, tree: CallTree, node: number): { name: string | undefined; repeat: string } {
   const { hidden, families, times, frames } = tree as Partial<FoldedTree>;

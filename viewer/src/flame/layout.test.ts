@@ -25,6 +25,21 @@ test('siblings stand side by side, heaviest first', () => {
   assert.equal(boxAt(boxes, 10, 15), -1);
 });
 
+test('siblings by name: narrow ones between wide ones are runs of their own', () => {
+  const weighty = layoutOf(small()), { tree } = weighty;
+  const rank = Uint32Array.from({ length: 200 }, (_, fn) => 200 - fn);
+  const layout = new Layout(tree, rank);
+  const boxes = layout.visible({ start: 0, span: tree.total[0]! }, 10, 0, 20);
+  for (let row = 0; row < 4; row++) {
+    const inRow = boxes.row.map((of, at) => ({ of, x: boxes.x[at]!, end: boxes.x[at]! + boxes.width[at]! })).filter(({ of }) => of === row);
+    inRow.slice(1).forEach(({ x }, at) => assert.ok(x >= inRow[at]!.end - 1e-9, `row ${row}`));
+  }
+  const names = (of: Layout) => [...of.childrenOf(0)].map(node => tree.fn[node]!);
+  assert.deepEqual(names(layout), names(weighty).sort((a, b) => b - a));
+  assert.notDeepEqual(names(layout), names(weighty));
+  assert.equal(boxes.run.filter(run => run === 1).length > 0, true);
+});
+
 test('boxes of a large tree: in order, inside their parents, few', () => {
   const layout = layoutOf(large({ samples: 50_000, nodes: 40_000 })), { tree } = layout;
   const width = 1200, boxes = layout.visible({ start: 0, span: tree.total[0]! }, width, 0, 40);

@@ -34,7 +34,8 @@ export function Legend({ model, state, dark, threads, group, setGroup }: LegendP
     }
     if (state.colour === 'kind') {
       const order = KINDS.map(kind => kind.word);
-      return list.sort((a, b) => order.indexOf(a.key) - order.indexOf(b.key));
+      const place = ({ key }: { key: string }): number => (order.includes(key) ? order.indexOf(key) : order.length);
+      return list.sort((a, b) => place(a) - place(b));
     }
     return list.sort((a, b) => b.value - a.value).slice(0, MOST);
   }, [self, state.colour, dark]);

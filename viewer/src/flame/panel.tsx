@@ -11,7 +11,7 @@ import { FlameCanvas } from './canvas.ts';
 import { Crumbs } from './crumbs.tsx';
 import { describe, Tip } from './tip.tsx';
 import { FrameTable } from './frame_table.tsx';
-import { Labels } from './label.ts';
+import { familiesOf, Labels } from './label.ts';
 import { Layout } from './layout.ts';
 import { Legend, useWanted } from './legend.tsx';
 import { Menu, type MenuAt } from './menu.tsx';
@@ -89,7 +89,7 @@ export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
   const matches = useMemo(() => {
     const nodes: number[] = [];
     if (found.kind !== 'found') return nodes;
-    for (let node = 1; node < tree.total.length; node++) if (found.matched[tree.fn[node]!] && tree.total[node]! > 0) nodes.push(node);
+    for (let node = 1; node < tree.total.length; node++) if (model.isAmong(found.matched, tree.fn[node]!, familiesOf(tree, node)) && tree.total[node]! > 0) nodes.push(node);
     return nodes.sort((a, b) => tree.total[b]! - tree.total[a]! || a - b);
   }, [tree, found]);
   useMatches(matches, node => {

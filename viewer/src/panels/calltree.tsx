@@ -18,7 +18,8 @@ export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
   const found = search(model, state);
   const matched = found.kind === 'found' ? found.matched : undefined;
   const matches = useMemo(
-    () => (!matched ? [] : state.inverted ? matchesInverted(outline, matched) : matchesTopDown(tree, matched)),
+    () => (!matched ? [] : state.inverted ? matchesInverted(outline, ({ fn, families }) => model.isAmong(matched, fn, families))
+      : matchesTopDown(tree, node => model.isAmong(matched, tree.fn[node]!, tree.families[node]!))),
     [outline, matched],
   );
   const [goTo, setGoTo] = useState<readonly number[]>();

@@ -157,7 +157,7 @@ export function TreeTable(props: Props): JSX.Element {
         });
         cells.push(name);
         if (props.columns.includes('place')) cells.push(<Place path={model.place(branch.fn)} />);
-        const marks = [branch.fn === props.selected && 'selected', props.matched?.[branch.fn] === 1 && 'match'].filter(Boolean).join(' ');
+        const marks = [branch.fn === props.selected && 'selected', props.matched && model.isAmong(props.matched, branch.fn, branch.families) && 'match'].filter(Boolean).join(' ');
         return {
           key: row.path,
           cells,

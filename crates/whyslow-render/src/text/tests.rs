@@ -218,7 +218,7 @@ fn top_down_tree() {
     2.00 s; below each function are its callees; branches from 1.0 % up
 
        total    self
-      70.0 %   0.0 %  [3 start-up frames] → app::main → app::run
+      70.0 %   0.0 %  [start-up: 3 frames] → app::main → app::run
       45.0 %  15.0 %  ├─ app::parse::Parser::next_token
       30.0 %  30.0 %  │  └┄ core::str::Chars::next
       24.0 %   0.0 %  ├─ app::eval
@@ -228,24 +228,41 @@ fn top_down_tree() {
       30.0 %  30.0 %  clone3 → app::work → app::visit (×500) → app::leaf
 
     dashed lines and arrows: inlined by the compiler
+    [… frames]: they only start or carry other code; --unfolded shows them
     "#);
 }
 
 #[test]
 fn a_tree_of_an_executor_is_short_and_can_be_had_whole() {
-    let start = "clone3;start_thread;std::thread::lifecycle::spawn;__rust_try;rayon_core::registry::main_loop";
+    let start =
+        "clone3;start_thread;std::thread::lifecycle::spawn;__rust_try;rayon_core::registry::main_loop";
     let halves = ["rayon_core::join::join;rayon::iter::left", "rayon_core::job::execute;rayon::iter::right"];
     let stacks = (0..32).map(|path| {
         let ways = (0..5).map(|bit| halves[path >> bit & 1]).collect::<Vec<_>>().join(";");
         format!("rayon-{}: {start};{ways};app::render;app::pixel 10", path % 2)
     });
     let profile = testing::profile(&stacks.collect::<Vec<_>>().join("\n"));
-    let text = |outline: &Outline| plain(&tree(&profile, outline, TreeView::default(), Page::new(&profile, 0, 80)));
-    insta::assert_snapshot!(text(&folded(&profile, &TreeOptions::default())), @"");
+    let text =
+        |outline: &Outline| plain(&tree(&profile, outline, TreeView::default(), Page::new(&profile, 0, 80)));
+    insta::assert_snapshot!(text(&folded(&profile, &TreeOptions::default())), @r#"
+    320 ms; below each function are its callees; branches from 1.0 % up
+
+       total    self
+     100.0 % 100.0 %  [thread start, rayon: 15 frames] → app::render → app::pixel
+
+    [… frames]: they only start or carry other code; --unfolded shows them
+    "#);
     let whole = text(&Outline::build(&profile, &Selection::default(), &TreeOptions::default()));
-    assert!(whole.lines().count() > 60 && !whole.contains("frames]"), "{whole}");
+    assert!(whole.lines().count() > 15 && !whole.contains("frames]"), "{whole}");
     let made = Threads::build(&profile, &Selection::default());
-    insta::assert_snapshot!(plain(&threads(&profile, &made, 1, Page::new(&profile, 0, 80))), @"");
+    insta::assert_snapshot!(plain(&threads(&profile, &made, 1, Page::new(&profile, 0, 80))), @r#"
+       share       used    samples    threads  threads called
+     100.0 %     320 ms        320          2  rayon-*
+
+       share       used    samples  thread       tid      pid      start        end
+      50.0 %     160 ms        160  rayon-0      100      100       0 ns          -
+    and 1 more threads
+    "#);
 }
 
 #[test]
@@ -254,13 +271,34 @@ fn several_programs_are_summed_up() {
     for (at, name) in [(1, "cc1"), (2, "cc1"), (3, "as")] {
         let name = profile.strings.push(name);
         let pid = 200 + at as u32;
-        profile.processes.push(whyslow_profile::Process { pid, parent: None, name, start_ns: 0, end_ns: None });
+        profile.processes.push(whyslow_profile::Process {
+            pid,
+            parent: None,
+            name,
+            start_ns: 0,
+            end_ns: None,
+        });
         profile.threads[at].process = whyslow_profile::ProcessId(at as u32);
     }
     let text = one_screen(&profile, 80);
     assert!(text.contains("\nprograms: cc1 62.0 % in 2 processes, as 34.0 %, app 4.0 %\n"), "{text}");
     let made = Threads::build(&profile, &Selection::default());
-    insta::assert_snapshot!(plain(&threads(&profile, &made, 2, Page::new(&profile, 0, 80))), @"");
+    insta::assert_snapshot!(plain(&threads(&profile, &made, 2, Page::new(&profile, 0, 80))), @r#"
+       share       used    samples  processes  program
+      62.0 %    62.0 ms         62          2  cc1
+      34.0 %    34.0 ms         34          1  as
+    and 1 more programs
+
+       share       used    samples  threads  process      pid
+      34.0 %    34.0 ms         34        1  as           203
+      32.0 %    32.0 ms         32        1  cc1          202
+    and 2 more processes
+
+       share       used    samples  thread      tid      pid      start        end
+      34.0 %    34.0 ms         34  c           103      203       0 ns          -
+      32.0 %    32.0 ms         32  b           102      202       0 ns          -
+    and 2 more threads
+    "#);
     assert!(!one_screen(&program(), 80).contains("programs:"));
 }
 
@@ -275,12 +313,13 @@ fn inverted_tree() {
     2.00 s; below each function are its callers; branches from 5.0 % up
 
        total
-      30.0 %  core::str::Chars::next ⇠ app::parse::Parser::next_token ← app::run ← app::main ← [3 start-up frames]
+      30.0 %  core::str::Chars::next ⇠ app::parse::Parser::next_token ← app::run ← app::main ← [start-up: 3 frames]
       30.0 %  app::leaf ← app::visit (×500) ← app::work ← clone3
-      20.0 %  dep::hash::Map::get ← app::eval ← app::run ← app::main ← [3 start-up frames]
-      15.0 %  app::parse::Parser::next_token ← app::run ← app::main ← [3 start-up frames]
+      20.0 %  dep::hash::Map::get ← app::eval ← app::run ← app::main ← [start-up: 3 frames]
+      15.0 %  app::parse::Parser::next_token ← app::run ← app::main ← [start-up: 3 frames]
 
     dashed lines and arrows: inlined by the compiler
+    [… frames]: they only start or carry other code; --unfolded shows them
     "#);
 }
 
@@ -294,13 +333,14 @@ fn callers_and_callees() {
 
     called by (shares of app::parse::Parser::next_token)
        total
-     100.0 %  └─ app::run ← app::main ← [3 start-up frames]
+     100.0 %  └─ app::run ← app::main ← [start-up: 3 frames]
 
     calls (shares of app::parse::Parser::next_token)
        total    self
       66.7 %  66.7 %  └┄ core::str::Chars::next
 
     dashed lines and arrows: inlined by the compiler
+    [… frames]: they only start or carry other code; --unfolded shows them
     "#);
 }
 

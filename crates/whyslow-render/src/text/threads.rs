@@ -20,23 +20,27 @@ pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -
     let samples = if page.counted { "rows" } else { "samples" };
     let share = |part: u64| Percent(part as f64 / threads.total_value.max(1) as f64);
     let name = |id| cut(&clean(profile.text(id)), NAME);
-    let mut sums = |rows: &[NameRow], of: usize, what: &str, who: &str| {
+    let mut sums = |rows: &[NameRow], of: usize, [what, who, others]: [&str; 3]| {
         if rows.len() == of {
             return;
         }
-        let header = format!("{:>SHARE$}{:>NUMBER$}{:>NUMBER$}{what:>NUMBER$}  {who}", "share", "used", samples);
+        let header =
+            format!("{:>SHARE$}{:>NUMBER$}{:>NUMBER$}{what:>NUMBER$}  {who}", "share", "used", samples);
         push_line(&mut out, &styled(BOLD, header));
         for row in rows.iter().take(limit) {
             let (used, samples, count) = (value(row.value, page.unit), Count(row.samples), Count(row.count));
             let name = cut(&clean(&row.name), NAME);
             let share = share(row.value);
-            push_line(&mut out, &format!("{share:>SHARE$}{used:>NUMBER$}{samples:>NUMBER$}{count:>NUMBER$}  {name}"));
+            push_line(
+                &mut out,
+                &format!("{share:>SHARE$}{used:>NUMBER$}{samples:>NUMBER$}{count:>NUMBER$}  {name}"),
+            );
         }
-        write_more(&mut out, rows.len(), limit, "names");
+        write_more(&mut out, rows.len(), limit, others);
         out.push('\n');
     };
-    sums(&threads.programs, threads.processes.len(), "processes", "program");
-    sums(&threads.thread_names, threads.rows.len(), "threads", "threads called");
+    sums(&threads.programs, threads.processes.len(), ["processes", "program", "programs"]);
+    sums(&threads.thread_names, threads.rows.len(), ["threads", "threads called", "names"]);
     if threads.processes.len() > 1 {
         let width =
             threads.processes.iter().map(|row| columns(&name(profile.processes[row.process.index()].name)));

@@ -55,7 +55,10 @@ pub(super) fn push_legend(out: &mut String, folds: bool) {
         push_line(out, &styled(DIM, "dashed lines and arrows: inlined by the compiler"));
     }
     if folds {
-        push_line(out, &styled(DIM, "[… frames]: they only start or carry other code; --unfolded shows them"));
+        push_line(
+            out,
+            &styled(DIM, "[… frames]: they only start or carry other code; --unfolded shows them"),
+        );
     }
 }
 

@@ -53,9 +53,8 @@ pub(crate) struct ReportArgs {
     /// Start the tree at the innermost functions
     #[arg(long)]
     inverted: bool,
-    /// In trees: show also the frames that only start or carry other code: start-up, executors, panic catching, calls
-    /// that std passes on
-    #[arg(long, visible_alias = "whole")]
+    /// Show every frame in trees, also those that only carry other code
+    #[arg(long, alias = "whole")]
     unfolded: bool,
     /// Show at most this many rows; 0 shows all [default: 40, heap: 5 of each, JSON: all]
     #[arg(short = 'n', long, value_name = "ROWS")]
@@ -249,7 +248,9 @@ impl Request<'_> {
                     self.min_share(),
                 ))
             }
-            View::Callers => json::to_string(&json::callers(&context, &self.callers(false)?, self.min_share())),
+            View::Callers => {
+                json::to_string(&json::callers(&context, &self.callers(false)?, self.min_share()))
+            }
             View::Lines => json::to_string(&json::lines(&context, &self.lines()?)),
             View::Threads => json::to_string(&json::threads(&context, &self.threads())),
             View::Modules | View::Crates => {
