@@ -130,6 +130,7 @@ describe('a small profile with known answers', () => {
   });
 
   test('callers, icicle, inlined, generics, recursion', async () => {
+    await page.keyboard.press('w'); // every call of recursion
     await page.getByRole('button', { name: 'Callers' }).click();
     await settled();
     assert.match(await hoverFrame(.1, 1, true), /alloc::alloc::alloc[^]*30\.0 %/);
@@ -353,7 +354,7 @@ describe('a realistic profile', () => {
 });
 
 test('10,000 frames deep: scrolls to the innermost, zooms, searches, collapses', async () => {
-  await open(pageOf('deep'));
+  await open(pageOf('deep'), { hash: '#on=whole' });
   const { height } = await box('.flame-window canvas');
   assert.ok(height < 800, 'the canvas is as high as its window');
   await page.evaluate(() => { document.querySelector('.flame-scroll').scrollTop = 0; });

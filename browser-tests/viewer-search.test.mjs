@@ -56,13 +56,13 @@ describe('from match to match', () => {
     assert.match(await tip(), /app::sum/);
     await page.waitForFunction(() => /fn=1(&|$)/.test(location.hash));
     await page.fill('#search', 'app::');
-    assert.match(await found(), /^6 places · 100\.0 %/);
+    assert.match(await found(), /^4 places · 100\.0 %/);
     await page.locator('#search').blur();
     await page.keyboard.press('N');
     await settled();
-    assert.match(await found(), /^6 of 6 · /);
+    assert.match(await found(), /^4 of 4 · /);
     await page.keyboard.press('n');
-    assert.match(await found(), /^1 of 6 · /);
+    assert.match(await found(), /^1 of 4 · /);
   });
 
   test('in the function table and the source', async () => {

@@ -30,7 +30,19 @@ export interface Carried extends Pick<Shape, 'parent' | 'fn' | 'inlined'> {
 
 /** `totals`: what each node of the tree weighs, whichever samples are selected. */
 export function foldCarriers(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>, totals: Float64Array, carriers: Carriers): Carried {
-  return joinNeighbours(foldRegions(tree, carriers), tree, totals, carriers);
+  const inRegion = regions(tree, carriers);
+  if (!inRegion.includes(1)) {
+    const count = tree.parent.length;
+    return { ...tree, nodeOf: same(count), hidden: new Uint32Array(count), families: new Uint32Array(count) };
+  }
+  return joinNeighbours(foldRegions(tree, inRegion, carriers), tree, totals, carriers);
+}
+
+/** Every node stays where it is. */
+function same(count: number): Uint32Array {
+  const nodes = new Uint32Array(count);
+  for (let node = 0; node < count; node++) nodes[node] = node;
+  return nodes;
 }
 
 /** 1 for each node of a chain of carriers that is long enough somewhere. */
@@ -44,20 +56,21 @@ function regions({ parent, fn }: Pick<Shape, 'parent' | 'fn'>, { of }: Carriers)
   }
   // The outermost node of a region knows how deep it is.
   for (let node = 1; node < deepest.length; node++) if (carried(node) && carried(parent[node]!)) deepest[node] = deepest[parent[node]!]!;
-  return Uint8Array.from(deepest, frames => (frames >= LEAST_FRAMES ? 1 : 0));
+  const inRegion = new Uint8Array(deepest.length);
+  for (let node = 1; node < deepest.length; node++) if (deepest[node]! >= LEAST_FRAMES) inRegion[node] = 1;
+  return inRegion;
 }
 
-interface Regions { growing: Growing; nodeOf: Uint32Array; hidden: number[]; families: number[]; only: number[] }
+interface Regions { growing: Growing; nodeOf: Uint32Array; hidden: Uint32Array; families: Uint32Array; only: Int32Array }
 
 /** One node per region and family. */
-function foldRegions(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>, carriers: Carriers): Regions {
-  const inRegion = regions(tree, carriers);
+function foldRegions(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>, inRegion: Uint8Array, carriers: Carriers): Regions {
   const count = tree.parent.length;
   const growing = new Growing(tree.fn[0] ?? 0);
   const nodeOf = new Uint32Array(count);
   const inside = new Int8Array(count).fill(-1), frames = new Uint32Array(count);
-  const hidden: number[] = [], families: number[] = [];
-  const only: number[] = []; // the function of a folded node that stands for no other; -1 for several
+  const hidden = new Uint32Array(count), families = new Uint32Array(count);
+  const only = new Int32Array(count); // the function of a folded node that stands for no other; -1 for several
   for (let node = 1; node < count; node++) {
     const above = tree.parent[node]!, fn = tree.fn[node]!;
     const under = nodeOf[above]!;
@@ -72,9 +85,9 @@ function foldRegions(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>, carriers: C
     inside[node] = family;
     frames[node] = stays ? frames[above]! + 1 : 1;
     nodeOf[node] = at;
-    hidden[at] = Math.max(hidden[at] ?? 0, frames[node]!);
-    families[at] = (families[at] ?? 0) | 1 << family;
-    only[at] = only[at] === undefined || only[at] === fn ? fn : -1;
+    only[at] = hidden[at] === 0 || only[at] === fn ? fn : -1;
+    hidden[at] = Math.max(hidden[at]!, frames[node]!);
+    families[at]! |= 1 << family;
   }
   return { growing, nodeOf, hidden, families, only };
 }
@@ -95,7 +108,7 @@ function joinNeighbours({ growing: { parent, fn, inlined, count }, nodeOf, hidde
   }
   const joined = new Growing(fn[0]!);
   const to = new Uint32Array(count);
-  const kept: { hidden: number[]; families: number[] } = { hidden: [], families: [] };
+  const kept = { hidden: new Uint32Array(count), families: new Uint32Array(count) };
   for (let node = 1; node < count; node++) {
     const under = to[parent[node]!]!;
     if (joins(node)) {
@@ -105,13 +118,12 @@ function joinNeighbours({ growing: { parent, fn, inlined, count }, nodeOf, hidde
     const isOne = hidden[node] === 1 && only[node]! >= 0;
     const at = to[node] = joined.child(under, isOne ? only[node]! : fn[node]!, inlined[node]!);
     if (!hidden[node] || isOne) continue;
-    kept.hidden[at] = Math.max(kept.hidden[at] ?? 0, hidden[node]!);
-    kept.families[at] = (kept.families[at] ?? 0) | families[node]!;
+    kept.hidden[at] = Math.max(kept.hidden[at]!, hidden[node]!);
+    kept.families[at]! |= families[node]!;
   }
   const nodes = joined.count;
   return {
     parent: joined.parent.slice(0, nodes), fn: joined.fn.slice(0, nodes), inlined: joined.inlined.slice(0, nodes), nodeOf: nodeOf.map(node => to[node]!),
-    hidden: Uint32Array.from({ length: nodes }, (_, node) => kept.hidden[node] ?? 0),
-    families: Uint32Array.from({ length: nodes }, (_, node) => kept.families[node] ?? 0),
+    hidden: kept.hidden.slice(0, nodes), families: kept.families.slice(0, nodes),
   };
 }

@@ -114,21 +114,15 @@ const NOTABLE = 0.01;
 
 function fold(model: Model, state: State, keep: number | undefined): FoldedShape {
   const whole = shape(model, state);
-  const count = whole.parent.length;
-  const { carriers } = model.profile;
-  let { parent, fn, inlined } = whole;
-  let nodeOf: Uint32Array = Uint32Array.from({ length: count }, (_, node) => node);
-  let hidden: Uint32Array = new Uint32Array(count), families: Uint32Array = new Uint32Array(count);
-  if (!state.whole && carriers.length > 0) {
-    const all = addUp(whole, allWeights(model, state));
-    const { self } = functionValues(whole, all, model.functionCount);
-    const small = all.total[0]! * NOTABLE;
-    const of = Int8Array.from(self, (value, fn) => (value > small || fn === keep ? -1 : model.carrier(fn)));
-    ({ parent, fn, inlined, nodeOf, hidden, families } = foldCarriers(whole, all.total, {
-      of, small, joins: (family, around) => model.joins(family, around), fn: family => model.carrierFunction(family),
-    }));
-  }
-  const round = foldRecursion({ parent, fn, inlined });
+  const all = addUp(whole, allWeights(model, state));
+  const { self } = functionValues(whole, all, model.functionCount);
+  const small = all.total[0]! * NOTABLE;
+  const of = new Int8Array(model.functionCount).fill(-1);
+  if (!state.whole) for (let fn = 0; fn < of.length; fn++) if (self[fn]! <= small && fn !== keep) of[fn] = model.carrier(fn);
+  const { nodeOf, hidden, families, ...tree } = foldCarriers(whole, all.total, {
+    of, small, joins: (family, around) => model.joins(family, around), fn: family => model.carrierFunction(family),
+  });
+  const round = foldRecursion(tree);
   const nodes = round.parent.length;
   const out = { hidden: new Uint32Array(nodes), families: new Uint32Array(nodes) };
   hidden.forEach((frames, node) => {

@@ -3,7 +3,7 @@
 // The shape of the folded tree does not depend on the samples that are selected, so it is made once per tree; a brush
 // only adds the values up again.
 
-import type { Shape } from './aggregate.ts';
+import { Growing, type Shape } from './aggregate.ts';
 
 /** Cycles of more functions than this are not recognised as recursion; the same limit as in `whyslow report`. */
 const LONGEST_CYCLE = 4;
@@ -22,62 +22,47 @@ export interface Folded extends Pick<Shape, 'parent' | 'fn' | 'inlined'> {
 export function foldRecursion(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>): Folded {
   const count = tree.parent.length;
   const nodeOf = new Uint32Array(count);
-  const parent = new Uint32Array(count);
-  const fn = new Uint32Array(count);
-  const inlined = new Uint8Array(count);
-  const times = new Uint32Array(count);
-  const frames = new Uint8Array(count);
   // Per node of the whole tree: the round it is in, so that its children can go on with it.
   const roundFrames = new Uint8Array(count);
   const roundTimes = new Uint32Array(count);
   const sinceRound = new Uint32Array(count);
-  const known = new Map<number, number>();
-  let nodes = Math.min(1, count);
-  if (count > 0) fn[0] = tree.fn[0]!;
+  const growing = new Growing(tree.fn[0] ?? 0);
+  const times = new Uint32Array(count);
+  const frames = new Uint8Array(count);
 
   for (let at = 1; at < count; at++) {
     const above = tree.parent[at]!;
     const name = tree.fn[at]!;
     const under = nodeOf[above]!;
-    const back = roundBack(parent, fn, under, name);
+    const back = roundBack(growing, under, name);
     if (back > 0) {
       let first = under;
-      for (let step = 1; step < back; step++) first = parent[first]!;
+      for (let step = 1; step < back; step++) first = growing.parent[first]!;
       const goesOn = roundFrames[above] === back && sinceRound[above]! + 1 === back;
       roundFrames[at] = back;
       roundTimes[at] = goesOn ? roundTimes[above]! + 1 : 2;
       nodeOf[at] = first;
-      inlined[first]! &= tree.inlined[at]!;
+      growing.inlined[first]! &= tree.inlined[at]!;
       if (roundTimes[at]! > times[first]!) {
         times[first] = roundTimes[at]!;
         frames[first] = back;
       }
       continue;
     }
-    const key = under * 0x100000000 + name;
-    let node = known.get(key);
-    if (node === undefined) {
-      node = nodes++;
-      known.set(key, node);
-      parent[node] = under;
-      fn[node] = name;
-      inlined[node] = tree.inlined[at]!;
-    } else {
-      inlined[node]! &= tree.inlined[at]!;
-    }
-    nodeOf[at] = node;
+    nodeOf[at] = growing.child(under, name, tree.inlined[at]!);
     roundFrames[at] = roundFrames[above]!;
     roundTimes[at] = roundTimes[above]!;
     sinceRound[at] = sinceRound[above]! + 1;
   }
+  const nodes = Math.min(count, growing.count);
   return {
-    parent: parent.slice(0, nodes), fn: fn.slice(0, nodes), inlined: inlined.slice(0, nodes),
+    parent: growing.parent.slice(0, nodes), fn: growing.fn.slice(0, nodes), inlined: growing.inlined.slice(0, nodes),
     times: times.slice(0, nodes), frames: frames.slice(0, nodes), nodeOf,
   };
 }
 
 /** Frames of the round that a call of `name` from `node` completes again; 0 when it completes none. */
-function roundBack(parent: Uint32Array, fn: Uint32Array, node: number, name: number): number {
+function roundBack({ parent, fn }: Growing, node: number, name: number): number {
   let end = node;
   for (let frames = 1; frames <= LONGEST_CYCLE && end !== 0; frames++, end = parent[end]!) {
     if (fn[end] !== name) continue;

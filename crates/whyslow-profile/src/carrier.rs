@@ -453,7 +453,9 @@ mod tests {
 
     #[test]
     fn a_file_says_where_a_bare_name_belongs() {
-        let of = |name, kind, file| Carrier::of(name, kind, Some(file)).map_or("-", Carrier::word);
+        fn of(name: &str, kind: CodeKind, file: &str) -> &'static str {
+            Carrier::of(name, kind, Some(file)).map_or("-", Carrier::word)
+        }
         let std = |name, file: &str| of(name, CodeKind::Std, &format!("/rustc/59807616/library/{file}"));
         assert_eq!(std("catch_unwind<(), app::F>", "std/src/panicking.rs"), "panic catching");
         assert_eq!(std("call_once<(), app::F>", "core/src/ops/function.rs"), "std");
