@@ -5,6 +5,7 @@
 
 mod call_tree;
 mod callers;
+mod counting;
 pub mod diff;
 mod find;
 mod folding;
@@ -30,6 +31,7 @@ mod walk;
 
 pub use call_tree::{CallTree, Children, TreeOptions};
 pub use callers::Callers;
+pub use counting::is_counted;
 pub use find::FindError;
 pub use folding::Fold;
 pub use functions::{FunctionRow, FunctionTable, Share, SortBy};

@@ -2,6 +2,8 @@
 
 use whyslow_profile::{Profile, Unit};
 
+use crate::counting::sample_counts;
+
 /// How long a program ran and how much of it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overview {
@@ -25,12 +27,14 @@ impl Overview {
         let last = samples.and_then(|samples| samples.time_ns.iter().max().copied()).unwrap_or(0);
         let seen =
             samples.map_or(0, |samples| samples.value.iter().fold(0, |sum: u64, v| sum.saturating_add(*v)));
+        let counts = sample_counts(profile).map(|row| &profile.samples[row].value);
+        let counted = counts.map_or(0, |counts| counts.iter().fold(0, |sum: u64, v| sum.saturating_add(*v)));
         let timed = profile.metrics.first().is_none_or(|metric| metric.unit == Unit::Nanoseconds);
         let accounted = meta.user_time_ns.saturating_add(meta.system_time_ns);
         Self {
             duration_ns: if meta.duration_ns > 0 { meta.duration_ns } else { last },
             cpu_time_ns: if accounted > 0 || !timed { accounted } else { seen },
-            samples: samples.map_or(0, |samples| samples.len() as u64),
+            samples: counted.max(samples.map_or(0, |samples| samples.len() as u64)),
             threads: profile.threads.len() as u64,
             processes: profile.processes.len() as u64,
         }

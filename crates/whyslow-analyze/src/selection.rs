@@ -7,6 +7,7 @@ use regex::Regex;
 use whyslow_profile::heap::metric;
 use whyslow_profile::{CodeKind, Process, Profile, Samples, Span, StackId, Thread, ThreadId};
 
+use crate::counting::sample_counts;
 use crate::heap::{LIVE, metric_row};
 use crate::labels::{self, Labels};
 use crate::spans::{Inside, SpanPattern, SpanThreads};
@@ -164,7 +165,7 @@ impl Weights {
         for stack in (0..profile.stacks.len()).rev() {
             if let Some(parent) = profile.stacks.parent(StackId::from(stack)) {
                 value[parent.index()] = value[parent.index()].saturating_add(value[stack]);
-                count[parent.index()] += count[stack];
+                count[parent.index()] = count[parent.index()].saturating_add(count[stack]);
             }
         }
         (value, count)
@@ -209,7 +210,15 @@ impl Selection {
             }
         });
         weights.total_value = weights.value.iter().fold(0, |sum, value| sum.saturating_add(*value));
-        weights.total_count = weights.count.iter().sum();
+        if let Some(metric) = sample_counts(profile) {
+            let mut counts = vec![0u64; stacks];
+            Self { metric, ..self.clone() }.each_selected(profile, |_, stack, value| {
+                counts[stack.index()] = counts[stack.index()].saturating_add(value);
+            });
+            // A stack that no sample is counted for, but has a value, is at least one.
+            weights.count.iter_mut().zip(counts).for_each(|(count, counted)| *count = counted.max(*count));
+        }
+        weights.total_count = weights.count.iter().fold(0, |sum, count| sum.saturating_add(*count));
         weights
     }
 

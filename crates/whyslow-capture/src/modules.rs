@@ -1,6 +1,6 @@
 //! The code that was mapped: modules, and where each process has them.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -65,6 +65,8 @@ pub(crate) struct RecordedFiles {
     pub(crate) build_ids: FxHashMap<String, String>,
     /// Whether the kernel that runs now is the one of the recording.
     pub(crate) same_kernel: bool,
+    /// A folder with copies of the files.
+    pub(crate) copies: Option<PathBuf>,
     /// Files that are there, but are not the recorded ones.
     pub(crate) changed: Vec<String>,
     /// Files that were taken although nothing proves them to be the recorded ones.
@@ -75,18 +77,24 @@ impl RecordedFiles {
     /// The file, if it is the one that was recorded, and its build id.
     fn open(&mut self, path: &str) -> (Option<Image>, Option<String>) {
         let build_id = self.build_ids.get(path).cloned();
-        let Ok(image) = Image::open(Path::new(path)) else { return (None, build_id) };
-        match &build_id {
-            Some(recorded) if image.build_id().map(ToString::to_string).as_ref() != Some(recorded) => {
-                self.changed.push(path.to_owned());
-                (None, build_id)
-            }
-            Some(_) => (Some(image), build_id),
-            None => {
-                self.unproven.push(path.to_owned());
-                (Some(image), None)
+        let copies = self.copies.iter().flat_map(|folder| whyslow_profile::copies_in(folder, path));
+        let files = copies.chain([PathBuf::from(path)]).filter_map(|path| Image::open(&path).ok());
+        let mut found = false;
+        for image in files {
+            found = true;
+            match &build_id {
+                Some(recorded) if image.build_id().map(ToString::to_string).as_ref() != Some(recorded) => {}
+                Some(_) => return (Some(image), build_id),
+                None => {
+                    self.unproven.push(path.to_owned());
+                    return (Some(image), None);
+                }
             }
         }
+        if found {
+            self.changed.push(path.to_owned());
+        }
+        (None, build_id)
     }
 }
 

@@ -30,6 +30,8 @@ mod pool;
 mod strings;
 mod tables;
 
+use std::path::{Component, Path, PathBuf};
+
 pub use builder::Builder;
 pub use carrier::{Carrier, Role};
 pub use heap::{
@@ -48,6 +50,15 @@ pub use tables::{
     ModuleKind, Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, SymbolState, Thread,
     Unit,
 };
+
+/// Where a copy of a module's file can be in a folder: at its whole path below it, or by its name alone.
+pub fn copies_in(folder: &Path, module: &str) -> [PathBuf; 2] {
+    let path = module.strip_suffix(" (deleted)").unwrap_or(module);
+    let below: PathBuf =
+        Path::new(path).components().filter(|part| matches!(part, Component::Normal(_))).collect();
+    let name = below.file_name().map(PathBuf::from).unwrap_or_default();
+    [folder.join(below), folder.join(name)]
+}
 
 /// A whole profile in memory.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -109,5 +120,19 @@ impl Profile {
     /// True when the walk to this stack's outermost frame was cut short.
     pub fn is_truncated(&self, stack: StackId) -> bool {
         self.locations_of(stack).last() == Some(LocationId::TRUNCATED)
+    }
+}
+
+#[cfg(test)]
+mod copies_tests {
+    use super::*;
+
+    #[test]
+    fn copies_stay_in_their_folder() {
+        let copies = |module| copies_in(Path::new("/copies"), module).map(|path| path.display().to_string());
+        assert_eq!(copies("/usr/bin/app"), ["/copies/usr/bin/app", "/copies/app"]);
+        assert_eq!(copies("/tmp/app (deleted)"), ["/copies/tmp/app", "/copies/app"]);
+        assert_eq!(copies("../../etc/passwd"), ["/copies/etc/passwd", "/copies/passwd"]);
+        assert_eq!(copies("[vdso]"), ["/copies/[vdso]", "/copies/[vdso]"]);
     }
 }

@@ -15,8 +15,21 @@ pub(crate) fn is_rust(name: &str) -> bool {
     }
     let name = without_suffixes(name);
     let Some(body) = name.strip_prefix("_ZN").and_then(|body| body.strip_suffix('E')) else { return false };
-    let Some((_, hash)) = body.split_at_checked(body.len().wrapping_sub(19)) else { return false };
-    hash.strip_prefix("17h").is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    // The last part is `17h` and 16 hexadecimal digits; the oldest compilers put some letters behind them.
+    const LENGTHS: [(usize, &str); 5] = [(16, "17h"), (17, "18h"), (18, "19h"), (19, "20h"), (20, "21h")];
+    LENGTHS.iter().any(|&(length, part)| {
+        let at = body.len().wrapping_sub(length);
+        body.split_at_checked(at).is_some_and(|(path, hash)| path.ends_with(part) && is_hash(hash))
+    })
+}
+
+/// Whether this is the hash of a Rust name: 16 hexadecimal digits, in the oldest names up to 4 letters or digits more.
+pub(crate) fn is_hash(text: &str) -> bool {
+    text.len() <= 20
+        && text.split_at_checked(16).is_some_and(|(hash, version)| {
+            hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+                && version.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        })
 }
 
 /// The name to show for a raw one.
@@ -37,7 +50,12 @@ pub(crate) fn shown_name(raw: &str) -> String {
     if is_rust(name)
         && let Ok(rust) = rustc_demangle::try_demangle(name)
     {
-        return format!("{rust:#}");
+        let text = format!("{rust:#}");
+        // The oldest hashes are not known to the demangler.
+        return match text.rsplit_once("::h") {
+            Some((path, hash)) if is_hash(hash) => path.to_owned(),
+            _ => text,
+        };
     }
     if name.starts_with("_Z")
         && name.len() <= LONGEST_CPP_NAME
@@ -53,23 +71,39 @@ pub(crate) fn shown_name(raw: &str) -> String {
 pub(crate) const STUB: &str = "@plt";
 
 /// Cuts `.llvm.123`, `.cold`, `.part.0`, `.isra.0`, symbol versions and the like from the end.
+///
+/// Other ends that look like one are part of the name: `main.main.func1.1`, `http.get.200`. Of a mangled name nothing
+/// behind a dot is.
 pub(crate) fn without_suffixes(raw: &str) -> &str {
-    const WORDS: [&str; 9] =
-        ["llvm", "cold", "part", "isra", "constprop", "lto_priv", "localalias", "clone", "warm"];
     let mut name = match raw.find('@') {
         Some(at) if at > 0 => &raw[..at],
         _ => raw,
     };
-    while let Some((rest, last)) = name.rsplit_once('.') {
-        let number = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let plain_number = number && last.bytes().all(|byte| byte.is_ascii_digit());
-        let after_word = number && rest.rsplit_once('.').is_some_and(|(_, word)| WORDS.contains(&word));
-        if rest.is_empty() || !(plain_number || after_word || WORDS.contains(&last)) {
-            break;
-        }
+    let mangled = name.starts_with("_Z") || name.starts_with("_R");
+    while let Some(rest) = without_suffix(name, mangled).filter(|rest| !rest.is_empty()) {
         name = rest;
     }
     name
+}
+
+/// Cuts one suffix: a word that stands alone (`.cold`), a word and its number (`.part.0`), or a number behind a mangled
+/// name.
+fn without_suffix(name: &str, mangled: bool) -> Option<&str> {
+    const ALONE: [&str; 5] = ["cold", "warm", "lto_priv", "localalias", "cfi_jt"];
+    const NUMBERED: [&str; 9] =
+        ["llvm", "part", "isra", "constprop", "clone", "cold", "lto_priv", "localalias", "__uniq"];
+    let (rest, last) = name.rsplit_once('.')?;
+    if ALONE.contains(&last) {
+        return Some(rest);
+    }
+    let decimal = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
+    let hexadecimal = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let (before, word) = rest.rsplit_once('.').unwrap_or(("", rest));
+    match word {
+        "llvm" if hexadecimal && !before.is_empty() => Some(before),
+        word if decimal && !before.is_empty() && NUMBERED.contains(&word) => Some(before),
+        _ => (mangled && decimal).then_some(rest),
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +121,7 @@ mod tests {
                 "_ZN47_$LT$app..Foo$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE",
                 "<app::Foo as core::fmt::Display>::fmt",
             ),
+            ("_ZN3app4main20h0123456789abcdeffaaE", "app::main"),
             ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
             ("_RNvCs1234_7mycrate3foo.llvm.9876543210ABCDEF", "mycrate::foo"),
             ("_RNCNvCs1234_7mycrate3foo0B3_", "mycrate::foo::{closure#0}"),
@@ -96,7 +131,19 @@ mod tests {
             ("_Znwm", "operator new(unsigned long)"),
             ("compute.part.0.cold", "compute"),
             ("compute.constprop.0", "compute"),
-            ("nested.0", "nested"),
+            ("compute.constprop.0.isra.3", "compute"),
+            ("compute.llvm.9876543210ABCDEF", "compute"),
+            ("compute.__uniq.1234567.part.2.cold", "compute"),
+            ("_ZN3Foo3barEi.123", "Foo::bar(int)"),
+            // What is no compiler's suffix is the name.
+            ("nested.0", "nested.0"),
+            ("main.main.func1.1", "main.main.func1.1"),
+            ("http.get.200", "http.get.200"),
+            ("python3.11", "python3.11"),
+            ("Point.clone", "Point.clone"),
+            ("car.part", "car.part"),
+            ("dead.beef", "dead.beef"),
+            ("part.0", "part.0"),
             ("malloc@@GLIBC_2.2.5", "malloc"),
             ("memcpy@plt", "memcpy@plt"),
             ("main", "main"),

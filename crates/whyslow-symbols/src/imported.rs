@@ -1,9 +1,11 @@
 //! For profiles that another tool made: names that are given, not looked up, still say whose code they are, and the
 //! source lines around hot places may be on this machine.
 
+use std::borrow::Cow;
+
 use whyslow_profile::{CodeKind, ModuleKind, Profile};
 
-use crate::demangle::{STUB, is_rust, shown_name};
+use crate::demangle::{STUB, is_hash, is_rust, shown_name};
 use crate::fill::Texts;
 use crate::hot::Heat;
 use crate::kind::{Subject, classify};
@@ -41,8 +43,11 @@ pub struct Described {
 /// assert_eq!(describe(&given).kind, CodeKind::Std);
 /// ```
 pub fn describe(given: &Given<'_>) -> Described {
-    let name =
-        if is_symbol(given.name) { shown_name(given.name) } else { without_hash(given.name).to_owned() };
+    let name = if is_symbol(given.name) && !is_escaped(given.name) {
+        shown_name(given.name)
+    } else {
+        unescaped(without_hash(given.name)).into_owned()
+    };
     let subject = Subject {
         name: &name,
         raw: given.name,
@@ -67,12 +72,62 @@ fn is_symbol(name: &str) -> bool {
         || name.contains("@@")
 }
 
-/// Cuts the hash that older demanglers leave: `app::f::h0123456789abcdef`.
+/// Cuts the hash that older demanglers leave: `app::f::h0123456789abcdef`, in the oldest with some letters behind it.
 fn without_hash(name: &str) -> &str {
     match name.rsplit_once("::h") {
-        Some((path, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => path,
+        Some((path, hash)) if is_hash(hash) => path,
         _ => name,
     }
+}
+
+/// Whether a demangler for C++ has left what rustc writes for characters that C++ names cannot have. A name that is still
+/// mangled is no such name.
+fn is_escaped(name: &str) -> bool {
+    !name.starts_with("_ZN")
+        && ["$LT$", "$GT$", "$u20$", "$RF$", "$u7b$"].iter().any(|part| name.contains(part))
+}
+
+/// Undoes that: `_$LT$app..T$u20$as$u20$core..fmt..Debug$GT$::fmt` is `<app::T as core::fmt::Debug>::fmt`.
+fn unescaped(name: &str) -> Cow<'_, str> {
+    if !is_escaped(name) {
+        return name.into();
+    }
+    let mut text = String::with_capacity(name.len());
+    // Before an escape at the start of a part stands a line, because names cannot begin with a dollar.
+    let mut rest = name.strip_prefix('_').filter(|rest| rest.starts_with('$')).unwrap_or(name);
+    while let Some(next) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("::_$") {
+            text.push_str("::");
+            rest = &rest[rest.len() - after.len() - 1..];
+        } else if let Some(after) = rest.strip_prefix("..") {
+            text.push_str("::");
+            rest = after;
+        } else if let Some((character, after)) = escape(rest) {
+            text.push(character);
+            rest = after;
+        } else {
+            text.push(next);
+            rest = &rest[next.len_utf8()..];
+        }
+    }
+    text.into()
+}
+
+/// The character that an escape at the start stands for, and what is behind it.
+fn escape(text: &str) -> Option<(char, &str)> {
+    let (word, rest) = text.strip_prefix('$')?.split_once('$')?;
+    let character = match word {
+        "LT" => '<',
+        "GT" => '>',
+        "LP" => '(',
+        "RP" => ')',
+        "C" => ',',
+        "RF" => '&',
+        "BP" => '*',
+        "SP" => '@',
+        _ => char::from_u32(u32::from_str_radix(word.strip_prefix('u')?, 16).ok()?)?,
+    };
+    (!character.is_control()).then_some((character, rest))
 }
 
 /// Keeps the source lines around hot places of a profile whose frames have lines already.
@@ -109,6 +164,20 @@ mod tests {
         };
         assert_eq!(shown("core::fmt::write::h0123456789abcdef"), "core::fmt::write");
         assert_eq!(shown("compute.part.0"), "compute");
+        assert_eq!(shown("main.main.func1.1"), "main.main.func1.1");
+        // What a demangler for C++ makes of Rust's older names.
+        assert_eq!(
+            shown("_$LT$app..T$u20$as$u20$core..fmt..Debug$GT$::fmt::h0123456789abcdef"),
+            "<app::T as core::fmt::Debug>::fmt"
+        );
+        assert_eq!(
+            shown("app::run::_$u7b$$u7b$closure$u7d$$u7d$::h0123456789abcdef"),
+            "app::run::{{closure}}"
+        );
+        assert_eq!(shown("core::ptr::drop_in_place$LT$$RF$str$GT$"), "core::ptr::drop_in_place<&str>");
+        assert_eq!(shown("app::main::h0123456789abcdeffaa"), "app::main");
+        assert_eq!(shown("jQuery.$each"), "jQuery.$each");
+        assert_eq!(shown("python3.11"), "python3.11");
         assert_eq!(shown("malloc@@GLIBC_2.2.5"), "malloc");
         assert_eq!(shown("user@host.com/f.cold"), "user@host.com/f.cold");
     }

@@ -8,6 +8,7 @@ mod agent;
 mod answers;
 mod cache;
 mod code;
+mod copies;
 mod demangle;
 mod dwarf;
 mod elf;
@@ -33,6 +34,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whyslow_profile::{LocationId, ModuleId, Profile};
 
+pub use copies::copies;
 pub use imported::{Described, Given, describe, keep_sources};
 use module::{Answer, Question};
 pub use whyslow_unwind::FileBytes;

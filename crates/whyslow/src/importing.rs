@@ -9,14 +9,22 @@ use whyslow_profile::{LocationId, Profile};
 use crate::failure::{Failure, Result};
 use crate::profile_file;
 
-/// Imports a file in the given format, or in the one that its content tells.
-pub(crate) fn import(path: &Path, format: Option<Format>) -> Result<(Format, Imported)> {
+/// Imports a file in the given format, or in the one that its content tells; the files of its modules are looked for in
+/// the folder `copies` first.
+pub(crate) fn import(
+    path: &Path,
+    format: Option<Format>,
+    copies: Option<&Path>,
+) -> Result<(Format, Imported)> {
+    let options = ImportOptions { copies: copies.map(Path::to_owned), ..ImportOptions::default() };
     let (format, mut imported) =
-        import::import(path, format, &ImportOptions::default()).map_err(|error| explain(path, error))?;
+        import::import(path, format, &options).map_err(|error| explain(path, error))?;
     // Other formats have addresses that are not relative to their file's image base: their names would be wrong.
     let is_relative = matches!(format, Format::Firefox | Format::PerfData);
     if is_relative && has_unknown_addresses(&imported.profile) {
-        profile_file::symbolize(&mut imported.profile, true, Vec::new());
+        let copies = options.copies.as_deref();
+        let files = copies.map_or_else(Vec::new, |folder| whyslow_symbols::copies(&imported.profile, folder));
+        profile_file::symbolize(&mut imported.profile, true, files);
     } else if imported.profile.sources.rows.is_empty() {
         whyslow_symbols::keep_sources(&mut imported.profile);
     }
@@ -31,7 +39,8 @@ fn has_unknown_addresses(profile: &Profile) -> bool {
 }
 
 fn explain(path: &Path, error: ImportError) -> Failure {
-    let name = path.display();
+    let stdin = path == Path::new(import::STDIN);
+    let name = if stdin { "standard input".to_owned() } else { path.display().to_string() };
     match error {
         ImportError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
             Failure::new(format!("{name}: no such file")).next("the file that the other tool wrote")
@@ -49,7 +58,8 @@ fn explain(path: &Path, error: ImportError) -> Failure {
         ImportError::UnknownFormat => Failure::new(format!("{name}: {error}"))
             .next("`whyslow import --help` lists the formats; --format if it is one of them"),
         ImportError::TooLarge { .. } => Failure::new(format!("{name}: {error}")).next("a shorter recording"),
-        ImportError::Gzip { .. } => {
+        ImportError::NotRead { next, .. } => Failure::new(format!("{name}: {error}")).next(next),
+        ImportError::Packed { .. } => {
             Failure::new(format!("{name}: {error}")).next("copy or download the file again")
         }
         ImportError::AtByte { .. } | ImportError::AtLine { .. } => Failure::new(format!("{name}: {error}"))

@@ -17,7 +17,7 @@ use crate::importing;
 pub(crate) fn open(path: &Path) -> Result<Profile> {
     let mut profile = match file::read(path) {
         Err(ReadError::NotAProfile) if matches!(guess(path), Guess::Importable(_)) => {
-            return Ok(importing::import(path, None)?.1.profile);
+            return Ok(importing::import(path, None, None)?.1.profile);
         }
         read => read.map_err(|error| explain(path, error))?,
     };

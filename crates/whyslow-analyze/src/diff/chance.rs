@@ -10,7 +10,7 @@
 use whyslow_profile::{HistogramOf, Profile, StackId, Unit};
 
 use super::statistics::Estimate;
-use crate::heap::is_heap_metric;
+use crate::counting::{is_counted, sample_counts};
 use crate::selection::{Selection, Weights};
 
 /// Where chance is.
@@ -44,7 +44,13 @@ struct Sizes {
 
 impl Chance {
     pub(super) fn of(profile: &Profile, selection: &Selection) -> Self {
-        if !is_heap_metric(profile, selection.metric) {
+        if !is_counted(profile, selection.metric) {
+            if sample_counts(profile).is_some() {
+                // Rows stand for many samples each.
+                let weights = selection.weigh(profile);
+                let count = weights.total_count.max(1) as f64;
+                return Self::Samples { grain: weights.total_value as f64 / count };
+            }
             let (mut sum, mut squares) = (0.0, 0.0);
             selection.each_selected(profile, |_, _, value| {
                 sum += value as f64;

@@ -12,6 +12,7 @@ pub use heap::HeapQuality;
 pub use jit::Runtime;
 pub use warning::{BuiltWith, ModuleShare, Severity, Warning};
 
+use crate::counting::is_counted;
 use crate::labels::{Label, Labels, is_named};
 use crate::selection::{Selection, Weights};
 use crate::units::share;
@@ -20,6 +21,9 @@ use crate::units::share;
 const ENOUGH_SAMPLES: u64 = 200;
 /// Shares of trouble below this are not worth a warning.
 const NOTABLE: f64 = 0.01;
+/// Places without a name from this share on are worth a warning in another tool's recording, where nothing that is known
+/// of modules explains them.
+const UNNAMED: f64 = 0.1;
 /// Achieved sampling below this share of the expected is worth a warning.
 const ACHIEVED_ENOUGH: f64 = 0.8;
 
@@ -76,6 +80,8 @@ pub struct Quality {
     pub missing_kernel_share: f64,
     /// Whether the recording was not ended properly.
     pub incomplete: bool,
+    /// Whether the values of the main metric were counted, and none is a sample.
+    pub counted: bool,
     /// What holds for the heap, when it was recorded.
     pub heap: Option<HeapQuality>,
     /// What is wrong and what to do about it, worst first.
@@ -108,6 +114,7 @@ impl Quality {
             expected_samples: expected.filter(|_| !heap_only),
             missing_kernel_share: if hidden { share(meta.system_time_ns, cpu_time) } else { 0.0 },
             incomplete: !profile.sealed,
+            counted: heap_only || is_counted(profile, 0),
             heap,
             warnings: Vec::new(),
         };
@@ -128,7 +135,7 @@ impl Quality {
         if self.incomplete {
             warnings.push(Warning::Incomplete);
         }
-        if !heap_only {
+        if !heap_only && (!self.counted || self.samples == 0) {
             self.warn_of_samples(profile, &mut warnings);
         }
         modules::warn(profile, weights, unit, !heap_only, &mut warnings);
@@ -139,11 +146,16 @@ impl Quality {
                 warnings.push(Warning::UnnamedJit { share, unit, runtime: code.runtime.clone() });
             }
         }
-        if !heap_only && self.truncated_share >= NOTABLE {
+        if !self.counted && self.truncated_share >= NOTABLE {
             warnings.push(truncation::explain(profile, weights, self.truncated_share, &runtimes));
         }
         if shares.no_module >= modules::NOTABLE_MODULE {
             warnings.push(Warning::UnknownCode { share: shares.no_module, unit });
+        }
+        let imported = matches!(self.source, EventSource::Imported(_));
+        let explained = warnings.iter().any(Warning::is_of_names);
+        if imported && !explained && self.unresolved_share >= UNNAMED {
+            warnings.push(Warning::Unnamed { share: self.unresolved_share, unit });
         }
         if !heap_only {
             self.warn_of_sampling(profile, shares, &mut warnings);
@@ -400,6 +412,18 @@ mod tests {
         let mut profile = testing::profile("main;[kernel] 1\nmain 299");
         profile.meta.kernel = KernelView::Unnamed;
         assert_eq!(ids(&Quality::of(&profile)), [""; 0]);
+    }
+
+    #[test]
+    fn another_tools_recording_without_names_is_not_good() {
+        for (named, unnamed, grade) in
+            [(950, 50, Grade::Good), (800, 200, Grade::Fair), (2, 998, Grade::Poor)]
+        {
+            let mut profile = testing::profile(&format!("main {named}\nmain;[libc.so.6] {unnamed}"));
+            profile.meta.source = EventSource::Imported("perf script".to_owned());
+            let quality = Quality::of(&profile);
+            assert_eq!(quality.grade, grade, "{:?}", quality.warnings);
+        }
     }
 
     #[test]

@@ -139,6 +139,13 @@ pub enum Warning {
         /// What made the code.
         runtime: Runtime,
     },
+    /// Functions have no names, and nothing that is known of their modules explains it.
+    Unnamed {
+        /// Share of the samples.
+        share: f64,
+        /// What the samples count.
+        unit: Unit,
+    },
     /// Code ran that belongs to no file.
     UnknownCode {
         /// Share of the samples.
@@ -260,6 +267,7 @@ impl Warning {
             Self::CutAtSignal { .. } => "cut-at-signal",
             Self::UnnamedJit { .. } => "jit-unnamed",
             Self::UnknownCode { .. } => "unknown-code",
+            Self::Unnamed { .. } => "unnamed",
             Self::Lost { .. } => "lost-samples",
             Self::LostRecords { .. } => "lost-records",
             Self::Throttled { .. } => "throttled",
@@ -303,6 +311,20 @@ impl Warning {
         )
     }
 
+    /// Whether it says that functions have no names, or why.
+    pub fn is_of_names(&self) -> bool {
+        matches!(
+            self,
+            Self::Stripped(_)
+                | Self::MissingFile(_)
+                | Self::ReplacedFile(_)
+                | Self::NotSymbolised(_)
+                | Self::UnnamedJit { .. }
+                | Self::UnknownCode { .. }
+                | Self::Unnamed { .. }
+        )
+    }
+
     /// How much it matters.
     pub fn severity(&self) -> Severity {
         match self {
@@ -319,8 +341,12 @@ impl Warning {
             | Self::NoUnwindInfo { share, .. }
             | Self::JitStacks { share, .. }
             | Self::UnnamedJit { share, .. }
+            | Self::Unnamed { share, .. }
                 if *share >= 0.5 =>
             {
+                Severity::Serious
+            }
+            Self::MissingFile(modules) if modules.iter().map(|module| module.share).sum::<f64>() >= 0.5 => {
                 Severity::Serious
             }
             Self::Lost { share, .. } if *share >= 0.1 => Severity::Serious,
@@ -379,7 +405,9 @@ impl Warning {
                 }
             }),
             Self::MissingFile(_) => {
-                "open the profile on the machine it was recorded on, with the file still in place".to_owned()
+                "open the profile on the machine it was recorded on, with the file still in place; or import with \
+                 --symfs FOLDER, where copies of the files are"
+                    .to_owned()
             }
             Self::ReplacedFile(_) => {
                 "leave the file in place until the recording has ended, and record again".to_owned()
@@ -411,6 +439,9 @@ impl Warning {
             Self::UnnamedJit { runtime, .. } => runtime.names_fix(),
             Self::UnknownCode { .. } => {
                 "if a compiler made it at run time, let that write /tmp/perf-PID.map or a jitdump file".to_owned()
+            }
+            Self::Unnamed { .. } => {
+                "give the other tool the program with its symbols, and write its file again".to_owned()
             }
             Self::Lost { frequency_hz, .. } | Self::LostRecords { frequency_hz, .. } => {
                 format!("record with a lower rate: {}", lower(*frequency_hz))
@@ -556,6 +587,10 @@ impl fmt::Display for Warning {
             Self::UnknownCode { share, unit } => {
                 let (share, what) = (Percent(*share), samples(*unit));
                 write!(f, "{share} of the {what} are in code that belongs to no file")
+            }
+            Self::Unnamed { share, unit } => {
+                let (share, what) = (Percent(*share), samples(*unit));
+                write!(f, "{share} of the {what} are in functions without a name")
             }
             Self::Lost { lost, share, .. } => {
                 write!(f, "{} samples were lost ({} of all)", Count(*lost), Percent(*share))

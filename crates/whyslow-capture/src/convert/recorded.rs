@@ -1,5 +1,7 @@
 //! Records out of a file: the same tables as from a live recording, but nothing is asked of running processes.
 
+use std::path::PathBuf;
+
 use linux_perf_event_reader::{CpuMode, MmapRecord, SampleRecord};
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Builder, Counters, LocationId, MetricId, ModuleKind, RelativeAddress, StackId, Unit};
@@ -17,6 +19,8 @@ pub struct RecordedOn {
     pub x86_64: bool,
     /// The kernel's release, which must do where there is no build id of it.
     pub os_release: String,
+    /// A folder with copies of the recorded files, looked at before their own places.
+    pub copies: Option<PathBuf>,
 }
 
 /// The event that a record belongs to.
@@ -101,8 +105,12 @@ impl RecordConverter {
                 !on.os_release.is_empty() && running.trim() == on.os_release
             }
         };
-        converter.modules.recorded =
-            Some(RecordedFiles { build_ids: on.build_ids, same_kernel, ..RecordedFiles::default() });
+        converter.modules.recorded = Some(RecordedFiles {
+            build_ids: on.build_ids,
+            same_kernel,
+            copies: on.copies,
+            ..RecordedFiles::default()
+        });
         converter.file = Some(File {
             period: 1,
             x86_64: on.x86_64,

@@ -50,7 +50,7 @@ fn lines(export: &Export<'_>, location: whyslow_profile::LocationId) -> String {
     let profile = export.profile;
     let address = profile.locations.address[location.index()].0;
     let module = module_of(profile, location).map(|id| profile.text(profile.modules[id.index()].path));
-    let module = one_line(module.unwrap_or("[unknown]"));
+    let module = module_word(module.unwrap_or(UNKNOWN));
     let mut text = String::new();
     for place in places(profile, location, export.inline).iter().rev() {
         let name = one_line(&place.name);
@@ -59,6 +59,17 @@ fn lines(export: &Export<'_>, location: whyslow_profile::LocationId) -> String {
         text.push_str(&format!("\t{address:16x} {name} ({dso})\n"));
     }
     text
+}
+
+const UNKNOWN: &str = "[unknown]";
+
+/// A module as one word: readers take what is behind the last space for it, and a frame without one for no frame.
+fn module_word(path: &str) -> String {
+    let path = path.trim().trim_end_matches(" (deleted)");
+    if path.is_empty() || path == "[no name]" {
+        return UNKNOWN.to_owned();
+    }
+    path.replace(|c: char| c.is_control() || c.is_whitespace(), "_")
 }
 
 #[cfg(test)]
@@ -84,6 +95,29 @@ mod tests {
              \t            1030 [libfoo.so] (/usr/lib/libfoo.so)\n\
              \t               0 [truncated stack] ([unknown])\n\
              \n"
+        );
+    }
+
+    #[test]
+    fn a_module_is_one_word() {
+        for (path, word) in [
+            ("", "[unknown]"),
+            ("[no name]", "[unknown]"),
+            ("/tmp/my app", "/tmp/my_app"),
+            ("/tmp/x (deleted)", "/tmp/x"),
+            ("a\nb\u{2028}c", "a_b_c"),
+            ("[kernel]", "[kernel]"),
+        ] {
+            assert_eq!(module_word(path), word);
+        }
+        let mut profile = testing::profile("main;a 1");
+        profile.modules[0].path = profile.strings.push("[no name]");
+        let mut out = Vec::new();
+        write_perf_script(&Export::new(&profile, &Selection::default(), true), &mut out).expect("memory");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(
+            text.lines().filter(|line| line.starts_with('\t')).all(|line| line.ends_with(" ([unknown])")),
+            "{text}"
         );
     }
 }

@@ -39,6 +39,9 @@ pub(crate) struct Assembly {
     /// What is there already. Threads and processes may be changed in place.
     pub(crate) profile: Profile,
     notes: Vec<String>,
+    left_out: u64,
+    /// Modules by path, those that were added by it.
+    modules: FxHashMap<Box<str>, ModuleId>,
     texts: FxHashMap<Box<str>, StringId>,
     functions: FxHashMap<(StringId, Option<StringId>, u32, Option<ModuleId>), FunctionId>,
     locations: FxHashMap<LocationKey, LocationId>,
@@ -70,6 +73,8 @@ impl Assembly {
         Self {
             profile,
             notes: Vec::new(),
+            left_out: 0,
+            modules: FxHashMap::default(),
             texts: FxHashMap::default(),
             functions: FxHashMap::default(),
             locations: FxHashMap::default(),
@@ -98,6 +103,14 @@ impl Assembly {
         let note = note.into();
         if !self.notes.contains(&note) {
             self.notes.push(note);
+        }
+    }
+
+    /// Says how many samples were left out and why; nothing for none.
+    pub(crate) fn leave_out(&mut self, count: u64, why: &str) {
+        if count > 0 {
+            self.left_out += count;
+            self.note(format!("{why} are left out: {count}"));
         }
     }
 
@@ -138,6 +151,20 @@ impl Assembly {
         let (symbols, optimised) = (SymbolState::NotLoaded, Optimised::Unknown);
         self.profile.modules.push(Module { path, build_id, kind, symbols, optimised });
         ModuleId::from(self.profile.modules.len() - 1)
+    }
+
+    /// The module of this path, added when it is new. Whatever is known of its names is in the frames.
+    pub(crate) fn module_once(&mut self, path: &str) -> ModuleId {
+        if let Some(&known) = self.modules.get(path) {
+            return known;
+        }
+        let file = path.rsplit('/').next().unwrap_or(path);
+        let is_library = file.ends_with(".so") || file.contains(".so.");
+        let module =
+            self.module(path, None, if is_library { ModuleKind::Library } else { ModuleKind::Program });
+        self.profile.modules[module.index()].symbols = SymbolState::Lines;
+        self.modules.insert(path.into(), module);
+        module
     }
 
     /// The id of a function.
@@ -295,6 +322,7 @@ impl Assembly {
         }
         check_sums(profile)?;
         profile.samples.iter_mut().for_each(sort_by_time);
+        show_samples_first(profile);
         if profile.meta.duration_ns == 0 {
             let samples = profile.samples.iter().filter_map(|samples| samples.time_ns.last());
             let spans = profile.spans.iter().map(|span| &span.end_ns);
@@ -302,7 +330,15 @@ impl Assembly {
             profile.meta.duration_ns = samples.chain(spans).chain(counters).copied().max().unwrap_or(0);
         }
         profile.meta.notes = self.notes.clone();
-        Ok(Imported { profile: self.profile, notes: self.notes })
+        Ok(Imported { profile: self.profile, notes: self.notes, left_out: self.left_out })
+    }
+}
+
+/// Puts a metric that has samples first: it is the one that is shown unless another is asked for.
+fn show_samples_first(profile: &mut Profile) {
+    if let Some(first) = profile.samples.iter().position(|samples| !samples.is_empty()) {
+        profile.samples[..=first].rotate_right(1);
+        profile.metrics[..=first].rotate_right(1);
     }
 }
 

@@ -13,15 +13,19 @@
 //! ```
 //! There are no stacks in it, only calls; [`tree`] makes the most of them.
 
+mod flow;
 mod parse;
 mod tree;
 
-use whyslow_profile::{FunctionId, MetricId, ModuleId, ModuleKind, StringId, SymbolState, Unit};
+use whyslow_profile::{MetricId, ModuleId, ModuleKind, StringId, SymbolState, ThreadId, Unit};
 
 use super::assemble::{Assembly, FunctionText, drop_empty_metrics};
 use super::{Format, ImportError, ImportOptions, Imported, lines};
 use parse::Costs;
 pub(super) use parse::parse;
+
+/// The metric of how often functions were called.
+const CALLS: &str = "calls";
 
 pub(super) fn looks_like(start: &[u8]) -> bool {
     let start = lines::whole(start);
@@ -46,7 +50,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     if costs.functions.iter().any(|function| !function.calls.is_empty()) {
         assembly.note(
             "callgrind keeps calls, not stacks: where a function has several callers, its callees' costs are divided \
-             among them in proportion; own costs of functions and lines are exact",
+             among them in proportion; own and inclusive costs of functions are exact unless they call each other in turn",
         );
     }
     assemble(assembly, costs)
@@ -67,25 +71,50 @@ pub(super) fn assemble(mut assembly: Assembly, costs: Costs<'_>) -> Result<Impor
         costs.objects.names().map(|path| module(&mut assembly, path, &program)).collect();
     let files: Vec<Option<StringId>> =
         costs.files.names().map(|file| is_known(file).then(|| assembly.text(file))).collect();
-    let functions: Vec<FunctionId> = costs
+    let functions: Vec<tree::Code> = costs
         .functions
         .iter()
         .map(|function| {
             let file = costs.files.name(function.file);
-            assembly.function(&FunctionText {
+            let module = modules.get(function.object).copied().flatten();
+            let address = function.name.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+            if let (Some(module), Some(address)) = (module, address) {
+                return tree::Code::Unnamed(module, address);
+            }
+            let file = is_known(file).then_some(file);
+            tree::Code::Function(assembly.function(&FunctionText {
                 name: function.name,
-                file: is_known(file).then_some(file),
+                file,
                 line: 0,
-                module: modules.get(function.object).copied().flatten(),
-            })
+                module,
+            }))
         })
         .collect();
     let named = tree::Named { functions: &functions, files: &files };
     tree::add_samples(&mut assembly, &costs, &named, &metrics, thread);
+    add_calls(&mut assembly, &costs, &named, thread);
     drop_empty_metrics(&mut assembly.profile);
     let mut imported = assembly.finish()?;
     whyslow_symbols::keep_sources(&mut imported.profile);
     Ok(imported)
+}
+
+/// Adds how often each function was called, as a metric: its own value is the calls of it, below those who call it.
+fn add_calls(assembly: &mut Assembly, costs: &Costs<'_>, named: &tree::Named<'_>, thread: ThreadId) {
+    let metric = assembly.metric(CALLS, Unit::Count);
+    for (caller, function) in costs.functions.iter().enumerate() {
+        let mut calls: Vec<_> = function.calls.iter().collect();
+        calls.sort_by_key(|(place, _)| **place);
+        for (&(callee, file, line), call) in calls {
+            let location = named.location(assembly, caller, file, line);
+            let from = assembly.stack(None, location);
+            let location = named.location(assembly, callee, costs.functions[callee].file, 0);
+            let stack = assembly.stack(Some(from), location);
+            if call.count > 0 {
+                assembly.sample(metric, 0, thread, stack, call.count);
+            }
+        }
+    }
 }
 
 fn is_known(name: &str) -> bool {

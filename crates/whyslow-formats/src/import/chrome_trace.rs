@@ -8,10 +8,13 @@
 //! b e    the same, not tied to a thread         i I R n  a moment
 //! C      values of a counter                    M        names of processes and threads
 //! P      parts of a V8 profile                  others   left out, and counted
+//!
+//! {"traceEvents": […], "stackFrames": {…}, "samples": […]}        samples beside the events: see [`frames`]
 //! ```
 //! Stretches become spans, and also stacks: at each moment the innermost stretch of a thread is what it does.
 
 mod document;
+mod frames;
 mod slices;
 mod v8;
 
@@ -22,6 +25,7 @@ use whyslow_profile::{CounterId, ProcessId, Span, StringId, ThreadId, Unit};
 use super::assemble::Assembly;
 use super::{Format, ImportError, ImportOptions, Imported, json};
 use document::{Event, Id};
+use frames::FrameSamples;
 use slices::Slices;
 use v8::V8;
 
@@ -34,7 +38,11 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
     let has = |key: &str| text.windows(key.len()).any(|window| window == key.as_bytes());
     match text.first() {
         Some(b'[') => text[1..].trim_ascii_start().starts_with(b"{") && has("\"ph\""),
-        Some(b'{') => has("\"traceEvents\"") || (has("\"nodes\"") && has("\"callFrame\"")),
+        Some(b'{') => {
+            has("\"traceEvents\"")
+                || (has("\"nodes\"") && has("\"callFrame\""))
+                || (has("\"stackFrames\"") && has("\"samples\""))
+        }
         _ => false,
     }
 }
@@ -67,6 +75,8 @@ struct Trace {
     counters: FxHashMap<(ProcessId, StringId), CounterId>,
     values: Vec<(CounterId, f64, f64)>,
     v8: V8,
+    /// Samples beside the events.
+    sampled: FrameSamples,
     events: u64,
     left_out: u64,
     unmatched: u64,
@@ -98,6 +108,7 @@ impl Trace {
             counters: FxHashMap::default(),
             values: Vec::new(),
             v8: V8::default(),
+            sampled: FrameSamples::default(),
             events: 0,
             left_out: 0,
             unmatched: 0,
@@ -165,13 +176,17 @@ impl Trace {
     }
 
     fn thread(&mut self, event: &Event<'_>) -> ThreadId {
-        if let Some(&known) = self.threads.get(&(event.pid.clone(), event.tid.clone())) {
+        self.thread_of(&event.pid, &event.tid)
+    }
+
+    fn thread_of(&mut self, pid: &Id, tid: &Id) -> ThreadId {
+        if let Some(&known) = self.threads.get(&(pid.clone(), tid.clone())) {
             return known;
         }
-        let process = self.process(&event.pid);
-        let number = event.tid.number(self.assembly.profile.threads.len());
-        let thread = self.assembly.thread(process, number, &format!("thread {}", event.tid));
-        self.threads.insert((event.pid.clone(), event.tid.clone()), thread);
+        let process = self.process(pid);
+        let number = tid.number(self.assembly.profile.threads.len());
+        let thread = self.assembly.thread(process, number, &format!("thread {tid}"));
+        self.threads.insert((pid.clone(), tid.clone()), thread);
         thread
     }
 
@@ -240,7 +255,11 @@ impl Trace {
     }
 
     fn finish(mut self) -> Result<Imported, ImportError> {
-        let first = self.slices.values().filter_map(Slices::first).chain(self.v8.first());
+        let sampled = std::mem::take(&mut self.sampled);
+        let sampled_on: Vec<ThreadId> =
+            sampled.samples.iter().map(|sample| self.thread_of(&sample.pid, &sample.tid)).collect();
+        let first =
+            self.slices.values().filter_map(Slices::first).chain(self.v8.first()).chain(sampled.first());
         let first = first.chain(self.marks.iter().map(|mark| mark.start));
         let first = first.chain(self.values.iter().map(|value| value.1)).fold(f64::INFINITY, f64::min);
         if first == f64::INFINITY {
@@ -277,6 +296,7 @@ impl Trace {
             self.assembly.counter_value(counter, since(time), value.round() as i64);
         }
         self.v8.finish(&mut self.assembly, since);
+        sampled.finish(&mut self.assembly, &sampled_on, since);
         if fractions {
             self.assembly.note("counter values that are no whole numbers are rounded");
         }

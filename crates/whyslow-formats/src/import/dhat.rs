@@ -1,9 +1,11 @@
 //! DHAT's JSON, version 2, as Valgrind's DHAT and the dhat crate write it: one row per place that allocates.
 
 use serde::Deserialize;
-use whyslow_profile::{Frame, LocationId, MetricId, ThreadId, Unit};
+use whyslow_profile::heap::{LeakCheck, metric};
+use whyslow_profile::{Frame, HeapCounts, HeapFacts, LocationId, MetricId, StackId, ThreadId, Unit};
 
 use super::assemble::{Assembly, FunctionText};
+use super::heap::Rows;
 use super::json::{self, Index, Number, Text};
 use super::{Format, ImportError, ImportOptions, Imported};
 
@@ -23,6 +25,7 @@ struct File<'a> {
     #[serde(borrow)]
     tu: Option<Text<'a>>,
     te: Option<Number>,
+    tg: Option<Number>,
     pps: Vec<Point>,
     #[serde(borrow)]
     ftbl: Vec<Text<'a>>,
@@ -35,6 +38,9 @@ struct Point {
     tb: u64,
     #[serde(default)]
     tbk: u64,
+    tl: Option<u64>,
+    mb: Option<u64>,
+    mbk: Option<u64>,
     gb: Option<u64>,
     gbk: Option<u64>,
     eb: Option<u64>,
@@ -49,15 +55,19 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
     json::has_key(start, "dhatFileVersion")
 }
 
-/// The metrics: name, unit, and the value of a point. Those that no point has are left away.
+/// What is counted beside the heap's own metrics: name, unit, and the value of a point. What no point has is left away.
 type Column = (&'static str, Unit, fn(&Point) -> Option<u64>);
-const COLUMNS: [Column; 8] = [
-    ("allocated-bytes", Unit::Bytes, |point| Some(point.tb)),
-    ("allocations", Unit::Count, |point| Some(point.tbk)),
-    ("peak-bytes", Unit::Bytes, |point| point.gb),
-    ("peak-blocks", Unit::Count, |point| point.gbk),
-    ("end-bytes", Unit::Bytes, |point| point.eb),
-    ("end-blocks", Unit::Count, |point| point.ebk),
+const HEAP: [Column; 5] = [
+    (metric::BYTES_ALLOCATED, Unit::Bytes, |point| Some(point.tb)),
+    (metric::ALLOCATIONS, Unit::Count, |point| Some(point.tbk)),
+    (metric::BYTES_FREED, Unit::Bytes, |point| Some(point.tb.saturating_sub(point.eb?))),
+    ("read-bytes", Unit::Bytes, |point| point.rb),
+    ("written-bytes", Unit::Bytes, |point| point.wb),
+];
+/// The same for files that count something else: copies, or what a program says.
+const OTHERS: [Column; 4] = [
+    ("units", Unit::Count, |point| Some(point.tb)),
+    ("events", Unit::Count, |point| Some(point.tbk)),
     ("read-bytes", Unit::Bytes, |point| point.rb),
     ("written-bytes", Unit::Bytes, |point| point.wb),
 ];
@@ -72,7 +82,8 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     let mut assembly = Assembly::new(&format!("DHAT ({mode})"));
     let command = file.cmd.as_ref().map_or("", Text::as_str);
     assembly.profile.meta.command = command.split_whitespace().map(str::to_owned).collect();
-    if let (Some("us"), Some(end)) = (file.tu.as_ref().map(Text::as_str), file.te) {
+    let is_time = file.tu.as_ref().is_some_and(|unit| unit.as_str() == "us");
+    if let Some(end) = file.te.filter(|_| is_time) {
         assembly.profile.meta.duration_ns = json::nanoseconds(end.0, 1e3);
     }
     let program = command.split_whitespace().next().unwrap_or("program");
@@ -88,16 +99,62 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     }
     let locations: Vec<LocationId> =
         file.ftbl.iter().map(|frame| location(&mut assembly, frame.as_str())).collect();
-    let columns: Vec<(MetricId, Column)> = COLUMNS
-        .into_iter()
+    // Only of blocks that live and are freed is there a peak.
+    let is_heap =
+        !file.pps.is_empty() && file.pps.iter().all(|point| point.gb.is_some() && point.eb.is_some());
+    let columns: &[Column] = if is_heap { &HEAP } else { &OTHERS };
+    let columns: Vec<(MetricId, Column)> = columns
+        .iter()
         .filter(|(.., value)| file.pps.iter().any(|point| value(point).is_some()) || file.pps.is_empty())
-        .map(|column| (assembly.metric(column.0, column.1), column))
+        .map(|&column| (assembly.metric(column.0, column.1), column))
         .collect();
+    let mut rows = Rows::default();
     for (row, point) in file.pps.iter().enumerate() {
-        add(&mut assembly, row, point, &locations, &columns, thread)?;
+        let stack = add(&mut assembly, row, point, &locations, &columns, thread)?;
+        if is_heap {
+            let row = rows.row(stack);
+            point.count(&mut rows.sites[row].counts, is_time);
+        }
+    }
+    if is_heap {
+        let peak = rows.sites.iter().fold(0u64, |sum, site| sum.saturating_add(site.counts.peak_bytes));
+        let facts = HeapFacts {
+            peak_bytes: peak,
+            peak_ns: file.tg.filter(|_| is_time).map_or(0, |time| json::nanoseconds(time.0, 1e3)),
+            temporary_within: 1,
+            leaks: LeakCheck::Impossible("DHAT does not look for pointers to what was not freed".to_owned()),
+            processes: 1,
+            allocators: vec!["malloc".to_owned()],
+            ..HeapFacts::default()
+        };
+        rows.finish(&mut assembly, facts, thread);
+        assembly.note("DHAT does not know which blocks were temporary and which grew");
     }
     assembly.note("the format has no times and no threads: all samples are at the start, on one thread");
     assembly.finish()
+}
+
+impl Point {
+    /// Adds its numbers to those of its stack. Lifetimes are known when they are times, not instructions.
+    fn count(&self, counts: &mut HeapCounts, is_time: bool) {
+        let freed = |all: u64, left: Option<u64>| all.saturating_sub(left.unwrap_or(0));
+        let lifetime_ns = self.tl.filter(|_| is_time).map_or(0, |us| us.saturating_mul(1000));
+        for (sum, more) in [
+            (&mut counts.bytes_allocated, self.tb),
+            (&mut counts.allocations, self.tbk),
+            (&mut counts.bytes_freed, freed(self.tb, self.eb)),
+            (&mut counts.frees, freed(self.tbk, self.ebk)),
+            (&mut counts.max_bytes, self.mb.unwrap_or(0)),
+            (&mut counts.max_blocks, self.mbk.unwrap_or(0)),
+            (&mut counts.peak_bytes, self.gb.unwrap_or(0)),
+            (&mut counts.peak_blocks, self.gbk.unwrap_or(0)),
+            (&mut counts.live_at_exit_bytes, self.eb.unwrap_or(0)),
+            (&mut counts.live_at_exit_blocks, self.ebk.unwrap_or(0)),
+            (&mut counts.lifetime_ns, lifetime_ns),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
 }
 
 fn add(
@@ -107,7 +164,7 @@ fn add(
     locations: &[LocationId],
     columns: &[(MetricId, Column)],
     thread: ThreadId,
-) -> Result<(), ImportError> {
+) -> Result<StackId, ImportError> {
     let mut stack = None;
     for frame in point.fs.iter().rev() {
         let Some(&location) = frame.of(locations) else {
@@ -125,11 +182,11 @@ fn add(
             assembly.sample(metric, 0, thread, stack, value);
         }
     }
-    Ok(())
+    Ok(stack)
 }
 
 /// The place of a frame such as `0x10A2B3: app::f (main.rs:12)`, `[root]`, or `0x4: ??? (in /usr/lib/libc.so.6)`.
-fn location(assembly: &mut Assembly, text: &str) -> LocationId {
+pub(super) fn location(assembly: &mut Assembly, text: &str) -> LocationId {
     let (address, rest) = match text.strip_prefix("0x").and_then(|rest| rest.split_once(": ")) {
         Some((digits, rest)) => (u64::from_str_radix(digits, 16).unwrap_or(0), rest),
         None => (0, text),
@@ -138,23 +195,19 @@ fn location(assembly: &mut Assembly, text: &str) -> LocationId {
         Some((name, place)) => (name, place),
         None => (rest, ""),
     };
-    let (file, line) = match place.strip_prefix("in ") {
-        Some(_) => (None, 0),
-        None => file_and_line(place),
-    };
-    let module =
-        place.strip_prefix("in ").map(|path| format!("[{}]", path.rsplit('/').next().unwrap_or(path)));
-    let name = match (name, &module) {
-        ("???", Some(module)) => module.as_str(),
-        _ => name,
-    };
-    let function = assembly.function(&FunctionText { name, file, line: 0, module: None });
+    let path = place.strip_prefix("in ");
+    let module = path.map(|path| assembly.module_once(path));
+    let (file, line) = if path.is_some() { (None, 0) } else { file_and_line(place) };
+    if name == "???" || module.is_some_and(|module| assembly.is_unnamed(module, name)) {
+        return assembly.location(module, 0, &[]);
+    }
+    let function = assembly.function(&FunctionText { name, file, line: 0, module });
     let file = file.map(|file| assembly.text(file));
-    assembly.location(None, address, &[Frame { function, file, line }])
+    assembly.location(module, address, &[Frame { function, file, line }])
 }
 
 /// `main.rs:12` or `main.rs:12:5`.
-fn file_and_line(place: &str) -> (Option<&str>, u32) {
+pub(super) fn file_and_line(place: &str) -> (Option<&str>, u32) {
     let Some((before, last)) = place.rsplit_once(':') else {
         return (Some(place).filter(|place| !place.is_empty()), 0);
     };

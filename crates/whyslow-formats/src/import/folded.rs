@@ -1,7 +1,8 @@
 //! Folded stacks: `outermost;…;innermost VALUE`, one stack per line.
 //!
 //! Marks at the end of a frame are understood: `_[i]` was inlined into the frame before it, `_[k]` is the kernel's,
-//! `_[j]` was made at run time. A second number (the format of differences) is left out.
+//! `_[j]` was made at run time. Of two numbers (before and after, as tools that compare write them) the second is what
+//! flame graphs show; the first is a metric of its own. Lines that are no stack are left out, and counted.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Frame, LocationId, ModuleId, ModuleKind, StackId, Unit};
@@ -12,68 +13,132 @@ use super::{Format, ImportError, ImportOptions, Imported, lines};
 /// What our own folded output calls the place of missing outer frames.
 const TRUNCATED: &str = "[truncated stack]";
 
+/// All lines are stacks, or most are and some of them have several frames.
 pub(super) fn looks_like(start: &[u8]) -> bool {
-    let start = lines::whole(start);
-    let mut content =
-        lines::numbered_bytes(start).filter(|(_, line)| !line.trim_ascii().is_empty()).peekable();
-    lines::is_text(start)
-        && content.peek().is_some()
-        && content.all(|(_, line)| split_value(line).is_some_and(|(stack, _)| !stack.trim_ascii().is_empty()))
+    let decoded = utf16(start);
+    let start = lines::whole(decoded.as_deref().unwrap_or(start));
+    let (mut all, mut stacks, mut several) = (0, 0, false);
+    for (_, line) in content(start) {
+        all += 1;
+        if let Some((stack, _)) = split_value(line).filter(|(stack, _)| !stack.trim_ascii().is_empty()) {
+            stacks += 1;
+            several |= stack.contains(&b';');
+        }
+    }
+    lines::is_text(start) && stacks > 0 && (stacks == all || several && 2 * stacks > all)
+}
+
+/// The lines that are neither empty nor comments.
+fn content(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    lines::numbered_bytes(bytes)
+        .map(|(number, line)| (number, line.trim_ascii_end()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
+}
+
+/// The text of a file in UTF-16, as PowerShell writes it; `None` when it is none.
+fn utf16(bytes: &[u8]) -> Option<Vec<u8>> {
+    let word: fn([u8; 2]) -> u16 = match bytes {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let words = bytes[2..].chunks_exact(2).map(|pair| word([pair[0], pair[1]]));
+    let text: String = char::decode_utf16(words).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    Some(text.into_bytes())
 }
 
 pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
+    let decoded = utf16(bytes);
+    let bytes = decoded.as_deref().unwrap_or(bytes);
     let mut assembly = Assembly::new("folded stacks");
     assembly.note("folded stacks have no times, threads, lines or addresses; their values have no unit");
-    let metric = assembly.metric("samples", Unit::Count);
+    let scale = scale(bytes);
+    // Parts of a sample are no samples.
+    let metric = assembly.metric(if scale > 1.0 { "weight" } else { "samples" }, Unit::Count);
     let process = assembly.process(0, "folded");
     let thread = assembly.thread(process, 0, "all threads");
-    let two_columns = has_two_columns(bytes);
-    if two_columns {
-        assembly.note("each stack has two values, as in a difference; the first is read");
+    let before = has_two_columns(bytes).then(|| assembly.metric("samples-before", Unit::Count));
+    if before.is_some() {
+        assembly.note(
+            "each stack has two values, as in a comparison: those after are samples, those before are samples-before",
+        );
+    }
+    if scale > 1.0 {
+        assembly.note(format!("values that are no whole numbers: all are in units of 1/{scale}"));
     }
     let mut frames = Frames::default();
-    for (number, line) in lines::numbered_bytes(bytes) {
-        let line = line.trim_ascii_end();
-        if line.is_empty() {
+    let mut left_out = lines::LeftOut::default();
+    let mut stacks = 0u64;
+    for (number, line) in content(bytes) {
+        let Some((mut stack, value)) = split_value(line) else {
+            left_out.add(number, "a value should end the line");
             continue;
-        }
-        let error = |what| ImportError::at_line(Format::Folded, number, what);
-        let (mut stack, mut value) = split_value(line).ok_or_else(|| error("a value should end the line"))?;
-        if two_columns && let Some((rest, first)) = split_value(stack) {
-            (stack, value) = (rest, first);
+        };
+        let mut earlier = None;
+        if before.is_some()
+            && let Some((rest, first)) = split_value(stack)
+        {
+            (stack, earlier) = (rest, Some(first));
         }
         let Some(node) = frames.stack(&mut assembly, stack) else {
-            return Err(error("there is a value, but no stack before it"));
+            left_out.add(number, "there is a value, but no stack before it");
+            continue;
         };
-        if value.fract() != 0.0 {
-            assembly.note("values that are no whole numbers are rounded");
+        stacks += 1;
+        for (metric, value) in [(Some(metric), Some(value)), (before, earlier)] {
+            let value = value.map_or(0, |value| value.scaled(scale));
+            if let Some(metric) = metric.filter(|_| value > 0) {
+                assembly.sample(metric, 0, thread, node, value);
+            }
         }
-        // Numbers beyond 2^53 are not whole in the other form.
-        let value = value.whole();
-        assembly.sample(metric, 0, thread, node, value);
     }
+    if stacks == 0 {
+        let empty = || ImportError::unusable(Format::Folded, "there is no stack in it");
+        return Err(left_out.error(Format::Folded).unwrap_or_else(empty));
+    }
+    left_out.note().into_iter().for_each(|note| assembly.note(note));
     assembly.finish()
 }
+
+/// What all values are multiplied with, so that none of them is rounded away: 1 when they are whole numbers, else a power
+/// of ten.
+fn scale(bytes: &[u8]) -> f64 {
+    let mut digits = 0;
+    for (_, line) in content(bytes) {
+        if let Some((rest, value)) = split_value(line) {
+            digits = digits.max(value.digits());
+            // Of a comparison, the first value too.
+            digits = digits.max(split_value(rest).map_or(0, |(_, first)| first.digits()));
+        }
+    }
+    10_f64.powi(digits.min(MOST_DIGITS).cast_signed())
+}
+
+/// Digits behind the point beyond these are rounded.
+const MOST_DIGITS: u32 = 6;
 
 /// A value as it is written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Value {
     Whole(u64),
-    Real(f64),
+    /// With so many digits behind the point that are not all 0.
+    Real(f64, u32),
 }
 
 impl Value {
-    fn fract(self) -> f64 {
+    fn digits(self) -> u32 {
         match self {
-            Self::Whole(_) => 0.0,
-            Self::Real(value) => value.fract(),
+            Self::Whole(_) => 0,
+            Self::Real(_, digits) => digits,
         }
     }
 
-    fn whole(self) -> u64 {
+    fn scaled(self, scale: f64) -> u64 {
         match self {
-            Self::Whole(value) => value,
-            Self::Real(value) => value.round() as u64,
+            // Numbers beyond 2^53 are not whole in the other form.
+            Self::Whole(value) => value.saturating_mul(scale as u64),
+            Self::Real(value, _) => (value * scale).round() as u64,
         }
     }
 }
@@ -86,18 +151,20 @@ fn split_value(line: &[u8]) -> Option<(&[u8], Value)> {
     let digits = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let value = match value.parse() {
         Ok(value) => Value::Whole(value),
-        Err(_) if digits => Value::Real(value.parse().ok()?),
+        Err(_) if digits => {
+            let fraction = value.split_once('.').map_or("", |(_, fraction)| fraction.trim_end_matches('0'));
+            Value::Real(value.parse().ok()?, fraction.len() as u32)
+        }
         Err(_) => return None,
     };
     Some((&line[..at], value))
 }
 
-/// Whether every line ends in two numbers; a single line can do so because its last function ends in a number.
+/// Whether every stack ends in two numbers; a single one can do so because its last function ends in a number.
 fn has_two_columns(bytes: &[u8]) -> bool {
-    let mut content =
-        lines::numbered_bytes(bytes).filter(|(_, line)| !line.trim_ascii().is_empty()).peekable();
-    content.peek().is_some()
-        && content.all(|(_, line)| split_value(line).is_some_and(|(rest, _)| split_value(rest).is_some()))
+    let mut stacks = content(bytes).filter_map(|(_, line)| split_value(line)).peekable();
+    stacks.peek().is_some()
+        && stacks.all(|(rest, _)| split_value(rest).is_some_and(|(stack, _)| !stack.trim_ascii().is_empty()))
 }
 
 /// Turns frames into locations.
@@ -273,25 +340,57 @@ mod tests {
     }
 
     #[test]
-    fn a_second_column_is_left_out_and_that_is_said() {
+    fn of_two_columns_the_second_is_shown() {
         let imported = import("a;b 10 20\na 5 0\n");
-        assert_eq!(imported.profile.samples[0].value, [10, 5]);
-        assert_eq!(imported.notes.len(), 2);
+        let profile = &imported.profile;
+        let names: Vec<&str> = profile.metrics.iter().map(|metric| profile.text(metric.name)).collect();
+        assert_eq!(names, ["samples", "samples-before"]);
+        assert_eq!((&profile.samples[0].value, &profile.samples[1].value), (&vec![20], &vec![10, 5]));
         let imported = import("a;part 2 10\na 5\n");
         assert_eq!(imported.profile.samples[0].value, [10, 5], "a name may end in a number");
         assert_eq!(imported.profile.text(imported.profile.functions[1].name), "part 2");
     }
 
     #[test]
-    fn a_line_without_a_value_is_an_error_with_its_number() {
-        let error = read(b"a;b 1\n\na;b\n", &ImportOptions::default()).expect_err("no value");
-        assert_eq!(error.to_string(), "as folded stacks it is wrong at line 3: a value should end the line");
+    fn fractions_are_not_rounded_away() {
+        let imported = import("a;b 0.25\na 0.1\nc 3\nd 2.0\n");
+        assert_eq!(imported.profile.samples[0].value, [25, 10, 300, 200]);
+        assert!(imported.notes.iter().any(|note| note.ends_with("1/100")), "{:?}", imported.notes);
+        assert_eq!(import("a 6.\nb 1.0\n").profile.samples[0].value, [6, 1]);
+    }
+
+    #[test]
+    fn what_is_no_stack_is_left_out_and_named() {
+        let imported = import("# made by a tool\na;b 1\n\na;b\n12\nc 2\n");
+        assert_eq!(imported.profile.samples[0].value, [1, 2]);
+        let note = "2 lines are left out; the first is line 4: a value should end the line";
+        assert!(imported.notes.iter().any(|text| text == note), "{:?}", imported.notes);
+        let error = read(b"# only\na;b\n", &ImportOptions::default()).expect_err("no value");
+        assert_eq!(error.to_string(), "as folded stacks it is wrong at line 2: a value should end the line");
+        assert!(read(b"\n", &ImportOptions::default()).is_err());
+    }
+
+    #[test]
+    fn utf16_is_read() {
+        let text = "main;größe 3\nmain 4\n";
+        let words: Vec<u16> = text.encode_utf16().collect();
+        let little: Vec<u8> = [0xfeff].iter().chain(&words).flat_map(|word| word.to_le_bytes()).collect();
+        let big: Vec<u8> = [0xfeff].iter().chain(&words).flat_map(|word| word.to_be_bytes()).collect();
+        for bytes in [little, big, [b"\xef\xbb\xbf", text.as_bytes()].concat()] {
+            assert!(looks_like(&bytes));
+            let imported = read(&bytes, &ImportOptions::default()).expect("it is folded");
+            assert_eq!(export(&imported), "main 4\nmain;größe 3\n");
+        }
     }
 
     #[test]
     fn other_texts_are_not_taken_for_folded_stacks() {
         assert!(looks_like(b"a;b 1\nc 22\ncut li"));
         assert!(looks_like(b"main 1.5\n"));
+        assert!(looks_like(
+            b"# a comment\na;b 1\nc 2\nd 2\ne 2\nf 2\ng 2\nh 2\ni 2\nTHIS IS A BAD LINE\nj 1\n"
+        ));
+        assert!(!looks_like(b"a 1\nb\n"));
         assert!(!looks_like(b"{\"a\": 1}\n"));
         assert!(!looks_like(b""));
         assert!(!looks_like(b"\0\x01 1\n"));

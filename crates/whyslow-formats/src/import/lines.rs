@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::{Format, ImportError};
+
 /// Lines without their ends. The number of the first is 1.
 pub(super) fn numbered(bytes: &[u8]) -> impl Iterator<Item = (u64, Cow<'_, str>)> {
     numbered_bytes(bytes).map(|(number, line)| {
@@ -36,4 +38,33 @@ pub(super) fn whole(start: &[u8]) -> &[u8] {
 pub(super) fn is_text(start: &[u8]) -> bool {
     !start.is_empty()
         && start.iter().all(|byte| *byte >= b' ' || matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b))
+}
+
+/// Lines that were left out because they cannot be read.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    count: u64,
+    /// The first of them and what is wrong with it.
+    first: Option<(u64, String)>,
+}
+
+impl LeftOut {
+    pub(super) fn add(&mut self, line: u64, what: impl Into<String>) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| (line, what.into()));
+    }
+
+    /// How many there are, and where the first is.
+    pub(super) fn note(&self) -> Option<String> {
+        let (line, what) = self.first.as_ref()?;
+        Some(match self.count {
+            1 => format!("line {line} is left out: {what}"),
+            count => format!("{count} lines are left out; the first is line {line}: {what}"),
+        })
+    }
+
+    /// The first of them as an error, for files in which nothing else is.
+    pub(super) fn error(self, format: Format) -> Option<ImportError> {
+        self.first.map(|(line, what)| ImportError::at_line(format, line, what))
+    }
 }

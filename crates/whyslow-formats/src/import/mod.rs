@@ -10,8 +10,12 @@ mod chrome_trace;
 mod dhat;
 mod firefox;
 mod folded;
+mod heap;
+mod heaptrack;
 mod json;
 mod lines;
+mod massif;
+mod others;
 mod perf_data;
 mod perf_script;
 mod pprof;
@@ -21,20 +25,22 @@ mod speedscope;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use whyslow_profile::Profile;
+use whyslow_profile::{Profile, Samples};
 
 /// How to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportOptions {
     /// Where the file is, for what another tool keeps beside it; [`import`] fills it in.
     pub path: Option<PathBuf>,
+    /// A folder with copies of the recorded programs and libraries, looked at before their own places.
+    pub copies: Option<PathBuf>,
     /// The most bytes that a packed file may unpack to.
     pub unpacked_limit: u64,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { path: None, unpacked_limit: 4 << 30 }
+        Self { path: None, copies: None, unpacked_limit: 4 << 30 }
     }
 }
 
@@ -45,6 +51,16 @@ pub struct Imported {
     pub profile: Profile,
     /// What the format could not hold or was left out, one sentence each.
     pub notes: Vec<String>,
+    /// How many samples are not in the profile because they could not be read or placed.
+    pub left_out: u64,
+}
+
+impl Imported {
+    /// Whether there is nothing to look at.
+    fn is_empty(&self) -> bool {
+        let Profile { samples, spans, counters, heap, .. } = &self.profile;
+        samples.iter().all(Samples::is_empty) && spans.is_empty() && counters.is_empty() && heap.is_empty()
+    }
 }
 
 /// Why a file cannot be imported.
@@ -56,6 +72,14 @@ pub enum ImportError {
     /// No importer knows it.
     #[error("its format is not one that whyslow reads")]
     UnknownFormat,
+    /// It is known what it is, and no importer reads that.
+    #[error("it seems to be {what}, which whyslow does not read")]
+    NotRead {
+        /// What it is.
+        what: &'static str,
+        /// What turns it into something that is read.
+        next: &'static str,
+    },
     /// A binary file is wrong at an offset. Of a packed file, it is the offset in what it unpacks to.
     #[error("as {format} it is wrong at byte {offset}: {what}")]
     AtByte {
@@ -84,9 +108,11 @@ pub enum ImportError {
         /// Why.
         what: String,
     },
-    /// The gzip around it is broken.
-    #[error("its gzip data is wrong at byte {offset}: {what}")]
-    Gzip {
+    /// What it is packed with is broken.
+    #[error("its {packing} data is wrong at byte {offset}: {what}")]
+    Packed {
+        /// What it is packed with.
+        packing: &'static str,
         /// Bytes of the packed file that were read until then.
         offset: u64,
         /// What is wrong there.
@@ -160,6 +186,10 @@ formats! {
     Dhat = "dhat" / "a DHAT heap profile" in dhat,
     /// Trace events, as Chrome, rustc's self-profile and tracing-chrome write them.
     ChromeTrace = "chrome-trace" / "a Chrome trace" in chrome_trace,
+    /// What heaptrack writes.
+    Heaptrack = "heaptrack" / "a heaptrack recording" in heaptrack,
+    /// What Valgrind's massif writes.
+    Massif = "massif" / "massif output" in massif,
     /// What Valgrind's callgrind writes.
     Callgrind = "callgrind" / "callgrind output" in callgrind,
     /// What Valgrind's cachegrind writes.
@@ -178,10 +208,13 @@ impl std::fmt::Display for Format {
     }
 }
 
+/// The name that stands for standard input.
+pub const STDIN: &str = "-";
+
 /// How much of a file is looked at to guess its format.
 pub const GUESS_BYTES: usize = 64 << 10;
 
-/// What a file seems to be by its first [`GUESS_BYTES`], which may be packed with gzip.
+/// What a file seems to be by its first [`GUESS_BYTES`], which may be packed.
 pub fn guess(start: &[u8]) -> Option<Format> {
     let unpacked = source::unpack_start(start, GUESS_BYTES);
     let start = unpacked.as_deref().unwrap_or(start);
@@ -207,6 +240,11 @@ pub fn import_bytes(
     let unpacked = source::unpack(bytes, options)?;
     let bytes = unpacked.as_deref().unwrap_or(bytes);
     let start = &bytes[..bytes.len().min(GUESS_BYTES)];
-    let format = format.or_else(|| guess(start)).ok_or(ImportError::UnknownFormat)?;
-    Ok((format, format.read(bytes, options)?))
+    let format = format.or_else(|| guess(start)).ok_or_else(|| others::named(start))?;
+    let imported = format.read(bytes, options)?;
+    if imported.left_out > 0 && imported.is_empty() {
+        let what = format!("none of its samples can be shown; {}", imported.notes.join("; "));
+        return Err(ImportError::unusable(format, what));
+    }
+    Ok((format, imported))
 }

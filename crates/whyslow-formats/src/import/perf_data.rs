@@ -6,7 +6,10 @@
 mod check;
 mod fields;
 mod header;
+mod plain;
 mod records;
+
+use std::path::PathBuf;
 
 use linux_perf_event_reader::{
     AttrFlags, PerfEventType, RawEventRecord, RecordType, SampleFormat, SamplingPolicy, SoftwareCounterType,
@@ -26,7 +29,7 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
 
 pub(super) fn read(bytes: &[u8], options: &ImportOptions) -> Result<Imported, ImportError> {
     let mut header = Header::parse(bytes)?;
-    let mut conversion = Conversion::default();
+    let mut conversion = Conversion { copies: options.copies.clone(), ..Conversion::default() };
     let seen = records::read(bytes, &mut header, options, &mut conversion)?;
     if header.events.is_empty() {
         return Err(ImportError::unusable(Format::PerfData, "it does not say which events were recorded"));
@@ -37,6 +40,8 @@ pub(super) fn read(bytes: &[u8], options: &ImportOptions) -> Result<Imported, Im
 /// Gives records to the converter.
 #[derive(Default)]
 struct Conversion {
+    /// Where copies of the recorded files are.
+    copies: Option<PathBuf>,
     /// Made with the first record: in a pipe, what is known of the machine comes before it.
     converter: Option<RecordConverter>,
     /// The metric of each event.
@@ -55,6 +60,7 @@ impl Sink for Conversion {
                 build_ids: facts.build_ids.clone(),
                 x86_64: matches!(facts.arch.as_str(), "x86_64" | ""),
                 os_release: facts.os_release.clone(),
+                copies: self.copies.clone(),
             })
         });
         if self.known_build_ids != facts.build_ids.len() {
@@ -151,7 +157,7 @@ impl Conversion {
         keep_seen(&mut converted.unproven, &profile);
         let notes = notes(header, &converted, seen, self.samples);
         profile.meta.notes.clone_from(&notes);
-        Ok(Imported { profile, notes })
+        Ok(Imported { profile, notes, left_out: seen.broken + converted.idle_samples })
     }
 }
 
@@ -218,7 +224,14 @@ fn notes(header: &Header, converted: &Converted, seen: Seen, samples: u64) -> Ve
         notes
             .push(format!("stack bytes of {} are not unwound; only callchains are shown", header.facts.arch));
     }
-    if !dumps && converted.without_stack == samples && samples > 0 {
+    let branches = header.events.iter().any(plain::has_branch_stacks);
+    if branches && samples > 0 {
+        notes.push(
+            "stacks are the calls that the CPU itself remembers (LBR): those beyond its 16 or 32 are missing; try: perf \
+             record --call-graph dwarf"
+                .to_owned(),
+        );
+    } else if !dumps && converted.without_stack == samples && samples > 0 {
         notes.push("perf recorded no call stacks; try: perf record --call-graph dwarf".to_owned());
     } else if !dumps && samples > 0 {
         notes.push(

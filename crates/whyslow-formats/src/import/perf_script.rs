@@ -6,70 +6,99 @@
 //!             55d0c7a0 main+0x30 (/usr/bin/app)
 //! (an empty line)
 //! ```
-//! Stacks are innermost first. Without call stacks, the one frame stands behind the event. CPU, time, period, the second
-//! number, addresses and offsets can be missing.
+//! Stacks are innermost first. Without call stacks, the one frame stands behind the event. Every field can be missing, and
+//! `-F srcline` puts a line of its own below each frame.
 
 mod frame;
 mod head;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Frame, LocationId, Metric, MetricId, ModuleId, ProcessId, StackId, ThreadId, Unit};
+use whyslow_profile::{
+    Frame, LocationId, Metric, MetricId, ModuleId, ModuleKind, ProcessId, StackId, ThreadId, Unit,
+};
 
 use super::assemble::{Assembly, FunctionText};
 use super::{Format, ImportError, ImportOptions, Imported, lines};
 use frame::FrameText;
-use head::Head;
+use head::{Head, Sureness};
 
 pub(super) fn looks_like(start: &[u8]) -> bool {
     let start = lines::whole(start);
-    let first = lines::numbered(start).map(|(_, line)| line).find(|line| !is_ignored(line));
-    lines::is_text(start) && first.is_some_and(|line| Head::parse(&line).is_some())
+    let mut lines = lines::numbered(start).map(|(_, line)| line).filter(|line| !is_ignored(line));
+    let Some(first) = lines.next().filter(|_| lines::is_text(start)) else { return false };
+    let is_frame = |line: &str| line.starts_with('\t') && frame::starts_with_address(line);
+    let (head, sureness) = Head::parse(&first);
+    match sureness {
+        _ if is_frame(&first) => true,
+        Sureness::Sure => !head.event.is_empty() || lines.next().is_some_and(|line| is_frame(&line)),
+        Sureness::Likely if frame::starts_with_address(head.rest) => true,
+        Sureness::Likely | Sureness::Loose => lines.next().is_some_and(|line| is_frame(&line)),
+    }
 }
 
 pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
     let mut script = Script::new();
+    let mut left_out = lines::LeftOut::default();
     let mut open: Option<Open> = None;
-    for (number, line) in lines::numbered(bytes) {
+    let mut lines = lines::numbered(bytes).peekable();
+    while let Some((number, line)) = lines.next() {
         if line.trim().is_empty() {
-            if let Some(open) = open.take() {
-                script.close(open);
-            }
+            open.take().into_iter().for_each(|open| script.close(open));
             continue;
         }
-        if line.starts_with('#') {
+        if is_ignored(&line) {
             continue;
         }
-        let indented = line.starts_with('\t') || (line.starts_with(' ') && frame::starts_with_address(&line));
-        if let Some(open) = open.as_mut().filter(|_| indented && !Head::is_likely(&line)) {
+        let (head, sureness) = Head::parse(&line);
+        // Frames are indented, but so is the name of a thread that is short.
+        let is_frame = line.starts_with('\t')
+            || line.starts_with(' ')
+                && frame::starts_with_address(&line)
+                && sureness < Sureness::Sure
+                && head.pid.is_none();
+        if is_frame {
+            let open = open.get_or_insert_with(|| script.open(&Head::default()));
             script.frame(&mut open.frames, &line);
             continue;
         }
-        if let Some(open) = open.take() {
-            script.close(open);
+        if line.starts_with(' ')
+            && sureness == Sureness::Loose
+            && let (Some(open), Some((file, line))) = (&mut open, frame::source_line(&line))
+        {
+            script.source_line(&mut open.frames, file, line);
+            continue;
         }
-        let head = Head::parse(&line).ok_or_else(|| {
-            ImportError::at_line(Format::PerfScript, number, "this is neither a sample nor a frame of one")
-        })?;
+        open.take().into_iter().for_each(|open| script.close(open));
+        let frames_follow = lines.peek().is_some_and(|(_, next)| next.starts_with('\t'));
+        if sureness == Sureness::Loose && !frames_follow {
+            left_out.add(number, "this is neither a sample nor a frame of one");
+            continue;
+        }
         open = Some(script.open(&head));
     }
-    if let Some(open) = open.take() {
-        script.close(open);
-    }
-    script.finish()
+    open.take().into_iter().for_each(|open| script.close(open));
+    script.finish(left_out)
 }
 
+/// Comments, and what `--show-mmap-events` and its like add.
 fn is_ignored(line: &str) -> bool {
-    line.trim().is_empty() || line.starts_with('#')
+    line.trim().is_empty() || line.starts_with('#') || line.contains(" PERF_RECORD_")
 }
 
 /// A sample whose frames are being read.
 struct Open {
-    time_ns: u64,
+    time_ns: Option<u64>,
     metric: MetricId,
     thread: ThreadId,
     value: u64,
     /// Innermost first.
     frames: Vec<LocationId>,
+}
+
+/// A function that is inlined into another one, and where in it.
+struct Inlined {
+    symbol: String,
+    source: Option<(String, u32)>,
 }
 
 /// The profile in the making.
@@ -79,13 +108,18 @@ struct Script {
     /// The metric of CPU time.
     clock: Option<MetricId>,
     processes: FxHashMap<Option<u32>, ProcessId>,
-    threads: FxHashMap<(Option<u32>, u32), ThreadId>,
+    /// Threads by process, number and name: the samples of a thread that changes its name, as every program that perf
+    /// starts does, stay with the name it had.
+    threads: FxHashMap<(Option<u32>, Option<u32>), FxHashMap<String, ThreadId>>,
     modules: FxHashMap<String, ModuleId>,
     /// Locations of frame lines without their address, when nothing is inlined into them.
     known: FxHashMap<Box<str>, LocationId>,
     /// Functions that are inlined into the frame that comes next, innermost first.
-    inlined: Vec<String>,
+    inlined: Vec<Inlined>,
     start_ns: Option<u64>,
+    samples: u64,
+    without_time: u64,
+    without_address: u64,
     stacks: bool,
 }
 
@@ -101,6 +135,9 @@ impl Script {
             known: FxHashMap::default(),
             inlined: Vec::new(),
             start_ns: None,
+            samples: 0,
+            without_time: 0,
+            without_address: 0,
             stacks: false,
         }
     }
@@ -109,7 +146,7 @@ impl Script {
         let thread = self.thread(head);
         let metric = self.metric(head);
         let mut open = Open {
-            time_ns: head.time_ns.unwrap_or(0),
+            time_ns: head.time_ns,
             metric,
             thread,
             value: head.period.unwrap_or(1),
@@ -133,7 +170,8 @@ impl Script {
             self.clock = Some(metric);
             metric
         } else {
-            self.assembly.metric(head.event, if is_time { Unit::Nanoseconds } else { Unit::Count })
+            let name = if head.event.is_empty() { "samples" } else { head.event };
+            self.assembly.metric(name, if is_time { Unit::Nanoseconds } else { Unit::Count })
         };
         self.metrics.insert(head.event.to_owned(), metric);
         metric
@@ -141,18 +179,23 @@ impl Script {
 
     fn thread(&mut self, head: &Head<'_>) -> ThreadId {
         let Self { assembly, processes, threads, .. } = self;
-        *threads.entry((head.pid, head.tid)).or_insert_with(|| {
-            if head.pid.is_none() {
-                assembly.note(
-                    "perf script printed no process numbers: all threads are shown as one process; try: perf script -F \
-                     +pid",
-                );
-            }
-            let process = *processes
-                .entry(head.pid)
-                .or_insert_with(|| assembly.process(head.pid.unwrap_or(head.tid), head.comm));
-            assembly.thread(process, head.tid, head.comm)
-        })
+        let of_task = threads.entry((head.pid, head.tid)).or_default();
+        if let Some(&known) = of_task.get(head.comm) {
+            return known;
+        }
+        if head.pid.is_none() {
+            assembly.note(
+                "perf script printed no process numbers: all threads are shown as one process; try: perf script -F \
+                 +pid",
+            );
+        }
+        let process = *processes
+            .entry(head.pid)
+            .or_insert_with(|| assembly.process(head.pid.or(head.tid).unwrap_or(0), head.comm));
+        let name = if head.comm.is_empty() { "all threads" } else { head.comm };
+        let thread = assembly.thread(process, head.tid.unwrap_or(0), name);
+        of_task.insert(head.comm.to_owned(), thread);
+        thread
     }
 
     /// Takes a line of a stack.
@@ -164,7 +207,7 @@ impl Script {
     fn frame_text(&mut self, frames: &mut Vec<LocationId>, line: &str) {
         let frame = FrameText::parse(line);
         if frame.inlined {
-            self.inlined.push(frame.symbol.to_owned());
+            self.inlined.push(Inlined { symbol: frame.symbol.to_owned(), source: None });
             return;
         }
         if frame.is_unknown() {
@@ -179,25 +222,58 @@ impl Script {
             return;
         }
         let module = self.module(frame.module);
+        let name = frame.symbol;
+        if name == "[unknown]" || module.is_some_and(|module| self.assembly.is_unnamed(module, name)) {
+            self.inlined.clear();
+            let location = self.assembly.location(module, 0, &[]);
+            self.known.insert(frame.text.into(), location);
+            frames.push(location);
+            return;
+        }
         let mut rows = Vec::with_capacity(1 + self.inlined.len());
-        let without_name;
-        let name = if frame.symbol == "[unknown]" {
-            without_name = format!("[{}]", frame.module.rsplit('/').next().unwrap_or(frame.module));
-            without_name.as_str()
-        } else {
-            frame.symbol
-        };
         let plain = self.inlined.is_empty();
-        let inlined = std::mem::take(&mut self.inlined);
-        for name in std::iter::once(name).chain(inlined.iter().rev().map(String::as_str)) {
-            let function = self.assembly.function(&FunctionText { name, module, ..FunctionText::default() });
-            rows.push(Frame { function, file: None, line: 0 });
+        let is_jit =
+            module.is_some_and(|id| self.assembly.profile.modules[id.index()].kind == ModuleKind::Jit);
+        if is_jit && name.contains("->") {
+            for name in frame::joined(name) {
+                rows.push(self.row(name, module, None));
+            }
+        } else {
+            rows.push(self.row(name, module, None));
+        }
+        for Inlined { symbol, source } in std::mem::take(&mut self.inlined).into_iter().rev() {
+            rows.push(self.row(&symbol, module, source.as_ref().map(|(file, line)| (file.as_str(), *line))));
         }
         let location = self.assembly.location(module, 0, &rows);
         if plain {
             self.known.insert(frame.text.into(), location);
         }
         frames.push(location);
+    }
+
+    fn row(&mut self, name: &str, module: Option<ModuleId>, source: Option<(&str, u32)>) -> Frame {
+        let file = source.map(|(file, _)| file);
+        let function = self.assembly.function(&FunctionText { name, file, line: 0, module });
+        Frame {
+            function,
+            file: file.map(|file| self.assembly.text(file)),
+            line: source.map_or(0, |(_, line)| line),
+        }
+    }
+
+    /// Says where in its source the last frame is.
+    fn source_line(&mut self, frames: &mut [LocationId], file: &str, line: u32) {
+        if let Some(inlined) = self.inlined.last_mut() {
+            inlined.source = Some((file.to_owned(), line));
+            return;
+        }
+        let Some(last) = frames.last_mut() else { return };
+        let profile = &self.assembly.profile;
+        let mut rows = profile.frames.of(*last).to_vec();
+        let Some(function) = rows.first().map(|row| &profile.functions[row.function.index()]) else { return };
+        let (name, module) = (profile.text(function.raw_name).to_owned(), function.module);
+        rows[0] = self.row(&name, module, Some((file, line)));
+        *last = self.assembly.location(module, 0, &rows);
     }
 
     fn module(&mut self, path: &str) -> Option<ModuleId> {
@@ -221,30 +297,63 @@ impl Script {
             stack = Some(self.assembly.stack(stack, location));
         }
         let Some(stack) = stack else {
-            self.assembly.note("samples without an address are left out");
+            self.without_address += 1;
             return;
         };
+        self.samples += 1;
         // Samples are nearly in order; the first few may come from another CPU.
-        let start = *self.start_ns.get_or_insert(open.time_ns);
-        let time_ns = open.time_ns.saturating_sub(start);
+        let time_ns = match open.time_ns {
+            Some(time) => time.saturating_sub(*self.start_ns.get_or_insert(time)),
+            None => {
+                self.without_time += 1;
+                0
+            }
+        };
         self.assembly.sample(open.metric, time_ns, open.thread, stack, open.value);
     }
 
-    fn finish(mut self) -> Result<Imported, ImportError> {
-        if self.start_ns.is_none() {
-            return Err(ImportError::unusable(Format::PerfScript, "it holds no samples"));
+    fn finish(mut self, left_out: lines::LeftOut) -> Result<Imported, ImportError> {
+        if self.samples == 0 && self.without_address == 0 {
+            let empty = || ImportError::unusable(Format::PerfScript, "it holds no samples");
+            return Err(left_out.error(Format::PerfScript).unwrap_or_else(empty));
         }
+        self.name_processes();
         // Time is what most people look for first.
         if let Some(clock) = self.clock {
             self.assembly.profile.metrics[..=clock.index()].rotate_right(1);
             self.assembly.profile.samples[..=clock.index()].rotate_right(1);
         }
-        self.assembly
-            .note("perf script has no lines, no module addresses and no unwind quality; perf.data has");
+        self.assembly.note("perf script has no module addresses and no unwind quality; perf.data has");
         if !self.stacks {
             self.assembly.note("there are no call stacks; try: perf record --call-graph dwarf");
         }
+        if self.without_time > 0 {
+            let count = self.without_time;
+            self.assembly.note(format!(
+                "{count} samples have no time and are at the start; try: perf script -F +time"
+            ));
+        }
+        self.assembly.leave_out(self.without_address, "samples without an address");
+        left_out.note().into_iter().for_each(|note| self.assembly.note(note));
         self.assembly.finish()
+    }
+
+    /// Names each process after its main thread, or else any of its threads: by the name that has the most samples.
+    fn name_processes(&mut self) {
+        let profile = &mut self.assembly.profile;
+        let mut samples = vec![0u64; profile.threads.len()];
+        profile.samples.iter().flat_map(|rows| &rows.thread).for_each(|thread| samples[thread.index()] += 1);
+        let mut best = vec![None; profile.processes.len()];
+        for (row, thread) in profile.threads.iter().enumerate() {
+            let process = thread.process.index();
+            let is_main = thread.tid == profile.processes[process].pid;
+            best[process] = best[process].max(Some((is_main, samples[row], row)));
+        }
+        for (process, best) in profile.processes.iter_mut().zip(best) {
+            if let Some((.., thread)) = best {
+                process.name = profile.threads[thread].name;
+            }
+        }
     }
 }
 

@@ -1,10 +1,14 @@
 //! The bytes of a file: mapped, read from a pipe, unpacked. The only unsafe code of this crate is here.
 
+use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
+use lzma_rust2::XzReader;
+use zstd::stream::read::Decoder as ZstdDecoder;
 
 use super::{ImportError, ImportOptions};
 
@@ -14,9 +18,11 @@ const PIPE_LIMIT: u64 = 4 << 30;
 /// Files up to this length are mapped with all their pages.
 const MAPPED_AT_ONCE: u64 = 512 << 20;
 
-/// A packed file may always unpack to this much; beyond it, to [`RATIO`] times its length.
+/// A packed file may always unpack to this much; beyond it, to [`Packing::ratio`] times its length.
 const ALWAYS_UNPACKED: u64 = 64 << 20;
-const RATIO: u64 = 200;
+
+/// The most memory that an unpacker may take, in KiB: `xz -9` needs half of it.
+const XZ_MEMORY: u32 = 128 << 10;
 
 /// Bytes that are unpacked at a time.
 const STEP: u64 = 1 << 20;
@@ -28,9 +34,10 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Opens a file. What is not a regular file (a pipe) is read to its end.
+    /// Opens a file; `-` is standard input. What is not a regular file (a pipe) is read to its end.
     pub(super) fn open(path: &Path) -> Result<Self, ImportError> {
-        let file = File::open(path)?;
+        let name = if path == Path::new(super::STDIN) { Path::new("/dev/stdin") } else { path };
+        let file = File::open(name)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
@@ -67,42 +74,109 @@ fn too_large(what: &str, limit: u64) -> ImportError {
     ImportError::TooLarge { what: format!("{what} more than {} MB", limit >> 20) }
 }
 
-fn is_gzip(bytes: &[u8]) -> bool {
-    bytes.starts_with(&[0x1f, 0x8b, 8])
+/// What a file is packed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    Gzip,
+    Zstd,
+    Xz,
+    Bzip2,
 }
 
-/// The first bytes of what a gzip file holds; `None` when it is no gzip file. The input may be cut anywhere.
-pub(super) fn unpack_start(start: &[u8], most: usize) -> Option<Vec<u8>> {
-    if !is_gzip(start) {
-        return None;
+impl Packing {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..] => Some(Self::Bzip2),
+            _ => None,
+        }
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Xz => "xz",
+            Self::Bzip2 => "bzip2",
+        }
+    }
+
+    /// The most that profiles were seen to shrink by, and some more.
+    fn ratio(self) -> u64 {
+        match self {
+            Self::Gzip => 200,
+            Self::Zstd | Self::Xz | Self::Bzip2 => 2000,
+        }
+    }
+
+    fn unpacker<'a>(self, packed: Counted<'a>) -> io::Result<Box<dyn Read + 'a>> {
+        Ok(match self {
+            Self::Gzip => Box::new(MultiGzDecoder::new(packed)),
+            Self::Zstd => Box::new(ZstdDecoder::with_buffer(packed)?),
+            Self::Xz => Box::new(XzReader::new_mem_limit(packed, true, XZ_MEMORY)),
+            Self::Bzip2 => Box::new(MultiBzDecoder::new(packed)),
+        })
+    }
+}
+
+/// Bytes that are read from their start on, and how many are left.
+struct Counted<'a> {
+    bytes: &'a [u8],
+    left: &'a Cell<usize>,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.bytes.read(into);
+        self.left.set(self.bytes.len());
+        read
+    }
+}
+
+impl BufRead for Counted<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Ok(self.bytes)
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.bytes.consume(amount);
+        self.left.set(self.bytes.len());
+    }
+}
+
+/// The first bytes of what a packed file holds; `None` when it is not packed. The input may be cut anywhere.
+pub(super) fn unpack_start(start: &[u8], most: usize) -> Option<Vec<u8>> {
+    let packing = Packing::of(start)?;
+    let left = Cell::new(start.len());
     let mut bytes = Vec::new();
-    // What could be unpacked before an error is in `bytes`; the rest is not needed.
-    let _ = MultiGzDecoder::new(start).take(most as u64).read_to_end(&mut bytes);
+    if let Ok(unpacker) = packing.unpacker(Counted { bytes: start, left: &left }) {
+        // What could be unpacked before an error is in `bytes`; the rest is not needed.
+        let _ = unpacker.take(most as u64).read_to_end(&mut bytes);
+    }
     Some(bytes)
 }
 
-/// What a gzip file holds; `None` when it is no gzip file.
+/// What a packed file holds; `None` when it is not packed.
 pub(super) fn unpack(packed: &[u8], options: &ImportOptions) -> Result<Option<Vec<u8>>, ImportError> {
-    if !is_gzip(packed) {
-        return Ok(None);
-    }
-    let by_ratio = (packed.len() as u64).saturating_mul(RATIO).max(ALWAYS_UNPACKED);
+    let Some(packing) = Packing::of(packed) else { return Ok(None) };
+    let by_ratio = (packed.len() as u64).saturating_mul(packing.ratio()).max(ALWAYS_UNPACKED);
     let limit = options.unpacked_limit.min(by_ratio);
-    let mut decoder = MultiGzDecoder::new(packed);
+    let left = Cell::new(packed.len());
+    let wrong = |error: io::Error| {
+        let offset = (packed.len() - left.get()) as u64;
+        ImportError::Packed { packing: packing.name(), offset, what: error.to_string() }
+    };
+    let mut unpacker = packing.unpacker(Counted { bytes: packed, left: &left }).map_err(wrong)?;
     let mut bytes = Vec::new();
     loop {
         let room = (limit + 1).saturating_sub(bytes.len() as u64).min(STEP);
         if room == 0 {
             return Err(too_large("it unpacks to", limit));
         }
-        match (&mut decoder).take(room).read_to_end(&mut bytes) {
-            Ok(0) => return Ok(Some(bytes)),
-            Ok(_) => {}
-            Err(error) => {
-                let offset = (packed.len() - decoder.get_ref().len()) as u64;
-                return Err(ImportError::Gzip { offset, what: error.to_string() });
-            }
+        if (&mut unpacker).take(room).read_to_end(&mut bytes).map_err(wrong)? == 0 {
+            return Ok(Some(bytes));
         }
     }
 }
@@ -126,12 +200,54 @@ mod tests {
         assert_eq!(unpack(b"plain", &options).expect("plain"), None);
     }
 
+    /// The same text by each packer. The bytes of xz and bzip2 were made by their own programs.
+    fn packed_by_each(text: &[u8]) -> [Vec<u8>; 2] {
+        [packed(text), zstd::encode_all(text, 3).expect("memory")]
+    }
+
     #[test]
     fn a_cut_packed_file_is_an_error_with_an_offset() {
+        for whole in packed_by_each(&(0..=255).cycle().take(5000).collect::<Vec<u8>>()) {
+            let cut = &whole[..whole.len() - 20];
+            let error = unpack(cut, &ImportOptions::default()).expect_err("cut");
+            let offset_fits =
+                matches!(error, ImportError::Packed { offset, .. } if offset <= cut.len() as u64);
+            assert!(offset_fits, "{error}");
+        }
         let whole = packed(&(0..=255).cycle().take(5000).collect::<Vec<u8>>());
-        let cut = &whole[..whole.len() - 20];
-        let error = unpack(cut, &ImportOptions::default()).expect_err("cut");
-        assert!(matches!(error, ImportError::Gzip { offset, .. } if offset <= cut.len() as u64), "{error}");
-        assert_eq!(unpack_start(cut, 10), Some((0..10).collect()));
+        assert_eq!(unpack_start(&whole[..whole.len() - 20], 10), Some((0..10).collect()));
     }
+
+    #[test]
+    fn every_packing_is_unpacked() {
+        let text = b"main;a 1\nmain;b 2\n";
+        let options = ImportOptions::default();
+        let xz: &[u8] = &XZ_BYTES;
+        let bzip2: &[u8] = &BZIP2_BYTES;
+        let [gzip, zstd] = packed_by_each(text);
+        for packed in [&gzip[..], &zstd[..], xz, bzip2] {
+            assert_eq!(unpack(packed, &options).expect("whole").as_deref(), Some(&text[..]));
+            assert_eq!(unpack_start(packed, 4).as_deref(), Some(&b"main"[..]));
+            for len in 8..packed.len() - 1 {
+                assert!(unpack(&packed[..len], &options).is_err(), "cut at {len}");
+            }
+        }
+    }
+
+    #[rustfmt::skip]
+    const XZ_BYTES: [u8; 76] = [
+        0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x04, 0xe6, 0xd6, 0xb4, 0x46, 0x02, 0x00, 0x21, 0x01,
+        0x16, 0x00, 0x00, 0x00, 0x74, 0x2f, 0xe5, 0xa3, 0x01, 0x00, 0x11, 0x6d, 0x61, 0x69, 0x6e, 0x3b,
+        0x61, 0x20, 0x31, 0x0a, 0x6d, 0x61, 0x69, 0x6e, 0x3b, 0x62, 0x20, 0x32, 0x0a, 0x00, 0x00, 0x00,
+        0xc7, 0x35, 0xff, 0x1e, 0xd0, 0x80, 0xd9, 0xb8, 0x00, 0x01, 0x2a, 0x12, 0x4b, 0x08, 0x54, 0xbc,
+        0x1f, 0xb6, 0xf3, 0x7d, 0x01, 0x00, 0x00, 0x00, 0x00, 0x04, 0x59, 0x5a,
+    ];
+
+    #[rustfmt::skip]
+    const BZIP2_BYTES: [u8; 54] = [
+        0x42, 0x5a, 0x68, 0x39, 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, 0x75, 0x18, 0x53, 0x08, 0x00, 0x00,
+        0x07, 0x59, 0x00, 0x00, 0x10, 0x40, 0x00, 0x30, 0x08, 0x30, 0x23, 0x20, 0x00, 0x21, 0x2a, 0x69,
+        0x9a, 0x1a, 0x10, 0x03, 0x09, 0x95, 0x68, 0x66, 0x32, 0x11, 0xa3, 0x38, 0x5d, 0xc9, 0x14, 0xe1,
+        0x42, 0x41, 0xd4, 0x61, 0x4c, 0x20,
+    ];
 }

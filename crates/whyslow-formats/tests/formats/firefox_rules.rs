@@ -54,6 +54,17 @@ fn keeps_the_rules(file: &Value) {
     ] {
         assert!(right(&meta[key]), "meta.{key}: {}", meta[key]);
     }
+    let end = meta["profilingEndTime"].as_f64().unwrap();
+    let interval = meta["interval"].as_f64().unwrap();
+    for thread in file["threads"].as_array().unwrap() {
+        let times = thread["samples"]["time"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .chain(thread["markers"]["endTime"].as_array().unwrap());
+        let shown = times.filter_map(Value::as_f64).all(|time| time < end);
+        assert!(shown && end >= interval, "nothing is shown at or behind the end, {end}");
+    }
     let colours = [
         "transparent",
         "purple",

@@ -78,6 +78,22 @@ fn sum(profile: &Profile, name: &str) -> u64 {
 }
 
 #[test]
+fn heaptrack_and_massif_files_are_read_back_with_the_same_totals() {
+    let profile = parser();
+    let (text, _) = written(&profile, write_heaptrack);
+    let back = from_bytes(text.as_bytes(), Format::Heaptrack).profile;
+    let numbers = |profile: &Profile| {
+        let counts = profile.heap.totals();
+        [counts.allocations, counts.bytes_allocated, counts.peak_bytes, counts.live_at_exit_bytes]
+    };
+    assert_eq!(numbers(&back), numbers(&profile));
+    assert_eq!(totals(&back, 0)["push"], totals(&profile, 0)["push"]);
+    let (text, _) = written(&profile, write_massif);
+    let back = from_bytes(text.as_bytes(), Format::Massif).profile;
+    assert_eq!(sum(&back, "live-at-peak"), profile.heap.totals().peak_bytes);
+}
+
+#[test]
 fn dhat_keeps_the_rules_of_its_viewer_and_every_total() {
     let profile = parser();
     let (text, _) = written(&profile, write_dhat);
@@ -86,12 +102,12 @@ fn dhat_keeps_the_rules_of_its_viewer_and_every_total() {
     assert_eq!(file["tg"], profile.meta.heap.as_ref().unwrap().peak_ns / 1000);
     let back = from_bytes(text.as_bytes(), Format::Dhat).profile;
     let of = |pick: fn(&HeapCounts) -> u64| pick(&profile.heap.totals());
-    assert_eq!(sum(&back, "allocated-bytes"), of(|counts| counts.bytes_allocated));
+    assert_eq!(sum(&back, "bytes-allocated"), of(|counts| counts.bytes_allocated));
     assert_eq!(sum(&back, "allocations"), of(|counts| counts.allocations));
-    assert_eq!(sum(&back, "peak-bytes"), of(|counts| counts.peak_bytes));
-    assert_eq!(sum(&back, "peak-blocks"), of(|counts| counts.peak_blocks));
-    assert_eq!(sum(&back, "end-bytes"), of(|counts| counts.live_at_exit_bytes));
-    assert_eq!(sum(&back, "end-blocks"), of(|counts| counts.live_at_exit_blocks));
+    assert_eq!(sum(&back, "live-at-peak"), of(|counts| counts.peak_bytes));
+    assert_eq!(sum(&back, "live-at-exit"), of(|counts| counts.live_at_exit_bytes));
+    assert_eq!(back.heap.totals().peak_blocks, of(|counts| counts.peak_blocks));
+    assert_eq!(back.heap.totals().live_at_exit_blocks, of(|counts| counts.live_at_exit_blocks));
     assert_eq!(totals(&back, 0)["push"], totals(&profile, 0)["push"]);
     let frames: Vec<&str> = file["ftbl"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert!(frames.iter().any(|frame| frame.ends_with(": grow (vec.rs:40)")), "{frames:?}");

@@ -1,15 +1,16 @@
 //! What we export we can import, with equal totals per function.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use proptest::prelude::*;
 use whyslow_analyze::{Selection, testing};
 use whyslow_formats::export::{Export, write_firefox, write_perf_script, write_pprof, write_speedscope};
-use whyslow_formats::import::Format;
+use whyslow_formats::import::{self, Format, ImportOptions};
 use whyslow_formats::{FoldedOptions, write_folded};
 use whyslow_profile::{Counter, CounterId, Metric, Profile, Samples, Span, ThreadId, Unit};
 
-use crate::support::{from_bytes, imported, totals};
+use crate::support::{from_bytes, sample, totals};
 
 type Write = fn(&Export<'_>, &mut dyn io::Write) -> io::Result<Vec<String>>;
 
@@ -30,14 +31,33 @@ fn written(profile: &Profile, write: Write) -> Vec<u8> {
 
 #[track_caller]
 fn survives(profile: &Profile) {
-    for (format, write) in FORMATS {
-        let back = from_bytes(&written(profile, write), format).profile;
-        assert_eq!(totals(&back, 0), totals(profile, 0), "{format}");
+    for metric in 0..profile.metrics.len() {
+        let selection = Selection { metric, ..Selection::default() };
+        let expected = totals(profile, metric);
+        for (format, write) in FORMATS {
+            let mut bytes = Vec::new();
+            let notes = write(&Export::new(profile, &selection, true), &mut bytes).unwrap();
+            let name = profile.text(profile.metrics[metric].name);
+            if notes.iter().any(|note| note.starts_with("other metrics: ") && note.contains(name)) {
+                // pprof has four types for a heap, and says which of ours it has none for.
+                continue;
+            }
+            let back = from_bytes(&bytes, format).profile;
+            assert_eq!(
+                totals(&back, 0),
+                expected,
+                "{format}, {}",
+                profile.text(profile.metrics[metric].name)
+            );
+        }
+        let mut bytes = Vec::new();
+        write_folded(profile, &selection, &FoldedOptions::default(), &mut bytes).unwrap();
+        let back = from_bytes(&bytes, Format::Folded).profile;
+        let readable = |name: &str| name.replace(';', ":");
+        let expected: BTreeMap<String, (u64, u64)> =
+            expected.into_iter().map(|(name, value)| (readable(&name), value)).collect();
+        assert_eq!(totals(&back, 0), expected, "folded");
     }
-    let mut bytes = Vec::new();
-    write_folded(profile, &Selection::default(), &FoldedOptions::default(), &mut bytes).unwrap();
-    let back = from_bytes(&bytes, Format::Folded).profile;
-    assert_eq!(totals(&back, 0), totals(profile, 0), "folded");
 }
 
 const STACKS: &str = "
@@ -56,12 +76,19 @@ fn every_kind_of_frame_survives() {
 }
 
 #[test]
-fn real_recordings_survive() {
-    for name in ["samply.json", "firefox-70.json"] {
-        survives(&imported(name, Format::Firefox).profile);
+fn every_sample_file_survives() {
+    let folder = sample("");
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert!(names.len() > 10);
+    for name in names {
+        let (format, imported) = import::import(&sample(&name), None, &ImportOptions::default()).unwrap();
+        println!("{name}: {format}");
+        survives(&imported.profile);
     }
-    survives(&imported("pprof.pb", Format::Pprof).profile);
-    survives(&imported("speedscope.json", Format::Speedscope).profile);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Real and hand-made files of other tools, and what they say.
 
+use whyslow_analyze::{Quality, Selection};
+use whyslow_formats::export::{Export, write_dhat};
 use whyslow_formats::import::{self, Format, ImportError, ImportOptions};
 use whyslow_profile::{Profile, Unit};
 
@@ -84,8 +86,11 @@ fn other_firefox_files_are_refused_with_a_reason() {
             .unwrap_err()
             .to_string()
     };
-    assert!(error(r#"{"meta":{"interval":1},"threads":[]}"#).contains("not processed"));
-    assert!(error(r#"{"meta":{"preprocessedProfileVersion":30},"threads":[]}"#).contains("version is 30"));
+    assert!(
+        error(r#"{"meta":{"interval":1},"threads":[{"samples":{"schema":{"stack":0},"data":[[null]]}}]}"#)
+            .contains("none of its samples can be shown; samples without a stack are left out: 1")
+    );
+    assert!(error(r#"{"meta":{"preprocessedProfileVersion":"x"},"threads":[]}"#).contains("wrong at byte"));
 }
 
 #[test]
@@ -95,18 +100,57 @@ fn pprof_has_metrics_inlined_lines_and_threads() {
     assert_eq!(metrics(profile), [("cpu-time", Unit::Nanoseconds), ("samples", Unit::Count)]);
     assert_eq!(lines(profile, 0), ["main 10000000/40000000", "parse 0/30000000", "read 30000000/30000000"]);
     assert_eq!(lines(profile, 1), ["main 1/4", "parse 0/3", "read 3/3"]);
-    assert_eq!(threads(profile), [("app", 0, "worker", 0), ("app", 0, "all threads", 0)]);
+    let labelled = ("app", 0, "worker request=GET /", 0);
+    assert_eq!(threads(profile)[1], ("app", 0, "all threads", 0));
+    assert_eq!(threads(profile)[0], labelled);
     assert_eq!((profile.meta.frequency_hz, profile.meta.duration_ns), (100, 2_000_000_000));
-    assert_eq!(
-        imported.notes,
-        ["the format has no times: all samples are at the start", "labels are left out: request"]
-    );
+    assert_eq!(imported.notes, ["the format has no times: all samples are at the start"]);
     let frames = profile.frames.of(2.into());
     let shown: Vec<_> = frames
         .iter()
         .map(|frame| (profile.text(profile.functions[frame.function.index()].name), frame.line))
         .collect();
     assert_eq!(shown, [("parse", 33), ("read", 40)], "outermost first");
+}
+
+/// A message of protocol buffers: numbers, texts and messages by field.
+fn message(fields: &[(u8, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (field, content) in fields {
+        bytes.extend([field << 3 | 2, content.len() as u8]);
+        bytes.extend(*content);
+    }
+    bytes
+}
+
+#[test]
+fn pprof_fields_come_in_any_order() {
+    let bytes = std::fs::read(sample("pprof.pb")).unwrap();
+    // The kinds of value are the first 12 bytes.
+    let late = [&bytes[12..], &bytes[..12]].concat();
+    let profile = from_bytes(&late, Format::Pprof).profile;
+    assert_eq!(profile, imported("pprof.pb", Format::Pprof).profile);
+}
+
+#[test]
+fn pprof_shows_a_metric_that_has_values() {
+    // Kinds: samples in count, cpu in nanoseconds. One sample of 5 and 0 at location 1, function 1, named f.
+    let file = message(&[
+        (1, &[8, 1, 16, 2]),
+        (1, &[8, 3, 16, 4]),
+        (2, &[8, 1, 18, 2, 5, 0]),
+        (4, &[8, 1, 34, 2, 8, 1]),
+        (5, &[8, 1, 16, 5]),
+        (6, b""),
+        (6, b"samples"),
+        (6, b"count"),
+        (6, b"cpu"),
+        (6, b"nanoseconds"),
+        (6, b"f"),
+    ]);
+    let profile = from_bytes(&file, Format::Pprof).profile;
+    assert_eq!(metrics(&profile), [("samples", Unit::Count), ("cpu-time", Unit::Nanoseconds)]);
+    assert_eq!(lines(&profile, 0), ["f 5/5"]);
 }
 
 #[test]
@@ -135,14 +179,13 @@ fn dhat_has_totals_peak_and_end() {
     assert_eq!(
         names,
         [
-            "allocated-bytes",
+            "bytes-allocated",
             "allocations",
-            "peak-bytes",
-            "peak-blocks",
-            "end-bytes",
-            "end-blocks",
+            "bytes-freed",
             "read-bytes",
-            "written-bytes"
+            "written-bytes",
+            "live-at-peak",
+            "live-at-exit"
         ]
     );
     assert_eq!(
@@ -150,14 +193,80 @@ fn dhat_has_totals_peak_and_end() {
         ["brief 0/6400", "copy 0/9400", "kept 0/3000", "main 0/9400", "malloc 9400/9400"]
     );
     assert_eq!(lines(&profile, 1)[1], "copy 0/101");
-    assert_eq!(lines(&profile, 2)[0], "brief 0/64");
-    assert_eq!(lines(&profile, 4), ["copy 0/3000", "kept 0/3000", "main 0/3000", "malloc 3000/3000"]);
+    assert_eq!(lines(&profile, 5)[0], "brief 0/64");
+    assert_eq!(lines(&profile, 6), ["copy 0/3000", "kept 0/3000", "main 0/3000", "malloc 3000/3000"]);
     assert_eq!(profile.meta.command, ["./heap"]);
 }
 
 #[test]
+fn an_imported_heap_is_one_for_every_view() {
+    for (name, format) in [("dhat.json", Format::Dhat), ("heaptrack.txt", Format::Heaptrack)] {
+        let imported = imported(name, format);
+        let profile = &imported.profile;
+        let facts = profile.meta.heap.as_ref().unwrap();
+        let totals = profile.heap.totals();
+        let sum = |name: &str| -> u64 {
+            let row = metrics(profile).iter().position(|metric| metric.0 == name).unwrap();
+            profile.samples[row].value.iter().sum()
+        };
+        assert_eq!(facts.peak_bytes, totals.peak_bytes, "{name}");
+        assert_eq!(sum("bytes-allocated"), totals.bytes_allocated, "{name}");
+        assert_eq!(sum("allocations"), totals.allocations, "{name}");
+        assert_eq!(sum("live-at-peak"), totals.peak_bytes, "{name}");
+        assert_eq!(sum("live-at-exit"), totals.live_at_exit_bytes, "{name}");
+        assert!(Quality::of(profile).heap.is_some_and(|heap| heap.only), "{name}");
+        // What is written for DHAT again says the same.
+        let selection = Selection::default();
+        let mut bytes = Vec::new();
+        write_dhat(&Export::new(profile, &selection, true), &mut bytes).unwrap();
+        let back = from_bytes(&bytes, Format::Dhat).profile;
+        let numbers = |profile: &Profile| {
+            let totals = profile.heap.totals();
+            (
+                totals.allocations,
+                totals.bytes_allocated,
+                totals.peak_bytes,
+                totals.live_at_exit_bytes,
+                totals.frees,
+            )
+        };
+        assert_eq!(numbers(&back), numbers(profile), "{name}");
+        assert_eq!(self::totals(&back, 0), self::totals(profile, 0), "{name}");
+    }
+}
+
+#[test]
+fn heaptracks_file_says_what_heaptrack_print_says() {
+    // heaptrack_print: 106 calls, 101 temporary, peak 87.77K. It also takes the first free after another one for temporary
+    // when it is of the first kind of block.
+    let profile = imported("heaptrack.txt", Format::Heaptrack).profile;
+    let counts = profile.heap.totals();
+    assert_eq!((counts.allocations, counts.temporary), (106, 100));
+    assert_eq!(profile.meta.heap.as_ref().unwrap().peak_bytes, 5 * 3000 + 64 + 72_704);
+    assert_eq!(totals(&profile, 0)["kept"], (0, 15_000));
+    assert_eq!(totals(&profile, 0)["brief"], (0, 6_400));
+}
+
+#[test]
+fn massifs_peak_is_divided_among_those_who_had_it() {
+    let profile = imported("massif.out.1", Format::Massif).profile;
+    assert_eq!(metrics(&profile)[0], ("live-at-peak", Unit::Bytes));
+    assert_eq!(totals(&profile, 0)["kept"].1, 15_000);
+    assert_eq!(profile.text(profile.counters[0].name), "heap-live");
+    assert_eq!(profile.counter_values.value.iter().max(), Some(&15_064));
+}
+
+#[test]
 fn every_import_fits_the_file() {
-    for name in ["samply.json", "firefox-70.json", "pprof.pb", "speedscope.json", "dhat.json"] {
+    for name in [
+        "samply.json",
+        "firefox-70.json",
+        "pprof.pb",
+        "speedscope.json",
+        "dhat.json",
+        "heaptrack.txt",
+        "massif.out.1",
+    ] {
         let (_, imported) = import::import(&sample(name), None, &ImportOptions::default()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.whyslow");

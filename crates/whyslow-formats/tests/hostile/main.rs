@@ -22,13 +22,21 @@ use crate::changes::{Change, change, changes};
 use crate::counting::peak_of;
 
 /// The files that are changed, and the formats they are read as.
-const SAMPLES: [(&str, Format); 5] = [
+const SAMPLES: [(&str, Format); 10] = [
     ("samply.json", Format::Firefox),
     ("firefox-70.json", Format::Firefox),
     ("pprof.pb", Format::Pprof),
     ("speedscope.json", Format::Speedscope),
     ("dhat.json", Format::Dhat),
+    ("heaptrack.txt", Format::Heaptrack),
+    ("massif.out.1", Format::Massif),
+    ("callgrind.out.1", Format::Callgrind),
+    ("folded.txt", Format::Folded),
+    ("perf-script.txt", Format::PerfScript),
 ];
+/// Those that are text, of which a part can be whole.
+const TEXTS: [Format; 6] =
+    [Format::Pprof, Format::Heaptrack, Format::Massif, Format::Callgrind, Format::Folded, Format::PerfScript];
 
 fn sample(name: &str) -> Vec<u8> {
     std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name)).unwrap()
@@ -74,7 +82,7 @@ fn a_cut_file_is_an_error_with_its_place() {
         let whole = sample(name);
         for len in (0..whole.len()).step_by(1 + whole.len() / 300) {
             let result = survives(&whole[..len], format);
-            if format != Format::Pprof {
+            if !TEXTS.contains(&format) {
                 assert!(matches!(result, Err(ImportError::AtByte { .. })), "{name} cut at {len}: {result:?}");
             }
         }

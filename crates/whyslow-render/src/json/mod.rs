@@ -7,7 +7,8 @@ mod heap;
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::heap::{Sites, is_heap_metric};
+use whyslow_analyze::heap::Sites;
+use whyslow_analyze::is_counted;
 use whyslow_analyze::{
     CallTree, Callers, FunctionRow, FunctionTable, HotStep, Label, Lines, Outline, Overview, Quality, Share,
     SpanTable, Threads,
@@ -191,7 +192,7 @@ impl<'a> FunctionJson<'a> {
     fn new(context: &Context<'a>, table: &FunctionTable, row: &FunctionRow) -> Self {
         let profile = context.profile;
         // What the heap's recorder counted is not a sample of something larger.
-        let counted = is_heap_metric(profile, context.metric);
+        let counted = is_counted(profile, context.metric);
         let (raw_name, module) = match row.label {
             Label::Function(id) => {
                 let function = &profile.functions[id.index()];

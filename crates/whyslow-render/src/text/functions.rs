@@ -1,5 +1,6 @@
 //! The table of functions.
 
+use whyslow_analyze::heap::is_heap_metric;
 use whyslow_analyze::{CallTree, FunctionRow, FunctionTable, Label, Share};
 use whyslow_profile::Profile;
 
@@ -16,8 +17,13 @@ const KIND: usize = 11;
 pub fn functions(profile: &Profile, table: &FunctionTable, limit: usize, page: Page) -> String {
     let mut out = String::new();
     let all = page.whole(profile, table.total_value);
-    if page.counted {
+    if is_heap_metric(profile, page.metric) {
         push_line(&mut out, &format!("{all}; self is what a function allocates without calling another"));
+    } else if page.counted {
+        push_line(
+            &mut out,
+            &format!("{all}, counted; self is what a function takes without calling another"),
+        );
     } else {
         let rough = Share::new(1, 2, table.total_samples).margin_95();
         let samples = Count(table.total_samples);

@@ -1,7 +1,7 @@
 //! Columns, colours and wrapped paragraphs.
 
 use anstyle::{AnsiColor, Style};
-use whyslow_analyze::heap::is_heap_metric;
+use whyslow_analyze::is_counted;
 use whyslow_analyze::{CallTree, Grade, Label, Severity};
 use whyslow_profile::{CodeKind, Profile, Unit};
 
@@ -17,7 +17,7 @@ pub struct Page {
     pub metric: usize,
     /// What values count.
     pub unit: Unit,
-    /// Whether every value was counted by the heap's recorder, and none is a sample.
+    /// Whether every value was counted, and none is a sample.
     pub counted: bool,
 }
 
@@ -28,7 +28,7 @@ impl Page {
     /// A page for one metric of a profile.
     pub fn new(profile: &Profile, metric: usize, width: usize) -> Self {
         let unit = profile.metrics.get(metric).map_or(Unit::Nanoseconds, |metric| metric.unit);
-        Self { width: width.max(Self::NARROWEST), metric, unit, counted: is_heap_metric(profile, metric) }
+        Self { width: width.max(Self::NARROWEST), metric, unit, counted: is_counted(profile, metric) }
     }
 
     /// A sum over the whole selection: `2.00 s`, `1.19 MiB of live-at-peak`.

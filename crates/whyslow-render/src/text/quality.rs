@@ -36,7 +36,11 @@ pub fn quality(quality: &Quality, width: usize) -> String {
 
 /// What only CPU samples have.
 fn sampling(quality: &Quality, fact: &mut dyn FnMut(&str, String)) {
-    fact("samples", Count(quality.samples).to_string());
+    if quality.counted {
+        fact("how", "counted, not sampled".to_owned());
+    } else {
+        fact("samples", Count(quality.samples).to_string());
+    }
     if let (Some(expected), Some(achieved)) = (quality.expected_samples, quality.achieved_share()) {
         let rate = quality.frequency_hz;
         fact(
@@ -72,6 +76,9 @@ pub fn headline(quality: &Quality) -> String {
         Some(heap) if heap.only => {
             let (counted, lost) = (counting_words(heap), Count(heap.lost_events));
             format!("{grade}: {counted}, {} of stacks complete, {lost} lost", Percent(1.0 - heap.cut_share))
+        }
+        None if quality.counted => {
+            format!("{grade}: counted, {} of stacks complete", Percent(1.0 - quality.truncated_share))
         }
         _ => {
             let mut text = format!("{grade}: {} samples", Count(quality.samples));

@@ -54,6 +54,31 @@ fn split_units_in_a_package() {
 }
 
 #[test]
+fn copies_of_programs_that_are_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = rust_program(folder.path(), &["-O", "-g"]) else { return };
+    let id = build_id(&program);
+    let addresses = addresses_of(&program, "5outer");
+    let copies = folder.path().join("copies");
+    let whole_path = copies.join(program.strip_prefix("/").unwrap());
+    for copy in [whole_path, copies.join("app")] {
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        let mut gone = profile(&program, Some(&id), &addresses);
+        std::fs::rename(&program, &copy).unwrap();
+        let found =
+            |profile: &Profile| Options { files: whyslow_symbols::copies(profile, &copies), ..options() };
+        let options = found(&gone);
+        let summary = symbolize(&mut gone, &options);
+        assert!(has_chain(&gone), "{} {summary:?}", copy.display());
+        let mut other = profile(&program, Some("0123456789abcdef0123456789abcdef01234567"), &addresses);
+        let options = found(&other);
+        symbolize(&mut other, &options);
+        assert_eq!(other.modules[0].symbols, SymbolState::Missing, "another build is no copy");
+        std::fs::rename(&copy, &program).unwrap();
+    }
+}
+
+#[test]
 fn compressed_sections() {
     for kind in ["zlib", "zstd", "zlib-gnu"] {
         chain_of(&["-O", "-g", &format!("-Clink-arg=-Wl,--compress-debug-sections={kind}")]);

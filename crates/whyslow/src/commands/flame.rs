@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use whyslow_analyze::heap::is_heap_metric;
 use whyslow_analyze::{CallTree, Overview, Quality, Selection, TreeOptions};
-use whyslow_profile::Profile;
+use whyslow_profile::{Profile, Unit};
 use whyslow_render::flame::{FlameOptions, svg};
 use whyslow_render::text::headline;
 
@@ -113,9 +113,15 @@ fn subtitle(profile: &Profile, selection: &Selection) -> String {
     let overview = Overview::of(profile);
     let plain = anstream::adapter::strip_str(&headline(&Quality::of(profile))).to_string();
     let seconds = overview.duration_ns as f64 / 1e9;
-    if is_heap_metric(profile, selection.metric) {
-        let name = profile.text(profile.metrics[selection.metric].name);
-        return format!("{name}; {seconds:.2} s; {plain}");
+    let metric = profile.metrics.get(selection.metric);
+    if let Some(metric) =
+        metric.filter(|metric| metric.unit != Unit::Nanoseconds || is_heap_metric(profile, selection.metric))
+    {
+        let name = profile.text(metric.name);
+        return match overview.duration_ns {
+            0 => format!("{name}; {plain}"),
+            _ => format!("{name}; {seconds:.2} s; {plain}"),
+        };
     }
     format!("{seconds:.2} s, {:.2} s of CPU time; {plain}", overview.cpu_time_ns as f64 / 1e9)
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use whyslow_formats::import::Format;
+use whyslow_analyze::{Overview, Quality, is_counted};
+use whyslow_formats::import::{Format, STDIN};
 use whyslow_profile::{EventSource, Profile, file};
 use whyslow_render::sanitize::clean;
 
@@ -16,21 +17,24 @@ use crate::{importing, values};
 /// Read another tool's recording, so that every command works with it
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Formats, recognised by their content (gzip around them is fine):
+Formats, recognised by their content (gzip, zstd, xz or bzip2 around them is fine):
   perf-data, perf-script    Linux perf: perf.data, and the text of `perf script`
-  firefox                   the Firefox Profiler and samply
+  firefox                   the Firefox Profiler, Firefox itself and samply
   pprof                     Go, pprof-rs, jemalloc_pprof and many more
   speedscope                speedscope, py-spy, rbspy
   folded                    stacks for flame graphs: main;parse;read 42
-  chrome-trace              Chrome, rustc's self-profile, tracing-chrome
+  chrome-trace              Chrome, V8, Hermes, rustc's self-profile, tracing-chrome
   dhat                      heap profiles of Valgrind's DHAT and the dhat crate
+  heaptrack, massif         heap profiles of heaptrack and Valgrind's massif
   callgrind, cachegrind     Valgrind
 
 Examples:
   whyslow import perf.data                  writes perf.whyslow
-  whyslow import profile.json.gz -o run.whyslow && whyslow report run.whyslow")]
+  whyslow import profile.json.gz -o run.whyslow && whyslow report run.whyslow
+  perf script | whyslow import - -o run.whyslow
+  whyslow import perf.data --symfs copies/  names from copies of the programs")]
 pub(crate) struct ImportArgs {
-    /// The recording
+    /// The recording; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Write here instead of NAME.whyslow next to the recording
@@ -39,13 +43,20 @@ pub(crate) struct ImportArgs {
     /// What it is, where the content does not tell
     #[arg(long, value_name = "FORMAT", value_parser = values::import_format)]
     format: Option<Format>,
+    /// Look for the recorded programs and libraries in this folder first: by their path in it, or their name
+    #[arg(long, value_name = "FOLDER")]
+    symfs: Option<PathBuf>,
 }
 
 /// Imports the file and says what came of it.
 pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
     let output = args.output.clone().unwrap_or_else(|| beside(&args.file));
     refuse_to_replace(&output, args.output.is_some())?;
-    let (format, imported) = importing::import(&args.file, args.format)?;
+    if let Some(folder) = args.symfs.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(Failure::new(format!("{}: it is not a folder", folder.display()))
+            .next("the folder with copies of the recorded programs"));
+    }
+    let (format, imported) = importing::import(&args.file, args.format, args.symfs.as_deref())?;
     file::write(&output, &imported.profile).map_err(|error| {
         Failure::new(format!("{}: cannot be written: {error}", output.display()))
             .next("-o with a file in a folder that is yours and has space")
@@ -55,14 +66,22 @@ pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
         for text in &imported.notes {
             note(&format!("whyslow: note: {}\n", clean(text)));
         }
+        for warning in Quality::of(&imported.profile).warnings {
+            if warning.is_of_names() {
+                let fix = warning.fix().map_or(String::new(), |fix| format!("; fix: {fix}"));
+                note(&format!("whyslow: warning: {}{}\n", clean(&warning.to_string()), clean(&fix)));
+            }
+        }
     }
     Ok(Exit::Success)
 }
 
 fn summary(path: &Path, format: Format, profile: &Profile, output: &Path) -> String {
-    let samples = profile.samples.first().map_or(0, whyslow_profile::Samples::len);
+    let overview = Overview::of(profile);
+    let samples = usize::try_from(overview.samples).unwrap_or(usize::MAX);
     let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-    let mut holds = vec![plural(samples, "sample"), plural(profile.threads.len(), "thread")];
+    let what = if is_counted(profile, 0) { "row" } else { "sample" };
+    let mut holds = vec![plural(samples, what), plural(profile.threads.len(), "thread")];
     if !profile.spans.is_empty() {
         holds.push(plural(profile.spans.len(), "span"));
     }
@@ -80,22 +99,23 @@ fn summary(path: &Path, format: Format, profile: &Profile, output: &Path) -> Str
 
 /// `run.whyslow` for `run.json.gz`.
 fn beside(path: &Path) -> PathBuf {
-    let without_gz = if path.extension().is_some_and(|end| end == "gz") {
-        path.with_extension("")
-    } else {
-        path.to_owned()
-    };
+    if path == Path::new(STDIN) {
+        return PathBuf::from("stdin").with_extension(file::EXTENSION);
+    }
+    let is_packed =
+        path.extension().is_some_and(|end| ["gz", "zst", "xz", "bz2"].iter().any(|one| end == *one));
+    let unpacked = if is_packed { path.with_extension("") } else { path.to_owned() };
     // `callgrind.out.1234` keeps its number.
-    let is_number = without_gz
+    let is_number = unpacked
         .extension()
         .is_some_and(|end| end.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()));
     if is_number {
-        let mut name = without_gz.into_os_string();
+        let mut name = unpacked.into_os_string();
         name.push(".");
         name.push(file::EXTENSION);
         return name.into();
     }
-    without_gz.with_extension(file::EXTENSION)
+    unpacked.with_extension(file::EXTENSION)
 }
 
 /// What is not a profile is never replaced, and a recording of whyslow only when it was named.
@@ -123,5 +143,7 @@ mod tests {
         assert_eq!(named("a/run.json.gz"), "a/run.whyslow");
         assert_eq!(named("callgrind.out.1234"), "callgrind.out.1234.whyslow");
         assert_eq!(named("stacks"), "stacks.whyslow");
+        assert_eq!(named("heaptrack.app.77.zst"), "heaptrack.app.77.whyslow");
+        assert_eq!(named("-"), "stdin.whyslow");
     }
 }

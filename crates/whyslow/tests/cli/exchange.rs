@@ -4,7 +4,7 @@ use std::fs;
 
 use whyslow_analyze::testing;
 
-use crate::harness::Folder;
+use crate::harness::{Folder, outcome};
 
 const SPEEDSCOPE: &str = r#"{"$schema":"https://www.speedscope.app/file-format-schema.json",
     "shared":{"frames":[{"name":"main"},{"name":"parse"}]},
@@ -46,6 +46,44 @@ fn every_export_can_be_imported_again() {
         assert_eq!(again.succeeds().stdout, folded, "{format}");
     }
     assert!(fs::read(folder.path().join("y.json.gz")).unwrap().starts_with(&[0x1f, 0x8b]));
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let folder = Folder::new();
+    folder.file("stacks.folded", "main;parse 300\nmain 100\n");
+    let stacks = fs::File::open(folder.path().join("stacks.folded")).unwrap();
+    outcome(folder.command().args(["import", "-"]).stdin(stacks)).succeeds();
+    assert_eq!(folder.names(), ["stacks.folded", "stdin.whyslow"]);
+    let folded = folder.whyslow(["export", "stdin.whyslow", "--to", "folded"]);
+    assert_eq!(folded.succeeds().stdout, "main 100\nmain;parse 300\n");
+}
+
+#[test]
+fn code_without_names_is_told_at_once() {
+    let folder = Folder::new();
+    let sample =
+        |time: usize, symbol: &str| format!("app 7 {time}.5: 10 cycles: \n\t12 {symbol} (/gone/app)\n\n");
+    let text: String =
+        (0..300).map(|time| sample(time, if time < 250 { "[unknown]" } else { "main" })).collect();
+    folder.file("run.txt", text);
+    let outcome = folder.whyslow(["import", "run.txt"]);
+    assert!(
+        outcome.succeeds().stderr.contains("83.3 % of the samples are in functions without a name"),
+        "{}",
+        outcome.stderr
+    );
+    let report = folder.whyslow(["report", "run.whyslow", "quality"]);
+    assert!(report.succeeds().stdout.starts_with("poor"), "{}", report.stdout);
+}
+
+#[test]
+fn pictures_of_counts_do_not_speak_of_time() {
+    let folder = Folder::new();
+    folder.file("run.folded", "main;parse 200\nmain 85\n");
+    let picture = folder.whyslow(["flame", "run.folded", "-o", "-"]);
+    assert!(picture.succeeds().stdout.contains("samples; good: 285 samples"), "{:.2000}", picture.stdout);
+    assert!(!picture.stdout.contains("CPU time"), "{:.2000}", picture.stdout);
 }
 
 #[test]
@@ -162,8 +200,16 @@ fn a_heap_goes_to_the_tools_for_heaps() {
         folder.whyslow(["export", file, "--to", "folded", "--metric", metric]).succeeds().stdout.clone()
     };
     assert_eq!(folded("heap.whyslow", "live-at-peak"), "main;load 4000\n");
-    assert_eq!(folded("again.whyslow", "peak-bytes"), "main;load 4000\n");
+    assert_eq!(folded("again.whyslow", "live-at-peak"), "main;load 4000\n");
     assert_eq!(folded("again.whyslow", "allocations"), folded("heap.whyslow", "allocations"));
+    // What came from DHAT is a heap again.
+    assert!(folder.whyslow(["report", "again.whyslow", "heap"]).succeeds().stdout.contains("load"));
+    folder.whyslow(["export", "again.whyslow", "--to", "dhat", "-o", "dhat-again.json"]).succeeds();
+    for format in ["heaptrack", "massif"] {
+        folder.whyslow(["export", "heap.whyslow", "--to", format, "-o", format]).succeeds();
+        folder.whyslow(["import", format, "-o", "back.whyslow"]).succeeds();
+        assert_eq!(folded("back.whyslow", "live-at-peak"), "main;load 4000\n", "{format}");
+    }
     let heaptrack = folder.whyslow(["export", "heap.whyslow", "--to", "heaptrack"]);
     let text = &heaptrack.succeeds().stdout;
     assert_eq!(text.lines().filter(|line| line.starts_with("+ ")).count(), 94);

@@ -95,7 +95,7 @@ fn meta(export: &Export<'_>) -> Value {
         "interval": interval,
         "startTime": ms(meta.started_unix_ns),
         "profilingStartTime": 0,
-        "profilingEndTime": ms(meta.duration_ns),
+        "profilingEndTime": ms(end_ns(export)).max(ms(last_ns(export)) + interval),
         "stackwalk": 1,
         "debug": false,
         "symbolicated": true,
@@ -118,6 +118,20 @@ fn meta(export: &Export<'_>) -> Value {
             "fields": [{ "key": "detail", "label": "Detail", "format": "string" }],
         }],
     })
+}
+
+/// The time of the last sample.
+fn last_ns(export: &Export<'_>) -> u64 {
+    export.samples.time_ns.iter().copied().max().unwrap_or(0)
+}
+
+/// The end of the recording, with all that was marked and counted in it. The Firefox Profiler shows nothing at or behind
+/// the end that it is told.
+fn end_ns(export: &Export<'_>) -> u64 {
+    let profile = export.profile;
+    let spans = profile.spans.iter().map(|span| span.end_ns);
+    let counters = profile.counter_values.time_ns.iter().copied();
+    spans.chain(counters).map(|time| time.saturating_add(1)).max().unwrap_or(0).max(profile.meta.duration_ns)
 }
 
 fn libs<'p>(export: &Export<'p>) -> Vec<Lib<'p>> {

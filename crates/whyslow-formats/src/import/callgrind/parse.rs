@@ -30,8 +30,15 @@ pub(super) struct Function<'a> {
     pub(super) file: usize,
     /// Own costs by file and line.
     pub(super) own: FxHashMap<(usize, u32), Cost>,
-    /// Costs of calls by callee, and the file and line of the call.
-    pub(super) calls: FxHashMap<(usize, usize, u32), Cost>,
+    /// Calls by callee, and the file and line of the call.
+    pub(super) calls: FxHashMap<(usize, usize, u32), Call>,
+}
+
+/// How often a function was called at one place, and what that cost with everything it called.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) count: u64,
+    pub(super) cost: Cost,
 }
 
 /// Names, each once. Number 0 is the unknown one.
@@ -123,8 +130,8 @@ struct Parser<'a> {
     callee_object: Option<usize>,
     callee_file: Option<usize>,
     callee: Option<usize>,
-    /// Whether the next line is what a call cost.
-    after_calls: bool,
+    /// How many calls the next line is the cost of.
+    calls: Option<u64>,
     function_ids: FxHashMap<FunctionKey<'a>, usize>,
     /// Names of functions by the file's own numbers.
     function_names: FxHashMap<u64, &'a str>,
@@ -151,7 +158,7 @@ impl<'a> Parser<'a> {
             callee_object: None,
             callee_file: None,
             callee: None,
-            after_calls: false,
+            calls: None,
             function_ids: FxHashMap::default(),
             function_names: FxHashMap::default(),
         }
@@ -228,7 +235,10 @@ impl<'a> Parser<'a> {
                 let file = self.callee_file.unwrap_or(self.file);
                 self.callee = Some(self.function(value, object, file)?);
             }
-            "calls" => self.after_calls = true,
+            "calls" => {
+                let count = value.split_whitespace().next().and_then(number);
+                self.calls = Some(count.unwrap_or(0));
+            }
             // Jumps cost nothing by themselves, and the line after them is a position without costs; but names can be
             // said here for the first time.
             "jfi" | "jfl" => {
@@ -287,21 +297,26 @@ impl<'a> Parser<'a> {
             *slot.ok_or_else(|| self.error("there are more costs than events"))? = value;
             some |= value > 0;
         }
-        let is_call = std::mem::take(&mut self.after_calls);
-        let callee = self.callee.take_if(|_| is_call);
-        if is_call {
+        let calls = self.calls.take();
+        let callee = self.callee.take_if(|_| calls.is_some());
+        if calls.is_some() {
             (self.callee_object, self.callee_file) = (None, None);
         }
         let Some(function) = self.function.and_then(|function| self.costs.functions.get_mut(function)) else {
             return Err(self.error("a cost comes before any function"));
         };
-        if !some {
+        if !some && calls.is_none() {
             return Ok(());
         }
-        let sum = match callee {
-            Some(callee) => function.calls.entry((callee, at.0, at.1)).or_insert_with(|| zeros(&cost)),
-            None if is_call => return Err(self.error("a call has no callee")),
-            None => function.own.entry(at).or_insert_with(|| zeros(&cost)),
+        let sum = match (callee, calls) {
+            (Some(callee), Some(count)) => {
+                let call = function.calls.entry((callee, at.0, at.1));
+                let call = call.or_insert_with(|| Call { count: 0, cost: zeros(&cost) });
+                call.count = call.count.saturating_add(count);
+                &mut call.cost
+            }
+            (None, Some(_)) => return Err(self.error("a call has no callee")),
+            _ => function.own.entry(at).or_insert_with(|| zeros(&cost)),
         };
         sum.iter_mut().zip(&cost).for_each(|(sum, value)| *sum = sum.saturating_add(*value));
         Ok(())

@@ -112,6 +112,57 @@ fn recursion_ends_and_own_costs_stay_exact() {
 }
 
 #[test]
+fn calls_are_counted() {
+    let imported = import(SAMPLE);
+    let calls = imported.profile.metrics.len() - 1;
+    assert_eq!(imported.profile.text(imported.profile.metrics[calls].name), "calls");
+    assert_eq!(folded(&imported, calls), ["a;leaf 5", "b;leaf 9", "main;a 1", "main;b 2"]);
+}
+
+/// A program with far more ways through its calls than stacks are made of: `layers` layers of `wide` functions, each
+/// of which calls all of the next.
+fn many_ways(layers: u64, wide: u64) -> String {
+    let mut text = String::from("version: 1\nevents: Ir\nfn=main\n1 7\n");
+    // A function of layer `l` costs 3 itself, and its calls what the next layer costs in all, divided evenly.
+    let cost_of = |layer: u64| 3 * (layers - layer);
+    for f in 0..wide {
+        text.push_str(&format!("cfn=f0_{f}\ncalls=1 1\n1 {}\n", cost_of(0) * wide));
+    }
+    for layer in 0..layers {
+        for f in 0..wide {
+            text.push_str(&format!("fn=f{layer}_{f}\n1 {}\n", 3 * wide));
+            for next in (0..wide).filter(|_| layer + 1 < layers) {
+                text.push_str(&format!("cfn=f{}_{next}\ncalls=1 1\n1 {}\n", layer + 1, cost_of(layer + 1)));
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn inclusive_costs_are_exact_where_there_are_more_ways_than_stacks() {
+    let (layers, wide) = (12, 12);
+    let profile = import(&many_ways(layers, wide)).profile;
+    let table = whyslow_analyze::FunctionTable::build(
+        &profile,
+        &Default::default(),
+        true,
+        whyslow_analyze::SortBy::Total,
+    );
+    let total = 7 + layers * wide * 3 * wide;
+    assert_eq!(table.total_value, total);
+    for row in &table.rows {
+        let name = whyslow_analyze::CallTree::name(&profile, row.label);
+        let (own, all) = match name.strip_prefix('f').and_then(|name| name.split_once('_')) {
+            Some((layer, _)) => (3 * wide, 3 * wide * (layers - layer.parse::<u64>().expect("a number"))),
+            None => (7, total),
+        };
+        assert_eq!((row.self_value, row.total_value), (own, all), "{name}");
+    }
+    assert_eq!(table.rows.len() as u64, 1 + layers * wide);
+}
+
+#[test]
 fn addresses_before_lines_and_jumps_are_passed_over() {
     let text = "version: 1\npositions: instr line\nevents: Ir\nfn=(1) main\n0x401000 3 5\njcnd=1/2 +4 0\n* 3\n+4 +1 7\n";
     assert_eq!(folded(&import(text), 0), ["main 12"]);

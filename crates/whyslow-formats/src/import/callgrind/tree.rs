@@ -8,15 +8,16 @@
 //! share of a stack … → c → f  =  share(… → c) · cost(c → f) / all(c)
 //! own cost at that stack      =  share · own(f) / all(f)
 //! ```
-//! The heaviest stacks are made first, down to a small share of the whole. What is left of a line's own cost is added
-//! to its heaviest stack when it is a rounding error, and else stands on a stack without callers: the sum of a line is
-//! always exact.
+//! The heaviest stacks are made first, down to a small share of the whole. What the lighter calls cost is then led along
+//! calls that have cost left ([`flow`]), so that the inclusive cost of every function and call is what the file says. Only
+//! what a cycle of calls leaves over stands on a stack without callers: the sum of a line is always exact.
 
 use std::collections::BinaryHeap;
 
-use whyslow_profile::{Frame, FunctionId, LocationId, MetricId, StackId, StringId, ThreadId};
+use whyslow_profile::{Frame, FunctionId, LocationId, MetricId, ModuleId, StackId, StringId, ThreadId};
 
 use super::super::assemble::Assembly;
+use super::flow::{Arc, Demand, Flow};
 use super::parse::{Costs, Function};
 
 /// Stacks below this share of every event's total are not made.
@@ -29,13 +30,29 @@ const ROUNDING: f64 = 0.01;
 
 /// What the profile calls functions and files.
 pub(super) struct Named<'a> {
-    pub(super) functions: &'a [FunctionId],
+    pub(super) functions: &'a [Code],
     pub(super) files: &'a [Option<StringId>],
 }
 
+/// A function of the profile, or an address that callgrind found no function for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Code {
+    Function(FunctionId),
+    Unnamed(ModuleId, u64),
+}
+
 impl Named<'_> {
-    fn location(&self, assembly: &mut Assembly, function: usize, file: usize, line: u32) -> LocationId {
-        let id = self.functions[function];
+    pub(super) fn location(
+        &self,
+        assembly: &mut Assembly,
+        function: usize,
+        file: usize,
+        line: u32,
+    ) -> LocationId {
+        let id = match self.functions[function] {
+            Code::Function(id) => id,
+            Code::Unnamed(module, address) => return assembly.location(Some(module), address, &[]),
+        };
         let module = assembly.profile.functions.get(id.index()).and_then(|function| function.module);
         let file = self.files.get(file).copied().flatten();
         assembly.location(module, 0, &[Frame { function: id, file, line }])
@@ -48,7 +65,7 @@ struct Node {
     function: usize,
     parent: Option<StackId>,
     depth: usize,
-    share: Vec<f64>,
+    share: Vec<u64>,
 }
 
 impl PartialEq for Node {
@@ -71,18 +88,24 @@ impl Ord for Node {
     }
 }
 
+impl From<Node> for Demand {
+    fn from(node: Node) -> Self {
+        Self { function: node.function, parent: node.parent, share: node.share }
+    }
+}
+
 /// The rest of one line's own cost of one event, and the heaviest sample of it.
 #[derive(Clone, Copy)]
-struct Rest {
-    left: u64,
+pub(super) struct Rest {
+    pub(super) left: u64,
     heaviest: Option<(usize, u64)>,
 }
 
-struct Line {
-    file: usize,
-    line: u32,
+pub(super) struct Line {
+    pub(super) file: usize,
+    pub(super) line: u32,
     cost: Vec<u64>,
-    rest: Vec<Rest>,
+    pub(super) rest: Vec<Rest>,
 }
 
 pub(super) fn add_samples(
@@ -94,71 +117,83 @@ pub(super) fn add_samples(
 ) {
     let events = metrics.len();
     let mut lines: Vec<Vec<Line>> = costs.functions.iter().map(own_lines).collect();
-    let mut totals = vec![0.0; events];
-    let mut all = vec![vec![0.0; events]; costs.functions.len()];
-    let mut root = all.clone();
-    let mut called = vec![false; costs.functions.len()];
+    let mut totals = vec![0; events];
+    let mut all = vec![vec![0; events]; costs.functions.len()];
+    let mut paid = all.clone();
     for (at, function) in costs.functions.iter().enumerate() {
         for cost in function.own.values() {
             add(&mut all[at], cost);
-            add(&mut root[at], cost);
             add(&mut totals, cost);
         }
-        for (&(callee, ..), cost) in &function.calls {
-            add(&mut all[at], cost);
-            add(&mut root[at], cost);
-            subtract(&mut root[callee], cost);
-            called[callee] = true;
+        // A function that calls itself pays for that anyway.
+        for (&(callee, ..), call) in function.calls.iter().filter(|((callee, ..), _)| *callee != at) {
+            add(&mut all[at], &call.cost);
+            add(&mut paid[callee], &call.cost);
         }
     }
+    let called: Vec<bool> = paid.iter().map(|paid| paid.iter().any(|cost| *cost > 0)).collect();
+    let root = all.iter().zip(&paid).map(|(all, paid)| {
+        all.iter().zip(paid).map(|(all, paid)| all.saturating_sub(*paid)).collect::<Vec<u64>>()
+    });
+    let mut arcs: Vec<Vec<Arc>> =
+        costs.functions.iter().enumerate().map(|(at, function)| Arc::of(at, function)).collect();
+    let mut demands: Vec<Demand> = Vec::new();
 
-    let weight = |share: &[f64]| {
+    let weight = |share: &[u64]| {
         let parts = share.iter().zip(&totals);
-        parts.map(|(part, total)| if *total > 0.0 { part / total } else { 0.0 }).fold(0.0, f64::max)
+        parts
+            .map(|(&part, &total)| if total > 0 { part as f64 / total as f64 } else { 0.0 })
+            .fold(0.0, f64::max)
     };
-    let mut heap: BinaryHeap<Node> = root
-        .into_iter()
-        .enumerate()
-        .map(|(function, share)| Node { weight: weight(&share), function, parent: None, depth: 0, share })
-        .filter(|node| node.weight >= LEAST_SHARE)
-        .collect();
+    let mut heap: BinaryHeap<Node> = BinaryHeap::new();
+    for (function, share) in root.enumerate() {
+        let node = Node { weight: weight(&share), function, parent: None, depth: 0, share };
+        if node.weight >= LEAST_SHARE {
+            heap.push(node);
+        } else if node.weight > 0.0 {
+            demands.push(node.into());
+        }
+    }
     let (mut stacks, mut samples) = (0, 0);
     while let Some(node) = heap.pop() {
         stacks += 1;
-        if stacks > MOST_STACKS || samples > MOST_SAMPLES {
-            break;
+        if stacks > MOST_STACKS || samples > MOST_SAMPLES || node.depth >= DEEPEST {
+            demands.push(node.into());
+            continue;
         }
         let whole = &all[node.function];
-        let scale: Vec<f64> =
-            node.share.iter().zip(whole).map(|(share, whole)| ratio(*share, *whole)).collect();
+        let part = |cost: &[u64], event: usize| part(cost[event], node.share[event], whole[event]);
+        // What the lines and the heavier calls do not take is left to be led on.
+        let mut left = node.share.clone();
         for line in &mut lines[node.function] {
             let location = named.location(assembly, node.function, line.file, line.line);
             let stack = assembly.stack(node.parent, location);
             for event in 0..events {
-                let value =
-                    ((line.cost[event] as f64 * scale[event]).round() as u64).min(line.rest[event].left);
+                let value = part(&line.cost, event).min(line.rest[event].left).min(left[event]);
                 if value > 0 {
+                    left[event] -= value;
                     line.rest[event].took(value, assembly.profile.samples[metrics[event].index()].len());
                     assembly.sample(metrics[event], 0, thread, stack, value);
                     samples += 1;
                 }
             }
         }
-        if node.depth >= DEEPEST {
-            continue;
-        }
-        let mut calls: Vec<_> = costs.functions[node.function].calls.iter().collect();
-        calls.sort_by_key(|(key, _)| **key);
-        for (&(callee, file, line), cost) in calls {
-            let share: Vec<f64> = cost.iter().zip(&scale).map(|(cost, scale)| *cost as f64 * scale).collect();
+        for arc in &mut arcs[node.function] {
+            let share: Vec<u64> = (0..events)
+                .map(|event| part(&arc.cost, event).min(arc.left[event]).min(left[event]))
+                .collect();
             let weight = weight(&share);
             if weight >= LEAST_SHARE {
-                let location = named.location(assembly, node.function, file, line);
+                subtract(&mut arc.left, &share);
+                subtract(&mut left, &share);
+                let location = named.location(assembly, node.function, arc.file, arc.line);
                 let parent = Some(assembly.stack(node.parent, location));
-                heap.push(Node { weight, function: callee, parent, depth: node.depth + 1, share });
+                heap.push(Node { weight, function: arc.callee, parent, depth: node.depth + 1, share });
             }
         }
+        demands.push(Demand { function: node.function, parent: node.parent, share: left });
     }
+    Flow { lines: &mut lines, arcs: &mut arcs, named, thread }.satisfy(assembly, demands, metrics);
     add_rests(assembly, &lines, &called, named, metrics, thread);
 }
 
@@ -189,7 +224,7 @@ fn add_rests(
 }
 
 impl Rest {
-    fn took(&mut self, value: u64, row: usize) {
+    pub(super) fn took(&mut self, value: u64, row: usize) {
         self.left -= value;
         if self.heaviest.is_none_or(|(_, heaviest)| heaviest < value) {
             self.heaviest = Some((row, value));
@@ -210,15 +245,15 @@ fn own_lines(function: &Function<'_>) -> Vec<Line> {
     lines
 }
 
-fn add(sum: &mut [f64], cost: &[u64]) {
-    sum.iter_mut().zip(cost).for_each(|(sum, cost)| *sum += *cost as f64);
+fn add(sum: &mut [u64], cost: &[u64]) {
+    sum.iter_mut().zip(cost).for_each(|(sum, cost)| *sum = sum.saturating_add(*cost));
 }
 
-fn subtract(sum: &mut [f64], cost: &[u64]) {
-    sum.iter_mut().zip(cost).for_each(|(sum, cost)| *sum -= *cost as f64);
+fn subtract(sum: &mut [u64], cost: &[u64]) {
+    sum.iter_mut().zip(cost).for_each(|(sum, cost)| *sum = sum.saturating_sub(*cost));
 }
 
-/// A part of a whole, between 0 and 1.
-fn ratio(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
+/// `cost · share / whole`, rounded down; all of the cost when the share is more than the whole, as in a cycle of calls.
+fn part(cost: u64, share: u64, whole: u64) -> u64 {
+    if share >= whole { cost } else { (u128::from(cost) * u128::from(share) / u128::from(whole)) as u64 }
 }

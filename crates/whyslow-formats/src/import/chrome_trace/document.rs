@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::super::json::{Number, Text};
 use super::Trace;
+use super::frames::{FrameSample, StackFrame};
 use super::v8::Node;
 
 /// A number or a name: of a process, a thread, a stretch of work.
@@ -117,7 +120,15 @@ impl<'de> Visitor<'de> for Document<'_> {
             match key.as_str() {
                 "traceEvents" => fields.next_value_seed(Document(&mut *self.0))?,
                 "nodes" => v8(self.0, fields.next_value()?),
-                "samples" => self.0.v8.file_samples(fields.next_value::<Loose>()?.0),
+                "samples" => {
+                    let Loose(numbers, objects) = fields.next_value()?;
+                    self.0.v8.file_samples(numbers);
+                    self.0.sampled.samples = objects;
+                }
+                "stackFrames" => {
+                    let frames = fields.next_value::<Option<FxHashMap<String, StackFrame>>>()?;
+                    self.0.sampled.frames = frames.unwrap_or_default();
+                }
                 "timeDeltas" => self.0.v8.file_deltas(fields.next_value::<Loose>()?.0),
                 "startTime" => self.0.v8.file_start(fields.next_value::<Number>()?.0),
                 _ => {
@@ -129,11 +140,15 @@ impl<'de> Visitor<'de> for Document<'_> {
     }
 }
 
-/// The numbers of a list; other things in it, and another thing in its place, are passed over.
+/// The numbers and the samples of a list; other things in it, and another thing in its place, are passed over.
 #[derive(Debug, Default)]
-pub(super) struct Loose(pub(super) Vec<f64>);
+pub(super) struct Loose(pub(super) Vec<f64>, pub(super) Vec<FrameSample>);
 
-struct LooseItem(Option<f64>);
+enum LooseItem {
+    Number(f64),
+    Sample(FrameSample),
+    Other,
+}
 
 impl<'de> Deserialize<'de> for LooseItem {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -146,37 +161,36 @@ impl<'de> Deserialize<'de> for LooseItem {
             }
 
             fn visit_u64<E>(self, value: u64) -> Result<LooseItem, E> {
-                Ok(LooseItem(Some(value as f64)))
+                Ok(LooseItem::Number(value as f64))
             }
 
             fn visit_i64<E>(self, value: i64) -> Result<LooseItem, E> {
-                Ok(LooseItem(Some(value as f64)))
+                Ok(LooseItem::Number(value as f64))
             }
 
             fn visit_f64<E>(self, value: f64) -> Result<LooseItem, E> {
-                Ok(LooseItem(Some(value)))
+                Ok(LooseItem::Number(value))
             }
 
             fn visit_str<E>(self, _: &str) -> Result<LooseItem, E> {
-                Ok(LooseItem(None))
+                Ok(LooseItem::Other)
             }
 
             fn visit_bool<E>(self, _: bool) -> Result<LooseItem, E> {
-                Ok(LooseItem(None))
+                Ok(LooseItem::Other)
             }
 
             fn visit_unit<E>(self) -> Result<LooseItem, E> {
-                Ok(LooseItem(None))
+                Ok(LooseItem::Other)
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<LooseItem, A::Error> {
                 while items.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(LooseItem(None))
+                Ok(LooseItem::Other)
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<LooseItem, A::Error> {
-                while items.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(LooseItem(None))
+            fn visit_map<A: MapAccess<'de>>(self, items: A) -> Result<LooseItem, A::Error> {
+                FrameSample::deserialize(MapAccessDeserializer::new(items)).map(LooseItem::Sample)
             }
         }
         deserializer.deserialize_any(Item)
@@ -186,6 +200,14 @@ impl<'de> Deserialize<'de> for LooseItem {
 impl<'de> Deserialize<'de> for Loose {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let items = Option::<Vec<LooseItem>>::deserialize(deserializer)?.unwrap_or_default();
-        Ok(Self(items.into_iter().filter_map(|item| item.0).collect()))
+        let mut list = Self::default();
+        for item in items {
+            match item {
+                LooseItem::Number(number) => list.0.push(number),
+                LooseItem::Sample(sample) => list.1.push(sample),
+                LooseItem::Other => {}
+            }
+        }
+        Ok(list)
     }
 }

@@ -135,3 +135,36 @@ fn nodes_that_call_themselves_do_not_hang() {
     let imported = import(text);
     assert!(imported.profile.samples.iter().all(whyslow_profile::Samples::is_empty));
 }
+
+#[test]
+fn samples_beside_the_events_have_stacks() {
+    // Chrome's own form has numbers, Hermes puts them in quotes and places behind names.
+    let text = r#"{"traceEvents":[],
+        "stackFrames":{"1":{"name":"main","category":"native"},"2":{"name":"work","parent":"1"},
+                       "7":{"name":"[root]"},"8":{"name":"render(app.js:12:3)","parent":7}},
+        "samples":[{"cpu":0,"tid":5,"ts":1000.5,"name":"cycles","sf":2,"weight":3},
+                   {"cpu":"-1","pid":1,"tid":"6","ts":"2000","weight":"1","sf":8},
+                   {"tid":5,"ts":1500,"sf":1},{"tid":5,"ts":1500,"sf":99}]}"#;
+    assert!(looks_like(text.as_bytes()));
+    let imported = read(text.as_bytes(), &ImportOptions::default()).expect("it is a trace");
+    let profile = &imported.profile;
+    let samples = &profile.samples[0];
+    assert_eq!(profile.text(profile.metrics[0].name), "samples");
+    assert_eq!((&samples.value, &samples.time_ns), (&vec![3, 1, 1], &vec![0, 499_500, 999_500]));
+    let stack = |row: usize| -> Vec<(&str, u32)> {
+        let frames =
+            profile.locations_of(samples.stack[row]).flat_map(|location| profile.frames.of(location));
+        frames
+            .map(|frame| (profile.text(profile.functions[frame.function.index()].name), frame.line))
+            .collect()
+    };
+    assert_eq!(stack(0), [("work", 0), ("main", 0)]);
+    assert_eq!(stack(1), [("main", 0)]);
+    assert_eq!(stack(2), [("render", 12)]);
+    assert_eq!(profile.threads.len(), 2);
+    assert_eq!(imported.left_out, 1);
+    // A frame that calls itself has no stack.
+    let turning = r#"{"stackFrames":{"1":{"name":"a","parent":2},"2":{"name":"b","parent":1}},"samples":[{"ts":1,"sf":1}]}"#;
+    let imported = read(turning.as_bytes(), &ImportOptions::default()).expect("it is a trace");
+    assert_eq!(imported.left_out, 1);
+}

@@ -1,9 +1,11 @@
-//! The Firefox Profiler's processed profile, versions 41 to 70, as samply and many other tools write it.
+//! The Firefox Profiler's processed profile, up to version 70, as samply and many other tools write it, and what Firefox
+//! itself records ([`gecko`]).
 //!
 //! Weights become time in nanoseconds (a sample counts the recording's interval) or bytes. Where a file also has the CPU
 //! time of each sample and that differs, the two are separate metrics: CPU time and time on the clock.
 
 mod code;
+mod gecko;
 mod paths;
 mod schema;
 mod symbols;
@@ -14,6 +16,7 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{ModuleId, ModuleKind, ProcessId, StackId};
 
 use self::code::Code;
+use self::gecko::Gecko;
 use self::schema::{File, Lib, Thread, times};
 use self::symbols::Sidecar;
 use self::values::Values;
@@ -23,30 +26,20 @@ use super::{Format, ImportError, ImportOptions, Imported};
 
 const NS_PER_MS: f64 = 1e6;
 
-/// The oldest version with libraries shared by all threads, and the newest that was known here.
-const OLDEST: u32 = 41;
+/// The newest version that was known here.
 const NEWEST: u32 = 70;
 
 pub(super) fn looks_like(start: &[u8]) -> bool {
     json::has_key(start, "preprocessedProfileVersion")
-        || (json::has_key(start, "markerSchema") && json::has_key(start, "interval"))
+        || (json::has_key(start, "interval")
+            && json::has_key(start, "meta")
+            && (json::has_key(start, "markerSchema") || json::has_key(start, "stackwalk")))
 }
 
 pub(super) fn read(bytes: &[u8], options: &ImportOptions) -> Result<Imported, ImportError> {
-    let file: File<'_> = json::parse(Format::Firefox, bytes)?;
-    let unusable = |what: String| Err(ImportError::unusable(Format::Firefox, what));
-    match file.meta.preprocessed_profile_version {
-        None => {
-            return unusable(
-                "it is as Firefox records it, not processed: save it in the Firefox Profiler".to_owned(),
-            );
-        }
-        Some(version @ 0..OLDEST) => {
-            return unusable(format!(
-                "its version is {version}, and {OLDEST} is the oldest that is read: save it again in the Firefox Profiler"
-            ));
-        }
-        Some(_) => {}
+    let mut file: File<'_> = json::parse(Format::Firefox, bytes)?;
+    if file.meta.preprocessed_profile_version.is_none() {
+        file = json::parse::<Gecko<'_>>(Format::Firefox, bytes)?.processed();
     }
     let beside = options.path.as_deref().and_then(symbols::beside);
     let sidecar = beside.as_deref().and_then(|bytes| Sidecar::parse(bytes, &file.libs));
@@ -59,6 +52,8 @@ struct Import<'f, 'a> {
     /// Milliseconds at which our time starts.
     zero: f64,
     processes: FxHashMap<String, ProcessId>,
+    /// Modules by path and build id.
+    modules: FxHashMap<(String, String), ModuleId>,
     without_stack: u64,
 }
 
@@ -79,7 +74,14 @@ impl<'f, 'a> Import<'f, 'a> {
         if meta.preprocessed_profile_version.is_some_and(|version| version > NEWEST) {
             assembly.note(format!("its version is newer than {NEWEST}: what that added is left out"));
         }
-        Self { file, assembly, zero: start_of(file), processes: FxHashMap::default(), without_stack: 0 }
+        Self {
+            file,
+            assembly,
+            zero: start_of(file),
+            processes: FxHashMap::default(),
+            modules: FxHashMap::default(),
+            without_stack: 0,
+        }
     }
 
     fn ns(&self, ms: f64) -> u64 {
@@ -95,8 +97,11 @@ impl<'f, 'a> Import<'f, 'a> {
         });
         let mut values = Values::new(&file.meta);
         for thread in &file.threads {
+            let own_libs: Option<Vec<ModuleId>> =
+                thread.libs.as_ref().map(|libs| libs.iter().map(|lib| self.module(lib)).collect());
+            let libs = own_libs.as_ref().unwrap_or(&libs);
             let own = Code::of_thread(file, thread)
-                .map(|code| code.add_stacks(&mut self.assembly, &libs, sidecar, used_stacks(thread)));
+                .map(|code| code.add_stacks(&mut self.assembly, libs, sidecar, used_stacks(thread)));
             let stacks = own.as_deref().or(shared.as_deref()).unwrap_or_default();
             self.thread(thread, stacks, &mut values);
         }
@@ -104,17 +109,21 @@ impl<'f, 'a> Import<'f, 'a> {
         for counter in file.counters.iter().flatten() {
             self.counter(counter);
         }
-        if self.without_stack > 0 {
-            self.assembly.note(format!("samples without a stack are left out: {}", self.without_stack));
-        }
+        self.assembly.leave_out(self.without_stack, "samples without a stack");
         self.assembly.finish()
     }
 
     fn module(&mut self, lib: &Lib<'_>) -> ModuleId {
         let path = [&lib.path, &lib.name, &lib.debug_name].into_iter().flatten().map(json::Text::as_str);
         let path = path.into_iter().find(|path| !path.is_empty()).unwrap_or("[no name]");
-        let build_id = lib.code_id.as_ref().map(json::Text::as_str);
-        self.assembly.module(path, build_id, module_kind(path))
+        let build_id = lib.code_id.as_ref().map_or("", json::Text::as_str);
+        let known = self.modules.get(&(path.to_owned(), build_id.to_owned()));
+        if let Some(&known) = known {
+            return known;
+        }
+        let module = self.assembly.module(path, Some(build_id), module_kind(path));
+        self.modules.insert((path.to_owned(), build_id.to_owned()), module);
+        module
     }
 
     fn thread(&mut self, thread: &Thread<'_>, stacks: &[Option<StackId>], values: &mut Values) {

@@ -40,6 +40,8 @@ pub(super) struct Meta<'a> {
     #[serde(borrow)]
     pub(super) product: Option<Text<'a>>,
     #[serde(borrow)]
+    pub(super) imported_from: Option<Text<'a>>,
+    #[serde(borrow)]
     pub(super) oscpu: Option<Text<'a>>,
     #[serde(borrow, rename = "CPUName")]
     pub(super) cpu_name: Option<Text<'a>>,
@@ -176,9 +178,12 @@ pub(super) struct Thread<'a> {
     pub(super) func_table: Option<FuncTable>,
     pub(super) resource_table: Option<ResourceTable>,
     pub(super) native_symbols: Option<NativeSymbols>,
+    /// Before version 41, each thread had the libraries of its process.
+    #[serde(borrow, default)]
+    pub(super) libs: Option<Vec<Lib<'a>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SampleTable<'a> {
     #[serde(default)]

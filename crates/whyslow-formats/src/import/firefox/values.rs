@@ -21,6 +21,9 @@ pub(super) struct Values {
     interval_ns: f64,
     cpu_unit_ns: Option<f64>,
     over_bytes: bool,
+    /// Whether weights that are no times are what whyslow counted, not samples of an interval each.
+    ours: bool,
+    counts: Vec<Row>,
     time: Vec<Row>,
     bytes: Vec<Row>,
     allocations: Vec<Row>,
@@ -44,6 +47,8 @@ impl Values {
             interval_ns,
             cpu_unit_ns,
             over_bytes,
+            ours: meta.imported_from.as_ref().is_some_and(|tool| tool.as_str() == "whyslow"),
+            counts: Vec::new(),
             time: Vec::new(),
             bytes: Vec::new(),
             allocations: Vec::new(),
@@ -72,6 +77,7 @@ impl Values {
         let (rows, unit) = match table.weight_type.as_ref().map(Text::as_str) {
             Some("bytes") => (&mut self.bytes, 1.0),
             Some("tracing-ms") => (&mut self.time, NS_PER_MS),
+            _ if self.ours => (&mut self.counts, 1.0),
             _ => (&mut self.time, self.interval_ns),
         };
         rows.push(Row { time_ns, thread, stack, value: nanoseconds(weight, unit), cpu_ns });
@@ -100,13 +106,18 @@ impl Values {
         if self.freed > 0 {
             assembly.note(format!("memory that was given back is left out: {} events", self.freed));
         }
+        if !self.counts.is_empty() {
+            add(assembly, "count", Unit::Count, self.counts.iter(), |row| row.value);
+        }
         let has_cpu = self.time.iter().any(|row| row.cpu_ns.is_some());
         let agrees = |row: &Row| row.cpu_ns.unwrap_or(0).abs_diff(row.value) <= row.value / 100 + 1;
         if has_cpu && !self.time.iter().all(agrees) {
             let cpu = self.time.iter().filter(|row| row.cpu_ns.is_some_and(|cpu| cpu > 0));
             add(assembly, Metric::CPU_TIME, Unit::Nanoseconds, cpu, |row| row.cpu_ns.unwrap_or(0));
             add(assembly, "wall-time", Unit::Nanoseconds, self.time.iter(), |row| row.value);
-        } else if !self.time.is_empty() || (self.bytes.is_empty() && self.allocations.is_empty()) {
+        } else if !self.time.is_empty()
+            || (self.bytes.is_empty() && self.allocations.is_empty() && self.counts.is_empty())
+        {
             let name = if has_cpu { Metric::CPU_TIME } else { "time" };
             add(assembly, name, Unit::Nanoseconds, self.time.iter(), |row| row.value);
         }

@@ -11,8 +11,6 @@ const LONGEST_BUILD_ID: u8 = 20;
 pub(super) fn is_sound(kind: u32, misc: u16, bytes: &[u8], info: &RecordParseInfo) -> bool {
     match kind {
         MMAP2 if misc & HAS_BUILD_ID != 0 => bytes.get(32).is_some_and(|len| *len <= LONGEST_BUILD_ID),
-        // Counter values within samples are not taken apart.
-        SAMPLE if info.sample_format.contains(SampleFormat::READ) => false,
         SAMPLE if info.sample_format.contains(SampleFormat::CALLCHAIN) => {
             let before = SampleFormat::IDENTIFIER
                 | SampleFormat::IP

@@ -33,6 +33,15 @@ pub(super) struct Event {
     pub(super) attr: PerfEventAttr,
     pub(super) info: RecordParseInfo,
     pub(super) name: Option<String>,
+    /// Whether counter values come with how many samples were lost.
+    pub(super) counts_lost: bool,
+}
+
+/// An event as the kernel was asked for it, and the one flag of its read format that its parser does not know.
+#[derive(Debug)]
+struct Asked {
+    attr: PerfEventAttr,
+    counts_lost: bool,
 }
 
 /// Everything but the records.
@@ -189,11 +198,12 @@ impl Header {
         Some(())
     }
 
-    fn add_event(&mut self, attr: PerfEventAttr, name: Option<String>) {
+    fn add_event(&mut self, asked: Asked, name: Option<String>) {
+        let Asked { attr, counts_lost } = asked;
         let info = RecordParseInfo::new(&attr, self.endian);
         let first = self.events.first().map_or(info, |event| event.info);
         self.same_layout &= first.id_parse_info == info.id_parse_info;
-        self.events.push(Event { attr, info, name });
+        self.events.push(Event { attr, info, name, counts_lost });
     }
 }
 
@@ -262,7 +272,7 @@ fn data_range(bytes: &[u8], offset: u64, size: u64) -> Result<(usize, usize), Im
     }
 }
 
-type NamedEvent = (String, PerfEventAttr, Vec<u64>);
+type NamedEvent = (String, Asked, Vec<u64>);
 
 /// The events with their names and ids.
 fn event_names(mut fields: Fields<'_>) -> Result<Vec<NamedEvent>, ImportError> {
@@ -283,11 +293,15 @@ fn event_names(mut fields: Fields<'_>) -> Result<Vec<NamedEvent>, ImportError> {
 }
 
 /// Reads an event, at most as much of it as there is.
-fn parse_attr(bytes: &[u8], endian: Endianness) -> Option<PerfEventAttr> {
-    match endian {
+fn parse_attr(bytes: &[u8], endian: Endianness) -> Option<Asked> {
+    const LOST: u64 = 1 << 4;
+    let (attr, _) = match endian {
         Endianness::LittleEndian => PerfEventAttr::parse::<_, byteorder::LittleEndian>(bytes),
         Endianness::BigEndian => PerfEventAttr::parse::<_, byteorder::BigEndian>(bytes),
     }
-    .ok()
-    .map(|(attr, _)| attr)
+    .ok()?;
+    let mut fields = Fields::new(bytes, endian);
+    fields.skip(32).ok()?;
+    let counts_lost = fields.u64().is_ok_and(|read_format| read_format & LOST != 0);
+    Some(Asked { attr, counts_lost })
 }

@@ -8,14 +8,16 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use linux_perf_event_reader::{
-    Endianness, RawData, RawEventRecord, RecordType, get_record_id, get_record_identifier,
+    CpuMode, Endianness, RawData, RawEventRecord, RecordType, get_record_id, get_record_identifier,
     get_record_timestamp,
 };
+use rustc_hash::FxHashMap;
 use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
 
 use super::super::{ImportError, ImportOptions};
 use super::fields::Fields;
 use super::header::{Header, at};
+use super::plain::{self, Plain};
 
 /// Kinds of record that perf itself writes.
 mod kind {
@@ -103,6 +105,8 @@ struct Reader<'a, S> {
     /// The start of a record whose end is in the next packed record.
     left_over: Vec<u8>,
     unpack_limit: u64,
+    /// The last value of each counter, by id.
+    counted: FxHashMap<u64, u64>,
     seen: Seen,
 }
 
@@ -126,6 +130,7 @@ pub(super) fn read<S: Sink>(
         unpacker: None,
         left_over: Vec::new(),
         unpack_limit: most.min(options.unpacked_limit),
+        counted: FxHashMap::default(),
         seen: Seen::default(),
     };
     reader.run()?;
@@ -262,13 +267,47 @@ impl<S: Sink> Reader<'_, S> {
             if row.block.is_some() {
                 self.unpacked_pending -= bytes.len().min(self.unpacked_pending);
             }
+            let kind = RecordType(row.kind);
+            if kind == RecordType::SAMPLE && plain::is_needed(event) {
+                let kernel = CpuMode::from_misc(row.misc) == CpuMode::Kernel;
+                match Plain::parse(bytes, event, kernel) {
+                    Some(sample) => self.counted_sample(&row, &sample),
+                    None => self.seen.broken += 1,
+                }
+                continue;
+            }
             if !super::check::is_sound(row.kind, row.misc, bytes, &event.info) {
                 self.seen.broken += 1;
                 continue;
             }
-            let record =
-                RawEventRecord::new(RecordType(row.kind), row.misc, RawData::Single(bytes), event.info);
+            let record = RawEventRecord::new(kind, row.misc, RawData::Single(bytes), event.info);
             self.sink.record(self.header, row.event, &record);
+        }
+    }
+
+    /// Hands over a sample once for each counter in it, with what that counter grew by.
+    fn counted_sample(&mut self, row: &Pending, sample: &Plain<'_>) {
+        let mut members: Vec<(usize, Option<u64>)> = Vec::new();
+        for &(id, value) in &sample.values {
+            let Some((id, &event)) = id.and_then(|id| Some((id, self.header.ids.get(&id)?))) else {
+                continue;
+            };
+            let before = self.counted.insert(id, value).unwrap_or(0);
+            members.push((event, Some(value.saturating_sub(before))));
+        }
+        if members.is_empty() {
+            // A counter that does not say which it is, or no counter.
+            members.push((row.event, None));
+        }
+        for (event, grown) in members.into_iter().filter(|(_, grown)| *grown != Some(0)) {
+            let (bytes, info) = sample.with_period(grown);
+            if super::check::is_sound(row.kind, row.misc, &bytes, &info) {
+                let data = RawData::Single(&bytes);
+                let record = RawEventRecord::new(RecordType(row.kind), row.misc, data, info);
+                self.sink.record(self.header, event, &record);
+            } else {
+                self.seen.broken += 1;
+            }
         }
     }
 

@@ -18,13 +18,15 @@ pub(super) struct FrameText<'a> {
 impl<'a> FrameText<'a> {
     pub(super) fn parse(line: &'a str) -> Self {
         let line = line.trim();
-        let (address, text) = match split_address(line) {
-            Some((address, rest)) => (address, rest),
-            None => (0, line),
-        };
+        let (mut address, mut text) = split_address(line).unwrap_or((0, line));
+        // `-F addr` puts another address in front; without it, `f0 (lib.so)` is a symbol and its module.
+        if let Some((next, rest)) = split_address(text).filter(|(_, rest)| !split_module(rest).0.is_empty()) {
+            (address, text) = (next, rest);
+        }
         let (symbol, module) = split_module(text);
         let inlined = module == "inlined";
-        Self { address, symbol: without_offset(symbol), module, inlined, text }
+        let symbol = if symbol.is_empty() { "[unknown]" } else { without_offset(symbol) };
+        Self { address, symbol, module, inlined, text }
     }
 
     /// Whether neither a function nor a module is known.
@@ -38,29 +40,53 @@ pub(super) fn starts_with_address(line: &str) -> bool {
     split_address(line.trim_start()).is_some()
 }
 
-/// The address and what follows it. A symbol of hexadecimal letters (`add (lib.so)`) is no address.
-fn split_address(line: &str) -> Option<(u64, &str)> {
-    let (first, rest) = line.split_once(char::is_whitespace)?;
-    let rest = rest.trim_start();
-    let address = u64::from_str_radix(first, 16).ok()?;
-    (!rest.starts_with('(') && !rest.is_empty()).then_some((address, rest))
+/// The file and line of `  main.c:12`, which `-F srcline` puts below a frame.
+pub(super) fn source_line(line: &str) -> Option<(&str, u32)> {
+    let (file, line) = line.trim().rsplit_once(':')?;
+    let line = line.split_whitespace().next()?.parse().ok()?;
+    (!file.is_empty() && file != "??").then_some((file, line))
 }
 
-/// The symbol and the module in brackets behind it, which may itself have brackets: `f(int) (/tmp/x (deleted))`.
+/// The address and what follows it. A symbol of hexadecimal letters (`add (lib.so)`) is no address.
+fn split_address(line: &str) -> Option<(u64, &str)> {
+    let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim_start();
+    let address = u64::from_str_radix(first, 16).ok()?;
+    let is_word = !first.bytes().any(|byte| byte.is_ascii_digit());
+    let only_module = rest.is_empty() || rest.starts_with('(') && split_module(rest).0.is_empty();
+    (!is_word || !only_module).then_some((address, rest))
+}
+
+/// The symbol and the module in brackets behind it, which may itself have brackets: `f(int) (/tmp/x (deleted))`. The
+/// symbol is empty when there is only a module.
 fn split_module(text: &str) -> (&str, &str) {
     let Some(inside) = text.strip_suffix(')') else { return (text, "") };
-    let inside_end = inside.strip_suffix(" (deleted)").map_or(inside.len(), str::len);
-    match inside[..inside_end].rfind(" (") {
-        Some(at) => {
-            let module = &inside[at + 2..];
-            (text[..at].trim_end(), without_offset(module))
+    for (at, _) in inside.rmatch_indices(" (") {
+        let module = &inside[at + 2..];
+        if is_balanced(module) && module != "deleted" {
+            return (text[..at].trim_end(), without_offset(module));
         }
-        // Without a symbol there is only the module.
-        None => match text.strip_prefix('(') {
-            Some(module) => ("[unknown]", module.strip_suffix(')').unwrap_or(module)),
-            None => (text, ""),
-        },
     }
+    match inside.strip_prefix('(').filter(|module| is_balanced(module)) {
+        Some(module) => ("", without_offset(module)),
+        None => (text, ""),
+    }
+}
+
+/// Whether every bracket that is closed was opened, and the other way round. A symbol without a module ends in one that
+/// was opened before: `f(std::function<void ()>)`.
+fn is_balanced(text: &str) -> bool {
+    let depth = text.bytes().try_fold(0u32, |depth, byte| match byte {
+        b'(' => Some(depth + 1),
+        b')' => depth.checked_sub(1),
+        _ => Some(depth),
+    });
+    depth == Some(0)
+}
+
+/// The functions that a Java agent joined to one name, `a->b`: the method and what is inlined into it.
+pub(super) fn joined(symbol: &str) -> impl Iterator<Item = &str> {
+    symbol.split("->").filter(|part| !part.is_empty())
 }
 
 /// Cuts `+0x1f` from the end.

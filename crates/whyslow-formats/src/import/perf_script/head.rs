@@ -1,57 +1,107 @@
 //! The first line of a sample.
 
-/// What it says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What it says. Each field can be missing; perf prints them in this order, whatever `-F` asks for.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head<'a> {
     /// The thread's name, which may have spaces in it.
     pub(super) comm: &'a str,
     pub(super) pid: Option<u32>,
-    pub(super) tid: u32,
+    pub(super) tid: Option<u32>,
     pub(super) time_ns: Option<u64>,
     pub(super) period: Option<u64>,
+    /// Empty when it is not printed.
     pub(super) event: &'a str,
     /// What stands behind the event.
     pub(super) rest: &'a str,
 }
 
+/// How sure it is that a line is the head of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sureness {
+    /// It may be: only frames below it tell.
+    Loose,
+    /// It has an event, or a pair of process and thread.
+    Likely,
+    /// It has what other lines never have: a time or a CPU, and what usually stands around it.
+    Sure,
+}
+
 impl<'a> Head<'a> {
-    /// Reads `comm pid/tid [cpu] seconds: period event: rest`.
-    pub(super) fn parse(line: &'a str) -> Option<Self> {
-        // The time ends what can be told apart only from behind; without one, the CPU does.
+    /// Reads `comm pid/tid misc [cpu] seconds: period event: rest`.
+    pub(super) fn parse(line: &'a str) -> (Self, Sureness) {
+        let mut head = Self::default();
+        // What ends the first half can be told apart only from behind: names have spaces and digits in them.
         let time = words(line).find_map(|(at, word)| Some((at, word, seconds(word)?)));
-        let (before, time_ns, after) = match time {
-            Some((at, word, time)) => (&line[..at], Some(time), &line[at + word.len()..]),
-            None => {
-                let (at, cpu) = words(line).find(|(at, word)| *at > 0 && is_cpu(word))?;
-                (&line[..at], None, &line[at + cpu.len()..])
-            }
+        let cpu = || words(line).find(|(at, word)| *at > 0 && is_cpu(word));
+        let pair = || words(line).find(|(_, word)| pair(word).is_some());
+        let (before, after) = if let Some((at, word, time)) = time {
+            head.time_ns = Some(time);
+            (&line[..at], &line[at + word.len()..])
+        } else if let Some((at, cpu)) = cpu() {
+            (&line[..at], &line[at + cpu.len()..])
+        } else if let Some((at, pair)) = pair() {
+            let (before, after) = line.split_at(at + pair.len());
+            // What stands between the numbers and the event belongs to neither.
+            let misc = words(after).next().filter(|(_, word)| is_misc(word));
+            (before, misc.map_or(after, |(at, word)| &after[at + word.len()..]))
+        } else {
+            let event = words(line).find(|(_, word)| event(word).is_some());
+            event.map_or((line, ""), |(at, _)| line.split_at(at))
         };
-        let mut before = before.trim_end();
-        if let Some((rest, cpu)) = before.rsplit_once(char::is_whitespace)
-            && is_cpu(cpu)
-        {
-            before = rest.trim_end();
-        }
-        let (comm, numbers) = before.rsplit_once(char::is_whitespace)?;
-        let (pid, tid) = match numbers.split_once('/') {
-            Some((pid, tid)) => (Some(number(pid)?), number(tid)?),
-            None => (None, number(numbers)?),
+        let is_placed = head.time_ns.is_some() || words(line).any(|(at, word)| at > 0 && is_cpu(word));
+        head.before(before);
+        let has_event = head.after(line, after);
+        let sureness = match (is_placed, has_event, head.tid.is_some()) {
+            (true, true, _) | (true, _, true) => Sureness::Sure,
+            (_, true, _) => Sureness::Likely,
+            _ if head.pid.is_some() => Sureness::Likely,
+            _ => Sureness::Loose,
         };
-        let mut after = words(after).map(|(at, word)| (after.len() - at - word.len(), word));
-        let (mut left, mut word) = after.next()?;
-        let mut period = None;
-        if let Ok(count) = word.parse() {
-            period = Some(count);
-            (left, word) = after.next()?;
-        }
-        let event = word.strip_suffix(':')?;
-        let rest = line[line.len() - left..].trim_start();
-        Some(Self { comm: comm.trim(), pid, tid, time_ns, period, event, rest })
+        (head, sureness)
     }
 
-    /// Whether a line has the time that a frame never has.
-    pub(super) fn is_likely(line: &str) -> bool {
-        !line.starts_with('\t') && words(line).any(|(_, word)| seconds(word).is_some())
+    /// Takes name and numbers.
+    fn before(&mut self, text: &'a str) {
+        let mut text = text.trim();
+        let cut_last = |text: &'a str, what: fn(&str) -> bool| {
+            let (rest, last) = text.rsplit_once(char::is_whitespace).unwrap_or(("", text));
+            if what(last) { rest.trim_end() } else { text }
+        };
+        text = cut_last(text, is_cpu);
+        text = cut_last(text, is_misc);
+        let (comm, numbers) = text.rsplit_once(char::is_whitespace).unwrap_or(("", text));
+        if let Some((pid, tid)) = pair(numbers) {
+            (self.pid, self.tid) = (Some(pid), Some(tid));
+            self.comm = comm.trim();
+        } else if let Some(tid) = number(numbers) {
+            self.tid = Some(tid);
+            self.comm = comm.trim();
+        } else {
+            self.comm = text;
+        }
+    }
+
+    /// Takes period, event and the rest; whether there is an event.
+    fn after(&mut self, line: &'a str, after: &'a str) -> bool {
+        let mut left = after.trim_start();
+        let mut fields = words(after);
+        let mut first = fields.next();
+        if let Some((_, word)) = first
+            && let Ok(period) = word.parse()
+        {
+            let next = fields.next();
+            if next.is_some_and(|(_, word)| event(word).is_some()) {
+                self.period = Some(period);
+                first = next;
+            }
+        }
+        let found = first.and_then(|(at, word)| Some((at + word.len(), event(word)?)));
+        if let Some((end, event)) = found {
+            self.event = event;
+            left = after[end..].trim_start();
+        }
+        self.rest = if left.is_empty() { "" } else { &line[line.len() - left.len()..] };
+        found.is_some()
     }
 }
 
@@ -64,6 +114,24 @@ fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
 fn is_cpu(word: &str) -> bool {
     let inside = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
     inside.is_some_and(|cpu| !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whose code it was: kernel, user, hypervisor, guest kernel, guest user.
+fn is_misc(word: &str) -> bool {
+    matches!(word, "K" | "U" | "H" | "G" | "g")
+}
+
+/// The event's name of `cycles:` or `sched:sched_switch:`.
+fn event(word: &str) -> Option<&str> {
+    let event = word.strip_suffix(':')?;
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'(' | b')' | b';');
+    (event.bytes().any(|byte| byte.is_ascii_alphabetic()) && event.bytes().all(plain)).then_some(event)
+}
+
+/// A process and its thread: `1234/1235`.
+fn pair(word: &str) -> Option<(u32, u32)> {
+    let (pid, tid) = word.split_once('/')?;
+    Some((number(pid)?, number(tid)?))
 }
 
 /// Thread numbers; perf writes -1 for tasks that are gone.

@@ -28,7 +28,11 @@ fn stacks(imported: &Imported, metric: usize) -> Vec<String> {
         let frames = profile.frames.of(location).iter();
         let names: Vec<&str> =
             frames.map(|frame| profile.text(profile.functions[frame.function.index()].name)).collect();
-        if names.is_empty() { "?".to_owned() } else { names.join("+") }
+        match profile.locations.module[location.index()] {
+            _ if !names.is_empty() => names.join("+"),
+            Some(module) => format!("[{}]", profile.text(profile.modules[module.index()].path)),
+            None => "?".to_owned(),
+        }
     };
     let samples = &profile.samples[metric];
     (0..samples.len())
@@ -50,7 +54,7 @@ fn samples_are_read_with_threads_events_and_inlined_frames() {
         stacks(&imported, 0),
         ["app::main;app::sum+core::iter::next 0 1003009", "add(int, int) 599998500 1000"]
     );
-    assert_eq!(stacks(&imported, 1), ["?;[libfoo.so.1];clear_page_erms 499998500 7"]);
+    assert_eq!(stacks(&imported, 1), ["?;[/usr/lib/libfoo.so.1];clear_page_erms 499998500 7"]);
     let threads: Vec<(u32, &str)> =
         profile.threads.iter().map(|thread| (thread.tid, profile.text(thread.name))).collect();
     assert_eq!(threads, [(101, "my app"), (100, ":-1"), (102, "worker x")]);
@@ -83,13 +87,125 @@ fn fields_can_be_missing() {
     assert!(imported.notes.iter().any(|note| note.contains("no call stacks")));
 }
 
+/// The threads with a sample each: `comm pid/tid`.
+fn threads(imported: &Imported) -> Vec<String> {
+    let profile = &imported.profile;
+    let name = |thread: &ThreadId| {
+        let row = &profile.threads[thread.index()];
+        format!("{} {}/{}", profile.text(row.name), profile.processes[row.process.index()].pid, row.tid)
+    };
+    profile.samples[0].thread.iter().map(name).collect()
+}
+
 #[test]
-fn what_is_no_sample_is_an_error_with_its_line() {
-    let error = read(b"app 7 1.5: 10 cycles: \n\t12 f (x)\n\nrubbish\n", &ImportOptions::default());
-    let error = error.expect_err("line 4").to_string();
+fn any_selection_of_fields_is_read() {
+    let frames = "\t    114f alpha (/tmp/t)\n\t   2724a main (/tmp/t)\n\n";
+    for (head, thread) in [
+        ("a b 7/8 ", "a b 7/8"),
+        ("a b ", "a b 0/0"),
+        ("a b     7 ", "a b 7/7"),
+        ("a b U     cycles:pppH: ", "a b 0/0"),
+        ("cycles: ", "all threads 0/0"),
+        ("a b     7 K     [001]   541.510748: cycles: ", "a b 7/7"),
+        ("a b     7/8 K  cycles: ", "a b 7/8"),
+        ("  541.510748: ", "all threads 0/0"),
+        ("[000]   541.510748: cycles: ", "all threads 0/0"),
+        ("7/8 cycles: ", "all threads 7/8"),
+        ("", "all threads 0/0"),
+    ] {
+        let text = format!("{head}\n{frames}{head}\n{frames}");
+        assert!(looks_like(text.as_bytes()), "{head:?}");
+        let imported = import(&text);
+        assert_eq!(stacks(&imported, 0), ["main;alpha 0 1"; 2], "{head:?}");
+        assert_eq!(threads(&imported), [thread; 2], "{head:?}");
+    }
+    // Without call stacks and with few fields, everything is on one line.
+    let text = "     55722da10145 alpha (/tmp/t)\n     55722da10146 e1 (/tmp/t)\n";
+    let one_line = |text: &str| stacks(&import(text), 0);
+    assert_eq!(
+        one_line(text),
+        ["e1;alpha 0 1"],
+        "addresses alone are a stack: perf prints an empty line between"
+    );
+    let text = "   bad 7/8      55722da10145 alpha (/tmp/t)\n   bad 7/8      55722da10148 beta (/tmp/t)\n";
+    assert!(looks_like(text.as_bytes()));
+    assert_eq!(one_line(text), ["alpha 0 1", "beta 0 1"]);
+}
+
+#[test]
+fn source_lines_below_frames_are_theirs() {
+    let imported = import(
+        "t 7  12.5: cycles: \n\t 114f next (inlined)\n  iter.h:30\n\t 114f alpha (/tmp/t)\n  t.c:4\n\t 2724a main (/tmp/t)\n  t.c:9\n\n\
+         t 7  12.6: cycles: \n\t 114f alpha (/tmp/t)\n  t.c:5\n\n",
+    );
+    assert_eq!(stacks(&imported, 0), ["main;alpha+next 0 1", "alpha 100000000 1"]);
+    let profile = &imported.profile;
+    let lines = |row: usize| -> Vec<(String, u32)> {
+        let locations = profile.locations_of(profile.samples[0].stack[row]);
+        let frames = locations.flat_map(|location| profile.frames.of(location));
+        frames.map(|frame| (profile.text(frame.file.expect("a file")).to_owned(), frame.line)).collect()
+    };
+    assert_eq!(lines(0), [("t.c".to_owned(), 4), ("iter.h".to_owned(), 30), ("t.c".to_owned(), 9)]);
+    assert_eq!(lines(1), [("t.c".to_owned(), 5)]);
+}
+
+#[test]
+fn samples_stay_with_the_name_that_their_thread_had() {
+    let sample = |comm: &str, at: u32| format!("{comm} 9/9 {at}.5: 10 cycles: \n\t12 f (/bin/x)\n\n");
+    let imported =
+        import(&[sample("perf", 1), sample("gzip", 2), sample("gzip", 3), sample("gzip busy", 4)].concat());
+    assert_eq!(threads(&imported), ["perf 9/9", "gzip 9/9", "gzip 9/9", "gzip busy 9/9"]);
+    let profile = &imported.profile;
+    assert_eq!(profile.processes.len(), 1);
+    assert_eq!(profile.text(profile.processes[0].name), "gzip");
+}
+
+#[test]
+fn symbols_may_have_brackets_anywhere() {
+    for (text, symbol, module) in [
+        ("114f (anonymous namespace)::f+0x3 (/tmp/t)", "(anonymous namespace)::f", "/tmp/t"),
+        ("2222 (anonymous namespace)::f(int)+0x3 (/tmp/t)", "(anonymous namespace)::f(int)", "/tmp/t"),
+        ("114f (anonymous namespace)::f(int)", "(anonymous namespace)::f(int)", ""),
+        ("114f g(std::function<void ()>)", "g(std::function<void ()>)", ""),
+        ("114f g(int (*)(char))+0x1 (/tmp/my (own) app)", "g(int (*)(char))", "/tmp/my (own) app"),
+        ("114f f0 (/tmp/t)", "f0", "/tmp/t"),
+        ("7f00 114f f (/tmp/t)", "f", "/tmp/t"),
+        ("114f (/tmp/t)", "[unknown]", "/tmp/t"),
+        ("114f", "[unknown]", ""),
+        ("add (/tmp/t)", "add", "/tmp/t"),
+    ] {
+        let frame = FrameText::parse(text);
+        assert_eq!((frame.symbol, frame.module), (symbol, module), "{text}");
+    }
+    // Names that begin with a bracket are one function, whatever the address.
+    let imported = import(
+        "t 7 1.5: cycles: \n\t 114f (anonymous namespace)::f+0x1 (/t)\n\n\
+         t 7 1.6: cycles: \n\t 1150 (anonymous namespace)::f+0x2 (/t)\n\n",
+    );
+    assert_eq!(imported.profile.functions.len(), 1);
+}
+
+#[test]
+fn inlined_methods_that_a_java_agent_joined_are_taken_apart() {
+    let imported = import("java 7 1.5: cycles: \n\t 114f Lapp;::run->Lapp;::sum (/tmp/perf-7.map)\n\n");
+    assert_eq!(stacks(&imported, 0), ["Lapp;::run+Lapp;::sum 0 1"]);
+    let imported = import("app 7 1.5: cycles: \n\t 114f <fn() -> u8 as core::ops::Fn>::call (/bin/app)\n\n");
+    assert_eq!(stacks(&imported, 0), ["<fn() -> u8 as core::ops::Fn>::call 0 1"]);
+}
+
+#[test]
+fn what_is_no_sample_is_left_out_and_named() {
+    let text =
+        "app 7 1.5: 10 cycles: \n\t12 f (x)\n\nrubbish\napp 7 1.5: PERF_RECORD_COMM exec: t:7/7\nmore\n";
+    let imported = import(text);
+    assert_eq!(stacks(&imported, 0), ["f 0 10"]);
+    let note = "2 lines are left out; the first is line 4: this is neither a sample nor a frame of one";
+    assert!(imported.notes.iter().any(|text| text == note), "{:?}", imported.notes);
+    let error =
+        read(b"# nothing\nrubbish\n", &ImportOptions::default()).expect_err("nothing else").to_string();
     assert_eq!(
         error,
-        "as perf script text it is wrong at line 4: this is neither a sample nor a frame of one"
+        "as perf script text it is wrong at line 2: this is neither a sample nor a frame of one"
     );
     assert!(read(b"# nothing\n", &ImportOptions::default()).is_err());
 }

@@ -1,7 +1,8 @@
 //! pprof's `profile.proto`, as Go, pprof-rs, jemalloc_pprof and many others write it.
 //!
-//! Each kind of value becomes a metric; the one that pprof shows first comes first. Labels name threads. The format has
-//! no times, and equal stacks are usually added up.
+//! Each kind of value becomes a metric; the one that pprof shows first comes first. Labels name threads: those of other
+//! kinds (`request=/login`) are behind the name, so that they can be picked like it. The format has no times, and equal
+//! stacks are usually added up.
 
 mod tables;
 mod wire;
@@ -12,38 +13,50 @@ use whyslow_profile::{Frame, LocationId, Metric, MetricId, ModuleId, ModuleKind,
 use self::tables::{Label, Location, Sample, Tables, ValueType, each_sample};
 use self::wire::{Message, Value};
 use super::assemble::{Assembly, FunctionText};
-use super::{Format, ImportError, ImportOptions, Imported};
+use super::{Format, GUESS_BYTES, ImportError, ImportOptions, Imported};
 
-/// Fields that must be right before bytes count as a profile.
-const FIELDS_LOOKED_AT: usize = 4;
-
-/// Nothing marks a profile: the first fields have to be those of one.
+/// Nothing marks a profile: all fields that can be seen have to be those of one, in whatever order.
 pub(super) fn looks_like(start: &[u8]) -> bool {
     let mut fields = Message::file(start).fields();
-    let mut seen = 0;
-    let mut has_type = false;
-    while seen < FIELDS_LOOKED_AT {
+    let mut tables = 0;
+    loop {
         match fields.next() {
-            Ok(Some((number, value))) => {
-                let is_message = matches!(value, Value::Bytes(_));
-                let right = match number {
-                    1..=6 | 11 => is_message,
-                    7..=10 | 12 | 14 | 15 => matches!(value, Value::Number(_)),
-                    13 => true,
-                    _ => false,
-                };
-                if !right {
-                    return false;
-                }
-                has_type |= number == 1;
-                seen += 1;
-            }
-            Ok(None) => break,
-            // The start of a file can be cut inside a field.
-            Err(_) => break,
+            Ok(Some((number, value))) if is_field(number, value) => tables += usize::from(number <= 6),
+            Ok(Some(_)) => return false,
+            Ok(None) => return tables > 1,
+            // Only the start of a long file may be cut inside a field.
+            Err(_) => return tables > 1 && start.len() >= GUESS_BYTES,
         }
     }
-    has_type && seen > 1
+}
+
+/// Whether a profile can have such a field. Of its tables, the rows are looked into: any bytes can be the fields of
+/// some message.
+fn is_field(number: u64, value: Value<'_>) -> bool {
+    let holds = |most: u64| match value {
+        Value::Bytes(row) => {
+            let mut fields = row.fields();
+            loop {
+                match fields.next() {
+                    Ok(None) => break true,
+                    Ok(Some((inner, _))) if inner <= most => {}
+                    _ => break false,
+                }
+            }
+        }
+        _ => false,
+    };
+    match number {
+        1 => holds(2),
+        2 => holds(3),
+        3 => holds(10),
+        4 | 5 => holds(5),
+        6 => matches!(value, Value::Bytes(_)),
+        11 => holds(2),
+        7..=10 | 12 | 14 | 15 => matches!(value, Value::Number(_)),
+        13 => !matches!(value, Value::Other),
+        _ => false,
+    }
 }
 
 pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
@@ -71,6 +84,12 @@ struct Import<'t, 'a> {
     without_stack: u64,
     left_out_labels: Vec<String>,
 }
+
+/// The most threads that labels may make; other labels are left out.
+const MOST_THREADS: usize = 1000;
+
+/// The longest text of labels behind a thread's name.
+const LONGEST_LABELS: usize = 200;
 
 impl<'t, 'a> Import<'t, 'a> {
     fn new(tables: &'t Tables<'a>) -> Self {
@@ -159,13 +178,19 @@ impl<'t, 'a> Import<'t, 'a> {
     fn thread(&mut self, labels: &[Label]) -> ThreadId {
         let (mut name, mut number) = ("", 0u64);
         let (mut process_name, mut pid) = ("", 0u64);
+        let mut others = Vec::new();
         for label in labels {
             let (key, text) = (self.tables.text(label.key), self.tables.text(label.text));
             match key {
-                "thread" | "thread_name" | "thread name" | "threadname" if !text.is_empty() => name = text,
-                "thread" | "thread_id" | "thread id" | "tid" => number = label.number,
-                "process" | "process_name" if !text.is_empty() => process_name = text,
-                "process" | "process_id" | "pid" => pid = label.number,
+                "thread" | "thread_name" | "thread name" | "threadname" | "thread.name"
+                    if !text.is_empty() =>
+                {
+                    name = text;
+                }
+                "thread" | "thread_id" | "thread id" | "thread.id" | "tid" => number = label.number,
+                "process" | "process_name" | "process.name" if !text.is_empty() => process_name = text,
+                "process" | "process_id" | "process.id" | "pid" => pid = label.number,
+                _ if !text.is_empty() => others.push((key, text)),
                 key if !self.left_out_labels.iter().any(|known| known == key) => {
                     self.left_out_labels.push(key.to_owned());
                 }
@@ -175,14 +200,31 @@ impl<'t, 'a> Import<'t, 'a> {
         let small = |number: u64| u32::try_from(number).unwrap_or(0);
         let process = self.process(process_name, small(pid));
         let number = small(number);
-        let key = (process, name.to_owned(), number);
+        others.sort_unstable();
+        others.dedup();
+        let text: String = others.iter().map(|(key, text)| format!(" {key}={text}")).collect();
+        let key = (process, format!("{name}{text}"), number);
+        if let Some(&id) = self.threads.get(&key) {
+            return id;
+        }
+        let text = if self.threads.len() < MOST_THREADS && text.len() <= LONGEST_LABELS {
+            text
+        } else {
+            for (label, _) in others {
+                if !self.left_out_labels.iter().any(|known| known == label) {
+                    self.left_out_labels.push(label.to_owned());
+                }
+            }
+            String::new()
+        };
+        let key = (process, format!("{name}{text}"), number);
         if let Some(&id) = self.threads.get(&key) {
             return id;
         }
         let shown = match (name, number) {
-            ("", 0) => "all threads".to_owned(),
-            ("", number) => format!("thread {number}"),
-            (name, _) => name.to_owned(),
+            ("", 0) => format!("all threads{text}"),
+            ("", number) => format!("thread {number}{text}"),
+            (name, _) => format!("{name}{text}"),
         };
         let id = self.assembly.thread(process, number, &shown);
         self.threads.insert(key, id);
@@ -236,12 +278,8 @@ impl<'t, 'a> Import<'t, 'a> {
     fn finish(mut self) -> Result<Imported, ImportError> {
         let assembly = &mut self.assembly;
         assembly.note("the format has no times: all samples are at the start");
-        if self.negative > 0 {
-            assembly.note(format!("negative values (of a comparison) are left out: {}", self.negative));
-        }
-        if self.without_stack > 0 {
-            assembly.note(format!("samples without a stack are left out: {}", self.without_stack));
-        }
+        assembly.leave_out(self.negative, "negative values (of a comparison)");
+        assembly.leave_out(self.without_stack, "samples without a stack");
         if !self.left_out_labels.is_empty() {
             self.left_out_labels.truncate(5);
             assembly.note(format!("labels are left out: {}", self.left_out_labels.join(", ")));

@@ -1,0 +1,180 @@
+//! What the lighter calls cost, led to the lines that still have cost.
+//!
+//! A demand is what a call cost whose stack is not divided further. From there, calls with cost left are followed to a
+//! line with cost left, and the least of all on the way is taken from each: each walk uses up a demand, a call or a line.
+//! Where calls have no cycles, everything is used up in the end.
+
+use whyslow_profile::{MetricId, StackId, ThreadId};
+
+use super::super::assemble::Assembly;
+use super::parse::Function;
+use super::tree::{Line, Named};
+
+/// The longest walk, and the most calls that all walks look at.
+const LONGEST: usize = 200;
+const MOST_STEPS: usize = 4_000_000;
+
+/// The calls from one line to one function.
+pub(super) struct Arc {
+    pub(super) callee: usize,
+    pub(super) file: usize,
+    pub(super) line: u32,
+    pub(super) cost: Vec<u64>,
+    /// What no stack has used yet.
+    pub(super) left: Vec<u64>,
+}
+
+impl Arc {
+    /// The calls of a function to others.
+    pub(super) fn of(at: usize, function: &Function<'_>) -> Vec<Self> {
+        let calls = function.calls.iter().filter(|((callee, ..), _)| *callee != at);
+        let mut arcs: Vec<Self> = calls
+            .map(|(&(callee, file, line), call)| Self {
+                callee,
+                file,
+                line,
+                cost: call.cost.to_vec(),
+                left: call.cost.to_vec(),
+            })
+            .collect();
+        arcs.sort_by_key(|arc| (arc.callee, arc.file, arc.line));
+        arcs
+    }
+}
+
+/// The cost of a call, under the stack that made it.
+pub(super) struct Demand {
+    pub(super) function: usize,
+    pub(super) parent: Option<StackId>,
+    pub(super) share: Vec<u64>,
+}
+
+/// Lines and calls with what is left of them, both by function.
+pub(super) struct Flow<'a> {
+    pub(super) lines: &'a mut [Vec<Line>],
+    pub(super) arcs: &'a mut [Vec<Arc>],
+    pub(super) named: &'a Named<'a>,
+    pub(super) thread: ThreadId,
+}
+
+/// Where the lines and the calls of a function begin that are not used up.
+#[derive(Debug, Default, Clone, Copy)]
+struct Unused {
+    line: usize,
+    arc: usize,
+}
+
+impl Flow<'_> {
+    /// Finds lines for all demands.
+    pub(super) fn satisfy(
+        &mut self,
+        assembly: &mut Assembly,
+        mut demands: Vec<Demand>,
+        metrics: &[MetricId],
+    ) {
+        let mut steps = 0;
+        let mut unused = vec![Unused::default(); self.lines.len()];
+        for (event, &metric) in metrics.iter().enumerate() {
+            unused.fill(Unused::default());
+            demands.sort_by_key(|demand| std::cmp::Reverse(demand.share[event]));
+            for demand in &demands {
+                let mut left = demand.share[event];
+                while left > 0 && steps < MOST_STEPS {
+                    match self.walk(demand.function, left, event, &mut unused, &mut steps) {
+                        Walked::Line(found) => {
+                            self.take(assembly, demand, &found, event, metric);
+                            left -= found.value;
+                        }
+                        Walked::DeadEnd => {}
+                        Walked::Nothing => break,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Follows calls from a function to a line.
+    fn walk(
+        &mut self,
+        from: usize,
+        mut most: u64,
+        event: usize,
+        unused: &mut [Unused],
+        steps: &mut usize,
+    ) -> Walked {
+        let mut way: Vec<(usize, usize)> = Vec::new();
+        let mut at = from;
+        loop {
+            *steps += 1;
+            let (lines, arcs, begin) = (&self.lines[at], &self.arcs[at], &mut unused[at]);
+            begin.line += lines[begin.line..].iter().take_while(|line| line.rest[event].left == 0).count();
+            if let Some(line) = lines.get(begin.line) {
+                let value = line.rest[event].left.min(most);
+                return Walked::Line(Found { way, function: at, line: begin.line, value });
+            }
+            begin.arc += arcs[begin.arc..].iter().take_while(|arc| arc.left[event] == 0).count();
+            let is_open =
+                |callee: usize| callee == from || way.iter().any(|&(function, _)| function == callee);
+            let free = |arc: &Arc| arc.left[event] > 0 && !is_open(arc.callee);
+            let rest = &arcs[begin.arc..];
+            let next = rest.iter().position(free).filter(|_| way.len() < LONGEST);
+            *steps += next.unwrap_or(rest.len());
+            match (next, way.last()) {
+                (Some(row), _) => {
+                    let row = begin.arc + row;
+                    most = most.min(arcs[row].left[event]);
+                    way.push((at, row));
+                    at = arcs[row].callee;
+                }
+                (None, Some(&(function, row))) => {
+                    self.arcs[function][row].left[event] = 0;
+                    return Walked::DeadEnd;
+                }
+                (None, None) => return Walked::Nothing,
+            }
+        }
+    }
+
+    /// Puts a value on the line at the end of a way, and takes it from everything on the way.
+    fn take(
+        &mut self,
+        assembly: &mut Assembly,
+        demand: &Demand,
+        found: &Found,
+        event: usize,
+        metric: MetricId,
+    ) {
+        let mut stack = demand.parent;
+        for &(caller, row) in &found.way {
+            let arc = &mut self.arcs[caller][row];
+            arc.left[event] = arc.left[event].saturating_sub(found.value);
+            let location = self.named.location(assembly, caller, arc.file, arc.line);
+            stack = Some(assembly.stack(stack, location));
+        }
+        let line = &mut self.lines[found.function][found.line];
+        let location = self.named.location(assembly, found.function, line.file, line.line);
+        let stack = assembly.stack(stack, location);
+        line.rest[event].took(found.value, assembly.profile.samples[metric.index()].len());
+        assembly.sample(metric, 0, self.thread, stack, found.value);
+    }
+}
+
+/// Where following calls led.
+enum Walked {
+    Line(Found),
+    /// To a function without anything left, whose call is closed now.
+    DeadEnd,
+    /// Nowhere.
+    Nothing,
+}
+
+/// A line with cost left.
+struct Found {
+    /// The calls that lead to it, each a function and the row of its call.
+    way: Vec<(usize, usize)>,
+    function: usize,
+    /// The row of the line in its function.
+    line: usize,
+    /// What all of them have left.
+    value: u64,
+}

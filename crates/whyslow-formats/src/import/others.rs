@@ -1,0 +1,72 @@
+//! Formats that are known by sight and not read, each with what turns it into one that is.
+
+use super::ImportError;
+
+const BY_PPROF: &str = "`pprof -proto PROGRAM FILE > run.pb.gz` (or `go tool pprof`), then import that";
+
+/// Says what a file is that no importer takes.
+pub(super) fn named(start: &[u8]) -> ImportError {
+    let found = |what, next| ImportError::NotRead { what, next };
+    match start {
+        _ if is_cpu_profile(start) => found("a CPU profile of gperftools", BY_PPROF),
+        _ if start.starts_with(b"heap profile:") => {
+            found("a heap profile of tcmalloc or of an old Go", BY_PPROF)
+        }
+        _ if start.starts_with(b"heap_v2/") => found(
+            "a heap profile of jemalloc",
+            "`jeprof --collapsed PROGRAM FILE > run.folded`, then import that",
+        ),
+        _ if start.starts_with(b"goroutine profile:") || start.starts_with(b"threadcreate profile:") => {
+            found(
+                "a text profile of Go",
+                "the same address without `?debug=1`, which gives pprof's own format",
+            )
+        }
+        _ if start.starts_with(b"--- contention") || start.starts_with(b"--- mutex") => {
+            found("a text profile of contention", BY_PPROF)
+        }
+        [b'g', b'm', b'o', b'n', ..] => found("a profile of gprof", "perf record, or whyslow itself"),
+        [b'F', b'L', b'R', 0, ..] => {
+            found("a recording of Java Flight Recorder", "`jfrconv FILE run.collapsed`, then import that")
+        }
+        _ => ImportError::UnknownFormat,
+    }
+}
+
+/// The old binary form: words of 4 or 8 bytes that are 0, 3, 0, the period, 0.
+fn is_cpu_profile(start: &[u8]) -> bool {
+    let words = |width: usize, to_number: fn(&[u8]) -> u64| {
+        let mut words = start.chunks_exact(width).map(to_number);
+        let head: Vec<u64> = words.by_ref().take(5).collect();
+        matches!(head[..], [0, 3, 0, period, 0] if period > 0)
+    };
+    let little = |word: &[u8]| word.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    let big = |word: &[u8]| word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    words(8, little) || words(8, big) || words(4, little) || words(4, big)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_read_is_named() {
+        let cpu: Vec<u8> = [0u64, 3, 0, 10_000, 0, 1, 2].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let cpu_32: Vec<u8> =
+            [0u32, 3, 0, 10_000, 0, 1, 2].iter().flat_map(|word| word.to_be_bytes()).collect();
+        for (bytes, name) in [
+            (&cpu[..], "gperftools"),
+            (&cpu_32, "gperftools"),
+            (b"heap profile:  1: 2 [ 3: 4] @ heapprofile\n", "tcmalloc"),
+            (b"heap_v2/524288\n", "jemalloc"),
+            (b"goroutine profile: total 5\n", "Go"),
+            (b"gmon\x01", "gprof"),
+            (b"FLR\0\0", "Java Flight Recorder"),
+        ] {
+            let error = named(bytes);
+            assert!(matches!(error, ImportError::NotRead { what, .. } if what.contains(name)), "{error}");
+        }
+        assert!(matches!(named(b"hello"), ImportError::UnknownFormat));
+        assert!(matches!(named(&[0; 64]), ImportError::UnknownFormat));
+    }
+}

@@ -1,0 +1,27 @@
+//! Copies of modules' files in a folder, for recordings whose programs are not where they were.
+
+use std::path::Path;
+
+use whyslow_profile::{ModuleId, ModuleKind, Profile, copies_in};
+use whyslow_unwind::FileBytes;
+
+use crate::elf::ElfBytes;
+
+/// The modules that a folder has copies of, as [`crate::Options::files`] takes them. Where a build id was recorded, only a
+/// file with that is a copy.
+pub fn copies(profile: &Profile, folder: &Path) -> Vec<(ModuleId, FileBytes)> {
+    let mut found = Vec::new();
+    for (row, module) in profile.modules.iter().enumerate() {
+        if matches!(module.kind, ModuleKind::Kernel | ModuleKind::Vdso | ModuleKind::Jit) {
+            continue;
+        }
+        let recorded = module.build_id.map(|id| profile.text(id));
+        let copy = copies_in(folder, profile.text(module.path)).into_iter().find_map(|path| {
+            let file = FileBytes::open(&path).ok()?;
+            let build_id = ElfBytes::new(&path, file.clone()).parse().ok()?.build_id();
+            (recorded.is_none() || build_id.as_deref() == recorded).then_some(file)
+        });
+        found.extend(copy.map(|file| (ModuleId::from(row), file)));
+    }
+    found
+}
