@@ -108,17 +108,17 @@ describe('sandwich', () => {
   test('callers above and callees below add up to the function', async () => {
     await open('known', `tab=functions&fn=${fn.sum}`);
     assert.match(await page.innerText('.sandwich .figures'), /self 20\.0 ms 20\.0 %\s+total 70\.0 ms 70\.0 %/);
-    assert.deepEqual(await rows('Callers'), ['70.0 ms | 70.0 % | app::main']);
+    assert.deepEqual(await rows('Callers'), ['70.0 ms | 70.0 % | app::main | src/main.rs:2']);
     assert.deepEqual((await rows('Callees')).map(row => row.replace(/[▾▸]\s*/, '')), [
-      '40.0 ms | 40.0 % | 40.0 ms | 40.0 % | core::num::add inlined',
-      '10.0 ms | 10.0 % | 10.0 ms | 10.0 % | dep::hash',
+      '40.0 ms | 40.0 % | 40.0 ms | 40.0 % | core::num::add inlined | src/sum.rs:13',
+      '10.0 ms | 10.0 % | 10.0 ms | 10.0 % | dep::hash | src/sum.rs:14',
     ]);
   });
 
   test('recursion counts for the outermost caller and the innermost callee', async () => {
     await open('known', `tab=functions&fn=${fn.walk}`);
-    assert.deepEqual(await rows('Callers'), ['20.0 ms | 20.0 % | app::main']);
-    assert.deepEqual(await rows('Callees'), ['10.0 ms | 10.0 % | 10.0 ms | 10.0 % | memcpy']);
+    assert.deepEqual(await rows('Callers'), ['20.0 ms | 20.0 % | app::main | src/main.rs:3']);
+    assert.deepEqual(await rows('Callees'), ['10.0 ms | 10.0 % | 10.0 ms | 10.0 % | memcpy | src/walk.rs:7']);
   });
 
   test('a click walks on, and back', async () => {

@@ -4,6 +4,7 @@
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { firstStep, givenAddress, useAddress } from './address.ts';
+import { EditorDialog } from './editordialog.tsx';
 import { FlamePanel } from './flame/panel.tsx';
 import { Header } from './header.tsx';
 import { Help } from './help.tsx';
@@ -39,6 +40,8 @@ const tabsOf = (model: Model): readonly Tab[] => TABS.filter(tab => tab !== 'hea
 export function App({ model }: { model: Model }) {
   const [history, setHistory] = useState<History>(() => begin(fromAddress(model), firstStep()));
   const [help, setHelp] = useState(false);
+  const [editor, setEditor] = useState(false);
+  const chooseEditor = useCallback(() => setEditor(true), []);
   const state = history.present;
   const dark = useDark(state.theme);
   const latest = useRef(state);
@@ -66,7 +69,7 @@ export function App({ model }: { model: Model }) {
     return () => removeEventListener('keydown', onKey);
   }, []);
 
-  const props = useMemo<PanelProps>(() => ({ model, state, dispatch, dark }), [model, state, dark]);
+  const props = useMemo<PanelProps>(() => ({ model, state, dispatch, dark, chooseEditor }), [model, state, dark]);
   const { Panel } = PANELS[state.tab];
   return (
     <div class="app">
@@ -83,6 +86,7 @@ export function App({ model }: { model: Model }) {
         </div>
       </main>
       {help && <Help close={() => setHelp(false)} />}
+      {editor && <EditorDialog close={() => setEditor(false)} />}
     </div>
   );
 }

@@ -4,7 +4,7 @@ import type { PanelProps } from './panel.ts';
 
 const WORDS = { focus: 'Focus on', hide: 'Without', merge: 'Merged' } as const;
 
-export function Chips({ model, state, dispatch }: Omit<PanelProps, 'dark'>) {
+export function Chips({ model, state, dispatch }: Pick<PanelProps, 'model' | 'state' | 'dispatch'>) {
   const { spans, transforms } = state;
   if (!spans && !transforms.length) return null;
   return (

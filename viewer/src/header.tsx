@@ -33,7 +33,7 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
           {Array.from(metrics.name, (_, metric) => <option key={metric} value={String(metric)}>{metricTitle(model, metric)}</option>)}
         </select>
       </label>
-      <SearchBox model={model} state={state} dispatch={dispatch} dark={dark} />
+      <SearchBox model={model} state={state} dispatch={dispatch} />
       <div class="buttons">
         <button type="button" class="icon" onClick={undo} disabled={!undo} aria-label="Undo" title="Undo (u)">↶</button>
         <button type="button" class="icon" onClick={redo} disabled={!redo} aria-label="Redo" title="Redo (r)">↷</button>

@@ -40,6 +40,8 @@ export const KEYS: readonly Key[] = [
   { place: 'table', keys: 'Enter', does: 'Function: to its source. Span: only the samples inside. Caller or callee: walk on. Allocating line: to the flame graph' },
   { place: 'table', keys: '→  ←', does: 'Call tree: open and go in, close and go out' },
   { place: 'table', keys: '*', does: 'Call tree: open everything below' },
+  { place: 'table', keys: 'Shift+↑ ↓', does: 'Select rows (Ctrl+A: all); Ctrl+C copies them for a spreadsheet' },
+  { place: 'table', keys: 'Shift+F10', does: 'Menu of the row' },
   { place: 'table', keys: 'f  h  m', does: 'Focus, hide, merge the function of the row' },
   { place: 'table', keys: '.  ,', does: 'Source and code: next, previous hot line' },
   { place: 'chart', keys: '← → ↑ ↓', does: 'Move the stack chart' },

@@ -15,4 +15,6 @@ export interface PanelProps {
   dispatch: Dispatch;
   /** Whether the dark theme is shown, for canvases. */
   dark: boolean;
+  /** Lets the reader choose an editor. */
+  chooseEditor: () => void;
 }

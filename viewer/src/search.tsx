@@ -8,7 +8,7 @@ import { nodeAt } from './flame/path.ts';
 import { toMatch, useShownMatches } from './matches.ts';
 import type { PanelProps } from './panel.ts';
 
-export function SearchBox({ model, state, dispatch }: PanelProps) {
+export function SearchBox({ model, state, dispatch }: Pick<PanelProps, 'model' | 'state' | 'dispatch'>) {
   const result = search(model, state);
   const matches = useShownMatches();
   const onKeyDown = (event: KeyboardEvent) => {

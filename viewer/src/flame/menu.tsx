@@ -1,13 +1,26 @@
-// What can be done with the function of a frame.
+// What can be done with the function of a frame or a row.
 
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import type { Model } from '../model.ts';
-import type { Dispatch } from '../panel.ts';
-import { transformed, type State } from '../state.ts';
+import { chosenEditor, copy, openInEditor } from '../editor.ts';
+import type { PanelProps } from '../panel.ts';
+import { shortPath } from '../paths.ts';
+import { transformed } from '../state.ts';
 
-export interface MenuAt { fn: number; zoom: () => void; x: number; y: number }
+type Item = [text: string, key: string, act: () => void];
 
-export function Menu({ model, state, dispatch, at, close }: { model: Model; state: State; dispatch: Dispatch; at: MenuAt; close: () => void }) {
+export interface MenuAt {
+  fn: number;
+  /** Zooms into the frame, where there is one. */
+  zoom?: () => void;
+  /** A place in the source, where another than the function's own is meant. */
+  place?: string | undefined;
+  x: number;
+  y: number;
+}
+
+type MenuProps = Pick<PanelProps, 'model' | 'state' | 'dispatch' | 'chooseEditor'> & { at: MenuAt; close: () => void };
+
+export function Menu({ model, state, dispatch, chooseEditor, at, close }: MenuProps) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const { width, height } = box.current!.getBoundingClientRect();
@@ -20,15 +33,20 @@ export function Menu({ model, state, dispatch, at, close }: { model: Model; stat
     return () => removeEventListener('pointerdown', onDown, true);
   }, []);
   const { fn } = at;
-  const items: [string, string, () => void][] = [
-    ['Zoom into this frame', 'Enter', at.zoom],
+  const place = at.place || model.place(fn), short = shortPath(place);
+  const editor = !!chosenEditor().address;
+  const items: Item[] = [
+    ...(at.zoom ? [['Zoom into this frame', 'Enter', at.zoom] as Item] : []),
     ['Focus on this function', 'f', () => dispatch(transformed(state, { kind: 'focus', fn }))],
     ['Hide stacks with this function', 'h', () => dispatch(transformed(state, { kind: 'hide', fn }))],
     ['Merge this function into its callers', 'm', () => dispatch(transformed(state, { kind: 'merge', fn }))],
     ['Show in the function table', '', () => dispatch({ tab: 'functions', fn })],
     ['Show source and code', '', () => dispatch({ tab: 'source', fn })],
     ['Search for this name', '', () => dispatch({ search: model.name(fn).slice(0, 500), regex: false })],
-    ['Copy the name', '', () => void navigator.clipboard?.writeText(model.name(fn)).catch(() => undefined)],
+    ['Copy the name', '', () => copy(model.name(fn))],
+    ...(place && editor ? [[`Open ${short}`, 'e', () => { if (!openInEditor(place)) copy(place); }] as Item] : []),
+    ...(place ? [[`Copy ${short}`, '', () => copy(place)] as Item] : []),
+    ['Choose an editor …', '', chooseEditor],
   ];
   const onKeyDown = (event: KeyboardEvent) => {
     const list = [...box.current!.querySelectorAll<HTMLElement>('[role=menuitem]')], now = list.indexOf(document.activeElement as HTMLElement);

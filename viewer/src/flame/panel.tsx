@@ -23,7 +23,7 @@ import './flame.css';
 /** The frame under the pointer or the keyboard, and where its details go (in the window). */
 interface Marked { node: number; x: number; y: number; layout: Layout }
 
-export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
+export function FlamePanel({ model, state, dispatch, dark, chooseEditor }: PanelProps) {
   const tree = flameTree(model, state);
   const layout = useMemo(() => new Layout(tree, state.byName ? model.nameRanks() : undefined), [tree, state.byName]);
   const labels = useMemo(() => new Labels(model), [model]);
@@ -206,7 +206,7 @@ export function FlamePanel({ model, state, dispatch, dark }: PanelProps) {
       </div>
       {tree.total[0] === 0 && <p class="flame-empty"><Nothing model={model} state={state} dispatch={dispatch} /></p>}
       {current && !menu && <Tip model={model} state={state} tree={tree} node={current.node} zoomed={zoomed} x={current.x} y={current.y} />}
-      {menu && <Menu model={model} state={state} dispatch={dispatch} at={menu} close={() => { setMenu(undefined); scroller.current?.focus(); }} />}
+      {menu && <Menu model={model} state={state} dispatch={dispatch} chooseEditor={chooseEditor} at={menu} close={() => { setMenu(undefined); scroller.current?.focus(); }} />}
       <div class="hidden" role="status">{current ? describe(model, state, tree, current.node) : ''}</div>
       <FrameTable model={model} state={state} tree={tree} boxes={picture.current?.boxes} version={drawn} />
     </div>

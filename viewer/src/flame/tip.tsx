@@ -2,6 +2,7 @@
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { CallTree } from '../aggregate.ts';
+import { callSite, siteWords } from '../callsites.ts';
 import { amount, share } from '../format.ts';
 import type { Model } from '../model.ts';
 import { kindWord } from '../palette.ts';
@@ -24,6 +25,8 @@ export function Tip({ model, state, tree, node, zoomed, x, y }: TipProps) {
   });
   const fn = tree.fn[node]!, unit = model.unit(state.metric), whole = tree.total[0]!;
   const inside = zoomed && tree.depth[node]! >= tree.depth[zoomed]! ? `, ${share(tree.total[node]!, tree.total[zoomed]!)} of the zoomed frame` : '';
+  const around = tree.fn[tree.parent[node]!]!;
+  const site = tree.depth[node]! < 2 ? undefined : state.inverted ? callSite(model, state, fn, around) : callSite(model, state, around, fn);
   const about = node === 0 ? [] : foldNote(model, tree, node).name ? ['only starts or carries other code', 'w shows whole stacks'] : [kindWord(model.kind(fn)), model.crate(fn) && `crate ${cut(model.crate(fn))}`,
     model.moduleName(model.moduleOf(fn)), tree.inlined[node] ? 'inlined into its caller' : ''];
   return (
@@ -33,6 +36,7 @@ export function Tip({ model, state, tree, node, zoomed, x, y }: TipProps) {
       {!state.inverted && <div>self {amount(tree.self[node]!, unit)}, {share(tree.self[node]!, whole)}</div>}
       <div class="quiet">{about.filter(Boolean).join(' · ')}</div>
       {model.place(fn) && <div class="quiet tip-place"><bdi>{cut(model.place(fn))}</bdi></div>}
+      {site && <div class="quiet tip-place">{state.inverted ? 'calls it at' : 'called at'} <bdi>{cut(siteWords(site))}</bdi></div>}
     </div>
   );
 }

@@ -9,9 +9,12 @@ import type { PanelProps } from '../panel.ts';
 import { transformed } from '../state.ts';
 import { matchesInverted, matchesTopDown } from '../treematches.ts';
 import { Nothing } from './nothing.tsx';
+import { useRowMenu } from './rowmenu.tsx';
 import { TreeTable } from './tree.tsx';
 
-export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
+export function CallTreePanel(props: PanelProps) {
+  const { model, state, dispatch, dark } = props;
+  const menu = useRowMenu(props);
   const tree = foldedTree(model, state);
   const outline = useMemo(() => (state.inverted ? inverted(tree) : topDown(tree)), [tree, state.inverted]);
   const [again, setAgain] = useState(0);
@@ -52,11 +55,13 @@ export function CallTreePanel({ model, state, dispatch, dark }: PanelProps) {
         matched={matched}
         goTo={goTo}
         selected={state.fn}
+        onMenu={menu.open}
         onCursor={fn => dispatch({ fn })}
         onPick={fn => dispatch({ fn })}
         onTransform={transform => dispatch(transformed(state, transform))}
         empty={<Nothing model={model} state={state} dispatch={dispatch} />}
       />
+      {menu.menu}
     </div>
   );
 }

@@ -1,6 +1,6 @@
 // What the tables of several panels have in common: names, amounts with their share, and texts that may be too long.
 
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import { amount, share } from '../format.ts';
 import type { Model } from '../model.ts';
 import { shortPath } from '../paths.ts';
@@ -14,19 +14,33 @@ export function limited(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
+/** What a cell says as plain text, for the clipboard: whole names and paths, not what there is room for. */
+export function copyText(child: ComponentChildren): string {
+  if (child === null || child === undefined || typeof child === 'boolean') return '';
+  if (Array.isArray(child)) return child.map(copyText).join('');
+  if (typeof child !== 'object') return String(child);
+  const { type, props } = child as { type: unknown; props: Partial<NameProps> & { path?: string; text?: string; children?: ComponentChildren; 'aria-hidden'?: unknown } };
+  if (type === Name) return props.model!.name(props.fn!);
+  if (type === Place) return props.path!;
+  if (type === Text) return props.text!;
+  // Cells are plain functions of their properties.
+  if (typeof type === 'function') return copyText((type as (props: unknown) => ComponentChildren)(props));
+  return props['aria-hidden'] ? '' : copyText(props.children);
+}
+
 /** A text that is cut to its cell, with more of it as a tooltip. */
 export function Text({ text, className }: { text: string; className?: string }): JSX.Element {
   return <span class={className} dir="ltr" title={limited(text, TITLE_LENGTH)}>{limited(text, CELL_LENGTH)}</span>;
 }
 
-/** Where something is written: the file and line stay in sight when there is no room for the folders. The whole path is the tooltip. */
-export function Place({ path }: { path: string }): JSX.Element {
+/** Where something is written: the file and line stay in sight when there is no room for the folders. The whole path is the tooltip. `more`: how many other places there are. */
+export function Place({ path, more = 0 }: { path: string; more?: number }): JSX.Element {
   const short = limited(shortPath(path), CELL_LENGTH);
   const file = short.lastIndexOf('/');
   return (
-    <span class="place quiet" dir="ltr" title={limited(path, TITLE_LENGTH)}>
+    <span class="place quiet" dir="ltr" title={limited(path, TITLE_LENGTH) + (more ? `\nand ${more} more lines` : '')}>
       <span class="folders">{short.slice(0, Math.max(0, file))}</span>
-      <span class="file">{short.slice(Math.max(0, file))}</span>
+      <span class="file">{short.slice(Math.max(0, file))}{more > 0 && ` +${more}`}</span>
     </span>
   );
 }

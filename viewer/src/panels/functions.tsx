@@ -11,6 +11,7 @@ import type { PanelProps } from '../panel.ts';
 import { transformed } from '../state.ts';
 import { Amount, Name, Place, Share, Text } from './cells.tsx';
 import { Nothing } from './nothing.tsx';
+import { useRowMenu } from './rowmenu.tsx';
 import { Rows, type Column, type Sort } from './rows.tsx';
 import { SandwichPanel } from './sandwich.tsx';
 import { transformOf } from './transformkeys.ts';
@@ -37,6 +38,7 @@ export function FunctionsPanel(props: PanelProps) {
   const rows = useMemo(() => functionRows(model, state, sort), [values, found, sortKey]);
   const cursor = state.fn === undefined ? -1 : rows.indexOf(state.fn);
   useMatches(found.kind === 'found' ? rows : NO_ROWS, fn => dispatch({ fn }), cursor);
+  const menu = useRowMenu(props);
   const unit = model.unit(state.metric);
   const all = whole(model, state);
 
@@ -59,6 +61,7 @@ export function FunctionsPanel(props: PanelProps) {
           reveal={`${sortKey} ${state.search} ${state.fn}`}
           onCursor={at => dispatch({ fn: rows[at]! })}
           onOpen={at => dispatch({ fn: rows[at]!, tab: 'source' })}
+          onMenu={(at, x, y) => menu.open({ fn: rows[at]!, x, y })}
           onKey={(event, at) => {
             const transform = transformOf(event, rows[at]);
             if (transform) dispatch(transformed(state, transform));
@@ -87,6 +90,7 @@ export function FunctionsPanel(props: PanelProps) {
         <div class="status quiet" role="status">{status}</div>
       </div>
       <SandwichPanel {...props} />
+      {menu.menu}
     </div>
   );
 }

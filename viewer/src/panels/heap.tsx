@@ -12,6 +12,7 @@ import type { Model } from '../model.ts';
 import type { PanelProps } from '../panel.ts';
 import type { HeapColumn, HeapFacts } from '../payload.ts';
 import { limited, Name, Place, Share } from './cells.tsx';
+import { useRowMenu } from './rowmenu.tsx';
 import { Rows, type Column } from './rows.tsx';
 
 export function HeapPanel(props: PanelProps) {
@@ -34,6 +35,7 @@ export function HeapPanel(props: PanelProps) {
     const metric = metricNamed(model, order.metric);
     dispatch({ ...inFlame(model, state, rows[at]!.row), tab: 'flame', ...(metric === undefined ? {} : { metric }), panel: { ...state.panel, 'heap-line': String(rows[at]!.row) } });
   };
+  const menu = useRowMenu(props);
   const found = search(model, state);
   const matches = useMemo(() => {
     const isMatch = (site: Site): boolean => found.kind === 'found' && found.matched[model.profile.heap.function[site.row]!] === 1;
@@ -70,6 +72,7 @@ export function HeapPanel(props: PanelProps) {
           reveal={`${order.id} ${chosen}`}
           onCursor={choose}
           onOpen={show}
+          onMenu={(at, x, y) => menu.open({ fn: model.profile.heap.function[rows[at]!.row]!, place: placeOf(model, rows[at]!.row), x, y })}
           minWidth="800px"
           empty="Nothing was recorded of this."
           row={at => {
@@ -88,6 +91,7 @@ export function HeapPanel(props: PanelProps) {
         />
         <About model={model} site={cursor < 0 ? undefined : rows[cursor]} totals={totals} />
       </div>
+      {menu.menu}
     </div>
   );
 }

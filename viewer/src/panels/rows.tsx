@@ -5,6 +5,7 @@
 
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { copyText } from './cells.tsx';
 import { usePrinting } from '../printing.ts';
 
 export const ROW_HEIGHT = 22;
@@ -52,6 +53,8 @@ interface Props {
   onPick?: (index: number) => void;
   /** Enter or a double click. */
   onOpen?: (index: number) => void;
+  /** The menu of a row is asked for, at a place of the window. */
+  onMenu?: (index: number, x: number, y: number) => void;
   /** A key that the table does not know; true when it was used. */
   onKey?: (event: KeyboardEvent, index: number) => boolean;
   sort?: Sort;
@@ -93,6 +96,23 @@ export function Rows(props: Props): JSX.Element {
   };
   useEffect(() => show(cursor, true), [props.reveal]);
 
+  // Selected rows go from here to the cursor; without it only the cursor's row is.
+  const [anchor, setAnchor] = useState<number | 'all'>();
+  const isSelected = (index: number): boolean => anchor === 'all'
+    || (anchor === undefined || cursor < 0 ? index === cursor : index >= Math.min(anchor, cursor) && index <= Math.max(anchor, cursor));
+  const extend = (isExtended: boolean): void => setAnchor(isExtended ? (typeof anchor === 'number' ? anchor : Math.max(0, cursor)) : undefined);
+  const onCopy = (event: ClipboardEvent): void => {
+    // A part of a text that was marked with the mouse is copied as it is.
+    if (anchor === undefined && getSelection()?.isCollapsed === false) return;
+    const all = Array.from({ length: count }, (_, index) => index), chosen = all.filter(isSelected);
+    event.clipboardData?.setData('text/plain', tabSeparated(columns, chosen.length ? chosen : all, props.row));
+    used(event);
+  };
+  const menuByKey = (): void => {
+    const at = box.current?.querySelector('tr.cursor')?.getBoundingClientRect();
+    if (at) props.onMenu?.(cursor, at.left + 40, at.bottom);
+  };
+
   const move = (to: number): void => {
     if (count === 0) return;
     const index = Math.min(count - 1, Math.max(0, to));
@@ -101,12 +121,21 @@ export function Rows(props: Props): JSX.Element {
   };
 
   const onKeyDown = (event: KeyboardEvent): void => {
+    if ((event.ctrlKey || event.metaKey) && event.key === 'a') {
+      setAnchor('all');
+      return used(event);
+    }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (props.onMenu && (event.key === 'ContextMenu' || (event.key === 'F10' && event.shiftKey))) {
+      menuByKey();
+      return used(event);
+    }
     if (props.onKey?.(event, cursor)) return used(event);
     const page = Math.max(1, Math.floor(height / ROW_HEIGHT) - 2);
     const steps: Record<string, number> = { ArrowDown: cursor + 1, ArrowUp: cursor - 1, PageDown: cursor + page, PageUp: cursor - page, Home: 0, End: count - 1 };
     const to = steps[event.key];
     if (to !== undefined) {
+      extend(event.shiftKey);
       move(to);
       used(event);
     } else if (event.key === 'Enter' && cursor >= 0 && props.onOpen) {
@@ -125,10 +154,20 @@ export function Rows(props: Props): JSX.Element {
       <tr
         key={key}
         id={`${id}-${index}`}
-        class={`${className}${index === cursor ? ' cursor' : ''}`}
+        class={`${className}${index === cursor ? ' cursor' : isSelected(index) ? ' marked' : ''}`}
         aria-rowindex={index + 2}
-        aria-selected={index === cursor}
-        onClick={() => (props.onPick ?? props.onCursor)(index)}
+        aria-selected={isSelected(index)}
+        onClick={event => {
+          extend(event.shiftKey);
+          (event.shiftKey ? props.onCursor : props.onPick ?? props.onCursor)(index);
+        }}
+        onContextMenu={event => {
+          if (!props.onMenu) return;
+          event.preventDefault();
+          event.currentTarget.closest('table')?.focus();
+          props.onCursor(index);
+          props.onMenu(index, event.clientX, event.clientY);
+        }}
         onDblClick={() => props.onOpen?.(index)}
         {...attributes}
       >
@@ -148,7 +187,9 @@ export function Rows(props: Props): JSX.Element {
         aria-activedescendant={cursor >= first && cursor < last ? `${id}-${cursor}` : undefined}
         tabIndex={0}
         style={props.minWidth ? { minWidth: props.minWidth } : undefined}
+        aria-multiselectable="true"
         onKeyDown={onKeyDown}
+        onCopy={onCopy}
       >
         <colgroup>
           {columns.map(column => <col key={column.id} style={column.width ? { width: column.width } : undefined} />)}
@@ -168,6 +209,16 @@ export function Rows(props: Props): JSX.Element {
       {count === 0 && <div class="empty">{props.empty ?? 'Nothing to show.'}</div>}
     </div>
   );
+}
+
+/** Rows as text for a spreadsheet: headings, then one line per row; rows of a tree are indented. */
+function tabSeparated(columns: readonly Column[], chosen: readonly number[], row: Props['row']): string {
+  const plain = (text: string): string => text.replace(/\s+/g, ' ').trim();
+  const lines = chosen.map(index => {
+    const { cells, attributes } = row(index), level = Number(attributes?.['aria-level'] ?? 1);
+    return cells.map((cell, at) => (columns[at]!.id === 'name' ? '  '.repeat(level - 1) : '') + plain(copyText(cell))).join('\t');
+  });
+  return [columns.map(column => column.title).join('\t'), ...lines].join('\n');
 }
 
 function used(event: Event): void {

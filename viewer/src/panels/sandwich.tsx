@@ -3,6 +3,7 @@
 import './panels.css';
 import { useMemo, useRef } from 'preact/hooks';
 import type { Transform } from '../aggregate.ts';
+import { callSite } from '../callsites.ts';
 import { functionTable, treeAroundFunction, whole } from '../derive.ts';
 import { amount, share } from '../format.ts';
 import { calleesOf, callersOf } from '../outline.ts';
@@ -10,6 +11,7 @@ import { kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
 import { transformed } from '../state.ts';
 import { Name, Text } from './cells.tsx';
+import { useRowMenu } from './rowmenu.tsx';
 import { TreeTable } from './tree.tsx';
 
 export function SandwichPanel(props: PanelProps) {
@@ -20,6 +22,7 @@ export function SandwichPanel(props: PanelProps) {
   const callees = useMemo(() => (fn === undefined ? undefined : calleesOf(tree, fn)), [tree, fn]);
   // Where the reader came from, to go back.
   const walked = useRef<number[]>([]);
+  const menu = useRowMenu(props);
   if (fn === undefined || !callers || !callees) {
     return <div class="sandwich none"><p class="empty">Select a function to see who calls it and what it calls.</p></div>;
   }
@@ -36,7 +39,7 @@ export function SandwichPanel(props: PanelProps) {
   const unit = model.unit(state.metric);
   const all = whole(model, state);
   const values = functionTable(model, state);
-  const shared = { model, dark, unit, whole: all, matched: undefined, selected: undefined, onPick: walk, walks: true, onTransform: (transform: Transform) => dispatch(transformed(state, transform)) };
+  const shared = { model, dark, unit, whole: all, matched: undefined, selected: undefined, onPick: walk, walks: true, onTransform: (transform: Transform) => dispatch(transformed(state, transform)), onMenu: menu.open };
   const about = JSON.stringify([fn, state.inline, state.generics, state.collapse, state.own, state.whole, state.transforms]);
   return (
     <div class="sandwich pane">
@@ -56,15 +59,16 @@ export function SandwichPanel(props: PanelProps) {
       <div class="halves">
         <section aria-label="Callers">
           <h3>Called by</h3>
-          <TreeTable {...shared} label="Callers" columns={['total']} outline={callers} about={`callers ${about}`}
+          <TreeTable {...shared} label="Callers" columns={['total', 'site']} site={(caller, callee = fn) => callSite(model, state, caller, callee)} outline={callers} about={`callers ${about}`}
             empty={callers.whole > 0 ? 'Nothing calls it: its stacks begin here.' : 'No selected sample has it on its stack.'} />
         </section>
         <section aria-label="Callees">
           <h3>Calls</h3>
-          <TreeTable {...shared} label="Callees" columns={['total', 'self']} outline={callees} about={`callees ${about}`}
+          <TreeTable {...shared} label="Callees" columns={['total', 'self', 'site']} site={(callee, caller = fn) => callSite(model, state, caller, callee)} outline={callees} about={`callees ${about}`}
             empty={callees.whole > 0 ? 'It calls nothing: all of its time is its own.' : 'No selected sample has it on its stack.'} />
         </section>
       </div>
+      {menu.menu}
     </div>
   );
 }

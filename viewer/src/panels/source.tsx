@@ -5,6 +5,7 @@ import './source.css';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { functionTable, search, shape, weights, whole } from '../derive.ts';
 import { amount, share } from '../format.ts';
+import { chosenEditor, copy, openInEditor } from '../editor.ts';
 import { functionRows, parseSort } from '../functionrows.ts';
 import { codePieces, type CodePiece } from '../instructions.ts';
 import { functionCosts, type FileCost, type FunctionCosts } from '../lines.ts';
@@ -78,6 +79,8 @@ function FunctionSource(props: PanelProps & { fn: number }) {
     const inner = costs.lines[lines.at(-1) ?? -1];
     if (inner && inner.file !== NONE) setFile(inner.file);
   };
+  const line = costs.lines[chosen.at(-1) ?? -1];
+  const linePlace = line && line.file !== NONE ? `${model.text(line.file)}:${line.line || 1}` : model.place(fn);
   const hasText = rows.some(row => row.text !== undefined);
   return (
     <div class="source pane">
@@ -87,6 +90,7 @@ function FunctionSource(props: PanelProps & { fn: number }) {
           self <b>{amount(costs.whole.self, unit)}</b> {share(costs.whole.self, whole(model, state))}
           <i /> total <b>{amount(costs.whole.total, unit)}</b> {share(costs.whole.total, whole(model, state))}
         </span>
+        {linePlace && <button type="button" onClick={() => { if (!openInEditor(linePlace)) { copy(linePlace); if (!chosenEditor().address) props.chooseEditor(); } }} title={`${limited(linePlace, 300)}: in the editor, or to the clipboard when there is none`}>Open in editor</button>}
         <span class="quiet hint">Shares below are of the function · . , next, previous hot line</span>
       </div>
       <div class="halves">

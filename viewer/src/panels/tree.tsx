@@ -3,6 +3,8 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { ComponentChildren, JSX } from 'preact';
 import type { Transform } from '../aggregate.ts';
+import type { CallSite } from '../callsites.ts';
+import type { MenuAt } from '../flame/menu.tsx';
 import type { Model } from '../model.ts';
 import type { Outline } from '../outline.ts';
 import { heaviestPath, MOST_ROWS, Paths, pathsBelow, rowsOf, type Row } from '../outlinerows.ts';
@@ -21,7 +23,11 @@ interface Props {
   /** What shares are of. */
   whole: number;
   unit: number;
-  columns: readonly ('total' | 'self' | 'place')[];
+  columns: readonly ('total' | 'self' | 'site' | 'place')[];
+  /** Where a row's function and that of the row around it (nothing for a root) call each other. */
+  site?: (fn: number, around: number | undefined) => CallSite | undefined;
+  /** The menu of a function. */
+  onMenu?: (at: MenuAt) => void;
   /** Another value starts anew with the heaviest path opened. */
   about: string;
   /** 1 for functions that the search matches. */
@@ -85,6 +91,8 @@ export function TreeTable(props: Props): JSX.Element {
     props.onCursor?.(row.branch.fn);
   };
 
+  const siteOf = (row: Row): CallSite | undefined => props.site?.(row.branch.fn, rows[row.parent]?.branch.fn);
+
   const onKey = (event: KeyboardEvent, at: number): boolean => {
     const row = rows[at];
     if (!row) return false;
@@ -128,6 +136,7 @@ export function TreeTable(props: Props): JSX.Element {
       onCursor={at => moveTo(rows[at])}
       onPick={at => { moveTo(rows[at]); props.onPick(rows[at]!.branch.fn); }}
       onKey={onKey}
+      {...(props.onMenu ? { onMenu: (at: number, x: number, y: number) => props.onMenu!({ fn: rows[at]!.branch.fn, place: siteOf(rows[at]!)?.place, x, y }) } : {})}
       reveal={props.goTo}
       empty={props.empty}
       row={at => {
@@ -151,11 +160,12 @@ export function TreeTable(props: Props): JSX.Element {
           </span>
         );
         const cells = props.columns.flatMap(column => {
-          if (column === 'place') return [];
+          if (column === 'place' || column === 'site') return [];
           const value = branch[column];
           return [<Amount key="amount" value={value} unit={unit} />, <Share key="share" value={value} whole={whole} />];
         });
         cells.push(name);
+        if (props.columns.includes('site')) cells.push(<Place path={siteOf(row)?.place ?? ''} {...(siteOf(row)?.more ? { more: siteOf(row)!.more } : {})} />);
         if (props.columns.includes('place')) cells.push(<Place path={model.place(branch.fn)} />);
         const marks = [branch.fn === props.selected && 'selected', props.matched && model.isAmong(props.matched, branch.fn, branch.families) && 'match'].filter(Boolean).join(' ');
         return {
@@ -177,12 +187,13 @@ export function TreeTable(props: Props): JSX.Element {
 function headings(shown: Props['columns']): Column[] {
   const columns: Column[] = [];
   for (const id of shown) {
-    if (id === 'place') continue;
+    if (id === 'place' || id === 'site') continue;
     const title = id === 'self' ? 'Self' : 'Total';
     const help = id === 'self' ? 'Samples that end in this row' : 'Samples in this row and everything below it';
     columns.push({ id, title, help, width: '5rem', numeric: true }, { id: `${id}-share`, title: '%', help, width: '5rem', numeric: true });
   }
   columns.push({ id: 'name', title: 'Function' });
+  if (shown.includes('site')) columns.push({ id: 'site', title: 'Call at', help: 'The line of the caller that most of it comes from', width: '24%' });
   if (shown.includes('place')) columns.push({ id: 'place', title: 'Defined at', width: '24%' });
   return columns;
 }

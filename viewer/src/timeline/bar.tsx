@@ -7,7 +7,7 @@ import { Chips } from '../chips.tsx';
 import { TrackChooser } from './chooser.tsx';
 import { clock } from './ruler.ts';
 
-export function TimelineBar({ model, state, dispatch }: Omit<PanelProps, 'dark'>) {
+export function TimelineBar({ model, state, dispatch }: Pick<PanelProps, 'model' | 'state' | 'dispatch'>) {
   const { threads } = model.profile;
   return (
     <div class="timeline-bar">
