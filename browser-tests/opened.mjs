@@ -9,7 +9,7 @@ import { after, before } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { page as pageText } from '../viewer/test/page.mjs';
-import { launch, missing, newPage, pause } from './browser.mjs';
+import { FIREFOX, launch, missing, newPage, pause } from './browser.mjs';
 
 const ROW = 18, EDGE = 4;
 
@@ -62,7 +62,20 @@ export async function frame(across, depth, rootOnTop = false) {
   return [x + width * across, rootOnTop ? y + down : y + height - down];
 }
 export const clickFrame = async (...where) => { await page.mouse.click(...await frame(...where)); await settled(); };
-export const hoverFrame = async (...where) => { await page.mouse.move(...await frame(...where)); await settled(); return tip(); };
+export const hoverFrame = async (...where) => {
+  const [x, y] = await frame(...where);
+  // A pointer that stays where it is says nothing to Firefox.
+  await page.mouse.move(x - 1, y);
+  await page.mouse.move(x, y);
+  await settled();
+  return tip();
+};
+/** On a slow machine Firefox takes the halves of a double-click for two clicks. */
+export async function doubleClick(locator, options) {
+  if (!FIREFOX) return locator.dblclick(options);
+  await locator.click(options);
+  await locator.dispatchEvent('dblclick');
+}
 
 /** Drags over a part of the timeline, from 0 to 1. */
 export async function brush(from, to) {

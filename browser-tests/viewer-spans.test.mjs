@@ -5,7 +5,7 @@ import { afterEach, describe, test } from 'node:test';
 import { known } from '../viewer/test/known.mjs';
 import { pool } from '../viewer/test/pool.mjs';
 import * as opened from './opened.mjs';
-import { column, facts, grid, hash, page, pageOf, problems, rows, rowWith, settled } from './opened.mjs';
+import { column, doubleClick, facts, grid, hash, page, pageOf, problems, rows, rowWith, settled } from './opened.mjs';
 
 afterEach(() => assert.deepEqual(problems, [], 'no errors, no requests, no dialogs'));
 
@@ -31,7 +31,7 @@ describe('spans', () => {
   test('one span filters every panel; the chip leads back; undo too', async () => {
     await open('known', 'tab=spans');
     await rowWith('Spans by name', 'request').click();
-    await rowWith('Spans named request', 'GET /b').dblclick();
+    await doubleClick(rowWith('Spans named request', 'GET /b'));
     assert.match(await facts(), /40 samples · 40\.0 ms/);
     assert.match(await page.innerText('.chip'), /Inside span\s+request/);
     await page.keyboard.press('2');
@@ -110,7 +110,7 @@ describe('a main thread that waits for its pool', () => {
     const row = (await rows('Spans by name')).find(row => row.startsWith('job'));
     assert.match(row, /\| 0 ns \| 80\.0 ms$/);
     await page.getByRole('button', { name: 'all threads during it' }).click();
-    await rowWith('Spans by name', 'job').dblclick();
+    await doubleClick(rowWith('Spans by name', 'job'));
     assert.match(await facts(), /· 80 samples ·/);
     await page.getByRole('button', { name: 'its thread' }).click();
     assert.match(await facts(), /· 0 samples ·/);

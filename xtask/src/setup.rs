@@ -32,6 +32,11 @@ const TOOLS: &[Tool] = &[
         without_it: "exports to heaptrack's format are not read back",
     },
     Tool { command: "chromium", package: "chromium", without_it: "browser tests are skipped" },
+    Tool {
+        command: "firefox-esr",
+        package: "firefox-esr",
+        without_it: "browser tests are run in Chromium only",
+    },
     Tool { command: "node", package: "nodejs", without_it: "browser tests are skipped" },
     Tool { command: "npm", package: "npm", without_it: "browser tests are skipped" },
 ];
