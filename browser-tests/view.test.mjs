@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { launch, missing, newPage } from './browser.mjs';
+import { FIREFOX, launch, missing, newPage } from './browser.mjs';
 
 const WHYSLOW = process.env.WHYSLOW;
 const GOLDEN = fileURLToPath(new URL('../crates/whyslow-profile/tests/golden/v1.whyslow', import.meta.url));
@@ -93,7 +93,7 @@ describe('whyslow view', { skip }, () => {
     await page.context().close();
   });
 
-  test('without scripts the file still says which functions are hot', async () => {
+  test('without scripts the file still says which functions are hot', { skip: FIREFOX && 'a test cannot turn scripts off in Firefox' }, async () => {
     const page = await open(pathToFileURL(html).href, 'file:', { javaScriptEnabled: false });
     const text = await page.locator('body').innerText();
     assert.ok(text.includes(report.functions[0].name.slice(0, 900)), text);
@@ -114,7 +114,8 @@ describe('whyslow view', { skip }, () => {
       return [window.injected === true, answered];
     });
     assert.deepEqual(ran, [false, false]);
-    assert.ok(problems.length >= 2 && problems.every(problem => /Content[- ]Security[- ]Policy/.test(problem)), problems.join('\n'));
+    // Firefox tells its own console only.
+    assert.ok(FIREFOX || problems.length >= 2 && problems.every(problem => /Content[- ]Security[- ]Policy/.test(problem)), problems.join('\n'));
     await page.context().close();
   });
 
