@@ -210,3 +210,18 @@ test('names of strangers stay texts in the heap panel', async () => {
     assert.doesNotMatch(await page.innerText('#panel'), /[\u202a-\u202e\u0000-\u0008\u001b]/);
   }
 });
+
+test('the brush and the threads filter the lines: what they allocated there', async () => {
+  await open('heap', `tab=heap&p.heap-order=total&b=${ms(0)}-${ms(100)}`);
+  assert.match(await page.innerText('.heap > .status'), /allocated in the selected time/);
+  // Ten steps: parse 10 × 64 KiB each, cache 100 × 1 KiB, job 20 × 4 KiB in every second one, print 1,000 × 32 B.
+  const numbers = async () => Object.fromEntries((await rows()).map(row => row.split(' | ')).map(cells => [cells[5].split('::').at(-1), `${cells[1]} ${cells[2]}`]));
+  assert.deepEqual(await numbers(), { tokens: '6.25 MiB 100', insert: '1000 KiB 1,000', run: '400 KiB 100', label: '313 KiB 10,000' });
+  await open('heap', `tab=heap&p.heap-order=total&b=${ms(700)}-${ms(800)}`);
+  assert.deepEqual(Object.keys(await numbers()).sort(), ['insert', 'label', 'run'], 'nothing is parsed any more');
+  await open('heap', 'tab=heap&p.heap-order=total&t=1');
+  assert.deepEqual(await numbers(), { run: '3.91 MiB 1,000' });
+  await open('heap', 'tab=heap&p.heap-order=total');
+  assert.equal((await rows()).length, 4);
+  assert.equal(await page.locator('.heap > .status').count(), 0);
+});

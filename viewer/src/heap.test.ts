@@ -7,6 +7,7 @@ import { random, small } from '../test/make-payload.mjs';
 import { callTree, whole } from './derive.ts';
 import { nodeAt } from './flame/path.ts';
 import { advice, askedBy, askers, bars, inFlame, ordersOf, sites, sorted } from './heap.ts';
+import { sitesIn } from './heaptime.ts';
 import { difference } from './live.ts';
 import { Model } from './model.ts';
 import { decode, type SampleTable } from './payload.ts';
@@ -102,4 +103,18 @@ test('a line leads to its function in the flame graph, whatever is merged or hid
     assert.equal(model.name(callTree(model, shown).fn[node]!), 'known::parse::tokens');
     assert.equal(callTree(model, shown).total[node], 500 * 65536);
   }
+});
+
+test('the whole time and all threads have what the whole run has', () => {
+  const all = sites(model);
+  for (const state of [START, { ...START, brush: [0, 1000 * MS] as const }, { ...START, threads: [0, 1] }]) {
+    const part = sitesIn(model, state, all);
+    assert.equal(part.length, all.length);
+    part.forEach((site, at) => {
+      for (const column of ['bytes_allocated', 'allocations', 'temporary', 'lifetime_ns', 'peak_bytes'] as const) assert.equal(site.numbers(column), all[at]!.numbers(column), `${at} ${column}`);
+    });
+  }
+  const early = sitesIn(model, { ...START, brush: [0, 100 * MS] }, all);
+  assert.deepEqual(early.map(({ numbers }) => numbers('allocations')).sort((a, b) => a - b), [100, 100, 1000, 10_000]);
+  assert.deepEqual(sitesIn(model, { ...START, brush: [2000 * MS, 3000 * MS] }, all), []);
 });

@@ -7,19 +7,22 @@ import { useMemo } from 'preact/hooks';
 import { search } from '../derive.ts';
 import { bytes, count, duration, share } from '../format.ts';
 import { advice, bars, GROWTH_WORDS, inFlame, liveWords, ordersOf, sites, sorted, type Bar, type Site } from '../heap.ts';
+import { isPart, sitesIn } from '../heaptime.ts';
 import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
 import type { PanelProps } from '../panel.ts';
 import type { HeapColumn, HeapFacts } from '../payload.ts';
+import { timeRange } from '../state.ts';
 import { limited, Name, Place, Share } from './cells.tsx';
 import { useRowMenu } from './rowmenu.tsx';
 import { Rows, type Column } from './rows.tsx';
 
 export function HeapPanel(props: PanelProps) {
   const { model, state, dispatch, dark } = props;
-  const all = useMemo(() => sites(model), [model]);
+  const everything = useMemo(() => sites(model), [model]);
+  const all = useMemo(() => sitesIn(model, state, everything), [everything, JSON.stringify([timeRange(state), state.threads])]);
   const facts = model.profile.heapFacts;
-  const orders = useMemo(() => ordersOf(all, facts?.isSnapshot ?? false), [all]);
+  const orders = useMemo(() => ordersOf(everything, facts?.isSnapshot ?? false), [everything]);
   const order = orders.find(({ id }) => id === state.panel['heap-order']) ?? orders[0]!;
   const rows = useMemo(() => sorted(all, order), [all, order]);
   const whole = useMemo(() => rows.reduce((sum, site) => sum + order.key(site), 0), [rows]);
@@ -63,6 +66,7 @@ export function HeapPanel(props: PanelProps) {
         <span class="quiet hint">{order.help} · Enter shows the line in the flame graph</span>
         <button type="button" disabled={cursor < 0} onClick={() => show(cursor)}>In the flame graph</button>
       </div>
+      {isPart(state) && <p class="status quiet" role="status">Lines that allocated in the selected {timeRange(state) ? 'time' : 'threads'}. Allocations, bytes and temporary blocks are those of it; peak, leaks and the rest are of the whole run.</p>}
       <div class="heap-body">
         <Rows
           label="Lines that allocate"
