@@ -81,6 +81,9 @@ after(async () => {
   if (folder) rmSync(folder, { recursive: true });
 });
 
+/** A height of the window in which two rows fit. */
+const low = () => frames.header + 2 * frames.row + frames.margin;
+
 describe('a flame graph', () => {
   let file;
   before(() => { file = process.env.FLAME_SVG ? resolve(process.env.FLAME_SVG) : sample('flame'); });
@@ -135,16 +138,17 @@ describe('a flame graph', () => {
   });
 
   test('finds the frame under the pointer in a picture that is scrolled', async () => {
-    await page.setViewportSize({ width: 1000, height: 200 });
+    const height = low();
+    await page.setViewportSize({ width: 1000, height });
     await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
-    await page.waitForFunction(() => scrollY > 100);
+    await page.waitForFunction(() => scrollY > 0);
     // Frames below the header, which stays in sight.
     const seen = [];
     for (const frame of frames.all) {
       const [x, y] = await middle(frame);
-      if (frame.total > frames.all[0].total * .05 && y > frames.header && y < 200) seen.push([frame, x, y]);
+      if (frame.total > frames.all[0].total * .05 && y > frames.header && y < height) seen.push([frame, x, y]);
     }
-    assert.ok(seen.length > 2);
+    assert.ok(seen.length > 1);
     for (const [frame, x, y] of seen.slice(0, 6)) {
       await page.mouse.move(x, y);
       assert.equal(await page.textContent('.tip b'), frame.name);
@@ -157,7 +161,7 @@ describe('a flame graph', () => {
 
   test('is as wide as the <object> it is in, and scrolls there', async () => {
     const around = join(folder, 'around.html');
-    writeFileSync(around, `<!doctype html><title>around</title><body style="margin: 0"><object data="${pathToFileURL(file)}" type="image/svg+xml" width="700" height="200">`);
+    writeFileSync(around, `<!doctype html><title>around</title><body style="margin: 0"><object data="${pathToFileURL(file)}" type="image/svg+xml" width="700" height="${low()}">`);
     await open(around);
     await page.waitForFunction(() => document.querySelector('object').getBoundingClientRect().width === 700);
     const inside = page.frames()[1];
@@ -168,19 +172,19 @@ describe('a flame graph', () => {
     });
     const before = await root();
     assert.ok(Math.abs(before.left - frames.margin) < 1 && Math.abs(before.width - (700 - 2 * frames.margin)) < 1, JSON.stringify(before));
-    assert.ok(frames.inverted || before.bottom <= 200, 'the root is in sight');
+    assert.ok(frames.inverted || before.bottom <= low(), 'the root is in sight');
     assert.ok(Math.abs(before.header) < 1, 'and so is the header');
-    await page.mouse.move(350, 150);
+    await page.mouse.move(350, frames.header + frames.row);
     await page.mouse.wheel(0, frames.inverted ? 60 : -60);
-    await inside.waitForFunction(bottom => Math.abs(document.querySelector('#frames > rect:last-of-type').getBoundingClientRect().bottom - bottom) > 30, before.bottom);
+    await inside.waitForFunction(bottom => Math.abs(document.querySelector('#frames > rect:last-of-type').getBoundingClientRect().bottom - bottom) > 10, before.bottom);
     assert.ok(Math.abs((await root()).header) < 1);
     quiet();
   });
 
   test('has its header on top on paper', { skip: FIREFOX && 'Firefox does not emulate paper' }, async () => {
-    await page.setViewportSize({ width: 1000, height: 200 });
+    await page.setViewportSize({ width: 1000, height: low() });
     await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
-    await page.waitForFunction(() => scrollY > 100 && document.querySelector('#header').getBoundingClientRect().top > -1);
+    await page.waitForFunction(() => scrollY > 0 && document.querySelector('#header').getBoundingClientRect().top > -1);
     await page.emulateMedia({ media: 'print' });
     const [header, bar] = await page.evaluate(() => [document.querySelector('#header').getBoundingClientRect().top + scrollY, document.querySelector('.bar').getClientRects().length]);
     assert.ok(Math.abs(header) < 1, `the header is ${header} from the top`);
