@@ -1,7 +1,8 @@
 //! Spends time inside signal handlers, so that stacks go through the kernel's signal frame.
 //!
-//! Run: `signals [MS=500] [timer|altstack|raise]`; MS is the work outside handlers, about half of the whole.
-//! `timer`: SIGALRM interrupts `interrupted` at any instruction. `altstack`: the same, on a stack of the handler's own.
+//! Run: `signals [MS=500] [timer|altstack|altstack-long|raise]`; MS is the work outside handlers, about half of the whole.
+//! `timer`: SIGALRM interrupts `interrupted` at any instruction. `altstack`: the same, on a stack of the handler's own;
+//! `altstack-long`: with handlers of 60 ms, and as long between them.
 //! `raise`: the program raises SIGUSR1 itself, so it is interrupted inside a system call of the C library.
 //!
 //! THE KNOWN ANSWER: each stack with handler_work is handler_work < on_signal < (signal frame) < … < main, and with a timer
@@ -18,6 +19,8 @@ const SA_ONSTACK: i32 = 0x0800_0000;
 const SA_RESTART: i32 = 0x1000_0000;
 /// Each handler works this long, and the next timer comes this long after it.
 const SLICE_MS: u64 = 2;
+const LONG_SLICE_MS: u64 = 60;
+static SLICE: AtomicU64 = AtomicU64::new(SLICE_MS);
 
 #[repr(C)]
 struct Action {
@@ -70,13 +73,13 @@ fn handler_work(steps: u64, mut x: u64) -> u64 {
 
 /// Asks for one SIGALRM; the handler asks for the next, so that a slow machine is not flooded.
 fn arm() {
-    let once = [0, 0, 0, SLICE_MS as i64 * 1000];
+    let once = [0, 0, 0, SLICE.load(Relaxed) as i64 * 1000];
     // SAFETY: the pointer is to a whole `itimerval`; the call is safe in a signal handler.
     unsafe { setitimer(0, &raw const once, std::ptr::null_mut()) };
 }
 
 extern "C" fn on_signal(_: i32) {
-    let steps = SLICE_MS * STEPS_PER_MS;
+    let steps = SLICE.load(Relaxed) * STEPS_PER_MS;
     black_box(handler_work(steps, 1));
     HANDLED.fetch_add(steps, Relaxed);
     if TIMER.load(Relaxed) {
@@ -111,7 +114,10 @@ fn main() {
             unsafe { raise(SIGUSR1) };
         }
     } else {
-        handle(SIGALRM, mode == "altstack");
+        if mode == "altstack-long" {
+            SLICE.store(LONG_SLICE_MS, Relaxed);
+        }
+        handle(SIGALRM, mode.starts_with("altstack"));
         TIMER.store(true, Relaxed);
         arm();
         black_box(interrupted(ms * STEPS_PER_MS, 1));

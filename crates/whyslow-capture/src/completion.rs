@@ -6,13 +6,17 @@
 //! return addresses and locals of several frames, and had the thread returned from them and come back by another
 //! way they would differ. That an address merely looks like a return address proves nothing: the words of a
 //! later stack look just as good.
+//!
+//! A signal handler on a stack of its own leaves none of the interrupted stack in the dump. There the proof is the kernel's
+//! signal frame, which is in the dump and holds every register of the interrupted code: the interrupted stack stands still
+//! as long as that frame does, so what is read of it counts if the frame is the same before and after.
 
 use std::io;
 
 use whyslow_profile::StackId;
 
 use crate::host;
-use crate::walk::{Ended, Walk, World};
+use crate::walk::{Ended, SignalFrame, Walk, World};
 
 /// Bytes that must agree. With outer paths that change every millisecond, 2 KB (three frames) let 3 in 1,000 wrong stacks
 /// through and 4 KB 1 in 4,000: a path can come back to the same few frames by chance.
@@ -20,6 +24,8 @@ const EDGE: usize = 8 << 10;
 /// Read at first, and the most that is read for one image.
 const FIRST_READ: usize = 256 << 10;
 const MOST_READ: usize = 16 << 20;
+/// The kernel's `ucontext` and `siginfo`.
+const SIGNAL_STATE: usize = 432;
 
 /// The copied bytes of one sample.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +45,17 @@ impl<'a> Dump<'a> {
     fn edge(&self) -> (u64, &'a [u8]) {
         let len = EDGE.min(self.bytes.len() / 2);
         (self.end().wrapping_sub(len as u64), &self.bytes[self.bytes.len() - len..])
+    }
+
+    /// Whether an address is in the copied bytes.
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        (self.sp..self.end()).contains(&address)
+    }
+
+    /// The state in a signal frame; `None` when it was not copied whole.
+    fn signal_state(&self, frame: &SignalFrame) -> Option<&'a [u8]> {
+        let at = usize::try_from(frame.state.checked_sub(self.sp)?).ok()?;
+        self.bytes.get(at..at.checked_add(SIGNAL_STATE)?)
     }
 
     /// The address from which on an image may speak for this sample.
@@ -150,18 +167,34 @@ impl StackImage {
     }
 }
 
+/// The stack of code that a signal interrupted.
+#[derive(Debug)]
+struct SignalImage {
+    frame: SignalFrame,
+    state: Vec<u8>,
+    stack: StackImage,
+}
+
+impl SignalImage {
+    /// Whether a sample was taken in the same run of the handler.
+    fn agrees(&self, frame: &SignalFrame, dump: &Dump<'_>) -> bool {
+        self.frame == *frame && dump.signal_state(frame) == Some(&self.state)
+    }
+}
+
 /// The images of one thread: the newest, and the one before, since a drain also holds samples from before the
 /// newest was read.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     newest: Option<StackImage>,
     before: Option<StackImage>,
+    interrupted: Option<SignalImage>,
 }
 
 impl Images {
     /// An image that the sample agrees with.
     pub(crate) fn find(&mut self, dump: &Dump<'_>) -> Option<&mut StackImage> {
-        let Self { newest, before } = self;
+        let Self { newest, before, .. } = self;
         newest.iter_mut().chain(before).find(|image| image.agrees(dump))
     }
 
@@ -182,7 +215,8 @@ impl Images {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.newest.iter().chain(&self.before).map(StackImage::memory).sum()
+        let interrupted = self.interrupted.iter().map(|image| &image.stack);
+        self.newest.iter().chain(&self.before).chain(interrupted).map(StackImage::memory).sum()
     }
 }
 
@@ -193,10 +227,21 @@ pub(crate) struct Completion<'a> {
     pub(crate) drain: u64,
 }
 
+/// The frames of a walk that has reached its end.
+fn complete(walk: &Walk, world: &mut World<'_>, joined: bool) -> Read {
+    match walk.intern(world.builder, None, |_, _| {}) {
+        Some(stack) if joined => Read::Joined(stack),
+        Some(stack) => Read::Complete(stack),
+        None => Read::No,
+    }
+}
+
 /// What reading the live process gave.
 pub(crate) enum Read {
     /// The whole stack.
     Complete(StackId),
+    /// The same, by what was read before.
+    Joined(StackId),
     /// The live stack is another one by now, or could not be walked.
     No,
     /// The process does not let us read.
@@ -235,6 +280,61 @@ impl Completion<'_> {
         }
         images.drop_newest();
         Read::No
+    }
+
+    /// Behind a signal frame whose handler has a stack of its own: by an image of the interrupted stack from the same run of the
+    /// handler, or by reading the live process.
+    pub(crate) fn behind_signal(
+        &self,
+        frame: SignalFrame,
+        walk: &mut Walk,
+        world: &mut World<'_>,
+        images: &mut Images,
+    ) -> Read {
+        let Some(state) = self.dump.signal_state(&frame) else { return Read::No };
+        // Registers tell one run of a handler from the next, but not where the program sends itself the signal.
+        if world.is_behind_system_call(frame.ip) {
+            return Read::No;
+        }
+        if let Some(image) = images.interrupted.as_ref().filter(|image| image.agrees(&frame, self.dump)) {
+            return match self.run_behind(walk, world, &image.stack) {
+                Ended::Complete => complete(walk, world, true),
+                _ => Read::No,
+            };
+        }
+        let stands = || {
+            let mut now = [0; SIGNAL_STATE];
+            host::read_memory(self.pid, frame.state, &mut now).is_ok_and(|read| read == now.len())
+                && now == *state
+        };
+        if !stands() {
+            return Read::No;
+        }
+        let mut stack = StackImage {
+            base: frame.sp,
+            bytes: Vec::new(),
+            drain: self.drain,
+            whole: false,
+            tail: Vec::new(),
+        };
+        let mut ended = Ended::OutOfMemory(frame.sp);
+        while matches!(ended, Ended::OutOfMemory(_)) && stack.can_grow() {
+            match stack.grow(self.pid) {
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Read::Unreadable,
+                Err(_) => return Read::No,
+                Ok(()) => ended = self.run_behind(walk, world, &stack),
+            }
+        }
+        if ended != Ended::Complete || !stands() {
+            return Read::No;
+        }
+        images.interrupted = Some(SignalImage { frame, state: state.to_vec(), stack });
+        complete(walk, world, false)
+    }
+
+    fn run_behind(&self, walk: &mut Walk, world: &mut World<'_>, stack: &StackImage) -> Ended {
+        let mut memory = |address| self.dump.read(address).or_else(|| stack.read(address));
+        walk.run(world, &mut memory, |_, _, _| None)
     }
 
     fn run(&self, walk: &mut Walk, world: &mut World<'_>, image: &StackImage) -> Ended {

@@ -344,20 +344,49 @@ impl Converter {
         let mut world = World { modules, space: &process.space, builder };
         let mut walk = Walk::start(registers, std::mem::take(frames));
         let ended = walk.run(&mut world, &mut |address| dump.read(address), |_, _, _| None);
-        let stack = match ended {
-            Ended::Complete => {
+        let behind_signal =
+            walk.signal.filter(|signal| signal.is_on_another_stack() && !dump.holds(signal.sp));
+        let stack = match (ended, behind_signal) {
+            (Ended::Complete, _) => {
                 counters.complete_in_dump += 1;
                 walk.intern(world.builder, None, |_, _| {})
             }
-            // Beyond the copied bytes, not somewhere else.
-            Ended::OutOfMemory(address) if dump.cut && address >= dump.sp => {
+            (Ended::OutOfMemory(_), Some(signal)) => {
                 let completion = Completion { dump, pid, drain: *drain };
-                let in_dump = walk.frames.len();
+                let in_dump = walk.mark();
+                let mut read = Read::No;
+                if process.readable {
+                    self.read_live = true;
+                    self.image_memory -= thread.images.memory().min(self.image_memory);
+                    read = completion.behind_signal(signal, &mut walk, &mut world, &mut thread.images);
+                    self.image_memory += thread.images.memory();
+                }
+                match read {
+                    Read::Complete(stack) => {
+                        counters.completed_by_read += 1;
+                        Some(stack)
+                    }
+                    Read::Joined(stack) => {
+                        counters.completed_by_join += 1;
+                        Some(stack)
+                    }
+                    Read::No | Read::Unreadable => {
+                        process.readable &= !matches!(read, Read::Unreadable);
+                        walk.rewind(&in_dump);
+                        counters.cut_at_signal += 1;
+                        truncated(&walk, world.builder)
+                    }
+                }
+            }
+            // Beyond the copied bytes, not somewhere else.
+            (Ended::OutOfMemory(address), None) if dump.cut && address >= dump.sp => {
+                let completion = Completion { dump, pid, drain: *drain };
+                let in_dump = walk.mark();
                 if let Some(stack) = completion.join(&mut walk, &mut world, &mut thread.images) {
                     counters.completed_by_join += 1;
                     Some(stack)
                 } else {
-                    walk.rewind(in_dump);
+                    walk.rewind(&in_dump);
                     let may_read = process.readable && !thread.images.is_fresh(*drain);
                     if may_read {
                         self.read_live = true;
@@ -372,20 +401,20 @@ impl Converter {
                         self.image_memory += thread.images.memory();
                     }
                     match read {
-                        Read::Complete(stack) => {
+                        Read::Complete(stack) | Read::Joined(stack) => {
                             counters.completed_by_read += 1;
                             Some(stack)
                         }
                         Read::No | Read::Unreadable => {
                             process.readable &= !matches!(read, Read::Unreadable);
-                            walk.rewind(in_dump);
+                            walk.rewind(&in_dump);
                             counters.truncated += 1;
                             truncated(&walk, world.builder)
                         }
                     }
                 }
             }
-            Ended::OutOfMemory(_) | Ended::Lost | Ended::Known(_) => {
+            (Ended::OutOfMemory(_) | Ended::Lost | Ended::Known(_), _) => {
                 counters.no_unwind_info += 1;
                 truncated(&walk, world.builder)
             }

@@ -39,6 +39,28 @@ pub(crate) struct Walk {
     exact: bool,
     /// Whether the current frame's location has been added.
     entered: bool,
+    /// The last signal frame that was walked through.
+    pub(crate) signal: Option<SignalFrame>,
+}
+
+/// A place in a walk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    frames: usize,
+    registers: Registers,
+    exact: bool,
+    entered: bool,
+    signal: Option<SignalFrame>,
+}
+
+/// A signal frame on a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SignalFrame {
+    /// Where the kernel put the state of the interrupted code.
+    pub(crate) state: u64,
+    /// Where the interrupted code stood.
+    pub(crate) ip: u64,
+    pub(crate) sp: u64,
 }
 
 /// What a walk may look at.
@@ -48,16 +70,44 @@ pub(crate) struct World<'a> {
     pub(crate) builder: &'a mut Builder,
 }
 
+impl SignalFrame {
+    /// Whether the handler has a stack of its own. Else the kernel puts the frame close below the interrupted code's.
+    pub(crate) fn is_on_another_stack(&self) -> bool {
+        const FARTHEST: u64 = 32 << 10;
+        self.sp.wrapping_sub(self.state) >= FARTHEST
+    }
+}
+
+impl World<'_> {
+    /// Whether the instruction before an address is a system call.
+    pub(crate) fn is_behind_system_call(&self, ip: u64) -> bool {
+        const SYSCALL: [u8; 2] = [0x0f, 0x05];
+        self.space.find(ip.wrapping_sub(1)).is_some_and(|mapping| {
+            let image = self.modules.get(mapping.module).unwinder.image();
+            let before = mapping.relative_address(ip).0.wrapping_sub(SYSCALL.len() as u64);
+            image.is_some_and(|image| image.code_at(before, SYSCALL.len()) == SYSCALL)
+        })
+    }
+}
+
 impl Walk {
     /// Starts at a sample's registers, reusing the memory of an earlier walk.
     pub(crate) fn start(registers: Registers, mut frames: Vec<WalkedFrame>) -> Self {
         frames.clear();
-        Self { frames, registers, exact: true, entered: false }
+        Self { frames, registers, exact: true, entered: false, signal: None }
     }
 
-    /// Takes back frames that were found with memory that turned out to be wrong.
-    pub(crate) fn rewind(&mut self, frames: usize) {
-        self.frames.truncate(frames);
+    /// Where the walk is, to come back to.
+    pub(crate) fn mark(&self) -> Mark {
+        let Self { registers, exact, entered, signal, .. } = *self;
+        Mark { frames: self.frames.len(), registers, exact, entered, signal }
+    }
+
+    /// Goes back: what was found since came from memory that turned out to be wrong.
+    pub(crate) fn rewind(&mut self, mark: &Mark) {
+        self.frames.truncate(mark.frames);
+        let Mark { registers, exact, entered, signal, .. } = *mark;
+        (self.registers, self.exact, self.entered, self.signal) = (registers, exact, entered, signal);
     }
 
     /// Walks on until the end or until memory is missing. `known` may cut the walk short at a frame whose outer part
@@ -95,19 +145,33 @@ impl Walk {
                 let at = if found.signal && !self.exact { relative.0.wrapping_add(1) } else { relative.0 };
                 builder.location(Some(id), RelativeAddress(at))
             });
+            if !self.entered
+                && !self.exact
+                && (found.last || found.rule == Rule::Unknown)
+                && let Some(location) = self.planted(mapping, world)
+            {
+                self.push(location);
+                return Ended::Complete;
+            }
             if !self.entered {
                 self.push(location);
             }
+            let sp = self.registers.sp();
             let step = if found.rule == Rule::Unknown {
                 self.guess(found, mapping, world, memory)
             } else {
-                module.unwinder.step(found, relative.0, self.exact, &mut self.registers, memory)
+                let unwinder = &world.modules.get(mapping.module).unwinder;
+                unwinder.step(found, relative.0, self.exact, &mut self.registers, memory)
             };
             match step {
                 Ok(Step::End) => return Ended::Complete,
                 Ok(step) => {
                     self.exact = step == Step::Interrupted;
                     self.entered = false;
+                    if self.exact {
+                        let (ip, sp_then) = (self.registers.ip(), self.registers.sp());
+                        self.signal = Some(SignalFrame { state: sp, ip, sp: sp_then });
+                    }
                 }
                 Err(StepError::Memory(address)) => return Ended::OutOfMemory(address),
                 Err(StepError::Impossible) => {
@@ -137,7 +201,7 @@ impl Walk {
             _ => self.registers = before,
         }
         if self.exact {
-            let frameless = Found { rule: Rule::FRAMELESS, signal: false };
+            let frameless = Found::untabled(Rule::FRAMELESS);
             let step = unwinder.step(frameless, relative, true, &mut self.registers, memory);
             if step == Ok(Step::Caller) && self.is_believable(world) {
                 return step;
@@ -163,6 +227,20 @@ impl Walk {
         let Some(image) = world.modules.get(mapping.module).unwinder.image() else { return true };
         let relative = mapping.relative_address(ip).0;
         is_after_call(image.code_at(relative.wrapping_sub(8), 8))
+            || image.starts_stack(relative.wrapping_sub(1))
+    }
+
+    /// The place of a return address that no call has left: whoever made the stack put the address of a function there, to be
+    /// run when the stack's first function returns. The stack begins here.
+    fn planted(&self, mapping: Mapping, world: &mut World<'_>) -> Option<LocationId> {
+        let relative = mapping.relative_address(self.registers.ip());
+        let module = world.modules.get_mut(mapping.module);
+        let image = module.unwinder.image()?;
+        if is_after_call(image.code_at(relative.0.wrapping_sub(8), 8)) {
+            return None;
+        }
+        let id = module.id;
+        module.unwinder.is_function_start(relative.0).then(|| world.builder.location(Some(id), relative))
     }
 
     /// The entry code of the loader and of some static programs has no caller, but does not say so.

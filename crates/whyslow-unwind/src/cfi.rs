@@ -25,6 +25,15 @@ pub struct Found {
     pub rule: Rule,
     /// Whether the frame is the kernel's signal trampoline, so that its caller was interrupted, not calling.
     pub signal: bool,
+    /// Whether the next address belongs to no entry of the tables, or to another one.
+    pub last: bool,
+}
+
+impl Found {
+    /// A rule that no table has.
+    pub fn untabled(rule: Rule) -> Self {
+        Self { rule, signal: rule == Rule::SignalFrame, last: true }
+    }
 }
 
 /// A rule in full, for the few that do not fit [`Rule::Cfa`].
@@ -57,12 +66,19 @@ pub struct Cfi {
 impl Cfi {
     /// Looks an address up. Malformed tables count as missing.
     pub fn find(&mut self, image: &Image, address: u64) -> Found {
+        if image.starts_stack(address) {
+            return Found::untabled(Rule::EndOfStack);
+        }
+        // Go has a table for it that does not say what it is.
+        if let Some(rule) = crate::trampoline::rule(image, address) {
+            return Found::untabled(rule);
+        }
         let bases = bases(image);
         let found = self
             .find_eh_frame(image, &bases, address)
             .or_else(|| self.find_debug_frame(image, &bases, address))
-            .or_else(|| crate::plt::rule(image, address).map(|rule| Found { rule, signal: false }));
-        found.unwrap_or(Found { rule: Rule::Unknown, signal: false })
+            .or_else(|| crate::plt::rule(image, address).map(Found::untabled));
+        found.unwrap_or(Found::untabled(Rule::Unknown))
     }
 
     /// The code around an address that one entry of the tables describes: a function, or a part of one.
@@ -120,6 +136,7 @@ impl Cfi {
         from_debug_frame: bool,
     ) -> Option<Found> {
         let signal = fde.is_signal_trampoline();
+        let last = address.wrapping_add(1) == fde.end_address();
         let row = fde.unwind_info_for_address(section, bases, &mut self.context, address).ok()?;
         let rule = match usual(row) {
             Some(rule) => rule,
@@ -131,7 +148,7 @@ impl Cfi {
                 Rule::Unusual(self.unusual.len() as u32 - 1)
             }
         };
-        Some(Found { rule, signal })
+        Some(Found { rule, signal, last })
     }
 
     /// Applies a rule that this table numbered.

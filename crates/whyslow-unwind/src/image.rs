@@ -8,6 +8,7 @@ use object::elf;
 use object::read::elf::{CompressionHeader as _, FileHeader as _, ProgramHeader as _, SectionHeader as _};
 
 use crate::file_bytes::FileBytes;
+use crate::go::{GO_TABLES, go_functions};
 
 type Elf = elf::FileHeader64<object::LittleEndian>;
 
@@ -78,6 +79,8 @@ pub struct Image {
     pub(crate) got: Section,
     pub(crate) plt: Section,
     pub(crate) plt_other: Vec<Section>,
+    /// Code in which stacks begin, other than by what its tables say.
+    stack_starts: Vec<Range<u64>>,
     /// A `.debug_frame` that is stored compressed.
     pub(crate) debug_frame_unpacked: Option<Vec<u8>>,
 }
@@ -133,6 +136,7 @@ impl Image {
             got: Section::default(),
             plt: Section::default(),
             plt_other: Vec::new(),
+            stack_starts: Vec::new(),
             debug_frame_unpacked: None,
             data: Data::Owned(Vec::new()),
         };
@@ -155,6 +159,7 @@ impl Image {
 
     fn find_sections(&mut self, header: &Elf, endian: object::LittleEndian, bytes: &[u8]) {
         let Ok(sections) = header.sections(endian, bytes) else { return };
+        let mut go_table = 0..0;
         for section in sections.iter() {
             let Ok(name) = sections.section_name(endian, section) else { continue };
             let Some((start, len)) = section.file_range(endian) else { continue };
@@ -173,12 +178,29 @@ impl Image {
                     }
                 }
                 b".text" => self.text = found,
+                name if GO_TABLES.iter().any(|table| table.as_bytes() == name) => go_table = found.bytes,
                 b".got" => self.got = found,
                 b".plt" => self.plt = found,
                 b".plt.got" | b".plt.sec" | b".iplt" => self.plt_other.push(found),
                 _ => {}
             }
         }
+        self.find_go_stacks(bytes.get(go_table).unwrap_or_default());
+    }
+
+    /// Notes where a Go program's stacks begin.
+    fn find_go_stacks(&mut self, table: &[u8]) {
+        let base = self.base;
+        let text = self.text.address.wrapping_add(base);
+        let functions = go_functions(table, text..text.saturating_add(self.text.bytes.len() as u64));
+        let starts = functions.iter().filter(|function| function.starts_stack());
+        let relative = |code: &Range<u64>| code.start.wrapping_sub(base)..code.end.wrapping_sub(base);
+        self.stack_starts = starts.map(|function| relative(&function.code)).collect();
+    }
+
+    /// Whether stacks begin in the code at an address, although no table says so.
+    pub fn starts_stack(&self, relative: u64) -> bool {
+        self.stack_starts.iter().any(|code| code.contains(&relative))
     }
 
     /// A file without section headers still says where its unwind table is.

@@ -6,8 +6,10 @@
 //! file_bytes a file in memory, also after it was deleted
 //! image      an ELF file: segments, sections, build id; file offset → relative address
 //! cfi        .eh_frame / .eh_frame_hdr / .debug_frame → one Rule for one address
+//! go         functions of Go programs, and where their stacks begin
 //! plt        rules for linker stubs that carry no unwind information
 //! rule       what one step computes, as equations; applied to registers and memory
+//! trampoline what signal handlers return to, where no table knows it
 //! prologue   code without any unwind information: follow the frame pointer, mind prologues and epilogues
 //! unwinder   per-module cache of rules
 //! ```
@@ -16,15 +18,18 @@
 
 mod cfi;
 mod file_bytes;
+mod go;
 mod image;
 mod plt;
 mod prologue;
 mod registers;
 mod rule;
+mod trampoline;
 mod unwinder;
 
 pub use cfi::{Cfi, Found};
 pub use file_bytes::FileBytes;
+pub use go::{GO_TABLES, GoFunction, go_functions};
 pub use image::{BuildId, Image, ImageError};
 pub use prologue::is_after_call;
 pub use registers::{Register, Registers};

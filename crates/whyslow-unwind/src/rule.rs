@@ -32,6 +32,8 @@ pub enum Rule {
     },
     /// The outermost frame: there is no caller.
     EndOfStack,
+    /// The kernel's signal frame: `sp` is that of its `ucontext`, which holds every register of the interrupted code.
+    SignalFrame,
     /// A rule that needs DWARF expressions or unusual registers, with its number in the module's list.
     Unusual(u32),
     /// No unwind information covers this address.
@@ -71,6 +73,24 @@ impl Rule {
     }
 }
 
+/// Applies [`Rule::SignalFrame`].
+pub(crate) fn apply_signal_frame(
+    registers: &mut Registers,
+    memory: &mut impl Memory,
+) -> Result<Step, StepError> {
+    /// Where the kernel's `ucontext` has the registers, and in which order.
+    const REGISTERS: u64 = 40;
+    const ORDER: [u8; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
+    let first = registers.sp().wrapping_add(REGISTERS);
+    let mut interrupted = *registers;
+    for (at, number) in (0u64..).zip(ORDER) {
+        let address = first.wrapping_add(8 * at);
+        interrupted.set(Register(number), memory.read(address).ok_or(StepError::Memory(address))?);
+    }
+    *registers = interrupted;
+    Ok(if registers.ip() == 0 { Step::End } else { Step::Caller })
+}
+
 /// Applies [`Rule::Cfa`].
 #[inline]
 pub(crate) fn apply_cfa(
@@ -102,4 +122,29 @@ pub(crate) fn apply_cfa(
     caller.set(Register::RIP, ip);
     *registers = caller;
     Ok(if ip == 0 { Step::End } else { Step::Caller })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_frame_gives_back_every_register() {
+        // The word at each place of the kernel's `ucontext` is its number there.
+        let mut memory = |address: u64| Some((address - 0x1000) / 8);
+        let mut registers = Registers::new(0x77, 0x1000, 0);
+        assert_eq!(apply_signal_frame(&mut registers, &mut memory), Ok(Step::Caller));
+        let gregs = |index: u64| Some(5 + index);
+        assert_eq!(registers.get(Register(8)), gregs(0));
+        assert_eq!(registers.get(Register::R15), gregs(7));
+        assert_eq!(registers.get(Register::RBP), gregs(10));
+        assert_eq!(registers.get(Register::RBX), gregs(11));
+        assert_eq!(registers.get(Register::RAX), gregs(13));
+        assert_eq!((Some(registers.sp()), Some(registers.ip())), (gregs(15), gregs(16)));
+        let mut cut = |address: u64| (address < 0x1080).then_some(1);
+        assert!(matches!(
+            apply_signal_frame(&mut Registers::new(1, 0x1000, 0), &mut cut),
+            Err(StepError::Memory(_))
+        ));
+    }
 }

@@ -38,11 +38,18 @@ impl<T: Copy> Unwinder<T> {
         }
         let found = match &self.image {
             Some(image) => self.cfi.find(image, address),
-            None => Found { rule: Rule::Unknown, signal: false },
+            None => Found::untabled(Rule::Unknown),
         };
         let known = (found, remember(found));
         self.known.insert(address, known);
         known
+    }
+
+    /// Whether a table says that a function begins at this relative address.
+    pub fn is_function_start(&mut self, address: u64) -> bool {
+        let Self { image, cfi, .. } = self;
+        let function = image.as_ref().and_then(|image| cfi.function(image, address));
+        function.is_some_and(|function| function.start == address)
     }
 
     /// Steps from a frame in this module to its caller. `innermost` frames were interrupted at `address`;
@@ -59,6 +66,7 @@ impl<T: Copy> Unwinder<T> {
         let step = match found.rule {
             Rule::Cfa { base, offset, slots } => rule::apply_cfa(base, offset, &slots, registers, memory)?,
             Rule::EndOfStack => return Ok(Step::End),
+            Rule::SignalFrame => rule::apply_signal_frame(registers, memory)?,
             Rule::Unusual(number) => {
                 let image = self.image.as_ref().ok_or(StepError::Impossible)?;
                 self.cfi.apply_unusual(image, number, registers, memory)?

@@ -202,7 +202,8 @@ fn describe(profile: &Profile, symbols: &Summary, took: Duration) -> String {
     let counters = &profile.meta.counters;
     let mut text = format!(
         "whyslow: recorder: {:.3} s of CPU time, {} MB of memory\n\
-         whyslow: stacks: {} complete as copied, {} joined, {} read from the live program, {} truncated, {} without unwind information\n\
+         whyslow: stacks: {} complete as copied, {} joined, {} read from the live program, {} truncated, {} cut at a signal, \
+         {} without unwind information\n\
          whyslow: symbols: {} addresses named ({} from the cache), {} not, in {:.3} s\n",
         counters.recorder_cpu_ns as f64 / 1e9,
         counters.recorder_max_resident_bytes / 1_000_000,
@@ -210,6 +211,7 @@ fn describe(profile: &Profile, symbols: &Summary, took: Duration) -> String {
         counters.completed_by_join,
         counters.completed_by_read,
         counters.truncated,
+        counters.cut_at_signal,
         counters.no_unwind_info,
         symbols.resolved,
         symbols.from_cache,

@@ -21,6 +21,7 @@ const CASES: &[Case] = &[
     Case { name: "chain", arguments: &["20"], shares: &[("first", 0.2), ("second", 0.3), ("third", 0.5)], counts: &[] },
     Case { name: "churn", arguments: &["1", "20"], shares: &[], counts: &[("rounds", 20)] },
     Case { name: "churn", arguments: &["1", "20", "mix"], shares: &[], counts: &[("rounds", 20)] },
+    Case { name: "coroutine", arguments: &["20"], shares: &[("on_main", 0.25), ("on_own", 0.75)], counts: &[] },
     Case { name: "deep", arguments: &["500", "20"], shares: &[("leaf", 1.0)], counts: &[] },
     Case { name: "dlopen_host", arguments: &["20"], shares: &[("plugin_work", 0.8), ("host_work", 0.2)], counts: &[] },
     Case { name: "exits", arguments: &["print"], shares: &[], counts: &[] },
@@ -85,9 +86,12 @@ fn every_program_has_a_case() {
 
 #[test]
 fn shares_that_are_counted_while_running_add_up_to_one() {
-    for (name, arguments) in
-        [("closures", &["20"][..]), ("signals", &["20", "timer"]), ("signals", &["20", "altstack"])]
-    {
+    for (name, arguments) in [
+        ("closures", &["20"][..]),
+        ("signals", &["20", "timer"]),
+        ("signals", &["20", "altstack"]),
+        ("signals", &["20", "altstack-long"]),
+    ] {
         let Some(output) = start(name, arguments) else { continue };
         let truth = Truth::parse(&String::from_utf8_lossy(&output.stdout));
         let sum: f64 = truth.shares.values().sum();

@@ -27,15 +27,19 @@ pub(crate) fn whyslow(folder: &Path) -> Command {
 
 /// Builds and records a lab program; `None` when a compiler is missing (said on stderr).
 pub(crate) fn record(program: &str, variant: Variant, args: &[&str]) -> Option<Recorded> {
-    let program = build_or_skip(program, variant)?;
+    Some(record_program(&build_or_skip(program, variant)?, args))
+}
+
+/// Records a program.
+pub(crate) fn record_program(program: &Path, args: &[&str]) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let mut command = whyslow(folder.path());
-    command.args(["record", "-o", "run.whyslow"]).arg("--").arg(&program).args(args);
+    command.args(["record", "-o", "run.whyslow"]).arg("--").arg(program).args(args);
     let output = run(&mut command, PATIENCE).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
     let truth = Truth::parse(&String::from_utf8_lossy(&output.stdout));
-    Some(Recorded { profile, truth, folder })
+    Recorded { profile, truth, folder }
 }
 
 impl Recorded {

@@ -3,7 +3,7 @@
 
 use whyslow_lab_harness::Variant;
 
-use crate::recorded::{Recorded, last_segment, record};
+use crate::recorded::{Recorded, last_segment, record, record_program};
 
 fn chain_share(recorded: &Recorded, chain: &[&str]) -> f64 {
     recorded.share(|names| {
@@ -77,7 +77,80 @@ fn signal_handlers_are_walked_through_to_the_interrupted_code() {
     }
 }
 
-/// The interrupted stack is another one than the copied bytes, and nothing in them proves what it held.
+/// The C library of static programs has no tables for what a handler returns to.
+#[test]
+fn signal_handlers_of_a_static_program_are_walked_through() {
+    let Some(recorded) = record("signals", Variant::Musl, &["300", "timer"]) else { return };
+    recorded.assert_complete("musl");
+    let through = recorded.share(|names| {
+        let names: Vec<_> = names.iter().map(|name| last_segment(name)).collect();
+        names.contains(&"handler_work") && names.contains(&"interrupted") && names.contains(&"main")
+    });
+    let handled = recorded.total_share("handler_work");
+    assert!(handled > 0.2 && through >= handled * 0.9, "{through} of {handled}");
+}
+
+#[test]
+fn a_coroutine_is_whole_down_to_where_its_stack_begins() {
+    let Some(recorded) = record("coroutine", Variant::Release, &["500"]) else { return };
+    recorded.assert_complete("coroutine");
+    let share = |function| recorded.self_share(function);
+    assert!((share("on_own") - 0.75).abs() < 0.08, "on_own has {}", share("on_own"));
+    let chain = chain_share(&recorded, &["on_own", "body"]);
+    assert!(chain >= share("on_own") * 0.98, "body calls on_own in {chain}");
+    for stack in recorded.stacks() {
+        let names = recorded.names(stack);
+        if names.contains(&"on_own") {
+            assert!(!names.contains(&"main"), "{names:?}");
+        }
+    }
+    assert_eq!(recorded.profile.meta.counters.no_unwind_info, 0);
+}
+
+#[test]
+fn handlers_that_take_their_time_show_what_they_interrupted_on_the_other_stack() {
+    let Some(recorded) = record("signals", Variant::Release, &["400", "altstack-long"]) else { return };
+    let is = |names: &[&str], function| names.iter().any(|name| last_segment(name) == function);
+    let handled = recorded.total_share("handler_work");
+    let through =
+        recorded.share(|names| is(names, "handler_work") && is(names, "interrupted") && is(names, "main"));
+    assert!(handled > 0.2 && through >= handled * 0.5, "{through} of {handled}");
+    for stack in recorded.stacks().filter(|stack| !recorded.profile.is_truncated(*stack)) {
+        let names = recorded.names(stack);
+        assert!(!is(&names, "handler_work") || is(&names, "main"), "{names:?}");
+    }
+    let counters = &recorded.profile.meta.counters;
+    assert_eq!(counters.no_unwind_info, 0, "{counters:?}");
+}
+
+#[test]
+fn go_programs_have_whole_stacks_stripped_or_not() {
+    const SOURCE: &str = "package main\n\
+        var sum int\n\
+        //go:noinline\n\
+        func work(n int) { for i := 0; i < n; i++ { sum = sum*31 + i } }\n\
+        func run(done chan bool) { for i := 0; i < 10; i++ { work(30000000) }; done <- true }\n\
+        func main() { done := make(chan bool); go run(done); <-done }\n";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("app.go"), SOURCE).unwrap();
+    for flags in ["", "-s -w"] {
+        let mut build = std::process::Command::new("go");
+        build.args(["build", "-o", "app", "-ldflags", flags, "app.go"]).current_dir(folder.path());
+        if !build.status().is_ok_and(|status| status.success()) {
+            eprintln!("skipped: no Go compiler that works");
+            return;
+        }
+        let recorded = record_program(&folder.path().join("app"), &[]);
+        recorded.assert_complete("Go");
+        // Without tables the frame pointer is all there is, and a function that calls nothing has none of its own.
+        let callers: &[&str] = if flags.is_empty() { &["main.work", "main.run"] } else { &["main.work"] };
+        let chain =
+            recorded.share(|names| names.starts_with(callers) && names.last() == Some(&"runtime.goexit"));
+        assert!(chain > 0.9, "{flags:?}: main.work < … < runtime.goexit has {chain}");
+    }
+}
+
+/// The interrupted stack is another one than the copied bytes. Unless the live one can be proved to be it, nothing is said of it.
 #[test]
 fn handlers_on_a_stack_of_their_own_are_truncated_rather_than_guessed() {
     let Some(recorded) = record("signals", Variant::Release, &["300", "altstack"]) else { return };

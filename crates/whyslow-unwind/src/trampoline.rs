@@ -1,0 +1,20 @@
+//! The code that a signal handler returns to, which not every C library has tables for: it is known by its bytes, as debuggers know it.
+//!
+//! ```text
+//! 48 c7 c0 0f 00 00 00   mov $15, %rax      rt_sigreturn
+//! 0f 05                  syscall
+//! ```
+
+use crate::image::Image;
+use crate::rule::Rule;
+
+const CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+const SYSCALL: u64 = 7;
+
+/// The rule for an address in the trampoline, or for the one before it, which is where its caller would be if it had one.
+pub(crate) fn rule(image: &Image, address: u64) -> Option<Rule> {
+    [1, 0, SYSCALL.wrapping_neg()]
+        .into_iter()
+        .any(|offset| image.code_at(address.wrapping_add(offset), CODE.len()) == CODE)
+        .then_some(Rule::SignalFrame)
+}
