@@ -1,14 +1,14 @@
 //! Puts answers into a profile: texts, functions with their kind, frames, the state of modules.
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_profile::{
     CodeKind, Frame, Function, FunctionId, LocationId, ModuleId, ModuleKind, Profile, StringId, Strings,
 };
 
 use crate::answers::{Answers, RawFunction, TextId};
 use crate::demangle::{is_rust, shown_name};
-use crate::kind::{Subject, classify};
+use crate::kind::{Home, Language, Subject, classify, manifest};
 
 /// Finds texts of a profile, and adds those that are new.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ pub(crate) fn fill(
     let row = &profile.modules[module.index()];
     let module_kind = row.kind;
     let module_path = profile.text(row.path).to_owned();
-    let rust_module = answers.functions().iter().any(|function| is_rust(answers.text(function.name)));
-    let show = |function: &RawFunction| show(answers, function, module_kind, &module_path, rust_module);
+    let surroundings = Surroundings::of(answers, module_kind, &module_path);
+    let show = |function: &RawFunction| show(answers, function, &surroundings);
     // Demangling a few names does not pay for a second thread.
     let shown: Vec<Shown> = answers.functions().par_iter().with_min_len(256).map(show).collect();
 
@@ -108,13 +108,45 @@ fn with_definitions(functions: &[RawFunction]) -> Vec<usize> {
     .collect()
 }
 
-fn show(
-    answers: &Answers,
-    function: &RawFunction,
+/// What is known of a module for all of its functions.
+struct Surroundings<'a> {
     module_kind: ModuleKind,
-    module_path: &str,
-    rust_module: bool,
-) -> Shown {
+    module_path: &'a str,
+    language: Language,
+    /// Source files of the program's own packages.
+    own_files: FxHashSet<TextId>,
+}
+
+impl<'a> Surroundings<'a> {
+    fn of(answers: &Answers, module_kind: ModuleKind, module_path: &'a str) -> Self {
+        let functions = answers.functions();
+        let is_go = |function: &RawFunction| {
+            function.file.is_some_and(|file| answers.text(file).ends_with(".go"))
+                || answers.text(function.name).starts_with("runtime.goexit")
+        };
+        let language = if functions.iter().any(|function| is_rust(answers.text(function.name))) {
+            Language::Rust
+        } else if functions.iter().any(is_go) {
+            Language::Go
+        } else {
+            Language::Other
+        };
+        let mut own_files = FxHashSet::default();
+        if language == Language::Rust && module_kind == ModuleKind::Program {
+            let files = || functions.iter().filter_map(|function| Some((function.name, function.file?)));
+            let named = files().map(|(name, file)| (shown_name(answers.text(name)), answers.text(file)));
+            let named = named.collect::<Vec<_>>();
+            let home =
+                Home::of(module_path, named.iter().map(|(name, file)| (name.as_str(), *file)), manifest);
+            own_files = files().map(|(_, file)| file).collect();
+            own_files.retain(|&file| home.owns(answers.text(file), manifest));
+        }
+        Self { module_kind, module_path, language, own_files }
+    }
+}
+
+fn show(answers: &Answers, function: &RawFunction, surroundings: &Surroundings<'_>) -> Shown {
+    let Surroundings { module_kind, module_path, language, ref own_files } = *surroundings;
     let stored = answers.text(function.name);
     let (raw, kernel_module) = match module_kind {
         ModuleKind::Kernel => crate::kernel::split_module(stored),
@@ -127,7 +159,8 @@ fn show(
         None => (raw, shown_name(raw)),
     };
     let file = function.file.map(|file| answers.text(file));
-    let subject = Subject { name: &name, raw, file, module_kind, module_path, rust_module };
+    let at_home = function.file.is_some_and(|file| own_files.contains(&file));
+    let subject = Subject { name: &name, raw, file, module_kind, module_path, language, at_home };
     let (kind, crate_name) = classify(&subject);
     let crate_name = kernel_module.map(str::to_owned).or(crate_name);
     Shown { raw: raw.to_owned(), kind, crate_name, name }

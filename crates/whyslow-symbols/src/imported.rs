@@ -8,7 +8,7 @@ use whyslow_profile::{CodeKind, ModuleKind, Profile};
 use crate::demangle::{STUB, is_hash, is_rust, shown_name};
 use crate::fill::Texts;
 use crate::hot::Heat;
-use crate::kind::{Subject, classify};
+use crate::kind::{Language, Subject, classify};
 
 /// What another tool says of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,12 @@ pub fn describe(given: &Given<'_>) -> Described {
         file: given.file.filter(|file| !file.is_empty()),
         module_kind: given.module_kind,
         module_path: given.module_path,
-        rust_module: is_rust(given.name) || name.contains("::"),
+        language: match given.file {
+            _ if is_rust(given.name) || name.contains("::") => Language::Rust,
+            Some(file) if file.ends_with(".go") => Language::Go,
+            _ => Language::Other,
+        },
+        at_home: false,
     };
     let (mut kind, crate_name) = classify(&subject);
     if kind == CodeKind::Dependency && given.module_path.is_empty() && subject.file.is_none() {

@@ -11,7 +11,10 @@
 //! | file in `/rustc/HASH/…`, a rust-src folder, `/rust/deps/NAME-VERSION/` | std | `core`, `alloc`, `std`, … |
 //! | header of the C++ standard library: `…/include/c++/12/…`, `…/c++/v1/…` | std | `libstdc++`, `libc++` |
 //! | other header of the system: `/usr/include/…/bits/…` | runtime | `libc` |
+//! | other header of `/usr/include`, `/usr/local/include` | dependency | its folder |
+//! | a Go program's: see [`go`] | | its package |
 //! | the name's crate is the program's own name (programs of `cargo install` are in the registry) | yours | from the name |
+//! | file of the package that has the program's `main`, or of one of the same repository | yours | NAME |
 //! | file in `registry/src/*/NAME-VERSION/`, `git/checkouts/…`, `vendor/NAME/` | dependency | NAME |
 //! | whyslow's own library that records the heap | runtime | `whyslow` |
 //! | vdso, libc, the loader, libgcc, libpthread, libm, … | runtime | the library |
@@ -25,6 +28,8 @@
 //! | no file, no path in the name; a library that is not the system's | dependency | the library |
 //! | else | unknown | none |
 
+mod go;
+mod home;
 mod names;
 mod paths;
 #[cfg(test)]
@@ -32,11 +37,12 @@ mod tests;
 
 use whyslow_profile::{CodeKind, ModuleKind};
 
+pub(crate) use home::{Home, manifest};
 use names::{crate_of_name, is_allocator, is_start_up, is_std_crate, same_family};
 pub(crate) use paths::is_std_path;
 use paths::{
-    dependency_of_path, header_of_path, is_runtime_library, is_system_path, library_name, program_name,
-    std_crate_of_path,
+    dependency_of_path, header_of_path, installed_header_of_path, is_runtime_library, is_system_path,
+    library_name, program_name, std_crate_of_path,
 };
 
 /// What is known of a function.
@@ -52,8 +58,18 @@ pub(crate) struct Subject<'a> {
     pub module_kind: ModuleKind,
     /// The module's path.
     pub module_path: &'a str,
-    /// Whether the module has Rust code.
-    pub rust_module: bool,
+    /// The language that the module has code of.
+    pub language: Language,
+    /// Whether its file is in one of the program's own packages.
+    pub at_home: bool,
+}
+
+/// A language whose names say more than others'.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    Rust,
+    Go,
+    Other,
 }
 
 /// Decides by the table at the top of this file.
@@ -63,6 +79,11 @@ pub(crate) fn classify(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
     }
     if subject.raw.ends_with(crate::demangle::STUB) {
         return (CodeKind::Runtime, None);
+    }
+    let of_go =
+        (subject.language == Language::Go).then(|| go::classify(subject.name, subject.file)).flatten();
+    if let Some(found) = of_go {
+        return found;
     }
     let (kind, crate_name) = by_place(subject);
     if is_allocator(subject, crate_name.as_deref()) {
@@ -86,6 +107,9 @@ fn by_place(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
         if let Some((kind, library)) = header_of_path(file) {
             return (kind, Some(library.to_owned()));
         }
+        if let Some(library) = installed_header_of_path(file) {
+            return (CodeKind::Dependency, Some(library.to_owned()));
+        }
         if let Some(name) = from_name
             && subject.module_kind == ModuleKind::Program
             && name == program_name(subject.module_path)
@@ -93,7 +117,8 @@ fn by_place(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
             return (CodeKind::Yours, Some(name.to_owned()));
         }
         if let Some(name) = dependency_of_path(file) {
-            return (CodeKind::Dependency, Some(name));
+            let kind = if subject.at_home { CodeKind::Yours } else { CodeKind::Dependency };
+            return (kind, Some(name));
         }
     }
     let library = library_name(subject.module_path);

@@ -2,7 +2,7 @@
 
 use whyslow_profile::{Carrier, Role};
 
-use super::Subject;
+use super::{Language, Subject};
 
 /// The first part of a path: `app` of `app::f`, of `<app::T as core::fmt::Debug>::fmt`, of `<&T as app::X>::f`.
 pub(super) fn crate_of_name(name: &str) -> Option<&str> {
@@ -229,7 +229,7 @@ pub(super) fn is_start_up(subject: &Subject<'_>) -> bool {
     let name = subject.name;
     if name == "main" {
         // The C entry point that rustc makes has no source; a C program's own does.
-        return subject.rust_module && subject.file.is_none();
+        return subject.language == Language::Rust && subject.file.is_none();
     }
     let starts = |carrier: Carrier| carrier.starts() || carrier.role() == Role::PanicCatching;
     Carrier::of_name(name).is_some_and(starts)

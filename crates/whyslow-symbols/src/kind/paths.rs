@@ -44,29 +44,62 @@ pub(super) fn header_of_path(path: &str) -> Option<(CodeKind, &'static str)> {
     (inside.starts_with("bits/") || inside.contains("/bits/")).then_some((CodeKind::Runtime, "libc"))
 }
 
-pub(super) fn dependency_of_path(path: &str) -> Option<String> {
+/// The library of another installed header: `eigen3` of `/usr/include/eigen3/Eigen/src/Core/Product.h`.
+pub(super) fn installed_header_of_path(path: &str) -> Option<&str> {
+    let inside = path.strip_prefix("/usr/include/").or_else(|| path.strip_prefix("/usr/local/include/"))?;
+    let inside = inside.strip_prefix("x86_64-linux-gnu/").unwrap_or(inside);
+    let first = inside.split('/').next()?;
+    Some(first.split('.').next().unwrap_or(first))
+}
+
+/// A package whose source was fetched: where it is, and its name as a crate.
+pub(super) struct Package<'a> {
+    pub(super) folder: &'a str,
+    pub(super) name: String,
+}
+
+/// The package of a file in cargo's registry, a git checkout, Debian's registry, or a folder of copies.
+pub(super) fn package_of_path(path: &str) -> Option<Package<'_>> {
+    // The folder ends behind so many parts of the rest.
+    let package = |rest: &str, parts: usize| {
+        let length = rest.match_indices('/').nth(parts - 1).map(|(at, _)| at)?;
+        let folder = &path[..path.len() - rest.len() + length];
+        let name = rest[..length].rsplit('/').next().unwrap_or_default();
+        Some(Package { folder, name: rust_name(without_version(name)) })
+    };
     if let Some((_, rest)) = path.split_once("/registry/src/") {
-        let package = rest.split('/').nth(1)?;
-        return Some(rust_name(without_version(package)));
+        return package(rest, 2);
     }
     if let Some((_, rest)) = path.split_once("/git/checkouts/") {
-        let mut parts = rest.split('/');
-        let repository = parts.next()?;
-        let _revision = parts.next()?;
-        // In a repository with several crates the one meant is the folder that holds `src`.
-        let folders: Vec<&str> = parts.take_while(|&part| part != "src").collect();
-        let is_file = folders.last().is_some_and(|last| last.contains('.'));
-        return Some(match folders.last() {
-            Some(folder) if !is_file => rust_name(folder),
-            _ => rust_name(repository.rsplit_once('-').map_or(repository, |(name, _)| name)),
-        });
+        let Package { folder, .. } = package(rest, 2)?;
+        return Some(Package { folder, name: checked_out(rest)? });
+    }
+    if let Some((_, rest)) = path.split_once("/usr/share/cargo/registry/") {
+        return package(rest, 1);
     }
     let rest = match path.split_once("/vendor/") {
         Some((_, rest)) => rest,
         None => path.strip_prefix("vendor/")?,
     };
-    let (package, _) = rest.split_once('/')?;
-    Some(rust_name(without_version(package)))
+    package(rest, 1)
+}
+
+/// The crate of a path below the folder of git checkouts.
+fn checked_out(rest: &str) -> Option<String> {
+    let mut parts = rest.split('/');
+    let repository = parts.next()?;
+    let _revision = parts.next()?;
+    // In a repository with several crates the one meant is the folder that holds `src`.
+    let folders: Vec<&str> = parts.take_while(|&part| part != "src").collect();
+    let is_file = folders.last().is_some_and(|last| last.contains('.'));
+    Some(match folders.last() {
+        Some(folder) if !is_file => rust_name(folder),
+        _ => rust_name(repository.rsplit_once('-').map_or(repository, |(name, _)| name)),
+    })
+}
+
+pub(super) fn dependency_of_path(path: &str) -> Option<String> {
+    package_of_path(path).map(|package| package.name)
 }
 
 /// `app` of `/x/target/debug/deps/app-0123456789abcdef`, `my_app` of `/x/my-app`.

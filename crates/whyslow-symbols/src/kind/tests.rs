@@ -15,7 +15,15 @@ fn check(
     file: Option<&str>,
     module: (ModuleKind, &str),
 ) -> (CodeKind, Option<String>) {
-    classify(&Subject { name, raw, file, module_kind: module.0, module_path: module.1, rust_module: true })
+    classify(&Subject {
+        name,
+        raw,
+        file,
+        module_kind: module.0,
+        module_path: module.1,
+        language: Language::Rust,
+        at_home: false,
+    })
 }
 
 #[track_caller]
@@ -160,11 +168,33 @@ fn files_of_dependencies() {
         ),
         ("/home/me/app/vendor/serde-json/src/lib.rs", "serde_json"),
         ("vendor/serde-1.0.2/src/lib.rs", "serde"),
+        ("/usr/share/cargo/registry/ripgrep-14.1.1/debian/../crates/core/main.rs", "ripgrep"),
     ] {
         expect(rust("x::y", Some(file)), Dependency, Some(name));
     }
     let file = Some("/home/me/.cargo/registry/src/x/app-1.0.0/src/main.rs");
     expect(rust("app::run", file), Yours, Some("app"));
+}
+
+#[test]
+fn packages_of_the_program_are_yours() {
+    let file = "/home/me/.cargo/registry/src/x/app-core-1.0.0/src/lib.rs";
+    let at_home = |at_home| {
+        let (module_kind, module_path) = (ModuleKind::Program, "/home/me/.cargo/bin/other");
+        let language = Language::Rust;
+        let file = Some(file);
+        classify(&Subject {
+            name: "app_core::f",
+            raw: RUST,
+            file,
+            module_kind,
+            module_path,
+            language,
+            at_home,
+        })
+    };
+    expect(at_home(true), Yours, Some("app_core"));
+    expect(at_home(false), Dependency, Some("app_core"));
 }
 
 #[test]
@@ -198,6 +228,9 @@ fn headers_of_the_system_are_not_the_users_code() {
     }
     expect(c("printf", Some("/usr/include/x86_64-linux-gnu/bits/stdio2.h"), program), Runtime, Some("libc"));
     expect(c("go", Some("/home/me/c++/game/go.h"), program), Yours, None);
+    let eigen = Some("/usr/include/eigen3/Eigen/src/Core/Product.h");
+    expect(c("Eigen::Product::run()", eigen, program), Dependency, Some("eigen3"));
+    expect(c("inflate", Some("/usr/include/zlib.h"), program), Dependency, Some("zlib"));
     let library = (ModuleKind::Library, "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30");
     expect(c("__cxa_allocate_exception", None, library), Std, Some("libstdc++"));
     expect(c("operator new(unsigned long)", None, library), Allocator, Some("libstdc++"));
