@@ -1,14 +1,16 @@
 //! The one path that matters most.
 
-use whyslow_profile::{Carrier, CodeKind, Profile};
+use whyslow_profile::{Carrier, CodeKind, Profile, StackId};
 
-use crate::call_tree::CallTree;
+use crate::call_tree::{CallTree, TreeOptions};
 use crate::growing::Repeat;
-use crate::labels::Label;
+use crate::labels::{Label, Labels};
 use crate::outline::Outline;
+use crate::own::{Charges, OwnTable};
+use crate::selection::Weights;
 use crate::units::share;
 
-/// A branch with less than this share of everything is not worth following.
+/// Beneath the function with the most time a branch with less than this share of everything is not worth following.
 const LEAST_SHARE: f64 = 0.05;
 
 /// One step of the hottest path.
@@ -26,38 +28,96 @@ pub struct HotStep {
     pub total_value: u64,
 }
 
-/// Follows the heaviest callee from the outside in, until a function spends more by itself than in its heaviest callee.
-/// What starts programs is left out when something of the user's comes after it.
-pub fn hot_path(profile: &Profile, top_down: &Outline) -> Vec<HotStep> {
-    let tree = &top_down.tree;
-    let mut steps = Vec::new();
-    let mut node = 0u32;
-    while let Some(&child) = top_down.children.of(node).first() {
-        let at = child as usize;
-        let done = tree.total_value[at] <= tree.self_value[node as usize]
-            || share(tree.total_value[at], top_down.total_value()) < LEAST_SHARE;
-        if done {
+/// The path that leads to where most of the time is.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct HotPath {
+    /// The functions, from the outside in.
+    pub steps: Vec<HotStep>,
+    /// The step that is the function with the most time charged to it; those after it are beneath it.
+    pub own_step: usize,
+    /// What is charged to that function, on all paths.
+    pub own_value: u64,
+    /// The part of it that is on this path.
+    pub path_value: u64,
+}
+
+impl HotPath {
+    /// The heaviest path to the function that most is charged to, and on from there until a function spends more by
+    /// itself than in its heaviest callee.
+    ///
+    /// Following the heaviest callee from the outside would miss a function that many call a little each. What starts
+    /// programs and what runs the user's code is left out where something of the user's comes after it.
+    pub fn find(profile: &Profile, weights: &Weights, charges: &Charges, own: &OwnTable) -> Self {
+        let Some(top) = own.rows.first() else { return Self::default() };
+        let labels = Labels::new(profile);
+        let code = labels.code(top.label);
+        let mut guiding = weights.clone();
+        for stack in 0..weights.value.len() {
+            if labels.code(charges.of(StackId::from(stack)).frame.label) != code {
+                guiding.value[stack] = 0;
+                guiding.count[stack] = 0;
+            }
+        }
+        let options = TreeOptions { inline: charges.inline(), ..TreeOptions::default() };
+        let outline = Outline::from_weights(profile, weights, &options);
+        let guide = Outline::from_weights(profile, &guiding, &options);
+        let mut path = follow(profile, &outline, &guide, top.label);
+        path.own_value = top.own_value;
+        path.drop_start(profile);
+        path
+    }
+
+    /// Leaves out what comes before the user's code.
+    fn drop_start(&mut self, profile: &Profile) {
+        let kind = |step: &HotStep| CallTree::kind(profile, step.label);
+        let starts = |step: &HotStep| is_start_up(&CallTree::name(profile, step.label));
+        // A Rust program's C `main` is outside of `lang_start`, and the user's own `main` inside.
+        let started = self.steps.iter().rposition(starts).map_or(0, |last| last + 1);
+        let first = |wanted| self.steps[started..].iter().position(|step| kind(step) == wanted);
+        if let Some(first) = first(CodeKind::Yours).or_else(|| first(CodeKind::Dependency)) {
+            let dropped = (started + first).min(self.own_step);
+            self.steps.drain(..dropped);
+            self.own_step -= dropped;
+        }
+    }
+}
+
+/// Goes down the guiding tree, and takes the values of the whole one.
+fn follow(profile: &Profile, outline: &Outline, guide: &Outline, top: Label) -> HotPath {
+    let mut path = HotPath::default();
+    let mut reached = false;
+    let (mut at, mut whole) = (0u32, 0u32);
+    while let Some(&child) = guide.children.of(at).first() {
+        let (value, spent) = (guide.tree.total_value[child as usize], guide.tree.self_value[at as usize]);
+        if reached && (value <= spent || share(value, outline.total_value()) < LEAST_SHARE) {
             break;
         }
-        node = child;
-        steps.push(HotStep {
-            label: tree.label[at],
-            inlined: tree.inlined[at],
-            repeat: top_down.repeats[at],
-            self_value: tree.self_value[at],
-            total_value: tree.total_value[at],
+        let label = guide.tree.label[child as usize];
+        // What the kernel does inside is its own; that it was called is what the caller can change.
+        if reached
+            && path.own_step + 1 < path.steps.len()
+            && CallTree::kind(profile, label) == CodeKind::Kernel
+        {
+            break;
+        }
+        let same = |node: &&u32| outline.tree.label[**node as usize] == label;
+        let Some(&node) = outline.children.of(whole).iter().find(same) else { break };
+        (at, whole) = (child, node);
+        if label == top {
+            reached = true;
+            path.own_step = path.steps.len();
+            path.path_value = value;
+        }
+        let tree = &outline.tree;
+        path.steps.push(HotStep {
+            label,
+            inlined: tree.inlined[node as usize],
+            repeat: outline.repeats[node as usize],
+            self_value: tree.self_value[node as usize],
+            total_value: tree.total_value[node as usize],
         });
     }
-    let starts = |step: &HotStep| is_start_up(&CallTree::name(profile, step.label));
-    let users = |step: &HotStep| {
-        matches!(CallTree::kind(profile, step.label), CodeKind::Yours | CodeKind::Dependency)
-    };
-    // A Rust program's C `main` is outside of `lang_start`, and the user's own `main` inside.
-    let started = steps.iter().rposition(starts).map_or(0, |last| last + 1);
-    if let Some(first) = steps[started..].iter().position(users) {
-        steps.drain(..started + first);
-    }
-    steps
+    path
 }
 
 /// True for names of code that only starts a program or a thread.
@@ -68,27 +128,60 @@ pub fn is_start_up(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call_tree::TreeOptions;
     use crate::selection::Selection;
-    use crate::testing;
+    use crate::testing::{self, SAMPLE_NS};
+
+    fn found(folded: &str) -> (Vec<String>, HotPath) {
+        let profile = testing::profile(folded);
+        let weights = Selection::default().weigh(&profile);
+        let charges = Charges::new(&profile, true);
+        let own = OwnTable::build(&profile, &weights, &charges);
+        let path = HotPath::find(&profile, &weights, &charges, &own);
+        let names = path.steps.iter().map(|step| CallTree::name(&profile, step.label).into_owned());
+        (names.collect(), path)
+    }
 
     fn path(folded: &str) -> Vec<String> {
-        let profile = testing::profile(folded);
-        let outline = Outline::build(&profile, &Selection::default(), &TreeOptions::default());
-        let steps = hot_path(&profile, &outline);
-        steps.iter().map(|step| CallTree::name(&profile, step.label).into_owned()).collect()
+        found(folded).0
     }
 
     #[test]
     fn it_starts_at_the_users_code_and_ends_where_the_time_is() {
         assert_eq!(
             path(
-                "_start;__libc_start_main;main;std::rt::lang_start;app::main;app::run;app::hot;memcpy 4
+                "_start;__libc_start_main;main;std::rt::lang_start;app::main;app::run;app::hot;dep::memcpy 4
                   _start;__libc_start_main;main;std::rt::lang_start;app::main;app::run;app::hot 6
                   _start;__libc_start_main;main;std::rt::lang_start;app::main;app::cold 5"
             ),
             ["app::main", "app::run", "app::hot"]
         );
+    }
+
+    #[test]
+    fn a_function_that_many_call_a_little_is_found() {
+        let callers =
+            (0..10).map(|caller| format!("app::main;app::c{caller};app::hot;dep::x {}\n", 30 + caller));
+        let folded =
+            callers.collect::<String>() + "app::main;app::beside 60\napp::main;app::beside;app::other 50";
+        let (names, path) = found(&folded);
+        assert_eq!(names, ["app::main", "app::c9", "app::hot", "dep::x"]);
+        assert_eq!((path.own_step, path.own_value / SAMPLE_NS, path.path_value / SAMPLE_NS), (2, 345, 39));
+        assert_eq!(path.steps[0].total_value / SAMPLE_NS, 455, "of all samples, also those beside the path");
+    }
+
+    #[test]
+    fn what_runs_the_users_code_is_left_out() {
+        assert_eq!(
+            path("clone3;std::rt::thread;dep::pool;dep::run;app::task;dep::scan;std::copy 9"),
+            ["app::task", "dep::scan", "std::copy"]
+        );
+        assert_eq!(path("_start;dep::pool;dep::run;std::wait 9"), ["dep::pool", "dep::run", "std::wait"]);
+    }
+
+    #[test]
+    fn it_ends_where_the_kernel_is_called() {
+        assert_eq!(path("app::main;std::read;sys_entry;sys_read 9"), ["app::main", "std::read"]);
+        assert_eq!(path("app::main;sys_fault;sys_page;sys_zero 9"), ["app::main", "sys_fault"]);
     }
 
     #[test]

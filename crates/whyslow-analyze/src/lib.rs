@@ -18,6 +18,7 @@ mod labels;
 mod lines;
 mod outline;
 mod overview;
+mod own;
 #[cfg(test)]
 mod properties;
 mod quality;
@@ -37,13 +38,17 @@ pub use folding::Fold;
 pub use functions::{FunctionRow, FunctionTable, Share, SortBy};
 pub use groups::{GroupBy, GroupRow, Groups};
 pub use growing::Repeat;
-pub use hot_path::{HotStep, hot_path, is_start_up};
+pub use hot_path::{HotPath, HotStep, is_start_up};
 pub use labels::Label;
 pub use lines::{LineRow, Lines};
 pub use outline::{Outline, OutlineItem};
 pub use overview::Overview;
+pub use own::{
+    Beneath, By, Charge, Charges, HotLine, HotLines, Nearness, OwnLine, OwnRow, OwnTable, StackFrame,
+    frames_of,
+};
 pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, Severity, Warning};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
-pub use units::{Count, Percent};
+pub use units::{Count, Percent, number_of};

@@ -7,8 +7,8 @@ use crate::diff::{Change, Diff, DiffRow, Side, Verdict};
 use crate::heap::{self, Sites};
 use crate::testing;
 use crate::{
-    CallTree, Callers, FunctionTable, Lines, Outline, Quality, Selection, SortBy, Threads, TreeOptions,
-    hot_path,
+    By, CallTree, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Quality,
+    Selection, SortBy, Threads, TreeOptions,
 };
 
 /// Stacks over few names, so that recursion, inlining and merging happen often.
@@ -144,7 +144,26 @@ proptest! {
         let outline = Outline::build(&profile, &Selection::default(), &options);
         check_tree(&outline.tree, whole)?;
         prop_assert!(outline.items(0.0).len() < outline.tree.len());
-        hot_path(&profile, &outline);
+    }
+
+    #[test]
+    fn every_sample_is_charged_once_and_the_path_leads_to_most(profile in profiles(), inline in any::<bool>()) {
+        let weights = Selection::default().weigh(&profile);
+        let charges = Charges::new(&profile, inline);
+        let own = OwnTable::build(&profile, &weights, &charges);
+        prop_assert_eq!(own.rows.iter().map(|row| row.own_value).sum::<u64>(), weights.total_value);
+        for row in &own.rows {
+            let beneath = row.beneath.map_or(0, |beneath| beneath.value);
+            prop_assert!(row.self_value + beneath <= row.own_value);
+        }
+        let path = HotPath::find(&profile, &weights, &charges, &own);
+        prop_assert_eq!(path.steps.get(path.own_step).map(|step| step.label), own.rows.first().map(|row| row.label));
+        prop_assert!(path.path_value <= path.own_value);
+        for (by, value) in [(By::Own, 0), (By::SelfValue, 1)] {
+            let lines = HotLines::build(&profile, &weights, &charges, by);
+            let sum = lines.rows.iter().map(|row| [row.own_value, row.self_value][value]).sum::<u64>();
+            prop_assert_eq!(sum, weights.total_value);
+        }
     }
 
     #[test]
@@ -253,8 +272,10 @@ fn ten_thousand_frames_need_no_deep_recursion() {
             assert!(CallTree::build(&profile, &everything, &options).len() > 10_000);
             let outline = Outline::build(&profile, &everything, &options);
             outline.items(0.0);
-            hot_path(&profile, &outline);
         }
+        let (weights, charges) = (everything.weigh(&profile), Charges::new(&profile, true));
+        let own = OwnTable::build(&profile, &weights, &charges);
+        assert_eq!(HotPath::find(&profile, &weights, &charges, &own).own_value, own.rows[0].own_value);
         let table = FunctionTable::build(&profile, &everything, true, SortBy::SelfValue);
         assert_eq!(table.rows[0].self_samples, 2);
         Callers::build(&profile, &everything, "leaf", true).unwrap();
@@ -273,6 +294,7 @@ fn values_too_large_to_add_do_not_panic() {
     let outline = Outline::build(&profile, &everything, &TreeOptions::default());
     outline.items(0.01);
     FunctionTable::build(&profile, &everything, true, SortBy::SelfValue);
+    OwnTable::build(&profile, &everything.weigh(&profile), &Charges::new(&profile, true));
     Threads::build(&profile, &everything);
     Quality::of(&profile);
     crate::Overview::of(&profile);

@@ -22,6 +22,11 @@ impl fmt::Display for Percent {
     }
 }
 
+/// `1 block`, `20,008 blocks`.
+pub fn number_of(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", Count(count), if count == 1 { one } else { many })
+}
+
 /// A count with its thousands apart: `4,812`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(pub u64);

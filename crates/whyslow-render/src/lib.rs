@@ -3,6 +3,7 @@
 pub mod flame;
 pub mod html;
 pub mod json;
+mod names;
 pub mod sanitize;
 pub mod text;
 pub mod units;

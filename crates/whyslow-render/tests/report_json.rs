@@ -8,7 +8,8 @@ use serde_json::Value;
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::testing::{self, SAMPLE_NS};
 use whyslow_analyze::{
-    Callers, FunctionTable, Lines, Outline, Quality, Selection, SortBy, Threads, TreeOptions, hot_path,
+    By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Quality, Selection,
+    SortBy, Threads, TreeOptions,
 };
 use whyslow_profile::{EventSource, KernelView, LeakCheck, Profile, Unit};
 use whyslow_render::json::{self, Context};
@@ -37,15 +38,19 @@ fn views(profile: &Profile) -> Vec<Value> {
     let threads = Threads::build(profile, &everything);
     let callers = Callers::build(profile, &everything, "app::parse", true).unwrap();
     let lines = Lines::build(profile, &everything, "app::parse").unwrap();
-    let path = hot_path(profile, &outline);
+    let (weights, charges) = (everything.weigh(profile), Charges::new(profile, true));
+    let own = OwnTable::build(profile, &weights, &charges);
+    let path = HotPath::find(profile, &weights, &charges, &own);
+    let hot_lines = HotLines::build(profile, &weights, &charges, By::Own);
     let texts = [
-        json::to_string(&json::report(&context, &table, &path, &threads, usize::MAX)),
+        json::to_string(&json::report(&context, &table, &own, &path, &threads, usize::MAX)),
         json::to_string(&json::tree(&context, &outline, table.total_samples, false, 0.0)),
         json::to_string(&json::callers(&context, &callers, 0.0)),
         json::to_string(&json::lines(&context, &lines)),
         json::to_string(&json::threads(&context, &threads)),
         json::to_string(&json::quality(&context, table.total_value)),
         json::to_string(&json::heap(&context, table.total_samples, table.total_value)),
+        json::to_string(&json::hot_lines(&context, &hot_lines, 2)),
     ];
     texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
 }
@@ -81,6 +86,37 @@ fn the_main_view_has_what_the_schema_promises() {
         );
     }
     assert_eq!(report["threads"][0]["name"], "main");
+}
+
+#[test]
+fn time_is_charged_to_functions_and_lines_of_the_user() {
+    let views = views(&program());
+    let parse = &views[0]["own"][0];
+    assert_eq!(
+        (&parse["name"], &parse["own_share"], &parse["self_share"]),
+        (&"app::parse".into(), &0.9.into(), &0.3.into())
+    );
+    assert_eq!((&parse["own_ns"], &parse["own_samples"]), (&(90 * SAMPLE_NS).into(), &90.into()));
+    let line = &parse["hottest_line"];
+    assert_eq!(
+        (&line["line"], &line["own_share"], &line["text"]),
+        (&3.into(), &0.6.into(), &"    next()".into())
+    );
+    let beneath = &parse["most_beneath"];
+    assert_eq!((&beneath["name"], &beneath["own_share"]), (&"core::str::next".into(), &0.6.into()));
+    let step = &views[0]["hot_path_own"];
+    assert_eq!(views[0]["hot_path"][step["step"].as_u64().unwrap() as usize]["name"], "app::parse");
+    assert_eq!((&step["own_share"], &step["path_share"]), (&0.9.into(), &0.8.into()));
+
+    let lines = &views[7];
+    assert_eq!(
+        (&lines["view"], &lines["by"], &lines["lines_left_out"]),
+        (&"lines".into(), &"own".into(), &1.into())
+    );
+    assert_eq!(lines["lines"][0]["function"]["name"], "app::parse");
+    assert_eq!((&lines["lines"][0]["line"], &lines["lines"][0]["own_share"]), (&3.into(), &0.6.into()));
+    assert_eq!((&lines["lines"][1]["line"], &lines["lines"][1]["self_share"]), (&2.into(), &0.3.into()));
+    assert!(views.iter().all(|view| view["quality"]["grade"].is_string()));
 }
 
 #[test]

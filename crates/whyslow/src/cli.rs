@@ -10,7 +10,7 @@ use crate::commands::{cargo, diff, doctor, export, flame, heap, import, lab, mer
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
-use crate::recording::RecordOptions;
+use crate::recording::AnswerOptions;
 
 /// Why is this program slow? Run it under whyslow: it records where the CPU time goes, then prints the answer
 #[derive(Debug, Parser)]
@@ -51,7 +51,7 @@ struct RunArgs {
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true)]
     program: Vec<OsString>,
     #[command(flatten)]
-    options: RecordOptions,
+    options: AnswerOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -124,7 +124,7 @@ pub(crate) enum Request {
     /// Help or the version was printed, or the arguments were wrong and that was said.
     Answered(Exit),
     /// `whyslow PROGRAM`
-    Run(Vec<OsString>, RecordOptions, Volume),
+    Run(Vec<OsString>, AnswerOptions, Volume),
     /// `whyslow COMMAND`
     Command(Box<Command>, Volume),
     /// `cargo whyslow heap`
@@ -179,7 +179,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
 /// The first recording option that was given before a command's name.
 fn recording_option_of(matches: &clap::ArgMatches) -> Option<String> {
     let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    let options = RecordOptions::augment_args(clap::Command::new("options"));
+    let options = AnswerOptions::augment_args(clap::Command::new("options"));
     options
         .get_arguments()
         .find(|arg| given(arg.get_id().as_str()))
@@ -306,7 +306,7 @@ mod tests {
             panic!("not a run");
         };
         assert_eq!(program, ["./app", "report", "-F", "7", "-q", "--", "--help"]);
-        assert_eq!((options.frequency, volume), (99, Volume::Normal));
+        assert_eq!((options.record.frequency, volume), (99, Volume::Normal));
     }
 
     #[test]

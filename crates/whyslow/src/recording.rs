@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use whyslow_analyze::By;
 use whyslow_capture::{HeapOptions, Options, RecordError, Recording, Target, record};
 use whyslow_profile::file::{self, EXTENSION};
 use whyslow_profile::{ExitStatus, Profile};
@@ -36,6 +37,35 @@ pub(crate) struct RecordOptions {
     stack_size: Option<u32>,
     #[command(flatten)]
     pub(crate) keep: KeepOptions,
+}
+
+/// How to record, and how to answer.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Recording options")]
+pub(crate) struct AnswerOptions {
+    #[command(flatten)]
+    pub(crate) record: RecordOptions,
+    /// Judge functions with all they call that is not yours, or by themselves
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) by: AnswerBy,
+}
+
+/// What the answer judges functions by.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnswerBy {
+    #[default]
+    Own,
+    #[value(name = "self")]
+    SelfTime,
+}
+
+impl From<AnswerBy> for By {
+    fn from(by: AnswerBy) -> Self {
+        match by {
+            AnswerBy::Own => Self::Own,
+            AnswerBy::SelfTime => Self::SelfValue,
+        }
+    }
 }
 
 /// What becomes of a recording.

@@ -8,8 +8,8 @@ use super::chance::Chance;
 use super::matching::Item;
 use super::statistics::Estimate;
 use crate::functions::{FunctionTable, SortBy};
-use crate::heap;
 use crate::labels::{self, Label, Labels};
+use crate::own::Charges;
 use crate::selection::Weights;
 
 /// A function or a line in one profile.
@@ -74,10 +74,10 @@ pub(super) fn functions<'p>(
 pub(super) fn sites<'p>(side: Side<'p>, weights: &Weights, chance: &Chance, unit: Unit) -> Vec<Row<'p>> {
     let profile = side.profile;
     let labels = Labels::new(profile);
-    let places = heap::places(profile);
+    let charges = Charges::new(profile, true);
     let mut stacks_of: FxHashMap<(u32, Option<StringId>, u32), Vec<StackId>> = FxHashMap::default();
     for stack in (0..weights.value.len()).filter(|&stack| weights.value[stack] > 0) {
-        let place = places[stack];
+        let place = charges.of(StackId::from(stack)).frame;
         // Functions that a reader cannot tell apart have one label.
         let key = (labels.code(place.label), place.file, place.line);
         stacks_of.entry(key).or_default().push(StackId::from(stack));

@@ -3,17 +3,16 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{
-    CodeKind, Frame, Growth, HeapCounts, HeapSite, LocationId, Profile, StackId, StringId,
-};
+use whyslow_profile::{CodeKind, Growth, HeapCounts, HeapSite, Profile, StackId, StringId};
 
 use crate::labels::{self, Label, Labels};
+use crate::own::{Charges, frames_of};
 
 /// What a line of code allocated, over all stacks that lead to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SiteRow {
-    /// The function: the innermost one on the stack that is the user's, else a dependency's, else of any code but the
-    /// allocator's.
+    /// The function that the allocations are charged to: the innermost one on the stack that is the user's, else the
+    /// next nearest, see [`crate::Nearness`].
     pub label: Label,
     /// The file of the line.
     pub file: Option<StringId>,
@@ -135,11 +134,11 @@ impl Sites {
             return Self { rows: Vec::new(), totals: HeapCounts::default() };
         }
         let labels = Labels::new(profile);
-        let places = places(profile);
+        let charges = Charges::new(profile, true);
         let mut row_of = FxHashMap::default();
         let mut rows: Vec<SiteRow> = Vec::new();
         for (index, site) in (0u32..).zip(&profile.heap.sites) {
-            let place = places[site.stack.index()];
+            let place = charges.of(site.stack).frame;
             // Functions that a reader cannot tell apart have one label.
             let code = labels.code(place.label);
             let at = *row_of.entry((code, place.file, place.line)).or_insert(rows.len());
@@ -181,70 +180,6 @@ impl Sites {
     /// Like [`SiteRow::suggested_capacity`], for all lines together.
     pub fn suggested_capacity(&self) -> Option<u64> {
         suggested_capacity(&self.totals)
-    }
-}
-
-/// One frame of a stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SiteFrame {
-    /// The function.
-    pub label: Label,
-    /// The file of the line.
-    pub file: Option<StringId>,
-    /// The line; 0 when not known.
-    pub line: u32,
-    /// Whether the compiler inlined it into the next one.
-    pub inlined: bool,
-}
-
-/// The frames of a stack, innermost first.
-pub fn frames_of(profile: &Profile, stack: StackId) -> impl Iterator<Item = SiteFrame> + '_ {
-    profile.locations_of(stack).flat_map(|location| {
-        let frames = profile.frames.of(location);
-        let unnamed = frames.is_empty().then(|| unnamed(profile, location));
-        let named = frames.iter().enumerate().rev().map(|(depth, frame)| named(frame, depth > 0));
-        named.chain(unnamed)
-    })
-}
-
-fn named(frame: &Frame, inlined: bool) -> SiteFrame {
-    SiteFrame { label: Label::Function(frame.function), file: frame.file, line: frame.line, inlined }
-}
-
-fn unnamed(profile: &Profile, location: LocationId) -> SiteFrame {
-    SiteFrame { label: labels::without_frames(profile, location), file: None, line: 0, inlined: false }
-}
-
-/// The frame that each stack's allocations belong to.
-pub(crate) fn places(profile: &Profile) -> Vec<SiteFrame> {
-    let mut places: Vec<(u8, SiteFrame)> = Vec::with_capacity(profile.stacks.len());
-    for stack in 0..profile.stacks.len() {
-        let stack = StackId::from(stack);
-        let location = profile.stacks.location(stack);
-        let ranked = |frame: SiteFrame| (rank(profile, frame.label), frame);
-        let mut best = profile.stacks.parent(stack).map(|parent| places[parent.index()]);
-        // From the outside in: of frames that rank the same the innermost is it.
-        let frames = profile.frames.of(location);
-        let own = frames.iter().enumerate().map(|(depth, frame)| named(frame, depth > 0));
-        let own = own.chain(frames.is_empty().then(|| unnamed(profile, location)));
-        for frame in own.map(ranked) {
-            if best.is_none_or(|(best, _)| frame.0 <= best) {
-                best = Some(frame);
-            }
-        }
-        places.extend(best);
-    }
-    places.into_iter().map(|(_, frame)| frame).collect()
-}
-
-/// How little a frame says about who wanted the memory.
-fn rank(profile: &Profile, label: Label) -> u8 {
-    match (label, labels::kind(profile, label)) {
-        (Label::Truncated, _) => 4,
-        (_, CodeKind::Yours) => 0,
-        (_, CodeKind::Dependency) => 1,
-        (_, CodeKind::Unknown | CodeKind::Std | CodeKind::Runtime | CodeKind::Kernel) => 2,
-        (_, CodeKind::Allocator) => 3,
     }
 }
 
@@ -335,12 +270,7 @@ mod tests {
                  _start;__libc_start_main;__libc_setlocale : bytes_allocated=2
                  [truncated];__libc_x : bytes_allocated=1"
             ),
-            [
-                ("[app.so]".into(), 0, 9),
-                ("std::read".into(), 0, 3),
-                ("__libc_setlocale".into(), 0, 2),
-                ("__libc_x".into(), 0, 1)
-            ]
+            [("[app.so]".into(), 0, 12), ("__libc_setlocale".into(), 0, 2), ("__libc_x".into(), 0, 1)]
         );
     }
 

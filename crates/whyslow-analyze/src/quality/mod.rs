@@ -233,7 +233,11 @@ impl Quality {
         }
         match self.kernel {
             KernelView::Hidden => {
-                warnings.push(Warning::KernelHidden { missing_share: self.missing_kernel_share });
+                let counted = profile.meta.user_time_ns > 0 || profile.meta.system_time_ns > 0;
+                // A program that spent no time in the kernel misses none.
+                if self.missing_kernel_share > 0.0 || !counted {
+                    warnings.push(Warning::KernelHidden { missing_share: self.missing_kernel_share });
+                }
             }
             KernelView::Unnamed if shares.kernel >= NOTABLE => {
                 warnings.push(Warning::KernelUnnamed { share: shares.kernel });
@@ -424,6 +428,33 @@ mod tests {
             let quality = Quality::of(&profile);
             assert_eq!(quality.grade, grade, "{:?}", quality.warnings);
         }
+    }
+
+    #[test]
+    fn hidden_kernel_time_matters_only_when_there_is_some() {
+        let mut profile = testing::profile("main 300");
+        profile.meta.kernel = KernelView::Hidden;
+        assert_eq!(ids(&Quality::of(&profile)), [""; 0], "the program spent none");
+        profile.meta.user_time_ns = 0;
+        let quality = Quality::of(&profile);
+        assert_eq!(ids(&quality), ["kernel-hidden"]);
+        assert!(!quality.warnings[0].to_string().contains("0.0 %"), "{}", quality.warnings[0]);
+    }
+
+    #[test]
+    fn one_is_not_called_several() {
+        let mut profile = testing::profile("main 1");
+        profile.meta.counters.lost_samples = 1;
+        profile.meta.counters.lost_records = 1;
+        let texts = Quality::of(&profile).warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(
+            texts,
+            [
+                "only 1 sample: shares are rough (up to ±98 points)",
+                "1 sample was lost (50.0 % of all)",
+                "1 record of files, threads or processes lost: some names may be missing"
+            ]
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use whyslow_profile::Unit;
 
 use super::jit::Runtime;
-use crate::units::{Count, Percent};
+use crate::units::{Count, Percent, number_of};
 
 /// The fix for Go programs without debug information and unwind tables.
 const WHOLE_GO: &str = "build without `-ldflags=\"-s -w\"`, and do not run `strip`";
@@ -187,7 +187,7 @@ pub enum Warning {
     },
     /// Kernel time is not in the profile.
     KernelHidden {
-        /// Share of the CPU time that is missing.
+        /// Share of the CPU time that is missing; 0 when that is not known.
         missing_share: f64,
     },
     /// Kernel functions have no names.
@@ -512,8 +512,8 @@ impl fmt::Display for Warning {
                 let error = 0.5 / (*samples as f64).sqrt();
                 write!(
                     f,
-                    "only {} samples: shares are rough (up to ±{} points)",
-                    Count(*samples),
+                    "only {}: shares are rough (up to ±{} points)",
+                    number_of(*samples, "sample", "samples"),
                     points(1.96 * error)
                 )
             }
@@ -593,13 +593,14 @@ impl fmt::Display for Warning {
                 write!(f, "{share} of the {what} are in functions without a name")
             }
             Self::Lost { lost, share, .. } => {
-                write!(f, "{} samples were lost ({} of all)", Count(*lost), Percent(*share))
+                let lost = number_of(*lost, "sample was lost", "samples were lost");
+                write!(f, "{lost} ({} of all)", Percent(*share))
             }
             Self::LostRecords { lost, .. } => {
                 write!(
                     f,
-                    "{} records of files, threads or processes were lost: some names may be missing",
-                    Count(*lost)
+                    "{} of files, threads or processes lost: some names may be missing",
+                    number_of(*lost, "record", "records")
                 )
             }
             Self::Throttled { times, .. } => {
@@ -607,10 +608,13 @@ impl fmt::Display for Warning {
             }
             Self::FewerSamplesThanExpected { samples, expected, .. } => write!(
                 f,
-                "{} samples came where the CPU time should have given {}",
-                Count(*samples),
+                "{} came where the CPU time should have given {}",
+                number_of(*samples, "sample", "samples"),
                 Count(*expected)
             ),
+            Self::KernelHidden { missing_share } if *missing_share == 0.0 => {
+                write!(f, "kernel time is not in the profile, and nobody counted how much that is")
+            }
             Self::KernelHidden { missing_share } => {
                 write!(
                     f,

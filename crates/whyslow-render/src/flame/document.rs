@@ -8,8 +8,9 @@ use whyslow_profile::{Profile, Unit};
 use super::functions::Functions;
 use super::kinds::{self, KINDS, NO_CODE};
 use super::layout::{Layout, Placed};
-use super::text::{columns, cut, push_xml, visible};
+use super::text::{cut, push_xml, visible};
 use super::{FlameOptions, data};
+use crate::names::columns;
 
 const STYLE: &str = include_str!("flame.css");
 const SCRIPT: &str = include_str!("flame.js");

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use whyslow_analyze::{CallTree, Label};
 use whyslow_profile::{CodeKind, Profile};
 
-use super::short_name::short_name;
 use super::text::visible;
+use crate::names::short_name;
 
 /// What is shown of a function, as visible text.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,6 @@ mod document;
 mod functions;
 mod kinds;
 mod layout;
-mod short_name;
 pub(crate) mod text;
 
 use whyslow_analyze::CallTree;

@@ -1,5 +1,6 @@
 //! Text that may come from anywhere, made safe for XML, for the script's data, and for a reader's eyes.
 
+use crate::names;
 use std::fmt::Write as _;
 
 /// Names longer than this many characters are cut in the file: no screen shows more.
@@ -69,38 +70,12 @@ pub(super) fn push_json(out: &mut String, visible: &str) {
     out.push('"');
 }
 
-/// How many columns of a fixed-pitch font this text takes.
-pub(super) fn columns(visible: &str) -> usize {
-    visible.chars().map(width).sum()
-}
-
 /// The longest beginning that fits, with a mark when something is missing; `None` when nothing useful fits.
 pub(super) fn cut(visible: &str, columns: usize) -> Option<String> {
     if columns < 3 {
-        return (!visible.is_empty() && self::columns(visible) <= columns).then(|| visible.to_owned());
+        return (!visible.is_empty() && names::columns(visible) <= columns).then(|| visible.to_owned());
     }
-    let mut used = 0;
-    let mut end = 0;
-    for (at, c) in visible.char_indices() {
-        used += width(c);
-        if used > columns {
-            return Some(format!("{}…", &visible[..end]));
-        }
-        // One column stays free for the mark.
-        if used < columns {
-            end = at + c.len_utf8();
-        }
-    }
-    Some(visible.to_owned())
-}
-
-/// Wide (East Asian, emoji) characters take two columns. Generous: too wide only cuts a label earlier.
-fn width(c: char) -> usize {
-    match c as u32 {
-        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f => 2,
-        0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f000..=0x1faff | 0x20000..=0x3ffff => 2,
-        _ => 1,
-    }
+    Some(names::cut(visible, columns))
 }
 
 #[cfg(test)]

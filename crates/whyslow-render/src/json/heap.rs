@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::heap::{SiteFrame, SiteRow, Sites, frames_of};
-use whyslow_analyze::{CallTree, Label};
+use whyslow_analyze::heap::{SiteRow, Sites};
+use whyslow_analyze::{CallTree, Label, StackFrame, frames_of};
 use whyslow_profile::{HeapCounts, HeapFacts, HeapSnapshot, LeakCheck, Profile};
 
 /// Frames of a site's stack that are written, from the inside out.
@@ -182,7 +182,7 @@ impl<'a> SiteJson<'a> {
 }
 
 /// `app::load at src/load.rs:12`.
-fn frame_text(profile: &Profile, frame: &SiteFrame) -> String {
+fn frame_text(profile: &Profile, frame: &StackFrame) -> String {
     let mut text = CallTree::name(profile, frame.label).into_owned();
     if let Some(file) = frame.file {
         text.push_str(&format!(" at {}", profile.text(file)));

@@ -3,6 +3,7 @@
 mod diff;
 mod groups;
 mod heap;
+mod own;
 
 use std::borrow::Cow;
 
@@ -10,14 +11,16 @@ use serde::Serialize;
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::is_counted;
 use whyslow_analyze::{
-    CallTree, Callers, FunctionRow, FunctionTable, HotStep, Label, Lines, Outline, Overview, Quality, Share,
-    SpanTable, Threads,
+    CallTree, Callers, FunctionRow, FunctionTable, HotPath, HotStep, Label, Lines, Outline, Overview,
+    OwnTable, Quality, Share, SpanTable, Threads,
 };
 use whyslow_profile::{Carrier, ExitStatus, Host, Profile, StringId, Unit};
 
 pub use self::diff::{DIFF_SCHEMA, diff};
 pub use self::groups::groups;
 use self::heap::HeapBody;
+pub use self::own::hot_lines;
+use self::own::{OwnJson, OwnStepJson};
 use crate::text::{kernel_label, source_label};
 
 /// The name and version of the schema. Fields may be added within a version; none changes its meaning.
@@ -225,11 +228,12 @@ struct StepJson<'a> {
     repeat_frames: u32,
 }
 
-/// The main view: the functions, at most `limit` of them, the hottest path and the threads.
+/// The main view: the functions, those that time is charged to, at most `limit` of each, the hottest path and the threads.
 pub fn report<'a>(
     context: &Context<'a>,
     table: &FunctionTable,
-    hot_path: &[HotStep],
+    own: &OwnTable,
+    hot_path: &HotPath,
     threads: &Threads,
     limit: usize,
 ) -> impl Serialize + use<'a> {
@@ -239,7 +243,10 @@ pub fn report<'a>(
         head: Head<'a>,
         functions: Vec<FunctionJson<'a>>,
         functions_left_out: usize,
+        own: Vec<OwnJson<'a>>,
+        own_left_out: usize,
         hot_path: Vec<StepJson<'a>>,
+        hot_path_own: Option<OwnStepJson>,
         #[serde(flatten)]
         threads: ThreadsBody<'a>,
     }
@@ -254,7 +261,10 @@ pub fn report<'a>(
         head: context.head("functions", table.total_samples, table.total_value),
         functions: table.rows.iter().take(limit).map(|row| FunctionJson::new(context, table, row)).collect(),
         functions_left_out: table.rows.len().saturating_sub(limit),
-        hot_path: hot_path.iter().map(step).collect(),
+        own: own.rows.iter().take(limit).map(|row| OwnJson::new(context, own, row)).collect(),
+        own_left_out: own.rows.len().saturating_sub(limit),
+        hot_path: hot_path.steps.iter().map(step).collect(),
+        hot_path_own: OwnStepJson::new(hot_path, own),
         threads: ThreadsBody::new(context, threads),
     }
 }

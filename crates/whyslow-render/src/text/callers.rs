@@ -3,16 +3,16 @@
 use whyslow_analyze::{Callers, Percent};
 use whyslow_profile::Profile;
 
-use super::layout::{BOLD, Page, label_name, push_line, styled};
+use super::layout::{BOLD, PLAIN, Page, columns, label_name, number_of, push_line, push_wrapped, styled};
 use super::tree::{Direction, Drawing, has_folds, push_legend};
-use crate::units::{Count, value};
+use crate::units::value;
 
 /// Callers above, callees below; shares are of the function's own total.
 pub fn callers(profile: &Profile, callers: &Callers, min_share: f64, page: Page) -> String {
     let mut out = String::new();
     let name = callers.labels.first().map_or(String::new(), |label| label_name(profile, *label));
     let of_all = |part: u64| Percent(part as f64 / callers.whole_value.max(1) as f64);
-    push_line(&mut out, &styled(BOLD, &name));
+    push_line(&mut out, &styled(BOLD, page.fit(&name, page.width)));
     let mut costs = format!(
         "{} of all by itself ({}), {} with its callees ({})",
         of_all(callers.self_value),
@@ -21,9 +21,9 @@ pub fn callers(profile: &Profile, callers: &Callers, min_share: f64, page: Page)
         value(callers.total_value, page.unit),
     );
     if !page.counted {
-        costs.push_str(&format!(", {} samples", Count(callers.samples)));
+        costs.push_str(&format!(", {}", number_of(callers.samples, "sample", "samples")));
     }
-    push_line(&mut out, &costs);
+    push_wrapped(&mut out, PLAIN, &costs, page.width);
     let outlines = [
         ("called by", &callers.callers, Direction::Callers, "nothing: it is the outermost function"),
         ("calls", &callers.callees, Direction::Callees, "nothing"),
@@ -34,7 +34,8 @@ pub fn callers(profile: &Profile, callers: &Callers, min_share: f64, page: Page)
             push_line(&mut out, &format!("{} {nothing}", styled(BOLD, title)));
             continue;
         }
-        push_line(&mut out, &format!("{} (shares of {name})", styled(BOLD, title)));
+        let room = page.width.saturating_sub(columns(title) + columns(" (shares of )"));
+        push_line(&mut out, &format!("{} (shares of {})", styled(BOLD, title), page.fit(&name, room)));
         let whole = callers.total_value;
         Drawing { profile, outline, whole, min_share, direction, below: true, page }.draw(&mut out);
     }

@@ -6,10 +6,9 @@ use whyslow_analyze::{CallTree, Percent, Quality, Severity, is_start_up};
 use whyslow_profile::{CodeKind, Profile, Unit};
 
 use super::layout::{
-    BOLD, DIM, Page, columns, cut, flow, kind_style, label_name, left, push_line, push_titled, right,
+    BOLD, DIM, Page, columns, cut, flow, kind_style, label_name, left, place, push_line, push_titled, right,
     severity_style, styled, wrap,
 };
-use super::names::{place, shorten};
 use super::quality::headline;
 use super::summary::command_line;
 use crate::sanitize::clean;
@@ -212,7 +211,7 @@ fn lines(view: &DiffView<'_>, rows: &[(&DiffRow, Change)], page: Page) -> String
     let places = rows.iter().map(|(row, _)| place_words(view, row, place_width)).collect::<Vec<_>>();
     let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
     let name_width = rest.saturating_sub(if widest > 0 { widest + 2 } else { 0 });
-    let names = rows.iter().map(|(row, _)| shorten(&found(view, row).1, name_width)).collect::<Vec<_>>();
+    let names = rows.iter().map(|(row, _)| page.fit(&found(view, row).1, name_width)).collect::<Vec<_>>();
     let widest_name = names.iter().map(|name| columns(name)).max().unwrap_or(0);
     let name_column = widest_name.clamp(8, name_width.max(8));
     let places_header = if widest > 0 { "where" } else { "" };
@@ -266,7 +265,7 @@ fn only(view: &DiffView<'_>, which: Which, page: Page) -> String {
     let mut pieces = functions[..shown]
         .iter()
         .map(|only| {
-            let name = shorten(&label_name(profile, only.place.label), page.width / 2);
+            let name = page.fit(&label_name(profile, only.place.label), page.width / 2);
             format!("{name} {}", value(only.value, view.diff.unit))
         })
         .collect::<Vec<_>>();

@@ -1,13 +1,15 @@
 //! The table of functions.
 
 use whyslow_analyze::heap::is_heap_metric;
-use whyslow_analyze::{CallTree, FunctionRow, FunctionTable, Label, Share};
+use whyslow_analyze::{CallTree, FunctionTable, Label, Share};
 use whyslow_profile::Profile;
 
-use super::layout::{BOLD, DIM, Page, columns, kind_style, label_name, left, push_line, right, styled};
-use super::names::{place, shorten};
+use super::layout::{
+    BOLD, DIM, PLAIN, Page, columns, kind_style, label_name, left, number_of, place, push_line, push_wrapped,
+    right, styled,
+};
 use crate::sanitize::clean;
-use crate::units::{Count, Percent, value};
+use crate::units::{Percent, value};
 
 const SHARE: usize = 8;
 const TIME: usize = 10;
@@ -16,29 +18,36 @@ const KIND: usize = 11;
 /// The functions of a table in its order, at most `limit` of them.
 pub fn functions(profile: &Profile, table: &FunctionTable, limit: usize, page: Page) -> String {
     let mut out = String::new();
-    let all = page.whole(profile, table.total_value);
-    if is_heap_metric(profile, page.metric) {
-        push_line(&mut out, &format!("{all}; self is what a function allocates without calling another"));
-    } else if page.counted {
-        push_line(
-            &mut out,
-            &format!("{all}, counted; self is what a function takes without calling another"),
-        );
+    let what = if is_heap_metric(profile, page.metric) {
+        Some("self is what a function allocates without calling another")
     } else {
-        let rough = Share::new(1, 2, table.total_samples).margin_95();
-        let samples = Count(table.total_samples);
-        push_line(
-            &mut out,
-            &format!("{all} in {samples} samples; a share of 50 % is exact to ±{:.1} points", rough * 100.0),
-        );
-    }
+        page.counted.then_some("counted; self is what a function takes without calling another")
+    };
+    let intro = intro(profile, table.total_value, table.total_samples, what, page);
+    push_wrapped(&mut out, PLAIN, &intro, page.width);
     out.push('\n');
     out.push_str(&rows(profile, table, limit, true, page));
     let more = table.rows.len().saturating_sub(limit);
     if more > 0 {
-        push_line(&mut out, &styled(DIM, format!("and {} more functions", Count(more as u64))));
+        push_line(
+            &mut out,
+            &styled(DIM, format!("and {}", number_of(more as u64, "more function", "more functions"))),
+        );
     }
     out
+}
+
+/// What a table is about: the sum of everything, how exact shares are where they are samples, and what else to know.
+pub(super) fn intro(profile: &Profile, value: u64, samples: u64, what: Option<&str>, page: Page) -> String {
+    let mut intro = page.whole(profile, value);
+    if !page.counted {
+        intro.push_str(&format!(" in {}", number_of(samples, "sample", "samples")));
+        if samples > 0 {
+            let rough = Share::new(1, 2, samples).margin_95() * 100.0;
+            intro.push_str(&format!("; a share of 50 % is exact to ±{rough:.1} points"));
+        }
+    }
+    what.map_or(intro.clone(), |what| format!("{intro}; {what}"))
 }
 
 /// The header and the first rows of a table; with `times`, also the value of self.
@@ -58,12 +67,13 @@ pub(super) fn rows(
     let name_width = rest.saturating_sub(if place_width > 0 { place_width + 2 } else { 0 });
     let shown = &table.rows[..table.rows.len().min(limit)];
     // Names get the room that places do not need, and the other way round.
-    let places = shown.iter().map(|row| row_place(profile, row, place_width)).collect::<Vec<_>>();
+    let places = shown.iter().map(|row| definition(profile, row.label, place_width)).collect::<Vec<_>>();
     let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
+    let widest = if widest > 0 { widest.max("where".len()) } else { 0 };
     let name_width = name_width + (place_width - widest.min(place_width));
     let names =
-        shown.iter().map(|row| shorten(&label_name(profile, row.label), name_width)).collect::<Vec<_>>();
-    let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0).clamp(8, name_width.max(8));
+        shown.iter().map(|row| page.fit(&label_name(profile, row.label), name_width)).collect::<Vec<_>>();
+    let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0).max(8);
 
     let mut out = String::new();
     let mut header = format!("{}{}", right("self", SHARE), right("total", SHARE));
@@ -96,8 +106,9 @@ pub(super) fn rows(
     out
 }
 
-fn row_place(profile: &Profile, row: &FunctionRow, width: usize) -> String {
-    let Label::Function(id) = row.label else { return String::new() };
+/// Where a function is defined.
+pub(super) fn definition(profile: &Profile, label: Label, width: usize) -> String {
+    let Label::Function(id) = label else { return String::new() };
     let function = &profile.functions[id.index()];
     function.file.map_or(String::new(), |file| place(&clean(profile.text(file)), function.line, width))
 }

@@ -4,6 +4,7 @@ use whyslow_analyze::{GroupBy, Groups};
 use whyslow_profile::Profile;
 
 use super::layout::{BOLD, DIM, Page, columns, cut, kind_style, left, push_line, right, styled};
+use crate::names::ending;
 use crate::sanitize::clean;
 use crate::units::{Count, Percent, value};
 
@@ -61,6 +62,5 @@ fn short(name: &str, width: usize) -> String {
     if columns(name) <= width || !name.contains('/') {
         return cut(name, width);
     }
-    let kept = name.chars().rev().take(width.saturating_sub(1)).collect::<Vec<_>>();
-    std::iter::once('…').chain(kept.into_iter().rev()).collect()
+    format!("…{}", ending(name, width.saturating_sub(1)))
 }

@@ -2,11 +2,14 @@
 
 use anstyle::{AnsiColor, Style};
 use whyslow_analyze::is_counted;
+pub(super) use whyslow_analyze::number_of;
 use whyslow_analyze::{CallTree, Grade, Label, Severity};
 use whyslow_profile::{CodeKind, Profile, Unit};
 
+use crate::names::{beginning, shorten};
+pub(super) use crate::names::{columns, cut, place};
 use crate::sanitize::clean;
-use crate::units::{Count, value};
+use crate::units::value;
 
 /// How a view is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub struct Page {
     pub unit: Unit,
     /// Whether every value was counted, and none is a sample.
     pub counted: bool,
+    /// Whether names are shown whole, also where they do not fit.
+    pub full_names: bool,
 }
 
 impl Page {
@@ -28,7 +33,24 @@ impl Page {
     /// A page for one metric of a profile.
     pub fn new(profile: &Profile, metric: usize, width: usize) -> Self {
         let unit = profile.metrics.get(metric).map_or(Unit::Nanoseconds, |metric| metric.unit);
-        Self { width: width.max(Self::NARROWEST), metric, unit, counted: is_counted(profile, metric) }
+        Self {
+            width: width.max(Self::NARROWEST),
+            metric,
+            unit,
+            counted: is_counted(profile, metric),
+            full_names: false,
+        }
+    }
+
+    /// The same with whole names.
+    #[must_use]
+    pub fn with_full_names(self, full_names: bool) -> Self {
+        Self { full_names, ..self }
+    }
+
+    /// A function's name in at most this many columns, unless names are to be whole.
+    pub(super) fn fit(self, name: &str, width: usize) -> String {
+        if self.full_names { name.to_owned() } else { shorten(name, width) }
     }
 
     /// A sum over the whole selection: `2.00 s`, `1.19 MiB of live-at-peak`.
@@ -41,6 +63,7 @@ impl Page {
     }
 }
 
+pub(super) const PLAIN: Style = Style::new();
 pub(super) const BOLD: Style = Style::new().bold();
 pub(super) const DIM: Style = Style::new().dimmed();
 
@@ -82,34 +105,32 @@ pub(super) fn label_name(profile: &Profile, label: Label) -> String {
     clean(&CallTree::name(profile, label)).into_owned()
 }
 
-/// Columns that a text takes.
-pub(super) fn columns(text: &str) -> usize {
-    text.chars().count()
-}
-
 /// The text and spaces up to a width.
 pub(super) fn left(text: &str, width: usize) -> String {
-    format!("{text:<width$}")
+    format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
 /// Spaces up to a width, and the text.
 pub(super) fn right(text: &str, width: usize) -> String {
-    format!("{text:>width$}")
+    format!("{}{text}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// The end of a text that is too wide gives way to `…`.
-pub(super) fn cut(text: &str, width: usize) -> String {
-    if columns(text) <= width {
-        return text.to_owned();
-    }
-    let mut kept = text.chars().take(width.saturating_sub(1)).collect::<String>();
-    kept.push('…');
-    kept
-}
-
-/// Breaks a text at spaces into lines of at most `width` columns; longer words stand alone.
+/// Breaks a text into lines of at most `width` columns: at spaces, and inside of words that are wider.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
-    flow(text.split_whitespace().map(|word| (word.to_owned(), columns(word))), " ", width)
+    let words = text.split_whitespace().flat_map(|mut word| {
+        let mut pieces = Vec::new();
+        while columns(word) > width {
+            let (piece, rest) = word.split_at(beginning(word, width).len());
+            if piece.is_empty() {
+                break;
+            }
+            pieces.push(piece);
+            word = rest;
+        }
+        pieces.push(word);
+        pieces
+    });
+    flow(words.map(|word| (word.to_owned(), columns(word))), " ", width)
 }
 
 /// Puts pieces, each with its width, on as few lines as they fit, with a gap between them.
@@ -136,9 +157,9 @@ pub(super) fn push_titled(out: &mut String, title: &str, style: Style, lines: &[
     }
 }
 
-/// `1 block`, `20,008 blocks`.
-pub(super) fn number_of(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", Count(count), if count == 1 { one } else { many })
+/// A text in a style, broken into lines.
+pub(super) fn push_wrapped(out: &mut String, style: Style, text: &str, width: usize) {
+    wrap(text, width).iter().for_each(|line| push_line(out, &styled(style, line)));
 }
 
 /// Ends every line of a text, and leaves no spaces before its end.

@@ -4,8 +4,7 @@ use anstyle::AnsiColor;
 use whyslow_analyze::{LineRow, Lines, Percent};
 use whyslow_profile::{Profile, StringId};
 
-use super::layout::{BOLD, DIM, Page, cut, label_name, push_line, styled};
-use super::names::place;
+use super::layout::{BOLD, DIM, PLAIN, Page, cut, label_name, place, push_line, push_wrapped, styled};
 use crate::sanitize::{clean, clean_source};
 use crate::units::value;
 
@@ -19,20 +18,20 @@ pub fn lines(profile: &Profile, lines: &Lines, page: Page) -> String {
     let mut out = String::new();
     let name = lines.labels.first().map_or(String::new(), |label| label_name(profile, *label));
     let of_all = |part: u64| Percent(part as f64 / lines.whole_value.max(1) as f64);
-    push_line(&mut out, &styled(BOLD, &name));
-    push_line(
-        &mut out,
-        &format!(
-            "{} of all by itself, {} with its callees ({}); shares below are of the function",
-            of_all(lines.self_value),
-            of_all(lines.total_value),
-            value(lines.total_value, page.unit)
-        ),
+    push_line(&mut out, &styled(BOLD, page.fit(&name, page.width)));
+    let costs = format!(
+        "{} of all by itself, {} with its callees ({}); shares below are of the function",
+        of_all(lines.self_value),
+        of_all(lines.total_value),
+        value(lines.total_value, page.unit)
     );
+    push_wrapped(&mut out, PLAIN, &costs, page.width);
     if lines.rows.iter().all(|row| row.line == 0) {
         out.push('\n');
-        push_line(&mut out, "No lines are known: the code was built without debug information.");
-        push_line(&mut out, "Put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml.");
+        let why = "No lines are known: the code was built without debug information.";
+        push_wrapped(&mut out, PLAIN, why, page.width);
+        let fix = "Put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml.";
+        push_wrapped(&mut out, PLAIN, fix, page.width);
         return out;
     }
     for rows in lines.rows.chunk_by(|a, b| a.file == b.file) {

@@ -1,9 +1,12 @@
 //! How far a profile can be trusted, in words.
 
-use whyslow_analyze::{HeapQuality, Quality, Warning};
+use whyslow_analyze::{HeapQuality, Quality, Severity, Warning};
 use whyslow_profile::{EventSource, KernelView};
 
-use super::layout::{BOLD, columns, grade_style, left, push_line, push_titled, severity_style, styled, wrap};
+use super::layout::{
+    BOLD, PLAIN, Page, columns, grade_style, left, number_of, push_line, push_titled, severity_style, styled,
+    wrap,
+};
 use crate::sanitize::clean;
 use crate::units::{Count, Percent, bytes};
 
@@ -14,7 +17,9 @@ pub fn quality(quality: &Quality, width: usize) -> String {
     let mut out = String::new();
     push_line(&mut out, &headline(quality));
     out.push('\n');
-    let mut fact = |key: &str, text: String| push_line(&mut out, &format!("{}{text}", left(key, KEY)));
+    let mut fact = |key: &str, text: String| {
+        push_titled(&mut out, &left(key, KEY), PLAIN, &wrap(&text, width.saturating_sub(KEY)));
+    };
     if let Some(heap) = &quality.heap {
         fact("allocations", Count(heap.allocations).to_string());
         fact("how", counting_words(heap));
@@ -56,8 +61,9 @@ fn sampling(quality: &Quality, fact: &mut dyn FnMut(&str, String)) {
         format!("{} of the samples end in code without a name", Percent(quality.unresolved_share)),
     );
     fact("without any name", Percent(quality.nameless_share).to_string());
-    fact("lost", format!("{} samples, {} other records", Count(quality.lost), Count(quality.lost_records)));
-    fact("throttled", format!("{} times", Count(quality.throttled)));
+    let lost = number_of(quality.lost, "sample", "samples");
+    fact("lost", format!("{lost}, {}", number_of(quality.lost_records, "other record", "other records")));
+    fact("throttled", number_of(quality.throttled, "time", "times"));
 }
 
 fn counting_words(heap: &HeapQuality) -> String {
@@ -81,7 +87,7 @@ pub fn headline(quality: &Quality) -> String {
             format!("{grade}: counted, {} of stacks complete", Percent(1.0 - quality.truncated_share))
         }
         _ => {
-            let mut text = format!("{grade}: {} samples", Count(quality.samples));
+            let mut text = format!("{grade}: {}", number_of(quality.samples, "sample", "samples"));
             if quality.samples > 0 {
                 text.push_str(&format!(", {} of stacks complete", Percent(1.0 - quality.truncated_share)));
             }
@@ -92,6 +98,39 @@ pub fn headline(quality: &Quality) -> String {
         text.push_str(", recording incomplete");
     }
     text
+}
+
+/// The verdict in plain words on one line: the headline and the worst thing that is wrong.
+pub fn verdict(quality: &Quality) -> String {
+    match worst(quality) {
+        Some(worst) => {
+            format!("{}; {}: {}", headline(quality), worst.severity().label(), worst_words(quality, worst))
+        }
+        None => headline(quality),
+    }
+}
+
+/// The verdict for the top of a view: the headline, and below it the worst thing that is wrong.
+pub fn verdict_lines(quality: &Quality, page: Page) -> String {
+    let mut out = String::new();
+    push_line(&mut out, &headline(quality));
+    if let Some(worst) = worst(quality) {
+        let label = format!("{}: ", worst.severity().label());
+        let text = wrap(&worst_words(quality, worst), page.width.saturating_sub(columns(&label)));
+        push_titled(&mut out, &label, severity_style(worst.severity()), &text);
+    }
+    out
+}
+
+/// The worst warning; notes are for those who ask.
+fn worst(quality: &Quality) -> Option<&Warning> {
+    quality.warnings.first().filter(|worst| worst.severity() > Severity::Note)
+}
+
+fn worst_words(quality: &Quality, worst: &Warning) -> String {
+    let more = quality.warnings.len() - 1;
+    let words = clean(&worst.to_string()).into_owned();
+    if more > 0 { format!("{words} (+{more} more: `report FILE quality`)") } else { words }
 }
 
 /// A warning and its fix, wrapped.
@@ -138,6 +177,9 @@ fn source_words(source: &EventSource) -> String {
 
 fn kernel_words(quality: &Quality) -> String {
     match quality.kernel {
+        KernelView::Hidden if quality.missing_kernel_share == 0.0 => {
+            "hidden: no time in it was counted".to_owned()
+        }
         KernelView::Hidden => {
             format!("hidden: {} of the CPU time is not in the profile", Percent(quality.missing_kernel_share))
         }

@@ -1,55 +1,59 @@
 //! The table of spans.
 
-use whyslow_analyze::{Percent, SpanTable};
+use whyslow_analyze::{Percent, SpanRow, SpanTable};
 
-use super::layout::{BOLD, DIM, Page, columns, cut, left, push_line, styled};
+use super::layout::{BOLD, DIM, PLAIN, Page, cut, number_of, push_line, push_wrapped, right, styled};
 use crate::sanitize::clean;
 use crate::units::{Count, duration, value};
 
 const SHARE: usize = 8;
 const NUMBER: usize = 10;
-/// Columns before the name.
-const NUMBERS: usize = SHARE + 7 * NUMBER + 2;
+/// The least room for a name.
+const NAME: usize = 20;
+
+/// A number of a row as text.
+type Number = fn(&SpanRow, Page) -> String;
+
+/// The columns between the share and the name.
+const COLUMNS: [(&str, Number); 7] = [
+    ("used", |row, page| value(row.value, page.unit)),
+    ("count", |row, _| Count(row.count).to_string()),
+    ("total", |row, _| duration(row.total_ns)),
+    ("mean", |row, _| duration(row.mean_ns())),
+    ("p50", |row, _| duration(row.p50_ns)),
+    ("p95", |row, _| duration(row.p95_ns)),
+    ("max", |row, _| duration(row.max_ns)),
+];
 
 /// The spans of each name, at most `limit` names.
 pub fn spans(table: &SpanTable, limit: usize, page: Page) -> String {
     let mut out = String::new();
     if table.rows.is_empty() {
-        push_line(
-            &mut out,
-            "no spans: the program marks none (the crate whyslow-mark does), or the filters leave none",
-        );
+        let none =
+            "no spans: the program marks none (the crate whyslow-mark does), or the filters leave none";
+        push_wrapped(&mut out, PLAIN, none, page.width);
         return out;
     }
     let share = |part: u64| Percent(part as f64 / table.total_value.max(1) as f64);
     let rows = table.rows.iter().take(limit).map(|row| (clean(&row.name), row)).collect::<Vec<_>>();
-    let widest = rows.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
-    let width = widest.clamp("span".len(), page.width.saturating_sub(NUMBERS).max(24));
-    let header = format!(
-        "{:>SHARE$}{:>NUMBER$}{:>NUMBER$}{:>NUMBER$}{:>NUMBER$}{:>NUMBER$}{:>NUMBER$}{:>NUMBER$}  span",
-        "share", "used", "count", "total", "mean", "p50", "p95", "max"
-    );
-    push_line(&mut out, &styled(BOLD, header));
+    // Of columns that do not fit, the mean and the percentiles go first.
+    let mut columns = COLUMNS.to_vec();
+    for spare in ["mean", "p50", "p95", "max"] {
+        if SHARE + NUMBER * columns.len() + 2 + NAME > page.width {
+            columns.retain(|(title, _)| *title != spare);
+        }
+    }
+    let width = page.width.saturating_sub(SHARE + NUMBER * columns.len() + 2);
+    let titles = columns.iter().map(|(title, _)| right(title, NUMBER)).collect::<String>();
+    push_line(&mut out, &styled(BOLD, format!("{}{titles}  span", right("share", SHARE))));
     for (name, row) in rows {
-        push_line(
-            &mut out,
-            &format!(
-                "{:>SHARE$}{:>NUMBER$}{:>NUMBER$}{:>NUMBER$}{:>NUMBER$}{:>NUMBER$}{:>NUMBER$}{:>NUMBER$}  {}",
-                share(row.value),
-                value(row.value, page.unit),
-                Count(row.count),
-                duration(row.total_ns),
-                duration(row.mean_ns()),
-                duration(row.p50_ns),
-                duration(row.p95_ns),
-                duration(row.max_ns),
-                left(&cut(&name, width), width)
-            ),
-        );
+        let numbers = columns.iter().map(|(_, number)| right(&number(row, page), NUMBER)).collect::<String>();
+        let share = right(&share(row.value).to_string(), SHARE);
+        push_line(&mut out, &format!("{share}{numbers}  {}", cut(&name, width)));
     }
     if table.rows.len() > limit {
-        let more = Count((table.rows.len() - limit) as u64);
-        push_line(&mut out, &styled(DIM, format!("and {more} more names")));
+        let more = number_of((table.rows.len() - limit) as u64, "more name", "more names");
+        push_line(&mut out, &styled(DIM, format!("and {more}")));
     }
     out
 }

@@ -1,13 +1,14 @@
 //! The one-screen answer.
 
-use whyslow_analyze::{FunctionTable, HotStep, Overview, Percent, Quality, Threads};
-use whyslow_profile::{ExitStatus, HeapFacts, Profile};
+use whyslow_analyze::{By, CallTree, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality, Threads};
+use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile};
 
 use super::functions::rows;
 use super::layout::{
-    BOLD, DIM, Page, columns, cut, flow, kind_style, label_name, number_of, push_line, push_titled, styled,
+    BOLD, DIM, PLAIN, Page, columns, cut, flow, kind_style, label_name, number_of, push_line, push_titled,
+    push_wrapped, styled,
 };
-use super::names::shorten;
+use super::own::{MEANING, own_rows};
 use super::quality::{headline, warning_lines};
 use super::tree::repeat_note;
 use crate::sanitize::clean;
@@ -28,10 +29,14 @@ const LEAST_PROGRAM: f64 = 0.01;
 pub struct Summary<'a> {
     /// The profile.
     pub profile: &'a Profile,
+    /// What the table of functions is by.
+    pub by: By,
     /// Its functions, by self.
     pub functions: &'a FunctionTable,
+    /// Its functions that time is charged to.
+    pub own: &'a OwnTable,
     /// Its hottest path.
-    pub hot_path: &'a [HotStep],
+    pub hot_path: &'a HotPath,
     /// Its threads and processes.
     pub threads: &'a Threads,
     /// How far to trust it.
@@ -55,9 +60,18 @@ pub fn summary(summary: &Summary<'_>, page: Page) -> String {
         }
     }
     let room = SCREEN.saturating_sub(lines(&head) + 1 + lines(&foot));
-    let with_samples = summary.functions.rows.iter().take_while(|row| row.self_samples > 0).count();
-    let limit = room.clamp(FEWEST_FUNCTIONS, MOST_FUNCTIONS).min(with_samples);
-    let functions = rows(profile, summary.functions, limit, false, page);
+    let limit = room.clamp(FEWEST_FUNCTIONS, MOST_FUNCTIONS);
+    let mut functions = match summary.by {
+        By::Own => own_rows(profile, summary.own, limit, false, page),
+        By::SelfValue => {
+            let with_samples = summary.functions.rows.iter().take_while(|row| row.self_samples > 0).count();
+            rows(profile, summary.functions, limit.min(with_samples), false, page)
+        }
+    };
+    if summary.by == By::Own && !functions.is_empty() && lines(&functions) <= room {
+        let meaning = cut(&format!("{}{MEANING}; see --by self", " ".repeat(10)), page.width);
+        push_line(&mut functions, &styled(DIM, meaning));
+    }
     format!("{head}{functions}{foot}")
 }
 
@@ -67,7 +81,7 @@ fn head(summary: &Summary<'_>, warnings: usize, file: &str, page: Page) -> Strin
     if !profile.meta.command.is_empty() {
         push_line(&mut head, &styled(BOLD, cut(&command_line(&profile.meta.command), page.width)));
     }
-    push_line(&mut head, &times(profile));
+    push_wrapped(&mut head, PLAIN, &times(profile), page.width);
     if let Some(programs) = programs(summary.threads) {
         push_line(&mut head, &cut(&programs, page.width));
     }
@@ -88,7 +102,7 @@ fn head(summary: &Summary<'_>, warnings: usize, file: &str, page: Page) -> Strin
 
 fn foot(summary: &Summary<'_>, file: &str, page: Page) -> String {
     let mut foot = String::from("\n");
-    if !summary.hot_path.is_empty() {
+    if !summary.hot_path.steps.is_empty() {
         foot.push_str(&hottest_path(summary, page));
     }
     push_line(&mut foot, &format!("{} {file}", styled(BOLD, "saved:")));
@@ -98,7 +112,7 @@ fn foot(summary: &Summary<'_>, file: &str, page: Page) -> String {
         format!("whyslow flame {file}"),
     ];
     if summary.quality.samples > 0 {
-        commands.push(format!("whyslow report {file} lines FUNCTION"));
+        commands.push(format!("whyslow report {file} lines"));
     }
     if summary.quality.heap.is_some() {
         commands.push(format!("whyslow report {file} heap"));
@@ -173,36 +187,82 @@ fn heap_line(profile: &Profile, facts: &HeapFacts) -> String {
     )
 }
 
-/// The steps with arrows, broken into lines; when there are too many, the middle is left out.
+/// The steps with arrows, broken into lines. Where there are too many, what is not the user's own is left out first.
 fn hottest_path(summary: &Summary<'_>, page: Page) -> String {
-    let profile = summary.profile;
     let title = "hottest path: ";
     let room = page.width - columns(title);
-    let share = |value: u64| Percent(value as f64 / summary.functions.total_value.max(1) as f64);
-    let steps = summary.hot_path.iter().enumerate().map(|(index, step)| {
-        let arrow = match (index, step.inlined) {
-            (0, _) => "",
-            (_, true) => "⇢ ",
-            (_, false) => "→ ",
-        };
-        let mut after = repeat_note(step.repeat);
-        if index + 1 == summary.hot_path.len() {
-            after.push_str(&format!(" {}", share(step.total_value)));
-        }
-        let name = label_name(profile, step.label);
-        let name = shorten(&name, room.saturating_sub(columns(arrow) + columns(&after)));
-        let width = columns(arrow) + columns(&name) + columns(&after);
-        let style = kind_style(whyslow_analyze::CallTree::kind(profile, step.label));
-        (format!("{arrow}{}{after}", styled(style, name)), width)
-    });
-    let mut lines = flow(steps, " ", room);
+    let pieces = path_pieces(summary, room, page);
+    let mut kept = (0..pieces.len()).collect::<Vec<_>>();
+    let mut lines = path_lines(&pieces, &kept, room);
     if lines.len() > PATH_LINES {
-        let left_out = lines.len() - PATH_LINES + 1;
-        lines.splice(1..=left_out, ["→ …".to_owned()]);
+        kept.retain(|&index| pieces[index].keep);
+        lines = path_lines(&pieces, &kept, room);
+    }
+    // The outermost says what the program was doing, the innermost where the time is.
+    while lines.len() > PATH_LINES && kept.len() > 2 {
+        kept.remove(1);
+        lines = path_lines(&pieces, &kept, room);
     }
     let mut out = String::new();
     push_titled(&mut out, title, BOLD, &lines);
     out
+}
+
+/// One step of the path as text.
+struct Piece {
+    arrow: &'static str,
+    text: String,
+    /// The columns of the text.
+    width: usize,
+    /// Whether it is the user's own, or where the path ends.
+    keep: bool,
+}
+
+fn path_pieces(summary: &Summary<'_>, room: usize, page: Page) -> Vec<Piece> {
+    let (profile, path) = (summary.profile, summary.hot_path);
+    let share = |value: u64| Percent(value as f64 / summary.own.total_value.max(1) as f64);
+    let last = path.steps.len() - 1;
+    let pieces = path.steps.iter().enumerate().map(|(index, step)| {
+        let arrow = if step.inlined { "⇢ " } else { "→ " };
+        let mut after = repeat_note(step.repeat);
+        if index == path.own_step {
+            after.push_str(&format!(" {}", share(path.own_value)));
+            // A tenth by other paths is no reason for more words.
+            if path.path_value < path.own_value / 10 * 9 {
+                after.push_str(&format!(" ({} by this path)", share(path.path_value)));
+            }
+        } else if index == last {
+            after.push_str(&format!(" {}", share(step.total_value)));
+        }
+        let kind = CallTree::kind(profile, step.label);
+        let name = page.fit(
+            &label_name(profile, step.label),
+            room.saturating_sub(columns(arrow) + columns(&after) + columns("… ")),
+        );
+        Piece {
+            arrow,
+            width: columns(&name) + columns(&after),
+            text: format!("{}{after}", styled(kind_style(kind), name)),
+            keep: kind == CodeKind::Yours || index == path.own_step || index == last,
+        }
+    });
+    pieces.collect()
+}
+
+/// The pieces with these numbers on as few lines as they fit, with marks where some are left out.
+fn path_lines(pieces: &[Piece], kept: &[usize], room: usize) -> Vec<String> {
+    let mut shown = Vec::new();
+    let mut before: Option<usize> = None;
+    for &index in kept {
+        if before.is_some_and(|before| before + 1 < index) {
+            shown.push(("→ …".to_owned(), columns("→ …")));
+        }
+        let piece = &pieces[index];
+        let arrow = if before.is_some() { piece.arrow } else { "" };
+        shown.push((format!("{arrow}{}", piece.text), columns(arrow) + piece.width));
+        before = Some(index);
+    }
+    flow(shown.into_iter(), " ", room)
 }
 
 /// What to type next.

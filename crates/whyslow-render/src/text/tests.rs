@@ -1,9 +1,10 @@
 //! What the views look like.
 
+use proptest::prelude::*;
 use whyslow_analyze::testing::{self, SAMPLE_NS};
 use whyslow_analyze::{
-    Callers, FunctionTable, Lines, Outline, Quality, Selection, SortBy, SpanTable, Threads, TreeOptions,
-    hot_path,
+    By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Quality, Selection,
+    SortBy, SpanTable, Threads, TreeOptions,
 };
 use whyslow_profile::{EventSource, KernelView, Profile, Span, ThreadId};
 
@@ -48,12 +49,19 @@ fn folded(profile: &Profile, options: &TreeOptions) -> Outline {
 }
 
 fn one_screen(profile: &Profile, width: usize) -> String {
-    let functions = FunctionTable::build(profile, &Selection::default(), true, SortBy::SelfValue);
-    let outline = Outline::build(profile, &Selection::default(), &TreeOptions::default());
+    one_screen_by(profile, width, By::Own)
+}
+
+fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
+    let weights = Selection::default().weigh(profile);
+    let charges = Charges::new(profile, true);
+    let own = OwnTable::build(profile, &weights, &charges);
     let made = Summary {
         profile,
-        functions: &functions,
-        hot_path: &hot_path(profile, &outline),
+        by,
+        functions: &FunctionTable::from_weights(profile, &weights, true, SortBy::SelfValue),
+        own: &own,
+        hot_path: &HotPath::find(profile, &weights, &charges, &own),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: "app.whyslow",
@@ -68,6 +76,26 @@ fn summary_of_a_good_recording() {
     1.50 s wall, 2.00 s CPU (1.33 cores busy), 2 threads
     good: 2,000 samples, 100.0 % of stacks complete, 0 lost
 
+         own  function                        hottest line    most of it in
+      45.0 %  app::parse::Parser::next_token  src/parse.rs:3   30.0 % core::str::Chars::next
+      30.0 %  app::leaf                       src/work.rs:5    30.0 % itself
+      24.0 %  app::eval                       src/eval.rs:7    20.0 % dep::hash::Map::get
+       1.0 %  app::run                        src/main.rs:4     1.0 % [libz.so.1]
+              own: with everything it calls that is not yours; see --by self
+
+    hottest path: app::main → app::run → app::parse::Parser::next_token 45.0 %
+                  ⇢ core::str::Chars::next 30.0 %
+    saved: app.whyslow
+    next:  whyslow view app.whyslow   whyslow report app.whyslow tree   whyslow flame app.whyslow
+           whyslow report app.whyslow lines
+    "#);
+}
+
+#[test]
+fn summary_by_self() {
+    let text = one_screen_by(&program(), 100, By::SelfValue);
+    let table = text.lines().skip(4).take(7).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(table, @r"
         self   total  kind       function                        where
       30.0 %  30.0 %  yours      app::leaf                       src/work.rs:1
       30.0 %  30.0 %  std        core::str::Chars::next          …/core/src/str/iter.rs:1
@@ -75,12 +103,41 @@ fn summary_of_a_good_recording() {
       15.0 %  45.0 %  yours      app::parse::Parser::next_token  src/parse.rs:1
        4.0 %   4.0 %  kernel     [kernel]
        1.0 %   1.0 %  unknown    [libz.so.1]
+    ");
+}
 
-    hottest path: app::main → app::run → app::parse::Parser::next_token ⇢ core::str::Chars::next 30.0 %
-    saved: app.whyslow
-    next:  whyslow view app.whyslow   whyslow report app.whyslow tree   whyslow flame app.whyslow
-           whyslow report app.whyslow lines FUNCTION
-    "#);
+#[test]
+fn the_hottest_path_keeps_the_users_own_frames() {
+    let between = (0..30).map(|at| format!(";dep::executor::Layer{at}::call")).collect::<String>();
+    let profile = testing::profile(&format!(
+        "app::main{between};app::search{between};app::find{between};std::scan 300"
+    ));
+    let text = one_screen(&profile, 100);
+    assert!(
+        text.contains(
+            "hottest path: app::main → … → app::search → … → app::find 100.0 % → … → std::scan 100.0 %\n"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_path_that_is_a_small_part_of_its_end_says_so() {
+    let callers = (0..10).map(|caller| format!("app::main;app::c{caller};app::hot {}\n", 30 + caller));
+    let text = one_screen(&testing::profile(&callers.collect::<String>()), 100);
+    assert!(text.contains("app::main → app::c9 → app::hot 100.0 % (11.3 % by this path)\n"), "{text}");
+}
+
+#[test]
+fn without_code_of_the_user_the_nearest_there_is_stands_for_it() {
+    let profile = testing::profile("_start;dep::run;dep::poll;std::wait 200\n_start;std::exit;sys_exit 100");
+    let text = one_screen(&profile, 100);
+    let table = text.lines().skip(4).take(3).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(table, @r"
+       own  kind       function   most of it in
+    66.7 %  dependency dep::poll   66.7 % std::wait
+    33.3 %  std        std::exit   33.3 % sys_exit
+    ");
 }
 
 #[test]
@@ -98,7 +155,8 @@ fn summary_with_every_kind_of_trouble_stays_on_one_screen() {
     assert!(text.lines().count() <= 24, "{text}");
     insta::assert_snapshot!(text, @r#"
     ./app --input 'my file.json'
-    1.50 s wall, 2.50 s CPU (1.67 cores busy), 2 threads, ended by signal 15 (SIGTERM)
+    1.50 s wall, 2.50 s CPU (1.67 cores busy), 2 threads, ended by signal 15
+    (SIGTERM)
     poor: 2,000 samples, 100.0 % of stacks complete, 400 lost, recording incomplete
     serious: app (95.0 % of the samples) was built without optimisation
       fix: build with `cargo build --release`; `cargo whyslow` does it by itself
@@ -108,19 +166,18 @@ fn summary_with_every_kind_of_trouble_stays_on_one_screen() {
       fix: record again and end with Ctrl-C, not `kill -9`; what is here is right
     +3 more: whyslow report app.whyslow quality
 
-        self   total  kind       function                        where
-      30.0 %  30.0 %  yours      app::leaf                       src/work.rs:1
-      30.0 %  30.0 %  std        core::str::Chars::next          …/src/str/iter.rs:1
-      20.0 %  20.0 %  dependency dep::hash::Map::get             …/src/map.rs:1
-      15.0 %  45.0 %  yours      app::parse::Parser::next_token  src/parse.rs:1
-       4.0 %   4.0 %  kernel     [kernel]
-       1.0 %   1.0 %  unknown    [libz.so.1]
+         own  function                    hottest line    most of it in
+      45.0 %  app::…::Parser::next_token  src/parse.rs:3   30.0 % Chars::next
+      30.0 %  app::leaf                   src/work.rs:5    30.0 % itself
+      24.0 %  app::eval                   src/eval.rs:7    20.0 % Map::get
+       1.0 %  app::run                    src/main.rs:4     1.0 % [libz.so.1]
+              own: with everything it calls that is not yours; see --by self
 
-    hottest path: app::main → app::run → app::parse::Parser::next_token
+    hottest path: app::main → app::run → app::parse::Parser::next_token 45.0 %
                   ⇢ core::str::Chars::next 30.0 %
     saved: app.whyslow
     next:  whyslow view app.whyslow   whyslow report app.whyslow tree
-           whyslow flame app.whyslow   whyslow report app.whyslow lines FUNCTION
+           whyslow flame app.whyslow   whyslow report app.whyslow lines
     "#);
 }
 
@@ -179,13 +236,147 @@ fn summary_of_nothing() {
     "#);
 }
 
-#[test]
-fn no_view_is_wider_than_its_page_unless_a_name_is() {
-    let profile = program();
-    for width in [80, 100, 120] {
-        let text = one_screen(&profile, width);
-        assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+/// Every view as text.
+fn every_view(profile: &Profile, width: usize) -> Vec<String> {
+    let everything = Selection::default();
+    let page = Page::new(profile, 0, width);
+    let weights = everything.weigh(profile);
+    let charges = Charges::new(profile, true);
+    let own = OwnTable::build(profile, &weights, &charges);
+    let table = FunctionTable::build(profile, &everything, true, SortBy::Total);
+    let outline = Outline::build(profile, &everything, &TreeOptions::default());
+    let made = Quality::of(profile);
+    let mut texts = vec![
+        one_screen(profile, width),
+        one_screen_by(profile, width, By::SelfValue),
+        functions(profile, &table, 9, page),
+        own_functions(profile, &own, 9, page),
+        tree(profile, &outline, TreeView::default(), page),
+        spans(&SpanTable::build(profile, &everything), 9, page),
+        quality(&made, page.width),
+        verdict_lines(&made, page),
+    ];
+    for by in [By::Own, By::SelfValue] {
+        texts.push(hot_lines(profile, &HotLines::build(profile, &weights, &charges, by), 9, page));
     }
+    if let Some(row) = table.rows.first() {
+        let name = whyslow_analyze::CallTree::name(profile, row.label);
+        texts.extend(
+            Callers::build(profile, &everything, &name, true).map(|made| callers(profile, &made, 0.0, page)),
+        );
+        texts.extend(Lines::build(profile, &everything, &name).map(|made| lines(profile, &made, page)));
+    }
+    texts.into_iter().map(|text| plain(&text)).collect()
+}
+
+/// Names that nobody would choose.
+fn names() -> impl Strategy<Value = String> {
+    let pieces = vec![
+        "a",
+        "名前のとても長い",
+        "::",
+        "<",
+        ">",
+        "(",
+        ")",
+        "std::vector<int, std::allocator<int> >",
+        "operator<<",
+        "{closure#0}",
+        " as ",
+        "github.com/a/b.(*T).F",
+        "e\u{301}",
+        "❤\u{fe0f}",
+        "\u{1b}[31m",
+        "a_rather_long_identifier",
+        "/",
+        ".",
+    ];
+    prop::collection::vec(prop::sample::select(pieces), 1..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_view_is_wider_than_its_page(names in prop::collection::vec(names(), 4), width in 60usize..140) {
+        let mut profile = program();
+        let ids = names.iter().map(|name| profile.strings.push(name)).collect::<Vec<_>>();
+        for (index, function) in profile.functions.iter_mut().enumerate() {
+            function.name = ids[index % ids.len()];
+            function.file = Some(ids[(index + 1) % ids.len()]);
+        }
+        profile.modules[0].path = ids[2];
+        profile.modules[0].symbols = whyslow_profile::SymbolState::Names;
+        profile.meta.command = vec![names[3].clone()];
+        let span = Span { name: ids[0], thread: None, start_ns: 0, end_ns: SAMPLE_NS, detail: None };
+        profile.spans.push(span);
+        for text in every_view(&profile, width) {
+            for line in text.lines() {
+                prop_assert!(crate::names::columns(line) <= width, "{} of {width}: {line}\n{text}", crate::names::columns(line));
+            }
+        }
+    }
+}
+
+#[test]
+fn whole_names_are_shown_on_request() {
+    let name = format!("app::{}", "very_long_".repeat(30));
+    let profile = testing::profile(&format!("{name} 5"));
+    let page = Page::new(&profile, 0, 80).with_full_names(true);
+    let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::Total);
+    assert!(plain(&functions(&profile, &table, 9, page)).contains(&name));
+}
+
+#[test]
+fn nothing_is_not_exact_and_one_is_not_several() {
+    let shown = |folded: &str| {
+        let profile = testing::profile(folded);
+        let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::Total);
+        plain(&functions(&profile, &table, 1, Page::new(&profile, 0, 80)))
+    };
+    assert!(shown("").starts_with("0 ns in 0 samples\n"), "{}", shown(""));
+    assert!(shown("main;f 1").starts_with("1.00 ms in 1 sample; a share"), "{}", shown("main;f 1"));
+    assert!(shown("main;f 1").ends_with("and 1 more function\n"), "{}", shown("main;f 1"));
+}
+
+#[test]
+fn the_verdict_names_the_worst_that_is_wrong() {
+    let mut profile = program();
+    let page = Page::new(&profile, 0, 80);
+    let shown = |profile: &Profile| plain(&verdict_lines(&Quality::of(profile), page));
+    assert_eq!(shown(&profile), "good: 2,000 samples, 100.0 % of stacks complete, 0 lost\n");
+    profile.meta.counters.lost_samples = 400;
+    profile.meta.counters.throttled = 3;
+    insta::assert_snapshot!(shown(&profile), @r"
+    poor: 2,000 samples, 100.0 % of stacks complete, 400 lost
+    serious: 400 samples were lost (16.7 % of all) (+1 more: `report FILE quality`)
+    ");
+    let line = plain(&verdict(&Quality::of(&profile)));
+    assert!(line.contains("400 lost; serious: 400 samples were lost"), "{line}");
+}
+
+#[test]
+fn table_of_own_functions_and_lines() {
+    let profile = program();
+    let weights = Selection::default().weigh(&profile);
+    let charges = Charges::new(&profile, true);
+    let table = OwnTable::build(&profile, &weights, &charges);
+    let page = Page::new(&profile, 0, 110);
+    insta::assert_snapshot!(plain(&own_functions(&profile, &table, 3, page)), @r"
+    2.00 s in 2,000 samples; a share of 50 % is exact to ±2.2 points
+    own: with everything it calls that is not yours; see --by self, --by total
+
+         own    self       own  function                        hottest line    most of it in
+      45.0 %  15.0 %    900 ms  app::parse::Parser::next_token  src/parse.rs:3   30.0 % core::str::Chars::next
+      30.0 %  30.0 %    600 ms  app::leaf                       src/work.rs:5    30.0 % itself
+      24.0 %   0.0 %    480 ms  app::eval                       src/eval.rs:7    20.0 % dep::hash::Map::get
+    and 1 more function
+    ");
+    let made = HotLines::build(&profile, &weights, &charges, By::Own);
+    let text = plain(&hot_lines(&profile, &made, 3, page));
+    assert!(text.contains("  30.0 %   0.0 %  src/parse.rs:3  "), "{text}");
+    assert!(text.contains("while let Some(c) = self.chars.next() {\n"), "{text}");
+    assert!(text.ends_with("more lines\n"), "{text}");
 }
 
 #[test]
@@ -350,7 +541,8 @@ fn lines_with_source() {
     let made = Lines::build(&profile, &Selection::default(), "next_token").unwrap();
     insta::assert_snapshot!(plain(&lines(&profile, &made, Page::new(&profile, 0, 80))), @r#"
     app::parse::Parser::next_token
-    15.0 % of all by itself, 45.0 % with its callees (900 ms); shares below are of the function
+    15.0 % of all by itself, 45.0 % with its callees (900 ms); shares below are of
+    the function
 
         self   total   line  src/parse.rs
                           1  fn next_token(&mut self) -> Token {
@@ -368,7 +560,8 @@ fn lines_without_source_or_debug_info() {
     let made = Lines::build(&profile, &Selection::default(), "app::eval").unwrap();
     insta::assert_snapshot!(plain(&lines(&profile, &made, page)), @r#"
     app::eval
-    0.0 % of all by itself, 24.0 % with its callees (480 ms); shares below are of the function
+    0.0 % of all by itself, 24.0 % with its callees (480 ms); shares below are of
+    the function
 
         self   total   line  src/eval.rs
               83.3 %      7▶ (source text not in the profile)

@@ -3,8 +3,9 @@
 use whyslow_analyze::{CallTree, Fold, Outline, Percent, Repeat};
 use whyslow_profile::Profile;
 
-use super::layout::{BOLD, DIM, Page, columns, kind_style, label_name, number_of, push_line, styled};
-use super::names::shorten;
+use super::layout::{
+    BOLD, DIM, PLAIN, Page, columns, kind_style, label_name, number_of, push_line, push_wrapped, styled,
+};
 use crate::units::Count;
 
 const SHARE: usize = 8;
@@ -35,7 +36,8 @@ pub fn tree(profile: &Profile, outline: &Outline, view: TreeView, page: Page) ->
     } else {
         "below each function are its callees"
     };
-    push_line(&mut out, &format!("{all}; {what}; branches from {} up", Percent(view.min_share)));
+    let intro = format!("{all}; {what}; branches from {} up", Percent(view.min_share));
+    push_wrapped(&mut out, PLAIN, &intro, page.width);
     out.push('\n');
     let direction = if view.inverted { Direction::Callers } else { Direction::Callees };
     let whole = outline.total_value();
@@ -228,7 +230,7 @@ impl Drawing<'_> {
             let text = format!("{}{repeat}", fold_note(fold));
             return (styled(DIM, &text), columns(&text));
         }
-        let name = shorten(&label_name(self.profile, label), room.saturating_sub(columns(&repeat)));
+        let name = self.page.fit(&label_name(self.profile, label), room.saturating_sub(columns(&repeat)));
         let width = columns(&name) + columns(&repeat);
         (format!("{}{repeat}", styled(kind_style(CallTree::kind(self.profile, label)), name)), width)
     }

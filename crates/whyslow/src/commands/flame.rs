@@ -7,7 +7,7 @@ use whyslow_analyze::heap::is_heap_metric;
 use whyslow_analyze::{CallTree, Overview, Quality, Selection, TreeOptions};
 use whyslow_profile::{Profile, Unit};
 use whyslow_render::flame::{FlameOptions, svg};
-use whyslow_render::text::headline;
+use whyslow_render::text::verdict;
 
 use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
@@ -111,7 +111,7 @@ fn title(profile: &Profile) -> String {
 /// What was measured, and how far to trust it.
 fn subtitle(profile: &Profile, selection: &Selection) -> String {
     let overview = Overview::of(profile);
-    let plain = anstream::adapter::strip_str(&headline(&Quality::of(profile))).to_string();
+    let plain = anstream::adapter::strip_str(&verdict(&Quality::of(profile))).to_string();
     let seconds = overview.duration_ns as f64 / 1e9;
     let metric = profile.metrics.get(selection.metric);
     if let Some(metric) =

@@ -11,7 +11,7 @@ use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::note;
-use crate::recording::RecordOptions;
+use crate::recording::AnswerOptions;
 
 /// The argument with which whyslow starts itself as the program to record.
 const PROGRAM: &str = "--whyslow-lab-program";
@@ -25,7 +25,7 @@ The bundled program prepares a shop's monthly report, and is slow for two reason
 you find them before you read the last lines.")]
 pub(crate) struct LabArgs {
     #[command(flatten)]
-    options: RecordOptions,
+    options: AnswerOptions,
 }
 
 /// Is the slow program, when whyslow was started as that.

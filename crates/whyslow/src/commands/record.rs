@@ -9,7 +9,7 @@ use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::note;
-use crate::recording::{self, RecordOptions, name_of};
+use crate::recording::{self, AnswerOptions, RecordOptions, name_of};
 
 /// Record a program, a running process, or everything, to a file
 #[derive(Debug, Args)]
@@ -63,13 +63,14 @@ pub(crate) fn run(args: RecordArgs, volume: Volume) -> Result<Exit> {
             String::new()
         };
         note(&format!("whyslow: recorded {file}; next: whyslow report {file}{heap}\n"));
+        note(&super::report::verdict(&recorded.profile));
     }
     recorded.draw(&args.options.keep, volume)?;
     recorded.end()
 }
 
 /// `whyslow PROGRAM`: the answer at the end.
-pub(crate) fn run_program(program: Vec<OsString>, options: &RecordOptions, volume: Volume) -> Result<Exit> {
+pub(crate) fn run_program(program: Vec<OsString>, options: &AnswerOptions, volume: Volume) -> Result<Exit> {
     record_and_answer(&command(&program), name_of(&program[0]), options, volume)
 }
 
@@ -77,14 +78,14 @@ pub(crate) fn run_program(program: Vec<OsString>, options: &RecordOptions, volum
 pub(crate) fn record_and_answer(
     target: &Target,
     name: &OsStr,
-    options: &RecordOptions,
+    options: &AnswerOptions,
     volume: Volume,
 ) -> Result<Exit> {
-    let recorded = recording::make(target, name, options, volume)?;
+    let recorded = recording::make(target, name, &options.record, volume)?;
     if volume > Volume::Quiet {
-        note(&super::report::summary(&recorded.profile, &recorded.path));
+        note(&super::report::summary(&recorded.profile, &recorded.path, options.by.into()));
     }
-    recorded.draw(&options.keep, volume)?;
+    recorded.draw(&options.record.keep, volume)?;
     recorded.end()
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
 use whyslow_analyze::{
-    Callers, FindError, FunctionTable, GroupBy, Groups, Lines, Outline, Quality, Selection, SortBy,
-    SpanTable, Threads, TreeOptions, Weights, hot_path,
+    By, Callers, Charges, FindError, FunctionTable, GroupBy, Groups, HotLines, HotPath, Lines, Outline,
+    OwnTable, Quality, Selection, SortBy, SpanTable, Threads, TreeOptions, Weights,
 };
 use whyslow_profile::{Metric, Profile, heap};
 use whyslow_render::json::{self, Context};
@@ -22,9 +22,10 @@ use crate::{output, profile_file, terminal, values};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Views:
-  functions         functions by the time they take
+  functions         functions with all they call that is not yours; also --by self, --by total
   tree              the call tree; --inverted starts at the innermost functions
   callers FUNCTION  who calls a function
+  lines             the hottest lines of all functions; --by self for time at the line itself
   lines FUNCTION    the source of a function with the share of each line
   threads           programs, thread names, processes and threads by the time they take
   modules, crates   programs and libraries, or crates, by the time their code takes
@@ -33,8 +34,9 @@ Views:
   quality           how far to trust the profile
 
 Examples:
-  whyslow report app.whyslow                        the hottest functions
+  whyslow report app.whyslow                        your hottest functions
   whyslow report app.whyslow tree --min-share 1%    who calls what, and how much time it takes
+  whyslow report app.whyslow --by self              the same by time in each function itself
   whyslow report app.whyslow lines parse            source of `parse` with the share of each line
   whyslow report app.whyslow tree --span load       only what ran inside spans called `load`
   whyslow report app.whyslow heap --histograms      the heap, with sizes, lifetimes and threads
@@ -47,7 +49,7 @@ pub(crate) struct ReportArgs {
     /// nothing else was recorded]
     #[arg(value_enum, hide_possible_values = true)]
     view: Option<View>,
-    /// The function, for `callers` and `lines`: its name or the end of it
+    /// The function, for `callers` and for the lines of one: its name or the end of it
     #[arg(value_name = "FUNCTION")]
     function_name: Option<String>,
     /// Start the tree at the innermost functions
@@ -59,9 +61,13 @@ pub(crate) struct ReportArgs {
     /// Show at most this many rows; 0 shows all [default: 40, heap: 5 of each, JSON: all]
     #[arg(short = 'n', long, value_name = "ROWS")]
     limit: Option<usize>,
-    /// Order of functions: by time in them, or in them and what they call
-    #[arg(long, value_enum, default_value_t)]
-    sort: Sort,
+    /// What functions and lines are judged by: what they cost with all they call that is not yours, by themselves, or with
+    /// all they call
+    #[arg(long, value_enum, alias = "sort", default_value_t)]
+    by: ReportBy,
+    /// Show names whole, also where they do not fit the width
+    #[arg(long)]
+    full_names: bool,
     /// Leave out what takes less than this share, such as 5% [default: 1% in trees]
     #[arg(long, value_name = "SHARE", value_parser = values::share)]
     min_share: Option<f64>,
@@ -97,10 +103,11 @@ impl View {
     }
 }
 
-/// Order of functions.
+/// What functions and lines are judged by.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Sort {
+enum ReportBy {
     #[default]
+    Own,
     #[value(name = "self")]
     SelfTime,
     Total,
@@ -162,13 +169,14 @@ impl ReportArgs {
     /// The function that the view is about; empty for views that are not about one.
     fn function(&self) -> Result<&str> {
         let file = self.profile.file.display();
-        let about_one = matches!(self.view, Some(View::Callers | View::Lines));
-        match &self.function_name {
-            Some(name) if about_one => Ok(name),
-            None if !about_one => Ok(""),
-            None => Err(Failure::new("callers and lines are about one function, and none was given")
-                .next(format!("whyslow report {file} callers main"))),
-            Some(name) => Err(Failure::new(format!("`{name}`: this view is not about one function"))
+        match (&self.function_name, self.view) {
+            (Some(name), Some(View::Callers | View::Lines)) => Ok(name),
+            (None, Some(View::Callers)) => {
+                Err(Failure::new("callers are those of one function, and none was given")
+                    .next(format!("whyslow report {file} callers main")))
+            }
+            (None, _) => Ok(""),
+            (Some(name), _) => Err(Failure::new(format!("`{name}`: this view is not about one function"))
                 .next(format!("--function '{name}' to see only samples that have it on their stack"))),
         }
     }
@@ -187,8 +195,14 @@ struct Request<'a> {
 impl Request<'_> {
     fn text(&self) -> Result<String> {
         let profile = self.profile;
-        let page = Page::new(profile, self.selection.metric, terminal::width(std::io::stdout()));
-        Ok(match self.view {
+        let page = Page::new(profile, self.selection.metric, terminal::width(std::io::stdout()))
+            .with_full_names(self.args.full_names);
+        let quality = Quality::of(profile);
+        let view = match self.view {
+            View::Functions if self.args.by == ReportBy::Own => {
+                let weights = self.weights();
+                text::own_functions(profile, &self.own(&weights).1, self.limit(ROWS), page)
+            }
             View::Functions => {
                 text::functions(profile, &self.functions(&self.weights()), self.limit(ROWS), page)
             }
@@ -198,6 +212,9 @@ impl Request<'_> {
             }
             View::Callers => {
                 text::callers(profile, &self.callers(!self.args.unfolded)?, self.min_share(), page)
+            }
+            View::Lines if self.function.is_empty() => {
+                text::hot_lines(profile, &self.hot_lines()?, self.limit(ROWS), page)
             }
             View::Lines => text::lines(profile, &self.lines()?, page),
             View::Threads => text::threads(profile, &self.threads(), self.limit(ROWS), page),
@@ -210,14 +227,19 @@ impl Request<'_> {
                 &HeapView {
                     profile,
                     sites: &Sites::build(profile),
-                    quality: &Quality::of(profile),
+                    quality: &quality,
                     limit: self.args.limit.map(|_| self.limit(0)),
                     histograms: self.histograms,
                     saved: None,
                 },
                 page,
             ),
-            View::Quality => text::quality(&Quality::of(profile), page.width),
+            View::Quality => text::quality(&quality, page.width),
+        };
+        Ok(match self.view {
+            // They say it themselves.
+            View::Heap | View::Quality => view,
+            _ => format!("{}\n{view}", text::verdict_lines(&quality, page)),
         })
     }
 
@@ -233,9 +255,10 @@ impl Request<'_> {
         let json = match self.view {
             View::Functions => {
                 let weights = self.weights();
-                let hot_path = hot_path(self.profile, &self.outline(&weights, false));
+                let (charges, own) = self.own(&weights);
+                let path = HotPath::find(self.profile, &weights, &charges, &own);
                 let (functions, limit) = (self.functions(&weights), self.limit(usize::MAX));
-                json::to_string(&json::report(&context, &functions, &hot_path, &self.threads(), limit))
+                json::to_string(&json::report(&context, &functions, &own, &path, &self.threads(), limit))
             }
             View::Tree => {
                 let (weights, inverted) = (self.weights(), self.args.inverted);
@@ -250,6 +273,10 @@ impl Request<'_> {
             }
             View::Callers => {
                 json::to_string(&json::callers(&context, &self.callers(false)?, self.min_share()))
+            }
+            View::Lines if self.function.is_empty() => {
+                let limit = self.limit(usize::MAX);
+                json::to_string(&json::hot_lines(&context, &self.hot_lines()?, limit))
             }
             View::Lines => json::to_string(&json::lines(&context, &self.lines()?)),
             View::Threads => json::to_string(&json::threads(&context, &self.threads())),
@@ -288,19 +315,42 @@ impl Request<'_> {
     }
 
     fn functions(&self, weights: &Weights) -> FunctionTable {
-        let mut table =
-            FunctionTable::from_weights(self.profile, weights, self.inline(), self.args.sort.into());
-        if let Some(least) = self.args.min_share {
-            let least = table.total_value as f64 * least;
-            table.rows.retain(|row| {
-                let value = match self.args.sort {
-                    Sort::SelfTime => row.self_value,
-                    Sort::Total => row.total_value,
-                };
-                value as f64 >= least
-            });
-        }
+        let by_total = self.args.by == ReportBy::Total;
+        let sort = if by_total { SortBy::Total } else { SortBy::SelfValue };
+        let mut table = FunctionTable::from_weights(self.profile, weights, self.inline(), sort);
+        let least = self.least(table.total_value);
+        table.rows.retain(|row| if by_total { row.total_value } else { row.self_value } >= least);
         table
+    }
+
+    /// The frame each stack is charged to, and the functions that makes.
+    fn own(&self, weights: &Weights) -> (Charges, OwnTable) {
+        let charges = Charges::new(self.profile, self.inline());
+        let mut table = OwnTable::build(self.profile, weights, &charges);
+        let least = self.least(table.total_value);
+        table.rows.retain(|row| row.own_value >= least);
+        (charges, table)
+    }
+
+    fn hot_lines(&self) -> Result<HotLines> {
+        let by = match self.args.by {
+            ReportBy::Own => By::Own,
+            ReportBy::SelfTime => By::SelfValue,
+            ReportBy::Total => {
+                return Err(Failure::new("--by total: the lines of all functions have no total")
+                    .next("--by own or --by self, or `lines FUNCTION` for the lines of one"));
+            }
+        };
+        let charges = Charges::new(self.profile, self.inline());
+        let mut lines = HotLines::build(self.profile, &self.weights(), &charges, by);
+        let least = self.least(lines.total_value);
+        lines.rows.retain(|row| if by == By::Own { row.own_value } else { row.self_value } >= least);
+        Ok(lines)
+    }
+
+    /// The least value that is shown of this whole, in tables.
+    fn least(&self, whole: u64) -> u64 {
+        self.args.min_share.map_or(0, |least| (whole as f64 * least).ceil() as u64)
     }
 
     fn outline(&self, weights: &Weights, inverted: bool) -> Outline {
@@ -356,32 +406,31 @@ impl Request<'_> {
     }
 }
 
-impl From<Sort> for SortBy {
-    fn from(sort: Sort) -> Self {
-        match sort {
-            Sort::SelfTime => Self::SelfValue,
-            Sort::Total => Self::Total,
-        }
-    }
-}
-
 /// Whether the heap was recorded to its end, and nothing else.
 fn heap_is_all(profile: &Profile) -> bool {
     has_heap(profile) && is_heap_only(profile)
 }
 
+/// How far to trust a recording, for stderr.
+pub(crate) fn verdict(profile: &Profile) -> String {
+    let page = Page::new(profile, 0, terminal::width(std::io::stderr()));
+    text::verdict_lines(&Quality::of(profile), page)
+}
+
 /// The one-screen answer after a recording, for stderr.
-pub(crate) fn summary(profile: &Profile, path: &Path) -> String {
+pub(crate) fn summary(profile: &Profile, path: &Path, by: By) -> String {
     if heap_is_all(profile) {
         return heap_summary(profile, path);
     }
     let weights = Selection::default().weigh(profile);
-    let functions = FunctionTable::from_weights(profile, &weights, true, SortBy::SelfValue);
-    let hot_path = hot_path(profile, &Outline::from_weights(profile, &weights, &TreeOptions::default()));
+    let charges = Charges::new(profile, true);
+    let own = OwnTable::build(profile, &weights, &charges);
     let summary = Summary {
         profile,
-        functions: &functions,
-        hot_path: &hot_path,
+        by,
+        functions: &FunctionTable::from_weights(profile, &weights, true, SortBy::SelfValue),
+        own: &own,
+        hot_path: &HotPath::find(profile, &weights, &charges, &own),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: &path.display().to_string(),

@@ -61,7 +61,7 @@ fn functions_are_the_usual_view() {
 
 #[test]
 fn functions_are_sorted_limited_and_cut_off() {
-    assert_eq!(json(&["--sort", "total"])["functions"][0]["name"], "main");
+    assert_eq!(json(&["--by", "total"])["functions"][0]["name"], "main");
     let count = |args: &[&str]| json(args)["functions"].as_array().unwrap().len();
     assert_eq!((count(&[]), count(&["-n", "2"]), count(&["-n", "0"])), (4, 2, 4));
     assert_eq!(count(&["--min-share", "20%"]), 2);
@@ -124,6 +124,9 @@ fn every_view_has_text_and_json() {
         (&["tree", "--inverted"], "std::read"),
         (&["callers", "parse"], "main"),
         (&["lines", "parse"], "app.rs"),
+        (&["lines"], "app.rs"),
+        (&["lines", "--by", "self"], "std::read"),
+        (&["functions", "--by", "self"], "std::read"),
         (&["threads"], "worker"),
         (&["spans"], "load"),
         (&["quality"], "samples"),
@@ -133,7 +136,16 @@ fn every_view_has_text_and_json() {
         let json = json(view);
         assert_eq!(json["view"], view[0]);
         assert!(json["quality"]["grade"].is_string(), "{view:?}");
+        let verdict = format!("{}: ", json["quality"]["grade"].as_str().unwrap());
+        assert!(text.starts_with(&verdict), "{view:?} says first how far to trust it: {text}");
     }
+}
+
+#[test]
+fn lines_of_all_functions_have_no_total() {
+    folder()
+        .whyslow(["report", "x.whyslow", "lines", "--by", "total"])
+        .fails(125, &["--by own or --by self"]);
 }
 
 #[test]

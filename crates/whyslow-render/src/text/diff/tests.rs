@@ -67,11 +67,11 @@ fn a_counted_heap_is_compared_line_by_line() {
     still reachable           544 B     544 B          0
 
     lines by bytes-allocated: 4 changed, 1 the same
-        before    after     change           function                            where
-      2.73 MiB  820 KiB  -1.93 MiB  -70.7 %  app::load::numbers                  …/me/app/src/load.rs:13
-      1.12 MiB  800 KiB   -343 KiB  -30.0 %  app::count                          …/me/app/src/main.rs:40
-         700 B        -     -700 B     gone  app::old::<all…ing::String>::parse  …/me/app/src/old.rs:3
-             -     64 B      +64 B      new  app::fresh                          …/me/app/src/main.rs:70
+        before    after     change           function              where
+      2.73 MiB  820 KiB  -1.93 MiB  -70.7 %  app::load::numbers    …/me/app/src/load.rs:13
+      1.12 MiB  800 KiB   -343 KiB  -30.0 %  app::count            …/me/app/src/main.rs:40
+         700 B        -     -700 B     gone  app::old::<…>::parse  …/me/app/src/old.rs:3
+             -     64 B      +64 B      new  app::fresh            …/me/app/src/main.rs:70
 
     only before: app::old::<alloc::string::String>::parse 700 B
     only after: app::fresh 64 B

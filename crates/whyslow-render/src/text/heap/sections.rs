@@ -5,12 +5,12 @@ use whyslow_analyze::{CallTree, Overview, Percent, Severity};
 use whyslow_profile::{HeapFacts, LeakCheck, Profile};
 
 use super::{HeapView, blocks_of, push_indented, push_section};
+use crate::names::shorten;
 use crate::sanitize::clean;
 use crate::text::layout::{
-    BOLD, DIM, Page, columns, kind_style, label_name, push_line, push_titled, right, severity_style, styled,
-    wrap,
+    BOLD, DIM, Page, columns, kind_style, label_name, place, push_line, push_titled, right, severity_style,
+    styled, wrap,
 };
-use crate::text::names::{place, shorten};
 use crate::units::{Count, bytes, duration};
 
 const VALUE: usize = 12;
@@ -29,7 +29,8 @@ pub(super) fn site_table(profile: &Profile, rows: &[&SiteRow], cells: &[[String;
     let places = places.collect::<Vec<_>>();
     let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
     let name_width = rest.saturating_sub(if widest > 0 { widest + 2 } else { 0 });
-    let names = rows.iter().take(cells.len()).map(|row| shorten(&label_name(profile, row.label), name_width));
+    let names =
+        rows.iter().take(cells.len()).map(|row| page.fit(&label_name(profile, row.label), name_width));
     let names = names.collect::<Vec<_>>();
     let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0);
     let mut out = String::new();

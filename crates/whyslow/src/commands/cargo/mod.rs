@@ -18,7 +18,7 @@ use super::heap::HowArgs;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
-use crate::recording::RecordOptions;
+use crate::recording::AnswerOptions;
 
 /// What to build and how to record it.
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub(crate) struct CargoArgs {
     #[command(flatten)]
     what: WhatArgs,
     #[command(flatten)]
-    options: RecordOptions,
+    options: AnswerOptions,
 }
 
 /// Build a target of this package, run it, and print where its memory goes, as `whyslow heap` does

@@ -8,7 +8,7 @@
 /// app::run::{{closure}}                       →  run::{{closure}}
 /// std::vector<int>::push_back(int const&)     →  vector::push_back
 /// ```
-pub(super) fn short_name(name: &str) -> String {
+pub(crate) fn short_name(name: &str) -> String {
     try_short(name).filter(|short| !short.is_empty()).unwrap_or_else(|| name.to_owned())
 }
 

@@ -1,0 +1,229 @@
+//! Whose cost it is: the frame of the user's own code that each stack is charged to.
+//!
+//! A sample in `memcpy` that `app::parse` caused by `Vec::push` is charged to the line of `app::parse`. The frame that
+//! is charged is the nearest one by [`Nearness`], and of several that are equally near the innermost.
+
+mod functions;
+mod lines;
+
+pub use functions::{Beneath, OwnLine, OwnRow, OwnTable};
+pub use lines::{By, HotLine, HotLines};
+
+use whyslow_profile::{CodeKind, Frame, LocationId, ModuleKind, Profile, StackId, StringId};
+
+use crate::labels::{self, Label};
+
+/// One frame of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackFrame {
+    /// The function.
+    pub label: Label,
+    /// The file of the line.
+    pub file: Option<StringId>,
+    /// The line; 0 when not known.
+    pub line: u32,
+    /// Whether the compiler inlined it into the next one.
+    pub inlined: bool,
+}
+
+impl StackFrame {
+    fn named(frame: &Frame, inlined: bool) -> Self {
+        Self { label: Label::Function(frame.function), file: frame.file, line: frame.line, inlined }
+    }
+
+    fn unnamed(profile: &Profile, location: LocationId) -> Self {
+        Self { label: labels::without_frames(profile, location), file: None, line: 0, inlined: false }
+    }
+}
+
+/// The frames of a stack, innermost first.
+pub fn frames_of(profile: &Profile, stack: StackId) -> impl Iterator<Item = StackFrame> + '_ {
+    profile.locations_of(stack).flat_map(|location| frames_at(profile, location, true).rev())
+}
+
+/// The frames of a location, outermost first; one without a name when nothing is known of it.
+fn frames_at(
+    profile: &Profile,
+    location: LocationId,
+    inline: bool,
+) -> impl DoubleEndedIterator<Item = StackFrame> + '_ {
+    let frames = labels::shown(profile, location, inline);
+    let unnamed = frames.is_empty().then(|| StackFrame::unnamed(profile, location));
+    let named = frames.iter().enumerate().map(|(depth, frame)| StackFrame::named(frame, depth > 0));
+    named.chain(unnamed)
+}
+
+/// How near a frame is to the user's own code, nearest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Nearness {
+    /// The user's own code.
+    Own,
+    /// Code of the program itself of which nobody knows whose it is: built without debug information.
+    Program,
+    /// Code of a dependency.
+    Dependency,
+    /// Any other code of which nobody knows whose it is.
+    Unknown,
+    /// The standard library, the runtime.
+    Std,
+    /// The kernel, which works for whoever called it.
+    Kernel,
+    /// The allocator, likewise.
+    Allocator,
+    /// Outer frames that could not be had.
+    Truncated,
+}
+
+impl Nearness {
+    /// How near a label is.
+    pub fn of(profile: &Profile, label: Label) -> Self {
+        match labels::kind(profile, label) {
+            _ if label == Label::Truncated => Self::Truncated,
+            CodeKind::Yours => Self::Own,
+            CodeKind::Dependency => Self::Dependency,
+            CodeKind::Unknown if is_of_program(profile, label) => Self::Program,
+            CodeKind::Unknown => Self::Unknown,
+            CodeKind::Std | CodeKind::Runtime => Self::Std,
+            CodeKind::Kernel => Self::Kernel,
+            CodeKind::Allocator => Self::Allocator,
+        }
+    }
+}
+
+fn is_of_program(profile: &Profile, label: Label) -> bool {
+    let module = match label {
+        Label::Function(id) => profile.functions.get(id.index()).and_then(|function| function.module),
+        Label::Module(id) => Some(id),
+        Label::Root | Label::Unknown | Label::Truncated | Label::Carried(_) => None,
+    };
+    let module = module.and_then(|id| profile.modules.get(id.index()));
+    module.is_some_and(|module| module.kind == ModuleKind::Program)
+}
+
+/// The frame that each stack is charged to.
+#[derive(Debug, Clone)]
+pub struct Charges {
+    frames: Vec<Charge>,
+    inline: bool,
+}
+
+/// What a stack is charged to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    /// The frame.
+    pub frame: StackFrame,
+    /// How near it is.
+    pub nearness: Nearness,
+    /// The stack that ends with the frame's location, and how many frames of the location are outside of it.
+    at: (StackId, u32),
+}
+
+impl Charges {
+    /// Finds the frame for every stack. Without `inline`, inlined functions are part of the function they were
+    /// inlined into.
+    pub fn new(profile: &Profile, inline: bool) -> Self {
+        let mut frames: Vec<Charge> = Vec::with_capacity(profile.stacks.len());
+        for index in 0..profile.stacks.len() {
+            let stack = StackId::from(index);
+            let mut best = profile.stacks.parent(stack).map(|parent| frames[parent.index()]);
+            let here = (0u32..).zip(frames_at(profile, profile.stacks.location(stack), inline));
+            // From the outside in: of frames that are equally near the innermost is charged.
+            for (depth, frame) in here {
+                let nearness = Nearness::of(profile, frame.label);
+                if best.is_none_or(|best| nearness <= best.nearness) {
+                    best = Some(Charge { frame, nearness, at: (stack, depth) });
+                }
+            }
+            frames.extend(best);
+        }
+        Self { frames, inline }
+    }
+
+    /// Whether inlined functions count as functions.
+    pub(crate) fn inline(&self) -> bool {
+        self.inline
+    }
+
+    /// What a stack is charged to.
+    pub fn of(&self, stack: StackId) -> &Charge {
+        &self.frames[stack.index()]
+    }
+
+    /// The innermost frame of a stack.
+    pub(crate) fn innermost(&self, profile: &Profile, stack: StackId) -> StackFrame {
+        self.beneath(profile, stack).next().unwrap_or(self.of(stack).frame)
+    }
+
+    /// The frames of a stack inside the one that is charged, innermost first.
+    pub fn beneath<'a>(
+        &self,
+        profile: &'a Profile,
+        stack: StackId,
+    ) -> impl Iterator<Item = StackFrame> + use<'a> {
+        let ((last, outside), inline) = (self.of(stack).at, self.inline);
+        let whole = std::iter::successors(Some(stack), |&at| profile.stacks.parent(at))
+            .take_while(move |&at| at != last)
+            .flat_map(move |at| frames_at(profile, profile.stacks.location(at), inline).rev());
+        let beside = frames_at(profile, profile.stacks.location(last), inline).skip(outside as usize + 1);
+        whole.chain(beside.collect::<Vec<_>>().into_iter().rev())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    /// For the last stack of a profile: what it is charged to, and the frames inside of that.
+    fn charged(folded: &str) -> (String, u32, Vec<String>) {
+        let profile = testing::profile(folded);
+        let stack = *profile.samples[0].stack.last().unwrap();
+        let charges = Charges::new(&profile, true);
+        let name = |label| labels::name(&profile, label).into_owned();
+        let frame = charges.of(stack).frame;
+        let beneath = charges.beneath(&profile, stack).map(|frame| name(frame.label)).collect();
+        (name(frame.label), frame.line, beneath)
+    }
+
+    #[test]
+    fn what_the_users_code_calls_is_charged_to_its_line() {
+        assert_eq!(
+            charged("_start;app::main@m.rs:3;app::f@m.rs:9;dep::x;+dep::y;std::read;sys_read 1"),
+            ("app::f".into(), 9, ["sys_read", "std::read", "dep::y", "dep::x"].map(str::to_owned).to_vec())
+        );
+        assert_eq!(
+            charged("app::main@m.rs:3;+alloc::vec::push@v.rs:1;malloc 1"),
+            ("app::main".into(), 3, ["malloc", "alloc::vec::push"].map(str::to_owned).to_vec())
+        );
+        assert_eq!(charged("app::main@m.rs:3;dep::each;app::f@m.rs:7 1"), ("app::f".into(), 7, vec![]));
+    }
+
+    #[test]
+    fn without_the_users_code_it_is_the_nearest_dependency_and_then_whoever_called() {
+        let name = |folded| charged(folded).0;
+        assert_eq!(name("_start;dep::pool;dep::run;std::wait;sys_futex 1"), "dep::run");
+        assert_eq!(name("_start;[libz.so];std::read;sys_read 1"), "[libz.so]");
+        assert_eq!(name("_start;std::read;malloc;sys_brk 1"), "std::read");
+        assert_eq!(name("sys_idle 1"), "sys_idle");
+        assert_eq!(name("[truncated];std::read 1"), "std::read");
+        assert_eq!(name("[truncated] 1"), "[truncated stack]");
+    }
+
+    #[test]
+    fn code_of_the_program_without_debug_information_is_nearer_than_a_dependency() {
+        let mut profile = testing::profile("main;dep::ssl;sys_read 1");
+        profile.functions[0].kind = CodeKind::Unknown;
+        let charges = Charges::new(&profile, true);
+        let charge = charges.of(profile.samples[0].stack[0]);
+        assert_eq!((charge.frame.label, charge.nearness), (Label::Function(0.into()), Nearness::Program));
+    }
+
+    #[test]
+    fn without_inlining_the_owner_is_charged() {
+        let profile = testing::profile("dep::x;+app::f;+std::y 1");
+        let stack = profile.samples[0].stack[0];
+        let charges = Charges::new(&profile, false);
+        assert_eq!(labels::name(&profile, charges.of(stack).frame.label), "dep::x");
+        assert_eq!(charges.beneath(&profile, stack).count(), 0);
+    }
+}
