@@ -123,6 +123,10 @@ impl FunctionTable {
                 total_samples: cost.total_samples,
             })
             .collect::<Vec<_>>();
+        // Its rows are no samples.
+        if let Some(row) = rows.iter_mut().find(|row| labels::is_not_sampled(profile, row.label)) {
+            (row.self_samples, row.total_samples) = (0, 0);
+        }
         let key = |row: &FunctionRow| match sort {
             SortBy::SelfValue => (Reverse(row.self_value), Reverse(row.total_value)),
             SortBy::Total => (Reverse(row.total_value), Reverse(row.self_value)),

@@ -66,6 +66,12 @@ pub(crate) fn name(profile: &Profile, label: Label) -> Cow<'_, str> {
     }
 }
 
+/// Whether a label stands for time that no sample fell into.
+pub(crate) fn is_not_sampled(profile: &Profile, label: Label) -> bool {
+    let Label::Module(id) = label else { return false };
+    profile.modules.get(id.index()).is_some_and(|module| module.kind == ModuleKind::NotSampled)
+}
+
 /// Whose code a label is.
 pub(crate) fn kind(profile: &Profile, label: Label) -> CodeKind {
     match label {

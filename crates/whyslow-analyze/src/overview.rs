@@ -34,7 +34,9 @@ impl Overview {
         Self {
             duration_ns: if meta.duration_ns > 0 { meta.duration_ns } else { last },
             cpu_time_ns: if accounted > 0 || !timed { accounted } else { seen },
-            samples: counted.max(samples.map_or(0, |samples| samples.len() as u64)),
+            samples: counted.max(samples.map_or(0, |samples| {
+                samples.stack.iter().filter(|stack| !profile.is_not_sampled(**stack)).count() as u64
+            })),
             threads: profile.threads.len() as u64,
             processes: profile.processes.len() as u64,
         }

@@ -150,11 +150,11 @@ fn listed(names: &[String]) -> String {
 pub struct Weights {
     /// The sum of the samples' values; the row is the stack's.
     pub value: Vec<u64>,
-    /// How many samples; the row is the stack's.
+    /// How many rows; the row is the stack's.
     pub count: Vec<u64>,
     /// The value of all selected samples.
     pub total_value: u64,
-    /// How many samples were selected.
+    /// How many samples were selected; rows of time that no sample fell into are none.
     pub total_count: u64,
 }
 
@@ -218,7 +218,8 @@ impl Selection {
             // A stack that no sample is counted for, but has a value, is at least one.
             weights.count.iter_mut().zip(counts).for_each(|(count, counted)| *count = counted.max(*count));
         }
-        weights.total_count = weights.count.iter().fold(0, |sum, count| sum.saturating_add(*count));
+        let sampled = (0..stacks).filter(|stack| !profile.is_not_sampled(StackId::from(*stack)));
+        weights.total_count = sampled.fold(0, |sum, stack| sum.saturating_add(weights.count[stack]));
         weights
     }
 
@@ -343,7 +344,8 @@ impl Selection {
                 return Err(SelectionError::NoFunction { pattern: regex.to_string() });
             }
         }
-        if !self.is_everything() && self.weigh(profile).total_count == 0 {
+        let weights = self.weigh(profile);
+        if !self.is_everything() && weights.total_count == 0 && weights.total_value == 0 {
             let others = Self { span_threads: SpanThreads::All, ..self.clone() }.weigh(profile).total_count;
             return Err(if others > 0 {
                 SelectionError::SpanWaits { others }
@@ -506,5 +508,25 @@ mod tests {
     #[test]
     fn a_bad_regular_expression_is_an_error() {
         assert!("work(".parse::<Pattern>().is_err());
+    }
+
+    /// Time that no sample fell into has its share, and makes no error smaller.
+    #[test]
+    fn time_without_samples_weighs_and_is_no_sample() {
+        let profile = testing::profile("main;a 60\nshort: [not sampled] 40");
+        let weights = Selection::default().weigh(&profile);
+        assert_eq!((weights.total_value, weights.total_count), (100 * testing::SAMPLE_NS, 60));
+        let table =
+            crate::FunctionTable::build(&profile, &Selection::default(), true, crate::SortBy::SelfValue);
+        let row = table.rows.iter().find(|row| labels::name(&profile, row.label) == "[not sampled]").unwrap();
+        assert_eq!((row.self_value, row.self_samples), (40 * testing::SAMPLE_NS, 0));
+        assert_eq!(labels::kind(&profile, row.label), CodeKind::Unknown);
+        assert_eq!(table.total_samples, 60);
+        let threads = crate::Threads::build(&profile, &Selection::default());
+        let short = threads.rows.iter().find(|row| row.samples == 0).unwrap();
+        assert_eq!(short.value, 40 * testing::SAMPLE_NS);
+        assert_eq!(crate::Overview::of(&profile).samples, 60);
+        let only_short = Selection { threads: vec!["short".parse().unwrap()], ..Selection::default() };
+        assert_eq!(only_short.check(&profile), Ok(()), "it has time");
     }
 }

@@ -66,9 +66,9 @@ impl Threads {
     /// without samples.
     pub fn build(profile: &Profile, selection: &Selection) -> Self {
         let mut used = vec![(0u64, 0u64); profile.threads.len()];
-        selection.each_selected(profile, |thread, _, value| {
+        selection.each_selected(profile, |thread, stack, value| {
             used[thread].0 = used[thread].0.saturating_add(value);
-            used[thread].1 += 1;
+            used[thread].1 += u64::from(!profile.is_not_sampled(stack));
         });
         let mut rows = Vec::new();
         let mut processes = vec![None; profile.processes.len()];

@@ -1,5 +1,6 @@
 //! From the kernel's records to the tables of a profile.
 
+mod accounting;
 mod recorded;
 mod tasks;
 
@@ -16,11 +17,13 @@ use whyslow_profile::{
 };
 use whyslow_unwind::{FileBytes, Register, Registers};
 
-use self::tasks::{ProcessState, Tasks, ThreadState};
+use self::accounting::Accounting;
+use self::tasks::{ProcessState, Tasks, ThreadState, UNKNOWN};
 use crate::completion::{Completion, Dump, Images, Read};
 use crate::maps::MappedAs;
 use crate::marks::{self, Marks};
 use crate::modules::{FileKey, FileMapping, Mapping, Modules};
+use crate::ours::Ours;
 use crate::perf::{Record, user_register_names};
 use crate::walk::{Ended, Walk, WalkedFrame, World};
 
@@ -44,8 +47,12 @@ pub(crate) struct Converter {
     threads: FxHashMap<u32, ThreadState>,
     start_ns: u64,
     kernel_base: u64,
-    /// The recorder itself, which system-wide recordings leave out.
-    own_pid: u32,
+    /// Whose records are taken.
+    pub(crate) ours: Ours,
+    /// Whether records were lost since forks were last looked for.
+    lost: bool,
+    /// Set when events are bound to threads, and time without a sample is accounted for.
+    accounting: Option<Accounting>,
     drain: u64,
     /// Whether a live stack had to be read in this drain.
     read_live: bool,
@@ -82,7 +89,9 @@ impl Converter {
             threads: FxHashMap::default(),
             start_ns,
             kernel_base,
-            own_pid: std::process::id(),
+            ours: Ours::default(),
+            lost: false,
+            accounting: None,
             drain: 0,
             read_live: false,
             image_memory: 0,
@@ -102,19 +111,23 @@ impl Converter {
         const MOURNED_DRAINS: u64 = 4;
         self.drain += 1;
         self.read_live = false;
+        if std::mem::take(&mut self.lost) {
+            self.ours.search(crate::host::parents);
+        }
         while let Some(&(drain, tid, id)) = self.ended.front()
             && drain + MOURNED_DRAINS < self.drain
         {
             self.ended.pop_front();
-            // The number may belong to a new thread by now.
-            if self.threads.get(&tid).is_none_or(|thread| thread.id != id) {
-                continue;
+            // Its numbers may belong to a new thread or process by now.
+            if self.threads.get(&tid).is_some_and(|thread| thread.id == id) {
+                self.threads.remove(&tid);
             }
-            let Some(thread) = self.threads.remove(&tid) else { continue };
-            if let Some(process) = self.processes.get_mut(&thread.pid) {
-                process.threads -= 1;
-                if process.threads == 0 {
-                    self.processes.remove(&thread.pid);
+            let process = self.builder.thread_row(id).process;
+            let pid = self.builder.process_row(process).pid;
+            if let Some(state) = self.processes.get_mut(&pid).filter(|state| state.id == process) {
+                state.threads = state.threads.saturating_sub(1);
+                if state.threads == 0 {
+                    self.processes.remove(&pid);
                 }
             }
         }
@@ -136,6 +149,9 @@ impl Converter {
 
     /// Takes one record.
     pub(crate) fn record(&mut self, record: &Record<'_>) {
+        if !self.ours.takes(record) {
+            return;
+        }
         let time = record.timestamp().unwrap_or(self.start_ns);
         match record.parse() {
             Ok(EventRecord::Sample(sample)) => self.sample(&sample),
@@ -144,7 +160,11 @@ impl Converter {
             Ok(EventRecord::Comm(comm)) => self.comm(&comm, time),
             Ok(EventRecord::Fork(fork)) => self.fork(&fork),
             Ok(EventRecord::Exit(exit)) => self.exit(&exit),
-            Ok(EventRecord::Lost(lost)) => self.counters.lost_samples += lost.count,
+            Ok(EventRecord::Lost(lost)) => {
+                self.counters.lost_samples += lost.count;
+                self.lost = true;
+            }
+            Ok(EventRecord::ContextSwitch(switch)) => self.switched(record, &switch),
             Ok(EventRecord::Throttle(_)) => self.counters.throttled += 1,
             Ok(_) | Err(_) => {
                 if record.record_type == RecordType::LOST_SAMPLES {
@@ -261,13 +281,13 @@ impl Converter {
         let time = sample.timestamp.unwrap_or(self.start_ns);
         let (pid, tid) = (pid.cast_unsigned(), tid.cast_unsigned());
         // Thread 0 is the idle loop, -1 a task that is already gone.
-        if pid == 0 || pid == u32::MAX || pid == self.own_pid {
+        if pid == 0 || pid == u32::MAX {
             self.idle_samples += u64::from(pid == 0);
             return;
         }
         self.know_process(pid);
         if !self.threads.contains_key(&tid) {
-            self.new_thread(pid, tid, "unknown", time);
+            self.new_thread(pid, tid, UNKNOWN, time);
         }
         let user = match self.callchain_instead(sample, pid) {
             Some(user) => user,
@@ -277,8 +297,8 @@ impl Converter {
         let Some(thread) = self.threads.get(&tid) else { return };
         let value = sample.period.unwrap_or_else(|| self.file.as_ref().map_or(1, |file| file.period));
         self.total_value = self.total_value.saturating_add(value);
-        let time = self.since_start(time);
-        self.builder.sample(self.metric, time, thread.id, stack, value);
+        self.builder.sample(self.metric, self.since_start(time), thread.id, stack, value);
+        self.account_sample(tid, time);
     }
 
     /// Puts the kernel's part of the callchain on top of the user's stack.

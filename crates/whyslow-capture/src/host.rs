@@ -57,6 +57,22 @@ pub(crate) fn cpu_list(text: &str) -> Vec<u32> {
     cpus
 }
 
+/// Writes a list such as `0-3,8`.
+pub(crate) fn cpu_words(cpus: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let word = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(word).collect::<Vec<_>>().join(",")
+}
+
 /// All CPUs that are on.
 pub(crate) fn online_cpus() -> Vec<u32> {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
@@ -72,6 +88,31 @@ pub(crate) fn allowed_cpus(pid: u32) -> Vec<u32> {
     let online = online_cpus();
     let usable = online.iter().copied().filter(|cpu| allowed.contains(cpu)).collect::<Vec<_>>();
     if usable.is_empty() { online } else { usable }
+}
+
+/// The process of a thread: its own number when it is the first one of it, another for the others; `None` when it is gone.
+pub(crate) fn process_of(tid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+/// All processes and their parents.
+pub(crate) fn parents() -> Vec<(u32, u32)> {
+    let pids = crate::numbers_in(Path::new("/proc")).into_iter();
+    pids.filter_map(|pid| Some((pid, state_and_parent(pid)?.1))).collect()
+}
+
+/// Whether a process is there and has not ended.
+pub(crate) fn runs(pid: u32) -> bool {
+    state_and_parent(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
+}
+
+/// `PID (NAME) STATE PARENT …`, where the name can hold anything.
+fn state_and_parent(pid: u32) -> Option<(char, u32)> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat).into_owned();
+    let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
 }
 
 /// Whether `/proc/kallsyms` shows real addresses, and the address of the kernel's `_text` if so.
@@ -170,6 +211,32 @@ mod calls {
         usize::try_from(read).map_err(|_| io::Error::last_os_error())
     }
 
+    /// While it lives, this thread goes before others where that is allowed: a recorder that waits for its turn loses
+    /// samples. Threads and processes that are started meanwhile go before others, too.
+    #[derive(Debug)]
+    pub(crate) struct GoFirst {
+        before: i32,
+    }
+
+    impl GoFirst {
+        pub(crate) fn new() -> Self {
+            const NICE: i32 = -10;
+            // SAFETY: no memory is involved. A refusal changes nothing.
+            unsafe {
+                let before = libc::getpriority(libc::PRIO_PROCESS, 0);
+                libc::setpriority(libc::PRIO_PROCESS, 0, before.min(NICE));
+                Self { before }
+            }
+        }
+    }
+
+    impl Drop for GoFirst {
+        fn drop(&mut self) {
+            // SAFETY: no memory is involved.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, self.before) };
+        }
+    }
+
     /// Lifts the limit of open files to what is allowed; attaching needs one per thread and CPU.
     pub(crate) fn raise_file_limit() {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -182,7 +249,7 @@ mod calls {
         }
     }
 }
-pub(crate) use calls::{monotonic_ns, own_usage, page_size, raise_file_limit, read_memory};
+pub(crate) use calls::{GoFirst, monotonic_ns, own_usage, page_size, raise_file_limit, read_memory};
 
 #[cfg(test)]
 mod tests {
@@ -193,6 +260,7 @@ mod tests {
         assert_eq!(cpu_list("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
         assert_eq!(cpu_list(""), [] as [u32; 0]);
         assert_eq!(cpu_list("x,3"), [3]);
+        assert_eq!(cpu_words(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
     }
 
     #[test]

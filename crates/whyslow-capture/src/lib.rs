@@ -8,12 +8,15 @@ mod launch;
 mod maps;
 mod marks;
 mod modules;
+mod ours;
 mod output;
 mod perf;
 mod reach;
 mod refusal;
+mod sampling;
 mod session;
 mod signals;
+mod subject;
 mod walk;
 
 pub use convert::{Converted, RecordConverter, RecordedOn, SampledEvent};
@@ -32,10 +35,14 @@ use whyslow_unwind::FileBytes;
 pub enum Target {
     /// Start this program and record it with all its threads and children.
     Command(Command),
-    /// Record a running process (and the children it makes) until it ends or the recording is stopped.
-    Process(u32),
-    /// Record everything on the machine until the recording is stopped.
-    System,
+    /// Record running processes (and the children they make) until they have ended or the recording is stopped. The number
+    /// of a thread stands for its process.
+    Processes(Vec<u32>),
+    /// Record everything on the machine.
+    System {
+        /// Start this program, and record until it ends; otherwise until the recording is stopped.
+        while_runs: Option<Command>,
+    },
 }
 
 /// A program to start. Everything not set is inherited from the recorder.
@@ -60,6 +67,8 @@ pub struct Options {
     pub stack_bytes: Option<u32>,
     /// Stop after this time (attached and system-wide recordings, or to end early).
     pub duration: Option<std::time::Duration>,
+    /// Record what runs on these CPUs only.
+    pub cpus: Option<Vec<u32>>,
     /// Leave out the kernel even where it could be recorded.
     pub user_only: bool,
     /// Sample CPU time.
@@ -70,7 +79,15 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { frequency_hz: 997, stack_bytes: None, duration: None, user_only: false, cpu: true, heap: None }
+        Self {
+            frequency_hz: 997,
+            stack_bytes: None,
+            duration: None,
+            cpus: None,
+            user_only: false,
+            cpu: true,
+            heap: None,
+        }
     }
 }
 
@@ -133,8 +150,8 @@ pub enum RecordError {
     },
 }
 
-/// Records until the program ends (or until a stop signal or the duration for [`Target::Process`] and
-/// [`Target::System`]), streaming to `output`. SIGINT from the terminal reaches the program by itself; signals
+/// Records until the program or the processes end, a stop signal comes (where there is no program to get it), or the duration is
+/// over, streaming to `output`. SIGINT from the terminal reaches the program by itself; signals
 /// sent to the recorder alone are passed on.
 pub fn record(target: &Target, options: &Options, output: &Path) -> Result<Recording, RecordError> {
     session::record(target, options, output)
@@ -144,6 +161,11 @@ pub fn record(target: &Target, options: &Options, output: &Path) -> Result<Recor
 pub fn make_room(path: &Path) -> Result<Option<PathBuf>, RecordError> {
     let (output, _) = output::Output::create(path)?;
     output.keep()
+}
+
+/// The process that a number means, which can be that of any of its threads; `None` when there is none.
+pub fn process_of(number: u32) -> Option<u32> {
+    host::process_of(number)
 }
 
 /// The threads of a process; empty when it is gone.

@@ -36,13 +36,14 @@ pub(crate) fn explain(error: OpenError, target: &Target) -> RecordError {
 fn denied(error: &io::Error, target: &Target, paranoid: Option<i32>) -> String {
     let level = paranoid.map_or_else(|| "unknown".to_owned(), |level| level.to_string());
     match target {
-        Target::System => format!(
+        Target::System { .. } => format!(
             "recording the whole machine is not allowed ({error}): kernel.perf_event_paranoid is {level} and must be 0 or less \
              without root. Try: sudo sysctl kernel.perf_event_paranoid=0, or run whyslow with sudo"
         ),
-        Target::Process(pid) if paranoid.is_none_or(|level| level <= 2) => format!(
-            "process {pid} may not be observed ({error}): it belongs to another user or changed its user. Run whyslow as that \
-             user or with sudo"
+        Target::Processes(pids) if paranoid.is_none_or(|level| level <= 2) => format!(
+            "process {} may not be observed ({error}): it belongs to another user or changed its user. Run whyslow as that \
+             user or with sudo",
+            pids.iter().map(u32::to_string).collect::<Vec<_>>().join(" or ")
         ),
         _ if paranoid.is_some_and(|level| level > 2) => format!(
             "perf events are not allowed ({error}): kernel.perf_event_paranoid is {level}, and 2 or less is needed to record \

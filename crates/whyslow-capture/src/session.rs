@@ -1,23 +1,24 @@
 //! A recording from start to end: start the program, drain the rings while it runs, finish the file.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use whyslow_profile::file::Writer;
-use whyslow_profile::{EventSource, ExitStatus, HeapFacts, KernelView, Meta};
+use whyslow_profile::{EventSource, HeapFacts, KernelView, Meta, Sampling, StillRunning};
 
 use crate::convert::Converter;
 use crate::heap::{self, HeapRows, HeapWatch};
-use crate::host::{self, Usage};
-use crate::launch::{Running, Suspended};
+use crate::host;
+use crate::launch::Suspended;
 use crate::marks::Marks;
+use crate::ours::Ours;
 use crate::output::Output;
-use crate::perf::{Events, Plan, Scope};
+use crate::perf::Events;
 use crate::refusal;
-use crate::signals::{self, Received, Signals};
+use crate::sampling::{self, Sampled, Whom};
+use crate::signals::{self, Signals};
+use crate::subject::{End, Subject};
 use crate::{Options, RecordError, Recording, Target};
 
 /// How long samples may wait in a ring. Reading a live stack needs a drain within the life of its outer frames, so
@@ -29,97 +30,70 @@ const EAGER_AT_FIRST: u32 = 20;
 const EAGER_AFTER_READ: u32 = 100;
 /// A record may be this much younger than another ring's and not be visible yet.
 const SETTLE_NS: u64 = 200_000;
-/// How often the file gets what was recorded.
+/// How often the file gets what was recorded: soon for the first time, so that there is something in it whatever happens.
+const FIRST_FLUSH: Duration = Duration::from_millis(100);
 const FLUSH: Duration = Duration::from_secs(1);
 const FLUSH_SAMPLES: usize = 100_000;
 
-/// Who is being recorded.
-enum Subject {
-    Child(Running),
-    /// An attached process, with the descriptor that tells of its end.
-    Process(u32, Option<OwnedFd>),
-    System,
-}
-
-/// What ended the recording.
-enum End {
-    Exited(ExitStatus, Usage),
-    Stopped,
-}
-
 pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Result<Recording, RecordError> {
     let system = |what| move |error| RecordError::System { what, error };
+    let target = &resolved(target)?;
+    let cpus = cpus_to_record(options)?;
     let (output_file, file) = Output::create(output)?;
     let signals = Signals::new().map_err(system("signals could not be set up"))?;
     let started = SystemTime::now();
     let mut heap = options.heap.as_ref().map(|how| HeapWatch::start(how, target)).transpose()?;
 
-    let mut suspended = None;
-    let (scope, cpus) = match target {
-        Target::Command(command) => {
+    let suspended = match target.command() {
+        Some(command) => {
             let mut command = command.clone();
             command.env.extend(heap.iter().flat_map(HeapWatch::environment));
-            let child = Suspended::new(&command, &signals)?;
-            let pid = child.pid;
-            suspended = Some(child);
-            (Scope::Threads(vec![pid]), host::allowed_cpus(pid))
+            Some(Suspended::new(&command, &signals)?)
         }
-        Target::Process(pid) => {
-            host::raise_file_limit();
-            let threads = crate::threads_of(*pid);
-            if threads.is_empty() {
-                return Err(RecordError::Refused(format!(
-                    "there is no process {pid}; `ps` lists the running ones"
-                )));
-            }
-            (Scope::Threads(threads), host::online_cpus())
-        }
-        Target::System => (Scope::System, host::online_cpus()),
+        None => None,
     };
-    let plan = Plan {
-        cycles: true,
-        precise: 0,
-        kernel: !options.user_only,
-        frequency_hz: options.frequency_hz,
-        stack_bytes: 0,
-        enable_on_exec: matches!(target, Target::Command(_)),
+    let whom = match (target, &suspended) {
+        (Target::Command(_), Some(child)) => Whom::Child(child.pid),
+        (Target::Processes(pids), _) => Whom::Processes(pids.clone()),
+        _ => Whom::Machine,
     };
-    let events = if options.cpu {
-        match Events::open(&scope, &cpus, plan, options.stack_bytes) {
-            Ok(events) => Some(events),
-            Err(error) => {
-                if let Some(child) = suspended {
-                    child.cancel();
-                }
-                return Err(refusal::explain(error, target));
+    let opened = options.cpu.then(|| sampling::open(&whom, &cpus, options)).transpose();
+    let sampled = match opened {
+        Ok(sampled) => sampled,
+        Err(error) => {
+            if let Some(child) = suspended {
+                child.cancel();
             }
+            return Err(refusal::explain(error, target));
         }
-    } else {
-        None
     };
 
-    let sampled = events.as_ref().map(|events| (events.plan.cycles, events.plan.kernel));
-    let kernel_base = sampled.and_then(|(_, kernel)| if kernel { host::kernel_base() } else { None });
+    let plan = sampled.as_ref().map(|sampled| (sampled.events.plan.cycles, sampled.events.plan.kernel));
+    let kernel_base = plan.and_then(|(_, kernel)| if kernel { host::kernel_base() } else { None });
     let mut meta = Meta {
-        command: command_line(target),
+        command: target.words(),
         recorder: format!("whyslow {}", env!("CARGO_PKG_VERSION")),
         started_unix_ns: started
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as u64),
         frequency_hz: if options.cpu { options.frequency_hz } else { 0 },
-        stack_bytes: events.as_ref().map_or(0, |events| events.plan.stack_bytes),
-        source: match sampled {
+        stack_bytes: sampled.as_ref().map_or(0, |sampled| sampled.events.plan.stack_bytes),
+        source: match plan {
             Some((true, _)) => EventSource::Cycles,
             Some((false, _)) => EventSource::CpuClock,
             None => EventSource::Unknown,
         },
-        kernel: match (sampled, kernel_base) {
+        sampling: sampled.as_ref().map_or(Sampling::Unknown, |sampled| sampled.sampling),
+        only_cpus: options.cpus.as_ref().map(|_| host::cpu_words(&cpus)),
+        kernel: match (plan, kernel_base) {
             (None, _) => KernelView::Unknown,
             (Some((_, false)), _) => KernelView::Hidden,
             (Some((_, true)), None) => KernelView::Unnamed,
             (Some((_, true)), Some(_)) => KernelView::Included,
         },
-        host: host::describe(cpus.len()),
+        host: host::describe(
+            suspended.as_ref().map_or(cpus.len(), |child| host::allowed_cpus(child.pid).len()),
+        ),
         ..Meta::default()
     };
     let own_before = host::own_usage();
@@ -129,7 +103,10 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     if let Some(heap) = &heap {
         heap.begin(&meta, start_ns);
     }
-    converter.marks = Marks::live(start_ns, runtime_folder(target).as_deref());
+    converter.marks = Marks::live(start_ns, target.runtime_folder().as_deref());
+    if meta.sampling == Sampling::Threads {
+        converter.account(options.frequency_hz);
+    }
     let cannot_write = |error| RecordError::Output { path: output.to_owned(), error };
     let writer = match Writer::new(file, &meta) {
         Ok(writer) => writer,
@@ -140,55 +117,78 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             return Err(cannot_write(error));
         }
     };
+    match &whom {
+        Whom::Child(_) => {}
+        Whom::Processes(pids) => pids.iter().for_each(|pid| converter.add_running_process(*pid)),
+        Whom::Machine => {
+            for pid in crate::numbers_in(Path::new("/proc")) {
+                converter.add_running_process(pid);
+            }
+        }
+    }
+    let (events, ours, on_exec) = match sampled {
+        Some(Sampled { events, ours, on_exec, .. }) => (Some(events), ours, on_exec),
+        None => (None, Ours::default(), true),
+    };
+    converter.ours = ours;
+    if !on_exec && let Err(error) = events.as_ref().map_or(Ok(()), Events::enable) {
+        if let Some(child) = suspended {
+            child.cancel();
+        }
+        return Err(system("sampling could not be started")(error));
+    }
+    let child_pid = suspended.as_ref().map(|child| child.pid);
     let subject = match (target, suspended) {
-        (Target::Command(command), Some(child)) => {
-            let name = Path::new(&command.program).file_name().unwrap_or(&command.program);
-            converter.add_process(child.pid, &name.to_string_lossy());
+        (_, Some(child)) => {
+            if let Whom::Child(pid) = whom {
+                converter.add_process(pid, &name_of(target));
+            }
             Subject::Child(match &mut heap {
                 Some(heap) => heap.enter(child)?,
                 None => child.release()?,
             })
         }
-        (Target::Process(pid), _) => {
-            converter.add_running_process(*pid);
-            enable(events.as_ref())?;
-            Subject::Process(*pid, signals::watch(*pid))
-        }
-        _ => {
-            for pid in crate::numbers_in(Path::new("/proc")) {
-                converter.add_running_process(pid);
-            }
-            enable(events.as_ref())?;
-            Subject::System
-        }
+        (Target::Processes(pids), None) => Subject::attached(pids),
+        _ => Subject::Nobody,
     };
     let moved_aside = output_file.keep()?;
 
     let heap = heap.zip(heap_rows);
     let mut session = Session { events, heap, converter, writer, write_error: None, signals, subject };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
+    let go_first = host::GoFirst::new();
     let end = session.run(deadline);
-    let duration_ns = host::monotonic_ns().saturating_sub(start_ns);
+    let end_ns = host::monotonic_ns();
     session.drain(u64::MAX);
+    drop(go_first);
+    session.converter.account_all(end_ns);
     session.read_marker_files();
 
-    meta.duration_ns = duration_ns;
+    meta.duration_ns = end_ns.saturating_sub(start_ns);
     if let End::Exited(exit, usage) = &end {
         meta.exit = Some(*exit);
-        meta.user_time_ns = usage.user.as_nanos() as u64;
-        meta.system_time_ns = usage.system.as_nanos() as u64;
-        meta.max_resident_bytes = usage.max_resident_bytes;
+        // What the program used is not what the machine did.
+        if matches!(target, Target::Command(_)) {
+            meta.user_time_ns = usage.user.as_nanos() as u64;
+            meta.system_time_ns = usage.system.as_nanos() as u64;
+            meta.max_resident_bytes = usage.max_resident_bytes;
+        }
     }
     let Session { mut converter, mut writer, mut write_error, heap, signals, .. } = session;
+    if matches!(target, Target::Command(_)) {
+        meta.still_running = still_running(&converter, child_pid);
+    }
     if let Some((watch, rows)) = heap {
         let outcome = watch.finish();
-        let outliving = rows.finish(&mut converter, &outcome, start_ns + duration_ns);
+        let outliving = rows.finish(&mut converter, &outcome, end_ns);
         meta.notes.extend(outcome.notes);
         meta.notes.extend(outliving.filter(|_| meta.exit.is_some()));
         let leaks = heap::explain(outcome.facts.leaks.clone(), meta.exit);
         meta.heap = Some(HeapFacts { leaks, ..heap::since(start_ns, outcome.facts) });
     }
-    if let Some((true, kernel)) = sampled {
+    if let Some((true, kernel)) = plan
+        && meta.only_cpus.is_none()
+    {
         let visible = meta.user_time_ns + if kernel { meta.system_time_ns } else { 0 };
         meta.ns_per_cycle =
             (visible > 0 && converter.total_value > 0).then(|| visible as f64 / converter.total_value as f64);
@@ -208,10 +208,54 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     Ok(Recording { path, writer, meta, exit, files, write_error, moved_aside, _signals: signals })
 }
 
-fn enable(events: Option<&Events>) -> Result<(), RecordError> {
-    events
-        .map_or(Ok(()), Events::enable)
-        .map_err(|error| RecordError::System { what: "sampling could not be started", error })
+/// The target with the processes that its numbers mean.
+fn resolved(target: &Target) -> Result<Target, RecordError> {
+    let Target::Processes(numbers) = target else { return Ok(target.clone()) };
+    let mut pids = Vec::new();
+    for number in numbers {
+        let Some(pid) = host::process_of(*number) else {
+            return Err(RecordError::Refused(format!(
+                "there is no process {number}; `ps` lists the running ones"
+            )));
+        };
+        if !pids.contains(&pid) {
+            pids.push(pid);
+        }
+    }
+    Ok(Target::Processes(pids))
+}
+
+/// All CPUs, since a program can move to any of them, or those that were asked for.
+fn cpus_to_record(options: &Options) -> Result<Vec<u32>, RecordError> {
+    let online = host::online_cpus();
+    let Some(wanted) = &options.cpus else { return Ok(online) };
+    match wanted.iter().find(|cpu| !online.contains(cpu)) {
+        Some(missing) => Err(RecordError::Refused(format!(
+            "there is no CPU {missing}; this machine has {}",
+            host::cpu_words(&online)
+        ))),
+        None => Ok(online.into_iter().filter(|cpu| wanted.contains(cpu)).collect()),
+    }
+}
+
+/// What a program is called before it has executed anything.
+fn name_of(target: &Target) -> String {
+    let program = target.command().map(|command| Path::new(&command.program)).unwrap_or(Path::new(""));
+    program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Who runs on when a recording ends, by name, the program first.
+fn still_running(converter: &Converter, program: Option<u32>) -> Vec<StillRunning> {
+    let mut running = converter.still_running();
+    running.sort_by_key(|(pid, _)| Some(*pid) != program);
+    let mut names: Vec<StillRunning> = Vec::new();
+    for (_, name) in running {
+        match names.iter_mut().find(|row| row.name == name) {
+            Some(row) => row.processes += 1,
+            None => names.push(StillRunning { name, processes: 1 }),
+        }
+    }
+    names
 }
 
 struct Session {
@@ -232,7 +276,7 @@ impl Session {
             .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
             .collect();
         let mut eager_left = EAGER_AT_FIRST;
-        let mut flushed = Instant::now();
+        let mut flush_at = Instant::now() + FIRST_FLUSH;
         loop {
             let mut pause = if eager_left > 0 { EAGER } else { CALM };
             if let Some(deadline) = deadline {
@@ -242,7 +286,7 @@ impl Session {
             // Once all tasks of an event are gone its descriptor is always ready; waiting on it would spin.
             waits.retain(|wait| wait.revents & (libc::POLLHUP | libc::POLLERR) == 0);
 
-            let end = self.signals_received().or_else(|| self.is_over(deadline));
+            let end = self.subject.signals_received(&self.signals).or_else(|| self.subject.is_over(deadline));
             if end.is_none() {
                 eager_left = if self.drain(host::monotonic_ns().saturating_sub(SETTLE_NS)) {
                     EAGER_AFTER_READ
@@ -250,9 +294,9 @@ impl Session {
                     eager_left.saturating_sub(1)
                 };
             }
-            if flushed.elapsed() >= FLUSH || self.converter.builder.pending_samples() >= FLUSH_SAMPLES {
+            if Instant::now() >= flush_at || self.converter.builder.pending_samples() >= FLUSH_SAMPLES {
                 self.flush();
-                flushed = Instant::now();
+                flush_at = Instant::now() + FLUSH;
             }
             if let Some(end) = end {
                 return end;
@@ -289,63 +333,5 @@ impl Session {
 
     fn read_marker_files(&mut self) {
         self.converter.marks.read_files(&mut self.converter.builder);
-    }
-
-    fn signals_received(&mut self) -> Option<End> {
-        let mut end = None;
-        while let Some(signal) = self.signals.next() {
-            match (signal, &self.subject) {
-                (Received::Child, Subject::Child(child)) => {
-                    if let Some((exit, usage)) = child.try_wait() {
-                        end = Some(End::Exited(exit, usage));
-                    }
-                }
-                (Received::Child, _) => {}
-                // The program got it too, and decides what it means.
-                (Received::FromTerminal(_), Subject::Child(_)) => {}
-                (Received::Sent(signal), Subject::Child(child)) => signals::send(child.pid, signal),
-                (Received::FromTerminal(_) | Received::Sent(_), _) => end = Some(End::Stopped),
-            }
-        }
-        end
-    }
-
-    fn is_over(&self, deadline: Option<Instant>) -> Option<End> {
-        let timed_out = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let gone = match &self.subject {
-            Subject::Process(_, Some(watch)) => {
-                let mut ended = [libc::pollfd { fd: watch.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-                signals::poll(&mut ended, 0);
-                ended[0].revents != 0
-            }
-            Subject::Process(pid, None) => crate::threads_of(*pid).is_empty(),
-            Subject::Child(_) | Subject::System => false,
-        };
-        (timed_out || gone).then_some(End::Stopped)
-    }
-}
-
-/// The `XDG_RUNTIME_DIR` that the program sees.
-fn runtime_folder(target: &Target) -> Option<OsString> {
-    const NAME: &str = "XDG_RUNTIME_DIR";
-    let set = match target {
-        Target::Command(command) => command.env.iter().rev().find(|(name, _)| name == NAME),
-        Target::Process(_) | Target::System => None,
-    };
-    set.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(NAME))
-}
-
-fn command_line(target: &Target) -> Vec<String> {
-    match target {
-        Target::Command(command) => std::iter::once(&command.program)
-            .chain(&command.args)
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect(),
-        Target::Process(pid) => {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
-            words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-        }
-        Target::System => vec!["(the whole machine)".to_owned()],
     }
 }

@@ -42,7 +42,7 @@ pub use ids::{
     CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,
     ThreadId,
 };
-pub use meta::{Counters, EventSource, ExitStatus, Host, KernelView, Meta};
+pub use meta::{Counters, EventSource, ExitStatus, Host, KernelView, Meta, Sampling, StillRunning};
 pub use pool::Pool;
 pub use strings::Strings;
 pub use tables::{
@@ -120,6 +120,14 @@ impl Profile {
     /// True when the walk to this stack's outermost frame was cut short.
     pub fn is_truncated(&self, stack: StackId) -> bool {
         self.locations_of(stack).last() == Some(LocationId::TRUNCATED)
+    }
+
+    /// True when this stack stands for CPU time that no sample fell into.
+    pub fn is_not_sampled(&self, stack: StackId) -> bool {
+        let module = self.locations.module[self.stacks.location(stack).index()];
+        module.is_some_and(|module| {
+            self.modules.get(module.index()).is_some_and(|module| module.kind == ModuleKind::NotSampled)
+        })
     }
 }
 

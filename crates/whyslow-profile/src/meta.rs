@@ -28,6 +28,11 @@ pub struct Meta {
     /// What triggered the samples.
     #[serde(deserialize_with = "known_or_default")]
     pub source: EventSource,
+    /// What the samples are bound to.
+    #[serde(deserialize_with = "known_or_default")]
+    pub sampling: Sampling,
+    /// Only these CPUs were recorded, such as `0,2-3`.
+    pub only_cpus: Option<String>,
     /// For [`EventSource::Cycles`]: what one cycle was worth, from the CPU time the kernel accounts. Sample values
     /// are cycles in the file and nanoseconds once it is read.
     pub ns_per_cycle: Option<f64>,
@@ -44,6 +49,8 @@ pub struct Meta {
     pub host: Host,
     /// What the recorder counted.
     pub counters: Counters,
+    /// Recorded processes that ran on when the recording ended, by name.
+    pub still_running: Vec<StillRunning>,
     /// What was found about the heap, when it was recorded.
     pub heap: Option<HeapFacts>,
     /// What the recorder wants its reader to know, in words, each with the next step.
@@ -83,6 +90,30 @@ pub enum EventSource {
     CpuClock,
     /// Another tool's recording.
     Imported(String),
+}
+
+/// What the samples are bound to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sampling {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// Each CPU is sampled, whatever runs on it: a thread gets its share however short it lives.
+    Cpus,
+    /// Each thread is sampled by itself: the first sample comes after a whole period. What had no sample is
+    /// accounted for by the time that each thread was on a CPU.
+    Threads,
+}
+
+/// Processes that ran on when the recording ended.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StillRunning {
+    /// Their name.
+    pub name: String,
+    /// How many there are.
+    pub processes: u64,
 }
 
 /// What is seen of the kernel.
@@ -140,6 +171,8 @@ pub struct Counters {
     pub cut_at_signal: u64,
     /// Samples taken while the thread had no user registers (kernel threads, exiting tasks).
     pub without_user_stack: u64,
+    /// Threads that ended without a single sample although they used CPU time.
+    pub unsampled_threads: u64,
     /// Processes that exec'ed a file this user may not read or a set-uid file: the kernel removes its events.
     pub unobservable_execs: u64,
     /// Largest resident set size of the recorder itself, in bytes.

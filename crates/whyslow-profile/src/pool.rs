@@ -8,7 +8,7 @@ use crate::ids::{
     CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,
     ThreadId,
 };
-use crate::meta::{Counters, EventSource, Host, KernelView, Meta};
+use crate::meta::{Counters, EventSource, Host, KernelView, Meta, Sampling};
 use crate::tables::{
     Code, Counter, Frame, Function, Metric, Module, Process, Samples, SourceLine, Span, Thread,
 };
@@ -278,6 +278,18 @@ impl Pool {
         if pool.host != meta.host {
             pool.host = Host::default();
         }
+        if pool.sampling != meta.sampling {
+            // The one of which time without samples is to be told.
+            let threads = [pool.sampling, meta.sampling].contains(&Sampling::Threads);
+            pool.sampling = if threads { Sampling::Threads } else { Sampling::Unknown };
+        }
+        pool.only_cpus = pool.only_cpus.take().or_else(|| meta.only_cpus.clone());
+        for row in &meta.still_running {
+            match pool.still_running.iter_mut().find(|known| known.name == row.name) {
+                Some(known) => known.processes = known.processes.saturating_add(row.processes),
+                None => pool.still_running.push(row.clone()),
+            }
+        }
         pool.counters = sum(&pool.counters, &meta.counters);
         for note in &meta.notes {
             if !pool.notes.contains(note) {
@@ -319,6 +331,7 @@ fn sum(a: &Counters, b: &Counters) -> Counters {
         no_unwind_info: add(a.no_unwind_info, b.no_unwind_info),
         cut_at_signal: add(a.cut_at_signal, b.cut_at_signal),
         without_user_stack: add(a.without_user_stack, b.without_user_stack),
+        unsampled_threads: add(a.unsampled_threads, b.unsampled_threads),
         unobservable_execs: add(a.unobservable_execs, b.unobservable_execs),
         recorder_cpu_ns: add(a.recorder_cpu_ns, b.recorder_cpu_ns),
         recorder_max_resident_bytes: a.recorder_max_resident_bytes.max(b.recorder_max_resident_bytes),

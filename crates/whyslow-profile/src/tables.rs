@@ -49,6 +49,8 @@ coded_enum! {
         Vdso = 4 / "vdso",
         /// Code made at run time.
         Jit = 5 / "jit",
+        /// No code at all: the place of CPU time that no sample fell into.
+        NotSampled = 6 / "not-sampled",
     }
 }
 

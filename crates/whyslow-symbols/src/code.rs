@@ -116,7 +116,7 @@ impl<'q> Bytes<'q> {
             }
             ModuleKind::Vdso => vdso::image().map_or(Self::None, Self::Image),
             ModuleKind::Jit => Self::Jit(&question.path),
-            ModuleKind::Kernel => Self::None,
+            ModuleKind::Kernel | ModuleKind::NotSampled => Self::None,
         }
     }
 

@@ -16,6 +16,7 @@ mod profile_file;
 mod recording;
 mod serve;
 mod suppress;
+mod targets;
 mod terminal;
 mod values;
 

@@ -10,14 +10,15 @@ use clap::{Args, ValueEnum};
 use whyslow_analyze::By;
 use whyslow_capture::{HeapOptions, Options, RecordError, Recording, Target, record};
 use whyslow_profile::file::{self, EXTENSION};
-use whyslow_profile::{ExitStatus, Profile};
+use whyslow_profile::{ExitStatus, Profile, Sampling};
 use whyslow_symbols::Summary;
 
 use crate::cli::{Volume, command_names};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::{Output, note};
-use crate::{open, profile_file, values};
+use crate::values::{self, Cpus};
+use crate::{open, profile_file};
 
 /// How to record CPU time, and what to do with it.
 #[derive(Debug, Clone, Args)]
@@ -29,6 +30,9 @@ pub(crate) struct RecordOptions {
     /// Record every allocation too, on the same timeline; `whyslow heap` has the details
     #[arg(long)]
     heap: bool,
+    /// Record only what runs on these CPUs, such as 0,2-3
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = values::cpus)]
+    cpus: Option<Cpus>,
     /// Leave out time spent in the kernel
     #[arg(long)]
     user_only: bool,
@@ -124,6 +128,7 @@ pub(crate) fn make(
     let how = Options {
         frequency_hz: options.frequency,
         stack_bytes: options.stack_size,
+        cpus: options.cpus.clone().map(|cpus| cpus.0),
         user_only: options.user_only,
         heap: options.heap.then(|| HeapOptions { leak_check: true, ..HeapOptions::default() }),
         ..Options::default()
@@ -231,10 +236,16 @@ fn finish(
 fn describe(profile: &Profile, symbols: &Summary, took: Duration) -> String {
     let counters = &profile.meta.counters;
     let mut text = format!(
-        "whyslow: recorder: {:.3} s of CPU time, {} MB of memory\n\
+        "whyslow: sampled: {}\n\
+         whyslow: recorder: {:.3} s of CPU time, {} MB of memory\n\
          whyslow: stacks: {} complete as copied, {} joined, {} read from the live program, {} truncated, {} cut at a signal, \
          {} without unwind information\n\
          whyslow: symbols: {} addresses named ({} from the cache), {} not, in {:.3} s\n",
+        match profile.meta.sampling {
+            Sampling::Cpus => "each CPU, and of that what is recorded",
+            Sampling::Threads => "each thread by itself: sampling whole CPUs is not allowed",
+            Sampling::Unknown => "not at all",
+        },
         counters.recorder_cpu_ns as f64 / 1e9,
         counters.recorder_max_resident_bytes / 1_000_000,
         counters.complete_in_dump,
@@ -260,6 +271,11 @@ fn describe(profile: &Profile, symbols: &Summary, took: Duration) -> String {
 }
 
 impl Recorded {
+    /// Where the whole of it is, unless the file could not be written.
+    pub(crate) fn saved(&self) -> Option<&Path> {
+        self.trouble.is_none().then_some(&self.path)
+    }
+
     /// Draws the picture if one was asked for.
     pub(crate) fn draw(&self, options: &KeepOptions, volume: Volume) -> Result {
         let Some(picture) = options.picture(&self.path) else { return Ok(()) };

@@ -49,6 +49,29 @@ pub(crate) fn time_range(text: &str) -> Result<Range<u64>, String> {
     Ok(range)
 }
 
+/// Numbers of CPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cpus(pub(crate) Vec<u32>);
+
+/// A list of CPUs such as `0,2-3`.
+pub(crate) fn cpus(text: &str) -> Result<Cpus, String> {
+    /// No Linux machine has more.
+    const MOST: u32 = 1 << 16;
+    let wrong = || format!("`{text}` is not a list of CPUs such as 0,2-3");
+    let number =
+        |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number < MOST).ok_or_else(wrong);
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(wrong());
+        }
+        cpus.extend(first..=last);
+    }
+    Ok(Cpus(cpus))
+}
+
 /// Bytes such as `4096`, `16k` or `1M`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a size such as 8192, 16k or 1M");
@@ -128,6 +151,14 @@ pub(crate) fn import_format(text: &str) -> Result<Format, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpus_are_numbers_and_ranges() {
+        assert_eq!(cpus("0,2-3"), Ok(Cpus(vec![0, 2, 3])));
+        for wrong in ["", "a", "3-2", "1,", "-1", "0-99999999"] {
+            assert!(cpus(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn times_have_units() {

@@ -52,9 +52,11 @@ impl Chance {
                 return Self::Samples { grain: weights.total_value as f64 / count };
             }
             let (mut sum, mut squares) = (0.0, 0.0);
-            selection.each_selected(profile, |_, _, value| {
-                sum += value as f64;
-                squares += value as f64 * value as f64;
+            selection.each_selected(profile, |_, stack, value| {
+                if !profile.is_not_sampled(stack) {
+                    sum += value as f64;
+                    squares += value as f64 * value as f64;
+                }
             });
             return Self::Samples { grain: if sum > 0.0 { squares / sum } else { 0.0 } };
         }

@@ -6,7 +6,7 @@ mod modules;
 mod truncation;
 mod warning;
 
-use whyslow_profile::{EventSource, KernelView, LocationId, Profile, StackId, Unit};
+use whyslow_profile::{EventSource, KernelView, LocationId, Profile, Sampling, StackId, Unit};
 
 pub use heap::HeapQuality;
 pub use jit::Runtime;
@@ -24,6 +24,8 @@ const NOTABLE: f64 = 0.01;
 /// Places without a name from this share on are worth a warning in another tool's recording, where nothing that is known
 /// of modules explains them.
 const UNNAMED: f64 = 0.1;
+/// A share below this is shown as 0.0 %.
+const LEAST_SHOWN: f64 = 0.0005;
 /// Achieved sampling below this share of the expected is worth a warning.
 const ACHIEVED_ENOUGH: f64 = 0.8;
 
@@ -70,13 +72,17 @@ pub struct Quality {
     pub nameless_share: f64,
     /// What triggered the samples.
     pub source: EventSource,
+    /// What the samples are bound to.
+    pub sampling: Sampling,
+    /// Share of the CPU time that no sample fell into, where that is known. The other shares are of the rest.
+    pub not_sampled_share: f64,
     /// What is seen of the kernel.
     pub kernel: KernelView,
     /// Samples per second of CPU time that were asked for.
     pub frequency_hz: u32,
     /// Samples that the CPU time should have given, when both are known.
     pub expected_samples: Option<u64>,
-    /// Share of the CPU time that is kernel time and therefore not in the profile.
+    /// Share of the CPU time that is kernel time and therefore without samples.
     pub missing_kernel_share: f64,
     /// Whether the recording was not ended properly.
     pub incomplete: bool,
@@ -109,9 +115,11 @@ impl Quality {
             unresolved_share: shares.unresolved,
             nameless_share: shares.nameless,
             source: meta.source.clone(),
+            sampling: meta.sampling,
+            not_sampled_share: shares.not_sampled,
             kernel: meta.kernel,
             frequency_hz: meta.frequency_hz,
-            expected_samples: expected.filter(|_| !heap_only),
+            expected_samples: expected.filter(|_| !heap_only && meta.only_cpus.is_none()),
             missing_kernel_share: if hidden { share(meta.system_time_ns, cpu_time) } else { 0.0 },
             incomplete: !profile.sealed,
             counted: heap_only || is_counted(profile, 0),
@@ -165,6 +173,13 @@ impl Quality {
         }
         if let Some(heap) = &self.heap {
             heap.warn(profile, &mut warnings);
+        }
+        if !profile.meta.still_running.is_empty() {
+            let processes = profile.meta.still_running.clone();
+            warnings.push(Warning::StillRunning { processes, program: profile.meta.exit.is_none() });
+        }
+        if let Some(cpus) = profile.meta.only_cpus.clone() {
+            warnings.push(Warning::SomeCpus { cpus });
         }
         warnings.extend(profile.meta.notes.iter().cloned().map(Warning::Recorder));
         warning::settle(&mut warnings);
@@ -224,7 +239,9 @@ impl Quality {
         if self.throttled > 0 {
             warnings.push(Warning::Throttled { times: self.throttled, frequency_hz });
         }
-        if let (Some(expected), Some(achieved)) = (self.expected_samples, self.achieved_share())
+        if self.sampling == Sampling::Threads {
+            self.warn_of_time_without_samples(counters.unsampled_threads, warnings);
+        } else if let (Some(expected), Some(achieved)) = (self.expected_samples, self.achieved_share())
             && expected >= ENOUGH_SAMPLES
             && achieved < ACHIEVED_ENOUGH
         {
@@ -233,10 +250,12 @@ impl Quality {
         }
         match self.kernel {
             KernelView::Hidden => {
-                let counted = profile.meta.user_time_ns > 0 || profile.meta.system_time_ns > 0;
-                // A program that spent no time in the kernel misses none.
-                if self.missing_kernel_share > 0.0 || !counted {
-                    warnings.push(Warning::KernelHidden { missing_share: self.missing_kernel_share });
+                let known = profile.meta.user_time_ns + profile.meta.system_time_ns > 0;
+                let missing_share = known.then_some(self.missing_kernel_share);
+                if missing_share.is_none_or(|share| share >= LEAST_SHOWN) {
+                    let accounted =
+                        self.sampling == Sampling::Threads && self.source == EventSource::CpuClock;
+                    warnings.push(Warning::KernelHidden { missing_share, accounted });
                 }
             }
             KernelView::Unnamed if shares.kernel >= NOTABLE => {
@@ -255,6 +274,17 @@ impl Quality {
 fn higher_rate(frequency_hz: u32) -> Option<u32> {
     const HIGHEST: u32 = 20_000;
     (frequency_hz < HIGHEST).then(|| frequency_hz.saturating_mul(4).clamp(1000, HIGHEST))
+}
+
+impl Quality {
+    /// Time of threads that ended before their first sample, beyond that in the kernel, of which another warning tells.
+    fn warn_of_time_without_samples(&self, threads: u64, warnings: &mut Vec<Warning>) {
+        let in_kernel = if self.source == EventSource::CpuClock { self.missing_kernel_share } else { 0.0 };
+        let share = self.not_sampled_share;
+        if share - in_kernel >= NOTABLE {
+            warnings.push(Warning::NotSampled { share, threads, raise_to: higher_rate(self.frequency_hz) });
+        }
+    }
 }
 
 /// Samples that this much CPU time gives, when whyslow recorded it.
@@ -276,6 +306,8 @@ struct StackShares {
     kernel: f64,
     /// whyslow's own code in the program runs, or the kernel for it.
     agent: f64,
+    /// No sample fell there; the other shares are of the rest.
+    not_sampled: f64,
 }
 
 impl StackShares {
@@ -287,10 +319,14 @@ impl StackShares {
         let mut agent_stack = vec![false; stacks.len()];
         let owners: Vec<modules::Owner> = modules::owners(profile);
         let (mut truncated, mut unresolved, mut nameless, mut no_module, mut kernel) = (0, 0, 0, 0, 0);
-        let mut agent = 0;
+        let (mut agent, mut not_sampled) = (0, 0);
         for stack in 0..stacks.len() {
             let id = StackId::from(stack);
             let location = stacks.location(id);
+            if profile.is_not_sampled(id) {
+                not_sampled += weights.value[stack];
+                continue;
+            }
             let named = is_named(profile, location);
             (truncated_stack[stack], named_stack[stack]) = match stacks.parent(id) {
                 Some(parent) => (truncated_stack[parent.index()], named || named_stack[parent.index()]),
@@ -312,7 +348,7 @@ impl StackShares {
             add(&mut agent, agent_stack[stack]);
             add(&mut kernel, crate::labels::kind(profile, leaf) == whyslow_profile::CodeKind::Kernel);
         }
-        let of_all = |part| share(part, weights.total_value);
+        let of_all = |part| share(part, weights.total_value - not_sampled);
         Self {
             truncated: of_all(truncated),
             unresolved: of_all(unresolved),
@@ -320,6 +356,7 @@ impl StackShares {
             no_module: of_all(no_module),
             kernel: of_all(kernel),
             agent: of_all(agent),
+            not_sampled: share(not_sampled, weights.total_value),
         }
     }
 }
@@ -469,5 +506,68 @@ mod tests {
         let quality = Quality::of(&Profile::default());
         assert_eq!(quality.grade, Grade::Poor);
         assert_eq!(ids(&quality), ["no-samples", "incomplete"]);
+    }
+
+    #[test]
+    fn time_without_samples_is_told_and_is_no_trouble_of_the_samples() {
+        let mut profile = testing::profile("main;a 300\nshort: [not sampled] 100");
+        profile.meta.source = EventSource::CpuClock;
+        profile.meta.sampling = Sampling::Threads;
+        profile.meta.kernel = KernelView::Included;
+        profile.meta.counters.unsampled_threads = 50;
+        let quality = Quality::of(&profile);
+        assert_eq!((quality.not_sampled_share, quality.samples), (0.25, 300));
+        assert_eq!((quality.unresolved_share, quality.nameless_share), (0.0, 0.0));
+        assert_eq!(ids(&quality), ["not-sampled"]);
+        assert_eq!(
+            quality.warnings[0].to_string(),
+            "25.0 % of the CPU time has no sample (50 threads have none at all): it is shown as [not sampled] under its \
+             process and thread"
+        );
+    }
+
+    #[test]
+    fn hidden_kernel_time_is_named_once_and_only_when_there_is_some() {
+        let mut profile = testing::profile("main;a 300\n[not sampled] 100");
+        let meta = &mut profile.meta;
+        meta.source = EventSource::CpuClock;
+        meta.sampling = Sampling::Threads;
+        meta.kernel = KernelView::Hidden;
+        (meta.user_time_ns, meta.system_time_ns) = (300_000_000, 100_000_000);
+        let quality = Quality::of(&profile);
+        assert_eq!(ids(&quality), ["kernel-hidden"]);
+        assert_eq!(
+            quality.warnings[0].to_string(),
+            "the kernel may not be looked into: its 25.0 % of the CPU time is part of [not sampled]"
+        );
+        let mut profile = testing::profile("main;a 300");
+        profile.meta.kernel = KernelView::Hidden;
+        (profile.meta.user_time_ns, profile.meta.system_time_ns) = (300_000_000, 1000);
+        assert_eq!(ids(&Quality::of(&profile)), [""; 0], "0.0 % is nothing to tell");
+        (profile.meta.user_time_ns, profile.meta.system_time_ns) = (0, 0);
+        let message = Quality::of(&profile).warnings[0].to_string();
+        assert_eq!(
+            message, "kernel time is not in the profile",
+            "how much is not known of attached processes"
+        );
+    }
+
+    #[test]
+    fn who_runs_on_is_named() {
+        let mut profile = testing::profile("main;a 300");
+        let row = |name: &str, processes| whyslow_profile::StillRunning { name: name.to_owned(), processes };
+        profile.meta.still_running = vec![row("app", 1), row("worker", 2)];
+        let message = |profile: &Profile| Quality::of(profile).warnings[0].to_string();
+        assert_eq!(
+            message(&profile),
+            "3 processes were still running when the recording ended (app, worker (×2)): their time from then on is not in \
+             the profile"
+        );
+        profile.meta.exit = Some(whyslow_profile::ExitStatus::Code(0));
+        profile.meta.still_running = vec![row("daemon", 1)];
+        assert_eq!(
+            message(&profile),
+            "1 process was left running by the program when it ended (daemon): its time from then on is not in the profile"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use whyslow_profile::Unit;
+use whyslow_profile::{StillRunning, Unit};
 
 use super::jit::Runtime;
 use crate::units::{Count, Percent, number_of};
@@ -185,10 +185,33 @@ pub enum Warning {
         /// A higher rate that may help.
         raise_to: Option<u32>,
     },
-    /// Kernel time is not in the profile.
+    /// Threads ended before their first sample.
+    NotSampled {
+        /// Share of the CPU time that no sample fell into.
+        share: f64,
+        /// How many threads have no sample at all.
+        threads: u64,
+        /// A rate that is worth trying.
+        raise_to: Option<u32>,
+    },
+    /// Processes ran on when the recording ended.
+    StillRunning {
+        /// How many of each name, the program first when it is one of them.
+        processes: Vec<StillRunning>,
+        /// Whether the program itself is one of them.
+        program: bool,
+    },
+    /// Only some CPUs were recorded.
+    SomeCpus {
+        /// Which, such as `0,2-3`.
+        cpus: String,
+    },
+    /// Kernel time has no samples.
     KernelHidden {
-        /// Share of the CPU time that is missing; 0 when that is not known.
-        missing_share: f64,
+        /// Share of the CPU time, where that is known.
+        missing_share: Option<f64>,
+        /// Whether that time is shown as not sampled, and not missing altogether.
+        accounted: bool,
     },
     /// Kernel functions have no names.
     KernelUnnamed {
@@ -272,6 +295,9 @@ impl Warning {
             Self::LostRecords { .. } => "lost-records",
             Self::Throttled { .. } => "throttled",
             Self::FewerSamplesThanExpected { .. } => "fewer-samples",
+            Self::NotSampled { .. } => "not-sampled",
+            Self::StillRunning { .. } => "still-running",
+            Self::SomeCpus { .. } => "some-cpus",
             Self::KernelHidden { .. } => "kernel-hidden",
             Self::KernelUnnamed { .. } => "kernel-names-hidden",
             Self::UnobservableExecs { .. } => "unobservable-execs",
@@ -304,6 +330,8 @@ impl Warning {
                 | Self::LostRecords { .. }
                 | Self::Throttled { .. }
                 | Self::FewerSamplesThanExpected { .. }
+                | Self::NotSampled { .. }
+                | Self::SomeCpus { .. }
                 | Self::KernelHidden { .. }
                 | Self::KernelUnnamed { .. }
                 | Self::UnobservableExecs { .. }
@@ -351,10 +379,15 @@ impl Warning {
             }
             Self::Lost { share, .. } if *share >= 0.1 => Severity::Serious,
             Self::Lost { share, .. } if *share < 0.01 => Severity::Note,
-            Self::KernelHidden { missing_share } if *missing_share < 0.05 => Severity::Note,
+            Self::KernelHidden { missing_share, .. } if missing_share.is_none_or(|share| share < 0.05) => {
+                Severity::Note
+            }
+            Self::NotSampled { share, .. } if *share < 0.1 => Severity::Note,
             Self::KernelUnnamed { .. }
             | Self::UnobservableExecs { .. }
             | Self::AgentTime { .. }
+            | Self::StillRunning { .. }
+            | Self::SomeCpus { .. }
             | Self::HeapSampled { .. }
             | Self::NoLeakCheck(_)
             | Self::Recorder(_) => Severity::Note,
@@ -452,13 +485,24 @@ impl Warning {
                 lower(*frequency_hz)
             ),
             Self::FewerSamplesThanExpected { raise_to, .. } => {
-                let quiet = "the machine was busy: record again when it is quiet";
+                let quiet = "the machine was busy, or its host gave it too little time: record again when it is quiet";
                 match raise_to {
                     Some(hz) => format!(
                         "threads that end between two samples are seen too little: raise the rate with -F {hz}; or {quiet}"
                     ),
                     None => quiet.to_owned(),
                 }
+            }
+            Self::NotSampled { raise_to, .. } => format!(
+                "record as root, or after `sudo sysctl kernel.perf_event_paranoid=0`: then a thread gets its share of the \
+                 samples however short it lives{}",
+                or_raise(*raise_to)
+            ),
+            Self::StillRunning { program: true, .. } => {
+                "record longer with --duration, or without it until the program ends".to_owned()
+            }
+            Self::StillRunning { program: false, .. } => {
+                "to record one of them, attach to it: `whyslow record -p PID`".to_owned()
             }
             Self::KernelHidden { .. } => {
                 "`sudo sysctl kernel.perf_event_paranoid=1`, then record again".to_owned()
@@ -498,7 +542,7 @@ impl Warning {
                  your own; under a limit of address space (`ulimit -v`) the agent finds no room: it needs 3 GB"
                     .to_owned()
             }
-            Self::NoLeakCheck(_) | Self::Recorder(_) => return None,
+            Self::SomeCpus { .. } | Self::NoLeakCheck(_) | Self::Recorder(_) => return None,
         })
     }
 }
@@ -612,15 +656,30 @@ impl fmt::Display for Warning {
                 number_of(*samples, "sample", "samples"),
                 Count(*expected)
             ),
-            Self::KernelHidden { missing_share } if *missing_share == 0.0 => {
-                write!(f, "kernel time is not in the profile, and nobody counted how much that is")
-            }
-            Self::KernelHidden { missing_share } => {
+            Self::NotSampled { share, threads, .. } => {
+                let threads = match threads {
+                    0 => String::new(),
+                    1 => " (1 thread has none at all)".to_owned(),
+                    _ => format!(" ({} threads have none at all)", Count(*threads)),
+                };
                 write!(
                     f,
-                    "kernel time is not in the profile: {} of the CPU time is missing",
-                    Percent(*missing_share)
+                    "{} of the CPU time has no sample{threads}: it is shown as [not sampled] under its process and thread",
+                    Percent(*share)
                 )
+            }
+            Self::StillRunning { processes, program } => still_running(f, processes, *program),
+            Self::SomeCpus { cpus } => {
+                write!(f, "only what ran on CPU {cpus} was recorded: times on other CPUs are missing")
+            }
+            Self::KernelHidden { missing_share: None, .. } => write!(f, "kernel time is not in the profile"),
+            Self::KernelHidden { missing_share: Some(share), accounted: true } => write!(
+                f,
+                "the kernel may not be looked into: its {} of the CPU time is part of [not sampled]",
+                Percent(*share)
+            ),
+            Self::KernelHidden { missing_share: Some(share), accounted: false } => {
+                write!(f, "kernel time is not in the profile: {} of the CPU time is missing", Percent(*share))
             }
             Self::KernelUnnamed { share } => {
                 write!(f, "the kernel hides the names of its functions ({} of the samples)", Percent(*share))
@@ -691,6 +750,7 @@ pub(super) fn settle(warnings: &mut [Warning]) {
             Warning::NoSamples { raise_to }
             | Warning::TooFewSamples { raise_to, .. }
             | Warning::FewerSamplesThanExpected { raise_to, .. }
+            | Warning::NotSampled { raise_to, .. }
             | Warning::Truncated { copy_more: raise_to, .. } => *raise_to = None,
             _ => {}
         }
@@ -717,6 +777,27 @@ fn by_origin(modules: &[ModuleShare], own: impl Fn(BuiltWith) -> &'static str) -
         [] => packages,
         [first, ..] => format!("{}: {own}; {}: {packages}", first.name, system[0].name),
     }
+}
+
+/// `the program (app) was still running …`, `3 processes were left running …: sleep, worker (×2)`.
+fn still_running(f: &mut fmt::Formatter<'_>, processes: &[StillRunning], program: bool) -> fmt::Result {
+    const NAMED: usize = 5;
+    let all: u64 = processes.iter().map(|row| row.processes).sum();
+    let name = |row: &StillRunning| match row.processes {
+        1 => row.name.clone(),
+        times => format!("{} (×{times})", row.name),
+    };
+    let mut names = processes.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
+    if processes.len() > NAMED {
+        names.push_str(", …");
+    }
+    let (processes, what) = match all {
+        1 => ("1 process was".to_owned(), "its"),
+        _ => (format!("{} processes were", Count(all)), "their"),
+    };
+    let when = if program { "when the recording ended" } else { "by the program when it ended" };
+    let left = if program { "still running" } else { "left running" };
+    write!(f, "{processes} {left} {when} ({names}): {what} time from then on is not in the profile")
 }
 
 fn points(share: f64) -> String {

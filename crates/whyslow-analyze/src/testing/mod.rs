@@ -144,6 +144,10 @@ impl Made {
                 let module = self.module("[kernel]", ModuleKind::Kernel, SymbolState::Missing);
                 self.profile.locations.push(Some(module), address)
             }
+            "[not sampled]" => {
+                let module = self.module("[not sampled]", ModuleKind::NotSampled, SymbolState::Missing);
+                self.profile.locations.push(Some(module), address)
+            }
             name if name.starts_with('[') => {
                 let path = format!("/usr/lib/{}", name.trim_matches(['[', ']']));
                 let module = self.module(&path, ModuleKind::Library, SymbolState::Stripped);

@@ -97,7 +97,6 @@ impl RecordConverter {
     pub fn new(on: RecordedOn) -> Self {
         let mut converter = Converter::new(0, 0, true);
         converter.builder = Builder::new();
-        converter.own_pid = u32::MAX;
         let same_kernel = match on.build_ids.get(KERNEL) {
             Some(recorded) => crate::host::kernel_build_id().as_ref() == Some(recorded),
             None => {

@@ -6,11 +6,15 @@ use linux_perf_event_reader::{CommOrExecRecord, ForkOrExitRecord};
 use rustc_hash::FxHashMap;
 use whyslow_profile::{ModuleKind, Process, ProcessId, Thread, ThreadId};
 
+use super::accounting::CpuTime;
 use super::{Converter, text};
 use crate::completion::Images;
 use crate::maps::MapsLine;
 use crate::marks;
 use crate::modules::{AddressSpace, ModuleIndex};
+
+/// What a thread is called of which nothing is known.
+pub(super) const UNKNOWN: &str = "unknown";
 
 #[derive(Debug)]
 pub(super) struct ProcessState {
@@ -30,6 +34,7 @@ pub(super) struct ThreadState {
     pub(super) id: ThreadId,
     pub(super) pid: u32,
     pub(super) images: Images,
+    pub(super) cpu_time: CpuTime,
 }
 
 /// Rows by the operating system's numbers; the latest of a number that was used again.
@@ -102,7 +107,8 @@ impl Converter {
         if let Some(tasks) = &mut self.tasks {
             tasks.threads.insert((pid, tid), id);
         }
-        self.threads.insert(tid, ThreadState { id, pid, images: Images::default() });
+        self.threads
+            .insert(tid, ThreadState { id, pid, images: Images::default(), cpu_time: CpuTime::default() });
     }
 
     /// Adds a process that was not announced.
@@ -152,14 +158,31 @@ impl Converter {
         // A thread keeps its parent's name until it gets one of its own.
         let name = match self.threads.get(&parent_tid) {
             Some(parent) => self.name_of(parent.id),
-            None => "unknown".to_owned(),
+            None => UNKNOWN.to_owned(),
         };
+        if pid == parent_pid && self.is_known_already(pid, tid, fork.timestamp, &name) {
+            return;
+        }
         if pid != parent_pid {
             self.new_process(pid, Some(parent_pid), &name, fork.timestamp);
         } else if !self.processes.contains_key(&pid) {
             self.new_process(pid, None, &name, fork.timestamp);
         }
         self.new_thread(pid, tid, &name, fork.timestamp);
+    }
+
+    /// Whether a thread was seen before the news of its start, which another CPU can be late to give.
+    fn is_known_already(&mut self, pid: u32, tid: u32, start: u64, name: &str) -> bool {
+        let Some(thread) = self.threads.get(&tid).filter(|thread| thread.pid == pid) else { return false };
+        let row = self.builder.thread_row(thread.id);
+        let start_ns = self.since_start(start);
+        if row.end_ns.is_some() || row.start_ns == 0 || row.start_ns < start_ns {
+            return false;
+        }
+        let nameless = self.builder.text(row.name) == UNKNOWN;
+        let name = if nameless { self.builder.string(name) } else { row.name };
+        self.builder.update_thread(thread.id, |row| (row.start_ns, row.name) = (start_ns, name));
+        true
     }
 
     fn name_of(&self, thread: ThreadId) -> String {
@@ -177,6 +200,10 @@ impl Converter {
             process.expects_program = true;
             process.jit = None;
             process.readable = live;
+            if process.threads > 1 {
+                self.exec_of_many(pid, tid, time);
+            }
+            self.account_exec(tid, time);
         }
         if !self.processes.contains_key(&pid) {
             self.new_process(pid, None, &name, time);
@@ -196,26 +223,84 @@ impl Converter {
         }
     }
 
+    /// A thread of several executes a program: it goes on under the number of the first one, and all others end, of which
+    /// it itself gives no news under its old number.
+    fn exec_of_many(&mut self, pid: u32, tid: u32, time: u64) {
+        let others = self.threads.iter().filter(|(other, state)| state.pid == pid && **other != tid);
+        let others = others.map(|(other, state)| (*other, state.id)).collect::<Vec<_>>();
+        for (other, id) in others {
+            if self.builder.thread_row(id).end_ns.is_none() {
+                self.end_thread(other, time);
+            }
+        }
+        self.ended.retain(|(_, ended, _)| *ended != tid);
+        if let Some(thread) = self.threads.get(&tid) {
+            self.builder.update_thread(thread.id, |row| row.end_ns = None);
+        }
+        if let Some(process) = self.processes.get(&pid) {
+            self.builder.update_process(process.id, |row| row.end_ns = None);
+        }
+    }
+
+    fn end_thread(&mut self, tid: u32, time: u64) {
+        self.account_end(tid, time);
+        let end_ns = Some(self.since_start(time));
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        self.builder.update_thread(thread.id, |row| row.end_ns = end_ns);
+        self.image_memory -= thread.images.memory().min(self.image_memory);
+        thread.images = Images::default();
+        self.ended.push_back((self.drain, tid, thread.id));
+    }
+
     pub(super) fn exit(&mut self, exit: &ForkOrExitRecord) {
         let (pid, tid) = (exit.pid.cast_unsigned(), exit.tid.cast_unsigned());
+        self.end_thread(tid, exit.timestamp);
         let end_ns = Some(self.since_start(exit.timestamp));
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            self.builder.update_thread(thread.id, |row| row.end_ns = end_ns);
-            self.image_memory -= thread.images.memory().min(self.image_memory);
-            thread.images = Images::default();
-        }
-        if pid == tid
-            && let Some(process) = self.processes.get_mut(&pid)
-        {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        // Threads can go on when the first one has ended.
+        if pid == tid || self.builder.process_row(process.id).end_ns.is_some() {
             self.builder.update_process(process.id, |row| row.end_ns = end_ns);
+        }
+        if pid == tid {
             if std::mem::take(&mut process.expects_program) {
                 self.counters.unobservable_execs += 1;
             }
             self.marks.process_ended(pid);
         }
     }
+
+    /// The processes that have not ended, by name, with their numbers.
+    pub(crate) fn still_running(&self) -> Vec<(u32, String)> {
+        let running = |thread: &&ThreadState| self.builder.thread_row(thread.id).end_ns.is_none();
+        let mut pids = self.threads.values().filter(running).map(|thread| thread.pid).collect::<Vec<_>>();
+        pids.sort_unstable();
+        pids.dedup();
+        let name = |pid: u32| {
+            let row = self.builder.process_row(self.processes.get(&pid)?.id);
+            Some((pid, self.builder.text(row.name).to_owned()))
+        };
+        pids.into_iter().filter(|pid| crate::host::runs(*pid)).filter_map(name).collect()
+    }
 }
 
 fn comm(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf::testing::Made;
+
+    #[test]
+    fn news_of_a_start_that_comes_late_makes_no_second_thread() {
+        let mut converter = Converter::new(0, 0, true);
+        converter.add_process(100, "app");
+        for made in [Made::sample(100, 101, 3 * 1000, 1000), Made::fork(100, 100, 101, 2 * 1000)] {
+            converter.record(&made.record());
+        }
+        let profile = converter.builder.into_profile(whyslow_profile::Meta::default()).unwrap();
+        let thread = &profile.threads[1];
+        assert_eq!((profile.threads.len(), profile.text(thread.name), thread.start_ns), (2, "app", 2 * 1000));
+    }
 }

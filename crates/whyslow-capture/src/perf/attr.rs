@@ -19,8 +19,20 @@ pub(crate) struct Plan {
     pub(crate) frequency_hz: u32,
     /// Bytes of stack copied with each sample.
     pub(crate) stack_bytes: u32,
-    /// Start counting when the process executes a program.
-    pub(crate) enable_on_exec: bool,
+    /// Whom the events are bound to.
+    pub(crate) bound: Bound,
+}
+
+/// What an event is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// A CPU, whatever runs on it.
+    Cpu,
+    /// A thread and all that it starts.
+    Thread {
+        /// Start counting when it executes a program.
+        enable_on_exec: bool,
+    },
 }
 
 impl Plan {
@@ -69,8 +81,16 @@ impl Plan {
         attr.__bindgen_anon_1.sample_freq = u64::from(self.frequency_hz);
         attr.set_freq(1);
         attr.set_disabled(1);
-        attr.set_enable_on_exec(u64::from(self.enable_on_exec));
-        attr.set_inherit(1);
+        match self.bound {
+            // The idle loop has a sample a period on every CPU that has nothing to do.
+            Bound::Cpu => attr.set_exclude_idle(1),
+            Bound::Thread { enable_on_exec } => {
+                attr.set_enable_on_exec(u64::from(enable_on_exec));
+                attr.set_inherit(1);
+                // When each thread is on a CPU: samples alone do not tell, see `convert/accounting.rs`.
+                attr.set_context_switch(1);
+            }
+        }
         attr.set_exclude_hv(1);
         attr.set_exclude_kernel(u64::from(!self.kernel));
         if self.kernel {
@@ -141,7 +161,7 @@ mod tests {
             kernel: true,
             frequency_hz: 997,
             stack_bytes: 4096,
-            enable_on_exec: true,
+            bound: Bound::Thread { enable_on_exec: true },
         };
         let choices = plan.choices();
         assert_eq!(choices.len(), 8);
@@ -169,7 +189,7 @@ mod tests {
             kernel: false,
             frequency_hz: 1,
             stack_bytes: 8,
-            enable_on_exec: false,
+            bound: Bound::Thread { enable_on_exec: false },
         };
         assert_eq!(plan.attr(Some(10)).config >> 32, 10);
     }

@@ -16,6 +16,10 @@ const RING_MOST: usize = 4 << 20;
 const RING_LEAST: usize = 64 << 10;
 /// All rings together, so that machines with many CPUs do not lock much memory.
 const RINGS_TOTAL: usize = 64 << 20;
+/// Events of CPUs write samples of whatever runs, with as many stack bytes as ours have: on a busy machine the rings fill up all
+/// the time, and the recorder waits longest for its turn.
+const CPU_RING_MOST: usize = 8 << 20;
+const CPU_RINGS_TOTAL: usize = 256 << 20;
 
 /// Whom to sample.
 #[derive(Debug, Clone)]
@@ -60,7 +64,7 @@ impl OpenError {
             Some(libc::EACCES | libc::EPERM) => Self::Denied(error),
             Some(libc::ESRCH) => Self::Gone,
             Some(
-                libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL | libc::ENOSYS | libc::E2BIG
+                libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO | libc::EINVAL | libc::ENOSYS | libc::E2BIG
                 // All hardware counters are taken.
                 | libc::EBUSY | libc::ENOSPC,
             ) => Self::Unsupported(error),
@@ -78,28 +82,15 @@ impl Events {
         wanted: Plan,
         stack_bytes: Option<u32>,
     ) -> Result<Self, OpenError> {
-        let share = (RINGS_TOTAL / cpus.len().max(1)).clamp(RING_LEAST, RING_MOST);
-        let mut ring_bytes = 1 << share.ilog2();
-        let mut plans = wanted.choices();
-        let mut denied = None;
-        loop {
-            let Some(&plan) = plans.first() else {
-                return Err(
-                    denied.unwrap_or_else(|| OpenError::Unsupported(io::ErrorKind::Unsupported.into()))
-                );
-            };
+        let (most, total) = match scope {
+            Scope::Threads(_) => (RING_MOST, RINGS_TOTAL),
+            Scope::System => (CPU_RING_MOST, CPU_RINGS_TOTAL),
+        };
+        let share = (total / cpus.len().max(1)).clamp(RING_LEAST, most);
+        first_accepted(wanted.choices(), 1 << share.ilog2(), |plan, ring_bytes| {
             let plan = Plan { stack_bytes: stack_bytes.unwrap_or(default_stack_bytes(ring_bytes)), ..plan };
-            match Self::open_exactly(scope, cpus, plan, ring_bytes) {
-                Err(error @ (OpenError::Unsupported(_) | OpenError::Denied(_))) => {
-                    if denied.is_none() || matches!(error, OpenError::Denied(_)) {
-                        denied = Some(error);
-                    }
-                    plans.remove(0);
-                }
-                Err(OpenError::RingTooLarge(_)) if ring_bytes > RING_LEAST => ring_bytes /= 2,
-                other => return other,
-            }
-        }
+            Self::open_exactly(scope, cpus, plan, ring_bytes)
+        })
     }
 
     fn open_exactly(scope: &Scope, cpus: &[u32], plan: Plan, ring_bytes: usize) -> Result<Self, OpenError> {
@@ -115,6 +106,7 @@ impl Events {
             parse_info: parse_info(&plan.attr(None)).map_err(OpenError::Other)?,
         };
         let mut rings = Vec::with_capacity(cpus.len());
+        let mut off_line = None;
         for &cpu in cpus {
             let mut attr = plan.attr(core_type(Path::new("/sys"), cpu));
             attr.__bindgen_anon_2.wakeup_watermark = watermark(ring_bytes) as u32;
@@ -126,7 +118,10 @@ impl Events {
                     // A thread that has ended meanwhile is no loss unless it is the only one; a CPU that went
                     // off-line has nothing to sample.
                     Err(OpenError::Gone) if threads.len() > 1 => continue,
-                    Err(OpenError::Unsupported(error)) if error.raw_os_error() == Some(libc::ENODEV) => break,
+                    Err(OpenError::Unsupported(error)) if error.raw_os_error() == Some(libc::ENODEV) => {
+                        off_line = Some(error);
+                        break;
+                    }
                     Err(error) => return Err(error),
                 };
                 match owner {
@@ -147,7 +142,8 @@ impl Events {
             }
         }
         if rings.is_empty() {
-            return Err(OpenError::Gone);
+            // The same answer for every CPU is about the event.
+            return Err(off_line.map_or(OpenError::Gone, OpenError::Unsupported));
         }
         opened.merge = Merge::new(rings);
         Ok(opened)
@@ -162,6 +158,31 @@ impl Events {
     pub(crate) fn wait_on(&self) -> &[RawFd] {
         &self.owners
     }
+}
+
+/// The first plan that the kernel accepts, with the largest ring it allows. A refusal is a better reason to give than a missing
+/// event.
+fn first_accepted<T>(
+    plans: Vec<Plan>,
+    mut ring_bytes: usize,
+    mut open: impl FnMut(Plan, usize) -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    let mut reason = None;
+    let mut plans = plans.into_iter();
+    let mut plan = plans.next();
+    while let Some(wanted) = plan {
+        match open(wanted, ring_bytes) {
+            Err(error @ (OpenError::Unsupported(_) | OpenError::Denied(_))) => {
+                if reason.is_none() || matches!(error, OpenError::Denied(_)) {
+                    reason = Some(error);
+                }
+                plan = plans.next();
+            }
+            Err(OpenError::RingTooLarge(_)) if ring_bytes > RING_LEAST => ring_bytes /= 2,
+            other => return other,
+        }
+    }
+    Err(reason.unwrap_or_else(|| OpenError::Unsupported(io::ErrorKind::Unsupported.into())))
 }
 
 /// How full a ring may be before it wakes us: the rest must last until we run, which takes longer on a busy machine.
@@ -207,11 +228,72 @@ fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
 
 /// How records of events with these attributes are laid out.
 #[expect(unsafe_code, reason = "the reader parses attributes from bytes")]
-fn parse_info(attr: &sys::perf_event_attr) -> io::Result<RecordParseInfo> {
+pub(super) fn parse_info(attr: &sys::perf_event_attr) -> io::Result<RecordParseInfo> {
     // SAFETY: the structure is plain numbers without padding, as the kernel's interface demands.
     let bytes = unsafe {
         std::slice::from_raw_parts(std::ptr::from_ref(attr).cast::<u8>(), size_of::<sys::perf_event_attr>())
     };
     let (attr, _) = PerfEventAttr::parse::<_, byteorder::NativeEndian>(bytes)?;
     Ok(RecordParseInfo::new(&attr, Endianness::NATIVE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf::Bound;
+
+    fn plans() -> Vec<Plan> {
+        let wanted = Plan {
+            cycles: true,
+            precise: 0,
+            kernel: true,
+            frequency_hz: 997,
+            stack_bytes: 0,
+            bound: Bound::Cpu,
+        };
+        wanted.choices()
+    }
+
+    /// Machines without a counter say so in different words: no such entry, device, address, argument, operation.
+    #[test]
+    fn whatever_says_that_there_is_no_counter_leads_to_the_clock() {
+        let words = [
+            libc::ENOENT,
+            libc::ENODEV,
+            libc::ENXIO,
+            libc::EINVAL,
+            libc::EOPNOTSUPP,
+            libc::EBUSY,
+            libc::ENOSPC,
+        ];
+        for word in words {
+            let opened = first_accepted(plans(), RING_MOST, |plan, _| {
+                let error = OpenError::from_open(io::Error::from_raw_os_error(word));
+                if plan.cycles { Err(error) } else { Ok(plan) }
+            });
+            let plan = opened.unwrap_or_else(|error| panic!("{word}: {error:?}"));
+            assert!(!plan.cycles && plan.kernel);
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_the_reason_given() {
+        let refused = first_accepted(plans(), RING_MOST, |plan, _| -> Result<(), _> {
+            let word = if plan.cycles { libc::ENXIO } else { libc::EACCES };
+            Err(OpenError::from_open(io::Error::from_raw_os_error(word)))
+        });
+        assert!(matches!(refused, Err(OpenError::Denied(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn rings_shrink_until_they_are_allowed() {
+        let opened = first_accepted(plans(), RING_MOST, |_, bytes| {
+            if bytes > RING_LEAST {
+                Err(OpenError::RingTooLarge(io::ErrorKind::Other.into()))
+            } else {
+                Ok(bytes)
+            }
+        });
+        assert_eq!(opened.unwrap(), RING_LEAST);
+    }
 }

@@ -4,6 +4,9 @@ mod attr;
 mod events;
 mod ring;
 
-pub(crate) use attr::{Plan, user_register_names};
+pub(crate) use attr::{Bound, Plan, user_register_names};
 pub(crate) use events::{Events, OpenError, Scope};
 pub(crate) use ring::Record;
+
+#[cfg(test)]
+pub(crate) mod testing;

@@ -42,6 +42,7 @@ fn expected() -> Profile {
             ..Counters::default()
         },
         notes: vec!["a note".into()],
+        ..Meta::default()
     };
     let mut text = |text: &str| p.strings.push(text);
     let (app, worker, path, build_id) = (text("app"), text("worker"), text("/bin/app"), text("c0ffee"));

@@ -4,7 +4,8 @@ use whyslow_profile::{
     Code, CodeKind, Counter, CounterId, EventSource, ExitStatus, Frame, Function, FunctionId, Growth,
     HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, KernelView, LocationId,
     Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress,
-    Samples, SourceLine, Span, StackId, StringId, SymbolState, Thread, ThreadId, Unit,
+    Samples, Sampling, SourceLine, Span, StackId, StillRunning, StringId, SymbolState, Thread, ThreadId,
+    Unit,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -197,6 +198,11 @@ fn meta(r: &mut Random) -> Meta {
         },
         // What a profile of cycles says once it is in memory: its values are nanoseconds.
         ns_per_cycle: (source == 1).then_some(1.0),
+        sampling: r.pick(&[Sampling::Unknown, Sampling::Cpus, Sampling::Threads]),
+        only_cpus: r.maybe(Random::text),
+        still_running: (0..r.below(3))
+            .map(|_| StillRunning { name: r.text(), processes: r.number() })
+            .collect(),
         kernel: r.pick(&[KernelView::Unknown, KernelView::Included, KernelView::Unnamed, KernelView::Hidden]),
         user_time_ns: r.number(),
         system_time_ns: r.number(),

@@ -21,7 +21,7 @@ pub use self::groups::groups;
 use self::heap::HeapBody;
 pub use self::own::hot_lines;
 use self::own::{OwnJson, OwnStepJson};
-use crate::text::{kernel_label, source_label};
+use crate::text::{kernel_label, sampling_label, source_label};
 
 /// The name and version of the schema. Fields may be added within a version; none changes its meaning.
 pub const SCHEMA: &str = "whyslow-report/1";
@@ -544,6 +544,8 @@ pub(crate) struct QualityBody {
     unresolved_share: f64,
     nameless_share: f64,
     source: String,
+    sampling: &'static str,
+    not_sampled_share: f64,
     kernel: &'static str,
     missing_kernel_share: f64,
     frequency_hz: u32,
@@ -578,6 +580,8 @@ impl QualityBody {
             unresolved_share: quality.unresolved_share,
             nameless_share: quality.nameless_share,
             source: source_label(&quality.source),
+            sampling: sampling_label(quality.sampling),
+            not_sampled_share: quality.not_sampled_share,
             kernel: kernel_label(quality.kernel),
             missing_kernel_share: quality.missing_kernel_share,
             frequency_hz: quality.frequency_hz,

@@ -24,7 +24,7 @@ pub use layout::Page;
 pub use lines::lines;
 pub use own::{hot_lines, own_functions};
 pub use quality::{headline, quality, verdict, verdict_lines};
-pub(crate) use quality::{kernel_label, source_label};
+pub(crate) use quality::{kernel_label, sampling_label, source_label};
 pub use spans::spans;
 pub use summary::{Summary, summary};
 pub use threads::threads;

@@ -1,7 +1,7 @@
 //! How far a profile can be trusted, in words.
 
 use whyslow_analyze::{HeapQuality, Quality, Severity, Warning};
-use whyslow_profile::{EventSource, KernelView};
+use whyslow_profile::{EventSource, KernelView, Sampling};
 
 use super::layout::{
     BOLD, PLAIN, Page, columns, grade_style, left, number_of, push_line, push_titled, severity_style, styled,
@@ -54,6 +54,9 @@ fn sampling(quality: &Quality, fact: &mut dyn FnMut(&str, String)) {
         );
     }
     fact("source", source_words(&quality.source));
+    if quality.sampling != Sampling::Unknown {
+        fact("sampled", sampling_words(quality));
+    }
     fact("kernel", kernel_words(quality));
     fact("stacks complete", Percent(1.0 - quality.truncated_share).to_string());
     fact(
@@ -167,6 +170,28 @@ pub(crate) fn kernel_label(kernel: KernelView) -> &'static str {
     }
 }
 
+/// The word for what samples are bound to, as in JSON.
+pub(crate) fn sampling_label(sampling: Sampling) -> &'static str {
+    match sampling {
+        Sampling::Unknown => "unknown",
+        Sampling::Cpus => "cpus",
+        Sampling::Threads => "threads",
+    }
+}
+
+fn sampling_words(quality: &Quality) -> String {
+    match quality.sampling {
+        Sampling::Cpus => "each CPU: a thread gets its share however short it lives".to_owned(),
+        Sampling::Threads => {
+            format!(
+                "each thread by itself: {} of the CPU time has no sample",
+                Percent(quality.not_sampled_share)
+            )
+        }
+        Sampling::Unknown => sampling_label(quality.sampling).to_owned(),
+    }
+}
+
 fn source_words(source: &EventSource) -> String {
     match source {
         EventSource::Cycles => "cycles: the hardware's counter".to_owned(),
@@ -181,7 +206,9 @@ fn kernel_words(quality: &Quality) -> String {
             "hidden: no time in it was counted".to_owned()
         }
         KernelView::Hidden => {
-            format!("hidden: {} of the CPU time is not in the profile", Percent(quality.missing_kernel_share))
+            let how =
+                if quality.sampling == Sampling::Threads { "has no sample" } else { "is not in the profile" };
+            format!("hidden: {} of the CPU time {how}", Percent(quality.missing_kernel_share))
         }
         KernelView::Unnamed => "unnamed: its time is there, its functions have no names".to_owned(),
         kernel => kernel_label(kernel).to_owned(),

@@ -41,20 +41,20 @@ pub struct Summary<'a> {
     pub threads: &'a Threads,
     /// How far to trust it.
     pub quality: &'a Quality,
-    /// The file that holds it, as the user would type it.
-    pub file: &'a str,
+    /// The file that holds it, as the user would type it; `None` when it could not be written.
+    pub file: Option<&'a str>,
 }
 
 /// How long, how many samples, how far to trust it, the hottest functions, the hottest path, and what to type next.
 pub fn summary(summary: &Summary<'_>, page: Page) -> String {
     let Summary { profile, quality, .. } = *summary;
-    let file = quoted(&clean(summary.file));
-    let foot = foot(summary, &file, page);
+    let file = summary.file.map(|file| quoted(&clean(file)));
+    let foot = foot(summary, file.as_deref(), page);
     let lines = |text: &str| text.lines().count();
     // The header of the table and the fewest functions must fit too; then warnings, then more functions.
     let mut head = String::new();
     for warnings in (0..=MOST_WARNINGS.min(quality.warnings.len())).rev() {
-        head = self::head(summary, warnings, &file, page);
+        head = self::head(summary, warnings, file.as_deref(), page);
         if lines(&head) + 1 + FEWEST_FUNCTIONS + lines(&foot) <= SCREEN {
             break;
         }
@@ -64,7 +64,7 @@ pub fn summary(summary: &Summary<'_>, page: Page) -> String {
     let mut functions = match summary.by {
         By::Own => own_rows(profile, summary.own, limit, false, page),
         By::SelfValue => {
-            let with_samples = summary.functions.rows.iter().take_while(|row| row.self_samples > 0).count();
+            let with_samples = summary.functions.rows.iter().take_while(|row| row.self_value > 0).count();
             rows(profile, summary.functions, limit.min(with_samples), false, page)
         }
     };
@@ -75,7 +75,7 @@ pub fn summary(summary: &Summary<'_>, page: Page) -> String {
     format!("{head}{functions}{foot}")
 }
 
-fn head(summary: &Summary<'_>, warnings: usize, file: &str, page: Page) -> String {
+fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) -> String {
     let Summary { profile, quality, .. } = *summary;
     let mut head = String::new();
     if !profile.meta.command.is_empty() {
@@ -94,17 +94,19 @@ fn head(summary: &Summary<'_>, warnings: usize, file: &str, page: Page) -> Strin
     }
     let more = quality.warnings.len() - warnings;
     if more > 0 {
-        push_line(&mut head, &styled(DIM, format!("+{more} more: whyslow report {file} quality")));
+        let where_to = file.map(|file| format!(": whyslow report {file} quality")).unwrap_or_default();
+        push_line(&mut head, &styled(DIM, format!("+{more} more{where_to}")));
     }
     head.push('\n');
     head
 }
 
-fn foot(summary: &Summary<'_>, file: &str, page: Page) -> String {
+fn foot(summary: &Summary<'_>, file: Option<&str>, page: Page) -> String {
     let mut foot = String::from("\n");
     if !summary.hot_path.steps.is_empty() {
         foot.push_str(&hottest_path(summary, page));
     }
+    let Some(file) = file else { return foot };
     push_line(&mut foot, &format!("{} {file}", styled(BOLD, "saved:")));
     let mut commands = vec![
         format!("whyslow view {file}"),

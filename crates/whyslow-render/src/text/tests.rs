@@ -64,7 +64,7 @@ fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
         hot_path: &HotPath::find(profile, &weights, &charges, &own),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
-        file: "app.whyslow",
+        file: Some("app.whyslow"),
     };
     plain(&summary(&made, Page::new(profile, 0, width)))
 }

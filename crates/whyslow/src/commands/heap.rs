@@ -125,7 +125,7 @@ pub(crate) fn run_target(target: &Target, name: &OsStr, args: &HowArgs, volume: 
 /// Prints the screen, draws, judges.
 fn tell(args: &HowArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
     if volume > Volume::Quiet {
-        note(&report::heap_summary(&recorded.profile, &recorded.path));
+        note(&report::heap_summary(&recorded.profile, recorded.saved()));
     }
     recorded.draw(&args.keep, volume)?;
     let verdict = args.fail_on_leak.then(|| verdict(&recorded.profile));

@@ -10,53 +10,42 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::note;
 use crate::recording::{self, AnswerOptions, RecordOptions, name_of};
+use crate::targets::TargetArgs;
 
-/// Record a program, a running process, or everything, to a file
+/// Record a program, running processes, or everything, to a file
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "whyslow record [OPTIONS] [--] PROGRAM [ARGS]...\n       whyslow record [OPTIONS] -p PID\n       whyslow record [OPTIONS] -a",
+    override_usage = "whyslow record [OPTIONS] [--] PROGRAM [ARGS]...\n       whyslow record [OPTIONS] -p PID|NAME\n       whyslow record [OPTIONS] -a [--] [PROGRAM [ARGS]...]",
     after_help = "\
 Examples:
   whyslow record -o run.whyslow -- ./app input.txt
   whyslow record -p 4711 --duration 10s
-  whyslow record -a --duration 5s        everything on the machine (needs privileges)"
+  whyslow record -p nginx --duration 10s    all processes of that name
+  whyslow record -a --duration 5s           everything on the machine (needs privileges)
+  whyslow record -a -- ./load-test          the same while a program runs"
 )]
 pub(crate) struct RecordArgs {
-    /// Record this running process until it ends, the time is over, or Ctrl-C
-    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
-    pid: Option<u32>,
-    /// Record every process until the time is over or Ctrl-C
-    #[arg(short, long, conflicts_with = "pid")]
-    all: bool,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     options: RecordOptions,
     /// The program to record, and its arguments
-    #[arg(
-        value_name = "PROGRAM",
-        trailing_var_arg = true,
-        hide = true,
-        conflicts_with_all = ["pid", "all"]
-    )]
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true, conflicts_with = "pid")]
     program: Vec<OsString>,
 }
 
 /// `whyslow record`: one line at the end says where the profile is.
 pub(crate) fn run(args: RecordArgs, volume: Volume) -> Result<Exit> {
-    let (target, name) = match (args.pid, args.all) {
-        (Some(pid), _) => {
-            (Target::Process(pid), OsString::from(process_name(pid).unwrap_or_else(|| format!("pid-{pid}"))))
-        }
-        (None, true) => (Target::System, OsString::from("system")),
-        (None, false) if args.program.is_empty() => {
-            return Err(
-                Failure::new("there is nothing to record").next("whyslow record -- PROGRAM, -p PID, or -a")
-            );
-        }
-        (None, false) => (command(&args.program), name_of(&args.program[0]).to_owned()),
+    let Some((target, name)) = args.target.target(&args.program, volume)? else {
+        return Err(
+            Failure::new("there is nothing to record").next("whyslow record -- PROGRAM, -p PID, or -a")
+        );
     };
     let recorded = recording::make(&target, &name, &args.options, volume)?;
-    if volume > Volume::Quiet {
-        let file = recorded.path.display();
+    if volume > Volume::Quiet
+        && let Some(path) = recorded.saved()
+    {
+        let file = path.display();
         let heap = if recorded.profile.meta.heap.is_some() {
             format!("   whyslow report {file} heap")
         } else {
@@ -83,7 +72,7 @@ pub(crate) fn record_and_answer(
 ) -> Result<Exit> {
     let recorded = recording::make(target, name, &options.record, volume)?;
     if volume > Volume::Quiet {
-        note(&super::report::summary(&recorded.profile, &recorded.path, options.by.into()));
+        note(&super::report::summary(&recorded.profile, recorded.saved(), options.by.into()));
     }
     recorded.draw(&options.record.keep, volume)?;
     recorded.end()
@@ -93,11 +82,4 @@ pub(crate) fn command(words: &[OsString]) -> Target {
     let (program, args) =
         words.split_first().map_or((OsString::new(), &[][..]), |(first, rest)| (first.clone(), rest));
     Target::Command(Command { program, args: args.to_vec(), ..Command::default() })
-}
-
-fn process_name(pid: u32) -> Option<String> {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    let plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
-    let name = name.trim().replace(|c: char| !plain(c), "-");
-    (!name.is_empty()).then_some(name)
 }

@@ -418,13 +418,14 @@ pub(crate) fn verdict(profile: &Profile) -> String {
 }
 
 /// The one-screen answer after a recording, for stderr.
-pub(crate) fn summary(profile: &Profile, path: &Path, by: By) -> String {
+pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String {
     if heap_is_all(profile) {
-        return heap_summary(profile, path);
+        return heap_summary(profile, saved);
     }
     let weights = Selection::default().weigh(profile);
     let charges = Charges::new(profile, true);
     let own = OwnTable::build(profile, &weights, &charges);
+    let file = saved.map(|path| path.display().to_string());
     let summary = Summary {
         profile,
         by,
@@ -433,20 +434,21 @@ pub(crate) fn summary(profile: &Profile, path: &Path, by: By) -> String {
         hot_path: &HotPath::find(profile, &weights, &charges, &own),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
-        file: &path.display().to_string(),
+        file: file.as_deref(),
     };
     text::summary(&summary, Page::new(profile, 0, terminal::width(std::io::stderr())))
 }
 
 /// The same for the heap alone.
-pub(crate) fn heap_summary(profile: &Profile, path: &Path) -> String {
+pub(crate) fn heap_summary(profile: &Profile, saved: Option<&Path>) -> String {
+    let file = saved.map(|path| path.display().to_string());
     let view = HeapView {
         profile,
         sites: &Sites::build(profile),
         quality: &Quality::of(profile),
         limit: None,
         histograms: false,
-        saved: Some(&path.display().to_string()),
+        saved: file.as_deref(),
     };
     text::heap(&view, Page::new(profile, 0, terminal::width(std::io::stderr())))
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::harness::{Folder, can_record, outcome};
+use whyslow_profile::Profile;
+
+use crate::harness::{Folder, can_record, can_record_all, outcome};
 
 #[test]
 fn streams_and_exit_code_are_the_programs_own() {
@@ -135,4 +137,221 @@ fn the_lab_needs_nothing_else() {
     let outcome = folder.whyslow(["lab"]);
     assert!(outcome.succeeds().stderr.contains("What is wrong with it"), "{}", outcome.stderr);
     assert!(folder.names().contains(&"lab.whyslow".to_owned()));
+}
+
+/// A process of this name that does nothing until it is dropped.
+struct Idle(std::process::Child);
+
+impl Idle {
+    fn new(folder: &Folder, name: &str) -> Self {
+        let sleep =
+            ["/bin/sleep", "/usr/bin/sleep"].into_iter().find(|path| fs::exists(path).unwrap()).unwrap();
+        let link = folder.path().join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(sleep, &link).unwrap();
+        }
+        let child = folder.command_of(format!("./{name}")).arg("1000").spawn().unwrap();
+        let idle = Self(child);
+        // Until it is executed, it has its parent's name.
+        while fs::read_to_string(format!("/proc/{}/comm", idle.pid())).unwrap().trim() != name {
+            std::thread::yield_now();
+        }
+        idle
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn pids(profile: &Profile) -> Vec<String> {
+    let mut pids: Vec<String> = profile.processes.iter().map(|process| process.pid.to_string()).collect();
+    pids.sort();
+    pids
+}
+
+fn read(folder: &Folder, name: &str) -> Profile {
+    whyslow_profile::file::read(&folder.path().join(name)).unwrap()
+}
+
+#[test]
+fn several_processes_are_recorded_by_number_or_by_name() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let (one, two) = (Idle::new(&folder, "wst-idle"), Idle::new(&folder, "wst-idle"));
+    let mut both = vec![one.pid(), two.pid()];
+    both.sort();
+    let with_comma = both.join(",");
+    let ways: [&[&str]; 3] = [&["-p", &with_comma], &["-p", &both[0], "-p", &both[1]], &["-p", "wst-idle"]];
+    for way in ways {
+        let arguments = ["record", "-o", "both.whyslow", "--duration", "50ms"].iter().chain(way);
+        let outcome = folder.whyslow(arguments);
+        outcome.succeeds();
+        assert_eq!(pids(&read(&folder, "both.whyslow")), both, "{way:?}");
+    }
+}
+
+#[test]
+fn a_name_that_nothing_has_says_what_there_is() {
+    let folder = Folder::new();
+    let idle = Idle::new(&folder, "wst-other");
+    let there_is = format!("-p {} (wst-other)", idle.pid());
+    folder.whyslow(["record", "-p", "wst-oth"]).fails(125, &["is called `wst-oth`", &there_is]);
+    folder.whyslow(["record", "-p", "no-such-name"]).fails(125, &["is called `no-such-name`", "ps -e"]);
+    folder.whyslow(["record", "-p", "4194305"]).fails(125, &["there is no process 4194305"]);
+}
+
+/// The number of a thread means its process; no process of that number is made up.
+#[test]
+fn the_number_of_a_thread_stands_for_its_process() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let (told, tid) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let link = fs::read_link("/proc/thread-self").unwrap();
+        told.send(link.file_name().unwrap().to_str().unwrap().to_owned()).unwrap();
+        let _ = ended.recv();
+    });
+    let tid = tid.recv().unwrap();
+    let own = std::process::id().to_string();
+    let outcome = folder.whyslow(["record", "-o", "t.whyslow", "-p", &tid, "--duration", "50ms"]);
+    drop(end);
+    thread.join().unwrap();
+    let said = format!("{tid} is a thread of process {own}");
+    assert!(outcome.succeeds().stderr.contains(&said), "{}", outcome.stderr);
+    let recorded = pids(&read(&folder, "t.whyslow"));
+    assert!(recorded.contains(&own) && !recorded.contains(&tid), "{recorded:?}");
+}
+
+#[test]
+fn the_whole_machine_is_recorded_while_a_program_runs() {
+    if !can_record_all() {
+        return;
+    }
+    let folder = Folder::new();
+    let idle = Idle::new(&folder, "wst-beside");
+    folder.script("app", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo out; exit 3");
+    let outcome = folder.whyslow(["record", "-o", "all.whyslow", "-a", "--", "./app"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(3), "out\n"), "{}", outcome.stderr);
+    let profile = read(&folder, "all.whyslow");
+    assert!(pids(&profile).contains(&idle.pid()), "everything is recorded");
+    assert!(profile.processes.iter().any(|process| profile.text(process.name) == "app"));
+    assert_eq!(profile.meta.exit, Some(whyslow_profile::ExitStatus::Code(3)));
+}
+
+#[test]
+fn only_the_cpus_that_are_asked_for_are_recorded() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    let first = online.split(['-', ',', '\n']).next().unwrap();
+    folder.whyslow(["record", "-o", "c.whyslow", "-C", first, "--", "true"]).succeeds();
+    assert_eq!(read(&folder, "c.whyslow").meta.only_cpus.as_deref(), Some(first));
+    let quality = folder.whyslow(["report", "c.whyslow", "quality"]);
+    assert!(quality.succeeds().stdout.contains("only what ran on CPU"), "{}", quality.stdout);
+    folder.whyslow(["-C", "64000", "true"]).fails(125, &["there is no CPU 64000; this machine has"]);
+    let wrong = folder.whyslow(["-C", "x", "true"]);
+    assert_eq!(wrong.code, Some(125));
+    assert!(wrong.stderr.contains("`x` is not a list of CPUs such as 0,2-3"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_program_that_runs_on_is_told() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.script("app", "echo $$ > pid; exec sleep 1000");
+    let outcome = folder.whyslow(["--duration", "300ms", "./app"]);
+    let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
+    folder.command_of("kill").arg(pid.trim()).status().unwrap();
+    let told = "1 process was still running when the recording ended (sleep)";
+    assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    let quality = folder.whyslow(["report", "app.whyslow", "quality", "--format", "json"]);
+    assert!(quality.succeeds().stdout.contains("\"still-running\""), "{}", quality.stdout);
+}
+
+#[test]
+fn processes_that_a_program_leaves_behind_are_told() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.script("app", "sleep 1000 >/dev/null 2>&1 & echo $! > pid");
+    let outcome = folder.whyslow(["./app"]);
+    let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
+    folder.command_of("kill").arg(pid.trim()).status().unwrap();
+    let told = "1 process was left running by the program when it ended";
+    assert!(outcome.succeeds().stderr.contains(told), "{}", outcome.stderr);
+    let nobody = folder.whyslow(["-q", "-o", "b.whyslow", "sh", "-c", "sleep 0 & wait"]);
+    nobody.succeeds();
+    assert!(read(&folder, "b.whyslow").meta.still_running.is_empty());
+}
+
+/// What was recorded is in the file long before the first second is over.
+#[test]
+fn a_recorder_that_is_killed_soon_leaves_what_it_had() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.script("app", "echo $$ > pid; while :; do :; done");
+    let mut recorder = folder.command().args(["record", "-o", "k.whyslow", "--", "./app"]).spawn().unwrap();
+    let path = folder.path().join("k.whyslow");
+    let has_samples = || {
+        whyslow_profile::file::read(&path).is_ok_and(|profile| profile.samples.iter().any(|s| !s.is_empty()))
+    };
+    let mut looks = 0;
+    while !has_samples() {
+        assert!(recorder.try_wait().unwrap().is_none(), "it still records");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        looks += 1;
+        assert!(looks < 6000, "there is nothing in the file after a minute");
+    }
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
+    folder.command_of("kill").arg(pid.trim()).status().unwrap();
+    assert!(has_samples());
+}
+
+/// Nothing is called saved that is not.
+#[test]
+fn a_profile_that_does_not_fit_on_the_disk_is_not_called_saved() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let whyslow = env!("CARGO_BIN_EXE_whyslow");
+    let on_small_disk = |command: &str| {
+        let script = format!(
+            "mkdir -p small && mount -t tmpfs -o size=8k none small && cp app small/ && cd small && {command} -- ../app"
+        );
+        outcome(folder.command_of("unshare").args(["-m", "sh", "-c", &script]))
+    };
+    folder.script("app", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
+    if !on_small_disk("true").stderr.is_empty() {
+        eprintln!("skipped: mounting a small disk needs root");
+        return;
+    }
+    for command in [format!("{whyslow} record"), whyslow.to_owned()] {
+        let outcome = on_small_disk(&command);
+        outcome.fails(125, &["cannot be written"]);
+        assert!(!outcome.stderr.contains("saved:"), "{}", outcome.stderr);
+        assert!(!outcome.stderr.contains("whyslow: recorded"), "{}", outcome.stderr);
+    }
 }

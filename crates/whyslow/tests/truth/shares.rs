@@ -2,6 +2,8 @@
 
 use whyslow_lab_harness::{Variant, binomial_ok, standard_error};
 
+use whyslow_profile::Sampling;
+
 use crate::recorded::record;
 
 /// Five runs of five: every share within three standard errors. Pure chance breaks that once in some forty series, so a
@@ -63,6 +65,38 @@ fn one_run_agrees(program: &str, args: &[&str]) {
     for (function, least) in &recorded.truth.at_least {
         let share = recorded.total_share(function);
         assert!(share >= *least, "{program}: {function} has {share}, at least {least} is true");
+    }
+}
+
+/// Shares do not depend on how long threads and processes live where whole CPUs can be sampled.
+#[test]
+fn threads_and_processes_shorter_than_a_period_have_their_share() {
+    fn series() -> Result<(), String> {
+        for round in 1..=2 {
+            let Some(recorded) = record("short_lived", Variant::Release, &["1000"]) else { return Ok(()) };
+            if recorded.profile.meta.sampling != Sampling::Cpus {
+                eprintln!("skipped: whole CPUs may not be sampled here");
+                return Ok(());
+            }
+            let work: f64 = recorded.truth.shares.keys().map(|function| recorded.total_share(function)).sum();
+            let samples = (work * recorded.samples() as f64).round() as u64;
+            assert!(samples > 500, "{samples} samples");
+            for (function, truth) in &recorded.truth.shares {
+                let share = recorded.total_share(function) / work;
+                if !binomial_ok(share, *truth, samples) {
+                    return Err(format!(
+                        "round {round}: {function} has {share}, the truth is {truth}, {samples} samples"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+    // Chance breaks three standard errors now and then; a recorder that is wrong breaks both series.
+    if let Err(first) = series()
+        && let Err(second) = series()
+    {
+        panic!("{first}; and again: {second}");
     }
 }
 

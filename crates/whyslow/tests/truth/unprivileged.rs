@@ -1,10 +1,10 @@
 //! As an ordinary user at `perf_event_paranoid` 2: user code is recorded, and what is missing is said.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Output;
+use std::process::{Command, Output};
 
-use whyslow_lab_harness::{Variant, build_or_skip, run};
-use whyslow_profile::{KernelView, file};
+use whyslow_lab_harness::{Truth, Variant, build_or_skip, run};
+use whyslow_profile::{KernelView, Sampling, Thread, file};
 
 use crate::heap_recorded::as_nobody;
 use crate::recorded::PATIENCE;
@@ -70,4 +70,52 @@ fn an_unreadable_program_is_not_passed_off_as_an_idle_one() {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(stderr.contains("may not read"), "{stderr}");
     assert!(!stderr.contains("next to no CPU time"), "{stderr}");
+}
+
+/// Sampling thread by thread gives a thread of 0.6 ms no sample; its time is there all the same, under its name.
+#[test]
+fn short_threads_and_processes_have_the_time_that_the_system_accounts() {
+    if !(1..=2).contains(&paranoid()) {
+        eprintln!("skipped: kernel.perf_event_paranoid is not 1 or 2");
+        return;
+    }
+    let arguments = ["record", "-o", "run.whyslow", "--", "./program", "1000"];
+    let Some((folder, output)) = run_as_nobody("short_lived", &arguments) else { return };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let truth = Truth::parse(&String::from_utf8_lossy(&output.stdout));
+    let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+    assert_eq!(profile.meta.sampling, Sampling::Threads);
+
+    let samples = &profile.samples[0];
+    let value_of = |fits: &dyn Fn(&Thread) -> bool| {
+        let rows = samples.thread.iter().zip(&samples.value);
+        rows.filter(|(thread, _)| fits(&profile.threads[thread.index()]))
+            .map(|(_, value)| *value)
+            .sum::<u64>()
+    };
+    let all = value_of(&|_| true) as f64;
+    let thread = value_of(&|thread| profile.text(thread.name) == "short") as f64;
+    let process =
+        value_of(&|thread| profile.text(profile.processes[thread.process.index()].name) == "short-child")
+            as f64;
+    let truth_of = |name: &str| truth.counts[name] as f64 / truth.counts["all_us"] as f64;
+    for (what, share, truth) in [
+        ("threads", thread / all, truth_of("thread_us")),
+        ("processes", process / all, truth_of("process_us")),
+    ] {
+        assert!((share - truth).abs() < 0.05, "short {what} have {share}, {truth} is true");
+    }
+
+    let not_sampled = |row: &usize| profile.is_not_sampled(samples.stack[*row]);
+    let of_short = (0..samples.len())
+        .filter(not_sampled)
+        .filter(|row| profile.text(profile.threads[samples.thread[*row].index()].name) == "short");
+    assert!(of_short.count() > 100, "most of the short threads have no sample");
+    assert!(profile.meta.counters.unsampled_threads > 100);
+
+    let mut report = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    report.current_dir(folder.path()).args(["report", "run.whyslow", "functions"]);
+    let functions = run(&mut report, PATIENCE).unwrap();
+    let functions = String::from_utf8_lossy(&functions.stdout).into_owned();
+    assert!(functions.contains("[not sampled]"), "{functions}");
 }

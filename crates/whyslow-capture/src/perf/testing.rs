@@ -1,0 +1,82 @@
+//! Records as the kernel writes them, for tests.
+
+use linux_perf_event_reader::{RawData, RecordParseInfo, RecordType};
+
+use super::{Bound, Plan, Record};
+
+/// In the `misc` of a switch: the thread leaves its CPU.
+const SWITCH_OUT: u16 = 1 << 13;
+const COMM_EXEC: u16 = 1 << 13;
+
+/// A record that owns its bytes.
+pub(crate) struct Made {
+    kind: RecordType,
+    misc: u16,
+    body: Vec<u8>,
+}
+
+fn layout() -> RecordParseInfo {
+    let plan = Plan {
+        cycles: false,
+        precise: 0,
+        kernel: false,
+        frequency_hz: 1000,
+        stack_bytes: 0,
+        bound: Bound::Cpu,
+    };
+    super::events::parse_info(&plan.attr(None)).unwrap()
+}
+
+impl Made {
+    fn new(kind: RecordType, misc: u16, numbers: &[u32]) -> Self {
+        Self { kind, misc, body: numbers.iter().flat_map(|number| number.to_ne_bytes()).collect() }
+    }
+
+    fn and(mut self, number: u64) -> Self {
+        self.body.extend(number.to_ne_bytes());
+        self
+    }
+
+    /// What every record ends with: process, thread, time.
+    fn of(self, pid: u32, tid: u32, time: u64) -> Self {
+        let mut made = self;
+        made.body.extend([pid, tid].iter().flat_map(|number| number.to_ne_bytes()));
+        made.and(time)
+    }
+
+    /// A process or thread starts another.
+    pub(crate) fn fork(parent: u32, pid: u32, tid: u32, time: u64) -> Self {
+        let made = Self::new(RecordType::FORK, 0, &[pid, parent, tid, parent]);
+        made.and(time).of(parent, parent, time)
+    }
+
+    pub(crate) fn exit(pid: u32, tid: u32, time: u64) -> Self {
+        Self::new(RecordType::EXIT, 0, &[pid, 1, tid, 1]).and(time).of(pid, tid, time)
+    }
+
+    /// A thread executes a program.
+    pub(crate) fn exec(pid: u32, tid: u32, time: u64) -> Self {
+        Self::new(RecordType::COMM, COMM_EXEC, &[pid, tid, u32::from_ne_bytes(*b"app\0"), 0])
+            .of(pid, tid, time)
+    }
+
+    pub(crate) fn switch_in(pid: u32, tid: u32, time: u64) -> Self {
+        Self::new(RecordType::SWITCH, 0, &[]).of(pid, tid, time)
+    }
+
+    pub(crate) fn switch_out(pid: u32, tid: u32, time: u64) -> Self {
+        Self::new(RecordType::SWITCH, SWITCH_OUT, &[]).of(pid, tid, time)
+    }
+
+    /// A sample in code that is mapped nowhere: address, thread, time, period, registers, no stack bytes.
+    pub(crate) fn sample(pid: u32, tid: u32, time: u64, period: u64) -> Self {
+        const IS_64_BIT: u64 = 2;
+        let made = Self::new(RecordType::SAMPLE, 0, &[0x1000, 0]);
+        let made = made.of(pid, tid, time).and(period).and(IS_64_BIT);
+        super::user_register_names().fold(made, |made, _| made.and(0x1000)).and(0)
+    }
+
+    pub(crate) fn record(&self) -> Record<'_> {
+        Record::new(self.kind, self.misc, RawData::Single(&self.body), layout())
+    }
+}

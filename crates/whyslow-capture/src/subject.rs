@@ -1,0 +1,110 @@
+//! Who is recorded, and when that is over.
+
+use std::ffi::OsString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Instant;
+
+use whyslow_profile::ExitStatus;
+
+use crate::host::Usage;
+use crate::launch::Running;
+use crate::signals::{self, Received, Signals};
+use crate::{Command, Target};
+
+/// Whose end is the recording's.
+pub(crate) enum Subject {
+    /// A program that whyslow has started.
+    Child(Running),
+    /// Processes that ran already, with the descriptors that tell of their ends.
+    Processes(Vec<(u32, Option<OwnedFd>)>),
+    /// Nobody's: somebody stops it.
+    Nobody,
+}
+
+/// What ended the recording.
+pub(crate) enum End {
+    Exited(ExitStatus, Usage),
+    Stopped,
+}
+
+impl Subject {
+    /// Running processes.
+    pub(crate) fn attached(pids: &[u32]) -> Self {
+        Self::Processes(pids.iter().map(|pid| (*pid, signals::watch(*pid))).collect())
+    }
+
+    /// What the signals that have arrived mean.
+    pub(crate) fn signals_received(&self, signals: &Signals) -> Option<End> {
+        let mut end = None;
+        while let Some(signal) = signals.next() {
+            match (signal, self) {
+                (Received::Child, Self::Child(child)) => {
+                    if let Some((exit, usage)) = child.try_wait() {
+                        end = Some(End::Exited(exit, usage));
+                    }
+                }
+                (Received::Child, _) => {}
+                // The program got it too, and decides what it means.
+                (Received::FromTerminal(_), Self::Child(_)) => {}
+                (Received::Sent(signal), Self::Child(child)) => signals::send(child.pid, signal),
+                (Received::FromTerminal(_) | Received::Sent(_), _) => end = Some(End::Stopped),
+            }
+        }
+        end
+    }
+
+    /// Whether all is over without a signal.
+    pub(crate) fn is_over(&mut self, deadline: Option<Instant>) -> Option<End> {
+        let timed_out = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let gone = match self {
+            Self::Processes(processes) => {
+                processes.retain(|(pid, watch)| !has_ended(*pid, watch.as_ref()));
+                processes.is_empty()
+            }
+            Self::Child(_) | Self::Nobody => false,
+        };
+        (timed_out || gone).then_some(End::Stopped)
+    }
+}
+
+fn has_ended(pid: u32, watch: Option<&OwnedFd>) -> bool {
+    let Some(watch) = watch else { return crate::threads_of(pid).is_empty() };
+    let mut ended = [libc::pollfd { fd: watch.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+    signals::poll(&mut ended, 0);
+    ended[0].revents != 0
+}
+
+impl Target {
+    /// The program that is started.
+    pub(crate) fn command(&self) -> Option<&Command> {
+        match self {
+            Self::Command(command) => Some(command),
+            Self::System { while_runs } => while_runs.as_ref(),
+            Self::Processes(_) => None,
+        }
+    }
+
+    /// The command line that a profile is about.
+    pub(crate) fn words(&self) -> Vec<String> {
+        match (self, self.command()) {
+            (_, Some(command)) => std::iter::once(&command.program)
+                .chain(&command.args)
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+            (Self::Processes(pids), _) if pids.len() == 1 => {
+                let line = std::fs::read(format!("/proc/{}/cmdline", pids[0])).unwrap_or_default();
+                let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+                words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+            }
+            (Self::Processes(pids), _) => vec![format!("({} processes)", pids.len())],
+            _ => vec!["(the whole machine)".to_owned()],
+        }
+    }
+
+    /// The `XDG_RUNTIME_DIR` that the program sees.
+    pub(crate) fn runtime_folder(&self) -> Option<OsString> {
+        const NAME: &str = "XDG_RUNTIME_DIR";
+        let set = self.command().and_then(|command| command.env.iter().rev().find(|(name, _)| name == NAME));
+        set.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(NAME))
+    }
+}

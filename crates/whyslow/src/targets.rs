@@ -1,0 +1,189 @@
+//! What to record: running processes by number or name, the whole machine, or a program.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::str::FromStr;
+
+use clap::Args;
+use whyslow_capture::{Command, Target, process_of};
+
+use crate::cli::Volume;
+use crate::failure::{Failure, Result};
+use crate::output::note;
+use crate::recording::name_of;
+
+/// What to record, other than a program.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "What to record")]
+pub(crate) struct TargetArgs {
+    /// Record this running process, or all of this name, until they end, the time is over, or Ctrl-C; several with
+    /// commas or several -p
+    #[arg(short, long, value_name = "PID|NAME", value_delimiter = ',', value_parser = Wanted::from_str)]
+    pid: Vec<Wanted>,
+    /// Record every process until PROGRAM ends, the time is over, or Ctrl-C
+    #[arg(short, long, conflicts_with = "pid")]
+    all: bool,
+}
+
+/// A process that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Number(u32),
+    Name(String),
+}
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text.parse() {
+            Ok(0) => Err("no process has the number 0".to_owned()),
+            Ok(number) => Ok(Self::Number(number)),
+            Err(_) if text.is_empty() => Err("it is neither a number nor a name".to_owned()),
+            Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Err("no process has a number as large as that".to_owned())
+            }
+            Err(_) => Ok(Self::Name(text.to_owned())),
+        }
+    }
+}
+
+impl TargetArgs {
+    /// The target and the name of its profile; `None` when nothing is asked for.
+    pub(crate) fn target(&self, program: &[OsString], volume: Volume) -> Result<Option<(Target, OsString)>> {
+        let command = program.split_first().map(|(program, args)| Command {
+            program: program.clone(),
+            args: args.to_vec(),
+            ..Command::default()
+        });
+        if !self.pid.is_empty() {
+            return self.processes(volume).map(Some);
+        }
+        Ok(match (self.all, command) {
+            (true, while_runs) => Some((Target::System { while_runs }, OsString::from("system"))),
+            (false, Some(command)) => {
+                let name = name_of(&command.program).to_owned();
+                Some((Target::Command(command), name))
+            }
+            (false, None) => None,
+        })
+    }
+
+    fn processes(&self, volume: Volume) -> Result<(Target, OsString)> {
+        let mut pids = Vec::new();
+        for wanted in &self.pid {
+            let found = match wanted {
+                Wanted::Number(number) => vec![of_thread(*number, volume)?],
+                Wanted::Name(name) => called(name, volume)?,
+            };
+            for pid in found {
+                if !pids.contains(&pid) {
+                    pids.push(pid);
+                }
+            }
+        }
+        let mut names = pids.iter().map(|pid| process_name(*pid).unwrap_or_else(|| format!("pid-{pid}")));
+        let first = names.next().unwrap_or_default();
+        let name = if names.all(|name| name == first) { first } else { "processes".to_owned() };
+        let plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
+        let name = name.replace(|c: char| !plain(c), "-");
+        Ok((Target::Processes(pids), OsString::from(name)))
+    }
+}
+
+/// The process of a number that may be a thread's, which is then said.
+fn of_thread(number: u32, volume: Volume) -> Result<u32> {
+    let Some(pid) = process_of(number) else {
+        return Err(Failure::new(format!("there is no process {number}"))
+            .next("`ps -e`, which lists the running ones, or -p NAME"));
+    };
+    if pid != number && volume > Volume::Quiet {
+        let name = process_name(pid).unwrap_or_default();
+        note(&format!(
+            "whyslow: {number} is a thread of process {pid} ({name}), which is recorded with all its threads\n"
+        ));
+    }
+    Ok(pid)
+}
+
+/// The processes of a name; those of other users only for root.
+fn called(name: &str, volume: Volume) -> Result<Vec<u32>> {
+    let ours = fs::metadata("/proc/self").map_or(0, |metadata| metadata.uid());
+    let mut running = Vec::new();
+    for pid in processes() {
+        let owner = fs::metadata(format!("/proc/{pid}")).map_or(u32::MAX, |metadata| metadata.uid());
+        if pid != std::process::id()
+            && (ours == 0 || owner == ours)
+            && let Some(process) = process_name(pid)
+        {
+            running.push((pid, process));
+        }
+    }
+    let found: Vec<u32> =
+        running.iter().filter(|(pid, process)| is_called(*pid, process, name)).map(|(pid, _)| *pid).collect();
+    if found.is_empty() {
+        let whose = if ours == 0 { "" } else { " of yours" };
+        let failure = Failure::new(format!("no process{whose} is called `{name}`"));
+        let similar = similar(&running, name);
+        return Err(if similar.is_empty() {
+            failure.next("`ps -e`, which lists the running ones, or -p PID")
+        } else {
+            failure.next(similar.join(", "))
+        });
+    }
+    if found.len() > 1 && volume > Volume::Quiet {
+        let numbers = found.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        note(&format!("whyslow: recording {} processes called `{name}`: {numbers}\n", found.len()));
+    }
+    Ok(found)
+}
+
+/// The kernel keeps 15 bytes of a name; the whole one is that of the file that runs.
+fn is_called(pid: u32, comm: &str, name: &str) -> bool {
+    const KEPT: usize = 15;
+    if comm == name {
+        return true;
+    }
+    name.len() > KEPT && name.as_bytes().starts_with(comm.as_bytes()) && comm.len() == KEPT && {
+        let file = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        file.file_name() == Some(OsStr::new(name))
+    }
+}
+
+/// `-p 12 (app-server)` for names that have the word in them.
+fn similar(running: &[(u32, String)], word: &str) -> Vec<String> {
+    const MOST: usize = 5;
+    let word = word.to_lowercase();
+    let alike = running.iter().filter(|(_, name)| name.to_lowercase().contains(&word));
+    alike.take(MOST).map(|(pid, name)| format!("-p {pid} ({name})")).collect()
+}
+
+fn processes() -> Vec<u32> {
+    let entries = fs::read_dir(Path::new("/proc")).into_iter().flatten();
+    let mut pids: Vec<u32> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable();
+    pids
+}
+
+fn process_name(pid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let name = name.trim_end_matches('\n');
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_told_apart() {
+        assert_eq!("12".parse(), Ok(Wanted::Number(12)));
+        assert_eq!("app-2".parse(), Ok(Wanted::Name("app-2".to_owned())));
+        assert!("0".parse::<Wanted>().is_err());
+        assert!("99999999999".parse::<Wanted>().is_err());
+        assert!("".parse::<Wanted>().is_err());
+    }
+}
