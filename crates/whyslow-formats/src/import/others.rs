@@ -22,15 +22,23 @@ pub(super) fn named(start: &[u8]) -> ImportError {
                 "the same address without `?debug=1`, which gives pprof's own format",
             )
         }
-        _ if start.starts_with(b"--- contention") || start.starts_with(b"--- mutex") => {
-            found("a text profile of contention", BY_PPROF)
-        }
+        _ if is_old_text(start) => found("an old text profile of a C++ or Java server", BY_PPROF),
         [b'g', b'm', b'o', b'n', ..] => found("a profile of gprof", "perf record, or whyslow itself"),
         [b'F', b'L', b'R', 0, ..] => {
             found("a recording of Java Flight Recorder", "`jfrconv FILE run.collapsed`, then import that")
         }
         _ => ImportError::UnknownFormat,
     }
+}
+
+/// `--- contentionz 1 ---`, and the same with heapz, threadz, growthz or mutex.
+fn is_old_text(start: &[u8]) -> bool {
+    let first = start.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    ["contention", "heap", "thread", "growth", "mutex"].iter().any(|kind| {
+        first
+            .strip_prefix(b"--- ")
+            .is_some_and(|rest| rest.starts_with(kind.as_bytes()) && rest.ends_with(b"---"))
+    })
 }
 
 /// The old binary form: words of 4 or 8 bytes that are 0, 3, 0, the period, 0.
@@ -60,6 +68,8 @@ mod tests {
             (b"heap profile:  1: 2 [ 3: 4] @ heapprofile\n", "tcmalloc"),
             (b"heap_v2/524288\n", "jemalloc"),
             (b"goroutine profile: total 5\n", "Go"),
+            (b"--- threadz 1 ---\n\n--- Thread 7f79 (name: main/14748) stack: ---\n", "old text profile"),
+            (b"--- contentionz 1 ---\ncycles/second = 32\n", "old text profile"),
             (b"gmon\x01", "gprof"),
             (b"FLR\0\0", "Java Flight Recorder"),
         ] {

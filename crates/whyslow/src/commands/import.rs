@@ -43,7 +43,7 @@ pub(crate) struct ImportArgs {
     /// What it is, where the content does not tell
     #[arg(long, value_name = "FORMAT", value_parser = values::import_format)]
     format: Option<Format>,
-    /// Look for the recorded programs and libraries in this folder first: by their path in it, or their name
+    /// Look for the recorded programs in this folder first, by path or by name
     #[arg(long, value_name = "FOLDER")]
     symfs: Option<PathBuf>,
 }

@@ -78,6 +78,27 @@ fn code_without_names_is_told_at_once() {
 }
 
 #[test]
+fn what_was_counted_has_no_error() {
+    let folder = Folder::new();
+    folder.file(
+        "callgrind.out.1",
+        "version: 1\ncmd: ./app\nevents: Ir\nfn=main\n1 10\ncfn=work\ncalls=3 2\n1 990\n\nfn=work\n2 990\n",
+    );
+    let report = folder.whyslow(["report", "callgrind.out.1", "functions"]);
+    assert!(report.succeeds().stdout.contains("of Ir, counted; self is"), "{}", report.stdout);
+    assert!(!report.stdout.contains('±'), "{}", report.stdout);
+    let quality = folder.whyslow(["report", "callgrind.out.1", "quality"]);
+    assert!(
+        quality.succeeds().stdout.starts_with("good: counted, 100.0 % of stacks complete"),
+        "{}",
+        quality.stdout
+    );
+    assert!(!quality.stdout.contains("--stack-size"), "{}", quality.stdout);
+    let calls = folder.whyslow(["export", "callgrind.out.1", "--to", "folded", "--metric", "calls"]);
+    assert_eq!(calls.succeeds().stdout, "main;work 3\n");
+}
+
+#[test]
 fn pictures_of_counts_do_not_speak_of_time() {
     let folder = Folder::new();
     folder.file("run.folded", "main;parse 200\nmain 85\n");
