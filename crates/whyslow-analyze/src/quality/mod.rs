@@ -217,10 +217,10 @@ impl Quality {
         if self.samples == 0 {
             // A program that may not be observed explains it.
             if profile.meta.counters.unobservable_execs == 0 {
-                warnings.push(Warning::NoSamples { raise_to: higher_rate(frequency_hz) });
+                warnings.push(Warning::NoSamples { raise_to: higher_rate(frequency_hz, 10) });
             }
         } else if self.samples < ENOUGH_SAMPLES {
-            let raise_to = higher_rate(frequency_hz);
+            let raise_to = higher_rate(frequency_hz, 10);
             warnings.push(Warning::TooFewSamples { samples: self.samples, raise_to });
         }
     }
@@ -245,7 +245,7 @@ impl Quality {
             && expected >= ENOUGH_SAMPLES
             && achieved < ACHIEVED_ENOUGH
         {
-            let raise_to = higher_rate(frequency_hz);
+            let raise_to = higher_rate(frequency_hz, 4);
             warnings.push(Warning::FewerSamplesThanExpected { samples: self.samples, expected, raise_to });
         }
         match self.kernel {
@@ -270,10 +270,12 @@ impl Quality {
     }
 }
 
-/// A rate that is worth trying after this one; none beyond what every kernel allows.
-fn higher_rate(frequency_hz: u32) -> Option<u32> {
+/// A rate so many times this one, or the usual one where it is not known; none beyond what every kernel allows.
+fn higher_rate(frequency_hz: u32, times: u32) -> Option<u32> {
+    const USUAL: u32 = 1000;
     const HIGHEST: u32 = 20_000;
-    (frequency_hz < HIGHEST).then(|| frequency_hz.saturating_mul(4).clamp(1000, HIGHEST))
+    let used = if frequency_hz == 0 { USUAL } else { frequency_hz };
+    (used < HIGHEST).then(|| used.saturating_mul(times).clamp(USUAL, HIGHEST))
 }
 
 impl Quality {
@@ -282,7 +284,11 @@ impl Quality {
         let in_kernel = if self.source == EventSource::CpuClock { self.missing_kernel_share } else { 0.0 };
         let share = self.not_sampled_share;
         if share - in_kernel >= NOTABLE {
-            warnings.push(Warning::NotSampled { share, threads, raise_to: higher_rate(self.frequency_hz) });
+            warnings.push(Warning::NotSampled {
+                share,
+                threads,
+                raise_to: higher_rate(self.frequency_hz, 4),
+            });
         }
     }
 }
