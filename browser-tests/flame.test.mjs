@@ -296,6 +296,54 @@ describe('a flame graph', () => {
   });
 });
 
+describe('a folded flame graph', { skip: process.env.WHYSLOW ? false : 'WHYSLOW names no executable' }, () => {
+  const worker = 'clone3;start_thread;std::sys::thread::unix::Thread::new::thread_start;__rust_try;rayon_core::registry::main_loop';
+  const way = path => [0, 1, 2, 3].map(bit => (path >> bit & 1 ? 'rayon_core::join::join;rayon::iter::left' : 'rayon_core::job::execute;rayon::iter::right')).join(';');
+  const stacks = [...Array(16).keys()].map(path => `${worker};${way(path)};app::render;app::pixel 5`);
+  stacks.push(`_start;__libc_start_main;std::rt::lang_start;app::main;${Array(30).fill('app::visit').join(';')} 20`);
+
+  const make = (...options) => {
+    const [text, profile, picture] = ['stacks.folded', 'stacks.whyslow', 'stacks.svg'].map(name => join(folder, name));
+    writeFileSync(text, stacks.join('\n') + '\n');
+    execFileSync(process.env.WHYSLOW, ['import', text, '-o', profile], { stdio: 'ignore' });
+    execFileSync(process.env.WHYSLOW, ['flame', profile, '-o', picture, ...options], { stdio: 'ignore' });
+    return picture;
+  };
+  const labels = () => page.locator('#labels text').allTextContents();
+
+  test('shows the work at once, and whole stacks after one click', async () => {
+    await open(make());
+    const folded = ['all', '[thread start, rayon: 13 frames]', '[start-up: 3 frames]', 'app::render', 'app::main', 'app::pixel', 'app::visit (×30)'];
+    assert.deepEqual((await labels()).sort(), folded.sort());
+    const height = () => page.evaluate(() => document.querySelector('#frames > rect:last-of-type').getBoundingClientRect().height);
+    const before = await height();
+    await page.getByRole('button', { name: 'Whole' }).click();
+    assert.ok(await height() > 4 * before);
+    const whole = await labels();
+    assert.ok(whole.includes('clone3') && whole.includes('app::visit') && !whole.some(text => text.includes('frames]')), whole.join('\n'));
+    await page.fill('input', 'join::join');
+    assert.match(await page.textContent('#found'), /^Matched 75\.0 % in 1 function$/);
+    await page.locator('input').blur();
+    await page.keyboard.press('w');
+    assert.deepEqual((await labels()).sort(), folded.sort());
+    frames = await decode();
+    await page.mouse.move(...await middle(frames.all[1]));
+    assert.match(await page.textContent('.tip'), /^\[thread start, rayon: 13 frames\]total 80, 80\.0 %self 0, 0\.00 %only starts or carries other code/);
+    assert.deepEqual(problems, []);
+  });
+
+  test('is whole from the start when asked for', async () => {
+    await open(make('--unfolded'));
+    assert.ok((await labels()).includes('clone3'));
+    assert.equal(await page.getByRole('button', { name: 'Whole' }).count(), 0);
+  });
+
+  test('is a picture without scripts', async () => {
+    await open(make(), { javaScriptEnabled: false });
+    assert.ok((await labels()).includes('[thread start, rayon: 13 frames]'));
+  });
+});
+
 describe('samples', { skip: process.env.FLAME_SVG ? 'FLAME_SVG is set' : false }, () => {
   test('hostile names are shown as text and do nothing', async () => {
     await open(sample('hostile'), { viewport: { width: 6000, height: 400 } });

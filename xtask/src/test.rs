@@ -214,7 +214,7 @@ fn whyslow() -> PathBuf {
     process::target_folder().join("debug/whyslow")
 }
 
-/// A flame graph of a lab program. `None` where this machine refuses to record: the tests then draw one of their own.
+/// A flame graph of a lab program, whole so that it has many rows. `None` where this machine refuses to record: the tests then draw one of their own.
 fn flame_graph() -> Result<Option<PathBuf>> {
     let folder = process::target_folder().join("browser-tests");
     std::fs::create_dir_all(&folder)?;
@@ -223,9 +223,11 @@ fn flame_graph() -> Result<Option<PathBuf>> {
     let whyslow = whyslow();
     let program = whyslow_lab_harness::build("ratio", whyslow_lab_harness::Variant::Release)?;
     let mut record = command(&whyslow);
-    record.arg("record").arg("-o").arg(&file).arg("--flame").arg(&picture);
+    record.arg("record").arg("-o").arg(&file);
     record.arg("--").arg(program).args(["2", "500"]);
+    let mut draw = command(&whyslow);
+    draw.arg("flame").arg(&file).arg("--unfolded").arg("-o").arg(&picture);
     let _ = std::fs::remove_file(&picture);
-    let recorded = process::succeeds(&mut record)? && picture.exists();
+    let recorded = process::succeeds(&mut record)? && process::succeeds(&mut draw)? && picture.exists();
     Ok(recorded.then_some(picture))
 }

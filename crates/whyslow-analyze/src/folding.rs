@@ -20,7 +20,7 @@ const NOTABLE_SHARE: f64 = 0.01;
 const LEAST_FRAMES: u32 = 3;
 
 /// What a node of a folded tree stands for.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fold {
     /// How many frames it stands for on the deepest stack; 0 when nothing is folded.
     pub frames: u32,

@@ -112,17 +112,18 @@ impl Threads {
 
 /// Adds up rows of (name, the part of it that groups, value, samples), most first.
 fn by_name<'a>(rows: impl Iterator<Item = (&'a str, &'a str, u64, u64)>) -> Vec<NameRow> {
-    let mut groups: BTreeMap<&str, (&str, bool, NameRow)> = BTreeMap::new();
+    // A name without a number is not one of those with.
+    let mut groups: BTreeMap<(&str, bool), (&str, bool, NameRow)> = BTreeMap::new();
     for (name, group, value, samples) in rows {
         let empty = NameRow { name: String::new(), value: 0, samples: 0, count: 0 };
-        let (first, differ, row) = groups.entry(group).or_insert((name, false, empty));
+        let (first, differ, row) = groups.entry((group, group == name)).or_insert((name, false, empty));
         *differ |= *first != name;
         row.value = row.value.saturating_add(value);
         row.samples += samples;
         row.count += 1;
     }
     // A number that all have is a part of the name: `cc1` stays.
-    let named = groups.into_iter().map(|(group, (first, differ, row))| {
+    let named = groups.into_iter().map(|((group, _), (first, differ, row))| {
         let name = if differ { format!("{group}*") } else { first.to_owned() };
         NameRow { name, ..row }
     });
@@ -189,6 +190,9 @@ mod tests {
             ["cc1 2 35", "tokio-worker 2 6", "rayon-11 1 3", "make 1 1", "sha256 1 1"]
         );
         assert_eq!(shown(threads.programs_from(0.1)), ["cc1 2 35", "app 1 9"]);
+        profile.threads[0].name = profile.strings.push("cc");
+        let threads = Threads::build(&profile, &Selection::default());
+        assert!(shown(&threads.thread_names).contains(&"cc 1 1".to_owned()), "not one of the cc1");
         profile.threads[3].name = profile.strings.push("rayon-2");
         let threads = Threads::build(&profile, &Selection::default());
         assert_eq!(shown(&threads.thread_names)[1], "rayon-* 2 5");

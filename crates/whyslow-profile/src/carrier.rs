@@ -86,6 +86,7 @@ const FAMILIES: &[Family] = &[
             "__rust_try",
             "std::panicking::try*",
             "std::panicking::catch_unwind*",
+            "std::panicking::do_call*",
             "std::panic::catch_unwind*",
             "core::panic::unwind_safe::*",
         ],
@@ -458,6 +459,7 @@ mod tests {
         }
         let std = |name, file: &str| of(name, CodeKind::Std, &format!("/rustc/59807616/library/{file}"));
         assert_eq!(std("catch_unwind<(), app::F>", "std/src/panicking.rs"), "panic catching");
+        assert_eq!(std("do_call<app::F, ()>", "std/src/panicking.rs"), "panic catching");
         assert_eq!(std("call_once<(), app::F>", "core/src/ops/function.rs"), "std");
         assert_eq!(std("map<usize, u64>", "core/src/option.rs"), "std");
         assert_eq!(std("{closure#1}<app::F, ()>", "std/src/thread/lifecycle.rs"), "thread start");

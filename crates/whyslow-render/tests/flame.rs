@@ -2,9 +2,9 @@
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
-use whyslow_analyze::{CallTree, Label, Selection, TreeOptions, testing};
+use whyslow_analyze::{CallTree, Label, Outline, Selection, TreeOptions, testing};
 use whyslow_profile::{CodeKind, Function, FunctionId, Profile};
-use whyslow_render::flame::{FlameOptions, svg};
+use whyslow_render::flame::{FlameOptions, folded_svg, svg};
 
 /// An element with its attributes and the text directly inside it.
 #[derive(Debug, Default, Clone)]
@@ -280,4 +280,37 @@ fn trees_of_callers_count_kinds_at_the_leaves() {
     let tree = CallTree::build(&profile, &Selection::default(), &options);
     let picture = svg(&tree, &profile, &FlameOptions { callers: true, ..FlameOptions::default() });
     assert!(picture.contains("your code 75.0 %") && picture.contains("allocator 25.0 %"));
+}
+
+#[test]
+fn a_folded_picture_shows_the_work_and_holds_the_whole() {
+    let start = "clone3;start_thread;std::thread::lifecycle::spawn;__rust_try";
+    let profile = testing::profile(&format!(
+        "{start};rayon_core::join::join;rayon::iter::left;app::work;app::work;app::work 60
+         {start};rayon_core::job::execute;rayon::iter::right;app::work 40"
+    ));
+    let weights = Selection::default().weigh(&profile);
+    let whole = CallTree::from_weights(&profile, &weights, &TreeOptions::default());
+    let outline = Outline::folded(&profile, &weights, &TreeOptions::default());
+    let picture = folded_svg(&outline, &whole, &profile, &FlameOptions::default());
+    let elements = elements(&picture);
+    let labels = elements.iter().filter(|element| element.tag == "text" && !element.get("y").is_empty());
+    let labels = labels.map(|element| element.text.as_str()).collect::<Vec<_>>();
+    assert!(labels.contains(&"[thread start, rayon: 6 frames]"), "{labels:?}");
+    assert!(labels.contains(&"app::work (×3)") && !labels.contains(&"clone3"), "{labels:?}");
+    let data = &elements.iter().find(|element| element.get("id") == "data").expect("the data").text;
+    assert!(
+        data.contains("\"whole\":\"") && data.contains("\"wholeRows\":10") && data.contains("\"clone3\""),
+        "{data}"
+    );
+    // Whose code it is does not change by folding.
+    let legend = elements.iter().filter(|element| element.text.starts_with("runtime")).count();
+    assert_eq!(legend, 1, "{picture}");
+
+    let plain = testing::profile("app::main;app::work 5");
+    let weights = Selection::default().weigh(&plain);
+    let whole = CallTree::from_weights(&plain, &weights, &TreeOptions::default());
+    let outline = Outline::folded(&plain, &weights, &TreeOptions::default());
+    let options = FlameOptions::default();
+    assert_eq!(folded_svg(&outline, &whole, &plain, &options), svg(&whole, &plain, &options));
 }

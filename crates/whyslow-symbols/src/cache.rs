@@ -28,7 +28,7 @@ use crate::answers::{Answers, RawFrame, RawFunction, TextId};
 use crate::module::{self, Answer, Question, Source};
 use crate::optimised::Evidence;
 
-const MAGIC: &[u8; 16] = b"whyslow-symbols1";
+const MAGIC: &[u8; 16] = b"whyslow-symbols2";
 /// All files of the cache together; the least recently used go first.
 const LARGEST_CACHE: u64 = 256 << 20;
 /// One file, decompressed.

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use whyslow_analyze::CallTree;
-
+use super::Drawn;
 use super::functions::Function;
 use super::kinds;
 use super::layout::Layout;
 use super::text::push_json;
 
-/// Appends the functions as `[["name", class, "crate", "short name"], …]`, each without its empty or repeated tail.
+/// Appends the functions as `[["name", class, "crate", "short name", folded], …]`, each without its empty or repeated tail.
+/// `folded` is 1 for what stands for several frames.
 pub(super) fn push_functions(out: &mut String, functions: &[Function]) {
     out.push('[');
     for (at, function) in functions.iter().enumerate() {
@@ -17,6 +17,12 @@ pub(super) fn push_functions(out: &mut String, functions: &[Function]) {
         push_json(out, &function.name);
         let _ = write!(out, ",{}", kinds::class(function.kind));
         let short = function.short != function.name;
+        if function.folded {
+            out.push_str(",\"\",");
+            push_json(out, &function.short);
+            out.push_str(",1]");
+            continue;
+        }
         if short || !function.crate_name.is_empty() {
             out.push(',');
             push_json(out, &function.crate_name);
@@ -33,12 +39,13 @@ pub(super) fn push_functions(out: &mut String, functions: &[Function]) {
 /// Appends the frames as a JSON string, depth first, separated by `;`. A frame is
 ///
 /// ```text
-/// up,function,total,self     all numbers in base 36, 0 may be left out
+/// up,function,total,self,times,round     all numbers in base 36, 0 may be left out
 /// up        levels back before stepping down: 0 is a child of the frame before, 1 its sibling
 /// function  2 × row of the function, + 1 when inlined
-/// self      only when it is not what the children leave of the total (some of them are hidden)
+/// self      only when it is not what the children leave of the total (some of them are hidden), or more follows
+/// times     only for folded recursion: how often the last `round` frames came again
 /// ```
-pub(super) fn push_frames(out: &mut String, layout: &Layout, tree: &CallTree, rows: &[u32]) {
+pub(super) fn push_frames(out: &mut String, layout: &Layout, drawn: Drawn<'_>, rows: &[u32]) {
     let own = explicit_self(layout);
     out.push('"');
     let mut level = 0;
@@ -48,12 +55,20 @@ pub(super) fn push_frames(out: &mut String, layout: &Layout, tree: &CallTree, ro
         }
         push_base36(out, u64::from((level - frame.depth) * u32::from(at > 0)));
         out.push(',');
-        push_base36(out, u64::from(row) * 2 + u64::from(tree.inlined[frame.node as usize]));
+        push_base36(out, u64::from(row) * 2 + u64::from(drawn.tree.inlined[frame.node as usize]));
         out.push(',');
         push_base36(out, frame.value);
-        if let Some(own) = own[at] {
+        let repeat = drawn.repeat(frame.node);
+        let repeats = repeat.times > 1;
+        if let Some(own) = own[at].or(repeats.then_some(frame.self_value)) {
             out.push(',');
             push_base36(out, own);
+        }
+        if repeats {
+            out.push(',');
+            push_base36(out, repeat.times.into());
+            out.push(',');
+            push_base36(out, repeat.frames.into());
         }
         level = frame.depth + 1;
     }
@@ -96,7 +111,7 @@ fn push_base36(out: &mut String, mut number: u64) {
 mod tests {
     use super::*;
     use crate::flame::layout::Placed;
-    use whyslow_analyze::Label;
+    use whyslow_analyze::{CallTree, Label};
 
     #[test]
     fn numbers_are_written_in_base_36() {
@@ -127,7 +142,7 @@ mod tests {
             total_value: vec![0; 4],
         };
         let mut out = String::new();
-        push_frames(&mut out, &layout, &tree, &[0, 1, 2, 3]);
+        push_frames(&mut out, &layout, Drawn::plain(&tree), &[0, 1, 2, 3]);
         assert_eq!(out, "\",,2s;,2,1o,a;,5,14;2,6,14\"");
     }
 }

@@ -8,9 +8,10 @@ use whyslow_profile::{Profile, Unit};
 use super::functions::Functions;
 use super::kinds::{self, KINDS, NO_CODE};
 use super::layout::{Layout, Placed};
-use super::text::{cut, push_xml, visible};
-use super::{FlameOptions, data};
+use super::text::{cut, push_json, push_xml, visible};
+use super::{Drawn, FlameOptions, data};
 use crate::names::columns;
+use crate::text::repeat_note;
 
 const STYLE: &str = include_str!("flame.css");
 const SCRIPT: &str = include_str!("flame.js");
@@ -26,12 +27,15 @@ const COLUMN: f64 = 7.05;
 /// Space between a frame's edge and its label.
 const PAD: f64 = 4.0;
 /// Width that the search box takes from the title.
-const SEARCH: u32 = 340;
+const SEARCH: u32 = 410;
 /// Average width of a character of the header's font, generous.
 const HEADER_COLUMN: f64 = 6.9;
 
 pub(super) struct Document<'a> {
+    drawn: Drawn<'a>,
     tree: &'a CallTree,
+    /// The tree without folding, and where its frames go; in the data for those who want to see it.
+    whole: Option<(Drawn<'a>, Layout)>,
     profile: &'a Profile,
     options: &'a FlameOptions,
     layout: Layout,
@@ -41,13 +45,20 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    pub(super) fn new(tree: &'a CallTree, profile: &'a Profile, options: &'a FlameOptions) -> Self {
+    pub(super) fn new(
+        drawn: Drawn<'a>,
+        whole: Option<Drawn<'a>>,
+        profile: &'a Profile,
+        options: &'a FlameOptions,
+    ) -> Self {
+        let tree = drawn.tree;
         let width = options.width.clamp(400, 20_000) - 2 * MARGIN;
         let total = tree.total_value[0];
         let minimum = (options.min_width_px.max(0.0) * total as f64 / f64::from(width)).ceil() as u64;
         let layout = Layout::new(tree, minimum.max(1));
+        let whole = whole.map(|whole| (whole, Layout::new(whole.tree, minimum.max(1))));
         let out = String::with_capacity(SCRIPT.len() + STYLE.len() + 4096 + 48 * layout.frames.len());
-        Self { tree, profile, options, layout, width, out }
+        Self { drawn, tree, whole, profile, options, layout, width, out }
     }
 
     pub(super) fn write(mut self) -> String {
@@ -67,22 +78,35 @@ impl<'a> Document<'a> {
             compact(STYLE),
         );
         let mut functions = Functions::new(self.profile);
-        let rows: Vec<u32> = self
-            .layout
-            .frames
-            .iter()
-            .map(|frame| functions.row(self.tree.label[frame.node as usize]))
-            .collect();
+        let mut rows_of = |drawn: Drawn<'_>, layout: &Layout| -> Vec<u32> {
+            let label = |node: u32| drawn.tree.label[node as usize];
+            layout
+                .frames
+                .iter()
+                .map(|frame| functions.row(label(frame.node), drawn.fold(frame.node)))
+                .collect()
+        };
+        let rows = rows_of(self.drawn, &self.layout);
+        let whole_rows = self.whole.as_ref().map(|(whole, layout)| rows_of(*whole, layout));
         self.push_frames(&functions, &rows);
         self.push_header();
-        self.push_data(&functions, &rows);
+        self.push_data(&functions, &rows, whole_rows.as_deref());
         let _ = write!(self.out, "<script><![CDATA[\n{}]]></script>\n</svg>\n", compact(SCRIPT));
         self.out
     }
 
     /// Rows that are drawn.
     fn rows(&self) -> u32 {
-        self.layout.rows.clamp(1, self.options.max_rows.clamp(10, 1000))
+        self.rows_of(&self.layout)
+    }
+
+    /// The tree that knows every function's own time.
+    fn whole_tree(&self) -> &'a CallTree {
+        self.whole.as_ref().map_or(self.tree, |(whole, _)| whole.tree)
+    }
+
+    fn rows_of(&self, layout: &Layout) -> u32 {
+        layout.rows.clamp(1, self.options.max_rows.clamp(10, 1000))
     }
 
     /// The vertical middle of the row at this depth.
@@ -95,6 +119,7 @@ impl<'a> Document<'a> {
         let drawn = self.rows();
         let mut paths: [String; NO_CODE + 1] = Default::default();
         let mut inlined = String::new();
+        let mut folded = String::new();
         let mut labels = String::new();
         for (frame, &row) in self.layout.frames.iter().zip(rows) {
             if frame.depth >= drawn {
@@ -111,10 +136,16 @@ impl<'a> Document<'a> {
             if self.tree.inlined[frame.node as usize] {
                 push_line(&mut inlined, left, right, middle);
             }
+            if function.folded {
+                push_line(&mut folded, left, right, middle);
+            }
             let fit = ((right - left) as f64 / 10.0 - 2.0 * PAD) / COLUMN;
             if fit >= 2.0
                 && let Some(label) = fitting(&function.name, &function.short, fit as usize)
             {
+                let repeat = repeat_note(self.drawn.repeat(frame.node));
+                let label =
+                    if columns(&label) + columns(&repeat) <= fit as usize { label + &repeat } else { label };
                 labels.push_str("<text x=\"");
                 push_tenths(&mut labels, left);
                 let _ = write!(labels, "\" y=\"{middle}\">");
@@ -135,7 +166,9 @@ impl<'a> Document<'a> {
             self.out,
             "</g>\n<path id=\"inlined\" class=\"pale\" d=\"{inlined}\"/>\n\
              <path id=\"inlined-edge\" class=\"dash\" \
-             transform=\"translate(0 {edge})\" d=\"{inlined}\"/>\n<g id=\"labels\" transform=\"translate({PAD} 4)\">\n",
+             transform=\"translate(0 {edge})\" d=\"{inlined}\"/>\n\
+             <path id=\"folded\" class=\"several\" transform=\"translate(0 -7)\" d=\"{folded}\"/>\n\
+             <path id=\"folded-edge\" class=\"several\" transform=\"translate(0 7)\" d=\"{folded}\"/>\n<g id=\"labels\" transform=\"translate({PAD} 4)\">\n",
         );
         self.out.push_str(&labels);
         self.out.push_str("</g>\n</g>\n");
@@ -162,7 +195,8 @@ impl<'a> Document<'a> {
         self.out.push_str("</text>\n");
         self.push_legend();
         let _ = write!(self.out, "<text id=\"note\" class=\"quiet\" x=\"{MARGIN}\" y=\"89\">");
-        self.push_note();
+        let note = self.note(&self.layout);
+        push_xml(&mut self.out, &note);
         self.out.push_str("</text>\n</g>\n");
     }
 
@@ -171,7 +205,7 @@ impl<'a> Document<'a> {
     }
 
     fn push_legend(&mut self) {
-        let values = kinds::self_values(self.tree, self.profile, self.options.callers);
+        let values = kinds::self_values(self.whole_tree(), self.profile, self.options.callers);
         let mut legend = format!("<text class=\"quiet\" x=\"{MARGIN}\" y=\"70\">self</text>\n");
         let mut x = f64::from(MARGIN) + 32.0;
         for (class, value) in values.iter().enumerate() {
@@ -204,30 +238,31 @@ impl<'a> Document<'a> {
         );
     }
 
-    fn push_note(&mut self) {
+    /// What is not to be seen of a layout.
+    fn note(&self, layout: &Layout) -> String {
         let mut notes = Vec::new();
-        if self.layout.total == 0 {
+        if layout.total == 0 {
             notes.push("There are no samples.".to_owned());
         }
-        if self.layout.hidden > 0 {
+        if layout.hidden > 0 {
             notes.push(format!(
                 "{} narrower than {} px ({} of the total) {} left out.",
-                frames(self.layout.hidden),
+                frames(layout.hidden),
                 self.options.min_width_px,
-                self.share(self.layout.hidden_value),
-                if self.layout.hidden == 1 { "is" } else { "are" },
+                self.share(layout.hidden_value),
+                if layout.hidden == 1 { "is" } else { "are" },
             ));
         }
-        let (all, drawn) = (self.layout.rows, self.rows());
+        let (all, drawn) = (layout.rows, self.rows_of(layout));
         if all > drawn {
             notes.push(format!("{drawn} of {all} rows are drawn: click a frame to see what is beyond."));
         }
-        push_xml(&mut self.out, &notes.join(" "));
+        notes.join(" ")
     }
 
     /// The picture in words, for those who do not see it.
     fn push_summary(&mut self) {
-        let values = kinds::self_values(self.tree, self.profile, self.options.callers);
+        let values = kinds::self_values(self.whole_tree(), self.profile, self.options.callers);
         let parts: Vec<String> = (KINDS.iter().zip(values))
             .filter_map(|((_, word), value)| Some(format!("{word} {}", self.share(value?))))
             .collect();
@@ -240,7 +275,7 @@ impl<'a> Document<'a> {
         push_xml(&mut self.out, &text);
     }
 
-    fn push_data(&mut self, functions: &Functions<'_>, rows: &[u32]) {
+    fn push_data(&mut self, functions: &Functions<'_>, rows: &[u32], whole_rows: Option<&[u32]>) {
         let unit = match self.options.unit {
             Unit::Nanoseconds => "ns",
             Unit::Bytes => "bytes",
@@ -256,7 +291,14 @@ impl<'a> Document<'a> {
         );
         data::push_functions(&mut self.out, functions.rows());
         self.out.push_str(",\n\"frames\":");
-        data::push_frames(&mut self.out, &self.layout, self.tree, rows);
+        data::push_frames(&mut self.out, &self.layout, self.drawn, rows);
+        if let (Some((whole, layout)), Some(rows)) = (&self.whole, whole_rows) {
+            let _ = write!(self.out, ",\n\"wholeRows\":{},\"wholeNote\":", self.rows_of(layout));
+            let note = self.note(layout);
+            push_json(&mut self.out, &note);
+            self.out.push_str(",\n\"whole\":");
+            data::push_frames(&mut self.out, layout, *whole, rows);
+        }
         self.out.push_str("}]]></script>\n");
     }
 

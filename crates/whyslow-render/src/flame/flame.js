@@ -5,7 +5,8 @@ const svg = document.currentScript.ownerSVGElement;
 const $ = id => svg.querySelector('#' + id);
 const data = JSON.parse($('data').textContent);
 const alone = document.documentElement === svg; // not inside a larger page
-const { row: ROW, margin: MARGIN, header: HEADER, rows: ROWS } = data;
+const { row: ROW, margin: MARGIN, header: HEADER } = data;
+let ROWS = data.rows;
 const KINDS = ['your code', 'dependency', 'std', 'allocator', 'kernel', 'runtime', 'unknown', ''];
 const PAD = 4;
 const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|[\ud83c-\ud83e\ud840-\ud8bf][\udc00-\udfff]/g;
@@ -20,26 +21,27 @@ function make(parent, tag, attributes = {}, text = '') {
 const columns = text => [...text].length + (text.match(WIDE) || []).length;
 
 // The frames as columns, depth first: what is above frame i are the frames i + 1 up to end[i].
-const functions = data.functions.map(([name, kind, crate = '', short = name]) => {
+const functions = data.functions.map(([name, kind, crate = '', short = name, folded = 0]) => {
   const last = /}[^:]*$/.test(short) ? short : short.split('::').pop();
-  return { name, kind, crate, short, last, columns: columns(name), shortColumns: columns(short), lastColumns: columns(last) };
+  return { name, kind, crate, short, last, folded, columns: columns(name), shortColumns: columns(short), lastColumns: columns(last) };
 });
-const lines = data.frames.split(';');
-const count = lines.length;
-const [start, total, self] = [0, 0, 0].map(() => new Float64Array(count));
-const [depth, parent, end, code] = [0, 0, 0, 0].map(() => new Int32Array(count));
-const byDepth = [];
+let count, start, total, self, depth, parent, end, code, times, round, byDepth;
 const fn = i => functions[code[i] >> 1];
-{
+function load(text) {
+  const lines = text.split(';');
+  count = lines.length;
+  [start, total, self] = [0, 0, 0].map(() => new Float64Array(count));
+  [depth, parent, end, code, times, round] = [0, 0, 0, 0, 0, 0].map(() => new Int32Array(count));
+  byDepth = [];
   const path = []; // the frame before and what is around it
   const filled = new Float64Array(count); // how much of a frame its children take
   const number = text => parseInt(text, 36) || 0;
   lines.forEach((line, i) => {
-    const [up, which, value, own] = line.split(',');
+    const [up, which, value, own, again, frames] = line.split(',');
     for (let n = number(up); n > 0; n--) end[path.pop()] = i;
     const around = parent[i] = path.length ? path[path.length - 1] : 0;
     [code[i], total[i], self[i]] = [number(which), number(value), own === undefined ? -1 : number(own)];
-    depth[i] = path.length;
+    [depth[i], times[i], round[i]] = [path.length, number(again), number(frames)];
     if (i) { start[i] = start[around] + filled[around]; filled[around] += total[i]; }
     (byDepth[depth[i]] ||= []).push(i);
     path.push(i);
@@ -47,6 +49,9 @@ const fn = i => functions[code[i] >> 1];
   for (const i of path) end[i] = count;
   for (let i = 0; i < count; i++) if (self[i] < 0) self[i] = total[i] - filled[i];
 }
+load(data.frames);
+// How often the frames of folded recursion came again.
+const repeat = i => times[i] < 2 ? '' : round[i] > 1 ? ` (last ${round[i]} ×${times[i]})` : ` (×${times[i]})`;
 
 // What is shown: the zoomed frame, the values from edge to edge, the depth of the first row, the marked frame.
 let zoomed = 0, view = { start: 0, span: Math.max(total[0], 1) }, base = 0, marked = -1;
@@ -62,9 +67,10 @@ const dim = lit.map((_, class_) => make(dimGroup, 'path', { class: 'k' + class_ 
 const mark = make(frames, 'rect', { id: 'mark', rx: 2, height: ROW + 1, visibility: 'hidden' });
 const target = make(frames, 'rect', { fill: 'transparent', height: ROWS * ROW });
 const found = make(header, 'text', { id: 'found', y: 47, 'text-anchor': 'end', role: 'status' });
-const bar = make(make(header, 'foreignObject', { y: 8, width: 330, height: 28 }), 'div', { class: 'bar' });
+const bar = make(make(header, 'foreignObject', { y: 8, width: 400, height: 28 }), 'div', { class: 'bar' });
 const input = make(bar, 'input', { type: 'search', placeholder: 'Search (press /)', 'aria-label': 'Search functions' });
 const regex = make(bar, 'button', { title: 'Regular expression', 'aria-pressed': 'false' }, '.*');
+const whole = data.whole && make(bar, 'button', { title: 'Show also the frames that only start or carry other code, and every call of recursion (w)', 'aria-pressed': 'false' }, 'Whole');
 const reset = make(bar, 'button', { title: 'Show everything (Escape)' }, 'Reset');
 const crumbs = make(make(header, 'foreignObject', { x: MARGIN, y: 74, height: 22 }), 'div',
   { class: 'crumbs', role: 'navigation', 'aria-label': 'Zoomed frame' });
@@ -81,8 +87,12 @@ const edges = i => [start[i], start[i] + total[i]].map(value =>
   Math.min(width, Math.max(0, (value - view.start) * width / view.span)));
 const isAround = i => i < zoomed && zoomed < end[i];
 
-function label(f, room) {
-  const fit = Math.floor((room - 2 * PAD) / column);
+function label(i, room) {
+  const f = fn(i), after = repeat(i), fit = Math.floor((room - 2 * PAD) / column), text = name(f, fit - after.length);
+  return after && text ? text + after : name(f, fit);
+}
+
+function name(f, fit) {
   if (f.columns <= fit) return f.name;
   if (f.shortColumns <= fit) return f.short;
   if (f.lastColumns <= fit) return f.last;
@@ -98,7 +108,7 @@ function label(f, room) {
 // Paths are lines as thick as a row, one path per kind: thousands of frames are a handful of elements.
 function draw() {
   const strong = lit.map(() => ''), weak = lit.map(() => '');
-  let pale = '', dashed = '', used = 0;
+  let pale = '', dashed = '', several = '', used = 0;
   for (let i = 0; i < count;) {
     // In tenths of a pixel: rounded edges leave no holes where many frames are narrower than that.
     const [left, right] = edges(i).map(edge => Math.round(edge * 10)), room = right - left, row = depth[i] - base;
@@ -108,7 +118,8 @@ function draw() {
       const line = `M${left / 10} ${middle}h${(room - (room > 15 ? 6 : Math.floor(room * .3))) / 10}`;
       (faint ? weak : strong)[f.kind] += line;
       if (code[i] & 1) { dashed += line; if (!faint) pale += line; }
-      const text = room > 200 && label(f, room / 10);
+      if (f.folded) several += line;
+      const text = room > 200 && label(i, room / 10);
       if (text) {
         const element = labels.children[used++] || make(labels, 'text');
         if (element.textContent !== text) element.textContent = text;
@@ -124,6 +135,7 @@ function draw() {
   dim.forEach((path, class_) => path.setAttribute('d', weak[class_]));
   $('inlined').setAttribute('d', pale);
   $('inlined-edge').setAttribute('d', dashed);
+  for (const id of ['folded', 'folded-edge']) $(id).setAttribute('d', several);
   placeMark();
 }
 
@@ -191,11 +203,11 @@ function show(i, x, y) {
   if (i < 0) return;
   const f = fn(i), whole = total[0];
   tip.textContent = '';
-  make(tip, 'b', {}, f.name);
+  make(tip, 'b', {}, f.name + repeat(i));
   const inZoomed = zoomed && !isAround(i) ? `, ${share(total[i], total[zoomed])} of the zoomed frame` : '';
   make(tip, 'div', {}, `total ${amount(total[i])}, ${share(total[i], whole)}${inZoomed}`);
   if (!data.callers) make(tip, 'div', {}, `self ${amount(self[i])}, ${share(self[i], whole)}`);
-  const about = [KINDS[f.kind], f.crate && 'crate ' + f.crate, code[i] & 1 && 'inlined into its caller'];
+  const about = f.folded ? ['only starts or carries other code', 'w shows whole stacks'] : [KINDS[f.kind], f.crate && 'crate ' + f.crate, code[i] & 1 && 'inlined into its caller'];
   make(tip, 'div', { class: 'about' }, about.filter(Boolean).join(' · '));
   // Beside the pointer, inside the window.
   const room = width + 2 * MARGIN, wide = Math.min(520, room);
@@ -257,6 +269,30 @@ function countFound() {
   return `Matched ${share(sum, total[0])} in ${names.size} function${names.size === 1 ? '' : 's'}` +
     (zoomed ? `, ${share(sum, total[zoomed])} of the zoomed frame` : '');
 }
+
+// From the folded picture to the whole one, or back.
+function toggle() {
+  const on = whole.getAttribute('aria-pressed') === 'false';
+  whole.setAttribute('aria-pressed', on);
+  load(on ? data.whole : data.frames);
+  ROWS = on ? data.wholeRows : data.rows;
+  note.textContent = on ? data.wholeNote : foldedNote;
+  [zoomed, base, marked] = [0, 0, -1];
+  view = { start: 0, span: Math.max(total[0], 1) };
+  show(-1);
+  showCrumbs();
+  target.setAttribute('height', ROWS * ROW);
+  if (!alone) {
+    const high = HEADER + ROWS * ROW + MARGIN;
+    svg.setAttribute('viewBox', `0 0 ${svg.viewBox.baseVal.width} ${high}`);
+    svg.setAttribute('height', high);
+  }
+  resize();
+  search();
+  if (alone && !data.inverted) scroll(HEADER + ROWS * ROW);
+}
+const foldedNote = note.textContent;
+if (whole) whole.onclick = toggle;
 
 function clearSearch() { input.value = ''; kindWanted = -1; search(); }
 function openSearch() { input.focus(); input.select(); }
@@ -327,6 +363,7 @@ svg.addEventListener('keydown', event => {
 if (alone) addEventListener('keydown', event => {
   const find = (event.ctrlKey || event.metaKey) && event.key === 'f';
   if (find || event.key === '/' && event.target !== input) { event.preventDefault(); openSearch(); }
+  else if (whole && event.key === 'w' && event.target !== input && !event.ctrlKey && !event.metaKey && !event.altKey) toggle();
 });
 
 // Where the window is in the picture. One that cannot scroll is moved over it.
@@ -341,13 +378,13 @@ function scroll(y) {
 function placeHeader() { header.setAttribute('transform', `translate(0 ${scrolled()})`); }
 
 function resize() {
-  const whole = alone ? Math.max(480, Math.floor(visualViewport.width)) : svg.viewBox.baseVal.width;
-  width = whole - 2 * MARGIN;
+  const wide = alone ? Math.max(480, Math.floor(visualViewport.width)) : svg.viewBox.baseVal.width;
+  width = wide - 2 * MARGIN;
   if (alone) {
     const high = Math.max(HEADER + ROWS * ROW + MARGIN, Math.floor(visualViewport.height));
-    svg.setAttribute('width', whole);
+    svg.setAttribute('width', wide);
     svg.setAttribute('height', high); // details of a frame may need more room than a small picture has
-    svg.setAttribute('viewBox', `0 0 ${whole} ${high}`);
+    svg.setAttribute('viewBox', `0 0 ${wide} ${high}`);
     // An <object> with a size of its own would shrink the picture to that.
     held = svg.getBoundingClientRect().height < high - 1 ? high - innerHeight : 0;
     if (held) scroll(offset);
@@ -356,9 +393,9 @@ function resize() {
   column = probe.getComputedTextLength() / 100 || 7;
   probe.remove();
   target.setAttribute('width', width);
-  header.firstElementChild.setAttribute('width', whole);
-  found.setAttribute('x', whole - MARGIN);
-  bar.parentNode.setAttribute('x', whole - 330 - MARGIN);
+  header.firstElementChild.setAttribute('width', wide);
+  found.setAttribute('x', wide - MARGIN);
+  bar.parentNode.setAttribute('x', wide - 400 - MARGIN);
   crumbs.parentNode.setAttribute('width', width);
   const shrunk = Math.min(1, width / $('legend').getBBox().width);
   $('legend').setAttribute('transform', `translate(${MARGIN * (1 - shrunk)} ${66 * (1 - shrunk)}) scale(${shrunk})`);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use whyslow_analyze::{CallTree, Label};
+use whyslow_analyze::{CallTree, Count, Fold, Label};
 use whyslow_profile::{CodeKind, Profile};
 
 use super::text::visible;
@@ -16,10 +16,18 @@ pub(super) struct Function {
     pub crate_name: String,
     /// `None` for what is no code: the root and the place of missing frames.
     pub kind: Option<CodeKind>,
+    /// Whether it stands for several frames that only carry other code.
+    pub folded: bool,
 }
 
 impl Function {
-    fn new(profile: &Profile, label: Label) -> Self {
+    fn new(profile: &Profile, label: Label, fold: Fold) -> Self {
+        if fold.frames > 0 {
+            let frames = if fold.frames == 1 { "frame" } else { "frames" };
+            let name = format!("[{}: {} {frames}]", fold.words(), Count(fold.frames.into()));
+            let kind = Some(CallTree::kind(profile, label));
+            return Self { short: name.clone(), name, crate_name: String::new(), kind, folded: true };
+        }
         let mut name = visible(&CallTree::name(profile, label));
         if name.is_empty() {
             name.push_str("[no name]");
@@ -37,6 +45,7 @@ impl Function {
             name,
             crate_name: crate_name.map_or_else(String::new, |id| visible(profile.text(id))),
             kind,
+            folded: false,
         }
     }
 }
@@ -45,7 +54,7 @@ impl Function {
 pub(super) struct Functions<'a> {
     profile: &'a Profile,
     rows: Vec<Function>,
-    row_of: HashMap<Label, u32>,
+    row_of: HashMap<(Label, Fold), u32>,
 }
 
 impl<'a> Functions<'a> {
@@ -53,10 +62,10 @@ impl<'a> Functions<'a> {
         Self { profile, rows: Vec::new(), row_of: HashMap::new() }
     }
 
-    /// The row of a label's function.
-    pub(super) fn row(&mut self, label: Label) -> u32 {
-        *self.row_of.entry(label).or_insert_with(|| {
-            self.rows.push(Function::new(self.profile, label));
+    /// The row of a label's function, or of what is folded into a node of it.
+    pub(super) fn row(&mut self, label: Label, fold: Fold) -> u32 {
+        *self.row_of.entry((label, fold)).or_insert_with(|| {
+            self.rows.push(Function::new(self.profile, label, fold));
             self.rows.len() as u32 - 1
         })
     }

@@ -3,6 +3,8 @@
 //! The file holds the picture itself, laid out at its default width and drawn with a few paths (one per kind of code)
 //! and the labels that fit, so that it is complete where scripts do not run. A script inside redraws it from a compact
 //! table of the frames when the reader zooms, searches or resizes the window. Nothing is loaded from elsewhere.
+//!
+//! A folded picture holds the frames of the whole one too: a button goes from one to the other.
 
 mod data;
 mod document;
@@ -11,7 +13,7 @@ mod kinds;
 mod layout;
 pub(crate) mod text;
 
-use whyslow_analyze::CallTree;
+use whyslow_analyze::{CallTree, Fold, Outline, Repeat};
 use whyslow_profile::{Profile, Unit};
 
 /// How a flame graph is drawn.
@@ -65,5 +67,36 @@ impl Default for FlameOptions {
 /// assert!(picture.starts_with("<svg"));
 /// ```
 pub fn svg(tree: &CallTree, profile: &Profile, options: &FlameOptions) -> String {
-    document::Document::new(tree, profile, options).write()
+    document::Document::new(Drawn::plain(tree), None, profile, options).write()
+}
+
+/// Draws a folded tree, with a button that shows the whole one.
+pub fn folded_svg(outline: &Outline, whole: &CallTree, profile: &Profile, options: &FlameOptions) -> String {
+    let folds = outline.folds.iter().any(|fold| fold.frames > 0);
+    if !folds && outline.repeats.iter().all(|repeat| repeat.times < 2) {
+        return svg(whole, profile, options);
+    }
+    let drawn = Drawn { tree: &outline.tree, outline: Some(outline) };
+    document::Document::new(drawn, Some(Drawn::plain(whole)), profile, options).write()
+}
+
+/// A tree that is drawn, and what is folded in it.
+#[derive(Clone, Copy)]
+struct Drawn<'a> {
+    tree: &'a CallTree,
+    outline: Option<&'a Outline>,
+}
+
+impl<'a> Drawn<'a> {
+    fn plain(tree: &'a CallTree) -> Self {
+        Self { tree, outline: None }
+    }
+
+    fn fold(&self, node: u32) -> Fold {
+        self.outline.map_or_else(Fold::default, |outline| outline.folds[node as usize])
+    }
+
+    fn repeat(&self, node: u32) -> Repeat {
+        self.outline.map_or_else(Repeat::default, |outline| outline.repeats[node as usize])
+    }
 }

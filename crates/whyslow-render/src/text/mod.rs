@@ -28,6 +28,7 @@ pub(crate) use quality::{kernel_label, sampling_label, source_label};
 pub use spans::spans;
 pub use summary::{Summary, summary};
 pub use threads::threads;
+pub(crate) use tree::repeat_note;
 pub use tree::{TreeView, tree};
 
 #[cfg(test)]

@@ -242,7 +242,7 @@ fn fold_note(fold: Fold) -> String {
 }
 
 /// ` (×500)`, or for a cycle of several functions ` (last 2 ×250)`; nothing without recursion.
-pub(super) fn repeat_note(repeat: Repeat) -> String {
+pub(crate) fn repeat_note(repeat: Repeat) -> String {
     match repeat {
         Repeat { times: 0 | 1, .. } => String::new(),
         Repeat { frames: 1, times } => format!(" (×{})", Count(times.into())),

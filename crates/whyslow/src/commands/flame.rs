@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use whyslow_analyze::heap::is_heap_metric;
-use whyslow_analyze::{CallTree, Overview, Quality, Selection, TreeOptions};
+use whyslow_analyze::{CallTree, Outline, Overview, Quality, Selection, TreeOptions};
 use whyslow_profile::{Profile, Unit};
-use whyslow_render::flame::{FlameOptions, svg};
+use whyslow_render::flame::{FlameOptions, folded_svg, svg};
 use whyslow_render::text::verdict;
 
 use crate::cli::{ProfileArg, Volume};
@@ -36,6 +36,9 @@ pub(crate) struct FlameArgs {
     /// The root at the top, callees hanging below
     #[arg(long)]
     icicle: bool,
+    /// Draw only whole stacks: also what only starts or carries other code
+    #[arg(long, alias = "whole")]
+    unfolded: bool,
     /// The words above the picture [default: the command that was recorded]
     #[arg(long)]
     title: Option<String>,
@@ -65,7 +68,7 @@ pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
         min_width_px: args.min_width,
         ..FlameOptions::default()
     };
-    let svg = drawn(&profile, &selection, &tree, &options);
+    let svg = drawn(&profile, &selection, &tree, &options, !args.unfolded);
     picture.write(|out| out.write_all(svg.as_bytes()))?;
     if let Output::File(path) = &picture {
         if volume > Volume::Quiet {
@@ -92,13 +95,25 @@ pub(crate) fn picture(profile: &Profile, selection: &Selection, inline: bool) ->
         ..FlameOptions::default()
     };
     let tree = TreeOptions { inline, ..TreeOptions::default() };
-    drawn(profile, selection, &tree, &options)
+    drawn(profile, selection, &tree, &options, true)
 }
 
-fn drawn(profile: &Profile, selection: &Selection, tree: &TreeOptions, options: &FlameOptions) -> String {
-    let tree = CallTree::build(profile, selection, tree);
+fn drawn(
+    profile: &Profile,
+    selection: &Selection,
+    tree: &TreeOptions,
+    options: &FlameOptions,
+    folded: bool,
+) -> String {
+    let weights = selection.weigh(profile);
+    let whole = CallTree::from_weights(profile, &weights, tree);
     let unit = profile.metrics.get(selection.metric).map_or_else(Default::default, |metric| metric.unit);
-    svg(&tree, profile, &FlameOptions { unit, ..options.clone() })
+    let options = FlameOptions { unit, ..options.clone() };
+    if folded {
+        folded_svg(&Outline::folded(profile, &weights, tree), &whole, profile, &options)
+    } else {
+        svg(&whole, profile, &options)
+    }
 }
 
 fn title(profile: &Profile) -> String {
