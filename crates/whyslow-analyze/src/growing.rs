@@ -188,7 +188,9 @@ impl<'a> Growing<'a> {
         at.since_repeat = 0;
         self.tree.inlined[at.node as usize] &= inlined;
         // Nobody knows whether code without a function is one function that calls itself.
-        if (0..round).any(|index| !matches!(self.tree.label[up[index] as usize], Label::Function(_))) {
+        if (0..round).any(|index| {
+            !matches!(self.tree.label[up[index] as usize], Label::Function(_) | Label::Carried(_))
+        }) {
             return true;
         }
         let most = &mut self.repeats[at.node as usize];
