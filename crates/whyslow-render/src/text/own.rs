@@ -115,7 +115,7 @@ pub(super) fn own_rows(
 }
 
 /// A function's name; of one that debug information names without its path, the crate is told all the same.
-fn name_in_crate(profile: &Profile, label: Label) -> String {
+pub(super) fn name_in_crate(profile: &Profile, label: Label) -> String {
     let name = label_name(profile, label);
     let crate_name = match label {
         Label::Function(id) if !name.contains("::") => profile.functions[id.index()].crate_name,
@@ -177,7 +177,7 @@ impl Widths {
     /// Gives each column what it needs, and takes from the longest where that is more than there is.
     fn share_out(room: usize, name: usize, place: usize, most: usize) -> Self {
         let gap = |width: usize| if width > 0 { width + GAP } else { 0 };
-        let place = if room >= 5 * NARROWEST { place } else { 0 };
+        let place = if place > 0 && room >= 5 * NARROWEST { place.max("hottest line".len()) } else { 0 };
         let most = most.max("most of it in".len());
         let rest = room.saturating_sub(gap(place) + GAP);
         // Names of the user's own functions are longer than half of the room only where the others need less.

@@ -5,10 +5,10 @@ use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile};
 
 use super::functions::rows;
 use super::layout::{
-    BOLD, DIM, PLAIN, Page, columns, cut, flow, kind_style, label_name, number_of, push_line, push_titled,
-    push_wrapped, styled,
+    BOLD, DIM, PLAIN, Page, columns, cut, flow, kind_style, number_of, push_line, push_titled, push_wrapped,
+    styled,
 };
-use super::own::{MEANING, own_rows};
+use super::own::{MEANING, name_in_crate, own_rows};
 use super::quality::{headline, warning_lines};
 use super::tree::repeat_note;
 use crate::sanitize::clean;
@@ -238,7 +238,7 @@ fn path_pieces(summary: &Summary<'_>, room: usize, page: Page) -> Vec<Piece> {
         }
         let kind = CallTree::kind(profile, step.label);
         let name = page.fit(
-            &label_name(profile, step.label),
+            &name_in_crate(profile, step.label),
             room.saturating_sub(columns(arrow) + columns(&after) + columns("… ")),
         );
         Piece {
