@@ -225,7 +225,7 @@ fn summary_of_nothing() {
     poor: 0 samples, 0 lost, recording incomplete
     serious: there is no sample in the recording
       fix: the program used next to no CPU time: record a longer run, or raise the
-           rate with -F 1000
+           rate with -F 10000
     warning: the recording is incomplete: the recorder was killed
       fix: record again and end with Ctrl-C, not `kill -9`; what is here is right
 
