@@ -1,13 +1,15 @@
 /* Ends in every way a program can, with blocks still allocated.
  *
- * Run: `heap_exits return|exit|_exit|quick_exit|abort|kill|term|fault|thread|exec`. `thread` leaves main by pthread_exit while another thread
- * goes on and ends the program; `exec` becomes this program anew, with `return`.
+ * Run: `heap_exits return|exit|_exit|quick_exit|group|abort|kill|term|int|fault|thread|last|wait|exec`. `group` makes the system call by libc's
+ * `syscall`; `thread` leaves main by pthread_exit while another thread goes on and ends the program, `last` ends with its last thread; `wait` goes
+ * on for two seconds; `exec` becomes this program anew, with `return`.
  *
  * THE KNOWN ANSWER: `allocates` makes 1,000 blocks, 400 of which are freed, half of these at once; `exec` has another 1,000 and 400. The exit
- * code is 3, or that of the signal.
+ * code is 3, or that of the signal, or 0 with `last`.
  */
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include "heap.h"
 
@@ -27,6 +29,11 @@ NEVER_INLINED static void allocates(void) {
 static void *last_thread(void *first) {
     pthread_join(*(pthread_t *)first, NULL);
     exit(3);
+}
+
+static void *returns(void *first) {
+    pthread_join(*(pthread_t *)first, NULL);
+    return NULL;
 }
 
 int main(int argc, char **argv) {
@@ -55,12 +62,19 @@ int main(int argc, char **argv) {
         raise(SIGKILL);
     if (!strcmp(way, "term"))
         raise(SIGTERM);
+    if (!strcmp(way, "int"))
+        raise(SIGINT);
+    if (!strcmp(way, "group"))
+        syscall(SYS_exit_group, 3);
+    if (!strcmp(way, "wait"))
+        sleep(2);
     if (!strcmp(way, "fault"))
         *(volatile int *)hidden(NULL) = 1;
-    if (!strcmp(way, "thread")) {
+    int last = !strcmp(way, "last");
+    if (last || !strcmp(way, "thread")) {
         pthread_t thread;
         first = pthread_self();
-        if (pthread_create(&thread, NULL, last_thread, &first))
+        if (pthread_create(&thread, NULL, last ? returns : last_thread, &first))
             fail("no thread");
         pthread_exit(NULL);
     }

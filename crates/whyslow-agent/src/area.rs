@@ -1,14 +1,20 @@
 //! The mapped area, and what the collector asked for.
 
 use core::slice;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU64};
 
 use whyslow_heap_wire::area::{self, Header, RingHeader};
 use whyslow_heap_wire::left_out::{LeftOut, MOST_LEFT_OUT};
 
+use crate::sys;
+
 /// Where the area is mapped; 0 as long as it is not, and after it was given up.
 pub static BASE: AtomicU64 = AtomicU64::new(0);
+
+/// Where chunks of rings are mapped, and the table of unwind information; 0 for what is not.
+static CHUNKS: [AtomicU64; area::CHUNKS] = [const { AtomicU64::new(0) }; area::CHUNKS];
+static UNWIND: AtomicU64 = AtomicU64::new(0);
 
 /// The area of this process.
 #[derive(Clone, Copy)]
@@ -24,8 +30,14 @@ impl Area {
         }
     }
 
-    /// Begins to use an area that is mapped here.
-    pub fn set(base: *mut u8) {
+    /// Begins to use an area of which the first part is mapped here. The file is open for the last time.
+    pub fn set(base: *mut u8, file: i32) {
+        CHUNKS[0].store(base as u64 + area::WORDS_AT as u64, Relaxed);
+        let area = Area(base as u64);
+        let len = area.header().unwind_len.load(Acquire) as usize;
+        if len > 0 {
+            UNWIND.store(sys::map_shared(file, area::UNWIND_AT, len) as u64, Relaxed);
+        }
         BASE.store(base as u64, Release);
     }
 
@@ -51,15 +63,23 @@ impl Area {
 
     /// Where the collector's search table for unwind information is; 0 when there is none.
     pub fn unwind_table(self) -> u64 {
-        if self.header().unwind_len.load(Acquire) == 0 { 0 } else { self.0 + area::UNWIND_AT as u64 }
+        UNWIND.load(Relaxed)
     }
 
     pub fn ring(self, ring: usize) -> &'static RingHeader {
         self.at(area::ring_header_at(ring))
     }
 
-    pub fn ring_words(self, ring: usize) -> *mut u64 {
-        (self.0 as usize + area::ring_words_at(ring)) as *mut u64
+    /// The words of a ring; none if there is no room for them.
+    pub fn ring_words(self, ring: usize) -> Option<*mut u64> {
+        let number = ring / area::CHUNK_RINGS;
+        for (later, chunk) in CHUNKS.iter().enumerate().take(number + 1) {
+            if chunk.load(Acquire) == 0 {
+                map_chunk(later)?;
+            }
+        }
+        let chunk = CHUNKS[number].load(Acquire) as usize;
+        Some((chunk + area::ring_words_at(ring)) as *mut u64)
     }
 
     pub fn filter(self) -> &'static [AtomicU8] {
@@ -84,4 +104,17 @@ impl Area {
     pub fn enabled(self) -> bool {
         self.header().enabled.load(Relaxed) != 0
     }
+}
+
+/// Maps a chunk by means of the last page of the one before it: the file is closed.
+fn map_chunk(number: usize) -> Option<()> {
+    const PAGE: usize = 4096;
+    let before = CHUNKS[number - 1].load(Acquire) as usize;
+    let page = sys::map_again(before + area::CHUNK_LEN - PAGE, PAGE + area::CHUNK_LEN)?;
+    let chunk = (page + PAGE) as u64;
+    // Another thread may have been faster.
+    if CHUNKS[number].compare_exchange(0, chunk, AcqRel, Acquire).is_err() {
+        sys::unmap(page, PAGE + area::CHUNK_LEN);
+    }
+    Some(())
 }

@@ -1,17 +1,17 @@
 //! The last moment of the process: the collector may want to look at its memory before it is gone.
 
+use core::arch::naked_asm;
 use core::mem;
-use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use core::sync::atomic::{AtomicU32, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-use whyslow_heap_wire::area::flag;
+use whyslow_heap_wire::area::{MOST_REGISTERS, flag};
 use whyslow_heap_wire::handshake::hook;
 
 use crate::area::Area;
 use crate::real::{self, other};
 use crate::state;
-use crate::{link, ring, sys};
+use crate::{exec, link, ring, sys};
 
 /// From where the end is near.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,21 +22,147 @@ pub enum Way {
     NearEnd,
 }
 
+/// Where the program stands: its stack pointer and its registers. What the agent does from here on holds no block of the program's.
+pub struct Moment {
+    sp: u64,
+    registers: [u64; MOST_REGISTERS],
+}
+
+/// The registers that a function keeps for its caller, as [`shim`] leaves them on the stack. Above them is the return address.
+type Kept = [u64; 6];
+
+impl Moment {
+    pub fn new(sp: u64, registers: [u64; MOST_REGISTERS]) -> Self {
+        Self { sp, registers }
+    }
+
+    /// The moment in which a shim was called. All other registers are the callee's.
+    fn of_call(kept: &Kept) -> Self {
+        let mut registers = [0; MOST_REGISTERS];
+        for (to, from) in registers.iter_mut().zip(kept) {
+            *to = *from;
+        }
+        Self { sp: kept.as_ptr_range().end as u64, registers }
+    }
+
+    /// The same at an end to which this thread may have come by `exit`. Between that and here there are libc's frames, in which old addresses
+    /// lie on that nobody has written there.
+    fn of_end(kept: &Kept) -> Self {
+        let here = Self::of_call(kept);
+        let sp = ORDERLY.sp.load(Relaxed);
+        if ORDERLY.thread.load(Acquire) != sys::thread() || sp <= here.sp {
+            return here;
+        }
+        let mut registers = [0; MOST_REGISTERS];
+        for (to, from) in registers.iter_mut().zip(&ORDERLY.kept) {
+            *to = from.load(Relaxed);
+        }
+        Self { sp, registers }
+    }
+}
+
+/// The thread that called `exit`, and its moment.
+struct Orderly {
+    thread: AtomicU32,
+    sp: AtomicU64,
+    kept: [AtomicU64; 6],
+}
+
+static ORDERLY: Orderly =
+    Orderly { thread: AtomicU32::new(0), sp: AtomicU64::new(0), kept: [const { AtomicU64::new(0) }; 6] };
+
+/// libc's `exit`, with a patch at its start.
+#[unsafe(naked)]
+pub extern "C" fn orderly() {
+    naked_asm!(
+        ".cfi_startproc",
+        "push r15",
+        ".cfi_adjust_cfa_offset 8",
+        "push r14",
+        ".cfi_adjust_cfa_offset 8",
+        "push r13",
+        ".cfi_adjust_cfa_offset 8",
+        "push r12",
+        ".cfi_adjust_cfa_offset 8",
+        "push rbp",
+        ".cfi_adjust_cfa_offset 8",
+        "push rbx",
+        ".cfi_adjust_cfa_offset 8",
+        "mov rsi, rsp",
+        "push rdi",
+        ".cfi_adjust_cfa_offset 8",
+        "call {noted}",
+        "pop rdi",
+        ".cfi_adjust_cfa_offset -8",
+        "add rsp, 48",
+        ".cfi_adjust_cfa_offset -48",
+        "jmp qword ptr [rip + {real} + {hook}]",
+        ".cfi_endproc",
+        noted = sym orderly_noted,
+        real = sym real::REAL,
+        hook = const 8 * hook::ORDERLY_EXIT,
+    )
+}
+
+extern "C" fn orderly_noted(_: u64, kept: &Kept) {
+    let moment = Moment::of_call(kept);
+    ORDERLY.sp.store(moment.sp, Relaxed);
+    for (to, from) in ORDERLY.kept.iter().zip(kept) {
+        to.store(*from, Relaxed);
+    }
+    ORDERLY.thread.store(sys::thread(), Release);
+}
+
+/// Calls `body` with the caller's argument and the registers that the caller has.
+macro_rules! shim {
+    ($body:ident) => {
+        naked_asm!(
+            ".cfi_startproc",
+            "push r15",
+            ".cfi_adjust_cfa_offset 8",
+            "push r14",
+            ".cfi_adjust_cfa_offset 8",
+            "push r13",
+            ".cfi_adjust_cfa_offset 8",
+            "push r12",
+            ".cfi_adjust_cfa_offset 8",
+            "push rbp",
+            ".cfi_adjust_cfa_offset 8",
+            "push rbx",
+            ".cfi_adjust_cfa_offset 8",
+            "mov rsi, rsp",
+            "sub rsp, 8",
+            ".cfi_adjust_cfa_offset 8",
+            "call {body}",
+            "add rsp, 56",
+            ".cfi_adjust_cfa_offset -56",
+            "ret",
+            ".cfi_endproc",
+            body = sym $body,
+        )
+    };
+}
+
 /// The process that has had its last moment.
 static DONE: AtomicU32 = AtomicU32::new(0);
 /// The process in which libc has run the program's exit functions.
 static FINISHED: AtomicU32 = AtomicU32::new(0);
 
 /// libc runs the exit functions, of which the agent's are among the last.
-pub fn finished() {
+#[unsafe(naked)]
+pub extern "C" fn finished() {
+    shim!(finished_body)
+}
+
+extern "C" fn finished_body(_: u64, kept: &Kept) {
     FINISHED.store(sys::process(), Relaxed);
     if !real::is_set(hook::EXIT) {
-        last_moment(Way::NearEnd);
+        last_moment(Way::NearEnd, &Moment::of_end(kept));
     }
 }
 
 /// Waits for the collector, a bounded time, once.
-pub fn last_moment(way: Way) {
+pub fn last_moment(way: Way, moment: &Moment) {
     let Some(area) = Area::get() else { return };
     if area.flags() & flag::WAIT_AT_EXIT == 0 {
         return;
@@ -49,24 +175,11 @@ pub fn last_moment(way: Way) {
     if way == Way::End && FINISHED.load(Relaxed) == process {
         free_libraries_own();
     }
-    forget_below();
-    wait(area, process);
-}
-
-/// Overwrites what earlier calls left where the agent's own frames will be: to the collector it would look as if somebody held it. So what
-/// needs room on the stack is not part of its caller here.
-#[inline(never)]
-fn forget_below() {
-    let mut room = mem::MaybeUninit::<[u64; 256]>::uninit();
-    for index in 0..256 {
-        // SAFETY: in the array.
-        unsafe { ptr::write_volatile(room.as_mut_ptr().cast::<u64>().add(index), 0) };
-    }
+    wait(area, process, moment);
 }
 
 /// What libc and libstdc++ keep for themselves until the end is no leak. Only after an orderly end: a signal handler may have
 /// interrupted the allocator, and other threads may still use it.
-#[inline(never)]
 fn free_libraries_own() {
     if sys::threads() != 1 || sys::signals_blocked() {
         return;
@@ -80,8 +193,7 @@ fn free_libraries_own() {
     }
 }
 
-#[inline(never)]
-fn wait(area: Area, process: u32) {
+fn wait(area: Area, process: u32, moment: &Moment) {
     let header = area.header();
     let thread = sys::thread();
     let mut patience = Patience::new(area);
@@ -90,6 +202,10 @@ fn wait(area: Area, process: u32) {
         if !patience.wait(&header.exiting_tid, holder) {
             return;
         }
+    }
+    header.exiting_sp.store(moment.sp, Relaxed);
+    for (to, from) in header.exiting_registers.iter().zip(moment.registers) {
+        to.store(from, Relaxed);
     }
     let allowed = header.exits_allowed.load(Acquire);
     header.exiting_pid.store(process, Release);
@@ -138,35 +254,91 @@ impl Patience {
     }
 }
 
-fn leave_by(function: usize, code: u64, way: Way) -> ! {
-    last_moment(way);
-    let real = real::of_other(function);
-    if real != 0 {
-        // SAFETY: the function that this stands in for, with the caller's own argument.
-        unsafe { real::call(real, code, 0, 0, 0) };
-    }
+/// Where libc's `_exit` jumps to, patched at its start.
+#[unsafe(naked)]
+pub extern "C" fn patched() {
+    shim!(patched_body)
+}
+
+extern "C" fn patched_body(code: u64, kept: &Kept) -> ! {
+    last_moment(Way::End, &Moment::of_end(kept));
+    leave_by(real::of(hook::EXIT), code)
+}
+
+/// libc's `syscall`, with a patch at its start: the end of the process, and the execution of another program, by their numbers.
+#[unsafe(naked)]
+pub extern "C" fn syscall() {
+    naked_asm!(
+        ".cfi_startproc",
+        "cmp rdi, 231",
+        "je 2f",
+        "cmp rdi, 59",
+        "jne 3f",
+        "cmp qword ptr [rip + {real} + {execve_hook}], 0",
+        "je 3f",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "jmp {execve}",
+        "2:",
+        "mov rdi, rsi",
+        "jmp {group}",
+        "3:",
+        "jmp qword ptr [rip + {real} + {syscall_hook}]",
+        ".cfi_endproc",
+        real = sym real::REAL,
+        execve_hook = const 8 * hook::EXECVE,
+        syscall_hook = const 8 * hook::SYSCALL,
+        execve = sym exec::execve,
+        group = sym exit_group,
+    )
+}
+
+#[unsafe(naked)]
+extern "C" fn exit_group() {
+    shim!(exit_group_body)
+}
+
+extern "C" fn exit_group_body(code: u64, kept: &Kept) -> ! {
+    last_moment(Way::NearEnd, &Moment::of_call(kept));
     sys::exit(code as usize)
 }
 
 /// libc's `_exit`.
 #[unsafe(no_mangle)]
-pub extern "C" fn _exit(code: u64) -> ! {
-    leave_by(other::EXIT, code, Way::End)
+#[unsafe(naked)]
+pub extern "C" fn _exit() {
+    shim!(exit_body)
 }
 
 /// libc's `_Exit`.
 #[unsafe(no_mangle)]
-pub extern "C" fn _Exit(code: u64) -> ! {
-    leave_by(other::EXIT, code, Way::End)
+#[unsafe(naked)]
+pub extern "C" fn _Exit() {
+    shim!(exit_body)
+}
+
+extern "C" fn exit_body(code: u64, kept: &Kept) -> ! {
+    last_moment(Way::End, &Moment::of_end(kept));
+    leave_by(real::of_other(other::EXIT), code)
 }
 
 /// libc's `quick_exit`. Its handlers run behind this, and then `_exit`, which is the better moment if it can be seen.
 #[unsafe(no_mangle)]
-pub extern "C" fn quick_exit(code: u64) -> ! {
+#[unsafe(naked)]
+pub extern "C" fn quick_exit() {
+    shim!(quick_exit_body)
+}
+
+extern "C" fn quick_exit_body(code: u64, kept: &Kept) -> ! {
+    orderly_noted(code, kept);
     if !real::is_set(hook::EXIT) {
-        last_moment(Way::NearEnd);
+        last_moment(Way::NearEnd, &Moment::of_call(kept));
     }
-    let real = real::of_other(other::QUICK_EXIT);
+    leave_by(real::of_other(other::QUICK_EXIT), code)
+}
+
+fn leave_by(real: u64, code: u64) -> ! {
     if real != 0 {
         // SAFETY: the function that this stands in for, with the caller's own argument.
         unsafe { real::call(real, code, 0, 0, 0) };

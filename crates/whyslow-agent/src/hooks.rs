@@ -12,7 +12,7 @@ use whyslow_heap_wire::handshake::hook::{COUNT, GROUPS, PER_GROUP};
 use whyslow_selfwalk::Entry;
 
 use crate::real::{self, other};
-use crate::{arena, events, exec, exit, loaded, sample, unused};
+use crate::{arena, events, exec, exit, loaded, sample, signals, unused};
 
 macro_rules! shim {
     ($slot:expr, $body:ident) => {
@@ -124,11 +124,6 @@ extern "C" fn hook_free<const GROUP: usize, const SLOT: usize>() {
 }
 
 #[unsafe(naked)]
-extern "C" fn hook_exit() {
-    naked_asm!(".cfi_startproc", "jmp {body}", ".cfi_endproc", body = sym exit_body)
-}
-
-#[unsafe(naked)]
 extern "C" fn hook_masked() {
     naked_asm!(".cfi_startproc", "jmp {body}", ".cfi_endproc", body = sym masked_body)
 }
@@ -145,12 +140,15 @@ pub fn all() -> [u64; COUNT] {
     fill::<6>(&mut all);
     fill::<7>(&mut all);
     const { assert!(GROUPS == 8) };
-    all[hook::EXIT] = hook_exit as *const () as u64;
+    all[hook::EXIT] = exit::patched as *const () as u64;
     all[hook::MASKED] = hook_masked as *const () as u64;
     all[hook::EXECVE] = exec::execve as *const () as u64;
     all[hook::EXECVEAT] = exec::execveat as *const () as u64;
     all[hook::FEXECVE] = exec::fexecve as *const () as u64;
     all[hook::LOADED] = loaded::changed as *const () as u64;
+    all[hook::SIGACTION] = signals::sigaction as *const () as u64;
+    all[hook::SYSCALL] = exit::syscall as *const () as u64;
+    all[hook::ORDERLY_EXIT] = exit::orderly as *const () as u64;
     all
 }
 
@@ -386,15 +384,6 @@ pub extern "C" fn malloc_usable_size(block: u64) -> u64 {
         0 => 0,
         // SAFETY: the function that this stands in for, with the caller's own argument.
         real => unsafe { real::call(real, block, 0, 0, 0) },
-    }
-}
-
-extern "C" fn exit_body(code: u64) -> u64 {
-    exit::last_moment(exit::Way::End);
-    match real::of(hook::EXIT) {
-        0 => crate::sys::exit(code as usize),
-        // SAFETY: the function that the hook stands in for, with the caller's own argument.
-        real => unsafe { real::call(real, code, 0, 0, 0) },
     }
 }
 

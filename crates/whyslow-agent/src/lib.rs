@@ -6,7 +6,7 @@
 //! events   what happens around one call                  walk     the stack as a number, modules: what it goes through
 //! state    what is known of a thread                     ring     records
 //! sample   which allocations are kept                    unused   bytes that were never written
-//! exit     the last moment                               exec     programs that this one executes, program: which
+//! exit     the last moment, signals: by a signal         exec     programs that this one executes, program: which
 //! loaded   libraries that come later                     environment what those get, left_out: which are not recorded
 //! confined system calls that are forbidden
 //! real     the functions stood in for, symbols: finding them, arena: memory before they are known
@@ -40,6 +40,7 @@ mod program;
 mod real;
 mod ring;
 mod sample;
+mod signals;
 mod start;
 mod state;
 mod symbols;

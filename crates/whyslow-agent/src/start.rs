@@ -12,7 +12,7 @@ use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
 use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
 
 use crate::area::Area;
-use crate::{confined, hooks, link, loaded, maps, modules, patch, real, sample, state, sys};
+use crate::{confined, exit, hooks, link, loaded, maps, modules, patch, real, sample, signals, state, sys};
 
 /// The loader's way in. glibc passes the environment, others do not.
 extern "C" fn preloaded(_count: i32, _arguments: *const *const c_char, environment: *const *const c_char) {
@@ -46,17 +46,13 @@ fn begin_once(environment: *const *const c_char) {
     }
 }
 
-extern "C" fn finished() {
-    crate::exit::finished();
-}
-
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn(i32, *const *const c_char, *const *const c_char) = preloaded;
 
 #[used]
 #[unsafe(link_section = ".fini_array")]
-static AT_END: extern "C" fn() = finished;
+static AT_END: extern "C" fn() = exit::finished;
 
 /// The way in for static programs: called once, before the program's first instruction, with the collector's socket and the
 /// program's headers in memory.
@@ -120,13 +116,13 @@ fn begin(entered: u32, socket: &[u8]) -> Option<()> {
 
 fn exchange(entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
     // Everything gets its place before the collector looks for free ones to put patch pages in.
-    let base = sys::reserve_apart(area::AREA_LEN);
+    let base = sys::reserve_apart(area::FIRST_LEN);
     if base.is_null() {
         return None;
     }
     let took = state::watch_forks().then(|| exchange_at(base, entered, socket, buffer)).flatten();
     if took.is_none() {
-        sys::unmap(base as usize, area::AREA_LEN);
+        sys::unmap(base as usize, area::FIRST_LEN);
     }
     took
 }
@@ -151,7 +147,7 @@ fn exchange_at(base: *mut u8, entered: u32, socket: i32, buffer: &mut [u8]) -> O
 }
 
 fn join(base: *mut u8, file: i32, patches: &patch::Prepared<'_>) -> Option<()> {
-    if !sys::map_shared_at(base, file, area::AREA_LEN) {
+    if !sys::map_shared_at(base, file, area::FIRST_LEN) {
         return None;
     }
     // SAFETY: the area begins with its header.
@@ -166,9 +162,12 @@ fn join(base: *mut u8, file: i32, patches: &patch::Prepared<'_>) -> Option<()> {
     if header.flags.load(Relaxed) & flag::MAPS != 0 {
         maps::record();
     }
-    Area::set(base);
+    Area::set(base, file);
     if let Some(area) = Area::get() {
         sample::prepare(area);
+        if area.flags() & flag::WAIT_AT_EXIT != 0 {
+            signals::look_after();
+        }
     }
     Some(())
 }

@@ -12,7 +12,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, compiler_fence};
 
-use whyslow_heap_wire::area::{self, RingHeader, flag, ring};
+use whyslow_heap_wire::area::{self, MOST_STATES, RingHeader, flag, ring};
 use whyslow_selfwalk::Walker;
 
 use crate::area::Area;
@@ -169,13 +169,10 @@ fn register(area: Area, wiped: *const State) -> Option<&'static State> {
     Some(state)
 }
 
-const MOST_STATES: usize = 2 * area::MOST_RINGS;
 static STATES: [AtomicPtr<State>; MOST_STATES] = [const { AtomicPtr::new(ptr::null_mut()) }; MOST_STATES];
 static STATES_USED: AtomicUsize = AtomicUsize::new(0);
 /// What a state takes: whole pages.
 const STATE_BYTES: usize = size_of::<State>().next_multiple_of(4096);
-/// Where the states lie, one after the other.
-static PLACE: AtomicU64 = AtomicU64::new(0);
 /// Without a free ring, nobody asks for one again before this time.
 static RINGLESS_UNTIL: AtomicU64 = AtomicU64::new(0);
 
@@ -195,15 +192,17 @@ fn claim(area: Area, level: u32, wiped: *const State) -> Option<&'static State> 
         header.lost_ringless.fetch_add(1, Relaxed);
         return None;
     }
-    let Some(index) = take_ring(area) else {
+    let (process, thread) = (sys::process(), sys::thread());
+    let taken = take_ring(area).and_then(|index| {
+        let found = area.ring_words(index).and_then(|words| Some((index, words, find_state(wiped, thread)?)));
+        if found.is_none() {
+            area.ring(index).state.store(ring::FREE, Release);
+        }
+        found
+    });
+    let Some((index, words, state)) = taken else {
         // A few tenths of a second, whatever the clock's rate is.
         RINGLESS_UNTIL.store(clock() + (1 << 29), Relaxed);
-        header.lost_ringless.fetch_add(1, Relaxed);
-        return None;
-    };
-    let (process, thread) = (sys::process(), sys::thread());
-    let Some(state) = find_state(wiped, thread) else {
-        area.ring(index).state.store(ring::FREE, Release);
         header.lost_ringless.fetch_add(1, Relaxed);
         return None;
     };
@@ -214,7 +213,7 @@ fn claim(area: Area, level: u32, wiped: *const State) -> Option<&'static State> 
     state.process.store(process, Relaxed);
     state.level.store(level, Relaxed);
     state.ring.store(ptr::from_ref(ring).cast_mut(), Release);
-    state.words.set(area.ring_words(index));
+    state.words.set(words);
     state.written.set(ring.written.load(Relaxed));
     state.limit.set(0);
     state.gone_at.set(0);
@@ -262,11 +261,14 @@ fn find_state(wiped: *const State, thread: u32) -> Option<&'static State> {
         STATES_USED.store(MOST_STATES, Release);
         return None;
     }
-    let state = sys::pages_wiped_on_fork((PLACE.load(Acquire) as usize) + index * STATE_BYTES, STATE_BYTES);
-    let state = state.cast::<State>();
+    let state = sys::pages_wiped_on_fork(STATE_BYTES).cast::<State>();
     STATES[index].store(state, Release);
     // SAFETY: fresh zero bytes are a state.
-    let state = unsafe { state.as_ref() }?;
+    let Some(state) = (unsafe { state.as_ref() }) else {
+        // The next one may have more luck with this row, unless another thread took one meanwhile.
+        let _ = STATES_USED.compare_exchange(index + 1, index, AcqRel, Relaxed);
+        return None;
+    };
     state.owner.store(thread, Release);
     Some(state)
 }
@@ -312,27 +314,19 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Begins to notice forks.
 pub fn watch_forks() -> bool {
-    // The page, then the states.
-    let place = sys::reserve(PLACE_LEN) as usize;
-    if place == 0 {
-        return false;
-    }
-    let page = sys::pages_wiped_on_fork(place, 4096).cast::<AtomicU32>();
+    let page = sys::pages_wiped_on_fork(4096).cast::<AtomicU32>();
     // SAFETY: a fresh page.
     let Some(mark) = (unsafe { page.as_ref() }) else { return false };
-    PLACE.store(place as u64 + 4096, Release);
     mark.store(1, Relaxed);
     PROCESS_MARK.store(page, Release);
     PROCESS.store(sys::process(), Relaxed);
     true
 }
 
-const PLACE_LEN: usize = 4096 + MOST_STATES * STATE_BYTES;
-
 /// Tells the collector where the states are.
 pub fn tell_place(header: &area::Header) {
-    header.states_len.store((PLACE_LEN - 4096) as u64, Relaxed);
-    header.states_start.store(PLACE.load(Acquire), Release);
+    header.state_len.store(STATE_BYTES as u64, Relaxed);
+    header.states.store(STATES.as_ptr() as u64, Release);
 }
 
 /// Notices that this is a forked child by now.

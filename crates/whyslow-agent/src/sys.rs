@@ -5,13 +5,17 @@ use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::AtomicU32;
 
+use crate::signals::Action;
+
 const READ: usize = 0;
 const CLOSE: usize = 3;
 const MMAP: usize = 9;
 const MPROTECT: usize = 10;
 const MUNMAP: usize = 11;
+const RT_SIGACTION: usize = 13;
 const RT_SIGPROCMASK: usize = 14;
 const PREAD64: usize = 17;
+const MREMAP: usize = 25;
 const MADVISE: usize = 28;
 const NANOSLEEP: usize = 35;
 const GETPID: usize = 39;
@@ -28,6 +32,7 @@ const GETTID: usize = 186;
 const FGETXATTR: usize = 193;
 const FUTEX: usize = 202;
 const EXIT_GROUP: usize = 231;
+const TGKILL: usize = 234;
 const OPENAT: usize = 257;
 const NEWFSTATAT: usize = 262;
 const READLINKAT: usize = 267;
@@ -100,17 +105,16 @@ fn keep_small(at: usize, bytes: usize) {
     unsafe { call(MADVISE, [at, bytes, MADV_NOHUGEPAGE, 0, 0, 0]) };
 }
 
-/// Makes zeroed pages of a part of what [`reserve`] gave, which a forked child finds zeroed again; null on failure.
-pub fn pages_wiped_on_fork(at: usize, bytes: usize) -> *mut u8 {
-    if !protect(at, bytes, protection::READ | protection::WRITE) {
-        return ptr::null_mut();
-    }
-    keep_small(at, bytes);
+/// Zeroed pages that a forked child finds zeroed again; null if there are none.
+pub fn pages_wiped_on_fork(bytes: usize) -> *mut u8 {
+    let pages = pages(bytes);
     // SAFETY: the pages are ours and hold nothing yet.
-    if failed(unsafe { call(MADVISE, [at, bytes, MADV_WIPEONFORK, 0, 0, 0]) }) {
+    if !pages.is_null() && failed(unsafe { call(MADVISE, [pages as usize, bytes, MADV_WIPEONFORK, 0, 0, 0]) })
+    {
+        unmap(pages as usize, bytes);
         return ptr::null_mut();
     }
-    at as *mut u8
+    pages
 }
 
 /// Zeroed, writable pages at exactly this place, where nothing may be.
@@ -128,7 +132,7 @@ pub fn pages_at(at: usize, bytes: usize) -> bool {
 }
 
 /// A place of this length that nothing else takes; null if there is none.
-pub fn reserve(bytes: usize) -> *mut u8 {
+fn reserve(bytes: usize) -> *mut u8 {
     // SAFETY: a new mapping where nothing is.
     let result =
         unsafe { call(MMAP, [0, bytes, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0]) };
@@ -153,7 +157,23 @@ pub fn reserve_apart(bytes: usize) -> *mut u8 {
     apart as *mut u8
 }
 
-/// Maps a shared file at a place that [`reserve`] gave.
+/// Maps a part of a shared file; null on failure.
+pub fn map_shared(file: i32, offset: usize, bytes: usize) -> *mut u8 {
+    let rights = protection::READ | protection::WRITE;
+    // SAFETY: a new mapping where nothing is.
+    let result = unsafe { call(MMAP, [0, bytes, rights, MAP_SHARED | MAP_NORESERVE, file as usize, offset]) };
+    if failed(result) { ptr::null_mut() } else { result as *mut u8 }
+}
+
+/// Maps a shared file once more, from what is mapped at this place on; none on failure.
+pub fn map_again(at: usize, bytes: usize) -> Option<usize> {
+    const MREMAP_MAYMOVE: usize = 1;
+    // SAFETY: without an old length what is there stays, and the new mapping lies where nothing is.
+    let result = unsafe { call(MREMAP, [at, 0, bytes, MREMAP_MAYMOVE, 0, 0]) };
+    (!failed(result)).then_some(result as usize)
+}
+
+/// Maps a shared file at a place that [`reserve_apart`] gave.
 pub fn map_shared_at(at: *mut u8, file: i32, bytes: usize) -> bool {
     let rights = protection::READ | protection::WRITE;
     let how = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
@@ -192,7 +212,6 @@ pub fn nap(nanoseconds: u64) {
     unsafe { call(NANOSLEEP, [&raw const time as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Sleeps until somebody wakes the word, it has another value, or the time is over.
 /// Waits until somebody changes the word and wakes us. False if the time is over first.
 pub fn wait(word: &AtomicU32, value: u32, nanoseconds: u64) -> bool {
     const ETIMEDOUT: isize = 110;
@@ -370,6 +389,20 @@ pub fn threads() -> u64 {
     };
     // The folder has a link per thread beside its own two.
     if failed(result) { 0 } else { stat[2].saturating_sub(2) }
+}
+
+/// Sets what a signal does, and tells what it did. False if there is no such signal.
+pub fn signal_action(signal: i32, new: Option<&Action>, old: Option<&mut Action>) -> bool {
+    let new = new.map_or(0, |new| ptr::from_ref(new) as usize);
+    let old = old.map_or(0, |old| ptr::from_mut(old) as usize);
+    // SAFETY: the kernel reads one and writes the other; handlers are the caller's business.
+    !failed(unsafe { call(RT_SIGACTION, [signal as usize, new, old, 8, 0, 0]) })
+}
+
+/// Sends a signal to the calling thread.
+pub fn send_signal_to_self(signal: i32) {
+    // SAFETY: takes numbers.
+    unsafe { call(TGKILL, [process() as usize, thread() as usize, signal as usize, 0, 0, 0]) };
 }
 
 /// Whether any signal is blocked in this thread, as in most signal handlers.

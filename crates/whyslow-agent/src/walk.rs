@@ -29,6 +29,10 @@ impl World for Process {
         sys::pages(bytes)
     }
 
+    fn deep_memory(&self, bytes: usize) -> *mut u8 {
+        sys::pages(bytes)
+    }
+
     fn release(&self, memory: *mut u8, bytes: usize) {
         sys::unmap(memory as usize, bytes);
     }

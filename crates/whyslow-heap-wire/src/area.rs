@@ -1,13 +1,14 @@
-//! The shared area of one program and its forked children: a sparse file in memory, of which only what is used takes space.
+//! The shared area of one program and its forked children: a sparse file in memory, of which only what is used takes space. A program may
+//! have little room for addresses (`ulimit -v`), so both sides map only what they need: the parts before the words, and rings in chunks.
 //!
 //! ```text
 //! 0          Header
 //! RINGS_AT   MOST_RINGS × RingHeader          who writes it, how far it is written and read
-//! WORDS_AT   MOST_RINGS × RING_WORDS × u64    the records                                       see `record`
 //! FILTER_AT  FILTER_LEN × u8                  sampling: how many sampled live blocks have this hash
-//! MODULES_AT MODULES_LEN bytes                modules in the order in which they were met: ModuleEntry, then its path
-//! UNWIND_AT  UNWIND_LEN bytes                where a static program\'s unwind information is, if it does not say
 //! LEFT_AT    MOST_LEFT_OUT × LeftOut          programs that were started and are not recorded             see `left_out`
+//! MODULES_AT MODULES_LEN bytes                modules in the order in which they were met: ModuleEntry, then its path
+//! WORDS_AT   MOST_RINGS × RING_WORDS × u64    the records                                       see `record`
+//! UNWIND_AT  UNWIND_LEN bytes                where a static program\'s unwind information is, if it does not say
 //! ```
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -18,27 +19,35 @@ use crate::left_out::{LeftOut, MOST_LEFT_OUT};
 pub const MOST_RINGS: usize = 4096;
 /// Words in a ring: 256 KB.
 pub const RING_WORDS: usize = 1 << 15;
+/// Rings whose words are mapped together.
+pub const CHUNK_RINGS: usize = 4;
+/// Chunks of rings.
+pub const CHUNKS: usize = MOST_RINGS / CHUNK_RINGS;
+/// Bytes of a chunk.
+pub const CHUNK_LEN: usize = CHUNK_RINGS * RING_WORDS * 8;
 /// Bytes of the filter.
 pub const FILTER_LEN: usize = 1 << 16;
 /// Bytes for modules.
-pub const MODULES_LEN: usize = 64 << 20;
+pub const MODULES_LEN: usize = 8 << 20;
 /// Bytes for a table of unwind information.
 pub const UNWIND_LEN: usize = 64 << 20;
 
 /// Where the parts lie.
 pub const RINGS_AT: usize = 4096;
-/// The words of all rings.
-pub const WORDS_AT: usize = RINGS_AT + MOST_RINGS * size_of::<RingHeader>();
 /// The filter.
-pub const FILTER_AT: usize = WORDS_AT + MOST_RINGS * RING_WORDS * 8;
-/// The modules.
-pub const MODULES_AT: usize = FILTER_AT + FILTER_LEN;
-/// A search table for unwind information, in the form of `.eh_frame_hdr`, written by the collector before the agent has the area.
-pub const UNWIND_AT: usize = MODULES_AT + MODULES_LEN;
+pub const FILTER_AT: usize = RINGS_AT + MOST_RINGS * size_of::<RingHeader>();
 /// Programs that are not recorded.
-pub const LEFT_AT: usize = UNWIND_AT + UNWIND_LEN;
+pub const LEFT_AT: usize = FILTER_AT + FILTER_LEN;
+/// The modules.
+pub const MODULES_AT: usize = LEFT_AT + (MOST_LEFT_OUT * size_of::<LeftOut>()).next_multiple_of(4096);
+/// The words of all rings.
+pub const WORDS_AT: usize = MODULES_AT + MODULES_LEN;
+/// What the agent maps at once: everything up to the end of the first chunk.
+pub const FIRST_LEN: usize = WORDS_AT + CHUNK_LEN;
+/// A search table for unwind information, in the form of `.eh_frame_hdr`, written by the collector before the agent has the area.
+pub const UNWIND_AT: usize = WORDS_AT + CHUNKS * CHUNK_LEN;
 /// The whole area.
-pub const AREA_LEN: usize = (LEFT_AT + MOST_LEFT_OUT * size_of::<LeftOut>()).next_multiple_of(4096);
+pub const AREA_LEN: usize = UNWIND_AT + UNWIND_LEN;
 
 /// The state of a program and of its collector. Fields that different sides write lie on different cache lines.
 #[repr(C, align(64))]
@@ -73,10 +82,10 @@ pub struct Header {
     pub agent_start: AtomicU64,
     /// How long that is.
     pub agent_len: AtomicU64,
-    /// Where it keeps what it knows of threads, likewise.
-    pub states_start: AtomicU64,
-    /// How long that is.
-    pub states_len: AtomicU64,
+    /// Where it keeps the addresses of what it knows of threads, likewise: [`MOST_STATES`] of them, 0 for none.
+    pub states: AtomicU64,
+    /// How long each of these is.
+    pub state_len: AtomicU64,
     /// Programs that were started and not recorded, and found no room among the [`LeftOut`].
     pub left_out_more: AtomicU64,
     _rest: [u8; 16],
@@ -96,7 +105,19 @@ pub struct Header {
     /// Bytes at `UNWIND_AT`: a search table for the unwind information of a static program that has none; 0 otherwise.
     pub unwind_len: AtomicU64,
     _collector: [u8; 24],
+
+    /// The stack pointer that the waiting thread had when the program gave up control: what lies below is the agent's.
+    pub exiting_sp: AtomicU64,
+    /// The registers of that moment that the program can still count on.
+    pub exiting_registers: [AtomicU64; MOST_REGISTERS],
+    _moment: [u8; 56],
 }
+
+/// General registers of a thread.
+pub const MOST_REGISTERS: usize = 16;
+
+/// Threads of one process of which the agent may know: those with a ring, and signal handlers in them.
+pub const MOST_STATES: usize = 2 * MOST_RINGS;
 
 /// What the agent shall do beyond the usual.
 pub mod flag {
@@ -169,12 +190,16 @@ pub const fn ring_header_at(ring: usize) -> usize {
     RINGS_AT + ring * size_of::<RingHeader>()
 }
 
-/// The first word of a ring.
+/// The first word of a ring in its chunk.
 pub const fn ring_words_at(ring: usize) -> usize {
-    WORDS_AT + ring * RING_WORDS * 8
+    ring % CHUNK_RINGS * RING_WORDS * 8
 }
 
-const _: () = assert!(size_of::<Header>() == 192 && size_of::<RingHeader>() == 128);
-const _: () = assert!(
-    RINGS_AT.is_multiple_of(4096) && WORDS_AT.is_multiple_of(4096) && MODULES_AT.is_multiple_of(4096)
-);
+/// Where a chunk begins.
+pub const fn chunk_at(chunk: usize) -> usize {
+    WORDS_AT + chunk * CHUNK_LEN
+}
+
+const _: () = assert!(size_of::<Header>() == 384 && size_of::<RingHeader>() == 128);
+const _: () =
+    assert!(LEFT_AT.is_multiple_of(4096) && WORDS_AT.is_multiple_of(4096) && MODULES_AT.is_multiple_of(4096));

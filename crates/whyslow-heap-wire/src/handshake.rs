@@ -79,8 +79,14 @@ pub mod hook {
     pub const FEXECVE: usize = EXECVEAT + 1;
     /// `_dl_debug_state()`: the loader calls it when libraries have come, before any of their code runs, and when they have gone.
     pub const LOADED: usize = FEXECVE + 1;
+    /// `sigaction(signal, new, old)`
+    pub const SIGACTION: usize = LOADED + 1;
+    /// `syscall(number, …)`
+    pub const SYSCALL: usize = SIGACTION + 1;
+    /// `exit(code)`: from here on the program's frames hold nothing new.
+    pub const ORDERLY_EXIT: usize = SYSCALL + 1;
     /// How many there are.
-    pub const COUNT: usize = LOADED + 1;
+    pub const COUNT: usize = ORDERLY_EXIT + 1;
 }
 
 /// How the agent came in.

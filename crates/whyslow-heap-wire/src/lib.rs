@@ -23,7 +23,7 @@ pub mod record;
 pub mod snapshot;
 
 /// Changes whenever anything here does.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// The environment variable that tells the agent where the collector listens: the path of a socket.
 pub const SOCKET_VARIABLE: &str = "WHYSLOW_HEAP_SOCKET";

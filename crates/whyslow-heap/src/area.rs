@@ -6,29 +6,80 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::area::{
-    AREA_LEN, FILTER_AT, FILTER_LEN, Header, LEFT_AT, MODULES_AT, MODULES_LEN, MOST_RINGS, RING_WORDS,
-    RingHeader, UNWIND_AT, UNWIND_LEN, ring_header_at, ring_words_at,
+    AREA_LEN, CHUNK_LEN, CHUNK_RINGS, CHUNKS, FILTER_AT, FILTER_LEN, Header, LEFT_AT, MODULES_AT,
+    MODULES_LEN, MOST_RINGS, RING_WORDS, RingHeader, UNWIND_AT, UNWIND_LEN, WORDS_AT, chunk_at,
+    ring_header_at, ring_words_at,
 };
 use whyslow_heap_wire::left_out::{LeftOut, MOST_LEFT_OUT};
 
 /// The words of one ring.
 pub type RingWords = [AtomicU64; RING_WORDS];
 
-/// A mapped area.
+/// A part of an area's file in memory.
 #[derive(Debug)]
-pub struct Area {
-    map: NonNull<u8>,
-    file: OwnedFd,
+struct Part {
+    start: NonNull<u8>,
+    len: usize,
 }
 
 // SAFETY: the mapping belongs to the value, and all access to it goes through atomics.
-unsafe impl Send for Area {}
+unsafe impl Send for Part {}
 // SAFETY: as above.
-unsafe impl Sync for Area {}
+unsafe impl Sync for Part {}
+
+impl Part {
+    fn map(file: &OwnedFd, at: usize, len: usize) -> io::Result<Self> {
+        let at = libc::off_t::try_from(at).map_err(io::Error::other)?;
+        // SAFETY: a new mapping at an address of the kernel's choice; the file is longer than the mapping, for good.
+        let map = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE,
+                file.as_raw_fd(),
+                at,
+            )
+        };
+        if map == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(map.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        Ok(Self { start, len })
+    }
+
+    /// What lies at an offset.
+    ///
+    /// # Safety
+    /// `at` must be aligned for `T`, `at + size_of::<T>()` at most the length, and `T` must consist of atomics, for which any bytes are
+    /// valid.
+    unsafe fn get<T>(&self, at: usize) -> &T {
+        // SAFETY: the caller promises bounds, alignment and kind; the mapping lives as long as `self`.
+        unsafe { self.start.add(at).cast::<T>().as_ref() }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nobody refers to it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// A mapped area.
+#[derive(Debug)]
+pub struct Area {
+    /// Everything before the words of rings.
+    first: Part,
+    /// Words, as far as they were asked for. None where there was no room for them.
+    chunks: Box<[OnceLock<Option<Part>>]>,
+    file: OwnedFd,
+}
 
 impl Area {
     /// A new, empty area. Nobody can make it shorter or longer, so that reading it cannot fault.
@@ -73,22 +124,8 @@ impl Area {
         if usize::try_from(len) != Ok(AREA_LEN) || seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
             return Err(io::Error::other("not an area"));
         }
-        // SAFETY: a new mapping at an address of the kernel's choice; the file is as long as the mapping, for good.
-        let map = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                AREA_LEN,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_NORESERVE,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if map == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let map = NonNull::new(map.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
-        Ok(Self { map, file })
+        let first = Part::map(&file, 0, WORDS_AT)?;
+        Ok(Self { first, chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(), file })
     }
 
     /// The area's descriptor.
@@ -108,72 +145,56 @@ impl Area {
         if alone { None } else { Self::map(file).ok() }
     }
 
-    /// A part of the mapping.
-    ///
-    /// # Safety
-    /// `at` must be aligned for `T`, `at + size_of::<T>()` at most `AREA_LEN`, and `T` must consist of atomics, for
-    /// which any bytes are valid.
-    unsafe fn part<T>(&self, at: usize) -> &T {
-        // SAFETY: the caller promises bounds, alignment and kind; the mapping lives as long as `self`.
-        unsafe { self.map.add(at).cast::<T>().as_ref() }
-    }
-
     /// The header.
     pub fn header(&self) -> &Header {
         // SAFETY: the header is at the start, and is made of atomics.
-        unsafe { self.part(0) }
+        unsafe { self.first.get(0) }
     }
 
     /// Leaves a search table for unwind information to the agent, before it has the area. One that is too long is left out.
-    pub fn set_unwind_table(&self, table: &[u8]) {
+    pub fn set_unwind_table(&self, table: &[u8]) -> io::Result<()> {
         if table.is_empty() || table.len() > UNWIND_LEN {
-            return;
+            return Ok(());
         }
-        // SAFETY: the part is long enough, and nobody else has the area yet.
-        unsafe {
-            let part = self.map.add(UNWIND_AT).cast::<u8>().as_ptr();
-            std::ptr::copy_nonoverlapping(table.as_ptr(), part, table.len());
-        }
+        let file = std::fs::File::from(self.file()?);
+        std::os::unix::fs::FileExt::write_all_at(&file, table, UNWIND_AT as u64)?;
         self.header().unwind_len.store(table.len() as u64, Ordering::Release);
+        Ok(())
     }
 
     /// The header of a ring.
     pub fn ring(&self, ring: usize) -> Option<&RingHeader> {
         // SAFETY: `ring` is in bounds, headers are aligned there, and are made of atomics.
-        (ring < MOST_RINGS).then(|| unsafe { self.part(ring_header_at(ring)) })
+        (ring < MOST_RINGS).then(|| unsafe { self.first.get(ring_header_at(ring)) })
     }
 
-    /// The words of a ring.
+    /// The words of a ring. None if there is no such ring, or no room for them.
     pub fn words(&self, ring: usize) -> Option<&RingWords> {
-        // SAFETY: `ring` is in bounds; words are aligned there.
-        (ring < MOST_RINGS).then(|| unsafe { self.part(ring_words_at(ring)) })
+        let number = ring / CHUNK_RINGS;
+        let map = || Part::map(&self.file, chunk_at(number), CHUNK_LEN).ok();
+        let chunk = self.chunks.get(number)?.get_or_init(map).as_ref()?;
+        // SAFETY: the ring lies in this chunk; words are aligned there.
+        Some(unsafe { chunk.get(ring_words_at(ring)) })
     }
 
     /// The filter of sampled blocks.
     pub fn filter(&self) -> &[AtomicU8; FILTER_LEN] {
         // SAFETY: the filter lies wholly inside; bytes need no alignment.
-        unsafe { self.part(FILTER_AT) }
+        unsafe { self.first.get(FILTER_AT) }
     }
 
     /// Programs that are not recorded.
     pub fn left_out(&self) -> &[LeftOut; MOST_LEFT_OUT] {
         const { assert!(LEFT_AT.is_multiple_of(align_of::<LeftOut>())) };
         // SAFETY: they lie wholly inside, are aligned there, and are made of atomics.
-        unsafe { self.part(LEFT_AT) }
+        unsafe { self.first.get(LEFT_AT) }
     }
 
     /// The modules, as words.
     pub fn modules(&self) -> &[AtomicU64; MODULES_LEN / 8] {
         const { assert!(MODULES_AT.is_multiple_of(8)) };
         // SAFETY: the modules lie wholly inside, at a multiple of 8.
-        unsafe { self.part(MODULES_AT) }
-    }
-}
-
-impl Drop for Area {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing refers to it any more.
-        unsafe { libc::munmap(self.map.as_ptr().cast(), AREA_LEN) };
+        unsafe { self.first.get(MODULES_AT) }
     }
 }
 

@@ -12,7 +12,7 @@ use whyslow_heap_wire::area::RING_WORDS;
 
 use crate::drain::{Config, Drain, Until};
 use crate::error::HeapError;
-use crate::inspect::{ExitInspector, Findings};
+use crate::inspect::ExitInspector;
 use crate::leaks::LiveBlock;
 use crate::listen::Door;
 use crate::outcome::{Batch, Outcome};
@@ -96,11 +96,6 @@ impl Collector {
         let mut drain = lock(&self.drain);
         drain.round(Until::Now);
         drain.live_blocks(pid)
-    }
-
-    /// Adds what a look at a process found.
-    pub fn add_findings(&self, findings: Findings) {
-        lock(&self.drain).add_findings(findings);
     }
 
     /// Reads what is left, lets everyone go, and hands out everything. Agents that still run are switched off.

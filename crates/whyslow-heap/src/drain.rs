@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 use whyslow_heap_wire::area::{MOST_RINGS, flag, ring};
-use whyslow_profile::{HeapFacts, LeakCheck};
+use whyslow_profile::HeapFacts;
 
 use crate::area::Area;
+use crate::checks::Checks;
 use crate::clock::Clock;
 use crate::exits::Exit;
 use crate::inspect::ExitInspector;
@@ -119,6 +120,8 @@ pub struct Drain {
     pub(crate) inspector: Arc<dyn ExitInspector>,
     /// The process of which a snapshot is made: its exit waits.
     pub(crate) looked_at: Option<u32>,
+    /// All events up to this tick were read in the last round.
+    pub(crate) read_until: u64,
     /// No more programs are taken.
     closed: bool,
     next_check: u64,
@@ -130,7 +133,7 @@ pub struct Drain {
     allocators: Vec<String>,
     /// Programs that were started and are not recorded. Each has a note.
     programs_left_out: u64,
-    pub(crate) leaks: LeakCheck,
+    pub(crate) checks: Checks,
     pub(crate) notes: Vec<String>,
 }
 
@@ -158,6 +161,7 @@ impl Drain {
             processes: Processes::default(),
             inspector,
             looked_at: None,
+            read_until: 0,
             closed: false,
             next_check: 0,
             next_release: 0,
@@ -167,7 +171,7 @@ impl Drain {
             broken_rings: 0,
             allocators: Vec::new(),
             programs_left_out: 0,
-            leaks: LeakCheck::NotDone,
+            checks: Checks::default(),
             notes: Vec::new(),
         }
     }
@@ -281,6 +285,7 @@ impl Drain {
         // Without merging, events of stale time may still come; they fall into the bucket that is then open.
         self.tally.reach(if horizon == u64::MAX { safe } else { horizon });
         self.close_rings();
+        self.read_until = horizon;
         let awaited = self.attend_exits(horizon, now);
         self.housekeep(now);
         Round { events, fullest, awaited }
@@ -405,6 +410,7 @@ impl Drain {
     /// Counts processes as ended that are gone and whose rings are closed.
     fn end_processes(&mut self, now: u64) {
         for row in self.processes.take_ended() {
+            self.ended_unseen(row);
             self.tally.end_process(row, now);
             self.processes.ended(row, self.tally.clock.ns(now));
             for watched in self.areas.iter_mut().flatten() {
@@ -472,20 +478,7 @@ impl Drain {
 
     /// The live blocks of a process by address, as far as its rings are read.
     pub fn live_blocks(&self, pid: u32) -> Option<Vec<LiveBlock>> {
-        Some(self.tally.live_blocks(self.processes.living(pid)?))
-    }
-
-    /// Adds what a look at a process found.
-    pub fn add_findings(&mut self, findings: crate::inspect::Findings) {
-        self.tally.add_findings(&findings.stacks);
-        if findings.leaks != LeakCheck::NotDone {
-            self.leaks = findings.leaks;
-        }
-        for note in findings.notes {
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
-        }
+        Some(self.tally.live(self.processes.living(pid)?).blocks)
     }
 
     /// Switches all agents off and lets everyone go who waits, now and later.
@@ -502,25 +495,21 @@ impl Drain {
 
     /// The last round, and everything that was counted. `cpu_ns` is the CPU time that collecting took so far.
     pub fn finish(&mut self, cpu_ns: u64) -> Outcome {
-        self.await_inspections();
+        self.last_looks();
         self.let_go();
         self.round(Until::End);
         let now = sys::ticks();
         self.tally.clock.adjust();
         for row in self.processes.all_living() {
+            self.ended_unseen(row);
             self.tally.end_process(row, now);
-        }
-        if self.config.leak_check && self.leaks == LeakCheck::NotDone && self.processes.count() > 0 {
-            self.leaks = LeakCheck::Impossible(
-                "the program ended without calling exit (it was killed, or made the system call itself)"
-                    .to_owned(),
-            );
         }
         let (sites, transfers) = self.tally.finish();
         self.hear_of_left_out();
         let losses = self.losses();
         let mut notes = std::mem::take(&mut self.notes);
         notes.extend(losses.notes());
+        notes.extend(self.checks.notes());
         let facts = HeapFacts { collector_cpu_ns: cpu_ns, ..self.facts(&losses) };
         Outcome { batch: self.take(), sites, transfers, facts, notes }
     }
@@ -537,7 +526,8 @@ impl Drain {
             inherited_frees: totals.inherited_frees,
             lost_events: losses.events,
             temporary_within: self.config.temporary_within,
-            leaks: self.leaks.clone(),
+            leaks: self.checks.outcome(),
+            processes_not_checked: self.checks.missing(),
             growth: self.tally.growth().label().to_owned(),
             unused: self.config.unused,
             processes: self.processes.count(),

@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
+use std::time::Duration;
 
+use whyslow_heap_wire::area::MOST_STATES;
 use whyslow_profile::LeakCheck;
 
-use crate::drain::{Drain, Watched};
+use crate::drain::{Drain, Until, Watched};
 use crate::inspect::Findings;
+use crate::leaks::{Listed, Subject, Waiting};
+use crate::looks::Look;
 use crate::sys;
+
+/// How long to sleep between two rounds for looks that are awaited.
+const PAUSE: Duration = Duration::from_micros(100);
 
 /// Who waits in an area.
 #[derive(Debug, Default)]
@@ -19,7 +25,7 @@ pub(crate) enum Exit {
     /// This process, until everything up to this tick is read.
     Reading { pid: u32, tid: u32, since: u64 },
     /// This process, until it was looked at.
-    Inspected { pid: u32, tid: u32, row: u32, look: Option<JoinHandle<Findings>> },
+    Inspected { pid: u32, tid: u32, look: Look },
     /// This process may go; it has not left yet.
     Allowed { pid: u32, tid: u32 },
 }
@@ -43,16 +49,30 @@ impl Watched {
     /// Ranges in its processes that are the agent's, from start to end.
     pub(crate) fn skip(&self) -> Vec<(u64, u64)> {
         let header = self.area.header();
-        let ranges = [
-            (&header.table_start, &header.table_len),
-            (&header.agent_start, &header.agent_len),
-            (&header.states_start, &header.states_len),
-        ];
+        let ranges = [(&header.table_start, &header.table_len), (&header.agent_start, &header.agent_len)];
         let ranges = ranges.map(|(start, len)| {
             let start = start.load(Ordering::Acquire);
             (start, start.saturating_add(len.load(Ordering::Relaxed)))
         });
         ranges.into_iter().filter(|range| range.0 != 0).collect()
+    }
+
+    /// Where its processes have a list of others.
+    pub(crate) fn skip_listed(&self) -> Option<Listed> {
+        let header = self.area.header();
+        let (at, len) = (header.states.load(Ordering::Acquire), header.state_len.load(Ordering::Relaxed));
+        (at != 0).then_some(Listed { at, count: MOST_STATES, len })
+    }
+
+    /// The thread that waits, as the program left it.
+    fn moment(&self, tid: u32) -> Waiting {
+        let header = self.area.header();
+        let registers = header.exiting_registers.iter();
+        Waiting {
+            tid,
+            sp: header.exiting_sp.load(Ordering::Relaxed),
+            registers: registers.map(|register| register.load(Ordering::Relaxed)).collect(),
+        }
     }
 
     fn allow(&mut self, pid: u32, tid: u32) {
@@ -84,12 +104,13 @@ impl Drain {
                     self.begin_look(slot, pid, tid, now);
                 }
             }
-            Exit::Inspected { pid, tid, row, look } => {
-                if look.as_ref().is_some_and(|look| !look.is_finished()) {
-                    watched.exit = Exit::Inspected { pid, tid, row, look };
-                } else {
+            Exit::Inspected { pid, tid, mut look } => {
+                look.serve(horizon, |row| self.tally.live(row));
+                if look.is_finished() {
                     watched.allow(pid, tid);
-                    self.end_look(row, look, now);
+                    self.end_look(look, now);
+                } else {
+                    watched.exit = Exit::Inspected { pid, tid, look };
                 }
             }
             Exit::Allowed { pid, tid } if waiting == Some((pid, tid)) => {
@@ -115,7 +136,7 @@ impl Drain {
         Some(!matches!(exit, Exit::Nobody | Exit::Allowed { .. }))
     }
 
-    /// Looks at a process on another thread, so that others need not wait for it. One that has no blocks may go at once.
+    /// Looks at a process that waits. One that has no blocks may go at once.
     fn begin_look(&mut self, slot: usize, pid: u32, tid: u32, now: u64) {
         let Some(watched) = self.areas.get_mut(slot).and_then(Option::as_mut) else { return };
         let Some(&row) = watched.processes.get(&pid).filter(|&&row| !self.processes.has_left(row)) else {
@@ -126,62 +147,117 @@ impl Drain {
             watched.exit = Exit::Reading { pid, tid, since: 0 };
             return;
         }
-        let look =
-            match (self.config.leak_check, self.tally.weights.sampled(), self.processes.same_numbers(row)) {
-                (false, _, _) => None,
-                (true, true, _) => {
-                    self.leaks = LeakCheck::Impossible("only samples of the blocks are known".to_owned());
-                    None
-                }
-                (true, false, None) => {
-                    self.leaks = LeakCheck::Impossible("the program runs in a container".to_owned());
-                    None
-                }
-                (true, false, Some(outside)) => {
-                    let blocks = self.tally.live_blocks(row);
-                    let inspector = Arc::clone(&self.inspector);
-                    let skip = watched.skip();
-                    if blocks.is_empty() {
-                        // It hides no other process of which that could not be said.
-                        if self.leaks == LeakCheck::NotDone {
-                            self.leaks = LeakCheck::AtExit;
-                        }
-                        None
-                    } else {
-                        let look = move || inspector.at_exit(outside, tid, &blocks, &skip);
-                        std::thread::Builder::new().name("heap-leaks".to_owned()).spawn(look).ok()
-                    }
-                }
-            };
-        if look.is_some() {
-            watched.exit = Exit::Inspected { pid, tid, row, look };
-        } else {
-            watched.allow(pid, tid);
-            self.end_look(row, None, now);
+        let waiting = watched.moment(tid);
+        let look = self.look_at(row, slot, Some(waiting));
+        let Some(watched) = self.areas.get_mut(slot).and_then(Option::as_mut) else { return };
+        match look {
+            Some(look) => watched.exit = Exit::Inspected { pid, tid, look },
+            None => {
+                watched.allow(pid, tid);
+                self.leave(row, now);
+            }
         }
     }
 
-    /// Counts a process as ended: it does nothing any more but go.
-    fn end_look(&mut self, row: u32, look: Option<JoinHandle<Findings>>, now: u64) {
-        match look.map(JoinHandle::join) {
-            None => {}
-            Some(Ok(findings)) => self.add_findings(findings),
-            Some(Err(_)) => {
-                self.leaks = LeakCheck::Impossible("the leak check failed".to_owned());
-            }
+    /// Begins a look at a process of an area. None if there is nothing to see, or nobody could; that is noted.
+    fn look_at(&mut self, row: u32, slot: usize, waiting: Option<Waiting>) -> Option<Look> {
+        if !self.config.leak_check {
+            return None;
         }
+        let why = match self.processes.same_numbers(row) {
+            _ if self.tally.weights.sampled() => "only samples of the blocks are known",
+            None => "it runs in a container",
+            Some(_) if !self.tally.has_blocks(row) => {
+                self.checks.done();
+                return None;
+            }
+            Some(pid) => {
+                let watched = self.areas.get(slot)?.as_ref()?;
+                let (skip, skip_listed) = (watched.skip(), watched.skip_listed());
+                let subject = Subject { pid, waiting, skip, skip_listed };
+                match Look::begin(row, subject, Arc::clone(&self.inspector)) {
+                    Ok(look) => return Some(look),
+                    Err(_) => "no thread could be started for it",
+                }
+            }
+        };
+        self.checks.missed(self.processes.who(row), why);
+        None
+    }
+
+    /// Counts what a look found, and the process as ended.
+    fn end_look(&mut self, look: Look, now: u64) {
+        let row = look.row;
+        match look.end() {
+            Some(findings) => self.add_findings(row, findings),
+            None => self.checks.missed(self.processes.who(row), "the leak check failed"),
+        }
+        self.leave(row, now);
+    }
+
+    /// Counts a process as ended: it does nothing any more but go.
+    fn leave(&mut self, row: u32, now: u64) {
         self.tally.end_process(row, now);
         self.processes.mark_left(row);
     }
 
-    /// Waits for looks that are under way, and counts what they find.
-    pub(crate) fn await_inspections(&mut self) {
-        let now = sys::ticks();
-        for slot in 0..self.areas.len() {
-            let Some(watched) = &mut self.areas[slot] else { continue };
-            if let Exit::Inspected { row, look, .. } = std::mem::take(&mut watched.exit) {
-                self.end_look(row, look, now);
+    /// Adds what a look at a process found.
+    fn add_findings(&mut self, row: u32, findings: Findings) {
+        self.tally.add_findings(&findings.stacks);
+        match findings.leaks {
+            LeakCheck::NotDone => {}
+            LeakCheck::AtExit | LeakCheck::AtSnapshot(_) => self.checks.done(),
+            LeakCheck::Impossible(why) => self.checks.missed(self.processes.who(row), why),
+        }
+        self.tell(Vec::new(), findings.notes);
+    }
+
+    /// A process has ended that nobody looked at.
+    pub(crate) fn ended_unseen(&mut self, row: u32) {
+        if !self.config.leak_check || self.processes.has_left(row) {
+            return;
+        }
+        if self.tally.has_blocks(row) {
+            let why = "it ended without calling exit (it was killed, or made the system call itself)";
+            self.checks.missed(self.processes.who(row), why);
+        } else {
+            self.checks.done();
+        }
+    }
+
+    /// Looks at everyone who still lives, and waits for all looks that are under way.
+    pub(crate) fn last_looks(&mut self) {
+        self.processes.look_for_ended();
+        let mut looks: Vec<Look> = Vec::new();
+        for row in self.processes.all_living() {
+            let slot = self.areas.iter().position(|watched| {
+                watched.as_ref().is_some_and(|watched| watched.processes.values().any(|&it| it == row))
+            });
+            let goes = self.processes.is_gone(row) || self.processes.has_left(row);
+            if let Some(slot) = slot.filter(|slot| !goes && !self.is_waiting(*slot, row)) {
+                looks.extend(self.look_at(row, slot, None));
             }
         }
+        loop {
+            self.round(Until::Now);
+            let now = sys::ticks();
+            for look in &mut looks {
+                look.serve(self.read_until, |row| self.tally.live(row));
+            }
+            while let Some(done) = looks.iter().position(Look::is_finished) {
+                self.end_look(looks.swap_remove(done), now);
+            }
+            let inspected = |watched: &Watched| matches!(watched.exit, Exit::Inspected { .. });
+            if looks.is_empty() && !self.areas.iter().flatten().any(inspected) {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Whether a process of an area is being looked at in its last moment.
+    fn is_waiting(&self, slot: usize, row: u32) -> bool {
+        let exit = self.areas[slot].as_ref().map(|watched| &watched.exit);
+        matches!(exit, Some(Exit::Inspected { look, .. }) if look.row == row)
     }
 }

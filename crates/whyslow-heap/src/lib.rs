@@ -11,7 +11,7 @@
 //!    ├─ merge         events of all rings in the order of time
 //!    ├─ stacks        nodes and modules of all programs → one tree
 //!    ├─ processes     who lives, who is gone                              left_out: who could not be recorded
-//!    ├─ exits         a process waits at its end; inspect: who looks at it meanwhile
+//!    ├─ exits         a process waits at its end; looks: it is looked at, inspect: by whom, checks: which were and which not
 //!    └─ tally         all counting                                       pure: blocks, sites, course, weight, timeline, clock
 //! outcome     what comes out, in words of the profile                    (this is what the recorder writes)
 //! leaks/      reachability: snapshot of a stopped process → memcheck's classes; suppressions
@@ -20,6 +20,7 @@
 
 pub mod area;
 mod blocks;
+mod checks;
 mod children;
 mod clock;
 mod collector;
@@ -34,6 +35,7 @@ mod inspect;
 pub mod leaks;
 mod left_out;
 mod listen;
+mod looks;
 mod merge;
 pub mod outcome;
 mod packet;

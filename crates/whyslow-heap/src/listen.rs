@@ -188,7 +188,7 @@ fn answer(connection: &Connection, desk: &Desk, place: Place<'_>) -> io::Result<
     }
     let area = Area::create()?;
     Drain::prepare(&desk.config, &area);
-    area.set_unwind_table(&plan.unwind_table);
+    area.set_unwind_table(&plan.unwind_table)?;
     let file = area.file()?;
     let PatchPlan { allocators, notes, .. } = plan;
     let arrival = Arrival { area, pid, own_pid: hello.pid, allocators, notes };

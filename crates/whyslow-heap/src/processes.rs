@@ -118,6 +118,17 @@ impl Processes {
         numbered.filter(|(_, process)| wanted(process)).map(|(row, _)| row as u32).collect()
     }
 
+    /// A process in words.
+    pub(crate) fn who(&self, row: u32) -> String {
+        self.seen_processes.get(row as usize).map_or_else(String::new, |seen| {
+            if seen.name.is_empty() {
+                format!("process {}", seen.pid)
+            } else {
+                format!("process {} ({})", seen.pid, seen.name)
+            }
+        })
+    }
+
     /// How many there were.
     pub(crate) fn count(&self) -> u64 {
         self.processes.len() as u64

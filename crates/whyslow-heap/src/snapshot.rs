@@ -16,7 +16,7 @@ use whyslow_profile::{HeapCounts, HeapSnapshot, LeakCheck};
 use crate::drain::{Drain, Until, Watched};
 use crate::exits::Exit;
 use crate::inspect::{ExitInspector, Findings};
-use crate::leaks::LiveBlock;
+use crate::leaks::{Live, Subject};
 use crate::outcome::{Batch, CounterKind, CounterRow, Outcome};
 use crate::sys;
 
@@ -145,11 +145,9 @@ impl Drop for LookedAt<'_> {
 /// How to look at a process.
 pub(crate) struct Look {
     row: u32,
-    pid: u32,
     /// Or why its blocks cannot be judged.
     inspector: Result<Arc<dyn ExitInspector>, &'static str>,
-    /// Ranges in it that are ours.
-    skip: Vec<(u64, u64)>,
+    subject: Subject,
 }
 
 impl Look {
@@ -157,17 +155,17 @@ impl Look {
     fn take(&self, drain: &Mutex<Drain>) -> Option<Outcome> {
         let snapshot = || {
             std::thread::sleep(SETTLE);
-            lock(drain).snapshot(self.row, self.pid)
+            lock(drain).snapshot(self.row, self.subject.pid)
         };
         let mut taken = None;
         let mut take = || {
-            let (outcome, blocks) = snapshot().unzip();
+            let (outcome, live) = snapshot().unzip();
             taken = Some(outcome);
-            blocks.unwrap_or_default()
+            live.unwrap_or_default()
         };
         let findings = match &self.inspector {
             Ok(inspector) => {
-                let look = || inspector.at_snapshot(self.pid, &self.skip, &mut take);
+                let look = || inspector.look(&self.subject, &mut take);
                 catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| impossible("the leak check failed"))
             }
             Err(why) => impossible(why),
@@ -221,7 +219,7 @@ impl Drain {
         };
         let watched =
             self.areas.iter().flatten().find(|watched| watched.processes.values().any(|&it| it == row));
-        let ends = |exit: &Exit| matches!(exit, Exit::Inspected { row: looked_at, .. } if *looked_at == row);
+        let ends = |exit: &Exit| matches!(exit, Exit::Inspected { look, .. } if look.row == row);
         if self.is_closed()
             || self.processes.has_left(row)
             || watched.is_some_and(|watched| ends(&watched.exit))
@@ -234,12 +232,13 @@ impl Drain {
             (false, Some(_)) => Ok(Arc::clone(&self.inspector)),
         };
         let skip = watched.map(Watched::skip).unwrap_or_default();
+        let skip_listed = watched.and_then(Watched::skip_listed);
         self.looked_at = Some(row);
-        Ok(Look { row, pid, inspector, skip })
+        Ok(Look { row, inspector, subject: Subject { pid, waiting: None, skip, skip_listed } })
     }
 
     /// Everything from the beginning up to now, and the live blocks of one process; `None` if that one has ended.
-    pub(crate) fn snapshot(&mut self, row: u32, pid: u32) -> Option<(Outcome, Vec<LiveBlock>)> {
+    pub(crate) fn snapshot(&mut self, row: u32, pid: u32) -> Option<(Outcome, Live)> {
         self.round(Until::Now);
         self.processes.look_for_ended();
         if self.is_closed() || self.processes.has_left(row) || self.processes.is_gone(row) {
@@ -272,6 +271,6 @@ impl Drain {
         };
         let notes = self.notes.iter().cloned().chain(losses.notes()).collect();
         let outcome = Outcome { batch, sites: so_far.sites, transfers: so_far.transfers, facts, notes };
-        Some((outcome, self.tally.live_blocks(row)))
+        Some((outcome, self.tally.live(row)))
     }
 }

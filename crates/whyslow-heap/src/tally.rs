@@ -15,7 +15,7 @@ use whyslow_profile::{Growth, HeapCounts};
 use crate::blocks::{Block, Blocks, Cut, Mappings};
 use crate::clock::Clock;
 use crate::course::Course;
-use crate::leaks::LiveBlock;
+use crate::leaks::{Live, LiveBlock};
 use crate::outcome::{CounterRow, TimelineRow};
 use crate::sites::SiteState;
 use crate::timeline::Timeline;
@@ -521,8 +521,9 @@ impl Tally {
     }
 
     /// The live blocks of a process, by address. One that is being moved is where it was: its memory is as it was, or unmapped.
-    pub(crate) fn live_blocks(&self, process: u32) -> Vec<LiveBlock> {
+    pub(crate) fn live(&self, process: u32) -> Live {
         let Process { blocks, away, .. } = &self.processes[process as usize];
+        let moving = !away.is_empty();
         let away = away.values().filter_map(|away| Some((away.address, away.block.as_ref()?)));
         let mut blocks: Vec<LiveBlock> = away
             .filter(|(address, _)| blocks.get(*address).is_none())
@@ -533,7 +534,13 @@ impl Tally {
             })
             .collect();
         blocks.sort_unstable_by_key(|block| block.address);
-        blocks
+        Live { blocks, moving }
+    }
+
+    /// Whether a process has any live block.
+    pub(crate) fn has_blocks(&self, process: u32) -> bool {
+        let Process { blocks, away, .. } = &self.processes[process as usize];
+        !away.is_empty() || blocks.iter().next().is_some()
     }
 
     /// Adds what a look at a process found.

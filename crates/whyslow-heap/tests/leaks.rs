@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
-use whyslow_heap::leaks::{self, Class, LeakError, LiveBlock};
+use whyslow_heap::leaks::{self, Class, LeakError, Live, LiveBlock, Subject, Waiting as WaitingThread};
 
 /// Builds a program of this folder; `None` (said in words) if there is no compiler for it.
 fn build(folder: &Path, source: &str, options: &[&str]) -> Option<PathBuf> {
@@ -85,7 +85,11 @@ impl Waiting {
     }
 
     fn check(&self) -> Result<leaks::LeakReport, LeakError> {
-        leaks::check(self.child.id(), None, &self.blocks, &[])
+        self.check_as(None, &[])
+    }
+
+    fn check_as(&self, tid: Option<u32>, skip: &[(u64, u64)]) -> Result<leaks::LeakReport, LeakError> {
+        check(self.child.id(), tid, &self.blocks, skip)
     }
 
     /// Blocks that are not what the program says they are.
@@ -93,6 +97,18 @@ impl Waiting {
         let rows = self.words.iter().zip(classes).filter(|(word, class)| !word.starts_with(letter(**class)));
         rows.map(|(word, class)| format!("{word}: {class:?}")).collect()
     }
+}
+
+fn check(
+    pid: u32,
+    tid: Option<u32>,
+    blocks: &[LiveBlock],
+    skip: &[(u64, u64)],
+) -> Result<leaks::LeakReport, LeakError> {
+    let waiting = tid.map(|tid| WaitingThread { tid, ..WaitingThread::default() });
+    let subject = Subject { pid, waiting, skip: skip.to_vec(), skip_listed: None };
+    let live = || Live { blocks: blocks.to_vec(), moving: false };
+    leaks::check(&subject, live).map(|(report, _)| report)
 }
 
 impl Drop for Waiting {
@@ -234,12 +250,12 @@ fn a_program_that_is_killed_while_it_is_looked_at_is_gone() {
 
 #[test]
 fn a_process_or_thread_that_does_not_exist_is_gone() {
-    assert!(matches!(leaks::check(0x7fff_0000, None, &[], &[]), Err(LeakError::Gone { .. })));
+    assert!(matches!(check(0x7fff_0000, None, &[], &[]), Err(LeakError::Gone { .. })));
     let folder = TempDir::new().unwrap();
     let Some(program) = build(folder.path(), "leaks.c", &["-O0"]) else { return };
     let waiting = Waiting::start(&program, &[]);
     let pid = waiting.child.id();
-    let with = |tid| leaks::check(pid, Some(tid), &waiting.blocks, &[]);
+    let with = |tid| waiting.check_as(Some(tid), &[]);
     assert!(matches!(with(1), Err(LeakError::Gone { .. })));
     assert_eq!(waiting.wrong(&with(pid).unwrap().classes), Vec::<String>::new());
 }
@@ -256,7 +272,7 @@ fn what_is_skipped_is_no_root() {
         .map(|line| line.split_once(' ').unwrap().0.split_once('-').unwrap())
         .map(|(start, end)| (u64::from_str_radix(start, 16).unwrap(), u64::from_str_radix(end, 16).unwrap()))
         .collect();
-    let report = leaks::check(waiting.child.id(), None, &waiting.blocks, &data).unwrap();
+    let report = waiting.check_as(None, &data).unwrap();
     let wrong = waiting.wrong(&report.classes);
     assert!(wrong.iter().any(|line| line == "R chain: DefinitelyLost"), "{wrong:?}");
 }
@@ -267,7 +283,11 @@ fn bytes_that_were_never_written_are_counted() {
     let Some(program) = build(folder.path(), "filled.c", &["-O1"]) else { return };
     let waiting = Waiting::start(&program, &[]);
     let expected: Vec<u64> = waiting.words.iter().map(|word| word.parse().unwrap()).collect();
-    assert_eq!(leaks::unused_bytes(waiting.child.id(), &waiting.blocks).unwrap(), expected);
+    assert_eq!(
+        leaks::unused_bytes(&Subject { pid: waiting.child.id(), ..Subject::default() }, &waiting.blocks)
+            .unwrap(),
+        expected
+    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub struct Plan {
 /// Looks at a process whose agent waits for an answer, and says what to patch.
 ///
 /// libc's functions, which the agent was preloaded before, need no patch. Allocators that are linked into the program or into a library
-/// do. So do `_exit`, which is a process's last moment, the functions that execute another program, and the
+/// do. So do `_exit` and others that lead to a process's last moment, the functions that execute another program, and the
 /// one by which the loader tells debuggers of libraries that come later.
 pub fn plan(hello: &Hello, pid: u32) -> Plan {
     let mut planner = Planner { hello, rows: [false; hook::COUNT], plan: Plan::default() };
@@ -114,6 +114,7 @@ impl Planner<'_> {
         if is_static {
             jobs.extend(exit(&image));
             jobs.extend(execs(&image));
+            jobs.extend(ends(&image));
             jobs.extend(cache_ends(&image));
             self.plan.unwind_table = image.unwind_table();
         }
@@ -145,6 +146,7 @@ impl Planner<'_> {
                 moments.extend(exit(&image));
                 has_exit |= !moments.is_empty();
                 moments.extend(execs(&image));
+                moments.extend(ends(&image));
             }
             if is_loader(path) {
                 moments.extend(loads(&image));
@@ -323,6 +325,12 @@ impl Planner<'_> {
             Rows::Only(hook::EXECVE..=hook::FEXECVE) => {
                 format!("{name} cannot be watched ({why}): static programs that it starts are not seen")
             }
+            Rows::Only(hook::SIGACTION | hook::SYSCALL) => {
+                format!("{name} cannot be watched ({why}): an end by a signal or a system call is not seen")
+            }
+            Rows::Only(hook::ORDERLY_EXIT) => {
+                format!("{name} cannot be watched ({why}): what lies on the stack behind it may hide a leak")
+            }
             Rows::Only(hook::LOADED) => {
                 format!("{name} cannot be watched ({why}): allocators in libraries that are loaded later are not seen")
             }
@@ -353,6 +361,16 @@ fn exit<'d>(image: &Image<'d>) -> Option<Job<'d>> {
 /// All ways to execute another program: libc's other functions of this kind come here.
 fn execs<'d>(image: &Image<'d>) -> impl Iterator<Item = Job<'d>> {
     let functions = [("execve", hook::EXECVE), ("execveat", hook::EXECVEAT), ("fexecve", hook::FEXECVE)];
+    functions.into_iter().filter_map(|(name, hook)| {
+        let function = image.function(name)?;
+        Some(Job { function, rows: Rows::Only(hook), order: Order::Same })
+    })
+}
+
+/// What else leads to an end: signals that nothing is set for, the system call itself, and the orderly way.
+fn ends<'d>(image: &Image<'d>) -> impl Iterator<Item = Job<'d>> {
+    let functions =
+        [("sigaction", hook::SIGACTION), ("syscall", hook::SYSCALL), ("exit", hook::ORDERLY_EXIT)];
     functions.into_iter().filter_map(|(name, hook)| {
         let function = image.function(name)?;
         Some(Job { function, rows: Rows::Only(hook), order: Order::Same })

@@ -224,6 +224,8 @@ pub struct HeapFacts {
     pub temporary_within: u64,
     /// Whether a leak check was made, and why not.
     pub leaks: LeakCheck,
+    /// Processes that no leak check could be made of, where others were checked. A note names each.
+    pub processes_not_checked: u64,
     /// How live bytes of the whole program went over time.
     pub growth: String,
     /// Whether new blocks were filled to find unused bytes.

@@ -68,6 +68,11 @@ pub trait World {
     fn module_of(&self, address: u64) -> Option<Module>;
     /// So many zeroed bytes for a very deep stack; null when there are none.
     fn memory(&self, bytes: usize) -> *mut u8;
+    /// So many zeroed bytes, aligned to 16, for a walker that then remembers very deep stacks, too, and keeps them for good; null when there are
+    /// none, or no need: then each walk of such a stack is as long as the first one.
+    fn deep_memory(&self, _bytes: usize) -> *mut u8 {
+        core::ptr::null_mut()
+    }
     /// Takes back what `memory` gave.
     fn release(&self, _memory: *mut u8, _bytes: usize) {}
 }

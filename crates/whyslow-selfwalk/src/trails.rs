@@ -6,26 +6,34 @@
 
 #![expect(unsafe_code, reason = "a walk reads the thread's own stack")]
 
+use core::ptr;
+
 use crate::rules::{self, Rule};
 use crate::step::{State, follow, read};
 
-/// Frames of the longest stack that is remembered, in trail 0.
+/// Frames of the longest stack that is remembered, in trail 0, without memory for more.
 pub const LONGEST: usize = 1 << 14;
+/// The same with such memory.
+pub(crate) const DEEPEST: usize = 1 << 20;
 /// Frames of the other trails.
 pub const SHORT: usize = 128;
 /// Trails.
 pub const TRAILS: usize = 256;
-/// Rows of all trails.
-pub(crate) const ROWS: usize = LONGEST + (TRAILS - 1) * SHORT;
+/// Rows of the short trails, which come first.
+const SHORT_ROWS: usize = (TRAILS - 1) * SHORT;
+/// Rows of all trails, without memory for more.
+pub(crate) const ROWS: usize = SHORT_ROWS + LONGEST;
 /// Entries of the map from a state to its row.
 const PLACES: usize = 1 << 13;
 /// Rows that a walk may cost another one that goes the same way at first. Where it would cost more, it takes a trail of its own.
 const FEW: usize = 12;
 
-/// In [`Trails::link`]: the walk from here to the root needs the value of rbp.
-const NEEDS_BP: u32 = 1 << 16;
-/// In [`Trails::link`]: a row.
+/// In [`Rows::link`]: the walk from here to the root needs the value of rbp.
+const NEEDS_BP: u32 = 1 << ROW_BITS;
+/// In [`Rows::link`]: a row.
 const ROW: u32 = NEEDS_BP - 1;
+/// Bits of a row's number.
+const ROW_BITS: u32 = 21;
 
 /// A remembered frame, as far as every check needs it.
 #[repr(C)]
@@ -51,23 +59,42 @@ pub(crate) struct Part {
     pub(crate) len: usize,
 }
 
+/// Where the rows are: in the trails themselves, or in memory for very deep stacks.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Rows {
+    key: *mut Key,
+    /// Of each row the nearest one, itself or further out, from which the next step is unusual: not by the stack pointer alone, or none.
+    link: *mut u32,
+    more: *mut More,
+    /// How many.
+    len: usize,
+}
+
 /// The trails of one thread. All-zero bytes have none; it is large, and only what is used is touched.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Trails {
     /// The short trail that was taken last.
     last: usize,
+    rows: Rows,
+    /// The rows are elsewhere.
+    deep: bool,
     /// Rows of each trail.
-    lens: [u16; TRAILS],
+    lens: [u32; TRAILS],
     /// Rows by their state: a tag of the program counter in the upper bits, the row in the lower. Any entry may be out of date.
     places: [u32; PLACES],
     key: [Key; ROWS],
-    /// Of each row the nearest one, itself or further out, from which the next step is unusual: not by the stack pointer alone, or none.
     link: [u32; ROWS],
     more: [More; ROWS],
 }
 
-const _: () = assert!(ROWS < 1 << 16 && LONGEST <= u16::MAX as usize);
+const _: () = assert!(SHORT_ROWS + DEEPEST < 1 << ROW_BITS);
+
+/// Bytes for the rows of stacks of so many frames.
+pub(crate) const fn deep_bytes(frames: usize) -> usize {
+    (SHORT_ROWS + frames) * (size_of::<Key>() + size_of::<More>() + size_of::<u32>())
+}
 
 #[inline(always)]
 fn place(pc: u64, sp: u64) -> usize {
@@ -76,21 +103,21 @@ fn place(pc: u64, sp: u64) -> usize {
 
 #[inline(always)]
 fn tag(pc: u64) -> u32 {
-    (pc as u32) << 16
+    (pc as u32) << ROW_BITS
 }
 
 /// The first row of a trail.
 #[inline(always)]
 pub(crate) fn base(trail: usize) -> usize {
-    if trail == 0 { 0 } else { LONGEST + (trail - 1) * SHORT }
+    if trail == 0 { SHORT_ROWS } else { (trail - 1) * SHORT }
 }
 
 #[inline(always)]
 fn trail_of(row: usize) -> usize {
-    if row < LONGEST { 0 } else { 1 + (row - LONGEST) / SHORT }
+    if row >= SHORT_ROWS { 0 } else { 1 + row / SHORT }
 }
 
-/// Rows that a trail has room for.
+/// Rows that a trail has room for, without memory for more.
 #[inline(always)]
 pub(crate) fn room(trail: usize) -> usize {
     if trail == 0 { LONGEST } else { SHORT }
@@ -100,6 +127,8 @@ impl Trails {
     pub(crate) const fn new() -> Self {
         Self {
             last: 0,
+            rows: Rows { key: ptr::null_mut(), link: ptr::null_mut(), more: ptr::null_mut(), len: 0 },
+            deep: false,
             lens: [0; TRAILS],
             places: [0; PLACES],
             key: [Key { pc: 0, slot: 0 }; ROWS],
@@ -112,20 +141,77 @@ impl Trails {
         self.lens = [0; TRAILS];
     }
 
+    /// Finds the rows, before a walk: who remembers may have been moved since the last one.
+    #[inline(always)]
+    pub(crate) fn locate(&mut self) {
+        if !self.deep {
+            self.rows = Rows {
+                key: self.key.as_mut_ptr(),
+                link: self.link.as_mut_ptr(),
+                more: self.more.as_mut_ptr(),
+                len: ROWS,
+            };
+        }
+    }
+
+    /// Takes memory for stacks of so many frames. What was remembered is forgotten.
+    ///
+    /// # Safety
+    /// The memory has [`deep_bytes`], belongs to these trails for good, and is aligned to 16.
+    pub(crate) unsafe fn go_deep(&mut self, memory: *mut u8, frames: usize) {
+        let len = SHORT_ROWS + frames;
+        // SAFETY: the three lie in it one after the other.
+        unsafe {
+            let key = memory.cast::<Key>();
+            let more = key.add(len).cast::<More>();
+            self.rows = Rows { key, more, link: more.add(len).cast(), len };
+        }
+        self.deep = true;
+        self.forget();
+    }
+
+    /// Rows that a trail has room for.
+    #[inline(always)]
+    pub(crate) fn room(&self, trail: usize) -> usize {
+        if trail == 0 { self.rows.len - SHORT_ROWS } else { SHORT }
+    }
+
+    #[expect(clippy::mut_from_ref, reason = "a walker has one user, and no row is held while another is asked for")]
+    #[inline(always)]
+    fn key(&self, row: usize) -> &mut Key {
+        debug_assert!(row < self.rows.len);
+        // SAFETY: rows are numbered within what was located.
+        unsafe { &mut *self.rows.key.add(row) }
+    }
+
+    #[expect(clippy::mut_from_ref, reason = "as above")]
+    #[inline(always)]
+    fn link(&self, row: usize) -> &mut u32 {
+        // SAFETY: as above.
+        unsafe { &mut *self.rows.link.add(row) }
+    }
+
+    #[expect(clippy::mut_from_ref, reason = "as above")]
+    #[inline(always)]
+    fn more(&self, row: usize) -> &mut More {
+        // SAFETY: as above.
+        unsafe { &mut *self.rows.more.add(row) }
+    }
+
     /// The row of a state, if there is one.
     #[inline(always)]
     pub(crate) fn find(&self, pc: u64, sp: u64, bp_slot: u64) -> Option<usize> {
         let row = (self.places[place(pc, sp)] ^ tag(pc)) as usize;
-        if row >= ROWS {
+        if row >= self.rows.len {
             return None;
         }
-        let key = self.key[row];
+        let key = *self.key(row);
         if key.pc != pc || key.slot != sp.wrapping_sub(8) {
             return None;
         }
         let trail = trail_of(row);
         let is_there = row - base(trail) < self.lens[trail] as usize;
-        let same_bp = self.link[row] & NEEDS_BP == 0 || self.more[row].bp_slot == bp_slot;
+        let same_bp = *self.link(row) & NEEDS_BP == 0 || self.more(row).bp_slot == bp_slot;
         (is_there && same_bp).then_some(row)
     }
 
@@ -148,9 +234,9 @@ impl Trails {
         // SAFETY: rows of a trail up to this one were written; for the reads see above.
         unsafe {
             loop {
-                let unusual = (*self.link.get_unchecked(at) & ROW) as usize;
+                let unusual = (*self.link(at) & ROW) as usize;
                 while at > unusual {
-                    let next = self.key.get_unchecked(at - 1);
+                    let next = *self.key(at - 1);
                     if read(next.slot) != next.pc {
                         return Err(at);
                     }
@@ -159,18 +245,18 @@ impl Trails {
                 if at <= base {
                     break;
                 }
-                let next = *self.key.get_unchecked(at - 1);
+                let next = *self.key(at - 1);
                 if !self.leads_on(at, next) {
                     return Err(at);
                 }
                 at -= 1;
             }
-            if self.more[base].rule.kind() >= rules::END || self.ends(base) { Ok(()) } else { Err(base) }
+            if self.more(base).rule.kind() >= rules::END || self.ends(base) { Ok(()) } else { Err(base) }
         }
     }
 
     fn state(&self, row: usize) -> State {
-        State { pc: self.key[row].pc, sp: self.key[row].slot + 8, bp_slot: self.more[row].bp_slot }
+        State { pc: self.key(row).pc, sp: self.key(row).slot + 8, bp_slot: self.more(row).bp_slot }
     }
 
     /// Whether a step that is not by the stack pointer leads to the next frame.
@@ -179,7 +265,7 @@ impl Trails {
     /// The walk is at this row.
     #[inline(always)]
     unsafe fn leads_on(&self, row: usize, next: Key) -> bool {
-        let More { bp_slot, rule } = self.more[row];
+        let More { bp_slot, rule } = *self.more(row);
         // SAFETY: the frame's rule is followed.
         unsafe {
             if rule.kind() == rules::BP {
@@ -196,8 +282,8 @@ impl Trails {
     unsafe fn leads_far(&self, row: usize, next: Key) -> bool {
         // A frame that needs rbx is never remembered.
         // SAFETY: the frame's rule is followed.
-        let after = unsafe { follow(self.state(row), self.more[row].rule, || 0) };
-        let same_bp = |slot: u64| self.link[row - 1] & NEEDS_BP == 0 || self.more[row - 1].bp_slot == slot;
+        let after = unsafe { follow(self.state(row), self.more(row).rule, || 0) };
+        let same_bp = |slot: u64| *self.link(row - 1) & NEEDS_BP == 0 || self.more(row - 1).bp_slot == slot;
         matches!(after, Ok(after) if after.pc == next.pc && after.sp == next.slot + 8 && same_bp(after.bp_slot))
     }
 
@@ -208,7 +294,7 @@ impl Trails {
     #[inline(never)]
     unsafe fn ends(&self, row: usize) -> bool {
         // SAFETY: as above.
-        unsafe { follow(self.state(row), self.more[row].rule, || 0) }.is_err()
+        unsafe { follow(self.state(row), self.more(row).rule, || 0) }.is_err()
     }
 
     /// The trail that a stack goes to which begins with `kept` and has so many frames more. The rows that it shares are there then.
@@ -234,10 +320,10 @@ impl Trails {
         }
         if to != kept.trail {
             let (from, to) = (base(kept.trail), base(to));
-            self.key.copy_within(from..from + kept.len.min(LONGEST), to);
-            self.more.copy_within(from..from + kept.len.min(LONGEST), to);
-            for row in 0..kept.len {
-                self.link[to + row] = self.link[from + row] + to as u32 - from as u32;
+            for row in 0..kept.len.min(SHORT) {
+                *self.key(to + row) = *self.key(from + row);
+                *self.more(to + row) = *self.more(from + row);
+                *self.link(to + row) = (*self.link(from + row)).wrapping_add(to as u32).wrapping_sub(from as u32);
             }
         }
         to
@@ -257,11 +343,11 @@ impl Trails {
         } else {
             (false, true)
         };
-        self.key[row] = Key { pc: state.pc, slot: state.sp.wrapping_sub(8) };
-        let nearest = if unusual { row as u32 } else { self.link[row - 1] & ROW };
-        self.link[row] = nearest | if needs_bp { NEEDS_BP } else { 0 };
+        *self.key(row) = Key { pc: state.pc, slot: state.sp.wrapping_sub(8) };
+        let nearest = if unusual { row as u32 } else { *self.link(row - 1) & ROW };
+        *self.link(row) = nearest | if needs_bp { NEEDS_BP } else { 0 };
         if unusual || needs_bp {
-            self.more[row] = More { bp_slot: state.bp_slot, rule };
+            *self.more(row) = More { bp_slot: state.bp_slot, rule };
         }
         self.places[place(state.pc, state.sp)] = tag(state.pc) | row as u32;
         needs_bp
@@ -270,12 +356,12 @@ impl Trails {
     /// Whether the walk from this part's last frame to the root needs the value of rbp.
     #[inline(always)]
     pub(crate) fn needs_bp(&self, part: Part) -> bool {
-        part.len > 0 && self.link[base(part.trail) + part.len - 1] & NEEDS_BP != 0
+        part.len > 0 && *self.link(base(part.trail) + part.len - 1) & NEEDS_BP != 0
     }
 
     /// How many rows a trail has from now on.
     #[inline(always)]
     pub(crate) fn set_len(&mut self, trail: usize, len: usize) {
-        self.lens[trail] = len as u16;
+        self.lens[trail] = len as u32;
     }
 }

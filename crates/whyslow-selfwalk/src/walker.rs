@@ -8,7 +8,7 @@ use core::ptr;
 use crate::cfi::{self, Context};
 use crate::rules::{self, EXACT, Rule};
 use crate::step::{End, State, follow, is_caller_of, read};
-use crate::trails::{LONGEST, Part, Trails, base, room};
+use crate::trails::{DEEPEST, LONGEST, Part, Trails, base, deep_bytes};
 use crate::{Entry, Rules, World};
 
 /// Frames after which a walk is given up: its tables must be wrong.
@@ -27,8 +27,20 @@ struct Step {
 /// The frames of a walk from the leaf on. One array per field: they are written and read again within nanoseconds, and a load that
 /// covers several stores would have to wait until these have reached the cache.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Steps {
+    pc: *mut u64,
+    sp: *mut u64,
+    bp_slot: *mut u64,
+    rule: *mut u64,
+    /// How many frames have room.
+    room: usize,
+}
+
+/// Room for those of a usual walk.
+#[repr(C)]
+#[derive(Debug)]
+struct UsualSteps {
     pc: [u64; LONGEST],
     _apart: [u64; APART],
     sp: [u64; LONGEST],
@@ -41,7 +53,7 @@ struct Steps {
 /// Keeps the arrays off each other's places in a page: a store and a load that differ only in the page look the same to a processor at first.
 const APART: usize = 136;
 
-impl Steps {
+impl UsualSteps {
     const fn new() -> Self {
         Self {
             pc: [0; LONGEST],
@@ -53,29 +65,61 @@ impl Steps {
             rule: [0; LONGEST],
         }
     }
+}
 
-    /// # Safety
-    /// `at` is below `LONGEST`.
-    #[inline(always)]
-    unsafe fn set(&mut self, at: usize, state: State, rule: Rule) {
-        // SAFETY: the caller vouches for the row.
-        unsafe {
-            *self.pc.get_unchecked_mut(at) = state.pc;
-            *self.sp.get_unchecked_mut(at) = state.sp;
-            *self.bp_slot.get_unchecked_mut(at) = state.bp_slot;
-            *self.rule.get_unchecked_mut(at) = rule.0;
+impl Steps {
+    const NONE: Self = Self {
+        pc: ptr::null_mut(),
+        sp: ptr::null_mut(),
+        bp_slot: ptr::null_mut(),
+        rule: ptr::null_mut(),
+        room: 0,
+    };
+
+    /// Bytes for so many frames.
+    const fn bytes(frames: usize) -> usize {
+        4 * (frames + APART) * 8
+    }
+
+    fn usual(steps: &mut UsualSteps) -> Self {
+        Self {
+            pc: steps.pc.as_mut_ptr(),
+            sp: steps.sp.as_mut_ptr(),
+            bp_slot: steps.bp_slot.as_mut_ptr(),
+            rule: steps.rule.as_mut_ptr(),
+            room: LONGEST,
         }
     }
 
     /// # Safety
-    /// `at` is below `LONGEST`.
+    /// The memory has [`Self::bytes`].
+    unsafe fn deep(memory: *mut u8, frames: usize) -> Self {
+        // SAFETY: the four lie in it one after the other.
+        let field = |number: usize| unsafe { memory.cast::<u64>().add(number * (frames + APART)) };
+        Self { pc: field(0), sp: field(1), bp_slot: field(2), rule: field(3), room: frames }
+    }
+
+    /// # Safety
+    /// `at` is below `room`.
+    #[inline(always)]
+    unsafe fn set(&self, at: usize, state: State, rule: Rule) {
+        // SAFETY: the caller vouches for the row.
+        unsafe {
+            *self.pc.add(at) = state.pc;
+            *self.sp.add(at) = state.sp;
+            *self.bp_slot.add(at) = state.bp_slot;
+            *self.rule.add(at) = rule.0;
+        }
+    }
+
+    /// # Safety
+    /// `at` is below `room`, and was set.
     #[inline(always)]
     unsafe fn get(&self, at: usize) -> Step {
         // SAFETY: the caller vouches for the row.
         unsafe {
-            let (pc, sp) = (*self.pc.get_unchecked(at), *self.sp.get_unchecked(at));
-            let state = State { pc, sp, bp_slot: *self.bp_slot.get_unchecked(at) };
-            Step { state, rule: Rule(*self.rule.get_unchecked(at)) }
+            let state = State { pc: *self.pc.add(at), sp: *self.sp.add(at), bp_slot: *self.bp_slot.add(at) };
+            Step { state, rule: Rule(*self.rule.add(at)) }
         }
     }
 }
@@ -119,8 +163,11 @@ pub struct Walker {
     /// The stack of the last walk.
     last: Part,
     beyond: Beyond,
-    context: MaybeUninit<Context>,
+    /// The steps of a walk are elsewhere.
+    deep: bool,
     fresh: Steps,
+    context: MaybeUninit<Context>,
+    usual: UsualSteps,
     trails: Trails,
 }
 
@@ -138,8 +185,10 @@ impl Walker {
             has_context: false,
             last: Part { trail: 0, len: 0 },
             beyond: Beyond { frames: ptr::null_mut(), room: 0 },
+            deep: false,
+            fresh: Steps::NONE,
             context: MaybeUninit::uninit(),
-            fresh: Steps::new(),
+            usual: UsualSteps::new(),
             trails: Trails::new(),
         }
     }
@@ -168,6 +217,11 @@ impl Walker {
             self.generation = generation;
             self.forget();
         }
+        self.trails.locate();
+        if !self.deep {
+            self.fresh = Steps::usual(&mut self.usual);
+        }
+        let mut steps = self.fresh;
         let start = entry as u64;
         // Plain numbers, not a `State`: they must stay in registers.
         // SAFETY: the caller vouches for the entry.
@@ -191,8 +245,8 @@ impl Walker {
                 Some(rule) => rule,
                 None => self.learn(rules, world, pc),
             };
-            // SAFETY: `fresh` is below `LONGEST`: see the check at the end of the loop.
-            unsafe { self.fresh.set(fresh, State { pc, sp, bp_slot }, rule) };
+            // SAFETY: `fresh` is below the room: see the check at the end of the loop.
+            unsafe { steps.set(fresh, State { pc, sp, bp_slot }, rule) };
             fresh += 1;
             if rule.kind() <= rules::BP {
                 // Read in any case, so that there is no branch on which register it is: the slot is always on the stack.
@@ -223,9 +277,12 @@ impl Walker {
                     }
                 }
             }
-            if fresh == LONGEST {
-                // SAFETY: the same walk goes on.
-                return unsafe { self.walk_beyond(rules, world, start, State { pc, sp, bp_slot }) };
+            if fresh == steps.room {
+                if !self.go_deep(world) {
+                    // SAFETY: the same walk goes on.
+                    return unsafe { self.walk_beyond(rules, world, start, State { pc, sp, bp_slot }) };
+                }
+                steps = self.fresh;
             }
         };
 
@@ -244,10 +301,12 @@ impl Walker {
     /// A fresh frame of the last walk, from the leaf on: an address of which one less is inside the call, or is the interrupted instruction.
     #[inline(always)]
     pub fn frame(&self, at: usize) -> u64 {
-        let pc = match at.checked_sub(LONGEST) {
-            None => self.fresh.pc[at],
-            // SAFETY: the last walk was this long, and wrote it.
-            Some(at) => unsafe { *self.beyond.frames.add(at) },
+        // SAFETY: the last walk was this long, and wrote it.
+        let pc = unsafe {
+            match at.checked_sub(self.fresh.room) {
+                None => *self.fresh.pc.add(at),
+                Some(at) => *self.beyond.frames.add(at),
+            }
         };
         (pc & !EXACT) + (pc >> 63)
     }
@@ -259,7 +318,7 @@ impl Walker {
     #[inline(always)]
     unsafe fn remember(&mut self, to: usize, kept: Part, fresh: usize) {
         let len = kept.len + fresh;
-        if len > room(to) {
+        if len > self.trails.room(to) {
             return self.not_remembered(to);
         }
         let mut needs_bp = self.trails.needs_bp(kept);
@@ -327,6 +386,40 @@ impl Walker {
         unsafe { follow(state, rule, || self.bx_slot(start, frame)) }
     }
 
+    /// Gets memory for a very deep stack, in the middle of a walk of which all steps are kept. False if there is none.
+    #[cold]
+    #[inline(never)]
+    fn go_deep<W: World>(&mut self, world: &W) -> bool {
+        if self.deep {
+            return false;
+        }
+        let bytes = |frames: usize| Steps::bytes(frames) + deep_bytes(frames);
+        for frames in [DEEPEST, DEEPEST / 4, DEEPEST / 16] {
+            let memory = world.deep_memory(bytes(frames));
+            if memory.is_null() {
+                continue;
+            }
+            let before = self.fresh;
+            // SAFETY: there is memory for both, the steps first; those of this walk are as many as had room.
+            unsafe {
+                self.fresh = Steps::deep(memory, frames);
+                for (to, from) in [
+                    (self.fresh.pc, before.pc),
+                    (self.fresh.sp, before.sp),
+                    (self.fresh.bp_slot, before.bp_slot),
+                    (self.fresh.rule, before.rule),
+                ] {
+                    ptr::copy_nonoverlapping(from, to, before.room);
+                }
+                self.trails.go_deep(memory.add(Steps::bytes(frames)), frames);
+            }
+            self.last = Part { trail: 0, len: 0 };
+            self.deep = true;
+            return true;
+        }
+        false
+    }
+
     /// Goes on where the memory for fresh frames ends: collects the rest, and remembers nothing.
     #[cold]
     #[inline(never)]
@@ -357,7 +450,7 @@ impl Walker {
             }
         };
         let cut = end == End::Cut;
-        Walked { from: 0, kept: 0, to: 0, fresh: LONGEST + frames, cut, same: false }
+        Walked { from: 0, kept: 0, to: 0, fresh: self.fresh.room + frames, cut, same: false }
     }
 }
 

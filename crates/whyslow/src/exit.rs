@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     CannotRecord,
     /// 2: `whyslow heap --fail-on-leak` found a leak in a program that itself succeeded.
     Leaked,
+    /// 3: `whyslow heap --fail-on-leak` found no leak, but could not look at everything.
+    NotEverythingSeen,
     /// The recorded program's own code.
     Program(i32),
     /// 128 + n: signal n ended the recorded program.
@@ -34,6 +36,7 @@ impl Exit {
             Self::Success => 0,
             Self::CannotRecord => 1,
             Self::Leaked => 2,
+            Self::NotEverythingSeen => 3,
             Self::Program(code) | Self::Cargo(code) => code as u8,
             Self::Signal(signal) => 128u8.wrapping_add(signal as u8),
             Self::Failed => 125,
@@ -67,6 +70,7 @@ mod tests {
         assert_eq!(Exit::from(ExitStatus::Code(3)).code(), 3);
         assert_eq!(Exit::from(ExitStatus::Signal(9)).code(), 137);
         assert_eq!(Exit::from(ExitStatus::Signal(64)).code(), 192);
+        assert_eq!([Exit::Leaked, Exit::NotEverythingSeen].map(Exit::code), [2, 3]);
         assert_eq!([Exit::Failed, Exit::NotExecutable, Exit::NotFound].map(Exit::code), [125, 126, 127]);
     }
 }

@@ -1,7 +1,7 @@
 //! Looks at a process in its last moment, or when someone asks: which blocks are lost, which bytes were never written.
 
 use rustc_hash::FxHashMap;
-use whyslow_heap::leaks::{self, LeakError, LeakReport, LiveBlock};
+use whyslow_heap::leaks::{self, LeakError, LeakReport, LiveBlock, Subject};
 use whyslow_heap::{ExitInspector, Findings, TakeBlocks};
 use whyslow_profile::{HeapCounts, LeakCheck};
 
@@ -16,43 +16,39 @@ pub(super) struct Inspector {
 type Unused = Result<Vec<u64>, LeakError>;
 
 impl ExitInspector for Inspector {
-    fn at_exit(&self, pid: u32, tid: u32, blocks: &[LiveBlock], skip: &[(u64, u64)]) -> Findings {
-        let report = self.leaks.then(|| leaks::check(pid, Some(tid), blocks, skip));
-        let unused = self.unused.then(|| leaks::unused_bytes(pid, blocks));
-        findings(pid, blocks, LeakCheck::AtExit, report, unused)
-    }
-
-    fn at_snapshot(&self, pid: u32, skip: &[(u64, u64)], blocks: &mut TakeBlocks<'_>) -> Findings {
+    fn look(&self, subject: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
         if !self.leaks && !self.unused {
-            return Findings { leaks: not_wanted(), ..Findings::default() };
+            return Findings { leaks: not_wanted(subject), ..Findings::default() };
         }
         let mut unused = None;
         let take = || {
-            let blocks = blocks();
-            unused = self.unused.then(|| leaks::unused_bytes(pid, &blocks));
-            blocks
+            let live = blocks();
+            unused = self.unused.then(|| leaks::unused_bytes(subject, &live.blocks));
+            live
         };
-        let (report, blocks) = leaks::check_running(pid, skip, take)
+        let (report, blocks) = leaks::check(subject, take)
             .map_or_else(|error| (Err(error), Vec::new()), |(report, blocks)| (Ok(report), blocks));
         // Without the blocks nothing can be said of them.
         let unused = unused.filter(|_| report.is_ok());
-        let mut found =
-            findings(pid, &blocks, LeakCheck::AtSnapshot(0), self.leaks.then_some(report), unused);
+        let mut found = findings(subject.pid, &blocks, self.leaks.then_some(report), unused);
         if !self.leaks {
-            found.leaks = not_wanted();
+            found.leaks = not_wanted(subject);
         }
         found
     }
 }
 
-fn not_wanted() -> LeakCheck {
-    LeakCheck::Impossible("the recording was started with --no-leak-check".to_owned())
+/// Who waits at its end need not be told; who asks for a snapshot wants to know why.
+fn not_wanted(subject: &Subject) -> LeakCheck {
+    match subject.waiting {
+        Some(_) => LeakCheck::NotDone,
+        None => LeakCheck::Impossible("the recording was started with --no-leak-check".to_owned()),
+    }
 }
 
 fn findings(
     pid: u32,
     blocks: &[LiveBlock],
-    when: LeakCheck,
     report: Option<Result<LeakReport, LeakError>>,
     unused: Option<Unused>,
 ) -> Findings {
@@ -69,7 +65,7 @@ fn findings(
                     report.unreadable_pages
                 ));
             }
-            when
+            LeakCheck::AtExit
         }
         Some(Err(error)) => LeakCheck::Impossible(error.to_string()),
     };

@@ -15,7 +15,8 @@ use whyslow_profile::{HeapCounts, LeakCheck};
 
 use super::*;
 use crate::area::Area;
-use crate::inspect::{NoInspector, TakeBlocks};
+use crate::inspect::{Findings, NoInspector, TakeBlocks};
+use crate::leaks::Subject;
 use crate::packet::Connection;
 use crate::plan::{PatchPage, PatchPlan};
 
@@ -163,8 +164,10 @@ fn slow_and_senseless_clients_do_not_keep_others_waiting() {
 struct Recorded(Mutex<Vec<(u32, u32, Vec<LiveBlock>)>>);
 
 impl ExitInspector for Recorded {
-    fn at_exit(&self, pid: u32, tid: u32, blocks: &[LiveBlock], _: &[(u64, u64)]) -> Findings {
-        self.0.lock().expect("whole").push((pid, tid, blocks.to_vec()));
+    fn look(&self, subject: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
+        let blocks = blocks().blocks;
+        let tid = subject.waiting.as_ref().map_or(0, |waiting| waiting.tid);
+        self.0.lock().expect("whole").push((subject.pid, tid, blocks.clone()));
         let counts =
             HeapCounts { definitely_lost_blocks: 1, definitely_lost_bytes: 77, ..HeapCounts::default() };
         Findings { stacks: vec![(blocks[0].site, counts)], leaks: LeakCheck::AtExit, notes: Vec::new() }
@@ -201,7 +204,7 @@ fn a_process_that_ends_is_looked_at_with_all_its_blocks() {
 struct Faulty;
 
 impl ExitInspector for Faulty {
-    fn at_exit(&self, _: u32, _: u32, _: &[LiveBlock], _: &[(u64, u64)]) -> Findings {
+    fn look(&self, _: &Subject, _: &mut TakeBlocks<'_>) -> Findings {
         panic!("as the test wants it");
     }
 }
@@ -226,7 +229,7 @@ fn a_process_without_blocks_goes_without_a_look() {
 struct Endless(AtomicU32);
 
 impl ExitInspector for Endless {
-    fn at_exit(&self, _: u32, _: u32, _: &[LiveBlock], _: &[(u64, u64)]) -> Findings {
+    fn look(&self, _: &Subject, _: &mut TakeBlocks<'_>) -> Findings {
         self.0.store(1, Ordering::Release);
         wait_until(|| self.0.load(Ordering::Acquire) == 2);
         Findings::default()
@@ -295,15 +298,12 @@ fn ask(collector: &Collector, request: &[u8]) -> (u32, String, Option<String>) {
 struct Looks;
 
 impl ExitInspector for Looks {
-    fn at_exit(&self, _: u32, _: u32, blocks: &[LiveBlock], _: &[(u64, u64)]) -> Findings {
+    fn look(&self, _: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
+        let blocks = blocks().blocks;
         let bytes = blocks.iter().map(|block| block.size).sum();
         let counts =
             HeapCounts { definitely_lost_blocks: 1, definitely_lost_bytes: bytes, ..HeapCounts::default() };
         Findings { stacks: vec![(blocks[0].site, counts)], leaks: LeakCheck::AtExit, notes: Vec::new() }
-    }
-
-    fn at_snapshot(&self, pid: u32, skip: &[(u64, u64)], blocks: &mut TakeBlocks<'_>) -> Findings {
-        Findings { leaks: LeakCheck::AtSnapshot(0), ..self.at_exit(pid, 0, &blocks(), skip) }
     }
 }
 
@@ -345,17 +345,9 @@ fn a_snapshot_without_a_leak_check_is_a_snapshot() {
     }
 }
 
-struct FaultyNow;
-
-impl ExitInspector for FaultyNow {
-    fn at_snapshot(&self, _: u32, _: &[(u64, u64)], _: &mut TakeBlocks<'_>) -> Findings {
-        panic!("as the test wants it");
-    }
-}
-
 #[test]
 fn requests_that_cannot_be_met_are_answered() {
-    let collector = start(Config::default(), Arc::new(FaultyNow));
+    let collector = start(Config::default(), Arc::new(Faulty));
     let (area, _) = enter(&collector);
     leak(&area, 77);
     let (became, text, _) = ask(&collector, &Request::new(1).to_bytes());
@@ -373,18 +365,17 @@ fn requests_that_cannot_be_met_are_answered() {
 struct Slow(AtomicU32, AtomicU32);
 
 impl ExitInspector for Slow {
-    fn at_exit(&self, _: u32, _: u32, _: &[LiveBlock], _: &[(u64, u64)]) -> Findings {
-        assert_eq!(self.0.load(Ordering::Acquire), 2, "it is still looked at");
-        Findings { leaks: LeakCheck::AtExit, ..Findings::default() }
-    }
-
-    fn at_snapshot(&self, _: u32, _: &[(u64, u64)], blocks: &mut TakeBlocks<'_>) -> Findings {
+    fn look(&self, subject: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
+        if subject.waiting.is_some() {
+            assert_eq!(self.0.load(Ordering::Acquire), 2, "it is still looked at");
+            return Findings { leaks: LeakCheck::AtExit, ..Findings::default() };
+        }
         assert_eq!(self.1.fetch_add(1, Ordering::AcqRel), 0, "two at a time");
-        let blocks = blocks();
+        let live = blocks();
         self.0.fetch_max(1, Ordering::AcqRel);
         wait_until(|| self.0.load(Ordering::Acquire) == 2);
         self.1.fetch_sub(1, Ordering::AcqRel);
-        assert!(!blocks.is_empty());
+        assert!(!live.blocks.is_empty());
         Findings::default()
     }
 }

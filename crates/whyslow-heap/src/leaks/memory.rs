@@ -21,6 +21,8 @@ const TABLE_WORDS: usize = 20;
 #[derive(Debug)]
 pub(crate) struct ProcessMemory<'a> {
     pid: u32,
+    /// A thread of it that lives.
+    tid: u32,
     maps: &'a [Mapping],
     /// Which pages exist. Without it, every page is read, and so comes into being.
     pagemap: Option<File>,
@@ -34,11 +36,12 @@ pub(crate) struct ProcessMemory<'a> {
 }
 
 impl<'a> ProcessMemory<'a> {
-    pub(crate) fn new(pid: u32, maps: &'a [Mapping]) -> Self {
+    pub(crate) fn new(pid: u32, tid: u32, maps: &'a [Mapping]) -> Self {
         Self {
             pid,
+            tid,
             maps,
-            pagemap: File::open(format!("/proc/{pid}/pagemap")).ok(),
+            pagemap: File::open(format!("/proc/{pid}/task/{tid}/pagemap")).ok(),
             mem: None,
             tables: FxHashMap::default(),
             bytes_read: 0,
@@ -76,9 +79,9 @@ impl<'a> ProcessMemory<'a> {
         if let Some(mem) = &self.mem {
             return mem.read_at(into, address);
         }
-        match call::process_vm_readv(self.pid, address, into) {
+        match call::process_vm_readv(self.tid, address, into) {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) => {
-                let mem = File::open(format!("/proc/{}/mem", self.pid))?;
+                let mem = File::open(format!("/proc/{}/task/{}/mem", self.pid, self.tid))?;
                 self.mem.insert(mem).read_at(into, address)
             }
             result => result,

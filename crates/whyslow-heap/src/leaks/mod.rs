@@ -1,7 +1,7 @@
 //! Which blocks are leaked: reachability from outside, with memcheck's four classes.
 //!
 //! ```text
-//! check, check_running                     stops the process, looks, lets it go, then thinks
+//! check                                    stops the process, looks, lets it go, then thinks
 //! ├─ threads    stops every thread, takes its registers
 //! ├─ maps       the lines of /proc/PID/maps
 //! ├─ roots      which parts of which mappings can hold pointers that count
@@ -35,7 +35,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use whyslow_profile::HeapCounts;
 
-pub use snapshot::{check, check_running, unused_bytes};
+pub use snapshot::{check, unused_bytes};
 
 /// A block that was not freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,50 @@ impl LiveBlock {
     pub(crate) fn end(&self) -> u64 {
         self.address.saturating_add(self.size.max(1))
     }
+}
+
+/// The live blocks of a process.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Live {
+    /// By address.
+    pub blocks: Vec<LiveBlock>,
+    /// One of them is being moved (`realloc`): it may be elsewhere already, and what it points to would seem lost.
+    pub moving: bool,
+}
+
+/// A process that is to be looked at.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// Its number.
+    pub pid: u32,
+    /// The thread that waits for us in the agent, if one does. If it is not there any more, the process has gone on.
+    pub waiting: Option<Waiting>,
+    /// Ranges that belong to us: the agent, what it remembers of stacks.
+    pub skip: Vec<(u64, u64)>,
+    /// Further ones, of which the process itself has the list.
+    pub skip_listed: Option<Listed>,
+}
+
+/// Addresses in a process at which ranges of one length begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// Where they are.
+    pub at: u64,
+    /// How many; 0 is none.
+    pub count: usize,
+    /// How long each range is.
+    pub len: u64,
+}
+
+/// A thread that waits in the agent, as the program left it. The agent's own frames and registers hold nothing.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The thread.
+    pub tid: u32,
+    /// Its stack pointer then.
+    pub sp: u64,
+    /// Its registers then.
+    pub registers: Vec<u64>,
 }
 
 /// What can be said about a block, in memcheck's words.

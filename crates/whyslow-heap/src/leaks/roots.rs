@@ -24,8 +24,6 @@ use super::maps::{self, Kind, Mapping};
 use super::threads::Thread;
 
 const PAGE: u64 = 4096;
-/// What a function may use below the stack pointer.
-const RED_ZONE: u64 = 128;
 /// What lies above the FS base: a thread's own record, and musl's keys.
 const ABOVE_FS: u64 = 2 * PAGE;
 /// The same in the heap, where freed blocks follow the record: glibc's, whose last words are no pointers.
@@ -79,7 +77,7 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn stack(&self, thread: &Thread) -> Option<Stack> {
-        let sp = thread.sp.saturating_sub(RED_ZONE);
+        let sp = thread.sp.saturating_sub(thread.red_zone);
         let mapping = maps::find(self.maps, thread.sp)?;
         if let Some((block, _)) = self.index.find(thread.sp) {
             // A stack that the program allocated.
@@ -133,7 +131,7 @@ impl Finder<'_> {
         }
         if thread.sp < thread.fs {
             // Behind the thread's own stack, of which the lower part is dead.
-            start = start.max(thread.sp.saturating_sub(RED_ZONE));
+            start = start.max(thread.sp.saturating_sub(thread.red_zone));
         }
         let end = mapping.end.min(thread.fs.saturating_add(above)).min(after);
         Some((start, end))

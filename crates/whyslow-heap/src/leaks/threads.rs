@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::LeakError;
+use super::{LeakError, Waiting};
 
 /// How long a thread may take to stop.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,12 +18,28 @@ const PAUSE: Duration = Duration::from_micros(50);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Thread {
     pub(crate) tid: u32,
-    /// All of its general registers.
+    /// All of its general registers, and those for vectors where they may hold something: a copy that is under way is nowhere else.
     pub(crate) registers: Vec<u64>,
     /// Its stack pointer.
     pub(crate) sp: u64,
+    /// What it may use below that.
+    pub(crate) red_zone: u64,
     /// Where its thread-local storage is.
     pub(crate) fs: u64,
+}
+
+/// What a function may use below the stack pointer.
+const RED_ZONE: u64 = 128;
+
+impl Thread {
+    /// Makes it what it was when the program gave up control.
+    pub(crate) fn put_back(&mut self, waiting: &Waiting) {
+        if waiting.sp != 0 {
+            self.sp = waiting.sp;
+            self.red_zone = 0;
+            self.registers.clone_from(&waiting.registers);
+        }
+    }
 }
 
 /// A process whose threads stand still until this is dropped.
@@ -158,8 +174,7 @@ fn status_number(pid: u32, name: &str) -> u32 {
 #[expect(unsafe_code, reason = "ptrace is a system call")]
 mod call {
     use std::io;
-    use std::mem::MaybeUninit;
-    use std::ptr;
+    use std::mem::{MaybeUninit, offset_of};
 
     use super::Thread;
 
@@ -200,25 +215,37 @@ mod call {
         Ok(if info.si_code >> 8 == PTRACE_EVENT_STOP { 0 } else { info.si_signo })
     }
 
+    /// A set of registers of a stopped thread.
+    fn register_set(tid: u32, kind: usize, words: &mut [u64]) -> io::Result<usize> {
+        let mut part = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(words) };
+        // SAFETY: the kernel writes at most `iov_len` bytes into `words`, and the length it wrote into `part`.
+        checked(unsafe { libc::ptrace(libc::PTRACE_GETREGSET, tid.cast_signed(), kind, &raw mut part) })?;
+        Ok(part.iov_len)
+    }
+
     /// The registers of a stopped thread; `None` if it does not have those of x86-64.
     pub(super) fn registers(tid: u32) -> io::Result<Option<Thread>> {
         const WORDS: usize = size_of::<libc::user_regs_struct>() / 8;
+        const NT_X86_XSTATE: usize = 0x202;
         let mut words = [0u64; WORDS];
-        let mut part =
-            libc::iovec { iov_base: ptr::from_mut(&mut words).cast(), iov_len: size_of_val(&words) };
-        // SAFETY: the kernel writes at most `iov_len` bytes into `words`, and the length it wrote into `part`.
-        checked(unsafe {
-            libc::ptrace(libc::PTRACE_GETREGSET, tid.cast_signed(), NT_PRSTATUS, &raw mut part)
-        })?;
-        let (sp, fs) = (
-            std::mem::offset_of!(libc::user_regs_struct, rsp) / 8,
-            std::mem::offset_of!(libc::user_regs_struct, fs_base) / 8,
-        );
-        Ok((part.iov_len == size_of_val(&words)).then(|| Thread {
+        if register_set(tid, NT_PRSTATUS, &mut words)? != size_of_val(&words) {
+            return Ok(None);
+        }
+        let at = |offset: usize| words[offset / 8];
+        let mut registers = words.to_vec();
+        // Who is in a system call has called a function, which need not keep its vectors.
+        if at(offset_of!(libc::user_regs_struct, orig_rax)).cast_signed() < 0 {
+            let mut vectors = vec![0u64; 2048];
+            // Without them, what the others hold is known.
+            let len = register_set(tid, NT_X86_XSTATE, &mut vectors).unwrap_or(0);
+            registers.extend(&vectors[..(len / 8).min(vectors.len())]);
+        }
+        Ok(Some(Thread {
             tid,
-            registers: words.to_vec(),
-            sp: words[sp],
-            fs: words[fs],
+            registers,
+            sp: at(offset_of!(libc::user_regs_struct, rsp)),
+            red_zone: super::RED_ZONE,
+            fs: at(offset_of!(libc::user_regs_struct, fs_base)),
         }))
     }
 }

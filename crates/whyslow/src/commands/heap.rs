@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use whyslow_capture::{HeapOptions, Options, Target};
 use whyslow_heap::leaks::suppressions::Suppressions;
-use whyslow_profile::{LeakCheck, Profile};
+use whyslow_profile::{HeapFacts, LeakCheck, Profile};
 
 use super::{record, report};
 use crate::cli::Volume;
@@ -37,7 +37,8 @@ The program runs unchanged; an agent is loaded into it that stands in for its al
 `report`, `flame`, `view` and `export` show any of the metrics: --metric bytes-allocated, allocations,
 live-at-peak, live-at-exit, temporary-allocations, or live with --live-at TIME.
 
-Exit codes: the program's own; 2 with --fail-on-leak when it succeeded but lost memory; 125 whyslow failed."
+Exit codes: the program's own; with --fail-on-leak, when it succeeded, 2 if it lost memory, and 3 if it is not known to have lost
+none: leaks could not be looked for, or not everything was seen; 125 whyslow failed."
 )]
 pub(crate) struct HeapArgs {
     /// Look at a process that runs under `whyslow heap` now
@@ -78,7 +79,7 @@ pub(crate) struct HowArgs {
     /// Leaks that are not to be reported, in Valgrind's or LeakSanitizer's syntax; may be given several times
     #[arg(long, value_name = "FILE")]
     suppressions: Vec<PathBuf>,
-    /// Exit with 2 when blocks are definitely lost and no suppression names them
+    /// Exit with 2 when blocks are definitely lost and no suppression names them, with 3 when not everything could be seen
     #[arg(long, conflicts_with_all = ["no_leak_check", "sample"])]
     fail_on_leak: bool,
     #[command(flatten)]
@@ -144,8 +145,10 @@ fn tell(args: &HowArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
             let next = format!("whyslow report {} heap", path.display());
             Err(Failure::new(what).next(next).exit_with(Exit::Leaked))
         }
-        (Exit::Success | Exit::Program(0), Some(Verdict::NotChecked(why))) => {
-            Err(Failure::new(format!("--fail-on-leak: leaks could not be looked for: {why}")))
+        (Exit::Success | Exit::Program(0), Some(Verdict::Unknown(why))) => {
+            let next = format!("whyslow report {} heap", path.display());
+            let what = format!("--fail-on-leak: whether memory is lost is not known: {why}");
+            Err(Failure::new(what).next(next).exit_with(Exit::NotEverythingSeen))
         }
         (exit, _) => Ok(exit),
     }
@@ -154,24 +157,50 @@ fn tell(args: &HowArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
 enum Verdict {
     Clean,
     Leaked { blocks: u64, bytes: u64 },
-    NotChecked(String),
+    Unknown(String),
 }
 
 fn verdict(profile: &Profile) -> Verdict {
     let totals = profile.heap.totals();
-    match profile.meta.heap.as_ref().map(|facts| &facts.leaks) {
-        Some(LeakCheck::AtExit | LeakCheck::AtSnapshot(_)) => {
-            // What is lost indirectly hangs on blocks that are lost definitely: it goes with them when they are suppressed.
-            match (totals.definitely_lost_blocks, totals.definitely_lost_bytes) {
-                (0, _) => Verdict::Clean,
-                (blocks, bytes) => Verdict::Leaked { blocks, bytes },
-            }
+    // What is lost indirectly hangs on blocks that are lost definitely: it goes with them when they are suppressed.
+    let (blocks, bytes) = (totals.definitely_lost_blocks, totals.definitely_lost_bytes);
+    match profile.meta.heap.as_ref().map(|facts| (&facts.leaks, facts)) {
+        Some((LeakCheck::AtExit | LeakCheck::AtSnapshot(_), _)) if blocks > 0 => {
+            Verdict::Leaked { blocks, bytes }
         }
-        Some(LeakCheck::Impossible(why)) => Verdict::NotChecked(why.clone()),
-        Some(LeakCheck::NotDone) | None => {
-            Verdict::NotChecked("the program did not end by itself".to_owned())
+        Some((LeakCheck::AtExit | LeakCheck::AtSnapshot(_), facts)) => {
+            not_seen(facts).map_or(Verdict::Clean, Verdict::Unknown)
+        }
+        Some((LeakCheck::Impossible(why), _)) => {
+            Verdict::Unknown(format!("leaks could not be looked for: {why}"))
+        }
+        Some((LeakCheck::NotDone, _)) | None => {
+            Verdict::Unknown("leaks could not be looked for: no program was entered".to_owned())
         }
     }
+}
+
+/// What a leak could hide in.
+fn not_seen(facts: &HeapFacts) -> Option<String> {
+    let number = |count: u64, one: &str, more: &str| {
+        let count_of = whyslow_analyze::Count(count);
+        if count == 1 { format!("1 {one}") } else { format!("{count_of} {more}") }
+    };
+    let mut parts = Vec::new();
+    if facts.programs_left_out > 0 {
+        parts.push(number(facts.programs_left_out, "program was not recorded", "programs were not recorded"));
+    }
+    if facts.processes_not_checked > 0 {
+        let (one, more) = ("process could not be looked at", "processes could not be looked at");
+        parts.push(number(facts.processes_not_checked, one, more));
+    }
+    if facts.lost_events > 0 {
+        parts.push(number(facts.lost_events, "event was lost", "events were lost"));
+    }
+    if parts.is_empty() && facts.is_partly_seen() {
+        parts.push("an allocator is seen only in part".to_owned());
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn read_suppressions(files: &[PathBuf]) -> Result<Suppressions> {

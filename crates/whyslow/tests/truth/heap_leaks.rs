@@ -4,7 +4,7 @@ use std::process::Command;
 
 use whyslow_lab_harness::{Variant, build_or_skip, run};
 
-use crate::heap_recorded::{assert_exact, code, record_program, text};
+use crate::heap_recorded::{assert_exact, code, plain, record_program, text};
 use crate::recorded::PATIENCE;
 
 /// A class, and the words that memcheck has for it.
@@ -40,8 +40,11 @@ fn an_end_that_nobody_sees_has_no_leak_check() {
     assert_eq!(code(&heap.output), 0, "{}", text(&heap.output.stderr));
     assert!(heap.json["heap"]["leaks"].is_null(), "{}", heap.json["heap"]["leaks"]);
     let check = heap.json["heap"]["leak_check"].as_str().unwrap();
-    assert!(check.starts_with("impossible: the program ended without calling exit"), "{check}");
-    assert_eq!(code(&record_program(&program, &["--fail-on-leak"], &["register"]).output), 125);
+    assert!(check.starts_with("impossible: it ended without calling exit"), "{check}");
+    let failed = record_program(&program, &["--fail-on-leak"], &["register"]);
+    assert_eq!(code(&failed.output), 3);
+    let said = text(&failed.output.stderr);
+    assert!(said.contains("error: --fail-on-leak: whether memory is lost is not known: "), "{said}");
     // What is live is known all the same.
     let lost = ["definitely", "indirectly", "possibly", "reachable"];
     let claimed: u64 = lost.iter().map(|class| heap.truth().heap[&format!("leaks.{class}.blocks")]).sum();
@@ -126,13 +129,73 @@ fn what_hangs_on_suppressed_blocks_fails_no_run() {
     assert!(heap.heap("leaks.indirectly.blocks") > 0);
 }
 
+/// However a program ends, it is looked at; only what the kernel ends at once is not.
 #[test]
-fn a_program_that_a_signal_ends_could_have_been_looked_at_before() {
+fn a_program_is_looked_at_whichever_way_it_ends() {
+    for variant in [Variant::Release, Variant::Static, Variant::Musl] {
+        let Some(program) = build_or_skip("heap_exits", variant) else { continue };
+        for way in
+            ["return", "exit", "_exit", "quick_exit", "abort", "term", "int", "group", "thread", "last"]
+        {
+            let heap = record_program(&program, &[], &[way]);
+            assert_eq!(heap.json["heap"]["leak_check"], "at exit", "{variant:?} {way}");
+            // A table holds all of them.
+            assert_eq!(heap.at("allocates", "leaks.reachable.blocks"), 600, "{variant:?} {way}");
+            assert_eq!(code(&heap.output), code(&plain(&program, &[way])), "{variant:?} {way}");
+        }
+        let heap = record_program(&program, &[], &["kill"]);
+        let check = heap.json["heap"]["leak_check"].as_str().unwrap();
+        assert!(
+            check.starts_with("impossible: signal 9 ended the program; `whyslow heap --snapshot"),
+            "{check}"
+        );
+    }
+}
+
+/// Handlers that are asked about are those that were set.
+#[test]
+fn a_program_does_not_see_who_looks_after_its_signals() {
+    for variant in [Variant::Release, Variant::Static, Variant::Musl] {
+        let Some(program) = build_or_skip("heap_handlers", variant) else { continue };
+        let heap = record_program(&program, &[], &[]);
+        assert_eq!(code(&heap.output), 0, "{variant:?}: {}", text(&heap.output.stderr));
+        assert_eq!(text(&heap.output.stdout), text(&plain(&program, &[]).stdout), "{variant:?}");
+    }
+}
+
+/// The program goes on when its recording ends.
+#[test]
+fn a_program_that_goes_on_is_looked_at_when_its_recording_ends() {
     let Some(program) = build_or_skip("heap_exits", Variant::Release) else { return };
-    let heap = record_program(&program, &[], &["term"]);
-    let check = heap.json["heap"]["leak_check"].as_str().unwrap();
-    assert!(
-        check.starts_with("impossible: signal 15 ended the program; `whyslow heap --snapshot"),
-        "{check}"
-    );
+    let heap = record_program(&program, &["--duration", "1"], &["wait"]);
+    assert_eq!(heap.json["heap"]["leak_check"], "at exit");
+    assert_eq!(heap.heap("leaks.reachable.blocks"), 600);
+}
+
+/// What is read of a process and what is known of its blocks must be of one moment.
+#[test]
+fn nothing_is_lost_while_other_threads_go_on() {
+    for mode in ["list", "array"] {
+        for _ in 0..4 {
+            let Some(program) = build_or_skip("heap_busy", Variant::Release) else { return };
+            let heap = record_program(&program, &["--fail-on-leak"], &[mode]);
+            assert_eq!(code(&heap.output), 0, "{mode}: {}", text(&heap.output.stderr));
+            for class in ["definitely", "indirectly"] {
+                assert_eq!(heap.heap(&format!("leaks.{class}.blocks")), 0, "{mode}: {class}");
+            }
+        }
+    }
+}
+
+/// The agent waits for the look in frames of its own, below those of the program.
+#[test]
+fn what_the_agent_left_on_the_stack_holds_nothing() {
+    for variant in [Variant::Release, Variant::Static, Variant::Musl] {
+        let Some(program) = build_or_skip("heap_stale", variant) else { continue };
+        for way in ["exit", "_exit", "quick_exit", "return"] {
+            let heap = record_program(&program, &["--fail-on-leak"], &[way]);
+            assert_eq!(heap.heap("leaks.definitely.blocks"), 64, "{variant:?} {way}");
+            assert_eq!(code(&heap.output), 2, "{variant:?} {way}");
+        }
+    }
 }

@@ -27,7 +27,7 @@ const PROGRAM: &str = "\
 ";
 
 fn thread(sp: u64, fs: u64) -> Thread {
-    Thread { tid: sp as u32, registers: Vec::new(), sp, fs }
+    Thread { tid: sp as u32, registers: Vec::new(), sp, red_zone: 128, fs }
 }
 
 /// The roots as (start, end), joined where they touch or overlap.

@@ -1,0 +1,140 @@
+//! Signals that end the program because it has set no handler for them. The agent's handler lets the collector look at the process, and then lets
+//! the signal do what it would have done. To the program it looks as if there were none: what it asks about its handlers, and what it sets,
+//! goes through [`sigaction`].
+//!
+//! Signals of a crash are left alone: other runtimes hand them on to whom they find there.
+
+use core::arch::naked_asm;
+use core::mem;
+use core::ptr;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
+
+use whyslow_heap_wire::handshake::hook;
+
+use crate::exit::{self, Moment, Way};
+use crate::{real, sys};
+
+const HUP: i32 = 1;
+const INT: i32 = 2;
+const QUIT: i32 = 3;
+const ABRT: i32 = 6;
+const USR1: i32 = 10;
+const USR2: i32 = 12;
+const ALRM: i32 = 14;
+const TERM: i32 = 15;
+const XCPU: i32 = 24;
+/// Those that are looked after.
+const OURS: [i32; 9] = [HUP, INT, QUIT, ABRT, USR1, USR2, ALRM, TERM, XCPU];
+
+const SIG_DFL: u64 = 0;
+
+/// What the program has set beside that it wants no handler.
+static FLAGS: [AtomicU64; OURS.len()] = [const { AtomicU64::new(0) }; OURS.len()];
+
+/// How the kernel has it.
+#[repr(C)]
+#[derive(Default)]
+pub struct Action {
+    handler: u64,
+    flags: u64,
+    restorer: u64,
+    mask: u64,
+}
+
+/// How libc has it (`struct sigaction`).
+#[repr(C)]
+pub struct LibcAction {
+    handler: u64,
+    mask: [u64; 16],
+    flags: i32,
+    restorer: u64,
+}
+
+/// Begins to look after signals. Without a patched `sigaction` the program would see it, so nothing is done then.
+pub fn look_after() {
+    if real::is_set(hook::SIGACTION) {
+        (0..OURS.len()).for_each(take);
+    }
+}
+
+/// Takes a signal if no handler is set for it.
+fn take(row: usize) {
+    const SA_SIGINFO: u64 = 4;
+    const SA_RESTORER: u64 = 0x0400_0000;
+    const SA_ONSTACK: u64 = 0x0800_0000;
+    let (signal, mut now) = (OURS[row], Action::default());
+    if sys::signal_action(signal, None, Some(&mut now)) && now.handler == SIG_DFL {
+        let ours = Action {
+            handler: handler as *const () as u64,
+            flags: SA_SIGINFO | SA_RESTORER | SA_ONSTACK,
+            restorer: restorer as *const () as u64,
+            mask: 0,
+        };
+        FLAGS[row].store(now.flags & !SA_RESTORER, Relaxed);
+        sys::signal_action(signal, Some(&ours), None);
+    }
+}
+
+/// How the kernel takes back what it put on the stack.
+#[unsafe(naked)]
+extern "C" fn restorer() {
+    naked_asm!("mov eax, 15", "syscall")
+}
+
+extern "C" fn handler(signal: i32, _info: u64, context: *const Context) {
+    // SAFETY: the kernel's, on the stack above this.
+    let moment = unsafe { Moment::of_signal(&*context) };
+    exit::last_moment(Way::NearEnd, &moment);
+    // The signal is blocked here: it comes again when this returns, to the program as it was.
+    sys::signal_action(signal, Some(&Action::default()), None);
+    sys::send_signal_to_self(signal);
+}
+
+/// What the kernel leaves of the interrupted program (`ucontext`), as far as it is looked at.
+#[repr(C)]
+pub struct Context {
+    _before: [u64; 5],
+    registers: [u64; 16],
+}
+
+/// Where the stack pointer is among them.
+const SP: usize = 15;
+
+impl Moment {
+    /// The moment in which a signal interrupted the program.
+    fn of_signal(context: &Context) -> Self {
+        const RED_ZONE: u64 = 128;
+        const LARGEST_FRAME: u64 = 64 << 10;
+        let frame = ptr::from_ref(context) as u64;
+        let sp = context.registers[SP];
+        // The kernel's frame holds all other registers. On a stack of its own it is not found; then only those are missing.
+        let same_stack = sp.wrapping_sub(frame) < LARGEST_FRAME;
+        Moment::new(if same_stack { frame } else { sp.wrapping_sub(RED_ZONE) }, context.registers)
+    }
+}
+
+/// libc's `sigaction`, with a patch at its start; its other functions of this kind come here.
+pub extern "C" fn sigaction(signal: i32, new: *const LibcAction, old: *mut LibcAction) -> i32 {
+    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
+    let result = unsafe {
+        let real: extern "C" fn(i32, *const LibcAction, *mut LibcAction) -> i32 =
+            mem::transmute(real::of(hook::SIGACTION));
+        real(signal, new, old)
+    };
+    if result == 0
+        && let Some(row) = OURS.iter().position(|ours| *ours == signal)
+    {
+        let flags = FLAGS[row].load(Relaxed) as i32;
+        // SAFETY: libc has just written it.
+        if let Some(old) = unsafe { old.as_mut() }
+            && old.handler == handler as *const () as u64
+        {
+            *old = LibcAction { handler: SIG_DFL, mask: [0; 16], flags, restorer: 0 };
+        }
+        if !new.is_null() {
+            take(row);
+        }
+    }
+    result
+}
