@@ -1,6 +1,6 @@
 /* Starts another program in one of many ways, and sees to it that nothing about that is different from what it should be.
  *
- * Run: `heap_starts [WAY=fails [PROGRAM ARGUMENTS...]]`. The ways are fork, vfork, bare, spawn, spawnp, own, system, popen, replace, thread,
+ * Run: `heap_starts [WAY=fails [PROGRAM ARGUMENTS...]]`. The ways are fork, vfork, raw, bare, spawn, spawnp, own, system, popen, replace, thread,
  * folder, file and confined: the last five make no new process; the exec is that of a second thread, relative to an open folder, of an open file, and
  * one behind a filter that kills who opens a socket. `bare` gives the program no environment, and `own` one of its own with three thousand
  * variables. `fails` starts nothing; with a PROGRAM it also fails to start that, and replaces itself by it
@@ -56,6 +56,20 @@ static int by_vfork(char **command) {
     pid_t child = vfork();
     if (child == 0) {
         execv(command[0], command);
+        _exit(127);
+    }
+    return ended(child);
+}
+
+/* No library hears of it. */
+static int by_system_call(char **command) {
+    pid_t child = fork();
+    if (child == 0) {
+        long result;
+        __asm__ volatile("syscall"
+                         : "=a"(result)
+                         : "a"(SYS_execve), "D"(command[0]), "S"(command), "d"(environ)
+                         : "rcx", "r11", "memory");
         _exit(127);
     }
     return ended(child);
@@ -243,6 +257,8 @@ int main(int argc, char **argv) {
         fail("heap_starts [WAY [PROGRAM ARGUMENTS...]]");
     if (!strcmp(way, "fork"))
         return by_fork(command);
+    if (!strcmp(way, "raw"))
+        return by_system_call(command);
     if (!strcmp(way, "vfork"))
         return by_vfork(command);
     if (!strcmp(way, "bare"))

@@ -69,7 +69,7 @@ struct Preparation {
     socket: Option<i32>,
     /// The environment that the program gets instead of the one it should get.
     environment: Option<Copied>,
-    /// Where it is written that the program is not recorded.
+    /// Where it is written that the program is not recorded, or that its agent should say hello.
     left_out: Option<&'static LeftOut>,
 }
 
@@ -90,8 +90,15 @@ impl Preparation {
         // SAFETY: fresh pages.
         let buffer = unsafe { slice::from_raw_parts_mut(page, PIECE) };
         if let Some(program) = program::find(path, buffer) {
-            if let Err(why) = self.bring_in(&program, environment, buffer) {
-                self.leave_out(why, environment);
+            let why = match self.bring_in(&program, environment, buffer) {
+                Ok(true) => Some(why::STARTED),
+                Ok(false) => None,
+                Err(why) => {
+                    self.leave_out(why, environment);
+                    Some(why)
+                }
+            };
+            if let Some(why) = why {
                 self.left_out = left_out::write(area, why, path, program.file, buffer);
             }
             sys::close(program.file);
@@ -99,8 +106,8 @@ impl Preparation {
         sys::unmap(page as usize, PIECE);
     }
 
-    /// Sees to it that the agent comes into the program, or says why it cannot.
-    fn bring_in(&mut self, program: &Program, environment: u64, buffer: &mut [u8]) -> Result<(), u32> {
+    /// Sees to it that the agent comes into the program, or says why it cannot. True if the loader brings it in, and it will say hello.
+    fn bring_in(&mut self, program: &Program, environment: u64, buffer: &mut [u8]) -> Result<bool, u32> {
         if confined::since_the_start(buffer) {
             return Err(why::CONFINED);
         }
@@ -114,10 +121,14 @@ impl Preparation {
             Changed::Copied(copied) => self.environment = Some(copied),
             Changed::Not(why) => return Err(why),
         }
-        if !program.preloads && !self.ask(program.file)? {
+        if program.preloads {
+            return Ok(true);
+        }
+        let answer = self.ask(program.file)?;
+        if answer == Message::Go {
             self.give_environment_back();
         }
-        Ok(())
+        Ok(answer == Message::Preload)
     }
 
     /// The loader shall not look in vain for what it cannot find, and say so.
@@ -130,9 +141,9 @@ impl Preparation {
         }
     }
 
-    /// Asks the collector about a program that the loader may not preload the agent into. True if its environment, and that of
-    /// those it starts, should have the agent.
-    fn ask(&mut self, file: i32) -> Result<bool, u32> {
+    /// Asks the collector about a program that the loader may not preload the agent into. Unless it says to go, its environment, and that
+    /// of those it starts, should have the agent.
+    fn ask(&mut self, file: i32) -> Result<Message, u32> {
         let socket = start::connect();
         if socket < 0 {
             return Err(why::NO_ANSWER);
@@ -145,13 +156,10 @@ impl Preparation {
         let answer = Message::parse(&answer);
         if answer == Some(Message::Watched) {
             self.socket = Some(socket);
-            return Ok(true);
+        } else {
+            sys::close(socket);
         }
-        sys::close(socket);
-        match answer {
-            Some(answer) => Ok(answer == Message::Preload),
-            None => Err(why::NO_ANSWER),
-        }
+        answer.ok_or(why::NO_ANSWER)
     }
 
     fn take_back(&mut self) {

@@ -198,6 +198,9 @@ extern "C" fn calloc_body(count: u64, each: u64, c: u64, d: u64, entry: *const E
     if real == 0 {
         return early(slot, size, 16);
     }
+    // SAFETY: the shim's, on the stack.
+    let caller = unsafe { (*entry).return_address };
+    let size = size.saturating_sub(loaded::own_share(each, caller));
     // SAFETY: the function that the hook stands in for, with the caller's own arguments.
     events::allocation(slot, entry, size, true, || unsafe { real::call(real, count, each, c, d) })
 }

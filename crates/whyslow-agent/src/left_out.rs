@@ -1,10 +1,10 @@
-//! Programs that are executed and cannot be recorded, written where the collector reads them. It is the one way to tell it that still works
+//! Programs that are executed and cannot be recorded, or will be when their agent says hello, written where the collector reads them. It is the one way to tell it that still works
 //! under another user, behind another root folder, or without system calls.
 
 use core::ffi::CStr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use whyslow_heap_wire::left_out::{LeftOut, MOST_NAME, state};
+use whyslow_heap_wire::left_out::{LeftOut, MOST_NAME, state, why};
 
 use crate::area::Area;
 use crate::program::{self, Path};
@@ -13,10 +13,12 @@ use crate::sys;
 /// Writes that a program is about to be executed. [`take_back`] if it was not. The buffer is for its name.
 pub fn write(area: Area, why: u32, path: &Path, file: i32, buffer: &mut [u8]) -> Option<&'static LeftOut> {
     let name = name(path, file, buffer);
-    for entry in area.left_out() {
+    for (index, entry) in area.left_out().iter().enumerate() {
         let taken = entry.state.compare_exchange(state::FREE, state::TAKEN, AcqRel, Acquire);
         if taken.is_ok() {
+            area.header().left_out_used.fetch_max(index as u32 + 1, AcqRel);
             entry.why.store(why, Relaxed);
+            entry.pid.store(sys::process(), Relaxed);
             entry.name_len.store(name.len() as u32, Relaxed);
             for (to, from) in entry.name.iter().zip(name) {
                 to.store(*from, Relaxed);
@@ -25,7 +27,7 @@ pub fn write(area: Area, why: u32, path: &Path, file: i32, buffer: &mut [u8]) ->
             entry.state.store(state::READY, Release);
             return Some(entry);
         }
-        if taken == Err(state::READY) && is_same(entry, why, name) {
+        if why != why::STARTED && taken == Err(state::READY) && is_same(entry, why, name) {
             entry.times.fetch_add(1, AcqRel);
             return Some(entry);
         }
@@ -36,7 +38,14 @@ pub fn write(area: Area, why: u32, path: &Path, file: i32, buffer: &mut [u8]) ->
 
 /// The exec failed.
 pub fn take_back(entry: &LeftOut) {
-    entry.times.fetch_sub(1, AcqRel);
+    if entry.why.load(Relaxed) == why::STARTED {
+        // The collector may have freed it, and another may have it by now.
+        if entry.pid.load(Relaxed) == sys::process() {
+            let _ = entry.state.compare_exchange(state::READY, state::FREE, AcqRel, Relaxed);
+        }
+    } else {
+        entry.times.fetch_sub(1, AcqRel);
+    }
 }
 
 fn is_same(entry: &LeftOut, why: u32, name: &[u8]) -> bool {

@@ -16,6 +16,10 @@ use crate::{confined, link, patch, real, start, state, sys};
 struct List {
     version: i32,
     first: *const Library,
+    told_by: u64,
+    state: i32,
+    /// Where the loader itself lies.
+    loader: u64,
 }
 
 /// A library in it (`link_map`).
@@ -39,8 +43,35 @@ struct Patched([AtomicU64; 3]);
 const MOST_PATCHED: usize = 64;
 static PATCHED: [Patched; MOST_PATCHED] = [const { Patched([const { AtomicU64::new(0) }; 3]) }; MOST_PATCHED];
 
+/// Where the loader's code begins and ends.
+static LOADER: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Bytes of a row in the loader's table of a thread's storage. There is one per library that has such storage, and the agent is one of them.
+const TABLE_ROW: u64 = 16;
+
+/// How many bytes less the program itself would ask for, when this address calls for so many rows of this size: the loader makes a thread's table
+/// larger because of the agent.
+#[inline]
+pub fn own_share(row: u64, caller: u64) -> u64 {
+    let [start, end] = &LOADER;
+    if row == TABLE_ROW && (start.load(Relaxed)..end.load(Relaxed)).contains(&caller) { TABLE_ROW } else { 0 }
+}
+
+fn remember_loader() {
+    const MOST: u64 = 16 << 20;
+    let list = link::loaders_list();
+    // SAFETY: null, or the loader's own.
+    let start = unsafe { (list as *const List).as_ref() }.map_or(0, |list| list.loader);
+    // The list lies in its data, behind its code.
+    if start != 0 && list.wrapping_sub(start) < MOST {
+        LOADER[0].store(start, Relaxed);
+        LOADER[1].store(list, Relaxed);
+    }
+}
+
 /// Remembers what is there from the start.
 pub fn remember() {
+    remember_loader();
     for (row, library) in KNOWN.iter().zip(libraries()) {
         row.store(library, Relaxed);
     }

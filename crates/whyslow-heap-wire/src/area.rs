@@ -88,7 +88,9 @@ pub struct Header {
     pub state_len: AtomicU64,
     /// Programs that were started and not recorded, and found no room among the [`LeftOut`].
     pub left_out_more: AtomicU64,
-    _rest: [u8; 16],
+    /// [`LeftOut`] entries `0..left_out_used` were in use at some time.
+    pub left_out_used: AtomicU32,
+    _rest: [u8; 12],
 
     /// Set by the collector to a number that changes whenever it looked at the rings.
     pub heartbeat: AtomicU64,

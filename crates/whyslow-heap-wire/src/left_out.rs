@@ -1,12 +1,12 @@
-//! Programs that a watched one executes and that cannot be recorded. Who has another user or another root folder by then cannot
+//! Programs that a watched one executes and that cannot be recorded, and those of which that is not known yet. Who has another user or another root folder by then cannot
 //! reach the collector's socket, but still has the area: the agent writes them there, and the collector reads them in the end.
 
 use core::sync::atomic::{AtomicU8, AtomicU32};
 
 /// How many different ones an area has room for. The others are only counted (`Header::left_out_more`).
-pub const MOST_LEFT_OUT: usize = 64;
+pub const MOST_LEFT_OUT: usize = 512;
 /// Bytes of a name; of a longer one the end is kept.
-pub const MOST_NAME: usize = 496;
+pub const MOST_NAME: usize = 488;
 
 /// One program, and why it is not recorded.
 #[repr(C)]
@@ -20,6 +20,10 @@ pub struct LeftOut {
     pub why: AtomicU32,
     /// Bytes of the name.
     pub name_len: AtomicU32,
+    /// The process that executed it, as it sees itself.
+    pub pid: AtomicU32,
+    /// Not used.
+    pub reserved: AtomicU32,
     /// What it is called, as its starter sees it.
     pub name: [AtomicU8; MOST_NAME],
 }
@@ -50,6 +54,8 @@ pub mod why {
     pub const NO_MEMORY: u32 = 6;
     /// The collector did not answer.
     pub const NO_ANSWER: u32 = 7;
+    /// It will be recorded, as far as its starter can see. The collector frees the entry when its agent says hello.
+    pub const STARTED: u32 = 8;
 }
 
 const _: () = assert!(size_of::<LeftOut>() == 512);

@@ -86,6 +86,11 @@ impl Collector {
         vec![("LD_PRELOAD".into(), libraries), (SOCKET_VARIABLE.into(), self.door.socket().into_os_string())]
     }
 
+    /// A process was started whose agent should say hello. If it never does, it is named in the end.
+    pub fn expect(&self, pid: u32, program: &str) {
+        lock(&self.drain).expect(pid, program);
+    }
+
     /// What is new since the last time.
     pub fn take(&self) -> Batch {
         lock(&self.drain).take()

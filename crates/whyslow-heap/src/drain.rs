@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 use whyslow_heap_wire::area::{MOST_RINGS, flag, ring};
-use whyslow_profile::HeapFacts;
+use whyslow_profile::{HeapFacts, HeapProcess};
 
 use crate::area::Area;
 use crate::checks::Checks;
@@ -18,12 +18,13 @@ use crate::inspect::ExitInspector;
 use crate::leaks::LiveBlock;
 use crate::left_out;
 use crate::merge::{Limits, Merger};
+use crate::missing::{Strangers, likely_reason};
 use crate::outcome::{Batch, CounterKind, CounterRow, Outcome};
 use crate::processes::Processes;
 use crate::ring::Ring;
 use crate::stacks::{AreaStacks, Stacks};
 use crate::sys;
-use crate::tally::{Applied, Tally};
+use crate::tally::{Applied, End, Tally};
 use counting::apply;
 pub(crate) use losses::Losses;
 use losses::lost_events;
@@ -90,22 +91,38 @@ pub struct Round {
 const MARGIN_NS: u64 = 50_000;
 /// How often threads and processes are looked for.
 const CHECK_EVERY_NS: u64 = 20_000_000;
+/// Processes that are told of one by one.
+const MOST_PROCESSES: usize = 1000;
 /// How often areas of ended programs are looked at.
 const RELEASE_EVERY_NS: u64 = 500_000_000;
 
 /// One program's area.
 pub(crate) struct Watched {
     pub area: Arc<Area>,
-    /// The first process as it sees itself, and its row.
-    pub own_pid: u32,
+    /// The row of the first process.
     pub first: u32,
     /// Whether process numbers inside are those outside.
     pub same_numbers: bool,
+    /// The program's file.
+    pub program: String,
+    /// Why its agent could not begin, if it could not.
+    pub likely_reason: String,
     /// Living processes by the number they have inside: rows.
     pub processes: FxHashMap<u32, u32>,
     pub exit: Exit,
     stacks: AreaStacks,
     known: Vec<bool>,
+}
+
+impl Watched {
+    /// The same, unless nobody else has the area any more.
+    fn unless_alone(mut self) -> Option<Self> {
+        self.area = match Arc::try_unwrap(self.area) {
+            Ok(area) => Arc::new(area.unless_alone()?),
+            Err(area) => area,
+        };
+        Some(self)
+    }
 }
 
 /// The reader of all rings.
@@ -133,6 +150,11 @@ pub struct Drain {
     allocators: Vec<String>,
     /// Programs that were started and are not recorded. Each has a note.
     programs_left_out: u64,
+    /// Processes started by others than watched ones whose agent has not said hello: number and program.
+    pub(crate) expected: Vec<(u32, String)>,
+    /// Processes whose agent said hello, and could not begin.
+    pub(crate) not_joined: u64,
+    pub(crate) strangers: Strangers,
     pub(crate) checks: Checks,
     pub(crate) notes: Vec<String>,
 }
@@ -171,6 +193,9 @@ impl Drain {
             broken_rings: 0,
             allocators: Vec::new(),
             programs_left_out: 0,
+            expected: Vec::new(),
+            not_joined: 0,
+            strangers: Strangers::default(),
             checks: Checks::default(),
             notes: Vec::new(),
         }
@@ -202,8 +227,13 @@ impl Drain {
         let now = self.tally.clock.ns(sys::ticks());
         // A process that says hello again has become another program.
         if let Some(before) = self.processes.living(pid) {
-            self.processes.mark_gone(before);
+            self.processes.mark_executed(before);
+            self.adopt_rings();
+            self.retire(before);
         }
+        // What others had is given back before the new one takes anything.
+        self.retire_ended();
+        self.said_hello(pid, own_pid);
         let row = self.tally.add_process(false);
         let program = self.processes.add(row, Some(pid), own_pid, None, now);
         let slot = self.areas.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -212,9 +242,10 @@ impl Drain {
         });
         self.areas[slot] = Some(Watched {
             area: Arc::new(area),
-            own_pid,
             first: row,
             same_numbers: pid == own_pid,
+            program: program.clone(),
+            likely_reason: likely_reason(pid),
             processes: FxHashMap::from_iter([(own_pid, row)]),
             exit: Exit::Nobody,
             stacks: AreaStacks::new(program, row),
@@ -262,7 +293,11 @@ impl Drain {
         let now = sys::ticks();
         let margin = self.tally.clock.span_ticks(MARGIN_NS);
         let safe = now.saturating_sub(margin);
-        self.adopt_rings();
+        if self.processes.are_few() {
+            self.retire_ended();
+        } else {
+            self.adopt_rings();
+        }
         let mut fullest = 0;
         for ring in &mut self.rings {
             fullest = fullest.max(ring.look());
@@ -307,8 +342,9 @@ impl Drain {
         })
     }
 
-    /// Takes rings that threads have taken.
-    fn adopt_rings(&mut self) {
+    /// Takes rings that threads have taken. Processes that are new, and gone already.
+    fn adopt_rings(&mut self) -> Vec<u32> {
+        let mut gone = Vec::new();
         for slot in 0..self.areas.len() {
             let Some(watched) = &mut self.areas[slot] else { continue };
             let used = (watched.area.header().rings_used.load(Ordering::Acquire) as usize).min(MOST_RINGS);
@@ -334,6 +370,9 @@ impl Drain {
                         let outside = watched.same_numbers.then_some(pid);
                         self.processes.add(row, outside, pid, Some(watched.first), now);
                         watched.processes.insert(pid, row);
+                        if self.processes.is_gone(row) {
+                            gone.push(row);
+                        }
                         row
                     }
                 };
@@ -344,6 +383,35 @@ impl Drain {
                 }
             }
         }
+        gone
+    }
+
+    /// Counts processes to their end that are gone by now, one after the other: a child that was killed before anyone saw it has had its time before the
+    /// next one.
+    fn retire_ended(&mut self) {
+        let gone = self.processes.look_for_ended();
+        let gone_before_seen = self.adopt_rings();
+        for row in gone.into_iter().chain(gone_before_seen) {
+            self.retire(row);
+        }
+    }
+
+    /// Reads the rings of a process that is gone to the end, and counts it as ended: what it had is given back before others take more.
+    fn retire(&mut self, row: u32) {
+        let (its, others) =
+            std::mem::take(&mut self.rings).into_iter().partition(|ring: &Ring| ring.process == row);
+        self.rings = its;
+        for ring in &mut self.rings {
+            ring.look();
+            ring.closing = true;
+        }
+        self.merge(Limits { horizon: u64::MAX, latest: u64::MAX });
+        for ring in &mut self.rings {
+            ring.tell();
+        }
+        self.close_rings();
+        self.rings.extend::<Vec<Ring>>(others);
+        self.end_processes(sys::ticks());
     }
 
     /// Gives rings back whose threads are gone and that are read to the end.
@@ -375,6 +443,7 @@ impl Drain {
         self.next_check = now + self.tally.clock.span_ticks(CHECK_EVERY_NS);
         // Those that were seen to be gone the last time: all their rings are known by now.
         self.end_processes(now);
+        self.look_for_silent();
         self.processes.look_for_ended();
         for ring in &mut self.rings {
             let at = ring.cursor.at;
@@ -391,6 +460,7 @@ impl Drain {
         }
         if now >= self.next_release {
             self.next_release = now + self.tally.clock.span_ticks(RELEASE_EVERY_NS);
+            self.look_for_strangers();
             self.release_areas();
         }
     }
@@ -411,7 +481,8 @@ impl Drain {
     fn end_processes(&mut self, now: u64) {
         for row in self.processes.take_ended() {
             self.ended_unseen(row);
-            self.tally.end_process(row, now);
+            self.name_if_not_joined(row);
+            self.tally.end_process(row, now, self.processes.end_of(row));
             self.processes.ended(row, self.tally.clock.ns(now));
             for watched in self.areas.iter_mut().flatten() {
                 watched.processes.retain(|_, &mut process| process != row);
@@ -427,23 +498,14 @@ impl Drain {
             }) else {
                 continue;
             };
-            let Watched { area, own_pid, first, same_numbers, processes, exit, stacks, known } = watched;
-            match Arc::try_unwrap(area) {
-                Ok(area) => {
-                    let lost = lost_events(&area);
-                    self.leave_out_of(&area);
-                    let Some(area) = area.unless_alone() else {
-                        self.lost_events = self.lost_events.saturating_add(lost);
-                        continue;
-                    };
-                    let area = Arc::new(area);
-                    self.areas[slot] =
-                        Some(Watched { area, own_pid, first, same_numbers, processes, exit, stacks, known });
-                }
-                Err(area) => {
-                    self.areas[slot] =
-                        Some(Watched { area, own_pid, first, same_numbers, processes, exit, stacks, known });
-                }
+            let Watched { area, .. } = &watched;
+            let lost = lost_events(area);
+            let area = Arc::clone(area);
+            self.leave_out_of(&area);
+            drop(area);
+            match watched.unless_alone() {
+                None => self.lost_events = self.lost_events.saturating_add(lost),
+                watched => self.areas[slot] = watched,
             }
         }
     }
@@ -500,9 +562,10 @@ impl Drain {
         self.round(Until::End);
         let now = sys::ticks();
         self.tally.clock.adjust();
+        self.name_missing();
         for row in self.processes.all_living() {
             self.ended_unseen(row);
-            self.tally.end_process(row, now);
+            self.tally.end_process(row, now, End::Exit);
         }
         let (sites, transfers) = self.tally.finish();
         self.hear_of_left_out();
@@ -530,12 +593,34 @@ impl Drain {
             processes_not_checked: self.checks.missing(),
             growth: self.tally.growth().label().to_owned(),
             unused: self.config.unused,
-            processes: self.processes.count(),
+            processes: self.processes.count().saturating_sub(self.not_joined),
+            by_process: self.by_process(),
             allocators: self.allocators.clone(),
             programs_left_out: self.programs_left_out,
             collector_cpu_ns: 0,
             snapshot: None,
         }
+    }
+
+    /// The largest processes.
+    fn by_process(&self) -> Vec<HeapProcess> {
+        let mut rows: Vec<HeapProcess> = (0u32..)
+            .zip(self.processes.seen())
+            .map(|(row, seen)| {
+                let (peak_bytes, live_at_exit_bytes, live_at_exit_blocks) = self.tally.of_process(row);
+                HeapProcess {
+                    pid: seen.pid,
+                    name: seen.name.clone(),
+                    peak_bytes,
+                    live_at_exit_bytes,
+                    live_at_exit_blocks,
+                    executed: self.processes.end_of(row) == End::Exec,
+                }
+            })
+            .collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.peak_bytes));
+        rows.truncate(MOST_PROCESSES);
+        rows
     }
 
     /// What was lost so far.

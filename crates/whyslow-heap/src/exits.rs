@@ -12,6 +12,7 @@ use crate::inspect::Findings;
 use crate::leaks::{Listed, Subject, Waiting};
 use crate::looks::Look;
 use crate::sys;
+use crate::tally::End;
 
 /// How long to sleep between two rounds for looks that are awaited.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -197,7 +198,7 @@ impl Drain {
 
     /// Counts a process as ended: it does nothing any more but go.
     fn leave(&mut self, row: u32, now: u64) {
-        self.tally.end_process(row, now);
+        self.tally.end_process(row, now, End::Exit);
         self.processes.mark_left(row);
     }
 
@@ -214,7 +215,8 @@ impl Drain {
 
     /// A process has ended that nobody looked at.
     pub(crate) fn ended_unseen(&mut self, row: u32) {
-        if !self.config.leak_check || self.processes.has_left(row) {
+        if !self.config.leak_check || self.processes.has_left(row) || self.processes.end_of(row) == End::Exec
+        {
             return;
         }
         if self.tally.has_blocks(row) {

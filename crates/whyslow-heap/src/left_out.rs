@@ -22,15 +22,37 @@ pub(crate) fn note(why: &str) -> String {
     format!("{why}. The heap of this program, which a watched one started, is not in the recording.")
 }
 
+/// Of a program whose agent never said hello.
+pub(crate) fn silent(name: &str) -> String {
+    format!(
+        "{name} was started, but nothing was heard from inside of it: it ended before its first own instruction, or could not load \
+         whyslow's agent, as under a limit of memory or files (`ulimit -a`)"
+    )
+}
+
+/// Of a program that was found among the children of watched ones.
+pub(crate) fn stranger(name: &str) -> String {
+    format!(
+        "{name} was started by a system call that whyslow does not see, and is not recorded, nor is what it starts; start it by libc's \
+         functions, or under a `whyslow heap` of its own"
+    )
+}
+
+/// The name in an entry.
+pub(crate) fn name(entry: &LeftOut) -> String {
+    let len = (entry.name_len.load(Ordering::Relaxed) as usize).min(MOST_NAME);
+    let name: Vec<u8> = entry.name[..len].iter().map(|byte| byte.load(Ordering::Relaxed)).collect();
+    String::from_utf8_lossy(&name).into_owned()
+}
+
 fn sentence(entry: &LeftOut) -> Option<String> {
     let number = |word: &std::sync::atomic::AtomicU32| word.load(Ordering::Relaxed);
     if entry.state.load(Ordering::Acquire) != state::READY || number(&entry.times) == 0 {
         return None;
     }
-    let len = (number(&entry.name_len) as usize).min(MOST_NAME);
-    let name: Vec<u8> = entry.name[..len].iter().map(|byte| byte.load(Ordering::Relaxed)).collect();
-    let name = String::from_utf8_lossy(&name);
+    let name = name(entry);
     Some(match number(&entry.why) {
+        why::STARTED => return None,
         why::OTHER_USER => format!(
             "{name} runs as another user, who may not open whyslow's private folder, and so does all that it \
              starts; become that user first and start whyslow then, as in `setpriv --reuid USER whyslow heap -- {name}`"

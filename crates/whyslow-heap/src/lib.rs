@@ -10,7 +10,7 @@
 //!    ├─ ring, event   words → events
 //!    ├─ merge         events of all rings in the order of time
 //!    ├─ stacks        nodes and modules of all programs → one tree
-//!    ├─ processes     who lives, who is gone                              left_out: who could not be recorded
+//!    ├─ processes     who lives, who is gone                              left_out: who could not be recorded, missing: who should have been
 //!    ├─ exits         a process waits at its end; looks: it is looked at, inspect: by whom, checks: which were and which not
 //!    └─ tally         all counting                                       pure: blocks, sites, course, weight, timeline, clock
 //! outcome     what comes out, in words of the profile                    (this is what the recorder writes)
@@ -37,6 +37,7 @@ mod left_out;
 mod listen;
 mod looks;
 mod merge;
+mod missing;
 pub mod outcome;
 mod packet;
 mod plan;

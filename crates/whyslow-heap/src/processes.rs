@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::outcome::{ProcessSeen, ThreadSeen};
 use crate::sys;
+use crate::tally::End;
 
 #[derive(Debug)]
 struct Process {
@@ -17,6 +18,8 @@ struct Process {
     watch: Option<OwnedFd>,
     /// It is gone, or has become another program.
     gone: bool,
+    /// The latter.
+    executed: bool,
     /// It has gone through its exit: what it still writes does not count.
     left: bool,
     ended: bool,
@@ -79,13 +82,16 @@ impl Processes {
         let parent = pid.and_then(parent_of).and_then(|parent| self.living(parent)).or(first);
         let watch = pid.map(sys::watch_process);
         let gone = matches!(watch, Some(Ok(None)));
-        let name = pid.and_then(process_name).unwrap_or_default();
+        // A forked process has its parent's name, until it says otherwise.
+        let parents = || parent.and_then(|row| Some(self.seen_processes.get(row as usize)?.name.clone()));
+        let name = pid.and_then(process_name).or_else(parents).unwrap_or_default();
         self.seen_processes.push(ProcessSeen { pid: pid.unwrap_or(own_pid), parent, name, start_ns: now_ns });
         self.processes.push(Process {
             pid,
             same_numbers: pid == Some(own_pid),
             watch: watch.and_then(|watch| watch.ok().flatten()),
             gone,
+            executed: false,
             left: false,
             ended: false,
             rings: 0,
@@ -168,15 +174,38 @@ impl Processes {
         last
     }
 
-    /// Looks which processes have ended.
-    pub(crate) fn look_for_ended(&mut self) {
-        for process in self.processes.iter_mut().filter(|process| !process.gone) {
+    /// Whether there are so few processes that they can be looked at all the time.
+    pub(crate) fn are_few(&self) -> bool {
+        const FEW: usize = 32;
+        self.processes.iter().rev().take(4 * FEW).filter(|process| !process.gone).count() <= FEW
+            && self.processes.len() <= 4 * FEW
+    }
+
+    /// Looks which processes have ended; those that had not the last time.
+    pub(crate) fn look_for_ended(&mut self) -> Vec<u32> {
+        let mut ended = Vec::new();
+        let numbered = (0u32..).zip(&mut self.processes);
+        for (row, process) in numbered.filter(|(_, process)| !process.gone) {
             process.gone = match (&process.watch, process.pid) {
                 (Some(watch), _) => sys::has_ended(watch.as_fd()),
                 (None, Some(pid)) => sys::thread_is_gone(pid, pid),
                 (None, None) => false,
             };
+            if process.gone {
+                ended.push(row);
+            }
         }
+        ended
+    }
+
+    /// How a process ended, or ends.
+    pub(crate) fn end_of(&self, row: u32) -> End {
+        if self.get(row).is_some_and(|process| process.executed) { End::Exec } else { End::Exit }
+    }
+
+    /// Everyone there ever was, by row.
+    pub(crate) fn seen(&self) -> &[ProcessSeen] {
+        &self.seen_processes
     }
 
     /// Whether a process is gone.
@@ -185,9 +214,10 @@ impl Processes {
     }
 
     /// A process has become another program.
-    pub(crate) fn mark_gone(&mut self, row: u32) {
+    pub(crate) fn mark_executed(&mut self, row: u32) {
         if let Some(process) = self.get_mut(row) {
             process.gone = true;
+            process.executed = true;
         }
     }
 
@@ -277,6 +307,11 @@ impl Processes {
     /// The process of each thread, by the thread's row.
     pub(crate) fn of_threads(&self) -> Vec<u32> {
         self.seen_threads.iter().map(|thread| thread.process).collect()
+    }
+
+    /// The numbers of those that live, as far as they are known.
+    pub(crate) fn living_pids(&self) -> Vec<u32> {
+        self.processes.iter().filter(|process| !process.gone).filter_map(|process| process.pid).collect()
     }
 
     /// The numbers and names of those that live.

@@ -20,6 +20,7 @@ use crate::outcome::{CounterRow, TimelineRow};
 use crate::sites::SiteState;
 use crate::timeline::Timeline;
 use crate::weight::{Weight, Weights, add};
+pub(crate) use ends::End;
 use log::Log;
 use so_far::Sums;
 
@@ -93,6 +94,10 @@ struct Process {
     forked: bool,
     ended: bool,
     live: Peaked,
+    /// The most bytes that were live.
+    peak: u64,
+    /// What was live when it ended.
+    exit: Weight,
     blocks: Blocks,
     mappings: Mappings,
     /// Blocks without an address, by the ring whose writer moves them.
@@ -223,6 +228,8 @@ impl Tally {
             forked,
             ended: false,
             live: Peaked::new(self.epoch),
+            peak: 0,
+            exit: Weight::default(),
             blocks: Blocks::default(),
             mappings: Mappings::default(),
             away: FxHashMap::default(),
@@ -294,7 +301,9 @@ impl Tally {
     /// Counts a new block or mapping in.
     #[inline]
     fn came(&mut self, process: u32, weight: Weight) {
-        self.processes[process as usize].live.add(weight, self.epoch);
+        let process = &mut self.processes[process as usize];
+        process.live.add(weight, self.epoch);
+        process.peak = process.peak.max(process.live.now.bytes);
         add(&mut self.live_bytes, weight.bytes);
     }
 
@@ -535,6 +544,12 @@ impl Tally {
             .collect();
         blocks.sort_unstable_by_key(|block| block.address);
         Live { blocks, moving }
+    }
+
+    /// The peak of a process, and what was live when it ended: bytes and blocks.
+    pub(crate) fn of_process(&self, process: u32) -> (u64, u64, u64) {
+        let process = &self.processes[process as usize];
+        (process.peak, process.exit.bytes, self.weights.blocks(process.exit.blocks))
     }
 
     /// Whether a process has any live block.

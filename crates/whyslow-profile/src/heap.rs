@@ -230,8 +230,10 @@ pub struct HeapFacts {
     pub growth: String,
     /// Whether new blocks were filled to find unused bytes.
     pub unused: bool,
-    /// Processes in which the agent ran.
+    /// Processes in which the agent ran. One that executes another program counts again.
     pub processes: u64,
+    /// The largest of them, by their own peaks.
+    pub by_process: Vec<HeapProcess>,
     /// Which allocators were watched, such as `malloc` or `jemalloc (patched)`.
     pub allocators: Vec<String>,
     /// Programs that were started and could not be recorded. A note names each.
@@ -254,6 +256,24 @@ impl HeapFacts {
         let partly = |name: &String| name == Self::PARTLY_SEEN || name.ends_with(Self::NOT_SEEN);
         self.programs_left_out > 0 || self.allocators.iter().any(partly)
     }
+}
+
+/// What one process did. It had its peak at a time of its own.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeapProcess {
+    /// The operating system's number.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its most live bytes.
+    pub peak_bytes: u64,
+    /// Bytes that were live when it ended; 0 if it executed another program, which gives all of its memory back.
+    pub live_at_exit_bytes: u64,
+    /// Blocks, likewise.
+    pub live_at_exit_blocks: u64,
+    /// Whether it ended by executing another program.
+    pub executed: bool,
 }
 
 /// A look at a process in the middle of a recording. What is live and what is lost is that of this process alone; all other

@@ -176,7 +176,10 @@ impl Trails {
         if trail == 0 { self.rows.len - SHORT_ROWS } else { SHORT }
     }
 
-    #[expect(clippy::mut_from_ref, reason = "a walker has one user, and no row is held while another is asked for")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "a walker has one user, and no row is held while another is asked for"
+    )]
     #[inline(always)]
     fn key(&self, row: usize) -> &mut Key {
         debug_assert!(row < self.rows.len);
@@ -323,7 +326,8 @@ impl Trails {
             for row in 0..kept.len.min(SHORT) {
                 *self.key(to + row) = *self.key(from + row);
                 *self.more(to + row) = *self.more(from + row);
-                *self.link(to + row) = (*self.link(from + row)).wrapping_add(to as u32).wrapping_sub(from as u32);
+                *self.link(to + row) =
+                    (*self.link(from + row)).wrapping_add(to as u32).wrapping_sub(from as u32);
             }
         }
         to

@@ -102,7 +102,13 @@ impl Area {
 
     fn word(&self, ring: usize, at: u64) -> u64 {
         // SAFETY: within the ring.
-        unsafe { *self.base.add(area::chunk_at(ring / area::CHUNK_RINGS) + area::ring_words_at(ring)).cast::<u64>().add(at as usize % area::RING_WORDS) }
+        unsafe {
+            *self
+                .base
+                .add(area::chunk_at(ring / area::CHUNK_RINGS) + area::ring_words_at(ring))
+                .cast::<u64>()
+                .add(at as usize % area::RING_WORDS)
+        }
     }
 
     fn filter(&self, address: u64) -> &AtomicU8 {

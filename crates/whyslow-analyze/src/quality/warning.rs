@@ -539,7 +539,7 @@ impl Warning {
             }
             Self::HeapNotRecorded { .. } => {
                 "set-uid, stripped static and unreadable programs cannot be watched: run a copy with symbols that is \
-                 your own; under a limit of address space (`ulimit -v`) the agent finds no room: it needs 3 GB"
+                 your own; the agent itself needs some 20 MB of address space (`ulimit -v`) and 2 MB more per thread"
                     .to_owned()
             }
             Self::SomeCpus { .. } | Self::NoLeakCheck(_) | Self::Recorder(_) => return None,

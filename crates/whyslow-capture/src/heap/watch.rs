@@ -73,7 +73,8 @@ impl HeapWatch {
     }
 
     /// Lets the program start, with the agent in it.
-    pub(crate) fn enter(&mut self, child: Suspended) -> Result<Running, RecordError> {
+    pub(crate) fn enter(&mut self, child: Suspended, program: &Path) -> Result<Running, RecordError> {
+        self.collector.expect(child.pid, &program.to_string_lossy());
         if !self.inject {
             return child.release();
         }

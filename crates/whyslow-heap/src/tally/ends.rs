@@ -4,9 +4,18 @@ use super::{ByThread, Tally, Transfer};
 use crate::outcome::{CounterKind, CounterRow, Site};
 use crate::weight::{Weight, add};
 
+/// How a process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It is gone.
+    Exit,
+    /// It has become another program, and its memory was taken from it.
+    Exec,
+}
+
 impl Tally {
-    /// A process has ended: its blocks are no longer live, but were never freed.
-    pub(crate) fn end_process(&mut self, process: u32, tick: u64) {
+    /// A process has ended: its blocks are no longer live, but were never freed. One that executes another program has no exit.
+    pub(crate) fn end_process(&mut self, process: u32, tick: u64, end: End) {
         if std::mem::replace(&mut self.processes[process as usize].ended, true) {
             return;
         }
@@ -25,11 +34,11 @@ impl Tally {
                 add(&mut self.sites[site as usize].bytes_grown_to, self.weights.of(block.size()).bytes);
             }
             let weight = self.weights.of(block.size());
-            self.left(process, block.entry, weight, tick.saturating_sub(block.tick));
+            self.left(process, block.entry, weight, tick.saturating_sub(block.tick), end);
         }
         for cut in mappings {
             let weight = self.cut_weight(&cut);
-            self.left(process, cut.piece.entry, weight, tick.saturating_sub(cut.piece.tick));
+            self.left(process, cut.piece.entry, weight, tick.saturating_sub(cut.piece.tick), end);
         }
     }
 
@@ -49,14 +58,18 @@ impl Tally {
         });
     }
 
-    fn left(&mut self, process: u32, entry: u32, weight: Weight, ticks: u64) {
+    fn left(&mut self, process: u32, entry: u32, weight: Weight, ticks: u64, end: End) {
         let entry = &mut self.entries[entry as usize];
         entry.live.subtract(weight, self.epoch);
-        add(&mut entry.exit_bytes, weight.bytes);
         let site = &mut self.sites[entry.site as usize];
         site.left(weight, ticks);
-        site.exit += weight;
-        self.processes[process as usize].live.subtract(weight, self.epoch);
+        let process = &mut self.processes[process as usize];
+        process.live.subtract(weight, self.epoch);
+        if end == End::Exit {
+            add(&mut entry.exit_bytes, weight.bytes);
+            site.exit += weight;
+            process.exit += weight;
+        }
         self.live_bytes = self.live_bytes.wrapping_sub(weight.bytes);
     }
 

@@ -270,7 +270,7 @@ mod tests {
         tally.alloc(&at(1, 0x2000), other, 100);
         tally.free(&at(0, 0x1000));
         tally.free(&at(1, 0x2000));
-        tally.end_process(process, crate::sys::ticks());
+        tally.end_process(process, crate::sys::ticks(), crate::tally::End::Exit);
         let (sites, _) = tally.finish();
         assert_eq!((sites[0].counts.max_bytes, sites[0].counts.max_blocks), (200, 2));
     }

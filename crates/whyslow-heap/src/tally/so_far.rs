@@ -248,7 +248,7 @@ mod tests {
         let mut tally = tally(false);
         let tick = end(&tally);
         let so_far = tally.so_far(0, &[0, 0], tick);
-        tally.end_process(0, tick);
+        tally.end_process(0, tick, crate::tally::End::Exit);
         let (sites, transfers) = tally.finish();
         let numbers = |sites: &[Site]| {
             let of = |site: &Site| {
@@ -279,7 +279,7 @@ mod tests {
         let (mut seen, mut unseen) = (tally(true), tally(false));
         for tally in [&mut seen, &mut unseen] {
             let tick = end(tally);
-            tally.end_process(0, tick);
+            tally.end_process(0, tick, crate::tally::End::Exit);
         }
         let counts = |sites: Vec<Site>| {
             let of = |site: Site| (site.stack, HeapCounts { lifetime_ns: 0, ..site.counts }, site.sizes);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use whyslow_analyze::heap::{SiteRow, Sites};
 use whyslow_analyze::{CallTree, Label, StackFrame, frames_of};
-use whyslow_profile::{HeapCounts, HeapFacts, HeapSnapshot, LeakCheck, Profile};
+use whyslow_profile::{HeapCounts, HeapFacts, HeapProcess, HeapSnapshot, LeakCheck, Profile};
 
 /// Frames of a site's stack that are written, from the inside out.
 const MOST_FRAMES: usize = 256;
@@ -40,6 +40,9 @@ struct HeapJson<'a> {
     sample_error: Option<f64>,
     max_resident_bytes: Option<u64>,
     processes: u64,
+    by_process: &'a [HeapProcess],
+    processes_not_checked: u64,
+    programs_left_out: u64,
     allocators: &'a [String],
 }
 
@@ -150,6 +153,9 @@ impl<'a> HeapJson<'a> {
             sample_error: facts.sample_error,
             max_resident_bytes: Some(profile.meta.max_resident_bytes).filter(|bytes| *bytes > 0),
             processes: facts.processes,
+            by_process: &facts.by_process,
+            processes_not_checked: facts.processes_not_checked,
+            programs_left_out: facts.programs_left_out,
             allocators: &facts.allocators,
         }
     }

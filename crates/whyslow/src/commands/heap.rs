@@ -37,8 +37,8 @@ The program runs unchanged; an agent is loaded into it that stands in for its al
 `report`, `flame`, `view` and `export` show any of the metrics: --metric bytes-allocated, allocations,
 live-at-peak, live-at-exit, temporary-allocations, or live with --live-at TIME.
 
-Exit codes: the program's own; with --fail-on-leak, when it succeeded, 2 if it lost memory, and 3 if it is not known to have lost
-none: leaks could not be looked for, or not everything was seen; 125 whyslow failed."
+Exit codes: the program's own; with --fail-on-leak, when it succeeded, 2 if it lost memory, and 3 if
+leaks could not be looked for or not everything was seen; 125 whyslow failed."
 )]
 pub(crate) struct HeapArgs {
     /// Look at a process that runs under `whyslow heap` now
@@ -79,7 +79,7 @@ pub(crate) struct HowArgs {
     /// Leaks that are not to be reported, in Valgrind's or LeakSanitizer's syntax; may be given several times
     #[arg(long, value_name = "FILE")]
     suppressions: Vec<PathBuf>,
-    /// Exit with 2 when blocks are definitely lost and no suppression names them, with 3 when not everything could be seen
+    /// Exit with 2 when blocks are definitely lost and no suppression names them, 3 if not all was seen
     #[arg(long, conflicts_with_all = ["no_leak_check", "sample"])]
     fail_on_leak: bool,
     #[command(flatten)]

@@ -356,3 +356,60 @@ fn allocators_that_are_preloaded_are_counted_exactly() {
         assert!(allocators.iter().any(|known| known.starts_with(name)), "{name} is not in {allocators:?}");
     }
 }
+
+/// Whatever the reason is: a program of which nothing is heard is named, and the recording is not called good.
+#[test]
+fn a_program_that_could_not_be_entered_is_named() {
+    let Some(program) = build_or_skip("heap_counts", Variant::Release) else { return };
+    let files = format!("ulimit -n 4; exec {} 1 200", program.display());
+    let heap = record_program(Path::new("/bin/sh"), &["--fail-on-leak"], &["-c", &files]);
+    assert!(text(&heap.output.stdout).contains("site use_briefly"), "the program did not run");
+    assert_eq!(code(&heap.output), 3, "{}", text(&heap.output.stderr));
+    assert_named(&heap, &program, "could not be recorded: it may open only 4 files");
+    assert_eq!(heap.json["quality"]["grade"], "fair", "{}", heap.json["quality"]);
+    // One that ends before anything of it has run says nothing at all.
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken");
+    let built = std::process::Command::new("sh")
+        .current_dir(folder.path())
+        .args([
+            "-c",
+            "echo 'int f(void){return 0;}' >l.c && echo 'int f(void);int main(void){return f();}' >m.c && \
+            gcc -shared -fPIC -o libgone.so l.c && gcc -o broken m.c ./libgone.so && rm libgone.so",
+        ])
+        .status();
+    if !built.is_ok_and(|built| built.success()) {
+        eprintln!("skipped: gcc is not installed");
+        return;
+    }
+    let line = format!("{}; true", broken.display());
+    let heap = record_program(Path::new("/bin/sh"), &[], &["-c", &line]);
+    assert_named(&heap, &broken, "was started, but nothing was heard from inside of it");
+    assert_eq!(heap.json["heap"]["programs_left_out"], 1);
+}
+
+/// Its starter asks no library for it.
+#[test]
+fn a_program_that_is_started_by_a_system_call_of_its_own_is_found() {
+    let Some(starter) = build_or_skip("heap_starts", Variant::Release) else { return };
+    let Some(program) = build_or_skip("heap_exits", Variant::Static) else { return };
+    let heap = record_program(&starter, &[], &["raw", text_of(&program), "wait"]);
+    assert_named(&heap, &program, "was started by a system call that whyslow does not see");
+}
+
+#[test]
+fn programs_with_little_address_space_are_recorded_and_do_not_fail() {
+    let prlimit = Path::new("/usr/bin/prlimit");
+    if !prlimit.exists() {
+        eprintln!("skipped: prlimit is not installed");
+        return;
+    }
+    for variant in [Variant::Release, Variant::Static] {
+        let Some(program) = build_or_skip("heap_counts", variant) else { continue };
+        for limit in ["--as=4000000000", "--as=256000000"] {
+            let heap = starts(prlimit, &[limit, text_of(&program), "4", "200"]);
+            assert_nothing_is_missing(&heap);
+            assert_eq!(heap.heap("lost_events"), 0);
+        }
+    }
+}

@@ -199,3 +199,21 @@ fn what_the_agent_left_on_the_stack_holds_nothing() {
         }
     }
 }
+
+/// The agent makes the loader's tables of threads longer, which is not the program's doing.
+#[test]
+fn what_the_agent_costs_a_thread_is_not_counted() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        eprintln!("skipped: valgrind is not installed");
+        return;
+    }
+    let Some(program) = build_or_skip("heap_leaks", Variant::Release) else { return };
+    let mut valgrind = Command::new("valgrind");
+    let said = text(&run(valgrind.arg(&program).arg("threads"), PATIENCE).unwrap().stderr);
+    let usage =
+        said.lines().find_map(|line| line.split_once("total heap usage: ")).unwrap().1.replace(',', "");
+    let numbers: Vec<u64> = usage.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let heap = record_program(&program, &[], &["threads"]);
+    let ours = ["allocations", "frees", "bytes_allocated"].map(|name| heap.heap(name));
+    assert_eq!(ours[..], numbers[..], "{usage}");
+}

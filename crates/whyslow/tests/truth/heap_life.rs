@@ -162,3 +162,18 @@ fn a_process_that_outlives_the_program_is_named() {
     let notes = file::read(&folder.path().join("run.whyslow")).unwrap().meta.notes.join("\n");
     assert!(notes.contains(" went on when the program ended"), "{notes}\n{}", text(&output.stderr));
 }
+
+/// A process that ends or executes another program gives its memory back, and the next one takes as much again.
+#[test]
+fn processes_that_follow_each_other_have_one_peak() {
+    for way in ["exec", "killed", "exit"] {
+        let Some(heap) = assert_exact("heap_series", Variant::Release, &[way]) else { return };
+        let facts = heap.profile().meta.heap.as_ref().unwrap();
+        let held = 16 << 20;
+        let peaks: Vec<u64> = facts.by_process.iter().take(4).map(|process| process.peak_bytes).collect();
+        assert_eq!(peaks, [held; 4], "{way}");
+        assert_eq!(facts.processes, if way == "exec" { 4 } else { 5 }, "{way}");
+        let executed = facts.by_process.iter().filter(|process| process.executed).count();
+        assert_eq!(executed, if way == "exec" { 3 } else { 0 }, "{way}");
+    }
+}

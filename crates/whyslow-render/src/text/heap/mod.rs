@@ -9,7 +9,7 @@ use whyslow_analyze::heap::{SiteOrder, Sites};
 use whyslow_analyze::{Overview, Percent, Quality, Warning};
 use whyslow_profile::{HeapFacts, Profile};
 
-use self::sections::{growth_chains, leaks, over_time, site_table, unused};
+use self::sections::{growth_chains, leaks, over_time, processes, site_table, unused};
 use super::layout::{BOLD, DIM, Page, columns, cut, number_of, push_line, push_titled, styled, wrap};
 use super::quality::{headline, warning_lines};
 use super::summary::{command_line, exit_words, next_commands, quoted};
@@ -72,6 +72,7 @@ pub fn heap(view: &HeapView<'_>, page: Page) -> String {
     let Some(facts) = &view.profile.meta.heap else { return "the heap was not recorded\n".to_owned() };
     let mut out = head(view, facts, page);
     out.push_str(&tables(view, facts, page));
+    out.push_str(&processes(view, facts, page));
     out.push_str(&temporary(view, facts, page));
     out.push_str(&growth_chains(view, page));
     out.push_str(&leaks(view, facts, page));
@@ -117,7 +118,11 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
         bytes(totals.bytes_allocated),
         exit_words(profile)
     ));
-    let mut most = format!("peak {} at {}", bytes(facts.peak_bytes), duration(facts.peak_ns));
+    let together = match facts.processes {
+        0 | 1 => String::new(),
+        processes => format!(" in {processes} processes together"),
+    };
+    let mut most = format!("peak {}{together} at {}", bytes(facts.peak_bytes), duration(facts.peak_ns));
     if profile.meta.max_resident_bytes > 0 {
         most.push_str(&format!(" (resident at most {})", bytes(profile.meta.max_resident_bytes)));
     }

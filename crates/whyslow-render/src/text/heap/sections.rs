@@ -255,3 +255,30 @@ fn sparkline(values: &[u64], most: u64) -> String {
     };
     values.iter().map(bar).collect()
 }
+
+/// The processes, where there were several: each had its peak at a time of its own.
+pub(super) fn processes(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
+    let mut out = String::new();
+    if facts.by_process.len() < 2 {
+        return out;
+    }
+    let shown = view.rows().min(facts.by_process.len());
+    push_section(&mut out, "processes", "each at its own peak", shown, facts.by_process.len(), page);
+    for process in facts.by_process.iter().take(shown) {
+        let end = match (process.executed, process.live_at_exit_blocks) {
+            (true, _) => "executed another program".to_owned(),
+            (false, 0) => "nothing live at exit".to_owned(),
+            (false, blocks) => {
+                format!("{} live at exit in {}", bytes(process.live_at_exit_bytes), blocks_of(blocks))
+            }
+        };
+        let line = format!(
+            "{}  {} ({}), {end}",
+            right(&bytes(process.peak_bytes), VALUE),
+            clean(&process.name),
+            process.pid
+        );
+        push_indented(&mut out, &line, page);
+    }
+    out
+}
