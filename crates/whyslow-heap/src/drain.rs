@@ -302,8 +302,13 @@ impl Drain {
         for ring in &mut self.rings {
             fullest = fullest.max(ring.look());
         }
-        // A ring that was taken while others were read might hold something older.
-        self.adopt_rings();
+        // A ring that was taken while others were read might hold something older, and its process might follow one that has ended meanwhile.
+        let processes = self.processes.count();
+        let gone = self.adopt_rings();
+        if self.processes.count() != processes && self.processes.are_few() {
+            self.retire_ended();
+            gone.into_iter().for_each(|row| self.retire(row));
+        }
         let horizon = match until {
             Until::Tick(tick) => tick,
             Until::Now if self.rings.len() > 1 => safe,
@@ -389,9 +394,8 @@ impl Drain {
     /// Counts processes to their end that are gone by now, one after the other: a child that was killed before anyone saw it has had its time before the
     /// next one.
     fn retire_ended(&mut self) {
-        let gone = self.processes.look_for_ended();
         let gone_before_seen = self.adopt_rings();
-        for row in gone.into_iter().chain(gone_before_seen) {
+        for row in self.processes.look_for_ended().into_iter().chain(gone_before_seen) {
             self.retire(row);
         }
     }
