@@ -144,7 +144,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
                 converter.add_process(pid, &name_of(target));
             }
             Subject::Child(match &mut heap {
-                Some(heap) => heap.enter(child, Path::new(&command.program))?,
+                Some(heap) => heap.enter(child)?,
                 None => child.release()?,
             })
         }

@@ -21,6 +21,8 @@ use crate::{Command, HeapOptions, RecordError, Target};
 pub(crate) struct HeapWatch {
     collector: Collector,
     snapshots: Arc<Snapshots>,
+    /// What is started.
+    program: String,
     inject: bool,
     unused: bool,
 }
@@ -54,7 +56,8 @@ impl HeapWatch {
             Arc::clone(&snapshots) as _,
         )
         .map_err(|error| RecordError::Refused(error.to_string()))?;
-        Ok(Self { collector, snapshots, inject: entry == Entry::Inject, unused: options.unused })
+        let program = command.program.to_string_lossy().into_owned();
+        Ok(Self { collector, snapshots, program, inject: entry == Entry::Inject, unused: options.unused })
     }
 
     /// What the program needs in its environment.
@@ -73,8 +76,8 @@ impl HeapWatch {
     }
 
     /// Lets the program start, with the agent in it.
-    pub(crate) fn enter(&mut self, child: Suspended, program: &Path) -> Result<Running, RecordError> {
-        self.collector.expect(child.pid, &program.to_string_lossy());
+    pub(crate) fn enter(&mut self, child: Suspended) -> Result<Running, RecordError> {
+        self.collector.expect(child.pid, &self.program);
         if !self.inject {
             return child.release();
         }
