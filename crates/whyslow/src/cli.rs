@@ -10,14 +10,13 @@ use crate::commands::{cargo, diff, doctor, export, flame, heap, import, lab, mer
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
-use crate::recording::AnswerOptions;
 
 /// Why is this program slow? Run it under whyslow: it records where the CPU time goes, then prints the answer
 #[derive(Debug, Parser)]
 #[command(
     name = "whyslow",
     version,
-    override_usage = "whyslow [OPTIONS] PROGRAM [ARGS]...\n       whyslow COMMAND ...",
+    override_usage = "whyslow [OPTIONS] PROGRAM [ARGS]...\n       whyslow [OPTIONS] -p PID|NAME\n       whyslow COMMAND ...",
     after_help = EXAMPLES,
     subcommand_help_heading = "Commands",
     disable_help_subcommand = true
@@ -28,13 +27,14 @@ struct Cli {
     #[command(flatten)]
     volume: VolumeArgs,
     #[command(flatten)]
-    run: RunArgs,
+    run: record::RunArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   whyslow ./target/release/app input.txt    record, then print where the time went
   whyslow --flame app.svg --open ./app      the same, and show a flame graph
+  whyslow -p server --duration 10s          what the running `server` does
   whyslow report app.whyslow callers parse  who calls the function `parse`
   whyslow -- report                         run a program that has the name of a command
 
@@ -43,16 +43,6 @@ keeps it for the other commands.
 
 Exit codes: the program's own; 128+N when signal N killed it; 125 whyslow failed;
 126 the program cannot be started; 127 it was not found.";
-
-/// Recording with an answer at the end.
-#[derive(Debug, Args)]
-struct RunArgs {
-    /// The program to record, and its arguments
-    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true)]
-    program: Vec<OsString>,
-    #[command(flatten)]
-    options: AnswerOptions,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -124,7 +114,7 @@ pub(crate) enum Request {
     /// Help or the version was printed, or the arguments were wrong and that was said.
     Answered(Exit),
     /// `whyslow PROGRAM`
-    Run(Vec<OsString>, AnswerOptions, Volume),
+    Run(Box<record::RunArgs>, Volume),
     /// `whyslow COMMAND`
     Command(Box<Command>, Volume),
     /// `cargo whyslow heap`
@@ -137,7 +127,7 @@ pub(crate) enum Request {
 pub(crate) fn run(request: Request) -> Result<Exit> {
     match request {
         Request::Answered(exit) => Ok(exit),
-        Request::Run(program, options, volume) => record::run_program(program, &options, volume),
+        Request::Run(args, volume) => record::run_and_answer(&args, volume),
         Request::Command(command, volume) => command.run(volume),
         Request::CargoHeap(args, volume) => cargo::run_heap(*args, volume),
         Request::Cargo(args, volume) => cargo::run(*args, volume),
@@ -167,19 +157,14 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
     }
     Ok(match cli.command {
         Some(command) => Request::Command(Box::new(command), volume),
-        None if cli.run.program.is_empty() => {
-            return Err(
-                Failure::new("there is no program to record").next("whyslow [OPTIONS] PROGRAM [ARGS]...")
-            );
-        }
-        None => Request::Run(cli.run.program, cli.run.options, volume),
+        None => Request::Run(Box::new(cli.run), volume),
     })
 }
 
 /// The first recording option that was given before a command's name.
 fn recording_option_of(matches: &clap::ArgMatches) -> Option<String> {
     let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    let options = AnswerOptions::augment_args(clap::Command::new("options"));
+    let options = record::RunArgs::augment_args(clap::Command::new("options"));
     options
         .get_arguments()
         .find(|arg| given(arg.get_id().as_str()))
@@ -300,19 +285,19 @@ mod tests {
 
     #[test]
     fn everything_after_the_program_is_its_own() {
-        let Ok(Request::Run(program, options, volume)) =
+        let Ok(Request::Run(args, volume)) =
             request(&["-F", "99", "./app", "report", "-F", "7", "-q", "--", "--help"])
         else {
             panic!("not a run");
         };
-        assert_eq!(program, ["./app", "report", "-F", "7", "-q", "--", "--help"]);
-        assert_eq!((options.record.frequency, volume), (99, Volume::Normal));
+        assert_eq!(args.program, ["./app", "report", "-F", "7", "-q", "--", "--help"]);
+        assert_eq!((args.options.record.frequency, volume), (99, Volume::Normal));
     }
 
     #[test]
     fn after_two_dashes_a_command_name_is_a_program() {
-        let Ok(Request::Run(program, ..)) = request(&["--", "report", "x"]) else { panic!("not a run") };
-        assert_eq!(program, ["report", "x"]);
+        let Ok(Request::Run(args, _)) = request(&["--", "report", "x"]) else { panic!("not a run") };
+        assert_eq!(args.program, ["report", "x"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::note;
-use crate::recording::{self, AnswerOptions, RecordOptions, name_of};
+use crate::recording::{self, AnswerOptions, RecordOptions};
 use crate::targets::TargetArgs;
 
 /// Record a program, running processes, or everything, to a file
@@ -32,6 +32,18 @@ pub(crate) struct RecordArgs {
     /// The program to record, and its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true, conflicts_with = "pid")]
     program: Vec<OsString>,
+}
+
+/// Recording with an answer at the end.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    pub(crate) options: AnswerOptions,
+    /// The program to record, and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true, conflicts_with = "pid")]
+    pub(crate) program: Vec<OsString>,
 }
 
 /// `whyslow record`: one line at the end says where the profile is.
@@ -58,9 +70,13 @@ pub(crate) fn run(args: RecordArgs, volume: Volume) -> Result<Exit> {
     recorded.end()
 }
 
-/// `whyslow PROGRAM`: the answer at the end.
-pub(crate) fn run_program(program: Vec<OsString>, options: &AnswerOptions, volume: Volume) -> Result<Exit> {
-    record_and_answer(&command(&program), name_of(&program[0]), options, volume)
+/// `whyslow PROGRAM`, `whyslow -p PID`, `whyslow -a`: the answer at the end.
+pub(crate) fn run_and_answer(args: &RunArgs, volume: Volume) -> Result<Exit> {
+    let Some((target, name)) = args.target.target(&args.program, volume)? else {
+        return Err(Failure::new("there is no program to record")
+            .next("whyslow [OPTIONS] PROGRAM [ARGS]..., or -p PID for one that runs"));
+    };
+    record_and_answer(&target, &name, &args.options, volume)
 }
 
 /// Records and prints the one-screen answer.

@@ -1,6 +1,7 @@
 //! Recording: the program stays as it is, the profile and the answer appear.
 
 use std::fs;
+use std::process::Command;
 
 use whyslow_profile::Profile;
 
@@ -275,7 +276,7 @@ fn a_program_that_runs_on_is_told() {
         return;
     }
     let folder = Folder::new();
-    folder.script("app", "echo $$ > pid; exec sleep 1000");
+    folder.script("app", "echo $$ > pid; exec sleep 1000 >/dev/null 2>&1");
     let outcome = folder.whyslow(["--duration", "300ms", "./app"]);
     let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
     folder.command_of("kill").arg(pid.trim()).status().unwrap();
@@ -354,4 +355,26 @@ fn a_profile_that_does_not_fit_on_the_disk_is_not_called_saved() {
         assert!(!outcome.stderr.contains("saved:"), "{}", outcome.stderr);
         assert!(!outcome.stderr.contains("whyslow: recorded"), "{}", outcome.stderr);
     }
+}
+
+#[test]
+fn a_running_process_gets_the_answer_too() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let outcome = folder.whyslow(["-p", &busy.id().to_string(), "--duration", "300ms"]);
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let answer = &outcome.succeeds().stderr;
+    assert!(answer.contains(" CPU (") && answer.contains("saved: "), "{answer}");
+    assert!(answer.contains("hottest path"), "{answer}");
+}
+
+#[test]
+fn a_program_and_a_process_are_not_recorded_together() {
+    let outcome = Folder::new().whyslow(["-p", "1", "./app"]);
+    assert_eq!(outcome.code, Some(125));
+    assert!(outcome.stderr.contains("cannot be used with"), "{}", outcome.stderr);
 }
