@@ -285,6 +285,7 @@ impl Converter {
             self.idle_samples += u64::from(pid == 0);
             return;
         }
+        let tid = if tid == u32::MAX { self.leaving_thread(pid) } else { tid };
         self.know_process(pid);
         if !self.threads.contains_key(&tid) {
             self.new_thread(pid, tid, UNKNOWN, time);

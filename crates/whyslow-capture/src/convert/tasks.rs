@@ -269,6 +269,12 @@ impl Converter {
         }
     }
 
+    /// The thread of a process that is on its way out and has no number any more: the last one that ended.
+    pub(super) fn leaving_thread(&self, pid: u32) -> u32 {
+        let of_process = |tid: &u32| self.threads.get(tid).is_some_and(|thread| thread.pid == pid);
+        self.ended.iter().rev().map(|(_, tid, _)| *tid).find(of_process).unwrap_or(pid)
+    }
+
     /// The processes that have not ended, by name, with their numbers.
     pub(crate) fn still_running(&self) -> Vec<(u32, String)> {
         let running = |thread: &&ThreadState| self.builder.thread_row(thread.id).end_ns.is_none();
@@ -291,6 +297,22 @@ fn comm(path: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::perf::testing::Made;
+
+    /// The kernel gives -1 for the number of a thread that has left its process but not its CPU.
+    #[test]
+    fn a_sample_on_the_way_out_belongs_to_the_thread_that_ended() {
+        let mut converter = Converter::new(0, 0, true);
+        converter.add_process(100, "app");
+        let made = [
+            Made::fork(100, 100, 101, 1000),
+            Made::exit(100, 101, 2000),
+            Made::sample(100, u32::MAX, 2001, 1000),
+        ];
+        made.iter().for_each(|made| converter.record(&made.record()));
+        let profile = converter.builder.into_profile(whyslow_profile::Meta::default()).unwrap();
+        assert_eq!(profile.threads.iter().map(|thread| thread.tid).collect::<Vec<_>>(), [100, 101]);
+        assert_eq!(profile.samples[0].thread, [whyslow_profile::ThreadId(1)]);
+    }
 
     #[test]
     fn news_of_a_start_that_comes_late_makes_no_second_thread() {
