@@ -4,9 +4,9 @@ use whyslow_profile::{Carrier, CodeKind, Profile, StackId};
 
 use crate::call_tree::{CallTree, TreeOptions};
 use crate::growing::Repeat;
-use crate::labels::{Label, Labels};
+use crate::labels::{Label, Labels, is_not_sampled};
 use crate::outline::Outline;
-use crate::own::{Charges, OwnTable};
+use crate::own::{Charges, OwnRow, OwnTable};
 use crate::selection::Weights;
 use crate::units::share;
 
@@ -48,7 +48,9 @@ impl HotPath {
     /// Following the heaviest callee from the outside would miss a function that many call a little each. What starts
     /// programs and what runs the user's code is left out where something of the user's comes after it.
     pub fn find(profile: &Profile, weights: &Weights, charges: &Charges, own: &OwnTable) -> Self {
-        let Some(top) = own.rows.first() else { return Self::default() };
+        // Time without samples leads nowhere.
+        let sampled = |row: &&OwnRow| !is_not_sampled(profile, row.label);
+        let Some(top) = own.rows.iter().find(sampled) else { return Self::default() };
         let labels = Labels::new(profile);
         let code = labels.code(top.label);
         let mut guiding = weights.clone();
@@ -155,6 +157,12 @@ mod tests {
             ),
             ["app::main", "app::run", "app::hot"]
         );
+    }
+
+    #[test]
+    fn it_leads_to_samples_and_not_to_time_without_any() {
+        assert_eq!(path("[not sampled] 9\napp::main;app::hot 3"), ["app::main", "app::hot"]);
+        assert_eq!(path("[not sampled] 9"), [""; 0]);
     }
 
     #[test]

@@ -255,7 +255,7 @@ impl Quality {
                 if missing_share.is_none_or(|share| share >= LEAST_SHOWN) {
                     let accounted =
                         self.sampling == Sampling::Threads && self.source == EventSource::CpuClock;
-                    warnings.push(Warning::KernelHidden { missing_share, accounted });
+                    warnings.push(Warning::KernelHidden { missing_share, accounted, level: 1 });
                 }
             }
             KernelView::Unnamed if shares.kernel >= NOTABLE => {

@@ -212,6 +212,8 @@ pub enum Warning {
         missing_share: Option<f64>,
         /// Whether that time is shown as not sampled, and not missing altogether.
         accounted: bool,
+        /// The level of `perf_event_paranoid` that shows it.
+        level: i8,
     },
     /// Kernel functions have no names.
     KernelUnnamed {
@@ -504,8 +506,8 @@ impl Warning {
             Self::StillRunning { program: false, .. } => {
                 "to record one of them, attach to it: `whyslow record -p PID`".to_owned()
             }
-            Self::KernelHidden { .. } => {
-                "`sudo sysctl kernel.perf_event_paranoid=1`, then record again".to_owned()
+            Self::KernelHidden { level, .. } => {
+                format!("`sudo sysctl kernel.perf_event_paranoid={level}`, then record again")
             }
             Self::KernelUnnamed { .. } => {
                 "`sudo sysctl kernel.kptr_restrict=0`, then record again".to_owned()
@@ -673,12 +675,12 @@ impl fmt::Display for Warning {
                 write!(f, "only what ran on CPU {cpus} was recorded: times on other CPUs are missing")
             }
             Self::KernelHidden { missing_share: None, .. } => write!(f, "kernel time is not in the profile"),
-            Self::KernelHidden { missing_share: Some(share), accounted: true } => write!(
+            Self::KernelHidden { missing_share: Some(share), accounted: true, .. } => write!(
                 f,
                 "the kernel may not be looked into: its {} of the CPU time is part of [not sampled]",
                 Percent(*share)
             ),
-            Self::KernelHidden { missing_share: Some(share), accounted: false } => {
+            Self::KernelHidden { missing_share: Some(share), accounted: false, .. } => {
                 write!(f, "kernel time is not in the profile: {} of the CPU time is missing", Percent(*share))
             }
             Self::KernelUnnamed { share } => {
@@ -740,20 +742,34 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Lets no fix contradict another: where less has to be recorded per second, none asks for more.
+/// Lets no fix contradict another: where less has to be recorded per second, none asks for more; one rate and one level of
+/// the kernel's permission are asked for, the ones that help everywhere.
 pub(super) fn settle(warnings: &mut [Warning]) {
     let too_much = warnings.iter().any(|warning| {
         matches!(warning, Warning::Lost { .. } | Warning::LostRecords { .. } | Warning::Throttled { .. })
     });
-    for warning in warnings.iter_mut().filter(|_| too_much) {
+    let whole_cpus = warnings.iter().any(|warning| matches!(warning, Warning::NotSampled { .. }));
+    let rate = warnings.iter_mut().filter_map(|warning| *raised_rate(warning)?).max();
+    for warning in warnings.iter_mut() {
+        if let Some(raise_to @ Some(_)) = raised_rate(warning) {
+            *raise_to = rate.filter(|_| !too_much);
+        }
         match warning {
-            Warning::NoSamples { raise_to }
-            | Warning::TooFewSamples { raise_to, .. }
-            | Warning::FewerSamplesThanExpected { raise_to, .. }
-            | Warning::NotSampled { raise_to, .. }
-            | Warning::Truncated { copy_more: raise_to, .. } => *raise_to = None,
+            Warning::Truncated { copy_more, .. } if too_much => *copy_more = None,
+            Warning::KernelHidden { level, .. } if whole_cpus => *level = 0,
             _ => {}
         }
+    }
+}
+
+/// The rate that a warning's fix asks for.
+fn raised_rate(warning: &mut Warning) -> Option<&mut Option<u32>> {
+    match warning {
+        Warning::NoSamples { raise_to }
+        | Warning::TooFewSamples { raise_to, .. }
+        | Warning::FewerSamplesThanExpected { raise_to, .. }
+        | Warning::NotSampled { raise_to, .. } => Some(raise_to),
+        _ => None,
     }
 }
 
@@ -835,4 +851,32 @@ fn samples(unit: Unit) -> &'static str {
 
 fn its(modules: &[ModuleShare]) -> &'static str {
     if modules.len() == 1 { "its" } else { "their" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_rate_and_one_permission_are_asked_for() {
+        let mut warnings = [
+            Warning::TooFewSamples { samples: 9, raise_to: Some(9970) },
+            Warning::NotSampled { share: 0.5, threads: 1, raise_to: Some(3988) },
+            Warning::KernelHidden { missing_share: Some(0.4), accounted: true, level: 1 },
+        ];
+        settle(&mut warnings);
+        let fixes = warnings.map(|warning| warning.fix().unwrap());
+        assert!(fixes[0].contains("-F 9970") && fixes[1].contains("-F 9970"), "{fixes:?}");
+        assert!(fixes[1].contains("paranoid=0") && fixes[2].contains("paranoid=0"), "{fixes:?}");
+    }
+
+    #[test]
+    fn more_is_not_asked_for_where_samples_were_lost() {
+        let mut warnings = [
+            Warning::TooFewSamples { samples: 9, raise_to: Some(9970) },
+            Warning::Lost { lost: 5, share: 0.4, frequency_hz: 997 },
+        ];
+        settle(&mut warnings);
+        assert!(!warnings[0].fix().unwrap().contains("-F"), "{:?}", warnings[0].fix());
+    }
 }
