@@ -191,7 +191,8 @@ impl<'a> Document<'a> {
         );
         self.push_cut(&self.options.title, room / 9.5);
         let _ = write!(self.out, "</text>\n<text id=\"subtitle\" class=\"quiet\" x=\"{MARGIN}\" y=\"47\">");
-        self.push_cut(&self.options.subtitle, room / HEADER_COLUMN);
+        // The search is in the row above.
+        self.push_cut(&self.options.subtitle, f64::from(self.width) / HEADER_COLUMN);
         self.out.push_str("</text>\n");
         self.push_legend();
         let _ = write!(self.out, "<text id=\"note\" class=\"quiet\" x=\"{MARGIN}\" y=\"89\">");
