@@ -71,46 +71,63 @@ struct Orderly {
 static ORDERLY: Orderly =
     Orderly { thread: AtomicU32::new(0), sp: AtomicU64::new(0), kept: [const { AtomicU64::new(0) }; 6] };
 
+/// Notes the moment, and goes on to the function that this stands in for.
+macro_rules! noting_shim {
+    ($hook:expr) => {
+        naked_asm!(
+            ".cfi_startproc",
+            "push r15",
+            ".cfi_adjust_cfa_offset 8",
+            "push r14",
+            ".cfi_adjust_cfa_offset 8",
+            "push r13",
+            ".cfi_adjust_cfa_offset 8",
+            "push r12",
+            ".cfi_adjust_cfa_offset 8",
+            "push rbp",
+            ".cfi_adjust_cfa_offset 8",
+            "push rbx",
+            ".cfi_adjust_cfa_offset 8",
+            "mov rsi, rsp",
+            "push rdi",
+            ".cfi_adjust_cfa_offset 8",
+            "call {noted}",
+            "pop rdi",
+            ".cfi_adjust_cfa_offset -8",
+            "add rsp, 48",
+            ".cfi_adjust_cfa_offset -48",
+            "jmp qword ptr [rip + {real} + {hook}]",
+            ".cfi_endproc",
+            noted = sym orderly_noted,
+            real = sym real::REAL,
+            hook = const 8 * $hook,
+        )
+    };
+}
+
 /// libc's `exit`, with a patch at its start.
 #[unsafe(naked)]
 pub extern "C" fn orderly() {
-    naked_asm!(
-        ".cfi_startproc",
-        "push r15",
-        ".cfi_adjust_cfa_offset 8",
-        "push r14",
-        ".cfi_adjust_cfa_offset 8",
-        "push r13",
-        ".cfi_adjust_cfa_offset 8",
-        "push r12",
-        ".cfi_adjust_cfa_offset 8",
-        "push rbp",
-        ".cfi_adjust_cfa_offset 8",
-        "push rbx",
-        ".cfi_adjust_cfa_offset 8",
-        "mov rsi, rsp",
-        "push rdi",
-        ".cfi_adjust_cfa_offset 8",
-        "call {noted}",
-        "pop rdi",
-        ".cfi_adjust_cfa_offset -8",
-        "add rsp, 48",
-        ".cfi_adjust_cfa_offset -48",
-        "jmp qword ptr [rip + {real} + {hook}]",
-        ".cfi_endproc",
-        noted = sym orderly_noted,
-        real = sym real::REAL,
-        hook = const 8 * hook::ORDERLY_EXIT,
-    )
+    noting_shim!(hook::ORDERLY_EXIT)
+}
+
+/// libc's `quick_exit`, likewise.
+#[unsafe(naked)]
+pub extern "C" fn quick() {
+    noting_shim!(hook::QUICK_EXIT)
 }
 
 extern "C" fn orderly_noted(_: u64, kept: &Kept) {
-    let moment = Moment::of_call(kept);
+    let (moment, thread) = (Moment::of_call(kept), sys::thread());
+    // The agent's own way to the real function comes by here, too.
+    if ORDERLY.thread.load(Acquire) == thread && ORDERLY.sp.load(Relaxed) >= moment.sp {
+        return;
+    }
     ORDERLY.sp.store(moment.sp, Relaxed);
     for (to, from) in ORDERLY.kept.iter().zip(kept) {
         to.store(*from, Relaxed);
     }
-    ORDERLY.thread.store(sys::thread(), Release);
+    ORDERLY.thread.store(thread, Release);
 }
 
 /// Calls `body` with the caller's argument and the registers that the caller has.

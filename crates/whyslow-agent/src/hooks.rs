@@ -149,6 +149,7 @@ pub fn all() -> [u64; COUNT] {
     all[hook::SIGACTION] = signals::sigaction as *const () as u64;
     all[hook::SYSCALL] = exit::syscall as *const () as u64;
     all[hook::ORDERLY_EXIT] = exit::orderly as *const () as u64;
+    all[hook::QUICK_EXIT] = exit::quick as *const () as u64;
     all
 }
 

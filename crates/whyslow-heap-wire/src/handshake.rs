@@ -85,8 +85,10 @@ pub mod hook {
     pub const SYSCALL: usize = SIGACTION + 1;
     /// `exit(code)`: from here on the program's frames hold nothing new.
     pub const ORDERLY_EXIT: usize = SYSCALL + 1;
+    /// `quick_exit(code)`, likewise.
+    pub const QUICK_EXIT: usize = ORDERLY_EXIT + 1;
     /// How many there are.
-    pub const COUNT: usize = ORDERLY_EXIT + 1;
+    pub const COUNT: usize = QUICK_EXIT + 1;
 }
 
 /// How the agent came in.

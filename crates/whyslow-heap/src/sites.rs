@@ -72,6 +72,8 @@ pub(crate) struct SiteState {
     pub made: Weight,
     /// Live when their process ended.
     pub exit: Weight,
+    /// Live when their process executed another program.
+    pub given_back: Weight,
     pub temporary: u64,
     pub unused_bytes: u64,
     pub examined_bytes: u64,
@@ -152,6 +154,7 @@ impl SiteState {
         let mut freed = self.made;
         freed -= self.live;
         freed -= self.exit;
+        freed -= self.given_back;
         let lifetime = self.lifetime / u128::from(weights.unit());
         let counts = HeapCounts {
             allocations: blocks(self.made.blocks),

@@ -115,11 +115,22 @@ impl Planner<'_> {
             jobs.extend(exit(&image));
             jobs.extend(execs(&image));
             jobs.extend(ends(&image));
+            self.allow_signals(&image);
             jobs.extend(cache_ends(&image));
             self.plan.unwind_table = image.unwind_table();
         }
         self.patch(&image, maps, &jobs);
         self.name(&found.allocators);
+    }
+
+    /// A static program without `sigaction` does not ask about its signals, so nothing has to be hidden from it. Those in Go ask the kernel.
+    fn allow_signals(&mut self, image: &Image<'_>) {
+        let hook = hook::SIGACTION;
+        let silent = image.has_symbols && image.function("sigaction").is_none();
+        if silent && !image.has_section(".go.buildinfo") {
+            // That there is something says that they may be looked after; nobody calls it.
+            self.plan.reals.push(Real { hook: hook as u32, reserved: 0, address: self.hello.hooks[hook] });
+        }
     }
 
     /// Libraries that are there from the start. The agent itself is none of them.
@@ -328,7 +339,7 @@ impl Planner<'_> {
             Rows::Only(hook::SIGACTION | hook::SYSCALL) => {
                 format!("{name} cannot be watched ({why}): an end by a signal or a system call is not seen")
             }
-            Rows::Only(hook::ORDERLY_EXIT) => {
+            Rows::Only(hook::ORDERLY_EXIT | hook::QUICK_EXIT) => {
                 format!("{name} cannot be watched ({why}): what lies on the stack behind it may hide a leak")
             }
             Rows::Only(hook::LOADED) => {
@@ -369,8 +380,12 @@ fn execs<'d>(image: &Image<'d>) -> impl Iterator<Item = Job<'d>> {
 
 /// What else leads to an end: signals that nothing is set for, the system call itself, and the orderly way.
 fn ends<'d>(image: &Image<'d>) -> impl Iterator<Item = Job<'d>> {
-    let functions =
-        [("sigaction", hook::SIGACTION), ("syscall", hook::SYSCALL), ("exit", hook::ORDERLY_EXIT)];
+    let functions = [
+        ("sigaction", hook::SIGACTION),
+        ("syscall", hook::SYSCALL),
+        ("exit", hook::ORDERLY_EXIT),
+        ("quick_exit", hook::QUICK_EXIT),
+    ];
     functions.into_iter().filter_map(|(name, hook)| {
         let function = image.function(name)?;
         Some(Job { function, rows: Rows::Only(hook), order: Order::Same })

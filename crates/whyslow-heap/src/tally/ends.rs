@@ -69,6 +69,8 @@ impl Tally {
             add(&mut entry.exit_bytes, weight.bytes);
             site.exit += weight;
             process.exit += weight;
+        } else {
+            site.given_back += weight;
         }
         self.live_bytes = self.live_bytes.wrapping_sub(weight.bytes);
     }

@@ -22,6 +22,7 @@ impl<'a> FakeRing<'a> {
         header.pid.store(pid, Ordering::Relaxed);
         header.tid.store(tid, Ordering::Relaxed);
         header.state.store(ring::LIVE, Ordering::Release);
+        area.header().agent_start.store(0x1000, Ordering::Release);
         area.header().rings_used.fetch_max(number as u32 + 1, Ordering::AcqRel);
         area.header().rings_active.fetch_add(1, Ordering::AcqRel);
         Self { area, number, written: header.written.load(Ordering::Relaxed), stamp: None }

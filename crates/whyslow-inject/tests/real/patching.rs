@@ -57,7 +57,7 @@ fn a_static_programs_libc_is_patched_completely() {
 }
 
 /// What is patched in every dynamic program: `_exit`, three functions that execute another program, and the loader's word on libraries.
-const MOMENTS: usize = 8;
+const MOMENTS: usize = 9;
 
 /// What a thread freed lies in its cache, which glibc empties through `free` when the thread ends.
 #[test]
@@ -93,7 +93,7 @@ fn a_dynamic_program_gets_its_great_moments_patched_and_nothing_else() {
     assert_eq!(ran.plan.allocators, ["libc"]);
     let mut rows: Vec<usize> = ran.plan.reals.iter().map(|real| real.hook as usize).collect();
     rows.sort_unstable();
-    let ends = [hook::SIGACTION, hook::SYSCALL, hook::ORDERLY_EXIT];
+    let ends = [hook::SIGACTION, hook::SYSCALL, hook::ORDERLY_EXIT, hook::QUICK_EXIT];
     assert_eq!(
         rows,
         [&[hook::EXIT, hook::EXECVE, hook::EXECVEAT, hook::FEXECVE, hook::LOADED][..], &ends].concat()

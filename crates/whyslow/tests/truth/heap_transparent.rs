@@ -53,14 +53,17 @@ fn output_and_exit_code_are_those_of_a_plain_run() {
 }
 
 /// Signals 32 and 33 are the C library's: it ignores them in programs that are started in one of its ways, and not in others. How many signals
-/// wait is counted for all programs of a user.
+/// wait is counted for all programs of a user. The agent has handlers where the program has none, which only the kernel tells.
 fn without_internal_signals(line: &str) -> String {
     if let Some((_, limit)) = line.strip_prefix("status SigQ: ").and_then(|counts| counts.split_once('/')) {
         return format!("status SigQ limit: {limit}");
     }
     const INTERNAL: u64 = 0b11 << 31;
+    const LOOKED_AFTER: [u32; 9] = [1, 2, 3, 6, 10, 12, 14, 15, 24];
+    let looked_after = LOOKED_AFTER.iter().fold(0, |mask, signal| mask | 1 << (signal - 1));
     let mask = line.strip_prefix("status Sig").and_then(|rest| rest.split_once(": "));
     match mask.and_then(|(name, mask)| Some((name, u64::from_str_radix(mask, 16).ok()?))) {
+        Some(("Cgt", mask)) => format!("status SigCgt: {:x}", mask & !INTERNAL & !looked_after),
         Some((name, mask)) => format!("status Sig{name}: {:x}", mask & !INTERNAL),
         None => line.to_owned(),
     }
