@@ -185,8 +185,8 @@ fn dhats_file_is_exact_and_valid() {
         let row = profile.metrics.iter().position(|metric| profile.text(metric.name) == name).unwrap();
         profile.samples[row].value.iter().sum::<u64>()
     };
-    assert_eq!(total("allocated-bytes"), sum(json["pps"].as_array().unwrap().iter(), "tb"));
-    assert_eq!(total("end-bytes"), sum(json["pps"].as_array().unwrap().iter(), "eb"));
+    assert_eq!(total("bytes-allocated"), sum(json["pps"].as_array().unwrap().iter(), "tb"));
+    assert_eq!(total("live-at-exit"), sum(json["pps"].as_array().unwrap().iter(), "eb"));
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn a_file_that_was_rebuilt_is_not_used() {
     let Some(program) = rust_program(folder.path(), &["-O", "-g"]) else { return };
     let mut profile = profile(&program, Some("00112233445566778899"), &addresses_of(&program, "5outer"));
     let summary = symbolize(&mut profile, &options());
-    assert_eq!(profile.modules[0].symbols, SymbolState::Missing);
+    assert_eq!(profile.modules[0].symbols, SymbolState::Replaced);
     assert_eq!(summary.resolved, 0);
     assert_eq!(summary.problems.len(), 1);
 }
