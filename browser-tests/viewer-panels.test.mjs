@@ -7,7 +7,7 @@ import { afterEach, describe, test } from 'node:test';
 import { known } from '../viewer/test/known.mjs';
 import { deep, hostile, Payload } from '../viewer/test/make-payload.mjs';
 import * as opened from './opened.mjs';
-import { column, cursor, facts, grid, hash, page, pageOf, problems, rows, rowWith } from './opened.mjs';
+import { column, cursor, facts, grid, hash, page, pageOf, problems, rows, rowWith, undo } from './opened.mjs';
 
 afterEach(() => assert.deepEqual(problems, [], 'no errors, no requests, no dialogs'));
 
@@ -139,12 +139,12 @@ describe('sandwich', () => {
     await open('known', `tab=functions&fn=${fn.walk}`);
     await page.getByRole('button', { name: 'Focus', exact: true }).click();
     assert.deepEqual(await column('Functions', 4), ['app::walk', 'memcpy']);
-    await page.keyboard.press('u');
+    await undo();
     assert.equal((await rows('Functions')).length, 7);
     await page.getByRole('button', { name: 'Hide', exact: true }).click();
     assert.equal((await column('Functions', 4)).includes('app::walk'), false);
     assert.match(await facts(), /80\.0 ms/);
-    await page.keyboard.press('u');
+    await undo();
     await page.getByRole('button', { name: 'Merge', exact: true }).click();
     assert.match((await rows('Functions')).find(row => row.includes('app::main')), /^10\.0 ms/);
   });
@@ -155,9 +155,7 @@ describe('sandwich', () => {
     await grid('Functions').focus();
     await page.keyboard.press('f');
     assert.deepEqual(await column('Functions', 4), ['app::walk', 'memcpy']);
-    await page.keyboard.press('u');
-    // The browser goes back in its own time.
-    await rowWith('Functions', 'app::main').first().waitFor();
+    await undo();
     await page.keyboard.press('3');
     await grid('Call tree').focus();
     for (const key of ['Home', 'ArrowDown', 'h']) await page.keyboard.press(key);
@@ -209,7 +207,7 @@ describe('call tree', () => {
       '40.0 ms | 40.0 % | app::main | src/main.rs:1',
       '20.0 ms | 20.0 % | app::sum | src/sum.rs:10',
     ]);
-    await page.keyboard.press('u');
+    await undo();
     assert.equal(await grid('Call tree').count(), 1, 'undone');
   });
 
@@ -347,7 +345,7 @@ describe('stack chart', () => {
     assert.match(await hash(), /&b=/);
     const selected = await facts();
     assert.doesNotMatch(selected, /100 samples/);
-    await page.keyboard.press('u');
+    await undo();
     assert.match(await facts(), /100 samples/);
   });
 
