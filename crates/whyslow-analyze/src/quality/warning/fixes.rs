@@ -1,0 +1,240 @@
+//! What to do about a warning, and how the fixes of several agree.
+
+use super::{BuiltWith, ModuleShare, Warning};
+
+/// The fix for Go programs without debug information and unwind tables.
+const WHOLE_GO: &str = "build without `-ldflags=\"-s -w\"`, and do not run `strip`";
+
+impl Warning {
+    /// What to type or change, when something can be done.
+    pub fn fix(&self) -> Option<String> {
+        let lower = |frequency_hz: u32| format!("-F {}", (frequency_hz / 2).max(1));
+        Some(match self {
+            Self::Incomplete => {
+                "record again and end with Ctrl-C, not `kill -9`; what is here is right".to_owned()
+            }
+            Self::NoSamples { raise_to } => {
+                format!("the program used next to no CPU time: record a longer run{}", or_raise(*raise_to))
+            }
+            Self::TooFewSamples { raise_to, .. } => format!("record a longer run{}", or_raise(*raise_to)),
+            Self::DebugBuild(modules) => match BuiltWith::of_all(modules) {
+                BuiltWith::Cargo => "build with `cargo build --release`; `cargo whyslow` does it by itself",
+                BuiltWith::Go => "build without `-gcflags=-N`",
+                BuiltWith::Other => "build with optimisation: `gcc -O2 -g`",
+                BuiltWith::Unknown => "build with `cargo build --release` (C and C++: `gcc -O2 -g`)",
+            }
+            .to_owned(),
+            Self::Stripped(modules) => by_origin(modules, |built_with| match built_with {
+                BuiltWith::Cargo => {
+                    "put `strip = false` and `debug = \"line-tables-only\"` under [profile.release] \
+                     in Cargo.toml; `cargo whyslow` does it by itself"
+                }
+                BuiltWith::Go => WHOLE_GO,
+                BuiltWith::Other => "build with `gcc -g`, and neither link with -s nor run `strip`",
+                // A stripped file does not say what it was built with.
+                BuiltWith::Unknown => {
+                    "put `strip = false` and `debug = \"line-tables-only\"` under [profile.release] \
+                     in Cargo.toml (C and C++: `gcc -g`, and no `strip`)"
+                }
+            }),
+            Self::NoDebugInfo(modules) => by_origin(modules, |built_with| match built_with {
+                BuiltWith::Cargo => {
+                    "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml; \
+                     `cargo whyslow` does it by itself"
+                }
+                BuiltWith::Go => WHOLE_GO,
+                BuiltWith::Other => "build with debug information: `gcc -g`",
+                BuiltWith::Unknown => {
+                    "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml (C and C++: `gcc -g`)"
+                }
+            }),
+            Self::MissingFile(_) => {
+                "open the profile on the machine it was recorded on, with the file still in place; or import with \
+                 --symfs FOLDER, where copies of the files are"
+                    .to_owned()
+            }
+            Self::ReplacedFile(_) => {
+                "leave the file in place until the recording has ended, and record again".to_owned()
+            }
+            Self::NotSymbolised(_) => {
+                "run `whyslow report FILE` on the machine it was recorded on: it looks the names up"
+                    .to_owned()
+            }
+            Self::Truncated { copy_more, .. } => {
+                let read = "read `whyslow report FILE tree --inverted`, which does not need the outer frames";
+                match copy_more {
+                    Some(bytes) => {
+                        format!("record with --stack-size {bytes}, which copies more of each stack; or {read}")
+                    }
+                    None => read.to_owned(),
+                }
+            }
+            Self::NoUnwindInfo { built_with, .. } => match built_with {
+                BuiltWith::Cargo => "build with RUSTFLAGS=\"-C force-unwind-tables=yes\"",
+                BuiltWith::Go => WHOLE_GO,
+                BuiltWith::Other => "build with `gcc -fasynchronous-unwind-tables`",
+                BuiltWith::Unknown => {
+                    "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)"
+                }
+            }
+            .to_owned(),
+            Self::JitStacks { runtime, .. } => return runtime.stacks_fix(),
+            Self::CutAtSignal { .. } => return None,
+            Self::UnnamedJit { runtime, .. } => runtime.names_fix(),
+            Self::UnknownCode { .. } => {
+                "if a compiler made it at run time, let that write /tmp/perf-PID.map or a jitdump file".to_owned()
+            }
+            Self::Unnamed { .. } => {
+                "give the other tool the program with its symbols, and write its file again".to_owned()
+            }
+            Self::Lost { frequency_hz, .. } | Self::LostRecords { frequency_hz, .. } => {
+                format!("record with a lower rate: {}", lower(*frequency_hz))
+            }
+            Self::Throttled { frequency_hz, .. } => format!(
+                "record with a lower rate ({}), or allow a higher one: \
+                 `sudo sysctl kernel.perf_event_max_sample_rate=100000`",
+                lower(*frequency_hz)
+            ),
+            Self::FewerSamplesThanExpected { raise_to, .. } => {
+                let quiet = "the machine was busy, or its host gave it too little time: record again when it is quiet";
+                match raise_to {
+                    Some(hz) => format!(
+                        "threads that end between two samples are seen too little: raise the rate with -F {hz}; or {quiet}"
+                    ),
+                    None => quiet.to_owned(),
+                }
+            }
+            Self::NotSampled { raise_to, .. } => format!(
+                "record as root, or after `sudo sysctl kernel.perf_event_paranoid=0`: then a thread gets its share of the \
+                 samples however short it lives{}",
+                or_raise(*raise_to)
+            ),
+            Self::StillRunning { program: true, .. } => {
+                "record longer with --duration, or without it until the program ends".to_owned()
+            }
+            Self::StillRunning { program: false, .. } => {
+                "to record one of them, attach to it: `whyslow record -p PID`".to_owned()
+            }
+            Self::KernelHidden { level, .. } => {
+                format!("`sudo sysctl kernel.perf_event_paranoid={level}`, then record again")
+            }
+            Self::KernelUnnamed { .. } => {
+                "`sudo sysctl kernel.kptr_restrict=0`, then record again".to_owned()
+            }
+            Self::UnobservableExecs { .. } => {
+                "the kernel observes only programs that are readable and not set-uid: record a copy that is, or as root"
+                    .to_owned()
+            }
+            Self::AgentTime { .. } => {
+                "compare the other shares with each other; for CPU time as it is without that, record without --heap"
+                    .to_owned()
+            }
+            Self::NoAllocations => {
+                "if it allocates all the same, its allocator was not found: keep its symbols (no `strip`), or use the \
+                 crate whyslow-alloc"
+                    .to_owned()
+            }
+            Self::LostHeapEvents { .. } => {
+                "record with `--sample 512k`, which writes far less; or leave the recorder a CPU of its own"
+                    .to_owned()
+            }
+            Self::UnknownFrees { .. } => {
+                "their blocks were made before the recording began: start the program with `whyslow heap -- PROGRAM`"
+                    .to_owned()
+            }
+            Self::HeapSampled { .. } => {
+                "record with a smaller --sample, or without: then every allocation is counted".to_owned()
+            }
+            Self::CutHeapStacks { .. } => {
+                "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)".to_owned()
+            }
+            Self::HeapNotRecorded { .. } => {
+                "set-uid, stripped static and unreadable programs cannot be watched: run a copy with symbols that is \
+                 your own; the agent itself needs some 20 MB of address space (`ulimit -v`) and 2 MB more per thread"
+                    .to_owned()
+            }
+            Self::SomeCpus { .. } | Self::NoLeakCheck(_) | Self::Recorder(_) => return None,
+        })
+    }
+}
+
+/// Lets no fix contradict another: where less has to be recorded per second, none asks for more; one rate and one level of
+/// the kernel's permission are asked for, the ones that help everywhere.
+pub(in crate::quality) fn settle(warnings: &mut [Warning]) {
+    let too_much = warnings.iter().any(|warning| {
+        matches!(warning, Warning::Lost { .. } | Warning::LostRecords { .. } | Warning::Throttled { .. })
+    });
+    let whole_cpus = warnings.iter().any(|warning| matches!(warning, Warning::NotSampled { .. }));
+    let rate = warnings.iter_mut().filter_map(|warning| *raised_rate(warning)?).max();
+    for warning in warnings.iter_mut() {
+        if let Some(raise_to @ Some(_)) = raised_rate(warning) {
+            *raise_to = rate.filter(|_| !too_much);
+        }
+        match warning {
+            Warning::Truncated { copy_more, .. } if too_much => *copy_more = None,
+            Warning::KernelHidden { level, .. } if whole_cpus => *level = 0,
+            _ => {}
+        }
+    }
+}
+
+/// The rate that a warning's fix asks for.
+fn raised_rate(warning: &mut Warning) -> Option<&mut Option<u32>> {
+    match warning {
+        Warning::NoSamples { raise_to }
+        | Warning::TooFewSamples { raise_to, .. }
+        | Warning::FewerSamplesThanExpected { raise_to, .. }
+        | Warning::NotSampled { raise_to, .. } => Some(raise_to),
+        _ => None,
+    }
+}
+
+fn or_raise(raise_to: Option<u32>) -> String {
+    raise_to.map_or_else(String::new, |hz| format!(", or raise the rate with -F {hz}"))
+}
+
+/// A fix for modules that the user builds, and one for those that came with the system.
+fn by_origin(modules: &[ModuleShare], own: impl Fn(BuiltWith) -> &'static str) -> String {
+    let (system, built): (Vec<_>, Vec<_>) =
+        modules.iter().cloned().partition(|module| module.system_path.is_some());
+    let own = own(BuiltWith::of_all(&built));
+    let Some(path) = system.first().and_then(|module| module.system_path.as_deref()) else {
+        return own.to_owned();
+    };
+    let packages = format!(
+        "install the debug symbols of its package (Debian and Ubuntu: NAME-dbgsym, Fedora: `dnf debuginfo-install NAME`), or let \
+         `debuginfod-find debuginfo {path}` fetch them; then record again"
+    );
+    match built.as_slice() {
+        [] => packages,
+        [first, ..] => format!("{}: {own}; {}: {packages}", first.name, system[0].name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_rate_and_one_permission_are_asked_for() {
+        let mut warnings = [
+            Warning::TooFewSamples { samples: 9, raise_to: Some(9970) },
+            Warning::NotSampled { share: 0.5, threads: 1, raise_to: Some(3988) },
+            Warning::KernelHidden { missing_share: Some(0.4), accounted: true, level: 1 },
+        ];
+        settle(&mut warnings);
+        let fixes = warnings.map(|warning| warning.fix().unwrap());
+        assert!(fixes[0].contains("-F 9970") && fixes[1].contains("-F 9970"), "{fixes:?}");
+        assert!(fixes[1].contains("paranoid=0") && fixes[2].contains("paranoid=0"), "{fixes:?}");
+    }
+
+    #[test]
+    fn more_is_not_asked_for_where_samples_were_lost() {
+        let mut warnings = [
+            Warning::TooFewSamples { samples: 9, raise_to: Some(9970) },
+            Warning::Lost { lost: 5, share: 0.4, frequency_hz: 997 },
+        ];
+        settle(&mut warnings);
+        assert!(!warnings[0].fix().unwrap().contains("-F"), "{:?}", warnings[0].fix());
+    }
+}

@@ -1,0 +1,259 @@
+//! What a warning says.
+
+use std::fmt;
+
+use whyslow_profile::{StillRunning, Unit};
+
+use super::{ModuleShare, Warning};
+use crate::units::{Count, Percent, number_of};
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incomplete => write!(f, "the recording is incomplete: the recorder was killed"),
+            Self::NoSamples { .. } => write!(f, "there is no sample in the recording"),
+            Self::TooFewSamples { samples, .. } => {
+                let error = 0.5 / (*samples as f64).sqrt();
+                write!(
+                    f,
+                    "only {}: shares are rough (up to ±{} points)",
+                    number_of(*samples, "sample", "samples"),
+                    points(1.96 * error)
+                )
+            }
+            Self::DebugBuild(modules) => {
+                write!(f, "{} built without optimisation", names(modules, "was", "were"))
+            }
+            Self::Stripped(modules) => write!(
+                f,
+                "{} stripped: {} functions have no names and are shown by address",
+                names(modules, "is", "are"),
+                its(modules)
+            ),
+            Self::NoDebugInfo(modules) => {
+                write!(
+                    f,
+                    "{} without debug information: no lines and no inlined functions",
+                    names(modules, "is", "are")
+                )
+            }
+            Self::MissingFile(modules) => write!(
+                f,
+                "{} not found: {} functions have no names",
+                names(modules, "was", "were"),
+                its(modules)
+            ),
+            Self::ReplacedFile(modules) => write!(
+                f,
+                "{} deleted or replaced before the names of {} functions could be read",
+                names(modules, "was", "were"),
+                its(modules)
+            ),
+            Self::NotSymbolised(modules) => write!(
+                f,
+                "{} not been looked up: {} functions have no names",
+                names(modules, "has", "have"),
+                its(modules)
+            ),
+            Self::Truncated { share, .. } => {
+                write!(
+                    f,
+                    "{} of the samples lack their outer frames: total shares are too low",
+                    Percent(*share)
+                )
+            }
+            Self::NoUnwindInfo { share, module, .. } => {
+                write!(f, "{} of the samples lack their outer frames: ", Percent(*share))?;
+                match module {
+                    Some(module) => write!(f, "{module} has code without unwind tables"),
+                    None => write!(f, "code without unwind tables is on the stack"),
+                }
+            }
+            Self::JitStacks { share, runtime } => write!(
+                f,
+                "{} of the samples lack their outer frames: code that {} made at run time keeps no frame pointers",
+                Percent(*share),
+                runtime.name
+            ),
+            Self::CutAtSignal { share } => write!(
+                f,
+                "{} of the samples end at a signal handler: it ran on a stack of its own, and what it interrupted could not be \
+                 proved",
+                Percent(*share)
+            ),
+            Self::UnnamedJit { share, unit, runtime } => write!(
+                f,
+                "{} of the {} are in code that {} made at run time: its functions have no names",
+                Percent(*share),
+                samples(*unit),
+                runtime.name
+            ),
+            Self::UnknownCode { share, unit } => {
+                let (share, what) = (Percent(*share), samples(*unit));
+                write!(f, "{share} of the {what} are in code that belongs to no file")
+            }
+            Self::Unnamed { share, unit } => {
+                let (share, what) = (Percent(*share), samples(*unit));
+                write!(f, "{share} of the {what} are in functions without a name")
+            }
+            Self::Lost { lost, share, .. } => {
+                let lost = number_of(*lost, "sample was lost", "samples were lost");
+                write!(f, "{lost} ({} of all)", Percent(*share))
+            }
+            Self::LostRecords { lost, .. } => {
+                write!(
+                    f,
+                    "{} of files, threads or processes lost: some names may be missing",
+                    number_of(*lost, "record", "records")
+                )
+            }
+            Self::Throttled { times, .. } => {
+                write!(f, "the kernel lowered the sampling rate {}", how_often(*times))
+            }
+            Self::FewerSamplesThanExpected { samples, expected, .. } => write!(
+                f,
+                "{} came where the CPU time should have given {}",
+                number_of(*samples, "sample", "samples"),
+                Count(*expected)
+            ),
+            Self::NotSampled { share, threads, .. } => {
+                let threads = match threads {
+                    0 => String::new(),
+                    1 => " (1 thread has none at all)".to_owned(),
+                    _ => format!(" ({} threads have none at all)", Count(*threads)),
+                };
+                write!(
+                    f,
+                    "{} of the CPU time has no sample{threads}: it is shown as [not sampled] under its process and thread",
+                    Percent(*share)
+                )
+            }
+            Self::StillRunning { processes, program } => still_running(f, processes, *program),
+            Self::SomeCpus { cpus } => {
+                write!(f, "only what ran on CPU {cpus} was recorded: times on other CPUs are missing")
+            }
+            Self::KernelHidden { missing_share: None, .. } => write!(f, "kernel time is not in the profile"),
+            Self::KernelHidden { missing_share: Some(share), accounted: true, .. } => write!(
+                f,
+                "the kernel may not be looked into: its {} of the CPU time is part of [not sampled]",
+                Percent(*share)
+            ),
+            Self::KernelHidden { missing_share: Some(share), accounted: false, .. } => {
+                write!(f, "kernel time is not in the profile: {} of the CPU time is missing", Percent(*share))
+            }
+            Self::KernelUnnamed { share } => {
+                write!(f, "the kernel hides the names of its functions ({} of the samples)", Percent(*share))
+            }
+            Self::UnobservableExecs { times, .. } => {
+                write!(
+                    f,
+                    "a program that this user may not read or that is set-uid was started {}: it is not in the profile",
+                    how_often(*times)
+                )
+            }
+            Self::AgentTime { share } => write!(
+                f,
+                "{} of the CPU time is whyslow's own ([whyslow's heap agent]): what it costs to record the heap",
+                Percent(*share)
+            ),
+            Self::NoAllocations => write!(f, "no allocation was seen"),
+            Self::LostHeapEvents { lost, share } => write!(
+                f,
+                "{} allocations and frees were lost ({} of all): counts are too low, and what is live may be wrong",
+                Count(*lost),
+                Percent(*share)
+            ),
+            Self::UnknownFrees { frees, share } => write!(
+                f,
+                "{} frees were of blocks that nobody saw being made ({} of all frees): they are not counted",
+                Count(*frees),
+                Percent(*share)
+            ),
+            Self::HeapSampled { sample_bytes, error } => {
+                write!(
+                    f,
+                    "one sample per {} bytes on average: all numbers are estimates",
+                    Count(*sample_bytes)
+                )?;
+                match error {
+                    Some(error) => write!(f, " (bytes allocated ±{})", Percent(1.96 * error)),
+                    None => Ok(()),
+                }
+            }
+            Self::CutHeapStacks { share } => {
+                write!(f, "{} of the allocated bytes lack the outer frames of their stacks", Percent(*share))
+            }
+            Self::HeapNotRecorded { processes, of } if processes == of => {
+                write!(f, "the heap of the program could not be watched")
+            }
+            Self::HeapNotRecorded { processes, of } => {
+                write!(
+                    f,
+                    "the heap of {} of {} processes is not in the recording",
+                    Count(*processes),
+                    Count(*of)
+                )
+            }
+            Self::NoLeakCheck(why) => write!(f, "leaks were not looked for: {why}"),
+            Self::Recorder(note) => f.write_str(note),
+        }
+    }
+}
+
+/// `the program (app) was still running …`, `3 processes were left running …: sleep, worker (×2)`.
+fn still_running(f: &mut fmt::Formatter<'_>, processes: &[StillRunning], program: bool) -> fmt::Result {
+    const NAMED: usize = 5;
+    let all: u64 = processes.iter().map(|row| row.processes).sum();
+    let name = |row: &StillRunning| match row.processes {
+        1 => row.name.clone(),
+        times => format!("{} (×{times})", row.name),
+    };
+    let mut names = processes.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
+    if processes.len() > NAMED {
+        names.push_str(", …");
+    }
+    let (processes, what) = match all {
+        1 => ("1 process was".to_owned(), "its"),
+        _ => (format!("{} processes were", Count(all)), "their"),
+    };
+    let when = if program { "when the recording ended" } else { "by the program when it ended" };
+    let left = if program { "still running" } else { "left running" };
+    write!(f, "{processes} {left} {when} ({names}): {what} time from then on is not in the profile")
+}
+
+fn points(share: f64) -> String {
+    format!("{:.0}", share * 100.0)
+}
+
+fn how_often(times: u64) -> String {
+    match times {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        _ => format!("{} times", Count(times)),
+    }
+}
+
+/// `a (60.0 % of the samples) is`, `a, b and c (…) are`.
+fn names(modules: &[ModuleShare], one: &str, several: &str) -> String {
+    let share = Percent(modules.iter().map(|module| module.share).sum());
+    let names = modules.iter().map(|module| module.name.as_str()).collect::<Vec<_>>();
+    let (list, verb) = match names.as_slice() {
+        [] => (String::new(), several),
+        [name] => ((*name).to_owned(), one),
+        [before @ .., last] => (format!("{} and {last}", before.join(", ")), several),
+    };
+    let what = samples(modules.first().map_or_else(Unit::default, |module| module.unit));
+    format!("{list} ({share} of the {what}) {verb}")
+}
+
+/// What shares are of.
+fn samples(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Bytes => "bytes",
+        Unit::Nanoseconds | Unit::Count => "samples",
+    }
+}
+
+fn its(modules: &[ModuleShare]) -> &'static str {
+    if modules.len() == 1 { "its" } else { "their" }
+}
