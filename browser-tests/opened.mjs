@@ -96,12 +96,5 @@ export const grid = label => page.locator(`#panel table[aria-label="${label}"]`)
 export const rowWith = (label, text) => grid(label).locator('tbody tr', { hasText: text }).first();
 export const cursor = label => page.$eval(`#panel table[aria-label="${label}"]`, table => table.querySelector('tr[aria-selected=true]')?.textContent.replace(/\s+/g, ' ').trim());
 
-/** Undoes a step. The browser goes back in its own time, so a key that came at once could be undone with it. */
-export async function undo() {
-  const back = page.evaluate(() => new Promise(done => {
-    addEventListener('popstate', () => setTimeout(done), { once: true });
-    setTimeout(done, 5000);
-  }));
-  await page.keyboard.press('u');
-  await back;
-}
+/** Undoes a step. */
+export const undo = async () => { await page.keyboard.press('u'); await settled(); };

@@ -44,6 +44,11 @@ describe('a small profile', () => {
     assert.deepEqual(problems, []);
   });
 
+  test('the first entry has its number at once', async () => {
+    // A step in the page's first moment must not leave an entry behind it that knows no step.
+    assert.deepEqual(await page.evaluate(() => history.state), { step: 0 });
+  });
+
   test('Back is undo, Forward is redo', async () => {
     const before = await page.evaluate(() => history.length);
     await clickFrame(.1, 1);

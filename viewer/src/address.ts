@@ -22,8 +22,8 @@ export const firstStep = (): number => stepOf(history.state) ?? 0;
 export const givenAddress = (): string =>
   location.hash.length > 1 || stepOf(history.state) !== undefined ? location.hash : document.getElementById('app')?.dataset.view ?? '';
 
-/** Patience with a browser that does not arrive where it was sent. */
-const LOST = 2000;
+/** Patience with a browser that does not arrive where it was sent: whoever arrives later is taken for the reader. */
+const LOST = 10_000;
 
 export function useAddress(steps: History, fromAddress: () => State, set: (step: (steps: History) => History) => void): void {
   const latest = useRef(steps);
@@ -51,6 +51,8 @@ export function useAddress(steps: History, fromAddress: () => State, set: (step:
     clearTimeout(timers.current.rewrite);
     if (now.isAway) return;
     if (now.isReaders) Object.assign(now, { at, made, isReaders: false }); // its entry is there already
+    // An entry without a number would be taken for an address that the reader wrote when the browser comes back to it.
+    if (stepOf(history.state) === undefined) rewrite();
     const fresh = made - now.made, base = at - fresh;
     if (fresh ? now.at > base : now.at !== at) return goTo(base);
     now.made = made;
@@ -68,6 +70,7 @@ export function useAddress(steps: History, fromAddress: () => State, set: (step:
     const onPop = ({ state }: PopStateEvent): void => {
       const step = stepOf(state), now = browser.current;
       if (step === undefined) {
+        if (now.isAway) arrive(latest.current.at);
         const next = change(latest.current, fromAddress());
         now.isReaders = next !== latest.current;
         if (now.isReaders) set(() => next);
