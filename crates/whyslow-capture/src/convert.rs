@@ -11,11 +11,12 @@ use std::path::Path;
 
 use linux_perf_event_reader::{EventRecord, Mmap2FileId, Mmap2Record, RawData, RecordType, SampleRecord};
 use rustc_hash::FxHashMap;
+use whyslow_elf::FileBytes;
 use whyslow_profile::{
     Builder, Counters, LocationId, Metric, MetricId, ModuleId, ModuleKind, RelativeAddress, StackId,
     ThreadId, Unit,
 };
-use whyslow_unwind::{FileBytes, Register, Registers};
+use whyslow_unwind::{Register, Registers};
 
 use self::accounting::Accounting;
 use self::tasks::{ProcessState, Tasks, ThreadState, UNKNOWN};

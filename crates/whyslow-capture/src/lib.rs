@@ -25,10 +25,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use whyslow_elf::FileBytes;
 pub use whyslow_heap::Config as HeapOptions;
 use whyslow_profile::file::Writer;
 use whyslow_profile::{ExitStatus, Meta, ModuleId};
-use whyslow_unwind::FileBytes;
 
 /// What to record.
 #[derive(Debug, Clone)]

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use whyslow_elf::FileBytes;
 use whyslow_profile::{
     Builder, LocationId, Module, ModuleId, ModuleKind, Optimised, RelativeAddress, SymbolState,
 };
-use whyslow_unwind::{FileBytes, Image, Unwinder};
+use whyslow_unwind::{Image, Unwinder};
 
 use crate::reach::{self, DELETED, Reached};
 

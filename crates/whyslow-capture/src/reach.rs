@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
-use whyslow_unwind::FileBytes;
+use whyslow_elf::FileBytes;
 
 use crate::host;
 use crate::maps::MapsLine;

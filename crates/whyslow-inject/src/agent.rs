@@ -1,13 +1,8 @@
 //! The agent's file, laid out for an address.
 
-use object::elf::{
-    FileHeader64, PF_W, PF_X, PT_LOAD, R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE,
-    R_X86_64_TPOFF64,
-};
-use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{
-    LittleEndian, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget,
-};
+use object::elf::{R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE, R_X86_64_TPOFF64};
+use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget};
+use whyslow_elf::Elf;
 
 use crate::inject::InjectError;
 
@@ -20,8 +15,7 @@ const PAGE: u64 = 4096;
 
 /// The agent before it has an address.
 pub(crate) struct Agent<'d> {
-    elf: ElfFile64<'d, LittleEndian>,
-    data: &'d [u8],
+    elf: Elf<'d>,
     /// Bytes from its first to its last page.
     pub(crate) len: u64,
     /// Its way in, relative to its address.
@@ -43,17 +37,17 @@ impl<'d> Agent<'d> {
     /// Reads the file.
     pub(crate) fn parse(data: &'d [u8]) -> Result<Self, InjectError> {
         let bad = |why: &str| InjectError::Agent(why.to_owned());
-        let elf: ElfFile64<'d, LittleEndian> =
-            ElfFile64::<LittleEndian>::parse(data).map_err(|error| InjectError::Agent(error.to_string()))?;
+        let elf = Elf::parse(data).map_err(|error| InjectError::Agent(error.to_string()))?;
         let enter = elf
+            .object()
             .dynamic_symbols()
             .find(|symbol| symbol.name() == Ok(ENTER) && symbol.is_definition())
             .ok_or_else(|| bad("it has no way in"))?
             .address();
-        if elf.section_by_name(".relr.dyn").is_some_and(|section| section.size() > 0) {
+        if elf.object().section_by_name(".relr.dyn").is_some_and(|section| section.size() > 0) {
             return Err(bad("its relocations are packed"));
         }
-        let mut agent = Self { elf, data, len: 0, enter };
+        let mut agent = Self { elf, len: 0, enter };
         agent.len = agent.parts().iter().map(|part| part.start + part.len).max().unwrap_or(0);
         if agent.len == 0 || agent.len > LARGEST || enter >= agent.len {
             return Err(bad("its size makes no sense"));
@@ -63,16 +57,16 @@ impl<'d> Agent<'d> {
 
     /// Its parts.
     pub(crate) fn parts(&self) -> Vec<Part> {
-        self.loads()
+        self.elf
+            .segments()
             .map(|load| {
-                let (address, len) = (load.p_vaddr(LittleEndian), load.p_memsz(LittleEndian));
-                let flags = load.p_flags(LittleEndian);
+                let (address, len) = (load.address, load.memory_len);
                 let start = address & !(PAGE - 1);
                 let mut protection = libc::PROT_READ;
-                if flags.contains(PF_W) {
+                if load.writable {
                     protection |= libc::PROT_WRITE;
                 }
-                if flags.contains(PF_X) {
+                if load.executable {
                     protection |= libc::PROT_EXEC;
                 }
                 let end = address.saturating_add(len).min(LARGEST * 2).next_multiple_of(PAGE);
@@ -84,15 +78,14 @@ impl<'d> Agent<'d> {
     /// Its bytes at an address.
     pub(crate) fn laid_out(&self, base: u64) -> Result<Vec<u8>, InjectError> {
         let mut bytes = vec![0; self.len as usize];
-        for load in self.loads() {
-            let from = load
-                .data(LittleEndian, self.data)
-                .map_err(|()| InjectError::Agent("it is cut off".into()))?;
-            let start = load.p_vaddr(LittleEndian) as usize;
+        for load in self.elf.segments() {
+            let from =
+                load.bytes(self.elf.bytes()).ok_or_else(|| InjectError::Agent("it is cut off".into()))?;
+            let start = load.address as usize;
             let to = bytes.get_mut(start..start + from.len());
             to.ok_or_else(|| InjectError::Agent("a part of it is outside".into()))?.copy_from_slice(from);
         }
-        for (at, relocation) in self.elf.dynamic_relocations().into_iter().flatten() {
+        for (at, relocation) in self.elf.object().dynamic_relocations().into_iter().flatten() {
             let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
             let addend = relocation.addend() as u64;
             let value = match r_type {
@@ -117,7 +110,7 @@ impl<'d> Agent<'d> {
     fn symbol(&self, target: RelocationTarget, base: u64) -> Result<u64, InjectError> {
         let symbol = match target {
             RelocationTarget::Symbol(index) => {
-                self.elf.dynamic_symbol_table().and_then(|table| table.symbol_by_index(index).ok())
+                self.elf.object().dynamic_symbol_table().and_then(|table| table.symbol_by_index(index).ok())
             }
             _ => None,
         };
@@ -130,12 +123,5 @@ impl<'d> Agent<'d> {
             let name = symbol.name().unwrap_or("?");
             Err(InjectError::Agent(format!("it needs {name}, which a static program does not offer")))
         }
-    }
-
-    fn loads(
-        &self,
-    ) -> impl Iterator<Item = &'d <FileHeader64<LittleEndian> as object::read::elf::FileHeader>::ProgramHeader>
-    {
-        self.elf.elf_program_headers().iter().filter(|header| header.p_type(LittleEndian) == PT_LOAD)
     }
 }

@@ -1,6 +1,6 @@
 //! How the agent can come into a program.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -8,11 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use object::LittleEndian;
-use object::elf::{EM_X86_64, FileHeader64, PT_INTERP};
-use object::read::elf::{FileHeader, ProgramHeader};
-
-use crate::map::Mapped;
+use whyslow_elf::{FileBytes, Headers};
 
 /// The way in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,8 +72,8 @@ fn look_at(path: &Path, name: &Path) -> io::Result<Found> {
     if let Some(reason) = privileges(path, name, &std::fs::metadata(path)?) {
         return Ok(Found::Entry(Entry::Impossible(reason)));
     }
-    let file = Mapped::open(path)?;
-    Ok(Found::Entry(by_headers(name, file.bytes())))
+    let file = FileBytes::open(path)?;
+    Ok(Found::Entry(by_headers(name, &file)))
 }
 
 /// The interpreter that a script's first line names.
@@ -93,21 +89,11 @@ fn by_headers(path: &Path, data: &[u8]) -> Entry {
         return Entry::Impossible(format!("{name} is neither a program nor a script with a #! line"));
     }
     let foreign = || Entry::Impossible(format!("{name} is not a program for x86-64"));
-    let Ok(header) = FileHeader64::<LittleEndian>::parse(data) else { return foreign() };
-    let (Ok(endian), Ok(headers)) = (header.endian(), header.program_headers(LittleEndian, data)) else {
-        return foreign();
-    };
-    if header.e_machine(endian) != EM_X86_64 {
-        return foreign();
-    }
+    let Some(headers) = Headers::parse(data).ok().filter(Headers::is_x86_64) else { return foreign() };
     // The dynamic loader can be called as a program, and preloads then too.
     let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let is_loader = resolved.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ld-"));
-    if is_loader || headers.iter().any(|header| header.p_type(endian) == PT_INTERP) {
-        Entry::Preload
-    } else {
-        Entry::Inject
-    }
+    if is_loader || headers.has_interpreter() { Entry::Preload } else { Entry::Inject }
 }
 
 /// Why a program starts with more rights than its starter has, if it does: the loader ignores `LD_PRELOAD` then, and the
@@ -115,11 +101,11 @@ fn by_headers(path: &Path, data: &[u8]) -> Entry {
 fn privileges(path: &Path, name: &Path, metadata: &Metadata) -> Option<String> {
     let name = name.display();
     let (user, group) = ids();
-    if metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != user {
+    let mode = rustix::fs::Mode::from_raw_mode(metadata.mode());
+    if mode.contains(rustix::fs::Mode::SUID) && metadata.uid() != user {
         return Some(format!("{name} is set-uid: it runs as another user, and nobody may look inside"));
     }
-    let set_gid = libc::S_ISGID | libc::S_IXGRP;
-    if metadata.mode() & set_gid == set_gid && metadata.gid() != group {
+    if mode.contains(rustix::fs::Mode::SGID | rustix::fs::Mode::XGRP) && metadata.gid() != group {
         return Some(format!("{name} is set-gid: it runs as another group, and nobody may look inside"));
     }
     // An administrator gains nothing by them.
@@ -139,17 +125,10 @@ fn unreadable(path: &Path, error: &io::Error) -> String {
     }
 }
 
-#[expect(unsafe_code, reason = "system calls without a safe wrapper")]
 fn ids() -> (u32, u32) {
-    // SAFETY: these take nothing and cannot fail.
-    unsafe { (libc::geteuid(), libc::getegid()) }
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }
 
-#[expect(unsafe_code, reason = "a system call without a safe wrapper")]
 fn has_capabilities(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: both strings end with a zero; a length of 0 asks for the size and writes nothing.
-    let size =
-        unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) };
-    size > 0
+    rustix::fs::getxattr_query(path, c"security.capability").is_ok_and(|size| size > 0)
 }

@@ -4,34 +4,30 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use object::elf::{ET_DYN, PT_GNU_EH_FRAME, PT_INTERP, PT_LOAD, ProgramHeader64, STB_LOCAL, STT_FUNC};
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::elf::{PT_GNU_EH_FRAME, STB_LOCAL, STT_FUNC};
+use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
+use whyslow_elf::{DebugFolders, Elf, ElfFile, Segment};
 
-use crate::map::Mapped;
 use crate::maps::Maps;
 use crate::prologue::Code64;
 use crate::unwind_table;
 
-/// Where distributions put separate debug files.
-const DEBUG_FOLDER: &str = "/usr/lib/debug";
-
 /// A module's file, and its separate debug file if its symbols were stripped.
 #[derive(Debug)]
 pub(crate) struct Files {
-    main: Mapped,
-    debug: Option<Mapped>,
+    main: ElfFile,
+    debug: Option<ElfFile>,
 }
 
 impl Files {
     /// Opens a module. `name` is what the file is called in the file system; `path` is where it can be read.
     pub(crate) fn open(path: &Path, name: &Path) -> io::Result<Self> {
-        let main = Mapped::open(path)?;
-        let debug = parse(main.bytes())
-            .filter(|elf| elf.symbol_table().is_none())
-            .and_then(|elf| separate_symbols(&elf, name));
+        let main = ElfFile::open(path)?;
+        let debug =
+            parse(main.bytes()).filter(|elf| !elf.has_symbols()).and_then(|elf| separate_symbols(&elf, name));
         Ok(Self { main, debug })
     }
 
@@ -39,7 +35,7 @@ impl Files {
     pub(crate) fn define_any(&self, names: &[String]) -> bool {
         let files = [Some(&self.main), self.debug.as_ref()];
         files.into_iter().flatten().filter_map(|file| parse(file.bytes())).any(|elf| {
-            let tables = [elf.symbol_table(), elf.dynamic_symbol_table()];
+            let tables = [elf.object().symbol_table(), elf.object().dynamic_symbol_table()];
             tables.into_iter().flatten().flat_map(|table| table.symbols()).any(|symbol| {
                 let name = symbol.name_bytes().unwrap_or_default();
                 names.iter().any(|known| known.as_bytes() == name) && symbol.is_definition()
@@ -92,11 +88,10 @@ impl<'d> Image<'d> {
     /// A search table for its unwind information, if it has none of its own.
     pub(crate) fn unwind_table(&self) -> Vec<u8> {
         let Some(elf) = parse(self.data) else { return Vec::new() };
-        let endian = LittleEndian;
-        if elf.elf_program_headers().iter().any(|header| header.p_type(endian) == PT_GNU_EH_FRAME) {
+        if elf.segment(PT_GNU_EH_FRAME).is_some() {
             return Vec::new();
         }
-        let Some(section) = elf.section_by_name(".eh_frame") else { return Vec::new() };
+        let Some(section) = elf.object().section_by_name(".eh_frame") else { return Vec::new() };
         let bytes = section.data().unwrap_or_default();
         unwind_table::build(bytes, section.address().wrapping_add(self.bias))
     }
@@ -105,29 +100,22 @@ impl<'d> Image<'d> {
     pub(crate) fn read(files: &'d Files, maps: &Maps, path: &str) -> Option<Self> {
         let data = files.main.bytes();
         let elf = parse(data)?;
-        let endian = LittleEndian;
-        let headers = elf.elf_program_headers();
-        let loads: Vec<&ProgramHeader64<LittleEndian>> =
-            headers.iter().filter(|header| header.p_type(endian) == PT_LOAD).collect();
+        let loads: Vec<Segment> = elf.segments().collect();
         let bias = bias(maps, path, &loads)?;
-        if elf.elf_header().e_type(endian) != ET_DYN && bias != 0 {
+        if !elf.is_position_independent() && bias != 0 {
             return None;
         }
-        let start = loads.iter().map(|header| header.p_vaddr(endian)).min()?;
-        let end =
-            loads.iter().map(|header| header.p_vaddr(endian).saturating_add(header.p_memsz(endian))).max()?;
+        let start = loads.iter().map(|load| load.address).min()?;
+        let end = loads.iter().map(|load| load.address.saturating_add(load.memory_len)).max()?;
         let segments = loads
             .iter()
-            .filter_map(|header| {
-                let bytes = header.data(endian, data).ok()?;
-                Some((header.p_vaddr(endian), bytes, header.p_flags(endian).contains(object::elf::PF_X)))
-            })
+            .filter_map(|load| Some((load.address, load.bytes(data)?, load.executable)))
             .collect();
         let debug = files.debug.as_ref().and_then(|debug| parse(debug.bytes()));
         let mut functions = Vec::new();
-        collect(&elf, &mut functions);
+        collect(elf.object(), &mut functions);
         if let Some(debug) = &debug {
-            collect(debug, &mut functions);
+            collect(debug.object(), &mut functions);
         }
         functions.sort_by_key(|function: &Function<'_>| function.address);
         let mut by_name = HashMap::new();
@@ -139,6 +127,7 @@ impl<'d> Image<'d> {
             }
         }
         let imports = elf
+            .object()
             .dynamic_symbols()
             .filter(object::ObjectSymbol::is_undefined)
             .filter_map(|symbol| symbol.name().ok())
@@ -146,8 +135,8 @@ impl<'d> Image<'d> {
         Some(Self {
             bias,
             range: start.wrapping_add(bias)..end.wrapping_add(bias),
-            has_interpreter: headers.iter().any(|header| header.p_type(endian) == PT_INTERP),
-            has_symbols: elf.symbol_table().is_some() || debug.is_some(),
+            has_interpreter: elf.has_interpreter(),
+            has_symbols: elf.has_symbols() || debug.is_some(),
             data,
             segments,
             functions,
@@ -218,7 +207,7 @@ impl<'d> Image<'d> {
 
     /// What the word at an address (in the process) will hold.
     pub(crate) fn slot(&self, address: u64) -> Option<Slot<'d>> {
-        let read = || parse(self.data).map(|elf| slots(&elf)).unwrap_or_default();
+        let read = || parse(self.data).map(|elf| slots(elf.object())).unwrap_or_default();
         self.slots.get_or_init(read).get(&address.wrapping_sub(self.bias)).copied()
     }
 
@@ -230,21 +219,20 @@ impl<'d> Image<'d> {
 
     /// Whether there is a section of this name.
     pub(crate) fn has_section(&self, name: &str) -> bool {
-        parse(self.data).is_some_and(|elf| elf.section_by_name(name).is_some())
+        parse(self.data).is_some_and(|elf| elf.object().section_by_name(name).is_some())
     }
 }
 
-fn parse(data: &[u8]) -> Option<ElfFile64<'_, LittleEndian>> {
-    let elf = ElfFile64::<LittleEndian>::parse(data).ok()?;
-    (elf.elf_header().e_machine(LittleEndian) == object::elf::EM_X86_64).then_some(elf)
+fn parse(data: &[u8]) -> Option<Elf<'_>> {
+    Elf::parse(data).ok().filter(|elf| elf.is_x86_64())
 }
 
 /// Where the file's address 0 lies, by the first of its mappings that is a part to be loaded.
-fn bias(maps: &Maps, path: &str, loads: &[&ProgramHeader64<LittleEndian>]) -> Option<u64> {
+fn bias(maps: &Maps, path: &str, loads: &[Segment]) -> Option<u64> {
     let page = |value: u64| value & !4095;
-    maps.0.iter().filter(|mapping| mapping.path == path).find_map(|mapping| {
-        let load = loads.iter().find(|load| page(load.p_offset(LittleEndian)) == mapping.offset)?;
-        Some(mapping.range.start.wrapping_sub(page(load.p_vaddr(LittleEndian))))
+    maps.0.iter().filter(|mapping| mapping.name == path).find_map(|mapping| {
+        let load = loads.iter().find(|load| page(load.file_offset) == mapping.offset)?;
+        Some(mapping.start.wrapping_sub(page(load.address)))
     })
 }
 
@@ -288,26 +276,9 @@ fn slots<'d>(elf: &ElfFile64<'d, LittleEndian>) -> HashMap<u64, Slot<'d>> {
 
 /// The file with the symbols of a stripped one. It must have the same build id: a patch by another build's addresses would
 /// hit anything.
-fn separate_symbols(elf: &ElfFile64<'_, LittleEndian>, name: &Path) -> Option<Mapped> {
-    let id = elf.build_id().ok().flatten()?;
-    let mut candidates: Vec<PathBuf> = Vec::new();
-    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    if let Some((first, rest)) = hex.split_at_checked(2) {
-        candidates.push(Path::new(DEBUG_FOLDER).join(".build-id").join(first).join(format!("{rest}.debug")));
-    }
-    if let (Ok(Some((link, _))), Some(folder)) = (elf.gnu_debuglink(), name.parent()) {
-        let link = Path::new(std::str::from_utf8(link).ok()?);
-        let inside = folder.strip_prefix("/").unwrap_or(folder);
-        candidates.extend([
-            folder.join(link),
-            folder.join(".debug").join(link),
-            Path::new(DEBUG_FOLDER).join(inside).join(link),
-        ]);
-    }
-    candidates.iter().find_map(|path| {
-        let file = Mapped::open(path).ok()?;
-        let debug = parse(file.bytes())?;
-        (debug.symbol_table().is_some() && debug.build_id().ok().flatten() == Some(id)).then_some(())?;
-        Some(file)
-    })
+fn separate_symbols(elf: &Elf<'_>, name: &Path) -> Option<ElfFile> {
+    let id = elf.build_id()?;
+    let useful =
+        |debug: &Elf<'_>| debug.is_x86_64() && debug.has_symbols() && debug.build_id().as_ref() == Some(&id);
+    DebugFolders::usual().find(name, elf, useful)
 }

@@ -13,6 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use whyslow_elf::{FileBytes, Headers};
+use whyslow_proc::kernel::Settings;
+use whyslow_proc::process::{self, Auxiliary};
+
 use crate::agent::Agent;
 use crate::tracee::{Stop, Tracee};
 
@@ -323,36 +327,28 @@ struct Program {
 
 impl Program {
     fn of(pid: u32) -> Result<Self, InjectError> {
-        let table = std::fs::read(format!("/proc/{pid}/auxv"))?;
-        let words: Vec<u64> = table
-            .chunks_exact(8)
-            .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
-            .collect();
-        let value = |key: u64| words.chunks_exact(2).find(|pair| pair[0] == key).map_or(0, |pair| pair[1]);
-        if value(libc::AT_BASE) != 0 {
+        let table = Auxiliary::of(pid)?;
+        if table.get(libc::AT_BASE) != 0 {
             return Err(InjectError::Dynamic);
         }
-        Ok(Self { headers: value(libc::AT_PHDR), header_count: value(libc::AT_PHNUM), pid })
+        Ok(Self { headers: table.get(libc::AT_PHDR), header_count: table.get(libc::AT_PHNUM), pid })
     }
 
     /// What to add to the file's addresses, given where its first instruction lies.
     fn bias(&self, entry: u64) -> Result<u64, InjectError> {
-        use std::io::Read;
-        let mut header = [0; 32];
-        std::fs::File::open(format!("/proc/{}/exe", self.pid))?.read_exact(&mut header)?;
-        let [.., a, b, c, d, e, f, g, h] = header;
-        Ok(entry.wrapping_sub(u64::from_le_bytes([a, b, c, d, e, f, g, h])))
+        let file = FileBytes::open(&process::program_file(self.pid))?;
+        let headers = Headers::parse(&file).map_err(|error| InjectError::Trace(io::Error::other(error)))?;
+        Ok(entry.wrapping_sub(headers.entry()))
     }
 }
 
 /// Says what forbids tracing.
 fn why_not(error: &io::Error) -> String {
-    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
-    match scope.trim() {
-        "1" => "kernel.yama.ptrace_scope is 1, only descendants may be traced; or another tool traces it"
+    match Settings::now().ptrace_scope {
+        Some(1) => "kernel.yama.ptrace_scope is 1, only descendants may be traced; or another tool traces it"
             .to_owned(),
-        "2" => "kernel.yama.ptrace_scope is 2, only administrators may trace".to_owned(),
-        "3" => "kernel.yama.ptrace_scope is 3, nobody may trace until the next boot".to_owned(),
+        Some(2) => "kernel.yama.ptrace_scope is 2, only administrators may trace".to_owned(),
+        Some(3) => "kernel.yama.ptrace_scope is 3, nobody may trace until the next boot".to_owned(),
         _ => format!(
             "{error} (already traced by another tool, or forbidden by the container's seccomp filter)"
         ),

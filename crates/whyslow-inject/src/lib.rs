@@ -12,7 +12,6 @@ mod calls;
 mod entry;
 mod image;
 mod inject;
-mod map;
 mod maps;
 mod page;
 mod plan;

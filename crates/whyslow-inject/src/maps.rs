@@ -1,15 +1,9 @@
-//! The mappings of a process, and free places between them.
+//! Free places between the mappings of a process.
 
 use std::io;
 use std::ops::Range;
 
-/// A line of `/proc/PID/maps`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mapping {
-    pub(crate) range: Range<u64>,
-    pub(crate) offset: u64,
-    pub(crate) path: String,
-}
+use whyslow_proc::{Mapping, MappingKind};
 
 /// All mappings of a process, in the order of their addresses.
 #[derive(Debug, Clone)]
@@ -32,24 +26,20 @@ const PAGE: u64 = 4096;
 impl Maps {
     /// Reads the mappings of a process.
     pub(crate) fn of(pid: u32) -> io::Result<Self> {
-        Ok(Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/maps"))?))
-    }
-
-    pub(crate) fn parse(text: &str) -> Self {
-        Self(text.lines().filter_map(parse_line).collect())
+        Mapping::all_of(pid).map(Self)
     }
 
     /// These, and ranges that will be taken.
     pub(crate) fn with(&self, taken: impl Iterator<Item = Range<u64>>) -> Self {
         let mut all = self.0.clone();
-        all.extend(taken.map(|range| Mapping { range, offset: 0, path: String::new() }));
-        all.sort_by_key(|mapping| mapping.range.start);
+        all.extend(taken.map(|Range { start, end }| Mapping { start, end, ..Mapping::default() }));
+        all.sort_by_key(|mapping| mapping.start);
         Self(all)
     }
 
     /// The path of the file that is mapped at an address.
     pub(crate) fn path_at(&self, address: u64) -> Option<&str> {
-        self.0.iter().find(|mapping| mapping.range.contains(&address)).map(|mapping| mapping.path.as_str())
+        Mapping::find(&self.0, address).map(|mapping| mapping.name.as_str())
     }
 
     /// A free place of this length from which all of `code` can be reached. Just below the code if possible: what is behind a
@@ -84,22 +74,22 @@ impl Maps {
         let mut grows_into = false;
         let mut file = "";
         for mapping in &self.0 {
-            let room = if mapping.path == "[stack]" { STACK_ROOM } else { 0 };
-            let end = mapping.range.start.saturating_sub(room);
+            let room = if mapping.kind() == MappingKind::Stack { STACK_ROOM } else { 0 };
+            let end = mapping.start.saturating_sub(room);
             if end > start {
                 gaps.push(Gap { free: start..end, grows_into });
             }
-            start = mapping.range.end.max(start);
+            start = mapping.end.max(start);
             // Before the program has asked for memory there is no heap to be seen, but it will begin behind the program.
-            grows_into = mapping.path == "[heap]"
-                || mapping.path == self.program()
-                || (file == self.program() && mapping.path.is_empty());
-            if !mapping.path.is_empty() {
-                file = &mapping.path;
+            grows_into = mapping.kind() == MappingKind::Heap
+                || mapping.name == self.program()
+                || (file == self.program() && mapping.name.is_empty());
+            if !mapping.name.is_empty() {
+                file = &mapping.name;
             }
         }
         if start < HIGHEST
-            && self.0.last().is_none_or(|last| last.path.is_empty() || last.path.starts_with('/'))
+            && self.0.last().is_none_or(|last| last.name.is_empty() || last.name.starts_with('/'))
         {
             gaps.push(Gap { free: start..HIGHEST, grows_into });
         }
@@ -108,7 +98,7 @@ impl Maps {
 
     /// The first file that is mapped: on x86-64 the program lies below its libraries.
     fn program(&self) -> &str {
-        self.0.iter().map(|mapping| mapping.path.as_str()).find(|path| path.starts_with('/')).unwrap_or("")
+        self.0.iter().map(|mapping| mapping.name.as_str()).find(|path| path.starts_with('/')).unwrap_or("")
     }
 }
 
@@ -127,18 +117,13 @@ impl Gap {
     }
 }
 
-fn parse_line(line: &str) -> Option<Mapping> {
-    let mut fields = line.splitn(6, ' ');
-    let (start, end) = fields.next()?.split_once('-')?;
-    let offset = fields.nth(1)?;
-    let path = fields.nth(2).unwrap_or("").trim_start();
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    Some(Mapping { range: hex(start)?..hex(end)?, offset: hex(offset)?, path: path.to_owned() })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn maps(text: &str) -> Maps {
+        Maps(Mapping::parse_all(text.as_bytes()))
+    }
 
     fn reaches(at: u64, len: u64, code: &Range<u64>) -> bool {
         let farthest = at.abs_diff(code.end).max((at + len).abs_diff(code.start));
@@ -147,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_page_goes_below_a_program_and_not_where_its_heap_grows() {
-        let maps = Maps::parse(
+        let maps = maps(
             "00400000-00500000 r-xp 00000000 fe:00 1 /bin/static\n\
              00700000-00800000 rw-p 00000000 00:00 0 [heap]\n\
              7fff00000000-7fff00021000 rw-p 00000000 00:00 0 [stack]",
@@ -159,7 +144,7 @@ mod tests {
     #[test]
     fn without_room_below_a_page_goes_far_above_the_heap() {
         for heap in ["00800000-00900000 rw-p 00000000 00:00 0 [heap]\n", ""] {
-            let maps = Maps::parse(&format!(
+            let maps = maps(&format!(
                 "00010000-00500000 r-xp 00000000 fe:00 1 /bin/low\n\
                  00500000-00510000 rw-p 00000000 00:00 0 \n{heap}\
                  7fff00000000-7fff00021000 rw-p 00000000 00:00 0 [stack]\n\
@@ -172,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_librarys_page_is_in_reach_between_its_neighbours() {
-        let maps = Maps::parse(
+        let maps = maps(
             "555500000000-555500010000 r-xp 00000000 fe:00 1 /bin/program\n\
              555500020000-555500080000 rw-p 00000000 00:00 0 [heap]\n\
              7f0000000000-7f0000100000 r-xp 00000000 fe:00 2 /lib/liba.so\n\
@@ -189,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_place_that_is_taken_is_not_given_twice() {
-        let maps = Maps::parse("555500000000-555500010000 r-xp 00000000 fe:00 1 /bin/program");
+        let maps = maps("555500000000-555500010000 r-xp 00000000 fe:00 1 /bin/program");
         let code = 0x5555_0000_0000..0x5555_0001_0000;
         let first = maps.place(&code, 4096).unwrap();
         let second = maps.with(std::iter::once(first..first + 4096)).place(&code, 4096).unwrap();

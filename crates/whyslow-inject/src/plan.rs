@@ -1,8 +1,9 @@
 //! What must be patched in a process that has just started, or in a library that has just come, byte by byte.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use whyslow_heap_wire::handshake::{Hello, Patch, Real, entered, hook};
+use whyslow_proc::process;
 
 use crate::allocators::{Order, telling_names};
 use crate::image::{Files, Function, Image};
@@ -90,8 +91,8 @@ enum Rows {
 
 impl Planner<'_> {
     fn program(&mut self, maps: &Maps, pid: u32) {
-        let link = PathBuf::from(format!("/proc/{pid}/exe"));
-        let name = std::fs::read_link(&link).unwrap_or_default();
+        let link = process::program_file(pid);
+        let name = process::program(pid).unwrap_or_default();
         let path = name.to_string_lossy();
         let files = match Files::open(&link, &name) {
             Ok(files) => files,
@@ -136,8 +137,8 @@ impl Planner<'_> {
     /// Libraries that are there from the start. The agent itself is none of them.
     fn libraries(&mut self, maps: &Maps, pid: u32) {
         let agent = maps.path_at(self.hello.agent_start).unwrap_or("");
-        let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-        let mut paths: Vec<&str> = maps.0.iter().map(|mapping| mapping.path.as_str()).collect();
+        let program = process::program(pid).unwrap_or_default();
+        let mut paths: Vec<&str> = maps.0.iter().map(|mapping| mapping.name.as_str()).collect();
         paths.retain(|path| path.starts_with('/') && *path != agent && Path::new(path) != program);
         paths.sort_unstable();
         paths.dedup();
@@ -405,7 +406,7 @@ fn cache_ends<'d>(image: &Image<'d>) -> Option<Job<'d>> {
 }
 
 fn open_library(pid: u32, path: &str) -> Option<Files> {
-    let inside = PathBuf::from(format!("/proc/{pid}/root{path}"));
+    let inside = process::file_in_root(pid, path);
     Files::open(&inside, Path::new(path)).or_else(|_| Files::open(path.as_ref(), path.as_ref())).ok()
 }
 

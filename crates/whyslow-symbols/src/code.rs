@@ -1,12 +1,12 @@
 //! Keeps the machine code of hot functions inside the profile.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_elf::{Elf, ElfFile};
 use whyslow_profile::{Code, LocationId, ModuleId, ModuleKind, Profile, RelativeAddress};
 
-use crate::elf::{Elf, ElfBytes};
 use crate::hot::Heat;
+use crate::jit;
 use crate::module::{self, Question};
-use crate::{jit, vdso};
 
 /// Bytes kept of one function.
 const LARGEST_FUNCTION: u64 = 64 << 10;
@@ -102,7 +102,7 @@ fn first_kept(start: u64, seen: &[(u64, u64)]) -> u64 {
 
 /// Where a module's code is read from.
 enum Bytes<'q> {
-    File(ElfBytes),
+    File(ElfFile),
     Image(Vec<u8>),
     Jit(&'q str),
     None,
@@ -114,7 +114,7 @@ impl<'q> Bytes<'q> {
             ModuleKind::Program | ModuleKind::Library | ModuleKind::Unknown => {
                 module::open(question).map_or(Self::None, Self::File)
             }
-            ModuleKind::Vdso => vdso::image().map_or(Self::None, Self::Image),
+            ModuleKind::Vdso => whyslow_proc::kernel::vdso().map_or(Self::None, Self::Image),
             ModuleKind::Jit => Self::Jit(&question.path),
             ModuleKind::Kernel | ModuleKind::NotSampled => Self::None,
         }

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
+use whyslow_elf::{FileBytes, Headers};
 use whyslow_profile::{ModuleId, ModuleKind, Profile, copies_in};
-use whyslow_unwind::FileBytes;
-
-use crate::elf::ElfBytes;
 
 /// The modules that a folder has copies of, as [`crate::Options::files`] takes them. Where a build id was recorded, only a
 /// file with that is a copy.
@@ -18,8 +16,8 @@ pub fn copies(profile: &Profile, folder: &Path) -> Vec<(ModuleId, FileBytes)> {
         let recorded = module.build_id.map(|id| profile.text(id));
         let copy = copies_in(folder, profile.text(module.path)).into_iter().find_map(|path| {
             let file = FileBytes::open(&path).ok()?;
-            let build_id = ElfBytes::new(&path, file.clone()).parse().ok()?.build_id();
-            (recorded.is_none() || build_id.as_deref() == recorded).then_some(file)
+            let build_id = Headers::parse(&file).ok()?.build_id();
+            recorded.is_none_or(|recorded| build_id.is_some_and(|id| id.is(recorded))).then_some(file)
         });
         found.extend(copy.map(|file| (ModuleId::from(row), file)));
     }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use object::{Object, ObjectSection};
 use whyslow_unwind::{GO_TABLES, go_functions};
 
-use crate::elf::Elf;
 use crate::symtab::Symbol;
+use whyslow_elf::Elf;
 
 /// Every function of a Go program, sorted by address; none when it is no Go program.
 pub(crate) fn functions<'a>(elf: &Elf<'a>) -> Vec<Symbol<'a>> {

@@ -45,7 +45,7 @@ fn with_pieces<T>(module: &str, then: impl FnOnce(&[Piece<'_>]) -> T) -> Option<
         let text = std::fs::read(path).ok()?;
         return Some(then(&perf_map(&String::from_utf8_lossy(&text))));
     }
-    let file = whyslow_unwind::FileBytes::open(Path::new(module)).ok()?;
+    let file = whyslow_elf::FileBytes::open(Path::new(module)).ok()?;
     Some(then(&jitdump(&file)?))
 }
 

@@ -23,8 +23,8 @@ pub(crate) struct Table {
 /// Reading `/proc/kallsyms` takes the kernel some 50 ms, so the part that is the same after every boot is kept in the
 /// cache; only addresses in kernel modules, which move, make it be read again.
 pub(crate) fn resolve(addresses: &[u64], cache: Option<&Path>) -> Option<Answers> {
-    let file =
-        cache.and_then(|folder| Some(folder.join("symbols").join(format!("kernel-table-{}", build_id()?))));
+    let table_name = || Some(format!("kernel-table-{}", whyslow_proc::kernel::build_id()?));
+    let file = cache.and_then(|folder| Some(folder.join("symbols").join(table_name()?)));
     if let Some(core) = file.as_deref().and_then(load)
         && core.starts.last().is_some_and(|last| addresses.iter().all(|address| address <= last))
     {
@@ -143,24 +143,6 @@ fn store(file: &Path, table: &Table) {
     bytes.append(&mut rest);
     // A cache that cannot be written costs time, nothing else.
     let _ = crate::cache::write(file, &bytes);
-}
-
-/// The build id of the running kernel: its core functions are at the same distances after every boot.
-pub(crate) fn build_id() -> Option<String> {
-    let notes = std::fs::read("/sys/kernel/notes").ok()?;
-    let mut rest = notes.as_slice();
-    loop {
-        let (head, after) = rest.split_at_checked(12)?;
-        let number = |at: usize| head.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
-        let (name_size, data_size, kind) = (number(0)? as usize, number(4)? as usize, number(8)?);
-        let name = after.get(..name_size)?;
-        let data_at = name_size.next_multiple_of(4);
-        let data = after.get(data_at..data_at.checked_add(data_size)?)?;
-        if kind == 3 && name == b"GNU\0" {
-            return Some(crate::elf::hex(data));
-        }
-        rest = after.get(data_at.checked_add(data_size.next_multiple_of(4))?..)?;
-    }
 }
 
 /// The better name of an address is smaller: functions before marks, global before local.

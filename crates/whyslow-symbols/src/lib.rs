@@ -11,7 +11,6 @@ mod code;
 mod copies;
 mod demangle;
 mod dwarf;
-mod elf;
 mod fill;
 mod go;
 mod hot;
@@ -26,7 +25,6 @@ mod sources;
 mod split;
 mod symtab;
 mod unnamed;
-mod vdso;
 
 use std::path::PathBuf;
 
@@ -36,8 +34,9 @@ use whyslow_profile::{LocationId, ModuleId, Profile};
 
 pub use copies::copies;
 pub use imported::{Described, Given, describe, keep_sources};
+pub use module::separate_debug_file;
 use module::{Answer, Question};
-pub use whyslow_unwind::FileBytes;
+pub use whyslow_elf::{DebugFolders, FileBytes};
 
 /// How to symbolise.
 #[derive(Debug, Clone)]
@@ -46,10 +45,8 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// Files that are open already, by module: whoever recorded a program may still have what has lost its name since.
     pub files: Vec<(ModuleId, FileBytes)>,
-    /// Folders with separate debug files.
-    pub debug_folders: Vec<PathBuf>,
-    /// Folders in which debuginfod's client keeps what it has downloaded. Nothing is asked of the network.
-    pub debuginfod_caches: Vec<PathBuf>,
+    /// Where separate debug files are looked for.
+    pub debug_folders: DebugFolders,
     /// Keep source lines around hot places.
     pub keep_sources: bool,
     /// Keep the machine code of hot functions.
@@ -61,8 +58,7 @@ impl Default for Options {
         Self {
             cache: default_cache_folder(),
             files: Vec::new(),
-            debug_folders: vec![PathBuf::from("/usr/lib/debug")],
-            debuginfod_caches: debuginfod_caches(),
+            debug_folders: DebugFolders::usual(),
             keep_sources: true,
             keep_code: true,
         }
@@ -86,21 +82,8 @@ pub struct Summary {
 
 /// `$XDG_CACHE_HOME/whyslow` or `~/.cache/whyslow`.
 pub fn default_cache_folder() -> Option<PathBuf> {
-    Some(user_cache()?.join("whyslow"))
-}
-
-/// `$DEBUGINFOD_CACHE_PATH`, else debuginfod's folder in the user's cache and its old one.
-fn debuginfod_caches() -> Vec<PathBuf> {
-    if let Some(path) = absolute("DEBUGINFOD_CACHE_PATH") {
-        return vec![path];
-    }
-    let new = user_cache().map(|base| base.join("debuginfod_client"));
-    let old = absolute("HOME").map(|home| home.join(".debuginfod_client_cache"));
-    new.into_iter().chain(old).collect()
-}
-
-fn user_cache() -> Option<PathBuf> {
-    absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("whyslow"))
 }
 
 fn absolute(variable: &str) -> Option<PathBuf> {

@@ -2,21 +2,18 @@
 
 use std::path::Path;
 
+use whyslow_elf::{BuildId, DebugFolders, Elf, ElfFile, FileBytes};
+use whyslow_proc::DELETED;
 use whyslow_profile::{ModuleKind, Optimised, SymbolState};
-use whyslow_unwind::FileBytes;
 
 use crate::Options;
 use crate::answers::{Answers, RawFrame, RawFunction};
 use crate::dwarf::{self, DebugInfo, Units};
-use crate::elf::ElfBytes;
 use crate::optimised::Evidence;
 use crate::plt::{self, Stub};
 use crate::symtab::Symbols;
 use crate::unnamed::{self, Bounds};
-use crate::{agent, jit, kernel, split, vdso};
-
-/// What the kernel adds to the path of a file that was unlinked.
-const DELETED: &str = " (deleted)";
+use crate::{agent, jit, kernel, split};
 
 /// What is asked of a module.
 #[derive(Debug, Clone)]
@@ -37,6 +34,11 @@ impl Question {
     /// The path without the mark of a deleted file.
     pub(crate) fn path(&self) -> &Path {
         Path::new(self.path.strip_suffix(DELETED).unwrap_or(&self.path))
+    }
+
+    /// Whether a file's build id is the recorded one, if one was recorded.
+    fn has_build_id(&self, found: Option<&BuildId>) -> bool {
+        self.build_id.as_ref().is_none_or(|recorded| found.is_some_and(|id| id.is(recorded)))
     }
 }
 
@@ -116,14 +118,14 @@ pub(crate) fn resolve(question: &Question, options: &Options) -> Answer {
             let answers = agent::resolve(&question.addresses);
             Answer { answers, source: Source::Names, ..Answer::default() }
         }
-        ModuleKind::Kernel if question.build_id.is_some() && question.build_id != kernel::build_id() => {
+        ModuleKind::Kernel if !question.has_build_id(whyslow_proc::kernel::build_id().as_ref()) => {
             Answer::missing("it was recorded under another kernel")
         }
         ModuleKind::Kernel => match kernel::resolve(&question.addresses, options.cache.as_deref()) {
             Some(answers) => Answer { answers, source: Source::Names, complete: true, ..Answer::default() },
             None => Answer::missing("the kernel hides its symbols (kernel.kptr_restrict)"),
         },
-        ModuleKind::Vdso => match vdso::image() {
+        ModuleKind::Vdso => match whyslow_proc::kernel::vdso() {
             Ok(image) => resolve_image(&image, question),
             Err(error) => Answer::missing(error.to_string()),
         },
@@ -141,8 +143,8 @@ pub(crate) fn resolve(question: &Question, options: &Options) -> Answer {
 }
 
 fn resolve_image(image: &[u8], question: &Question) -> Answer {
-    match crate::elf::Elf::parse(image) {
-        Ok(elf) if question.build_id.is_some() && question.build_id != elf.build_id() => {
+    match Elf::parse(image) {
+        Ok(elf) if !question.has_build_id(elf.build_id().as_ref()) => {
             Answer::missing("it was recorded under another kernel")
         }
         Ok(elf) => {
@@ -164,21 +166,33 @@ pub(crate) struct NoFile {
 }
 
 /// The module's file: the one that is open already, or the one that has its name if that is the one that ran.
-pub(crate) fn open(question: &Question) -> Result<ElfBytes, NoFile> {
+pub(crate) fn open(question: &Question) -> Result<ElfFile, NoFile> {
     if let Some(file) = &question.file {
-        return Ok(ElfBytes::new(question.path(), file.clone()));
+        return Ok(ElfFile::new(question.path(), file.clone()));
     }
     let deleted = question.path.ends_with(DELETED);
     let unusable = |problem: String| NoFile { problem, replaced: deleted };
-    let file = ElfBytes::open(question.path()).map_err(|error| unusable(error.to_string()))?;
+    let file = ElfFile::open(question.path()).map_err(|error| unusable(error.to_string()))?;
     let on_disk = file.parse().map_err(|error| unusable(error.to_string()))?.build_id();
     match &question.build_id {
-        Some(recorded) if on_disk.as_ref() != Some(recorded) => {
+        Some(_) if !question.has_build_id(on_disk.as_ref()) => {
             Err(NoFile { problem: "the file was rebuilt since the recording".to_owned(), replaced: true })
         }
         None if deleted => Err(unusable("the file was deleted".to_owned())),
         _ => Ok(file),
     }
+}
+
+/// The file that has the debug information of a file without any of its own, if it is found.
+pub fn separate_debug_file(path: &Path, elf: &Elf<'_>, folders: &DebugFolders) -> Option<ElfFile> {
+    if elf.has_debug_info() {
+        return None;
+    }
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method is of one lifetime, the closure of any"
+    )]
+    folders.find(path, elf, |debug| debug.has_debug_info())
 }
 
 fn resolve_file(question: &Question, options: &Options) -> Answer {
@@ -191,8 +205,7 @@ fn resolve_file(question: &Question, options: &Options) -> Answer {
         Err(error) => return Answer::missing(error.to_string()),
     };
     let base = elf.image_base();
-    let separate =
-        if elf.has_debug_info() { None } else { split::separate_debug_file(question.path(), &elf, options) };
+    let separate = separate_debug_file(question.path(), &elf, &options.debug_folders);
     let debug_file = separate.as_ref().unwrap_or(&file);
     let Ok(debug_elf) = debug_file.parse() else { return Answer::missing("damaged debug file") };
 
@@ -205,7 +218,7 @@ fn resolve_file(question: &Question, options: &Options) -> Answer {
     }
 
     let sections = dwarf::sections(&debug_elf);
-    let supplementary_file = split::supplementary_file(debug_file, &options.debug_folders);
+    let supplementary_file = options.debug_folders.find_supplementary(debug_file);
     let supplementary_elf = supplementary_file.as_ref().and_then(|file| file.parse().ok());
     let supplementary_sections = supplementary_elf.as_ref().map(dwarf::sections);
     let mut dwarf = dwarf::borrow(&sections);
@@ -286,5 +299,30 @@ fn name_the_rest(
         };
         let function = answers.function_id(RawFunction { name, file: None, line: 0 });
         answers.add(address, extent, &[RawFrame { function, file: None, line: 0 }]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_elf::testing::Built;
+    use whyslow_unwind::Image;
+
+    use super::*;
+
+    /// The recorder counts a module's addresses from the base that unwinding uses, and symbols are found by the file's own addresses: both
+    /// must mean the same base, in whatever order a linker has listed the segments.
+    #[test]
+    fn recorder_and_symboliser_count_from_the_same_base() {
+        for order in [[0x1000, 0x9000], [0x9000, 0x1000]] {
+            let code = |at: u64| if at == 0x9000 { b"upper" } else { b"lower" };
+            let file = order.iter().fold(Built::default(), |file, &at| file.load(at, code(at))).bytes();
+            let elf = Elf::parse(&file).unwrap();
+            let image = Image::from_bytes(file.clone()).unwrap();
+            let offset = elf.file_offset_of(0x9000).unwrap();
+            let relative = image.relative_address(offset).unwrap();
+            assert_eq!(elf.image_base() + relative, 0x9000, "{order:x?}");
+            assert_eq!(elf.bytes_at(elf.image_base() + relative, 5), Some(&b"upper"[..]));
+            assert_eq!(image.code_at(relative, 5), b"upper");
+        }
     }
 }

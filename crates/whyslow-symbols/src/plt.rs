@@ -8,7 +8,7 @@
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use rustc_hash::FxHashMap;
 
-use crate::elf::Elf;
+use whyslow_elf::Elf;
 
 const STUB_SECTIONS: [&str; 4] = [".plt", ".plt.sec", ".plt.got", ".iplt"];
 /// Every stub starts at a multiple of this.

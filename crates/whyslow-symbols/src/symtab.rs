@@ -2,7 +2,7 @@
 
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionFlags, SymbolKind};
 
-use crate::elf::Elf;
+use whyslow_elf::Elf;
 
 /// A named range of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,6 +137,12 @@ fn with_ends<'a>(mut rows: Vec<Candidate<'a>>, code_ends: &[Option<u64>]) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn our_own_vdso_has_the_clock() {
+        let image = whyslow_proc::kernel::vdso().unwrap();
+        assert!(!Symbols::read(&Elf::parse(&image).unwrap()).is_empty());
+    }
 
     fn row(start: u64, end: u64, name: &'static str, rank: u8) -> Candidate<'static> {
         Candidate { symbol: Symbol { start, end, name }, section: 1, rank }

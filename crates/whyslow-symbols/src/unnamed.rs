@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use whyslow_unwind::{Cfi, FileBytes, Image};
+use whyslow_elf::FileBytes;
+use whyslow_unwind::{Cfi, Image};
 
 /// What their names in [`crate::answers::Answers`] begin with; no linker's name does.
 const MARK: &str = "+0x";
@@ -34,7 +35,7 @@ pub(crate) fn placeholder(start: u64) -> String {
 /// `gzip+0x3a40` for the placeholder of a function of `/usr/bin/gzip`; `None` for a real name.
 pub(crate) fn shown(name: &str, module_path: &str) -> Option<String> {
     let rest = name.strip_prefix(MARK)?;
-    let path = module_path.strip_suffix(" (deleted)").unwrap_or(module_path);
+    let path = module_path.strip_suffix(whyslow_proc::DELETED).unwrap_or(module_path);
     let file = path.rsplit('/').next().unwrap_or(path);
     Some(format!("{file}{MARK}{rest}"))
 }

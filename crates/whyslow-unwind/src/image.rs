@@ -1,26 +1,13 @@
 //! An ELF file (or the vdso) as far as unwinding needs it.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use object::elf;
-use object::read::elf::{CompressionHeader as _, FileHeader as _, ProgramHeader as _, SectionHeader as _};
+use object::elf::PT_GNU_EH_FRAME;
+use whyslow_elf::{BuildId, Elf, ElfError, FileBytes, Headers};
 
-use crate::file_bytes::FileBytes;
 use crate::go::{GO_TABLES, go_functions};
-
-type Elf = elf::FileHeader64<object::LittleEndian>;
-
-/// A GNU build id.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct BuildId(pub Vec<u8>);
-
-impl std::fmt::Display for BuildId {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
-    }
-}
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +17,16 @@ pub enum ImageError {
     Io(#[from] io::Error),
     /// It is not a 64-bit little-endian ELF file, or a damaged one.
     #[error("not a usable ELF file: {0}")]
-    Elf(#[from] object::Error),
+    Elf(ElfError),
+}
+
+impl From<ElfError> for ImageError {
+    fn from(error: ElfError) -> Self {
+        match error {
+            ElfError::Io(error) => Self::Io(error),
+            ElfError::Format(_) => Self::Elf(error),
+        }
+    }
 }
 
 /// A part of the file that is mapped: `[file_offset, file_offset + file_len)` → `relative`.
@@ -63,7 +59,7 @@ enum Data {
     Owned(Vec<u8>),
 }
 
-/// An ELF image. All its addresses are relative to the image base: the page of its first loaded segment.
+/// An ELF image. All its addresses are relative to the image base, [`whyslow_elf::image_base`].
 #[derive(Debug)]
 pub struct Image {
     data: Data,
@@ -108,27 +104,25 @@ impl Image {
             Data::Mapped(map) => map,
             Data::Owned(bytes) => bytes,
         };
-        let header = Elf::parse(bytes)?;
-        let endian = header.endian()?;
-        if header.e_machine(endian) != elf::EM_X86_64 {
+        let headers = Headers::parse(bytes)?;
+        if !headers.is_x86_64() {
             return Err(io::Error::other("for another processor than x86-64").into());
         }
-        let programs = header.program_headers(endian, bytes)?;
-        let loads = || programs.iter().filter(|program| program.p_type(endian) == elf::PT_LOAD);
-        let base = loads().map(|program| program.p_vaddr(endian)).min().unwrap_or(0) & !(PAGE - 1);
-        let segments = loads()
-            .map(|program| Segment {
-                file_offset: program.p_offset(endian),
-                file_len: program.p_filesz(endian),
-                relative: program.p_vaddr(endian).wrapping_sub(base),
-                executable: program.p_flags(endian).0 & elf::PF_X.0 != 0,
+        let base = headers.image_base();
+        let segments = headers
+            .segments()
+            .map(|segment| Segment {
+                file_offset: segment.file_offset,
+                file_len: segment.file_len,
+                relative: segment.address.wrapping_sub(base),
+                executable: segment.executable,
             })
             .collect();
         let mut image = Self {
             base,
             segments,
-            build_id: None,
-            entry: header.e_entry(endian).wrapping_sub(base),
+            build_id: headers.build_id(),
+            entry: headers.entry().wrapping_sub(base),
             eh_frame: Section::default(),
             eh_frame_hdr: Section::default(),
             debug_frame: Section::default(),
@@ -140,43 +134,25 @@ impl Image {
             debug_frame_unpacked: None,
             data: Data::Owned(Vec::new()),
         };
-        for program in programs {
-            if let Ok(Some(mut notes)) = program.notes(endian, bytes) {
-                while let Ok(Some(note)) = notes.next() {
-                    if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
-                        image.build_id = Some(BuildId(note.desc().to_vec()));
-                    }
-                }
-            }
-        }
-        image.find_sections(header, endian, bytes);
+        image.find_sections(&headers);
         if image.eh_frame_hdr.is_empty() {
-            image.find_unwind_segment(programs, endian, bytes);
+            image.find_unwind_segment(&headers);
         }
         image.data = data;
         Ok(image)
     }
 
-    fn find_sections(&mut self, header: &Elf, endian: object::LittleEndian, bytes: &[u8]) {
-        let Ok(sections) = header.sections(endian, bytes) else { return };
+    fn find_sections(&mut self, headers: &Headers<'_>) {
         let mut go_table = 0..0;
-        for section in sections.iter() {
-            let Ok(name) = sections.section_name(endian, section) else { continue };
-            let Some((start, len)) = section.file_range(endian) else { continue };
-            let (Ok(start), Ok(len)) = (usize::try_from(start), usize::try_from(len)) else { continue };
-            let Some(end) = start.checked_add(len).filter(|end| *end <= bytes.len()) else { continue };
-            let found =
-                Section { bytes: start..end, address: section.sh_addr(endian).wrapping_sub(self.base) };
-            match name {
+        for section in headers.sections() {
+            let found = Section { bytes: section.range, address: section.address.wrapping_sub(self.base) };
+            match section.name {
                 b".eh_frame" => self.eh_frame = found,
                 b".eh_frame_hdr" => self.eh_frame_hdr = found,
-                b".debug_frame" => {
-                    if section.sh_flags(endian).0 & elf::SHF_COMPRESSED.0 == 0 {
-                        self.debug_frame = found;
-                    } else {
-                        self.debug_frame_unpacked = unpack(section, endian, bytes);
-                    }
+                b".debug_frame" if section.compressed => {
+                    self.debug_frame_unpacked = unpacked_debug_frame(headers.bytes());
                 }
+                b".debug_frame" => self.debug_frame = found,
                 b".text" => self.text = found,
                 name if GO_TABLES.iter().any(|table| table.as_bytes() == name) => go_table = found.bytes,
                 b".got" => self.got = found,
@@ -185,7 +161,7 @@ impl Image {
                 _ => {}
             }
         }
-        self.find_go_stacks(bytes.get(go_table).unwrap_or_default());
+        self.find_go_stacks(headers.bytes().get(go_table).unwrap_or_default());
     }
 
     /// Notes where a Go program's stacks begin.
@@ -204,22 +180,13 @@ impl Image {
     }
 
     /// A file without section headers still says where its unwind table is.
-    fn find_unwind_segment(
-        &mut self,
-        programs: &[elf::ProgramHeader64<object::LittleEndian>],
-        endian: object::LittleEndian,
-        bytes: &[u8],
-    ) {
-        let Some(program) = programs.iter().find(|program| program.p_type(endian) == elf::PT_GNU_EH_FRAME)
-        else {
-            return;
-        };
-        let address = program.p_vaddr(endian).wrapping_sub(self.base);
-        let Some(start) = self.file_offset(address).and_then(|offset| usize::try_from(offset).ok()) else {
-            return;
-        };
-        let len = usize::try_from(program.p_filesz(endian)).unwrap_or(0);
-        let end = start.saturating_add(len).min(bytes.len());
+    fn find_unwind_segment(&mut self, headers: &Headers<'_>) {
+        let Some(segment) = headers.segment(PT_GNU_EH_FRAME) else { return };
+        let offset = headers.file_offset_of(segment.address).and_then(|offset| usize::try_from(offset).ok());
+        let Some(start) = offset else { return };
+        let file_len = headers.bytes().len();
+        let end = start.saturating_add(usize::try_from(segment.file_len).unwrap_or(0)).min(file_len);
+        let address = segment.address.wrapping_sub(self.base);
         self.eh_frame_hdr = Section { bytes: start.min(end)..end, address };
     }
 
@@ -289,25 +256,7 @@ impl Image {
     }
 }
 
-/// `.debug_frame` is small; when it is compressed it is unpacked once, within a bound.
-fn unpack(
-    section: &elf::SectionHeader64<object::LittleEndian>,
-    endian: object::LittleEndian,
-    bytes: &[u8],
-) -> Option<Vec<u8>> {
-    const MOST: u64 = 256 << 20;
-    let (header, offset, _) = section.compression(endian, bytes).ok()??;
-    let (start, len) = section.file_range(endian)?;
-    let packed = bytes.get(usize::try_from(offset).ok()?..usize::try_from(start.checked_add(len)?).ok()?)?;
-    let mut unpacked = Vec::new();
-    match header.ch_type(endian) {
-        elf::ELFCOMPRESS_ZLIB => {
-            flate2::read::ZlibDecoder::new(packed).take(MOST).read_to_end(&mut unpacked).ok()?;
-        }
-        elf::ELFCOMPRESS_ZSTD => {
-            zstd::Decoder::new(packed).ok()?.take(MOST).read_to_end(&mut unpacked).ok()?;
-        }
-        _ => return None,
-    }
-    Some(unpacked)
+/// `.debug_frame` is small; when it is compressed it is unpacked once.
+fn unpacked_debug_frame(file: &[u8]) -> Option<Vec<u8>> {
+    Some(Elf::parse(file).ok()?.section(".debug_frame").into_owned()).filter(|bytes| !bytes.is_empty())
 }

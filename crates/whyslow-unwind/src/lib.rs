@@ -3,8 +3,7 @@
 //! The parts, each pure (the outside world is passed in):
 //!
 //! ```text
-//! file_bytes a file in memory, also after it was deleted
-//! image      an ELF file: segments, sections, build id; file offset → relative address
+//! image      an ELF file (whyslow-elf) as unwinding needs it; file offset → relative address
 //! cfi        .eh_frame / .eh_frame_hdr / .debug_frame → one Rule for one address
 //! go         functions of Go programs, and where their stacks begin
 //! plt        rules for linker stubs that carry no unwind information
@@ -17,7 +16,6 @@
 //! Only x86-64 is known here; another architecture needs its own `registers`, `rule`, `plt` and `prologue`.
 
 mod cfi;
-mod file_bytes;
 mod go;
 mod image;
 mod plt;
@@ -28,9 +26,8 @@ mod trampoline;
 mod unwinder;
 
 pub use cfi::{Cfi, Found};
-pub use file_bytes::FileBytes;
 pub use go::{GO_TABLES, GoFunction, go_functions};
-pub use image::{BuildId, Image, ImageError};
+pub use image::{Image, ImageError};
 pub use prologue::is_after_call;
 pub use registers::{Register, Registers};
 pub use rule::{Memory, Rule, Step, StepError};

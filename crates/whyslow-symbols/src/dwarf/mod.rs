@@ -15,9 +15,9 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use crate::answers::{Answers, RawFrame, RawFunction};
-use crate::elf::Elf;
 use crate::optimised::Evidence;
 use crate::symtab::Symbols;
+use whyslow_elf::Elf;
 
 pub(crate) use index::Units;
 

@@ -8,7 +8,7 @@ use whyslow_profile::{
     LocationId, Module, ModuleId, ModuleKind, Optimised, Profile, RelativeAddress, Samples, SymbolState,
     ThreadId,
 };
-use whyslow_symbols::Options;
+use whyslow_symbols::{DebugFolders, Options};
 
 /// A Rust program whose `outer` has `middle` inlined, which has `inner` inlined.
 pub(crate) const RUST: &str = r#"#[inline(never)]
@@ -124,11 +124,15 @@ pub(crate) fn options() -> Options {
     Options {
         cache: None,
         files: Vec::new(),
-        debug_folders: Vec::new(),
-        debuginfod_caches: Vec::new(),
+        debug_folders: DebugFolders::default(),
         keep_sources: true,
         keep_code: true,
     }
+}
+
+/// The same with folders to look for debug files in.
+pub(crate) fn with_folders(debug_folders: DebugFolders) -> Options {
+    Options { debug_folders, ..options() }
 }
 
 /// Name, file name and line of the frames of each location.

@@ -1,8 +1,10 @@
 //! Programs that are compiled here, in many flavours of debug information, and must give the same answers.
 
-use crate::common::{addresses_of, build_id, frames, has_chain, options, profile, run, rust_program, spread};
+use crate::common::{
+    addresses_of, build_id, frames, has_chain, options, profile, run, rust_program, spread, with_folders,
+};
 use whyslow_profile::{CodeKind, Optimised, Profile, SymbolState};
-use whyslow_symbols::{Options, symbolize};
+use whyslow_symbols::{DebugFolders, Options, symbolize};
 
 #[track_caller]
 fn chain_of(flags: &[&str]) {
@@ -128,7 +130,13 @@ fn a_separate_debug_file_by_build_id() {
     std::fs::create_dir_all(&place).unwrap();
     std::fs::rename(folder.path().join("app.debug"), place.join(format!("{}.debug", &id[2..]))).unwrap();
     let mut found = profile(&stripped, Some(&id), &addresses);
-    symbolize(&mut found, &Options { debug_folders: vec![folder.path().join("debug")], ..options() });
+    symbolize(
+        &mut found,
+        &with_folders(DebugFolders {
+            installed: vec![folder.path().join("debug")],
+            ..DebugFolders::default()
+        }),
+    );
     assert!(has_chain(&found), "{:#?}", frames(&found));
 }
 
@@ -141,7 +149,7 @@ fn a_debug_file_that_debuginfod_has_downloaded() {
     std::fs::create_dir_all(cache.join(&id)).unwrap();
     std::fs::rename(folder.path().join("app.debug"), cache.join(&id).join("debuginfo")).unwrap();
     let mut found = profile(&stripped, Some(&id), &addresses);
-    symbolize(&mut found, &Options { debuginfod_caches: vec![cache], ..options() });
+    symbolize(&mut found, &with_folders(DebugFolders { downloaded: vec![cache], ..DebugFolders::default() }));
     assert!(has_chain(&found), "{:#?}", frames(&found));
 }
 

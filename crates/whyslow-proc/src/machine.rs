@@ -1,0 +1,100 @@
+//! The machine: its CPUs.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+/// Reads a list such as `0-3,8`.
+pub fn cpu_list(text: &str) -> Vec<u32> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) {
+            cpus.extend(first..=last.min(first.saturating_add(1 << 16)));
+        }
+    }
+    cpus
+}
+
+/// Writes a list such as `0-3,8`.
+pub fn cpu_words(cpus: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let word = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(word).collect::<Vec<_>>().join(",")
+}
+
+/// All CPUs that are on, of the system under a root folder.
+pub fn online_cpus(root: &Path) -> Vec<u32> {
+    let online = fs::read_to_string(root.join("sys/devices/system/cpu/online")).unwrap_or_default();
+    let cpus = cpu_list(&online);
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// The CPUs that a process may use.
+pub fn allowed_cpus(pid: u32) -> Vec<u32> {
+    let allowed = crate::process::Status::of(pid).unwrap_or_default().allowed_cpus();
+    let online = online_cpus(Path::new("/"));
+    let usable: Vec<u32> = online.iter().copied().filter(|cpu| allowed.contains(cpu)).collect();
+    if usable.is_empty() { online } else { usable }
+}
+
+/// What the kernel says of the first CPU, of the system under a root folder.
+#[derive(Debug, Clone, Default)]
+pub struct FirstCpu(String);
+
+impl FirstCpu {
+    /// Reads it. The kernel takes its time for all of them on large machines.
+    pub fn read(root: &Path) -> Self {
+        let mut text = Vec::new();
+        if let Ok(file) = fs::File::open(root.join("proc/cpuinfo")) {
+            // What could be read until an error is enough.
+            let _ = file.take(4096).read_to_end(&mut text);
+        }
+        Self(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The value of a name, such as `model name`.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.lines().find_map(|line| {
+            let (known, value) = line.split_once(':')?;
+            (known.trim() == name).then_some(value.trim())
+        })
+    }
+
+    /// Whether the CPU says that a hypervisor lies between it and us.
+    pub fn is_virtual(&self) -> bool {
+        self.get("flags").is_some_and(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_have_ranges_and_single_numbers() {
+        assert_eq!(cpu_list("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
+        assert_eq!(cpu_list(""), [] as [u32; 0]);
+        assert_eq!(cpu_list("x,3,9-4,1-"), [3]);
+        assert_eq!(cpu_list("0-4294967295").len(), (1 << 16) + 1, "no list is longer than this");
+        assert_eq!(cpu_words(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+    }
+
+    #[test]
+    fn the_first_cpu_is_read_by_name() {
+        let cpu = FirstCpu("processor\t: 0\nmodel name\t: A: B\nflags\t\t: fpu hypervisor lm\n".to_owned());
+        assert_eq!((cpu.get("model name"), cpu.is_virtual()), (Some("A: B"), true));
+        assert!(!FirstCpu("flags : nohypervisor\n".to_owned()).is_virtual());
+        assert!(!allowed_cpus(std::process::id()).is_empty());
+        assert_eq!(online_cpus(Path::new("/nowhere")), [0]);
+    }
+}
