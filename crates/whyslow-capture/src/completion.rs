@@ -15,7 +15,6 @@ use std::io;
 
 use whyslow_profile::StackId;
 
-use crate::host;
 use crate::walk::{Ended, SignalFrame, Walk, World};
 
 /// Bytes that must agree. With outer paths that change every millisecond, 2 KB (three frames) let 3 in 1,000 wrong stacks
@@ -112,7 +111,7 @@ impl StackImage {
         let have = self.bytes.len();
         let want = (have * 2).clamp(FIRST_READ, MOST_READ);
         self.bytes.resize(want, 0);
-        let read = host::read_memory(pid, self.base + have as u64, &mut self.bytes[have..]);
+        let read = whyslow_proc::read_memory(pid, self.base + have as u64, &mut self.bytes[have..]);
         let read = read.inspect_err(|_| self.bytes.truncate(have))?;
         self.bytes.truncate(have + read);
         self.whole = have + read < want || want == MOST_READ;
@@ -138,7 +137,7 @@ impl StackImage {
         let (start, edge) = dump.edge();
         let mut now = [0; EDGE];
         let now = &mut now[..edge.len()];
-        host::read_memory(pid, start, now).is_ok_and(|read| read == edge.len()) && now == edge
+        whyslow_proc::read_memory(pid, start, now).is_ok_and(|read| read == edge.len()) && now == edge
     }
 
     #[inline]
@@ -304,7 +303,7 @@ impl Completion<'_> {
         }
         let stands = || {
             let mut now = [0; SIGNAL_STATE];
-            host::read_memory(self.pid, frame.state, &mut now).is_ok_and(|read| read == now.len())
+            whyslow_proc::read_memory(self.pid, frame.state, &mut now).is_ok_and(|read| read == now.len())
                 && now == *state
         };
         if !stands() {

@@ -12,6 +12,7 @@ use std::path::Path;
 use linux_perf_event_reader::{EventRecord, Mmap2FileId, Mmap2Record, RawData, RecordType, SampleRecord};
 use rustc_hash::FxHashMap;
 use whyslow_elf::FileBytes;
+use whyslow_proc::process;
 use whyslow_profile::{
     Builder, Counters, LocationId, Metric, MetricId, ModuleId, ModuleKind, RelativeAddress, StackId,
     ThreadId, Unit,
@@ -113,7 +114,7 @@ impl Converter {
         self.drain += 1;
         self.read_live = false;
         if std::mem::take(&mut self.lost) {
-            self.ours.search(crate::host::parents);
+            self.ours.search(process::parents);
         }
         while let Some(&(drain, tid, id)) = self.ended.front()
             && drain + MOURNED_DRAINS < self.drain
@@ -189,10 +190,10 @@ impl Converter {
             return modules.get(index).id;
         }
         // The process may have its own root.
-        let file = fs::metadata(format!("/proc/{pid}/root{path}")).or_else(|_| fs::metadata(&path)).ok();
+        let file = fs::metadata(process::file_in_root(pid, &path)).or_else(|_| fs::metadata(&path)).ok();
         let device = file.as_ref().map_or((0, 0), |file| {
             let device = file.dev();
-            (libc::major(device), libc::minor(device))
+            (rustix::fs::major(device), rustix::fs::minor(device))
         });
         let inode = file.map_or(0, |file| file.ino());
         let key = FileKey { path, device, inode };
@@ -212,7 +213,7 @@ impl Converter {
     }
 
     fn mmap(&mut self, mmap: &Mmap2Record<'_>) {
-        const PROT_EXEC: u32 = libc::PROT_EXEC as u32;
+        const PROT_EXEC: u32 = rustix::mm::ProtFlags::EXEC.bits();
         let (pid, tid) = (mmap.pid.cast_unsigned(), mmap.tid.cast_unsigned());
         if mmap.path.as_slice().ends_with(b".txt") {
             let path = text(&mmap.path);

@@ -2,11 +2,12 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rustix::process::{WaitId, WaitIdOptions};
 use whyslow_profile::ExitStatus;
 
 use crate::host::Usage;
@@ -139,7 +140,7 @@ impl Running {
 
     /// Ends it: it cannot be recorded as it should.
     pub(crate) fn kill(&self) {
-        crate::signals::send(self.pid, libc::SIGKILL);
+        whyslow_proc::send_signal(self.pid, libc::SIGKILL);
         self.wait();
     }
 
@@ -165,22 +166,24 @@ fn exec_error(command: &Command, error: io::Error) -> RecordError {
     RecordError::NotExecutable { program, reason }
 }
 
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?)
+}
+
+/// Whether a child has ended, without taking the news from anyone.
+fn has_ended(pid: u32) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let status = rustix::process::waitid(WaitId::Pid(pid), options);
+    status.is_ok_and(|status| {
+        status.is_some_and(|status| status.exited() || status.killed() || status.dumped())
+    })
+}
+
 #[expect(unsafe_code, reason = "fork, exec and wait have no safe form that can pause in between")]
 mod calls {
-    use super::{
-        ChildEnds, ExitStatus, FromRawFd, Ordering, OwnedFd, Prepared, SIGPIPE_AT_START, Signals, Usage, io,
-    };
+    use super::{ChildEnds, ExitStatus, Ordering, Prepared, SIGPIPE_AT_START, Signals, Usage, io};
     use std::os::fd::AsRawFd;
-
-    pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-        let mut ends = [0; 2];
-        // SAFETY: `ends` has room for two descriptors.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just gave us both.
-        Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
-    }
 
     pub(super) fn fork_and_wait(
         prepared: &Prepared,
@@ -221,17 +224,6 @@ mod calls {
         }
     }
 
-    /// Whether a child has ended, without taking the news from anyone.
-    pub(super) fn has_ended(pid: u32) -> bool {
-        // SAFETY: all-zero is a valid `siginfo_t`, which the kernel fills.
-        let (result, info) = unsafe {
-            let mut info = std::mem::zeroed::<libc::siginfo_t>();
-            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-            (libc::waitid(libc::P_PID, pid, &raw mut info, options), info)
-        };
-        result == 0 && matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)
-    }
-
     pub(super) fn wait4(pid: u32, options: i32) -> Option<(ExitStatus, Usage)> {
         let mut status = 0;
         // SAFETY: all-zero is a valid `rusage`.
@@ -254,7 +246,7 @@ mod calls {
         Some((exit, usage.into()))
     }
 }
-use calls::{fork_and_wait, has_ended, pipe, wait4};
+use calls::{fork_and_wait, wait4};
 
 #[cfg(test)]
 mod tests {

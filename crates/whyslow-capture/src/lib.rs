@@ -165,19 +165,5 @@ pub fn make_room(path: &Path) -> Result<Option<PathBuf>, RecordError> {
 
 /// The process that a number means, which can be that of any of its threads; `None` when there is none.
 pub fn process_of(number: u32) -> Option<u32> {
-    host::process_of(number)
-}
-
-/// The threads of a process; empty when it is gone.
-fn threads_of(pid: u32) -> Vec<u32> {
-    numbers_in(Path::new(&format!("/proc/{pid}/task")))
-}
-
-/// The entries of a folder whose names are numbers.
-fn numbers_in(folder: &Path) -> Vec<u32> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut numbers: Vec<u32> =
-        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
-    numbers.sort_unstable();
-    numbers
+    whyslow_proc::process::process_of(number)
 }

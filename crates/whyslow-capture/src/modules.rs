@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use whyslow_elf::FileBytes;
+use whyslow_proc::{DELETED, kernel};
 use whyslow_profile::{
     Builder, LocationId, Module, ModuleId, ModuleKind, Optimised, RelativeAddress, SymbolState,
 };
 use whyslow_unwind::{Image, Unwinder};
 
-use crate::reach::{self, DELETED, Reached};
+use crate::reach::{self, Reached};
 
 /// The kernel's and the vdso's names in recordings.
 pub(crate) const KERNEL: &str = "[kernel.kallsyms]";
@@ -45,6 +46,13 @@ pub(crate) struct FileMapping {
     pub(crate) end: u64,
     /// The offset in the file of `start`.
     pub(crate) offset: u64,
+}
+
+impl From<whyslow_proc::Mapping> for FileMapping {
+    fn from(mapping: whyslow_proc::Mapping) -> Self {
+        let whyslow_proc::Mapping { start, end, offset, device, inode, name, .. } = mapping;
+        Self { key: FileKey { path: name, device, inode }, generation: 0, start, end, offset }
+    }
 }
 
 /// All modules of a recording, over all processes.
@@ -84,7 +92,7 @@ impl RecordedFiles {
         for image in files {
             found = true;
             match &build_id {
-                Some(recorded) if image.build_id().map(ToString::to_string).as_ref() != Some(recorded) => {}
+                Some(recorded) if image.build_id().is_none_or(|id| !id.is(recorded)) => {}
                 Some(_) => return (Some(image), build_id),
                 None => {
                     self.unproven.push(path.to_owned());
@@ -183,8 +191,8 @@ impl Modules {
             return known;
         }
         let build_id = match &self.recorded {
-            None => crate::host::kernel_build_id(),
-            Some(files) if files.same_kernel => crate::host::kernel_build_id(),
+            None => kernel::build_id().map(|id| id.to_string()),
+            Some(files) if files.same_kernel => kernel::build_id().map(|id| id.to_string()),
             // No kernel has this one, so that no other kernel's names are taken for it.
             Some(files) => Some(files.build_ids.get(KERNEL).map_or("unknown", String::as_str).to_owned()),
         };
@@ -198,13 +206,13 @@ impl Modules {
         if let Some(known) = self.vdso {
             return known;
         }
-        let image = own_vdso().and_then(|bytes| Image::from_bytes(bytes).ok());
+        let image = kernel::vdso().ok().and_then(|bytes| Image::from_bytes(bytes).ok());
         let recorded = self.recorded.as_ref();
         let (image, build_id) = match recorded.map(|files| (files.build_ids.get(VDSO), files.same_kernel)) {
             None | Some((None, true)) => (image, None),
             Some((None, false)) => (None, Some("unknown".to_owned())),
             Some((Some(id), _)) => {
-                let same = |image: &Image| image.build_id().is_some_and(|own| own.to_string() == *id);
+                let same = |image: &Image| image.build_id().is_some_and(|own| own.is(id));
                 (image.filter(same), Some(id.clone()))
             }
         };
@@ -222,8 +230,7 @@ impl Modules {
     /// Notes the build id that a record has of a file.
     pub(crate) fn tell_build_id(&mut self, path: &str, build_id: &[u8]) {
         if let Some(files) = self.recorded.as_mut().filter(|files| !files.build_ids.contains_key(path)) {
-            let hex = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-            files.build_ids.insert(path.to_owned(), hex);
+            files.build_ids.insert(path.to_owned(), whyslow_elf::hex(build_id));
         }
     }
 
@@ -248,17 +255,6 @@ impl Modules {
         self.rows.push(CodeModule { id, unwinder: Unwinder::new(image) });
         ModuleIndex(self.rows.len() as u32 - 1)
     }
-}
-
-fn own_vdso() -> Option<Vec<u8>> {
-    use std::os::unix::fs::FileExt as _;
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
-    let (start, end) = line.split(' ').next()?.split_once('-')?;
-    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-    let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
-    std::fs::File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
-    Some(bytes)
 }
 
 /// A range of addresses that executes a module.

@@ -8,13 +8,9 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
 use whyslow_elf::FileBytes;
+use whyslow_proc::{DELETED, Mapping, process};
 
-use crate::host;
-use crate::maps::MapsLine;
 use crate::modules::FileMapping;
-
-/// What the kernel adds to the name of a file that has been unlinked.
-pub(crate) const DELETED: &str = " (deleted)";
 
 /// What came of it.
 #[derive(Debug)]
@@ -34,7 +30,7 @@ pub(crate) fn reach(pid: u32, mapping: &FileMapping) -> Reached {
     let by_name = if path.ends_with(DELETED) {
         Vec::new()
     } else {
-        vec![PathBuf::from(format!("/proc/{pid}/root{path}")), PathBuf::from(path)]
+        vec![process::file_in_root(pid, path), PathBuf::from(path)]
     };
     let mut others = Vec::new();
     let mut unreadable = false;
@@ -45,9 +41,8 @@ pub(crate) fn reach(pid: u32, mapping: &FileMapping) -> Reached {
             Err(error) => unreadable |= error.kind() == io::ErrorKind::PermissionDenied,
         }
     }
-    let through_mapping = mapped_range(pid, mapping)
-        .map(|range| PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end)));
-    let executable = PathBuf::from(format!("/proc/{pid}/exe"));
+    let through_mapping = mapped_range(pid, mapping).map(|range| process::mapped_file(pid, &range));
+    let executable = process::program_file(pid);
     for candidate in through_mapping.into_iter().chain([executable]) {
         if let Ok((file, inode)) = open(&candidate)
             && inode == mapping.key.inode
@@ -85,10 +80,9 @@ fn map(file: &File) -> Reached {
 
 /// The mapping as the process has it now: neighbours may have been joined to it, or parts cut off.
 fn mapped_range(pid: u32, mapping: &FileMapping) -> Option<Range<u64>> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
-    let lines = maps.lines().filter_map(MapsLine::parse);
-    let mut same = lines.filter(|line| line.inode == mapping.key.inode && line.inode != 0);
-    same.find(|line| (line.start..line.end).contains(&mapping.start)).map(|line| line.start..line.end)
+    let maps = Mapping::all_of(pid).ok()?;
+    let now = Mapping::find(&maps, mapping.start)?;
+    (now.inode == mapping.key.inode && now.inode != 0).then(|| now.range())
 }
 
 /// Whether the process has this file's bytes at the mapping's addresses: code is mapped as it is.
@@ -96,7 +90,7 @@ fn is_mapped(pid: u32, mapping: &FileMapping, file: &File) -> bool {
     const COMPARED: usize = 16 << 10;
     let size = usize::try_from(mapping.end.saturating_sub(mapping.start)).unwrap_or(0).min(COMPARED);
     let (mut there, mut here) = (vec![0; size], vec![0; size]);
-    let Ok(read) = host::read_memory(pid, mapping.start, &mut there) else { return false };
+    let Ok(read) = whyslow_proc::read_memory(pid, mapping.start, &mut there) else { return false };
     let Ok(len) = file.read_at(&mut here, mapping.offset) else { return false };
     let size = read.min(len);
     size >= 512 && there[..size] == here[..size]
@@ -109,14 +103,9 @@ mod tests {
 
     /// A mapping of our own executable.
     fn own_code() -> FileMapping {
-        let exe = fs::read_link("/proc/self/exe").unwrap();
-        let maps = fs::read_to_string("/proc/self/maps").unwrap();
-        let line = maps
-            .lines()
-            .filter_map(MapsLine::parse)
-            .find(|line| line.executable && line.path == exe.to_str().unwrap())
-            .unwrap();
-        line.mapping()
+        let maps = Mapping::all_of(std::process::id()).unwrap();
+        let own = Mapping::find(&maps, own_code as *const () as u64).unwrap();
+        own.clone().into()
     }
 
     fn is_file(reached: Reached) -> bool {

@@ -1,6 +1,5 @@
 //! When the kernel refuses to sample: what happened, why, and what to try.
 
-use std::fs;
 use std::io;
 
 use crate::perf::OpenError;
@@ -8,8 +7,7 @@ use crate::{RecordError, Target};
 
 /// The message for a refused recording.
 pub(crate) fn explain(error: OpenError, target: &Target) -> RecordError {
-    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
-    let paranoid = paranoid.and_then(|level| level.trim().parse::<i32>().ok());
+    let paranoid = whyslow_proc::kernel::Settings::now().perf_event_paranoid;
     match error {
         OpenError::Denied(error) => RecordError::Refused(denied(&error, target, paranoid)),
         OpenError::Unsupported(error) if paranoid.is_none() => RecordError::Refused(format!(
@@ -33,7 +31,7 @@ pub(crate) fn explain(error: OpenError, target: &Target) -> RecordError {
     }
 }
 
-fn denied(error: &io::Error, target: &Target, paranoid: Option<i32>) -> String {
+fn denied(error: &io::Error, target: &Target, paranoid: Option<i64>) -> String {
     let level = paranoid.map_or_else(|| "unknown".to_owned(), |level| level.to_string());
     match target {
         Target::System { .. } => format!(

@@ -55,7 +55,13 @@ pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampl
         Whom::Child(child) => (vec![*child], true),
         Whom::Processes(processes) => {
             host::raise_file_limit();
-            (processes.iter().flat_map(|pid| crate::threads_of(*pid)).collect(), false)
+            (
+                processes
+                    .iter()
+                    .flat_map(|pid| whyslow_proc::process::threads(*pid).unwrap_or_default())
+                    .collect(),
+                false,
+            )
         }
     };
     let bound = Bound::Thread { enable_on_exec: on_exec };

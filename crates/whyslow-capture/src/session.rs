@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use whyslow_proc::{kernel, machine, process};
 use whyslow_profile::file::Writer;
 use whyslow_profile::{EventSource, HeapFacts, KernelView, Meta, Sampling, StillRunning};
 
@@ -69,7 +70,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     };
 
     let plan = sampled.as_ref().map(|sampled| (sampled.events.plan.cycles, sampled.events.plan.kernel));
-    let kernel_base = plan.and_then(|(_, kernel)| if kernel { host::kernel_base() } else { None });
+    let kernel_base = plan.and_then(|(_, kernel)| if kernel { kernel::text_address() } else { None });
     let mut meta = Meta {
         command: target.words(),
         recorder: format!("whyslow {}", env!("CARGO_PKG_VERSION")),
@@ -84,7 +85,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             None => EventSource::Unknown,
         },
         sampling: sampled.as_ref().map_or(Sampling::Unknown, |sampled| sampled.sampling),
-        only_cpus: options.cpus.as_ref().map(|_| host::cpu_words(&cpus)),
+        only_cpus: options.cpus.as_ref().map(|_| machine::cpu_words(&cpus)),
         kernel: match (plan, kernel_base) {
             (None, _) => KernelView::Unknown,
             (Some((_, false)), _) => KernelView::Hidden,
@@ -92,12 +93,12 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             (Some((_, true)), Some(_)) => KernelView::Included,
         },
         host: host::describe(
-            suspended.as_ref().map_or(cpus.len(), |child| host::allowed_cpus(child.pid).len()),
+            suspended.as_ref().map_or(cpus.len(), |child| machine::allowed_cpus(child.pid).len()),
         ),
         ..Meta::default()
     };
     let own_before = host::own_usage();
-    let start_ns = host::monotonic_ns();
+    let start_ns = whyslow_proc::monotonic_ns();
     let mut converter = Converter::new(start_ns, kernel_base.unwrap_or(0), options.cpu);
     let heap_rows = heap.as_ref().map(|heap| HeapRows::new(&mut converter, heap.unused()));
     if let Some(heap) = &heap {
@@ -121,7 +122,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         Whom::Child(_) => {}
         Whom::Processes(pids) => pids.iter().for_each(|pid| converter.add_running_process(*pid)),
         Whom::Machine => {
-            for pid in crate::numbers_in(Path::new("/proc")) {
+            for pid in process::all() {
                 converter.add_running_process(pid);
             }
         }
@@ -158,7 +159,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     let go_first = host::GoFirst::new();
     let end = session.run(deadline);
-    let end_ns = host::monotonic_ns();
+    let end_ns = whyslow_proc::monotonic_ns();
     session.drain(u64::MAX);
     drop(go_first);
     session.converter.account_all(end_ns);
@@ -213,7 +214,7 @@ fn resolved(target: &Target) -> Result<Target, RecordError> {
     let Target::Processes(numbers) = target else { return Ok(target.clone()) };
     let mut pids = Vec::new();
     for number in numbers {
-        let Some(pid) = host::process_of(*number) else {
+        let Some(pid) = process::process_of(*number) else {
             return Err(RecordError::Refused(format!(
                 "there is no process {number}; `ps` lists the running ones"
             )));
@@ -227,12 +228,12 @@ fn resolved(target: &Target) -> Result<Target, RecordError> {
 
 /// All CPUs, since a program can move to any of them, or those that were asked for.
 fn cpus_to_record(options: &Options) -> Result<Vec<u32>, RecordError> {
-    let online = host::online_cpus();
+    let online = machine::online_cpus();
     let Some(wanted) = &options.cpus else { return Ok(online) };
     match wanted.iter().find(|cpu| !online.contains(cpu)) {
         Some(missing) => Err(RecordError::Refused(format!(
             "there is no CPU {missing}; this machine has {}",
-            host::cpu_words(&online)
+            machine::cpu_words(&online)
         ))),
         None => Ok(online.into_iter().filter(|cpu| wanted.contains(cpu)).collect()),
     }
@@ -288,7 +289,7 @@ impl Session {
 
             let end = self.subject.signals_received(&self.signals).or_else(|| self.subject.is_over(deadline));
             if end.is_none() {
-                eager_left = if self.drain(host::monotonic_ns().saturating_sub(SETTLE_NS)) {
+                eager_left = if self.drain(whyslow_proc::monotonic_ns().saturating_sub(SETTLE_NS)) {
                     EAGER_AFTER_READ
                 } else {
                     eager_left.saturating_sub(1)

@@ -91,25 +91,11 @@ impl Drop for Signals {
     }
 }
 
-/// Sends a signal to a process.
-#[expect(unsafe_code, reason = "libc call without a safe wrapper")]
-pub(crate) fn send(pid: u32, signal: i32) {
-    // SAFETY: no memory is involved. A process that is gone is no error: it got what it needed.
-    unsafe { libc::kill(pid.cast_signed(), signal) };
-}
-
-/// Becomes readable when a process ends, even if nobody collects its exit status. `None` on kernels before 5.3.
-#[expect(unsafe_code, reason = "system call without a wrapper")]
-pub(crate) fn watch(pid: u32) -> Option<OwnedFd> {
-    // SAFETY: no memory is involved.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0)?;
-    // SAFETY: the kernel just gave us this descriptor.
-    Some(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 /// Waits until a descriptor is ready or the time is over; the flags that each became ready with.
-#[expect(unsafe_code, reason = "libc call without a safe wrapper")]
+#[expect(
+    unsafe_code,
+    reason = "the session changes while its descriptors are waited for, so they cannot be borrowed"
+)]
 pub(crate) fn poll(descriptors: &mut [libc::pollfd], timeout_ms: i32) {
     // SAFETY: the slice is ours and its length is passed with it. An interruption is a time-out.
     let ready =

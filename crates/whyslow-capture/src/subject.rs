@@ -1,14 +1,15 @@
 //! Who is recorded, and when that is over.
 
 use std::ffi::OsString;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use whyslow_proc::process;
 use whyslow_profile::ExitStatus;
 
 use crate::host::Usage;
 use crate::launch::Running;
-use crate::signals::{self, Received, Signals};
+use crate::signals::{Received, Signals};
 use crate::{Command, Target};
 
 /// Whose end is the recording's.
@@ -30,7 +31,7 @@ pub(crate) enum End {
 impl Subject {
     /// Running processes.
     pub(crate) fn attached(pids: &[u32]) -> Self {
-        Self::Processes(pids.iter().map(|pid| (*pid, signals::watch(*pid))).collect())
+        Self::Processes(pids.iter().map(|pid| (*pid, whyslow_proc::watch(*pid).ok().flatten())).collect())
     }
 
     /// What the signals that have arrived mean.
@@ -46,7 +47,7 @@ impl Subject {
                 (Received::Child, _) => {}
                 // The program got it too, and decides what it means.
                 (Received::FromTerminal(_), Self::Child(_)) => {}
-                (Received::Sent(signal), Self::Child(child)) => signals::send(child.pid, signal),
+                (Received::Sent(signal), Self::Child(child)) => whyslow_proc::send_signal(child.pid, signal),
                 (Received::FromTerminal(_) | Received::Sent(_), _) => end = Some(End::Stopped),
             }
         }
@@ -68,10 +69,7 @@ impl Subject {
 }
 
 fn has_ended(pid: u32, watch: Option<&OwnedFd>) -> bool {
-    let Some(watch) = watch else { return crate::threads_of(pid).is_empty() };
-    let mut ended = [libc::pollfd { fd: watch.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-    signals::poll(&mut ended, 0);
-    ended[0].revents != 0
+    watch.map_or_else(|| !process::exists(pid), whyslow_proc::has_ended)
 }
 
 impl Target {
@@ -91,11 +89,7 @@ impl Target {
                 .chain(&command.args)
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
-            (Self::Processes(pids), _) if pids.len() == 1 => {
-                let line = std::fs::read(format!("/proc/{}/cmdline", pids[0])).unwrap_or_default();
-                let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
-                words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-            }
+            (Self::Processes(pids), _) if pids.len() == 1 => process::command_line(pids[0]),
             (Self::Processes(pids), _) => vec![format!("({} processes)", pids.len())],
             _ => vec!["(the whole machine)".to_owned()],
         }

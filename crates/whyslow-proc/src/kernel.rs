@@ -10,7 +10,12 @@ use whyslow_elf::BuildId;
 use crate::{Mapping, MappingKind};
 
 /// Its release, such as `6.8.0-45-generic`; empty when it does not tell.
-pub fn release(root: &Path) -> String {
+pub fn release() -> String {
+    release_under(Path::new("/"))
+}
+
+/// The same of the system under a root folder.
+pub fn release_under(root: &Path) -> String {
     let release = fs::read_to_string(root.join("proc/sys/kernel/osrelease")).unwrap_or_default();
     release.trim().to_owned()
 }
@@ -21,7 +26,12 @@ pub fn build_id() -> Option<BuildId> {
 }
 
 /// The address of its `_text`; `None` when it hides its addresses (`kptr_restrict`), which then read as 0.
-pub fn text_address(root: &Path) -> Option<u64> {
+pub fn text_address() -> Option<u64> {
+    text_address_under(Path::new("/"))
+}
+
+/// The same of the system under a root folder.
+pub fn text_address_under(root: &Path) -> Option<u64> {
     text_address_in(BufReader::new(fs::File::open(root.join("proc/kallsyms")).ok()?))
 }
 
@@ -122,7 +132,8 @@ mod tests {
         let expected =
             Settings { perf_event_paranoid: Some(-1), ptrace_scope: Some(1), ..Settings::default() };
         assert_eq!(Settings::read(root.path()), expected);
-        assert_eq!(release(root.path()), "");
+        assert_eq!(release_under(root.path()), "");
+        assert_eq!(text_address_under(root.path()), None);
     }
 
     #[test]

@@ -32,8 +32,13 @@ pub fn cpu_words(cpus: &[u32]) -> String {
     ranges.iter().map(word).collect::<Vec<_>>().join(",")
 }
 
-/// All CPUs that are on, of the system under a root folder.
-pub fn online_cpus(root: &Path) -> Vec<u32> {
+/// All CPUs that are on.
+pub fn online_cpus() -> Vec<u32> {
+    online_cpus_under(Path::new("/"))
+}
+
+/// The same of the system under a root folder.
+pub fn online_cpus_under(root: &Path) -> Vec<u32> {
     let online = fs::read_to_string(root.join("sys/devices/system/cpu/online")).unwrap_or_default();
     let cpus = cpu_list(&online);
     if cpus.is_empty() { vec![0] } else { cpus }
@@ -42,17 +47,22 @@ pub fn online_cpus(root: &Path) -> Vec<u32> {
 /// The CPUs that a process may use.
 pub fn allowed_cpus(pid: u32) -> Vec<u32> {
     let allowed = crate::process::Status::of(pid).unwrap_or_default().allowed_cpus();
-    let online = online_cpus(Path::new("/"));
+    let online = online_cpus();
     let usable: Vec<u32> = online.iter().copied().filter(|cpu| allowed.contains(cpu)).collect();
     if usable.is_empty() { online } else { usable }
 }
 
-/// What the kernel says of the first CPU, of the system under a root folder.
+/// What the kernel says of the first CPU.
 #[derive(Debug, Clone, Default)]
 pub struct FirstCpu(String);
 
 impl FirstCpu {
     /// Reads it. The kernel takes its time for all of them on large machines.
+    pub fn now() -> Self {
+        Self::read(Path::new("/"))
+    }
+
+    /// The same of the system under a root folder.
     pub fn read(root: &Path) -> Self {
         let mut text = Vec::new();
         if let Ok(file) = fs::File::open(root.join("proc/cpuinfo")) {
@@ -95,6 +105,6 @@ mod tests {
         assert_eq!((cpu.get("model name"), cpu.is_virtual()), (Some("A: B"), true));
         assert!(!FirstCpu("flags : nohypervisor\n".to_owned()).is_virtual());
         assert!(!allowed_cpus(std::process::id()).is_empty());
-        assert_eq!(online_cpus(Path::new("/nowhere")), [0]);
+        assert_eq!(online_cpus_under(Path::new("/nowhere")), [0]);
     }
 }

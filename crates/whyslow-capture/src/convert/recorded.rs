@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use linux_perf_event_reader::{CpuMode, MmapRecord, SampleRecord};
 use rustc_hash::FxHashMap;
+use whyslow_proc::kernel;
 use whyslow_profile::{Builder, Counters, LocationId, MetricId, ModuleKind, RelativeAddress, StackId, Unit};
 
 use super::{Converter, FIRST_MARK, FileKey, FileMapping, USER_MARK, text};
@@ -98,11 +99,8 @@ impl RecordConverter {
         let mut converter = Converter::new(0, 0, true);
         converter.builder = Builder::new();
         let same_kernel = match on.build_ids.get(KERNEL) {
-            Some(recorded) => crate::host::kernel_build_id().as_ref() == Some(recorded),
-            None => {
-                let running = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-                !on.os_release.is_empty() && running.trim() == on.os_release
-            }
+            Some(recorded) => kernel::build_id().is_some_and(|id| id.is(recorded)),
+            None => !on.os_release.is_empty() && kernel::release() == on.os_release,
         };
         converter.modules.recorded = Some(RecordedFiles {
             build_ids: on.build_ids,
@@ -202,7 +200,7 @@ impl Converter {
             if path.starts_with(KERNEL) && mmap.page_offset != 0 {
                 self.kernel_base = mmap.page_offset;
                 file.kernel_code = (mmap.page_offset, mmap.address.saturating_add(mmap.length));
-                file.same_boot &= crate::host::kernel_base() == Some(mmap.page_offset);
+                file.same_boot &= kernel::text_address() == Some(mmap.page_offset);
             }
             return;
         }

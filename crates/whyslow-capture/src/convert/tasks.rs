@@ -1,15 +1,13 @@
 //! Processes and threads: how they begin, what they are called, how they end.
 
-use std::fs;
-
 use linux_perf_event_reader::{CommOrExecRecord, ForkOrExitRecord};
 use rustc_hash::FxHashMap;
+use whyslow_proc::process;
 use whyslow_profile::{ModuleKind, Process, ProcessId, Thread, ThreadId};
 
 use super::accounting::CpuTime;
 use super::{Converter, text};
 use crate::completion::Images;
-use crate::maps::MapsLine;
 use crate::marks;
 use crate::modules::{AddressSpace, ModuleIndex};
 
@@ -53,25 +51,24 @@ impl Converter {
 
     /// Adds a process that runs already, with its threads and mappings.
     pub(crate) fn add_running_process(&mut self, pid: u32) {
-        let name = comm(&format!("/proc/{pid}/comm")).unwrap_or_else(|| format!("pid {pid}"));
+        let name = process::name(pid).unwrap_or_else(|| format!("pid {pid}"));
         self.new_process(pid, None, &name, self.start_ns);
-        for tid in crate::threads_of(pid) {
-            let name = comm(&format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_else(|| name.clone());
+        for tid in process::threads(pid).unwrap_or_default() {
+            let name = process::thread_name(pid, tid).unwrap_or_else(|| name.clone());
             self.new_thread(pid, tid, &name, self.start_ns);
         }
-        let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-        for line in maps.lines().filter_map(MapsLine::parse) {
-            if marks::is_marker_file(line.path) {
-                let thread = marks::thread_in_name(line.path).and_then(|tid| self.threads.get(&tid));
-                self.marks.marker_file(pid, line.path, thread.map(|thread| thread.id));
+        let program = process::program(pid);
+        for mapping in whyslow_proc::Mapping::all_of(pid).unwrap_or_default() {
+            if marks::is_marker_file(&mapping.name) {
+                let thread = marks::thread_in_name(&mapping.name).and_then(|tid| self.threads.get(&tid));
+                self.marks.marker_file(pid, &mapping.name, thread.map(|thread| thread.id));
             }
-            if !line.executable {
+            if !mapping.executable {
                 continue;
             }
-            let is_program = exe.as_ref().is_some_and(|exe| exe.as_os_str() == line.path);
+            let is_program = program.as_ref().is_some_and(|path| path.to_string_lossy() == mapping.name);
             let kind = if is_program { ModuleKind::Program } else { ModuleKind::Library };
-            self.map(pid, line.mapping(), kind);
+            self.map(pid, mapping.into(), kind);
         }
     }
 
@@ -285,12 +282,8 @@ impl Converter {
             let row = self.builder.process_row(self.processes.get(&pid)?.id);
             Some((pid, self.builder.text(row.name).to_owned()))
         };
-        pids.into_iter().filter(|pid| crate::host::runs(*pid)).filter_map(name).collect()
+        pids.into_iter().filter(|pid| process::runs(*pid)).filter_map(name).collect()
     }
-}
-
-fn comm(path: &str) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 use whyslow_heap::{Batch, CounterKind, Outcome};
+use whyslow_proc::process;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
     Counter, CounterId, Heap, HeapSite, HeapTransfer, HistogramBar, HistogramOf, LocationId, MetricId,
@@ -157,7 +158,7 @@ impl HeapRows {
 
     /// What is to be said of processes that outlive the program which started them.
     fn outliving(&self) -> Option<String> {
-        let lives = |process: &&Watched| !process.ended && is_running(process.pid);
+        let lives = |process: &&Watched| !process.ended && process::runs(process.pid);
         let living: Vec<_> = self.processes.iter().filter(lives).collect();
         let first = living.first()?;
         let more = match living.len() {
@@ -215,11 +216,4 @@ impl HeapRows {
         converter.builder.heap(heap);
         self.outliving()
     }
-}
-
-/// Whether a process is there and has not ended: one that nobody has waited for is listed, but is no more.
-fn is_running(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    !state.is_empty() && !state.starts_with(['Z', 'X'])
 }

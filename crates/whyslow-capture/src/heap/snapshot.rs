@@ -10,7 +10,6 @@ use whyslow_profile::{HeapFacts, LeakCheck, Meta};
 
 use super::HeapRows;
 use crate::convert::Converter;
-use crate::host;
 
 /// What the recording is, once it is known.
 #[derive(Debug, Default)]
@@ -38,7 +37,8 @@ impl SnapshotWriter for Snapshots {
     fn write(&self, outcome: &Outcome, file: File) -> io::Result<()> {
         let (meta, start_ns) =
             self.recording.get().ok_or_else(|| io::Error::other("the recording has not begun"))?;
-        let end_ns = outcome.facts.snapshot.map_or_else(host::monotonic_ns, |snapshot| snapshot.time_ns);
+        let end_ns =
+            outcome.facts.snapshot.map_or_else(whyslow_proc::monotonic_ns, |snapshot| snapshot.time_ns);
         let mut converter = Converter::new(*start_ns, 0, false);
         // That processes go on is what a snapshot is for.
         let _ = HeapRows::new(&mut converter, outcome.facts.unused).finish(&mut converter, outcome, end_ns);

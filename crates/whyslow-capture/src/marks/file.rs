@@ -10,6 +10,8 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
+use rustix::fs::OFlags;
+
 use whyslow_profile::ThreadId;
 
 /// Longer lines are left out.
@@ -86,7 +88,7 @@ impl MarkerFile {
     }
 
     fn open(&mut self) -> Option<File> {
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = File::options().read(true).custom_flags(flags).open(&self.path).ok()?;
         let about = file.metadata().ok()?;
         let identity = (about.dev(), about.ino());

@@ -4,10 +4,10 @@ mod file;
 mod pipe;
 
 use std::ffi::OsStr;
-use std::os::unix::fs::MetadataExt as _;
 
 use rustc_hash::FxHashMap;
 use whyslow_mark::wire::{Kind, Record, VERSION};
+use whyslow_proc::process;
 use whyslow_profile::{Builder, Counter, CounterId, ProcessId, Span, StringId, ThreadId, Unit};
 
 use file::MarkerFile;
@@ -120,7 +120,7 @@ impl Marks {
         if !self.is_live || known || self.files.len() >= MARKER_FILES_MOST {
             return;
         }
-        let owner = owner_of(pid).unwrap_or_else(pipe::user);
+        let owner = process::owner(pid).unwrap_or_else(whyslow_proc::user);
         self.files.push(MarkerFile::new(path, thread, owner));
     }
 
@@ -288,11 +288,7 @@ impl Drop for Marks {
     }
 }
 
-fn owner_of(pid: u32) -> Option<u32> {
-    std::fs::metadata(format!("/proc/{pid}")).ok().map(|about| about.uid())
-}
-
 /// Whether it is a process of this user, or gone already.
 fn is_own(pid: u32) -> bool {
-    owner_of(pid).is_none_or(|owner| owner == pipe::user())
+    process::owner(pid).is_none_or(|owner| owner == whyslow_proc::user())
 }

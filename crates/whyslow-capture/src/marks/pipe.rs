@@ -3,18 +3,20 @@
 //! They are in a folder that only this user can enter, are made and removed by name within that open folder, and are never
 //! followed as links: nobody else can make the recorder read, or remove, anything else.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use whyslow_mark::place;
 use whyslow_mark::wire::RECORD_MOST;
+use whyslow_proc::process;
 
 /// The size of a pipe whose program marks.
-const PIPE_BYTES: i32 = 1 << 20;
+const PIPE_BYTES: usize = 1 << 20;
 /// Read from one pipe in one round, at most: more than it can hold.
 const READ_MOST: usize = 2 << 20;
 
@@ -29,7 +31,7 @@ pub(super) struct Folder {
 impl Folder {
     /// Opens the first folder that can be had, made if need be. `runtime` is the program's `XDG_RUNTIME_DIR`.
     pub(super) fn open(runtime: Option<&OsStr>) -> io::Result<Self> {
-        let user = user();
+        let user = whyslow_proc::user();
         let mut result = Err(io::ErrorKind::NotFound.into());
         for path in place::folders(runtime, user) {
             result = Self::open_at(path, user);
@@ -45,7 +47,7 @@ impl Folder {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
         let file = File::options().read(true).custom_flags(flags).open(&path)?;
         if !place::is_private(&file.metadata()?, user) {
             let reason = format!("{} is open to other users", path.display());
@@ -100,9 +102,8 @@ impl Folder {
 
     /// Removes the pipes of processes that are gone, left by recorders that were killed.
     pub(super) fn remove_stale(&self) {
-        for pid in crate::numbers_in(&self.path) {
-            let gone = !Path::new(&format!("/proc/{pid}")).exists();
-            if gone && name(pid).and_then(|name| self.open_pipe(&name)).is_ok() {
+        for pid in process::numbers_in(&self.path).unwrap_or_default() {
+            if !process::exists(pid) && name(pid).and_then(|name| self.open_pipe(&name)).is_ok() {
                 self.remove(pid);
             }
         }
@@ -153,57 +154,34 @@ impl Pipe {
     }
 }
 
-#[expect(unsafe_code, reason = "std has no form of these calls")]
-mod calls {
-    use super::{CString, File, io};
-    use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _};
-
-    fn checked(result: i32) -> io::Result<i32> {
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-    }
-
-    /// The user whose files this process makes.
-    pub(crate) fn user() -> u32 {
-        // SAFETY: takes nothing and cannot fail.
-        unsafe { libc::geteuid() }
-    }
-
-    pub(super) fn make_fifo(folder: BorrowedFd<'_>, name: &CString) -> io::Result<()> {
-        // SAFETY: an open folder and a C string that outlives the call.
-        checked(unsafe { libc::mkfifoat(folder.as_raw_fd(), name.as_ptr(), 0o600) }).map(drop)
-    }
-
-    /// For reading and writing: so it opens at once, and never reads as ended between two writers.
-    pub(super) fn open(folder: BorrowedFd<'_>, name: &CString) -> io::Result<File> {
-        let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        // SAFETY: an open folder and a C string that outlives the call.
-        let file = checked(unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), flags) })?;
-        // SAFETY: the kernel just gave us this descriptor.
-        Ok(unsafe { File::from_raw_fd(file) })
-    }
-
-    pub(super) fn remove(folder: BorrowedFd<'_>, name: &CString) -> io::Result<()> {
-        // SAFETY: an open folder and a C string that outlives the call.
-        checked(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), 0) }).map(drop)
-    }
-
-    pub(super) fn lock(file: BorrowedFd<'_>) -> io::Result<()> {
-        // SAFETY: an open descriptor; the call changes only kernel state.
-        checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).map(drop)
-    }
-
-    pub(super) fn set_size(file: BorrowedFd<'_>, bytes: i32) {
-        // SAFETY: an open descriptor; the call changes only kernel state. A refusal leaves the size as it was.
-        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
-    }
+fn make_fifo(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    Ok(rustix::fs::mkfifoat(folder, name, Mode::RUSR | Mode::WUSR)?)
 }
-pub(super) use calls::user;
-use calls::{lock, make_fifo, open, remove, set_size};
+
+/// For reading and writing: so it opens at once, and never reads as ended between two writers.
+fn open(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?.into())
+}
+
+fn remove(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
+}
+
+fn lock(file: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)?)
+}
+
+/// A refusal leaves the size as it was.
+fn set_size(file: BorrowedFd<'_>, bytes: usize) {
+    let _ = rustix::pipe::fcntl_setpipe_size(file, bytes);
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
 
     fn folder(runtime: &Path) -> Folder {
         Folder::open(Some(runtime.as_os_str())).unwrap()
@@ -269,15 +247,15 @@ mod tests {
         let runtime = tempfile::tempdir().unwrap();
         let foreign = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(foreign.path(), runtime.path().join("whyslow")).unwrap();
-        assert!(Folder::open_at(runtime.path().join("whyslow"), user()).is_err());
+        assert!(Folder::open_at(runtime.path().join("whyslow"), whyslow_proc::user()).is_err());
 
         let open = runtime.path().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(Folder::open_at(open, user()).is_err());
-        assert!(Folder::open_at(runtime.path().join("fine"), user() + 1).is_err());
+        assert!(Folder::open_at(open, whyslow_proc::user()).is_err());
+        assert!(Folder::open_at(runtime.path().join("fine"), whyslow_proc::user() + 1).is_err());
 
-        let folder = Folder::open_at(runtime.path().join("good"), user()).unwrap();
+        let folder = Folder::open_at(runtime.path().join("good"), whyslow_proc::user()).unwrap();
         let target = foreign.path().join("precious");
         fs::write(&target, "precious").unwrap();
         std::os::unix::fs::symlink(&target, runtime.path().join("good/42")).unwrap();

@@ -1,12 +1,13 @@
 //! The ring buffers the kernel writes records into, and reading several of them in order of time.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use linux_perf_event_reader::{RawData, RawEventRecord, RecordParseInfo, RecordType};
 use perf_event_open_sys::bindings::perf_event_mmap_page;
+use rustix::mm::{MapFlags, ProtFlags};
 
 /// A record in a ring.
 pub(crate) type Record<'a> = RawEventRecord<'a>;
@@ -32,22 +33,13 @@ pub(crate) struct Ring {
 impl Ring {
     /// Maps the ring of an event. `data_len` is a power of two of pages.
     pub(crate) fn map(event: BorrowedFd<'_>, data_len: usize) -> io::Result<Self> {
-        let page = crate::host::page_size();
+        let page = rustix::param::page_size();
         let map_len = page + data_len;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice; nothing else refers to it.
         let map = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                map_len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                event.as_raw_fd(),
-                0,
-            )
-        };
-        if map == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+            rustix::mm::mmap(std::ptr::null_mut(), map_len, protection, MapFlags::SHARED, event, 0)
+        }?;
         let map = NonNull::new(map.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
         Ok(Self { map, map_len, page, head: 0, tail: 0 })
     }
@@ -114,7 +106,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `map` with this length, and no reference into it outlives `self`.
-        unsafe { libc::munmap(self.map.as_ptr().cast(), self.map_len) };
+        let _ = unsafe { rustix::mm::munmap(self.map.as_ptr().cast(), self.map_len) };
     }
 }
 
