@@ -1,10 +1,12 @@
 //! Closures whose allocations are counted, or limited.
 
 use std::fmt::Write;
+use std::panic::Location;
 
-use crate::report::{self, counted};
+use crate::report::{self, Row, counted};
 use crate::scope::Scope;
 use crate::stats::Stats;
+use crate::symbols::Symbols;
 use crate::watch::Busy;
 
 /// How much may be allocated. What is not named is not limited:
@@ -47,28 +49,41 @@ impl Scope {
     /// See above.
     #[track_caller]
     pub fn assert(&self, budget: Budget) {
-        if let Some(message) = self.excess(budget) {
+        let _busy = Busy::stay();
+        if let Some(message) = Found::in_scope(self).beyond(budget) {
             std::panic!("{message}");
         }
     }
+}
 
-    /// Panics unless so many allocations were made as `allowed` says, which `words` repeats.
-    #[doc(hidden)]
-    #[track_caller]
-    pub fn assert_allocations(&self, words: &str, allowed: impl FnOnce(u64) -> bool) {
-        let stats = self.stats();
-        if !allowed(stats.allocations) {
-            let _busy = Busy::stay();
-            let mut message =
-                format!("{} made, expected: {words}\n", counted(stats.allocations, "allocation"));
-            message.push_str(&report::stacks(self.rows(), false));
-            std::panic!("{message}");
-        }
+/// What a scope has found.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Found {
+    stats: Stats,
+    rows: Vec<Row>,
+}
+
+impl Found {
+    fn in_scope(scope: &Scope) -> Self {
+        Self { stats: scope.stats(), rows: scope.rows() }
+    }
+
+    /// Without what a panic allocated for itself. What was live is not known then: the panic frees things, too.
+    fn without_panic(mut self) -> Self {
+        let mut symbols = Symbols::new();
+        self.rows.retain(|row| !symbols.is_panic(row.stack));
+        self.stats = Stats {
+            allocations: self.rows.iter().map(|row| row.allocations).sum(),
+            bytes_allocated: self.rows.iter().map(|row| row.bytes).sum(),
+            ..Stats::default()
+        };
+        self
     }
 
     /// What was too much, in words.
-    fn excess(&self, budget: Budget) -> Option<String> {
-        let stats = self.stats();
+    fn beyond(self, budget: Budget) -> Option<String> {
+        let stats = self.stats;
         let limits = [
             (stats.allocations, budget.allocations, "allocations made"),
             (stats.bytes_allocated, budget.bytes, "bytes allocated"),
@@ -78,7 +93,6 @@ impl Scope {
         if limits.iter().all(|(found, limit, _)| found <= limit) {
             return None;
         }
-        let _busy = Busy::stay();
         let mut message = String::new();
         if budget.allocations == 0 && stats.allocations > 0 {
             let (allocations, bytes) =
@@ -89,8 +103,71 @@ impl Scope {
                 let _ = writeln!(message, "{found} {what}, allowed: {limit}");
             }
         }
-        message.push_str(&report::stacks(self.rows(), stats.allocations <= budget.allocations));
+        message.push_str(&report::stacks(self.rows, stats.allocations <= budget.allocations));
         Some(message)
+    }
+
+    /// That it were not so many allocations as `allowed` says, which `words` repeats.
+    pub fn unlike(self, words: &str, allowed: impl FnOnce(u64) -> bool) -> Option<String> {
+        let allocations = self.stats.allocations;
+        (!allowed(allocations)).then(|| {
+            let stacks = report::stacks(self.rows, false);
+            format!("{} made, expected: {words}\n{stacks}", counted(allocations, "allocation"))
+        })
+    }
+}
+
+/// A scope that looks at what it has found in whatever way it is left: at its end, by `return`, `?` or `break`, and by a panic, which
+/// goes on then, with what was found on the error stream.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Check<F: FnMut(Found) -> Option<String>> {
+    scope: Scope,
+    fault: F,
+    start: &'static Location<'static>,
+    ended: bool,
+}
+
+impl Check<fn(Found) -> Option<String>> {
+    #[track_caller]
+    pub fn nothing() -> Self {
+        Self::new(|found| found.beyond(Budget::NOTHING))
+    }
+}
+
+impl<F: FnMut(Found) -> Option<String>> Check<F> {
+    /// Begins; `fault` says what is wrong with what is found.
+    #[track_caller]
+    pub fn new(fault: F) -> Self {
+        Self { scope: Scope::with_stacks(), fault, start: Location::caller(), ended: false }
+    }
+
+    /// Ends as it should.
+    #[track_caller]
+    pub fn end(mut self) {
+        let _busy = Busy::stay();
+        self.ended = true;
+        if let Some(message) = (self.fault)(Found::in_scope(&self.scope)) {
+            std::panic!("{message}");
+        }
+    }
+}
+
+impl<F: FnMut(Found) -> Option<String>> Drop for Check<F> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let _busy = Busy::stay();
+        let found = Found::in_scope(&self.scope);
+        // A second panic would end the program.
+        if std::thread::panicking() {
+            if let Some(message) = (self.fault)(found.without_panic()) {
+                eprintln!("before the panic, in the assertion at {}: {message}", self.start);
+            }
+        } else if let Some(message) = (self.fault)(found) {
+            std::panic!("in the assertion at {}, which was left early: {message}", self.start);
+        }
     }
 }
 
@@ -113,7 +190,11 @@ pub fn count<R>(work: impl FnOnce() -> R) -> (R, Stats) {
     (result, scope.stats())
 }
 
-/// Runs the closure, and panics if it allocated anything on this thread; the message shows where.
+/// Runs the closure, and panics if it allocated anything on this thread; the message shows where. If the closure panics, what it
+/// allocated before is told on the error stream, and its panic goes on.
+///
+/// What the closure has other threads do (`std::thread::spawn`, rayon, an async runtime) is not counted, unless they are asked to: see
+/// [`Inherit`](crate::Inherit), and [`Scope::assert`] with [`Budget::NOTHING`].
 ///
 /// ```
 /// # #[global_allocator]
@@ -148,8 +229,8 @@ pub fn assert_no_alloc<R>(work: impl FnOnce() -> R) -> R {
 /// As said, and when [`crate::Alloc`] is not the program's global allocator.
 #[track_caller]
 pub fn budget<R>(budget: Budget, work: impl FnOnce() -> R) -> R {
-    let scope = Scope::with_stacks();
+    let check = Check::new(|found| found.beyond(budget));
     let result = work();
-    scope.assert(budget);
+    check.end();
     result
 }

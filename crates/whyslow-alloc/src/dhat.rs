@@ -1,14 +1,12 @@
 //! DHAT's JSON, version 2, as its viewer reads it. Frames are named from inside the program.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
-use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
-use crate::outcome::Site;
-use crate::profiler::Recorded;
+use crate::ad_hoc::Events;
+use crate::origin::OriginNumbers;
+use crate::recorded::{Counted, Recorded};
 use crate::stack::Place;
 use crate::symbols::{Frame, Symbols};
 
@@ -38,7 +36,7 @@ fn frame_text(place: Place, frame: &Frame) -> String {
     text
 }
 
-/// The numbers of one point of the file.
+/// The numbers of one point of the file. Events have the first two only.
 #[derive(Default)]
 struct Point {
     numbers: [u64; 9],
@@ -47,70 +45,105 @@ struct Point {
 
 const NAMES: [&str; 9] = ["tb", "tbk", "tl", "mb", "mbk", "gb", "gbk", "eb", "ebk"];
 
-fn numbers(site: &Site) -> [u64; 9] {
+fn heap_numbers(origin: &OriginNumbers) -> [u64; 9] {
     [
-        site.made.bytes,
-        site.made.blocks,
-        site.lifetime_ns / 1000,
-        site.most.bytes,
-        site.most.blocks,
-        site.at_peak.bytes,
-        site.at_peak.blocks,
-        site.live.bytes,
-        site.live.blocks,
+        origin.made.bytes,
+        origin.made.blocks,
+        origin.lifetime_ns / 1000,
+        origin.most.bytes,
+        origin.most.blocks,
+        origin.at_peak.bytes,
+        origin.at_peak.blocks,
+        origin.live.bytes,
+        origin.live.blocks,
     ]
 }
 
-/// Writes what was recorded.
-pub(crate) fn write(recorded: &Recorded, path: &Path) -> io::Result<()> {
-    let mut symbols = Symbols::new();
-    // The viewer takes row 0 for the root.
-    let mut table = FrameTable { texts: vec!["[root]".to_owned()], rows: FxHashMap::default() };
-    let mut points: Vec<Point> = Vec::new();
-    let mut point_of: FxHashMap<Vec<usize>, usize> = FxHashMap::default();
-    for site in &recorded.outcome.sites {
-        let named = symbols.of_stack(site.stack);
+fn event_numbers(counted: Events) -> [u64; 9] {
+    [counted.units, counted.events, 0, 0, 0, 0, 0, 0, 0]
+}
+
+/// The points of a file, and their frames.
+struct Points {
+    symbols: Symbols,
+    most_frames: usize,
+    table: FrameTable,
+    points: Vec<Point>,
+    rows: FxHashMap<Vec<usize>, usize>,
+}
+
+impl Points {
+    fn add(&mut self, stack: u32, numbers: [u64; 9]) {
+        let named = self.symbols.of_stack(stack, self.most_frames);
         let mut frames: Vec<usize> =
-            named.iter().map(|(place, frame)| table.row(frame_text(*place, frame))).collect();
+            named.iter().map(|(place, frame)| self.table.row(frame_text(*place, frame))).collect();
         if frames.is_empty() {
-            frames.push(table.row("[stack not known]".to_owned()));
+            frames.push(self.table.row("[stack not known]".to_owned()));
         }
-        frames.truncate(recorded.settings.most_frames.unwrap_or(usize::MAX));
         // The viewer refuses a file in which two points have the same frames.
-        let row = *point_of.entry(frames).or_insert_with_key(|frames| {
-            points.push(Point { frames: frames.clone(), ..Point::default() });
-            points.len() - 1
+        let row = *self.rows.entry(frames).or_insert_with_key(|frames| {
+            self.points.push(Point { frames: frames.clone(), ..Point::default() });
+            self.points.len() - 1
         });
-        for (sum, number) in points[row].numbers.iter_mut().zip(numbers(site)) {
+        for (sum, number) in self.points[row].numbers.iter_mut().zip(numbers) {
             *sum += number;
         }
     }
+}
 
+/// What was recorded, as a file has it.
+pub(crate) fn json(recorded: &Recorded) -> String {
+    let mut points = Points {
+        symbols: Symbols::new(),
+        most_frames: recorded.settings.most_frames.unwrap_or(usize::MAX),
+        // The viewer takes row 0 for the root.
+        table: FrameTable { texts: vec!["[root]".to_owned()], rows: FxHashMap::default() },
+        points: Vec::new(),
+        rows: FxHashMap::default(),
+    };
+    let (mode, is_heap, names, times) = match &recorded.counted {
+        Counted::Heap(outcome) => {
+            for (site, origin) in outcome.sites.iter().zip(&outcome.origins) {
+                // A stack that only reallocates what others made is no point of its own.
+                if origin.made.blocks > 0 {
+                    points.add(site.stack, heap_numbers(origin));
+                }
+            }
+            let times = format!("\"tuth\":{SHORT_LIVED_US},\"tg\":{}", outcome.totals.peak_ns / 1000);
+            ("rust-heap", true, &NAMES[..], times)
+        }
+        Counted::Events { rows, .. } => {
+            for row in rows {
+                points.add(row.stack, event_numbers(row.counted));
+            }
+            let units = "\"bu\":\"unit\",\"bsu\":\"units\",\"bksu\":\"events\"";
+            ("rust-ad-hoc", false, &NAMES[..2], units.to_owned())
+        }
+    };
     let command =
         std::env::args_os().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
     let mut json = format!(
-        "{{\"dhatFileVersion\":2,\"mode\":\"rust-heap\",\"verb\":\"Allocated\",\"bklt\":true,\"bkacc\":false,\
-         \"tu\":\"us\",\"Mtu\":\"s\",\"tuth\":{SHORT_LIVED_US},\"cmd\":{},\"pid\":{},\"tg\":{},\"te\":{},\"pps\":[",
+        "{{\"dhatFileVersion\":2,\"mode\":\"{mode}\",\"verb\":\"Allocated\",\"bklt\":{is_heap},\"bkacc\":false,\
+         \"tu\":\"µs\",\"Mtu\":\"s\",{times},\"cmd\":{},\"pid\":{},\"te\":{},\"pps\":[",
         quoted(&command),
         std::process::id(),
-        recorded.outcome.totals.peak_ns / 1000,
-        recorded.outcome.end_ns / 1000,
+        recorded.end_ns / 1000,
     );
-    for (number, point) in points.iter().enumerate() {
+    for (number, point) in points.points.iter().enumerate() {
         json.push_str(if number == 0 { "\n{" } else { ",\n{" });
-        for (name, number) in NAMES.iter().zip(point.numbers) {
+        for (name, number) in names.iter().zip(point.numbers) {
             let _ = write!(json, "\"{name}\":{number},");
         }
         let frames: Vec<String> = point.frames.iter().map(ToString::to_string).collect();
         let _ = write!(json, "\"fs\":[{}]}}", frames.join(","));
     }
     json.push_str("],\"ftbl\":[");
-    for (number, text) in table.texts.iter().enumerate() {
+    for (number, text) in points.table.texts.iter().enumerate() {
         json.push_str(if number == 0 { "\n" } else { ",\n" });
         json.push_str(&quoted(text));
     }
     json.push_str("]}\n");
-    fs::write(path, json)
+    json
 }
 
 /// A text as JSON has it.

@@ -1,4 +1,4 @@
-//! The same file as `whyslow heap` writes. Functions and lines are looked up when it is opened.
+//! The same file as `whyslow heap` writes, or one with the program's own events. Functions and lines are looked up when it is opened.
 
 use std::io;
 use std::path::Path;
@@ -11,14 +11,14 @@ use whyslow_profile::{
     StackId, SymbolState, Thread, ThreadId, Unit, file,
 };
 
+use crate::ad_hoc::EventRow;
 use crate::modules::{self, Kind};
 use crate::outcome::{Outcome, Site};
-use crate::profiler::Recorded;
+use crate::recorded::{Counted, Recorded};
 use crate::stack::{self, CUT, Place};
 
 /// Writes what was recorded.
 pub(crate) fn write(recorded: &Recorded, path: &Path) -> io::Result<()> {
-    let outcome = &recorded.outcome;
     let mut builder = Builder::new();
     let program = std::env::current_exe().unwrap_or_default();
     let name = builder.string(&program.file_name().unwrap_or_default().to_string_lossy());
@@ -27,7 +27,7 @@ pub(crate) fn write(recorded: &Recorded, path: &Path) -> io::Result<()> {
         parent: None,
         name,
         start_ns: 0,
-        end_ns: Some(outcome.end_ns),
+        end_ns: Some(recorded.end_ns),
     });
     let threads: Vec<ThreadId> = recorded
         .threads
@@ -38,10 +38,16 @@ pub(crate) fn write(recorded: &Recorded, path: &Path) -> io::Result<()> {
         })
         .collect();
     let mut stacks = Stacks::new();
-    let sites: Vec<StackId> = outcome.sites.iter().map(|site| stacks.id(&mut builder, site.stack)).collect();
-    add_samples(&mut builder, outcome, &threads, &sites);
-    add_live(&mut builder, outcome, process);
-    builder.heap(heap(outcome, &threads, &sites));
+    match &recorded.counted {
+        Counted::Heap(outcome) => {
+            let sites: Vec<StackId> =
+                outcome.sites.iter().map(|site| stacks.id(&mut builder, site.stack)).collect();
+            add_samples(&mut builder, outcome, &threads, &sites);
+            add_live(&mut builder, outcome, process);
+            builder.heap(heap(outcome, &threads, &sites));
+        }
+        Counted::Events { rows, .. } => add_events(&mut builder, rows, &threads, &mut stacks),
+    }
     let meta = meta(recorded, stacks.unknown);
     let profile =
         builder.into_profile(meta).ok_or_else(|| io::Error::other("the profile is written already"))?;
@@ -140,6 +146,19 @@ fn add_samples(builder: &mut Builder, outcome: &Outcome, threads: &[ThreadId], s
     }
 }
 
+/// The program's own events. They have no times: only how many there were on which thread is kept.
+fn add_events(builder: &mut Builder, rows: &[EventRow], threads: &[ThreadId], stacks: &mut Stacks) {
+    let [units, events] = ["units", "events"].map(|name| builder.metric(name, Unit::Count));
+    for row in rows {
+        let (thread, stack) = (threads[row.thread as usize], stacks.id(builder, row.stack));
+        for (metric, value) in [(units, row.counted.units), (events, row.counted.events)] {
+            if value > 0 {
+                builder.sample(metric, 0, thread, stack, value);
+            }
+        }
+    }
+}
+
 /// Live bytes over time: what is left of each bucket at its end, and the peak.
 fn add_live(builder: &mut Builder, outcome: &Outcome, process: ProcessId) {
     let name = builder.string(counter::LIVE);
@@ -216,12 +235,15 @@ fn heap(outcome: &Outcome, threads: &[ThreadId], sites: &[StackId]) -> Heap {
 }
 
 fn meta(recorded: &Recorded, unknown_stacks: bool) -> Meta {
-    let outcome = &recorded.outcome;
-    let mut notes = vec![
-        "only what went through the Rust program's global allocator is counted, from the start of the profiler on: \
-         `whyslow heap` sees C code and the whole run"
-            .to_owned(),
-    ];
+    let (note, heap) = match &recorded.counted {
+        Counted::Heap(outcome) => (
+            "only what went through the Rust program's global allocator is counted, from the start of the profiler on: \
+             `whyslow heap` sees C code and the whole run",
+            Some(heap_facts(outcome)),
+        ),
+        Counted::Events { .. } => ("the program has counted events of its own, without their times", None),
+    };
+    let mut notes = vec![note.to_owned()];
     if unknown_stacks {
         notes.push("some stacks could not be noted and are shown as truncated".to_owned());
     }
@@ -229,24 +251,28 @@ fn meta(recorded: &Recorded, unknown_stacks: bool) -> Meta {
         command: std::env::args_os().map(|part| part.to_string_lossy().into_owned()).collect(),
         recorder: concat!("whyslow-alloc ", env!("CARGO_PKG_VERSION")).to_owned(),
         started_unix_ns: recorded.started_unix_ns,
-        duration_ns: outcome.end_ns,
+        duration_ns: recorded.end_ns,
         host: Host {
             os: std::env::consts::OS.to_owned(),
             arch: std::env::consts::ARCH.to_owned(),
             cpus: std::thread::available_parallelism().map_or(0, |cpus| cpus.get() as u32),
             ..Host::default()
         },
-        heap: Some(HeapFacts {
-            peak_bytes: outcome.totals.peak.bytes,
-            peak_ns: outcome.totals.peak_ns,
-            unknown_frees: outcome.totals.unknown_frees,
-            temporary_within: 1,
-            growth: Growth::Unknown.label().to_owned(),
-            processes: 1,
-            allocators: vec!["the Rust global allocator (whyslow-alloc)".to_owned()],
-            ..HeapFacts::default()
-        }),
+        heap,
         notes,
         ..Meta::default()
+    }
+}
+
+fn heap_facts(outcome: &Outcome) -> HeapFacts {
+    HeapFacts {
+        peak_bytes: outcome.totals.peak.bytes,
+        peak_ns: outcome.totals.peak_ns,
+        unknown_frees: outcome.totals.unknown_frees,
+        temporary_within: 1,
+        growth: Growth::Unknown.label().to_owned(),
+        processes: 1,
+        allocators: vec!["the Rust global allocator (whyslow-alloc)".to_owned()],
+        ..HeapFacts::default()
     }
 }

@@ -3,13 +3,13 @@
 #![expect(unsafe_code, reason = "handlers around fork are registered with libc")]
 
 use std::cell::UnsafeCell;
-use std::sync::MutexGuard;
+use std::sync::{MutexGuard, Once};
 
-use crate::profiler::{self, Running};
+use crate::profiler::{self, Phase};
 use crate::watch::{Busy, with_thread};
 
 /// What is held over a fork, so that the child finds no lock taken by a thread that it does not have.
-struct Held(UnsafeCell<Option<(MutexGuard<'static, Running>, Busy)>>);
+struct Held(UnsafeCell<Option<(MutexGuard<'static, Phase>, Busy)>>);
 
 // SAFETY: only the thread that holds the profiler's lock, for which it forks, looks inside.
 unsafe impl Sync for Held {}
@@ -18,8 +18,11 @@ static HELD: Held = Held(UnsafeCell::new(None));
 
 /// Has the handlers called from now on.
 pub(crate) fn handle() {
+    static ONCE: Once = Once::new();
     // SAFETY: the handlers live as long as the program.
-    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
+    });
 }
 
 extern "C" fn before() {

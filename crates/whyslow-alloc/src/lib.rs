@@ -65,9 +65,10 @@
 //! | it must not allocate | [`assert_no_alloc()`], [`assert_no_alloc!`] |
 //! | it must make exactly, or at most, so many allocations | [`assert_allocations!`] |
 //! | it must stay below so many allocations, bytes, bytes at the peak, bytes left | [`budget`], [`Scope::assert`] |
-//! | with the threads that it starts | [`Scope::spawn`], [`Scope::spawn_scoped`], [`Scope::inherit`] |
+//! | with the threads that it starts, or a pool's | [`Scope::spawn`], [`Scope::spawn_scoped`], [`Scope::inherit`] |
 //! | the whole program, as a file | [`Profiler`], [`dump`] |
 //! | the whole program, as numbers | [`HeapStats`], [`assert!`], [`assert_eq!`] |
+//! | something else that happens, by stack | [`Profiler::new_ad_hoc`], [`ad_hoc_event`] |
 //!
 //! # Another allocator underneath
 //!
@@ -81,10 +82,16 @@
 //! | dhat | here |
 //! |---|---|
 //! | `static ALLOC: dhat::Alloc = dhat::Alloc;` | `static ALLOC: whyslow_alloc::Alloc = whyslow_alloc::Alloc::system();` |
-//! | `Profiler::new_heap()`, `builder()`, `file_name`, `testing`, `trim_backtraces`, `build` | the same; stacks have all frames unless trimmed |
-//! | `HeapStats::get()` and its fields | the same |
-//! | `dhat::assert!`, `assert_eq!`, `assert_ne!` | the same; the message shows the stacks too |
-//! | `dhat-heap.json` | the same, for the same viewer; or `NAME.whyslow` |
+//! | `Profiler::new_heap()`, `builder()`, `file_name`, `testing`, `eprint_json`, `build` | the same |
+//! | `trim_backtraces` | the same; stacks have all frames unless it is called, and never the allocator's own |
+//! | `drop_and_get_memory_output()` | the same; in testing mode too |
+//! | `HeapStats::get()` and its fields | the same numbers: a reallocation is one more block in total, with its new size |
+//! | `dhat::assert!`, `assert_eq!`, `assert_ne!` | the same, in testing mode only; the message shows the stacks too |
+//! | panics without a profiler, with a second one, after a failed assertion | at the same moments, in other words |
+//! | `Profiler::new_ad_hoc()`, `ad_hoc()`, `ad_hoc_event`, `AdHocStats::get()` | the same; the innermost frame is the caller's |
+//! | `dhat-heap.json`, `dhat-ad-hoc.json` | the same header, units and numbers per stack, for the same viewer; or `NAME.whyslow` |
+//! | a reallocated block stays with the stack that first made it | so in JSON; in `NAME.whyslow` it goes to the stack that reallocates |
+//! | lifetimes (`tl`) begin anew at a reallocation | the time before counts too |
 //! | a test file for each test, because numbers are the process' | [`Scope`]: the thread's |
 //!
 //! The file is also written when the program ends by `std::process::exit`, and whenever [`dump`] is called. A program that is killed writes
@@ -110,6 +117,7 @@
 //! # What to know
 //!
 //! - Counted is what goes through Rust's global allocator: not what C code, or an allocator API of its own, takes elsewhere.
+//! - A scope is its thread's: what rayon, an async runtime or another thread does for it lies outside, unless that enters it ([`Inherit`]).
 //! - A block that one thread makes and another frees counts in a scope as what the thread of the scope did with it.
 //! - A reallocation is an allocation and a free; [`Stats::reallocations`] says how many were.
 //! - Stacks have function names and lines as far as the program has debug information: `debug = "line-tables-only"` is enough.
@@ -123,6 +131,7 @@
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("whyslow-alloc walks stacks of Linux on x86-64 only");
 
+mod ad_hoc;
 mod alloc;
 mod check;
 mod dhat;
@@ -132,8 +141,11 @@ mod file;
 mod fork;
 mod modules;
 mod names;
+mod numbers;
+mod origin;
 mod outcome;
 mod profiler;
+mod recorded;
 mod report;
 mod scope;
 mod stack;
@@ -147,10 +159,14 @@ mod watch;
 // Last: it has macros with the names of the standard library's, which are meant for programs, not for the code here.
 mod macros;
 
+pub use ad_hoc::ad_hoc_event;
 pub use alloc::Alloc;
 pub use check::{Budget, assert_no_alloc, budget, count};
 #[doc(hidden)]
-pub use profiler::assertion_failed;
-pub use profiler::{HeapStats, Profiler, ProfilerBuilder, dump};
+pub use check::{Check, Found};
+#[doc(hidden)]
+pub use numbers::Asserting;
+pub use numbers::{AdHocStats, HeapStats};
+pub use profiler::{Profiler, ProfilerBuilder, dump};
 pub use scope::{Entered, Inherit, Scope};
 pub use stats::Stats;

@@ -1,7 +1,8 @@
 //! The macros.
 
 /// Runs statements, and panics if they allocated anything on this thread; the message shows where. Unlike in the closure of the
-/// function of the same name, `return` and `?` leave the function around it.
+/// function of the same name, `return`, `?` and `break` leave the code around it, after the same check. Other threads are not counted,
+/// as [there](crate::assert_no_alloc()).
 ///
 /// ```
 /// # #[global_allocator]
@@ -16,14 +17,16 @@
 #[macro_export]
 macro_rules! assert_no_alloc {
     ($($work:tt)*) => {{
-        let scope = $crate::Scope::with_stacks();
+        let check = $crate::Check::nothing();
         let result = { $($work)* };
-        scope.assert($crate::Budget::NOTHING);
+        #[allow(unreachable_code, reason = "the statements may leave in another way")]
+        check.end();
         result
     }};
 }
 
-/// Runs statements, and panics unless they made so many allocations on this thread; the message shows where.
+/// Runs statements, and panics unless they made so many allocations on this thread, in whatever way they are left; the message shows
+/// where.
 ///
 /// ```
 /// # #[global_allocator]
@@ -38,81 +41,91 @@ macro_rules! assert_no_alloc {
 macro_rules! assert_allocations {
     ($compare:tt $limit:expr, $($work:tt)*) => {{
         let limit: u64 = $limit;
-        let scope = $crate::Scope::with_stacks();
+        let check = $crate::Check::new(|found| {
+            let words = concat!(stringify!($compare), " ", stringify!($limit));
+            found.unlike(words, |allocations| allocations $compare limit)
+        });
         let result = { $($work)* };
-        scope.assert_allocations(
-            concat!(stringify!($compare), " ", stringify!($limit)),
-            |allocations| allocations $compare limit,
-        );
+        #[allow(unreachable_code, reason = "the statements may leave in another way")]
+        check.end();
         result
     }};
 }
 
 /// [`std::assert!`] for something about [`HeapStats`](crate::HeapStats): if it fails, the message shows the stacks that allocate
-/// the most, and the running profiler's file is written.
+/// the most, the running profiler ends, and its file is written. What the condition allocates is not counted.
+///
+/// # Panics
+/// As said, and when no profiler runs in testing mode, or an assertion about it has failed before.
 #[macro_export]
 macro_rules! assert {
-    ($condition:expr $(,)?) => {
+    ($condition:expr $(,)?) => {{
+        let asserting = $crate::Asserting::new();
         if !$condition {
-            $crate::assertion_failed(concat!("assertion failed: ", stringify!($condition)), None);
+            asserting.failed(concat!("assertion failed: ", stringify!($condition)), None);
         }
-    };
-    ($condition:expr, $($detail:tt)+) => {
+    }};
+    ($condition:expr, $($detail:tt)+) => {{
+        let asserting = $crate::Asserting::new();
         if !$condition {
-            $crate::assertion_failed(
+            asserting.failed(
                 concat!("assertion failed: ", stringify!($condition)),
                 Some(format_args!($($detail)+)),
             );
         }
-    };
+    }};
 }
 
 /// [`std::assert_eq!`] for something about [`HeapStats`](crate::HeapStats): see [`assert!`].
 #[macro_export]
 macro_rules! assert_eq {
-    ($left:expr, $right:expr $(,)?) => {
+    ($left:expr, $right:expr $(,)?) => {{
+        let asserting = $crate::Asserting::new();
         match (&$left, &$right) {
             (left, right) => if !(*left == *right) {
-                $crate::assertion_failed(
+                asserting.failed(
                     concat!("assertion `", stringify!($left), " == ", stringify!($right), "` failed"),
                     Some(format_args!("{left:?} is not {right:?}")),
                 );
             }
         }
-    };
-    ($left:expr, $right:expr, $($detail:tt)+) => {
+    }};
+    ($left:expr, $right:expr, $($detail:tt)+) => {{
+        let asserting = $crate::Asserting::new();
         match (&$left, &$right) {
             (left, right) => if !(*left == *right) {
-                $crate::assertion_failed(
+                asserting.failed(
                     concat!("assertion `", stringify!($left), " == ", stringify!($right), "` failed"),
                     Some(format_args!("{left:?} is not {right:?}: {}", format_args!($($detail)+))),
                 );
             }
         }
-    };
+    }};
 }
 
 /// [`std::assert_ne!`] for something about [`HeapStats`](crate::HeapStats): see [`assert!`].
 #[macro_export]
 macro_rules! assert_ne {
-    ($left:expr, $right:expr $(,)?) => {
+    ($left:expr, $right:expr $(,)?) => {{
+        let asserting = $crate::Asserting::new();
         match (&$left, &$right) {
             (left, right) => if *left == *right {
-                $crate::assertion_failed(
+                asserting.failed(
                     concat!("assertion `", stringify!($left), " != ", stringify!($right), "` failed"),
                     Some(format_args!("both are {left:?}")),
                 );
             }
         }
-    };
-    ($left:expr, $right:expr, $($detail:tt)+) => {
+    }};
+    ($left:expr, $right:expr, $($detail:tt)+) => {{
+        let asserting = $crate::Asserting::new();
         match (&$left, &$right) {
             (left, right) => if *left == *right {
-                $crate::assertion_failed(
+                asserting.failed(
                     concat!("assertion `", stringify!($left), " != ", stringify!($right), "` failed"),
                     Some(format_args!("both are {left:?}: {}", format_args!($($detail)+))),
                 );
             }
         }
-    };
+    }};
 }

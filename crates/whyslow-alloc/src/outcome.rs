@@ -1,5 +1,6 @@
 //! What a profiler has found, for those who write it down.
 
+use crate::origin::OriginNumbers;
 use crate::tally::Weight;
 
 /// Numbers of the whole program.
@@ -21,7 +22,7 @@ pub(crate) struct Site {
     pub(crate) made: Weight,
     pub(crate) freed: Weight,
     pub(crate) live: Weight,
-    /// The most bytes it ever had, and the blocks it had then.
+    /// The most bytes it ever had, and the blocks it had then (the last time).
     pub(crate) most: Weight,
     /// What it had when the program had the most. Known in an outcome only.
     pub(crate) at_peak: Weight,
@@ -57,7 +58,7 @@ impl Site {
         let weight = Weight { blocks: 1, bytes: size };
         self.made += weight;
         self.live += weight;
-        if self.live.bytes > self.most.bytes {
+        if self.live.bytes >= self.most.bytes {
             self.most = self.live;
         }
         self.live_since_ns = self.live_since_ns.wrapping_add(now_ns);
@@ -116,6 +117,8 @@ pub(crate) struct Transfer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) sites: Vec<Site>,
+    /// One for each site.
+    pub(crate) origins: Vec<OriginNumbers>,
     pub(crate) shares: Vec<Share>,
     pub(crate) rows: Vec<TimelineRow>,
     pub(crate) transfers: Vec<Transfer>,

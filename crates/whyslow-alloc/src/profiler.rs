@@ -1,34 +1,25 @@
-//! The profiler of a whole program: every allocation of every thread, from its start to its end.
+//! The profiler of a whole program: every allocation of every thread, or every event, from its start to its end.
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::outcome::Outcome;
-use crate::report::Row;
+use crate::ad_hoc::AdHoc;
+use crate::recorded::{Counted, Recorded, SeenThread, Settings};
 use crate::scope::prepare_stacks;
 use crate::tally::{At, Tally};
 use crate::watch::{Busy, Thread, Watch};
-use crate::{dhat, sys};
+use crate::{fork, stack, sys};
 
-/// A thread that was counted.
-#[cfg_attr(not(feature = "profile"), expect(dead_code, reason = "DHAT's file has no threads"))]
-#[derive(Debug, Clone)]
-pub(crate) struct SeenThread {
-    pub(crate) tid: u32,
-    pub(crate) name: String,
-    pub(crate) start_ns: u64,
-}
-
-/// How it was started.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    file_name: PathBuf,
-    testing: bool,
-    pub(crate) most_frames: Option<usize>,
+/// What a profiler counts.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one, in a box")]
+enum Counts {
+    Heap(Tally),
+    Events(AdHoc),
 }
 
 /// What a profiler knows.
@@ -39,45 +30,98 @@ pub(crate) struct State {
     started_unix_ns: u64,
     settings: Settings,
     threads: Vec<SeenThread>,
-    tally: Tally,
+    counts: Counts,
 }
 
-/// The profiler that runs, if one does.
-pub(crate) type Running = Option<Box<State>>;
+/// What there is of a profiler.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// None runs.
+    Ready,
+    Running(Box<State>),
+    /// The one of this run has ended because an assertion failed, and is not dropped yet.
+    Asserted(u32),
+}
 
-static RUNNING: Mutex<Running> = Mutex::new(None);
-static IS_RUNNING: AtomicBool = AtomicBool::new(false);
+static PHASE: Mutex<Phase> = Mutex::new(Phase::Ready);
+static COUNTS_HEAP: AtomicBool = AtomicBool::new(false);
+static COUNTS_EVENTS: AtomicBool = AtomicBool::new(false);
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a profiler runs.
+/// Why a profiler cannot do what it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    NoneRuns,
+    CountsEvents,
+    CountsHeap,
+    NotTesting,
+    Asserted,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::NoneRuns => "no profiler runs: keep the value of Profiler::new_heap()",
+            Self::CountsEvents => "the profiler counts events, not the heap: start it with Profiler::new_heap()",
+            Self::CountsHeap => "the profiler counts the heap, not events: start it with Profiler::new_ad_hoc()",
+            Self::NotTesting => {
+                "assertions need a profiler in testing mode: start it with Profiler::builder().testing().build()"
+            }
+            Self::Asserted => "the profiler has ended, because an assertion failed",
+        })
+    }
+}
+
+/// Whether a profiler of the heap runs.
 #[inline]
 pub(crate) fn is_running() -> bool {
-    IS_RUNNING.load(Ordering::Relaxed)
+    COUNTS_HEAP.load(Ordering::Relaxed)
+}
+
+/// Whether a profiler of events runs.
+#[inline]
+pub(crate) fn counts_events() -> bool {
+    COUNTS_EVENTS.load(Ordering::Relaxed)
 }
 
 /// Whoever calls this must be busy, so that nothing that it allocates comes back here.
-pub(crate) fn lock() -> MutexGuard<'static, Running> {
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock() -> MutexGuard<'static, Phase> {
+    PHASE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// This process is not the one that the profiler was started in.
-pub(crate) fn forget(running: &mut Running) {
-    IS_RUNNING.store(false, Ordering::Relaxed);
-    *running = None;
+pub(crate) fn forget(phase: &mut Phase) {
+    replace(phase, Phase::Ready);
 }
 
-/// Tells the profiler what a thread does.
+/// Changes the phase, and what is looked at without the lock.
+fn replace(phase: &mut Phase, next: Phase) -> Phase {
+    let counts = match &next {
+        Phase::Running(state) => Some(&state.counts),
+        Phase::Ready | Phase::Asserted(_) => None,
+    };
+    COUNTS_HEAP.store(matches!(counts, Some(Counts::Heap(_))), Ordering::Relaxed);
+    COUNTS_EVENTS.store(matches!(counts, Some(Counts::Events(_))), Ordering::Relaxed);
+    std::mem::replace(phase, next)
+}
+
+/// Tells the profiler what a thread does to the heap.
 pub(crate) fn tell<R>(thread: &Thread, work: impl FnOnce(&mut Tally, At) -> R) -> Option<R> {
-    let mut running = lock();
-    let state = running.as_deref_mut()?;
-    let time_ns = state.elapsed_ns();
-    let (run, mut row) = thread.row.get();
-    if run != state.run {
-        row = state.threads.len() as u32;
-        thread.row.set((state.run, row));
-        state.threads.push(SeenThread { tid: sys::thread_id(), name: sys::thread_name(), start_ns: time_ns });
+    let mut phase = lock();
+    let Phase::Running(state) = &mut *phase else { return None };
+    let at = state.at(thread);
+    let Counts::Heap(tally) = &mut state.counts else { return None };
+    Some(work(tally, at))
+}
+
+/// Tells the profiler of an event on a thread.
+pub(crate) fn tell_event(thread: &Thread, work: impl FnOnce(&mut AdHoc, u32)) {
+    let mut phase = lock();
+    let Phase::Running(state) = &mut *phase else { return };
+    let at = state.at(thread);
+    if let Counts::Events(events) = &mut state.counts {
+        work(events, at.thread);
     }
-    Some(work(&mut state.tally, At { thread: row, time_ns }))
 }
 
 impl State {
@@ -85,79 +129,80 @@ impl State {
         self.start.elapsed().as_nanos() as u64
     }
 
+    /// This moment on this thread.
+    fn at(&mut self, thread: &Thread) -> At {
+        let time_ns = self.elapsed_ns();
+        let (run, mut row) = thread.row.get();
+        if run != self.run {
+            row = self.threads.len() as u32;
+            thread.row.set((self.run, row));
+            let (tid, name) = (sys::thread_id(), sys::thread_name());
+            self.threads.push(SeenThread { tid, name, start_ns: time_ns });
+        }
+        At { thread: row, time_ns }
+    }
+
+    pub(crate) fn is_testing(&self) -> bool {
+        self.settings.testing
+    }
+
+    pub(crate) fn heap(&self) -> Result<&Tally, Unfit> {
+        match &self.counts {
+            Counts::Heap(tally) => Ok(tally),
+            Counts::Events(_) => Err(Unfit::CountsEvents),
+        }
+    }
+
+    pub(crate) fn events(&self) -> Result<&AdHoc, Unfit> {
+        match &self.counts {
+            Counts::Events(events) => Ok(events),
+            Counts::Heap(_) => Err(Unfit::CountsHeap),
+        }
+    }
+
     fn recorded(&self) -> Recorded {
+        let end_ns = self.elapsed_ns();
         Recorded {
-            outcome: self.tally.outcome(self.elapsed_ns()),
+            counted: match &self.counts {
+                Counts::Heap(tally) => Counted::Heap(tally.outcome(end_ns)),
+                Counts::Events(events) => Counted::Events { rows: events.rows(), total: events.total() },
+            },
             threads: self.threads.clone(),
             started_unix_ns: self.started_unix_ns,
+            end_ns,
             settings: self.settings.clone(),
         }
     }
 }
 
-/// What can be written down.
-#[derive(Debug)]
-pub(crate) struct Recorded {
-    pub(crate) outcome: Outcome,
-    #[cfg_attr(not(feature = "profile"), expect(dead_code, reason = "DHAT's file has no threads"))]
-    pub(crate) threads: Vec<SeenThread>,
-    #[cfg_attr(not(feature = "profile"), expect(dead_code, reason = "DHAT's file has no date"))]
-    pub(crate) started_unix_ns: u64,
-    pub(crate) settings: Settings,
-}
-
-impl Recorded {
-    fn write(&self, path: &Path) -> io::Result<()> {
-        if path.extension().is_some_and(|extension| extension == "whyslow") {
-            return write_profile(self, path);
-        }
-        dhat::write(self, path)
-    }
-
-    /// Writes the file, and says so.
-    fn finish(&self) {
-        if self.settings.testing {
-            return;
-        }
-        let path = &self.settings.file_name;
-        let totals = self.outcome.totals;
-        let file = path.display();
-        sys::say(&match self.write(path) {
-            Ok(()) => format!(
-                "whyslow-alloc: {} allocations of {} bytes; at most {} bytes live; {} bytes in {} blocks at the end; \
-                 written to {file}\n",
-                totals.made.blocks,
-                totals.made.bytes,
-                totals.peak.bytes,
-                self.outcome.live.bytes,
-                self.outcome.live.blocks,
-            ),
-            Err(error) => format!("whyslow-alloc: {file} cannot be written: {error}\n"),
-        });
-    }
-}
-
-#[cfg(feature = "profile")]
-fn write_profile(recorded: &Recorded, path: &Path) -> io::Result<()> {
-    crate::file::write(recorded, path)
-}
-
-#[cfg(not(feature = "profile"))]
-fn write_profile(_recorded: &Recorded, _path: &Path) -> io::Result<()> {
-    let what = "whyslow-alloc was built without its feature `profile`; choose a name that ends with .json";
-    Err(io::Error::new(io::ErrorKind::Unsupported, what))
-}
-
 /// Ends the profiler of this run, or whichever runs: what it has recorded.
 fn end(run: Option<u32>) -> Option<Recorded> {
-    let mut running = lock();
-    if run.is_some_and(|run| running.as_ref().is_none_or(|state| state.run != run)) {
-        return None;
+    let mut phase = lock();
+    let is_meant = |of: u32| run.is_none_or(|run| run == of);
+    let meant = match &*phase {
+        Phase::Ready => false,
+        Phase::Running(state) => is_meant(state.run),
+        Phase::Asserted(of) => is_meant(*of),
+    };
+    let ended = meant.then(|| replace(&mut phase, Phase::Ready));
+    drop(phase);
+    match ended {
+        Some(Phase::Running(state)) => Some(state.recorded()),
+        _ => None,
     }
-    let state = running.take()?;
-    IS_RUNNING.store(false, Ordering::Relaxed);
-    drop(running);
-    Some(state.recorded())
+}
+
+/// Ends the profiler that runs, but not so that another one can begin.
+pub(crate) fn end_by_assertion() -> Option<Recorded> {
+    let mut phase = lock();
+    let Phase::Running(state) = &*phase else { return None };
+    let run = state.run;
+    let ended = replace(&mut phase, Phase::Asserted(run));
+    drop(phase);
+    match ended {
+        Phase::Running(state) => Some(state.recorded()),
+        Phase::Ready | Phase::Asserted(_) => None,
+    }
 }
 
 extern "C" fn program_ends() {
@@ -186,7 +231,8 @@ extern "C" fn program_ends() {
 #[must_use = "a profiler records until it is dropped"]
 pub struct Profiler {
     run: u32,
-    _watch: Watch,
+    /// Has allocations looked at. Events need none of it.
+    watch: Option<Watch>,
 }
 
 impl Profiler {
@@ -199,10 +245,26 @@ impl Profiler {
         Self::builder().build()
     }
 
+    /// Begins to count the events that the program tells [`ad_hoc_event`](crate::ad_hoc_event), instead of the heap, and will write
+    /// `dhat-ad-hoc.json`. The program's global allocator can be any.
+    ///
+    /// # Panics
+    /// When another profiler runs.
+    #[track_caller]
+    pub fn new_ad_hoc() -> Self {
+        Self::builder().ad_hoc().build()
+    }
+
     /// Begins with other settings.
     pub fn builder() -> ProfilerBuilder {
         ProfilerBuilder {
-            settings: Settings { file_name: "dhat-heap.json".into(), testing: false, most_frames: None },
+            settings: Settings {
+                file_name: None,
+                ad_hoc: false,
+                testing: false,
+                most_frames: None,
+                eprint_json: false,
+            },
         }
     }
 
@@ -212,6 +274,13 @@ impl Profiler {
     /// When the file cannot be written.
     pub fn dump(&self, path: impl AsRef<Path>) -> io::Result<()> {
         dump(path)
+    }
+
+    /// Ends, and gives DHAT's JSON instead of writing a file: empty if the profiler has ended before. Nothing happens at its drop then.
+    pub fn drop_and_get_memory_output(&mut self) -> String {
+        let _busy = Busy::stay();
+        self.watch = None;
+        end(Some(self.run)).map(|recorded| recorded.finish_in_memory()).unwrap_or_default()
     }
 }
 
@@ -234,62 +303,78 @@ pub struct ProfilerBuilder {
 impl ProfilerBuilder {
     /// The file to write at the end.
     pub fn file_name(mut self, name: impl AsRef<Path>) -> Self {
-        name.as_ref().clone_into(&mut self.settings.file_name);
+        self.settings.file_name = Some(name.as_ref().to_path_buf());
         self
     }
 
-    /// Writes no file at the end: for tests with [`HeapStats`].
+    /// Counts events instead of the heap: see [`Profiler::new_ad_hoc`].
+    pub fn ad_hoc(mut self) -> Self {
+        self.settings.ad_hoc = true;
+        self
+    }
+
+    /// Writes and says nothing at the end, and lets [`assert!`](crate::assert!) and the like work: for tests with
+    /// [`HeapStats`](crate::HeapStats).
     pub fn testing(mut self) -> Self {
         self.settings.testing = true;
         self
     }
 
-    /// How many frames of each stack DHAT's JSON shall have at most; all of them unless this is called. A `.whyslow` file always has all.
+    /// How many frames of each stack DHAT's JSON shall have at most, inlined functions not counted; all of them unless this is called.
+    /// A `.whyslow` file always has all.
     pub fn trim_backtraces(mut self, most: Option<usize>) -> Self {
         self.settings.most_frames = most.map(|most| most.max(1));
+        self
+    }
+
+    /// Prints DHAT's JSON on the error stream, too, wherever the profile goes.
+    pub fn eprint_json(mut self) -> Self {
+        self.settings.eprint_json = true;
         self
     }
 
     /// Begins.
     ///
     /// # Panics
-    /// When another profiler runs, and when [`crate::Alloc`] is not the program's global allocator.
+    /// When another profiler runs, and when [`crate::Alloc`] is not the program's global allocator, unless only events are counted.
     #[track_caller]
     pub fn build(self) -> Profiler {
         static AT_EXIT: Once = Once::new();
-        prepare_stacks();
-        let watch = Watch::start();
+        let watch = if self.settings.ad_hoc {
+            let _busy = Busy::stay();
+            stack::prepare();
+            fork::handle();
+            None
+        } else {
+            prepare_stacks();
+            Some(Watch::start())
+        };
         let _busy = Busy::stay();
         AT_EXIT.call_once(|| sys::at_exit(program_ends));
         let run = RUNS.fetch_add(1, Ordering::Relaxed) + 1;
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let counts = if self.settings.ad_hoc {
+            Counts::Events(AdHoc::default())
+        } else {
+            Counts::Heap(Tally::new(run))
+        };
         let state = State {
             run,
             start: Instant::now(),
             started_unix_ns: since_1970.as_nanos() as u64,
             settings: self.settings,
             threads: Vec::new(),
-            tally: Tally::new(run),
+            counts,
         };
-        let mut running = lock();
-        let other = running.is_some();
-        if !other {
-            *running = Some(Box::new(state));
-            IS_RUNNING.store(true, Ordering::Relaxed);
+        let mut phase = lock();
+        let is_ready = matches!(*phase, Phase::Ready);
+        if is_ready {
+            replace(&mut phase, Phase::Running(Box::new(state)));
         }
-        drop(running);
-        std::assert!(!other, "a profiler runs already: drop it before the next one begins");
-        Profiler { run, _watch: watch }
+        drop(phase);
+        std::assert!(is_ready, "a profiler runs already: drop it before the next one begins");
+        Profiler { run, watch }
     }
-}
-
-fn none_running() -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, "no profiler runs: keep the value of Profiler::new_heap()")
-}
-
-fn recorded_so_far() -> Option<Recorded> {
-    let running = lock();
-    running.as_ref().map(|state| state.recorded())
 }
 
 /// Writes what the running profiler has recorded so far, and goes on: as often as you like, from any thread. As with [`Profiler`],
@@ -299,74 +384,12 @@ fn recorded_so_far() -> Option<Recorded> {
 /// When no profiler runs, and when the file cannot be written.
 pub fn dump(path: impl AsRef<Path>) -> io::Result<()> {
     let _busy = Busy::stay();
-    recorded_so_far().ok_or_else(none_running)?.write(path.as_ref())
-}
-
-/// Numbers of the running [`Profiler`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HeapStats {
-    /// Blocks that were made, by reallocation too.
-    pub total_blocks: u64,
-    /// Their bytes.
-    pub total_bytes: u64,
-    /// Blocks that are live now.
-    pub curr_blocks: usize,
-    /// Their bytes.
-    pub curr_bytes: usize,
-    /// Blocks that were live when the most bytes were.
-    pub max_blocks: usize,
-    /// Their bytes.
-    pub max_bytes: usize,
-}
-
-impl HeapStats {
-    /// What the running profiler has counted.
-    ///
-    /// # Panics
-    /// When none runs.
-    #[track_caller]
-    pub fn get() -> Self {
-        let _busy = Busy::stay();
-        let now = lock().as_ref().map(|state| state.tally.now());
-        let Some((live, totals)) = now else { std::panic!("{}", none_running()) };
-        Self {
-            total_blocks: totals.made.blocks,
-            total_bytes: totals.made.bytes,
-            curr_blocks: live.blocks as usize,
-            curr_bytes: live.bytes as usize,
-            max_blocks: totals.peak.blocks as usize,
-            max_bytes: totals.peak.bytes as usize,
+    let recorded = match &*lock() {
+        Phase::Running(state) => state.recorded(),
+        Phase::Ready => return Err(io::Error::new(io::ErrorKind::NotFound, Unfit::NoneRuns.to_string())),
+        Phase::Asserted(_) => {
+            return Err(io::Error::new(io::ErrorKind::NotFound, Unfit::Asserted.to_string()));
         }
-    }
-}
-
-/// An assertion about the heap has failed: shows the stacks that allocate the most, and writes the profile.
-#[doc(hidden)]
-#[track_caller]
-pub fn assertion_failed(what: &str, detail: Option<fmt::Arguments<'_>>) -> ! {
-    let message = {
-        let _busy = Busy::stay();
-        let mut message = detail.map_or_else(|| what.to_owned(), |detail| format!("{what}: {detail}"));
-        match recorded_so_far() {
-            None => message.push_str(&format!("\n{}", none_running())),
-            Some(recorded) => {
-                let rows = recorded.outcome.sites.iter().map(|site| Row {
-                    stack: site.stack,
-                    allocations: site.made.blocks,
-                    bytes: site.made.bytes,
-                });
-                let path = &recorded.settings.file_name;
-                message.push_str(&match recorded.write(path) {
-                    Ok(()) => format!("\nthe profile is in {}; allocations so far:\n", path.display()),
-                    Err(error) => {
-                        format!("\n{} cannot be written: {error}; allocations so far:\n", path.display())
-                    }
-                });
-                message.push_str(&crate::report::stacks(rows.collect(), true));
-            }
-        }
-        message
     };
-    std::panic!("{message}");
+    recorded.write(path.as_ref())
 }

@@ -28,7 +28,8 @@ pub(crate) fn stacks(rows: Vec<Row>, by_bytes: bool) -> String {
     let mut symbols = Symbols::new();
     let mut shapes: Vec<(String, u64, u64)> = Vec::new();
     for row in rows {
-        let frames: Vec<Frame> = symbols.of_stack(row.stack).into_iter().map(|(_, frame)| frame).collect();
+        let frames: Vec<Frame> =
+            symbols.of_stack(row.stack, usize::MAX).into_iter().map(|(_, frame)| frame).collect();
         let shape = shape(&frames);
         match shapes.iter_mut().find(|(known, ..)| *known == shape) {
             Some((_, allocations, bytes)) => {

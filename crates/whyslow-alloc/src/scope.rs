@@ -62,6 +62,8 @@ impl Shared {
 pub(crate) struct Link {
     shared: Arc<Shared>,
     outer: *const Link,
+    /// A link further out is of the same scope, and counts for both: a pool can give a thread work for a scope that it counts for already.
+    again: bool,
 }
 
 /// The scopes of a thread, innermost first.
@@ -73,7 +75,7 @@ fn links(thread: &Thread) -> impl Iterator<Item = &Link> {
 
 /// Tells the thread's scopes.
 pub(crate) fn tell(thread: &Thread, stack: u32, change: Change) {
-    for link in links(thread) {
+    for link in links(thread).filter(|link| !link.again) {
         link.shared.tell(stack, change);
     }
 }
@@ -96,7 +98,8 @@ impl Counting {
         let watch = Watch::start();
         let _busy = Busy::stay();
         with_thread(|thread| {
-            let link = Box::into_raw(Box::new(Link { shared, outer: thread.scopes.get() }));
+            let again = links(thread).any(|link| Arc::ptr_eq(&link.shared, &shared));
+            let link = Box::into_raw(Box::new(Link { shared, outer: thread.scopes.get(), again }));
             thread.scopes.set(link);
             Self { link, _watch: watch }
         })
@@ -107,20 +110,29 @@ impl Drop for Counting {
     fn drop(&mut self) {
         let _busy = Busy::stay();
         with_thread(|thread| {
-            // SAFETY: the box is ours until the end of this function; other links are alive while they are in the list.
+            // SAFETY: the box is ours until the end of this function; other links are alive while they are in the list, and only
+            // this thread has it.
             unsafe {
                 let outer = (*self.link).outer;
-                if std::ptr::eq(thread.scopes.get(), self.link) {
+                // The outermost of the links further in that are of the same scope counts from now on.
+                let mut next: *mut Link = std::ptr::null_mut();
+                let mut at = thread.scopes.get().cast_mut();
+                if std::ptr::eq(at, self.link) {
                     thread.scopes.set(outer);
-                } else {
-                    let mut at = thread.scopes.get().cast_mut();
-                    while !at.is_null() {
-                        if std::ptr::eq((*at).outer, self.link) {
-                            (*at).outer = outer;
-                            break;
-                        }
-                        at = (*at).outer.cast_mut();
+                    at = std::ptr::null_mut();
+                }
+                while !at.is_null() {
+                    if Arc::ptr_eq(&(*at).shared, &(*self.link).shared) {
+                        next = at;
                     }
+                    if std::ptr::eq((*at).outer, self.link) {
+                        (*at).outer = outer;
+                        break;
+                    }
+                    at = (*at).outer.cast_mut();
+                }
+                if !next.is_null() {
+                    (*next).again = (*self.link).again;
                 }
                 drop(Box::from_raw(self.link));
             }
@@ -131,7 +143,7 @@ impl Drop for Counting {
 /// Counts what the calling thread allocates, from [`Scope::new`] on.
 ///
 /// Other threads are not counted, so that tests can run beside each other, unless they are asked to: see [`Scope::spawn`] and
-/// [`Scope::inherit`]. Scopes can lie inside each other; an allocation counts for all of them. A scope stays on the thread that made it.
+/// [`Scope::inherit`]; work that a pool such as rayon's does for this thread lies outside until it enters. Scopes can lie inside each other; an allocation counts for all of them. A scope stays on the thread that made it.
 ///
 /// ```
 /// # #[global_allocator]
@@ -242,6 +254,9 @@ impl Scope {
 /// .unwrap();
 /// assert!(heap.stats().bytes_freed >= 5000);
 /// ```
+///
+/// With rayon, each piece of work enters, on whichever thread it runs; nothing counts twice on the scope's own:
+/// `rows.par_iter().for_each(|row| { let _counted = inherit.enter(); … })`.
 #[derive(Debug, Clone)]
 pub struct Inherit {
     /// `None` only in its last moment.

@@ -116,10 +116,11 @@ impl Symbols {
         })
     }
 
-    /// The frames of a stack, innermost first, without those of the allocator where the compiler has inlined it.
-    pub(crate) fn of_stack(&mut self, id: u32) -> Vec<(Place, Frame)> {
+    /// The frames of a stack, innermost first, without those of the allocator where the compiler has inlined it: those of so many
+    /// places at most.
+    pub(crate) fn of_stack(&mut self, id: u32, most: usize) -> Vec<(Place, Frame)> {
         let mut frames = Vec::new();
-        for place in stack::places(id) {
+        for place in stack::places(id).take(most) {
             let all = self.of(place);
             let users = if frames.is_empty() {
                 all.iter().position(|frame| !frame.is_allocator()).unwrap_or(all.len())
@@ -129,6 +130,13 @@ impl Symbols {
             frames.extend(all[users..].iter().map(|frame| (place, frame.clone())));
         }
         frames
+    }
+
+    /// Whether a stack is that of a panic itself: its message, its hook, its payload.
+    pub(crate) fn is_panic(&mut self, id: u32) -> bool {
+        const PANICS: [&str; 4] = ["rust_begin_unwind", "panic_with_hook", "begin_panic", "rust_panic"];
+        let is_one = |frame: &Frame| PANICS.iter().any(|name| frame.function.contains(name));
+        stack::places(id).any(|place| self.of(place).iter().any(is_one))
     }
 }
 

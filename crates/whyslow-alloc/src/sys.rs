@@ -42,6 +42,14 @@ pub(crate) fn at_exit(work: extern "C" fn()) {
 
 /// Tells the user, without the lock of the standard error stream: another thread may hold it when the program ends.
 pub(crate) fn say(text: &str) {
-    // SAFETY: the text is as long as it says.
-    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        // SAFETY: the text is as long as it says.
+        let written = unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
+        match usize::try_from(written) {
+            Ok(written) => rest = &rest[written.min(rest.len())..],
+            Err(_) if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
 }

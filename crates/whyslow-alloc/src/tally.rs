@@ -8,6 +8,7 @@ use std::ops::{AddAssign, SubAssign};
 
 use rustc_hash::FxHashMap;
 
+use crate::origin::Origin;
 use crate::outcome::{Outcome, Share, Site, TimelineRow, Totals, Transfer};
 use crate::timeline::Timeline;
 
@@ -19,7 +20,7 @@ pub(crate) struct Weight {
 }
 
 impl Weight {
-    fn one(bytes: u64) -> Self {
+    pub(crate) fn one(bytes: u64) -> Self {
         Self { blocks: 1, bytes }
     }
 }
@@ -51,6 +52,8 @@ struct Block {
     size: u64,
     made_ns: u64,
     entry: u32,
+    /// The site that made the first of the blocks that became this one by reallocation.
+    origin: u32,
     /// How many blocks its thread had made when it was made.
     sequence: u64,
     /// It grew at least once.
@@ -94,6 +97,8 @@ pub(crate) struct Tally {
     run: u32,
     blocks: FxHashMap<usize, Block>,
     sites: Vec<Site>,
+    /// For each site, what became of the blocks that it made first.
+    origins: Vec<Origin>,
     site_of: FxHashMap<u32, u32>,
     entries: Vec<Entry>,
     entry_of: FxHashMap<(u32, u32), u32>,
@@ -112,6 +117,7 @@ impl Tally {
             run,
             blocks: FxHashMap::default(),
             sites: Vec::new(),
+            origins: Vec::new(),
             site_of: FxHashMap::default(),
             entries: Vec::new(),
             entry_of: FxHashMap::default(),
@@ -136,6 +142,7 @@ impl Tally {
         let next = self.sites.len() as u32;
         let site = *self.site_of.entry(stack).or_insert_with(|| {
             self.sites.push(Site { stack, ..Site::default() });
+            self.origins.push(Origin::default());
             next
         });
         let entry = self.entries.len() as u32;
@@ -172,6 +179,7 @@ impl Tally {
         // An address that is known already was freed by code that is not counted.
         if let Some(lost) = self.blocks.insert(address, block) {
             self.went(At { thread: self.entries[lost.entry as usize].thread, ..at }, &lost);
+            self.origins[lost.origin as usize].freed(self.epoch, lost.size, lost.made_ns, at.time_ns);
         }
     }
 
@@ -195,9 +203,10 @@ impl Tally {
         self.timeline.row(at.time_ns, block.entry).bytes_freed += block.size;
     }
 
-    /// Looks whether this is a new maximum, after the last change that belongs to a moment.
+    /// Looks whether this is a new maximum, after the last change that belongs to a moment. The last of equal ones is the peak, as in
+    /// the dhat crate.
     fn settle(&mut self, time_ns: u64) {
-        if self.live.bytes > self.totals.peak.bytes {
+        if self.live.bytes >= self.totals.peak.bytes {
             self.totals.peak = self.live;
             self.totals.peak_ns = time_ns;
             self.epoch += 1;
@@ -209,7 +218,9 @@ impl Tally {
     pub(crate) fn made(&mut self, at: At, stack: u32, address: usize, size: u64) {
         let entry = self.entry(stack, at.thread);
         let sequence = self.next_sequence(at.thread);
-        self.came(at, address, Block { size, made_ns: at.time_ns, entry, sequence, grew: false });
+        let origin = self.entries[entry as usize].site;
+        self.origins[origin as usize].made(self.epoch, size, at.time_ns);
+        self.came(at, address, Block { size, made_ns: at.time_ns, entry, origin, sequence, grew: false });
         self.settle(at.time_ns);
     }
 
@@ -220,6 +231,7 @@ impl Tally {
             return;
         };
         self.went(at, &block);
+        self.origins[block.origin as usize].freed(self.epoch, block.size, block.made_ns, at.time_ns);
         let entry = &self.entries[block.entry as usize];
         let site = &mut self.sites[entry.site as usize];
         if block.grew {
@@ -258,9 +270,12 @@ impl Tally {
         let entry = self.entry(stack, at.thread);
         let sequence = self.next_sequence(at.thread);
         let mut grew = false;
+        let mut origin = self.entries[entry as usize].site;
         match &old {
             Some(old) => {
                 self.went(at, old);
+                origin = old.origin;
+                self.origins[origin as usize].replaced(self.epoch, old.size, old.made_ns, size, at.time_ns);
                 grew = old.grew || size > old.size;
                 if size > old.size {
                     let copied = if address == old_address { 0 } else { old.size };
@@ -271,9 +286,12 @@ impl Tally {
                     site.growth_chains += u64::from(!old.grew);
                 }
             }
-            None => self.totals.unknown_frees += 1,
+            None => {
+                self.totals.unknown_frees += 1;
+                self.origins[origin as usize].made(self.epoch, size, at.time_ns);
+            }
         }
-        self.came(at, address, Block { size, made_ns: at.time_ns, entry, sequence, grew });
+        self.came(at, address, Block { size, made_ns: at.time_ns, entry, origin, sequence, grew });
         self.settle(at.time_ns);
     }
 
@@ -298,8 +316,10 @@ impl Tally {
         let mut transfers: Vec<Transfer> =
             self.transfers.iter().map(|(&(from, to), &moved)| Transfer { from, to, moved }).collect();
         transfers.sort_unstable_by_key(|transfer| (transfer.from, transfer.to));
+        let origins = self.origins.iter().map(|origin| origin.numbers(self.epoch, end_ns)).collect();
         Outcome {
             sites,
+            origins,
             shares,
             rows: rows.collect(),
             transfers,

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::sys::Errno;
@@ -84,9 +83,8 @@ impl Watch {
     /// When the program's allocator is another one: then nothing would ever be counted.
     #[track_caller]
     pub(crate) fn start() -> Self {
-        static AT_FORK: Once = Once::new();
         let _busy = Busy::stay();
-        AT_FORK.call_once(crate::fork::handle);
+        crate::fork::handle();
         WATCHERS.fetch_add(1, Ordering::Relaxed);
         let watch = Self(());
         if !INSTALLED.load(Ordering::Relaxed) {

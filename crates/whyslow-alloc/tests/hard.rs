@@ -3,49 +3,19 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 #![expect(unsafe_code, reason = "forks and signal handlers are libc's")]
 
-use std::hint::black_box;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+mod own_process;
 
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use own_process::in_own_process;
 use serde_json::Value;
 use whyslow_alloc::{HeapStats, Profiler, Scope};
 
 #[global_allocator]
 static ALLOC: whyslow_alloc::Alloc = whyslow_alloc::Alloc::system();
-
-const PART: &str = "WHYSLOW_ALLOC_TEST_PART";
-const FILE: &str = "WHYSLOW_ALLOC_TEST_FILE";
-
-/// Runs `part` if this process was started for it, and the other way round.
-fn in_own_process(name: &str, part: fn(&Path)) -> Option<(tempfile::TempDir, PathBuf, Output)> {
-    if std::env::var(PART).is_ok_and(|wanted| wanted == name) {
-        part(Path::new(&std::env::var_os(FILE).unwrap()));
-        return None;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.json");
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([name, "--exact", "--nocapture", "--test-threads=1"])
-        .env(PART, name)
-        .env(FILE, &path)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Far beyond what it takes: only a hang lasts so long.
-    let end = Instant::now() + Duration::from_secs(120);
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("{name} hangs");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let output = child.wait_with_output().unwrap();
-    Some((folder, path, output))
-}
 
 fn read(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
@@ -226,4 +196,35 @@ fn stacks_survive_libraries_that_come_and_go() {
     // Two lines call the function, whatever was loaded when.
     assert_eq!(stacks.matches("4 allocations, 308 bytes").count(), 2, "{stacks}");
     assert_eq!(stacks.matches("make_a_block (tests/hard.rs:").count(), 2, "{stacks}");
+}
+
+#[test]
+fn a_panic_says_what_was_allocated_before_it() {
+    let part = |_: &Path| {
+        let number = black_box(5);
+        let panics = |allocates: bool| {
+            let _ = std::panic::catch_unwind(|| {
+                whyslow_alloc::assert_no_alloc! {
+                    if allocates {
+                        drop(black_box(vec![0u8; 4321]));
+                    }
+                    panic!("number {number} of {allocates}");
+                }
+            });
+        };
+        panics(false);
+        panics(true);
+    };
+    let Some((.., output)) = in_own_process("a_panic_says_what_was_allocated_before_it", part) else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let (clean, other) = said.split_once("number 5 of true").unwrap();
+    assert!(clean.contains("number 5 of false") && !clean.contains("allocation"), "{said}");
+    assert!(
+        other.contains("before the panic, in the assertion at ") && other.contains("tests/hard.rs:"),
+        "{said}"
+    );
+    assert!(other.contains(": 1 allocation made, 4321 bytes, where none is allowed"), "{said}");
 }

@@ -23,3 +23,12 @@ fn scopes_and_profilers_refuse_to_count_nothing() {
         assert!(message.contains("#[global_allocator]"), "{message}");
     }
 }
+
+#[test]
+fn events_need_no_allocator() {
+    let mut profiler = whyslow_alloc::Profiler::new_ad_hoc();
+    whyslow_alloc::ad_hoc_event(5);
+    assert_eq!(whyslow_alloc::AdHocStats::get().total_units, 5);
+    let json = profiler.drop_and_get_memory_output();
+    assert!(json.contains("tests/not_installed.rs"), "{json}");
+}

@@ -302,16 +302,116 @@ fn the_macro_compares_as_it_is_told() {
     assert!(message.starts_with("1 allocation made, expected: == 2\n  1 allocation, 3 bytes"), "{message}");
 }
 
-#[test]
-fn a_block_leaves_the_function_around_it() {
-    fn first(numbers: &[u32]) -> Option<u32> {
+/// Leaves the statements that must not allocate in each way there is.
+#[inline(never)]
+fn leave(way: &str, allocate: bool) -> Option<u32> {
+    for _ in 0..2 {
         whyslow_alloc::assert_no_alloc! {
-            let first = numbers.first()?;
-            Some(*first)
-        }
+            if allocate {
+                drop(black_box(Box::new(1u64)));
+            }
+            match way {
+                "return" => return Some(1),
+                "question mark" => None?,
+                "break" => break,
+                "continue" => continue,
+                _ => 4,
+            }
+        };
     }
-    assert_eq!(first(&[4, 5]), Some(4));
-    assert_eq!(first(&[]), None);
+    Some(2)
+}
+
+#[test]
+fn statements_are_checked_in_whatever_way_they_are_left() {
+    assert_eq!(leave("return", false), Some(1));
+    assert_eq!(leave("question mark", false), None);
+    for way in ["break", "continue", "the end"] {
+        assert_eq!(leave(way, false), Some(2));
+    }
+    for way in ["return", "question mark", "break", "continue"] {
+        let message = message_of(|| assert_eq!(leave(way, true), None));
+        let (first, rest) = message.split_once('\n').unwrap();
+        assert!(
+            first.contains("tests/scopes.rs:")
+                && first.contains("which was left early: 1 allocation made, 8 bytes"),
+            "{message}"
+        );
+        assert!(rest.contains("at scopes::leave"), "{message}");
+    }
+    let message = message_of(|| assert_eq!(leave("the end", true), None));
+    assert!(message.starts_with("1 allocation made, 8 bytes, where none is allowed\n"), "{message}");
+
+    let early = |allocations: usize| {
+        whyslow_alloc::assert_allocations!(== 2, {
+            (0..allocations).for_each(|_| drop(black_box(Box::new(1u64))));
+            return;
+        });
+    };
+    early(2);
+    let message = message_of(|| early(3));
+    assert!(message.contains("left early: 3 allocations made, expected: == 2"), "{message}");
+}
+
+#[test]
+fn a_scope_counts_once_on_a_thread_that_enters_it_again() {
+    let heap = Scope::new();
+    let inherit = heap.inherit();
+    let block = || drop(black_box(Box::new(1u64)));
+    let first = inherit.enter();
+    let inner = Scope::new();
+    let second = inherit.enter();
+    block();
+    assert_eq!((heap.stats().allocations, inner.stats().allocations), (1, 1));
+    // In any order.
+    drop(first);
+    block();
+    drop(second);
+    block();
+    assert_eq!((heap.stats().allocations, inner.stats().allocations), (3, 3));
+
+    let worker = std::thread::spawn(move || {
+        let (first, second) = (inherit.enter(), inherit.enter());
+        drop(first);
+        drop(black_box(vec![0u8; 1_000_000]));
+        drop(second);
+        drop(black_box(vec![0u8; 5_000_000]));
+    });
+    worker.join().unwrap();
+    let bytes = heap.stats().bytes_allocated;
+    assert!((1_000_000..2_000_000).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn work_of_a_pool_is_counted_when_it_enters() {
+    use rayon::prelude::*;
+
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+    let block = |_| drop(black_box(vec![0u8; 100_000]));
+    let heap = Scope::new();
+    pool.install(|| (0..100).into_par_iter().for_each(block));
+    let outside = heap.stats().bytes_allocated;
+    assert!(outside < 100_000, "{outside}");
+    let inherit = heap.inherit();
+    pool.install(|| {
+        (0..100).into_par_iter().for_each(|number| {
+            let _counted = inherit.enter();
+            block(number);
+        });
+    });
+    let counted = heap.stats().bytes_allocated - outside;
+    assert!((10_000_000..10_100_000).contains(&counted), "{counted}");
+    // The thread that has the scope does some of the work itself.
+    let counted = pool.install(|| {
+        let heap = Scope::new();
+        let inherit = heap.inherit();
+        (0..100).into_par_iter().for_each(|number| {
+            let _counted = inherit.enter();
+            block(number);
+        });
+        heap.stats().bytes_allocated
+    });
+    assert!((10_000_000..10_100_000).contains(&counted), "{counted}");
 }
 
 #[test]

@@ -82,7 +82,8 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     let mut assembly = Assembly::new(&format!("DHAT ({mode})"));
     let command = file.cmd.as_ref().map_or("", Text::as_str);
     assembly.profile.meta.command = command.split_whitespace().map(str::to_owned).collect();
-    let is_time = file.tu.as_ref().is_some_and(|unit| unit.as_str() == "us");
+    // The dhat crate writes the micro sign.
+    let is_time = file.tu.as_ref().is_some_and(|unit| matches!(unit.as_str(), "us" | "µs" | "μs"));
     if let Some(end) = file.te.filter(|_| is_time) {
         assembly.profile.meta.duration_ns = json::nanoseconds(end.0, 1e3);
     }

@@ -173,6 +173,21 @@ fn speedscope_has_samples_and_events() {
 }
 
 #[test]
+fn dhat_has_times_in_each_spelling_of_microseconds() {
+    for unit in ["us", "µs", "μs"] {
+        let file = format!(
+            r#"{{"dhatFileVersion":2,"mode":"rust-heap","verb":"Allocated","bklt":true,"bkacc":false,"tu":"{unit}","Mtu":"s",
+            "tuth":10,"cmd":"./app","pid":1,"tg":20,"te":50,"ftbl":["[root]","0x1: app::main (main.rs:1:1)"],
+            "pps":[{{"tb":8,"tbk":1,"tl":30,"mb":8,"mbk":1,"gb":8,"gbk":1,"eb":0,"ebk":0,"fs":[1]}}]}}"#
+        );
+        let profile = from_bytes(file.as_bytes(), Format::Dhat).profile;
+        assert_eq!(profile.meta.duration_ns, 50_000, "{unit}");
+        assert_eq!(profile.meta.heap.as_ref().unwrap().peak_ns, 20_000);
+        assert_eq!(profile.heap.totals().lifetime_ns, 30_000);
+    }
+}
+
+#[test]
 fn dhat_has_totals_peak_and_end() {
     let profile = imported("dhat.json", Format::Dhat).profile;
     let names: Vec<&str> = metrics(&profile).iter().map(|metric| metric.0).collect();
