@@ -17,6 +17,7 @@ mod sampling;
 mod session;
 mod signals;
 mod subject;
+mod trial;
 mod walk;
 
 pub use convert::{Converted, RecordConverter, RecordedOn, SampledEvent};
@@ -25,6 +26,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use trial::{Granted, Refused, Trial, trial};
 use whyslow_elf::FileBytes;
 pub use whyslow_heap::Config as HeapOptions;
 use whyslow_profile::file::Writer;
@@ -161,9 +163,4 @@ pub fn record(target: &Target, options: &Options, output: &Path) -> Result<Recor
 pub fn make_room(path: &Path) -> Result<Option<PathBuf>, RecordError> {
     let (output, _) = output::Output::create(path)?;
     output.keep()
-}
-
-/// The process that a number means, which can be that of any of its threads; `None` when there is none.
-pub fn process_of(number: u32) -> Option<u32> {
-    whyslow_proc::process::process_of(number)
 }

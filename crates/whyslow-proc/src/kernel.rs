@@ -52,8 +52,6 @@ fn text_address_in(symbols: impl BufRead) -> Option<u64> {
 pub struct Settings {
     /// `kernel.perf_event_paranoid`: who may use perf events.
     pub perf_event_paranoid: Option<i64>,
-    /// `kernel.perf_event_mlock_kb`: what all users may lock for rings, per CPU.
-    pub perf_event_mlock_kib: Option<u64>,
     /// `kernel.perf_event_max_sample_rate`
     pub perf_event_max_sample_rate: Option<u64>,
     /// `kernel.kptr_restrict`: who may see the kernel's addresses.
@@ -77,7 +75,6 @@ impl Settings {
         let positive = |name: &str| number(name).and_then(|number| u64::try_from(number).ok());
         Self {
             perf_event_paranoid: number("perf_event_paranoid"),
-            perf_event_mlock_kib: positive("perf_event_mlock_kb"),
             perf_event_max_sample_rate: positive("perf_event_max_sample_rate"),
             kptr_restrict: number("kptr_restrict"),
             ptrace_scope: number("yama/ptrace_scope"),
@@ -123,8 +120,8 @@ mod tests {
         fs::create_dir_all(folder.join("yama")).unwrap();
         for (name, text) in [
             ("perf_event_paranoid", "-1\n"),
-            ("perf_event_mlock_kb", "-516\n"),
-            ("perf_event_max_sample_rate", "many\n"),
+            ("perf_event_max_sample_rate", "-100\n"),
+            ("kptr_restrict", "much\n"),
             ("yama/ptrace_scope", "1\n"),
         ] {
             fs::write(folder.join(name), text).unwrap();

@@ -69,7 +69,12 @@ impl FirstCpu {
             // What could be read until an error is enough.
             let _ = file.take(4096).read_to_end(&mut text);
         }
-        Self(String::from_utf8_lossy(&text).into_owned())
+        Self::parse(&String::from_utf8_lossy(&text))
+    }
+
+    /// From the text of `/proc/cpuinfo`.
+    pub fn parse(text: &str) -> Self {
+        Self(text.to_owned())
     }
 
     /// The value of a name, such as `model name`.
@@ -101,9 +106,9 @@ mod tests {
 
     #[test]
     fn the_first_cpu_is_read_by_name() {
-        let cpu = FirstCpu("processor\t: 0\nmodel name\t: A: B\nflags\t\t: fpu hypervisor lm\n".to_owned());
+        let cpu = FirstCpu::parse("processor\t: 0\nmodel name\t: A: B\nflags\t\t: fpu hypervisor lm\n");
         assert_eq!((cpu.get("model name"), cpu.is_virtual()), (Some("A: B"), true));
-        assert!(!FirstCpu("flags : nohypervisor\n".to_owned()).is_virtual());
+        assert!(!FirstCpu::parse("flags : nohypervisor\n").is_virtual());
         assert!(!allowed_cpus(std::process::id()).is_empty());
         assert_eq!(online_cpus_under(Path::new("/nowhere")), [0]);
     }

@@ -36,6 +36,8 @@ pub use copies::copies;
 pub use imported::{Described, Given, describe, keep_sources};
 pub use module::separate_debug_file;
 use module::{Answer, Question};
+pub use optimised::producer_flag;
+pub use symtab::named_functions;
 pub use whyslow_elf::{DebugFolders, FileBytes};
 
 /// How to symbolise.

@@ -55,7 +55,7 @@ impl Evidence {
 }
 
 /// What a compiler's description of itself says; `None` when it says nothing.
-pub(crate) fn producer_flag(producer: &str) -> Option<bool> {
+pub fn producer_flag(producer: &str) -> Option<bool> {
     // gcc repeats its code generation flags; others do not.
     if !producer.starts_with("GNU ") || !producer.contains(" -") {
         return None;

@@ -76,6 +76,13 @@ impl<'a> Symbols<'a> {
     }
 }
 
+/// How many functions have names where there is no debug information: by a full table, or none if there are only names for the dynamic
+/// linker.
+pub fn named_functions(elf: &Elf<'_>) -> usize {
+    let symbols = Symbols::read(elf);
+    if symbols.full { symbols.rows.len() } else { 0 }
+}
+
 /// Goes by the flag, not by the type: a separate debug file has its code sections without bytes.
 fn is_code(flags: SectionFlags) -> bool {
     matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.0 & object::elf::SHF_EXECINSTR.0 != 0)

@@ -53,6 +53,17 @@ impl Section {
     }
 }
 
+/// The tables of an image that unwinding uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UnwindTables {
+    /// `.eh_frame`
+    pub eh_frame: bool,
+    /// `.eh_frame_hdr`, which finds a function in `.eh_frame` quickly; it does alone in files without section headers.
+    pub index: bool,
+    /// `.debug_frame`
+    pub debug_frame: bool,
+}
+
 #[derive(Debug)]
 enum Data {
     Mapped(FileBytes),
@@ -208,6 +219,15 @@ impl Image {
 
     pub(crate) fn section(&self, section: &Section) -> &[u8] {
         self.bytes().get(section.bytes.clone()).unwrap_or_default()
+    }
+
+    /// What there is to unwind with.
+    pub fn unwind_tables(&self) -> UnwindTables {
+        UnwindTables {
+            eh_frame: !self.eh_frame.is_empty(),
+            index: !self.eh_frame_hdr.is_empty(),
+            debug_frame: !self.debug_frame.is_empty() || self.debug_frame_unpacked.is_some(),
+        }
     }
 
     /// The build id, if the linker wrote one.

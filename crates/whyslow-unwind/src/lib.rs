@@ -27,7 +27,7 @@ mod unwinder;
 
 pub use cfi::{Cfi, Found};
 pub use go::{GO_TABLES, GoFunction, go_functions};
-pub use image::{Image, ImageError};
+pub use image::{Image, ImageError, UnwindTables};
 pub use prologue::is_after_call;
 pub use registers::{Register, Registers};
 pub use rule::{Memory, Rule, Step, StepError};

@@ -1,7 +1,6 @@
 //! From a target to a sealed profile: the flow shared by every command that records.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::By;
 use whyslow_capture::{HeapOptions, Options, RecordError, Recording, Target, record};
+use whyslow_proc::kernel::Settings;
 use whyslow_profile::file::{self, EXTENSION};
 use whyslow_profile::{ExitStatus, Profile, Sampling};
 use whyslow_symbols::Summary;
@@ -341,7 +341,7 @@ pub(crate) fn name_of(program: &OsStr) -> &OsStr {
 }
 
 fn most_samples_per_second() -> Option<u32> {
-    fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok()?.trim().parse().ok()
+    u32::try_from(Settings::now().perf_event_max_sample_rate?).ok()
 }
 
 /// Why there is no recording, in words.

@@ -1,13 +1,11 @@
 //! What to record: running processes by number or name, the whole machine, or a program.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::str::FromStr;
 
 use clap::Args;
-use whyslow_capture::{Command, Target, process_of};
+use whyslow_capture::{Command, Target};
+use whyslow_proc::process;
 
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
@@ -84,7 +82,7 @@ impl TargetArgs {
                 }
             }
         }
-        let mut names = pids.iter().map(|pid| process_name(*pid).unwrap_or_else(|| format!("pid-{pid}")));
+        let mut names = pids.iter().map(|pid| process::name(*pid).unwrap_or_else(|| format!("pid-{pid}")));
         let first = names.next().unwrap_or_default();
         let name = if names.all(|name| name == first) { first } else { "processes".to_owned() };
         let plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
@@ -95,12 +93,12 @@ impl TargetArgs {
 
 /// The process of a number that may be a thread's, which is then said.
 fn of_thread(number: u32, volume: Volume) -> Result<u32> {
-    let Some(pid) = process_of(number) else {
+    let Some(pid) = process::process_of(number) else {
         return Err(Failure::new(format!("there is no process {number}"))
             .next("`ps -e`, which lists the running ones, or -p NAME"));
     };
     if pid != number && volume > Volume::Quiet {
-        let name = process_name(pid).unwrap_or_default();
+        let name = process::name(pid).unwrap_or_default();
         note(&format!(
             "whyslow: {number} is a thread of process {pid} ({name}), which is recorded with all its threads\n"
         ));
@@ -110,13 +108,13 @@ fn of_thread(number: u32, volume: Volume) -> Result<u32> {
 
 /// The processes of a name; those of other users only for root.
 fn called(name: &str, volume: Volume) -> Result<Vec<u32>> {
-    let ours = fs::metadata("/proc/self").map_or(0, |metadata| metadata.uid());
+    let ours = whyslow_proc::user();
     let mut running = Vec::new();
-    for pid in processes() {
-        let owner = fs::metadata(format!("/proc/{pid}")).map_or(u32::MAX, |metadata| metadata.uid());
+    for pid in process::all() {
+        let owner = process::owner(pid);
         if pid != std::process::id()
-            && (ours == 0 || owner == ours)
-            && let Some(process) = process_name(pid)
+            && (ours == 0 || owner == Some(ours))
+            && let Some(process) = process::name(pid)
         {
             running.push((pid, process));
         }
@@ -147,7 +145,7 @@ fn is_called(pid: u32, comm: &str, name: &str) -> bool {
         return true;
     }
     name.len() > KEPT && name.as_bytes().starts_with(comm.as_bytes()) && comm.len() == KEPT && {
-        let file = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let file = process::program(pid).unwrap_or_default();
         file.file_name() == Some(OsStr::new(name))
     }
 }
@@ -158,20 +156,6 @@ fn similar(running: &[(u32, String)], word: &str) -> Vec<String> {
     let word = word.to_lowercase();
     let alike = running.iter().filter(|(_, name)| name.to_lowercase().contains(&word));
     alike.take(MOST).map(|(pid, name)| format!("-p {pid} ({name})")).collect()
-}
-
-fn processes() -> Vec<u32> {
-    let entries = fs::read_dir(Path::new("/proc")).into_iter().flatten();
-    let mut pids: Vec<u32> =
-        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
-    pids.sort_unstable();
-    pids
-}
-
-fn process_name(pid: u32) -> Option<String> {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    let name = name.trim_end_matches('\n');
-    (!name.is_empty()).then(|| name.to_owned())
 }
 
 #[cfg(test)]

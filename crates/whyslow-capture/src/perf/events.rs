@@ -37,6 +37,8 @@ pub(crate) struct Events {
     /// The events that own a ring, for waiting.
     owners: Vec<RawFd>,
     pub(crate) merge: Merge,
+    /// Bytes of each ring.
+    pub(crate) ring_bytes: usize,
     pub(crate) plan: Plan,
     pub(crate) parse_info: RecordParseInfo,
 }
@@ -102,6 +104,7 @@ impl Events {
             events: Vec::with_capacity(cpus.len() * threads.len()),
             owners: Vec::new(),
             merge: Merge::default(),
+            ring_bytes,
             plan,
             parse_info: parse_info(&plan.attr(None)).map_err(OpenError::Other)?,
         };

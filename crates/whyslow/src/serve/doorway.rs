@@ -77,7 +77,7 @@ fn remove_leftovers(place: &Path) {
         let name = entry.file_name();
         let pid =
             name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        if pid.is_some_and(|pid| !whyslow_proc::process::exists(pid)) {
             // Those of other users stay.
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -63,6 +63,64 @@ fn a_stripped_build_is_recognised() {
     assert!(binary_check(&outcome, "file").1.contains("Rust"));
 }
 
+/// A C program whose debug information was moved into `app.debug`, which `app` has a link to.
+fn separated() -> Option<Folder> {
+    let folder = Folder::new();
+    folder.file("app.c", "int main(int n, char **words) { return words[n] != 0; }");
+    let run = |program: &str, args: &[&str]| {
+        Command::new(program)
+            .args(args)
+            .current_dir(folder.path())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    let built = run("gcc", &["-g", "-O2", "-o", "app", "app.c"])
+        && run("objcopy", &["--only-keep-debug", "app", "app.debug"])
+        && run("objcopy", &["--strip-all", "--add-gnu-debuglink=app.debug", "app"]);
+    if !built {
+        eprintln!("skipped: needs gcc and objcopy");
+    }
+    built.then_some(folder)
+}
+
+#[test]
+fn a_separate_debug_file_is_looked_for_as_symbols_are() {
+    let Some(folder) = separated() else { return };
+    let doctor = || folder.whyslow(["doctor", "./app", "--format", "json"]);
+    let found = doctor();
+    let file = folder.path().canonicalize().unwrap().join("app.debug");
+    let lines = format!("lines and inlined functions, in {}", file.display());
+    assert_eq!(binary_check(&found, "debug info"), ("ok".into(), lines));
+    assert_eq!(binary_check(&found, "symbols").0, "ok", "they are in the debug file");
+
+    // One of another build is not taken, and one that is missing is not promised.
+    let other = std::fs::read(&file).unwrap();
+    std::fs::write(&file, [&other[..], b"!"].concat()).unwrap();
+    let lost = ("note".to_owned(), "in another file, app.debug, which is not found".to_owned());
+    assert_eq!(binary_check(&doctor(), "debug info"), lost);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(binary_check(&doctor(), "debug info"), lost);
+    assert_eq!(binary_check(&doctor(), "symbols").0, "note");
+}
+
+#[test]
+fn compressed_debug_information_is_read() {
+    let folder = Folder::new();
+    folder.file("app.c", "int main(void) { return 0; }");
+    let gcc = |flags: &[&str]| {
+        let status =
+            Command::new("gcc").args(flags).args(["-o", "app", "app.c"]).current_dir(folder.path()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if !gcc(&["-g", "-O2", "-gz=zlib"]) {
+        eprintln!("skipped: needs gcc");
+        return;
+    }
+    let outcome = folder.whyslow(["doctor", "./app", "--format", "json"]);
+    assert_eq!(binary_check(&outcome, "debug info"), ("ok".into(), "lines and inlined functions".into()));
+    assert_eq!(binary_check(&outcome, "optimisation"), ("ok".into(), "yes".into()), "gcc's flags are in it");
+}
+
 #[test]
 fn frame_pointers_are_counted() {
     if cfg!(not(target_arch = "x86_64")) {

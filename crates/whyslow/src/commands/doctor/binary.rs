@@ -1,9 +1,13 @@
-//! What an ELF file tells about how it was built. Pure: bytes in, facts out.
+//! What an ELF file tells about how it was built, as those see it who will unwind and symbolise it.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 use gimli::{EndianSlice, LittleEndian};
 use object::elf;
-use object::read::elf::{FileHeader, ProgramHeader};
-use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use whyslow_elf::{DebugFolders, Elf, ElfFile, FileBytes, Headers};
+use whyslow_unwind::{Image, UnwindTables};
 
 /// Units of debug information that are looked at; a sample is enough to tell.
 const UNITS_LOOKED_AT: usize = 4000;
@@ -19,9 +23,7 @@ pub(super) struct Binary {
     pub(super) debug: DebugInfo,
     /// Names in the full symbol table, and in the dynamic one.
     pub(super) symbols: (usize, usize),
-    pub(super) eh_frame: bool,
-    pub(super) eh_frame_hdr: bool,
-    pub(super) debug_frame: bool,
+    pub(super) tables: UnwindTables,
     pub(super) build_id: Option<String>,
     pub(super) is_static: bool,
     pub(super) optimised: Option<bool>,
@@ -51,7 +53,9 @@ pub(super) enum DebugInfo {
     OnlyStd,
     /// In other files (.dwo, .dwp).
     Split,
-    /// In one other file, named here.
+    /// Lines, in another file that was found.
+    Separate(PathBuf),
+    /// In another file of this name, which was not found.
     Link(String),
 }
 
@@ -65,46 +69,53 @@ pub(super) enum NotElf {
 }
 
 impl Binary {
-    /// Looks into the bytes of a file.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, NotElf> {
+    /// Looks into a file, and for its debug file in these folders.
+    pub(super) fn parse(path: &Path, bytes: &FileBytes, folders: &DebugFolders) -> Result<Self, NotElf> {
         if let Some(script) = bytes.strip_prefix(b"#!") {
             let line = script.split(|byte| *byte == b'\n').next().unwrap_or_default();
             return Err(NotElf::Script(String::from_utf8_lossy(line).trim().to_owned()));
         }
-        let file = object::File::parse(bytes).map_err(|error| NotElf::Other(error.to_string()))?;
-        let (units, symbols) =
-            (Units::read(&file), file.symbols().filter(ObjectSymbol::is_definition).count());
-        let is_rust = units.rust > 0 || mentions_rust(&file);
+        let file = object::File::parse(&**bytes).map_err(|error| NotElf::Other(error.to_string()))?;
+        let mut binary =
+            Self { arch: arch(file.architecture()), is_rust: mentions_rust(&file), ..Self::default() };
+        binary.symbols = (definitions(file.symbols()), definitions(file.dynamic_symbols()));
+        binary.frame_pointers = frame_pointers(&file);
+        // Others than 64-bit files run on no machine that is recorded on.
+        let Ok(elf) = Elf::parse(bytes) else { return Ok(binary) };
+        let separate = whyslow_symbols::separate_debug_file(path, &elf, folders);
+        binary.look_for_debug_info(&elf, separate.as_ref());
+        (binary.kind, binary.is_static) = kind(&elf);
+        binary.build_id = elf.build_id().map(|id| id.to_string());
+        binary.tables =
+            Image::from_file(bytes.clone()).map(|image| image.unwind_tables()).unwrap_or_default();
         let names = Names::read(&file);
-        let has = |name: &str| file.section_by_name(name).is_some_and(|section| section.size() > 0);
-        let link = file.gnu_debuglink().ok().flatten();
-        let debug = match link {
-            _ if units.split > 0 => DebugInfo::Split,
-            _ if units.own > 0 || units.unreadable => DebugInfo::Lines,
-            Some((name, _)) => DebugInfo::Link(String::from_utf8_lossy(name).into_owned()),
-            None if units.std > 0 => DebugInfo::OnlyStd,
-            None => DebugInfo::None,
-        };
-        let (kind, is_static) = kind(bytes);
-        Ok(Self {
-            kind,
-            arch: arch(file.architecture()),
-            is_rust,
-            debug,
-            symbols: (symbols, file.dynamic_symbols().filter(ObjectSymbol::is_definition).count()),
-            eh_frame: has(".eh_frame"),
-            eh_frame_hdr: has(".eh_frame_hdr"),
-            debug_frame: has(".debug_frame"),
-            build_id: file
-                .build_id()
-                .ok()
-                .flatten()
-                .map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect()),
-            is_static,
-            optimised: names.optimised(is_rust).or(units.optimised),
-            frame_pointers: frame_pointers(&file),
-        })
+        binary.optimised = names.optimised(binary.is_rust).or(binary.optimised);
+        Ok(binary)
     }
+
+    /// Debug information and names, in the file or in its separate one.
+    fn look_for_debug_info(&mut self, elf: &Elf<'_>, separate: Option<&ElfFile>) {
+        let debug = separate.and_then(|file| file.parse().ok());
+        let units = Units::read(debug.as_ref().unwrap_or(elf));
+        self.is_rust |= units.rust > 0;
+        self.optimised = units.optimised;
+        self.debug = match (separate, elf.debuglink()) {
+            _ if units.split > 0 => DebugInfo::Split,
+            (Some(file), _) => DebugInfo::Separate(file.path.clone()),
+            _ if units.own > 0 => DebugInfo::Lines,
+            _ if units.std > 0 => DebugInfo::OnlyStd,
+            (None, Some((name, _))) => DebugInfo::Link(String::from_utf8_lossy(name).into_owned()),
+            (None, None) => DebugInfo::None,
+        };
+        if self.symbols.0 == 0 {
+            let in_other = |debug: &Elf<'_>| whyslow_symbols::named_functions(debug);
+            self.symbols.0 = whyslow_symbols::named_functions(elf).max(debug.as_ref().map_or(0, in_other));
+        }
+    }
+}
+
+fn definitions<'a>(symbols: impl Iterator<Item = object::Symbol<'a, 'a>>) -> usize {
+    symbols.filter(ObjectSymbol::is_definition).count()
 }
 
 fn arch(architecture: object::Architecture) -> String {
@@ -117,30 +128,16 @@ fn arch(architecture: object::Architecture) -> String {
 }
 
 /// Kind of file, and whether it needs no dynamic linker.
-fn kind(bytes: &[u8]) -> (Kind, bool) {
-    let Ok(header) = elf::FileHeader64::<object::LittleEndian>::parse(bytes) else {
-        return (Kind::Program, false);
-    };
-    let endian = object::LittleEndian;
-    let segments = header.program_headers(endian, bytes).unwrap_or_default();
-    let interpreted = segments.iter().any(|segment| segment.p_type(endian) == elf::PT_INTERP);
-    match header.e_type.get(endian) {
+fn kind(headers: &Headers<'_>) -> (Kind, bool) {
+    let interpreted = headers.has_interpreter();
+    match headers.kind() {
         elf::ET_EXEC => (Kind::Program, !interpreted),
         elf::ET_DYN if interpreted => (Kind::Program, false),
         // Static programs that can be loaded anywhere look like libraries; only they have an entry point and no name.
-        elf::ET_DYN if header.e_entry.get(endian) != 0 && !has_soname(bytes) => (Kind::Program, true),
+        elf::ET_DYN if headers.entry() != 0 && !headers.has_soname() => (Kind::Program, true),
         elf::ET_DYN => (Kind::Library, false),
         _ => (Kind::Other, false),
     }
-}
-
-fn has_soname(bytes: &[u8]) -> bool {
-    use object::read::elf::Dyn;
-    let endian = object::LittleEndian;
-    let Ok(header) = elf::FileHeader64::<object::LittleEndian>::parse(bytes) else { return false };
-    let segments = header.program_headers(endian, bytes).unwrap_or_default();
-    let dynamic = segments.iter().find_map(|segment| segment.dynamic(endian, bytes).ok().flatten());
-    dynamic.unwrap_or_default().iter().any(|entry| entry.d_tag(endian) == elf::DT_SONAME)
 }
 
 fn mentions_rust(file: &object::File<'_>) -> bool {
@@ -170,28 +167,14 @@ struct Units {
     std: usize,
     split: usize,
     optimised: Option<bool>,
-    /// There is debug information, compressed or of a form not read here.
-    unreadable: bool,
 }
 
 impl Units {
-    fn read(file: &object::File<'_>) -> Self {
+    fn read(elf: &Elf<'_>) -> Self {
         let mut units = Self::default();
-        let Some(info) = file.section_by_name(".debug_info").filter(|section| section.size() > 0) else {
-            return units;
-        };
-        let compressed = |section: &object::Section<'_, '_>| {
-            section.compressed_file_range().is_ok_and(|range| range.format != CompressionFormat::None)
-        };
-        if compressed(&info) || !file.is_little_endian() {
-            return Self { unreadable: true, ..units };
-        }
-        let load = |id: gimli::SectionId| {
-            let section = file.section_by_name(id.name()).filter(|section| !compressed(section));
-            let data = section.and_then(|section| section.data().ok()).unwrap_or_default();
-            Ok::<_, gimli::Error>(EndianSlice::new(data, LittleEndian))
-        };
-        let Ok(dwarf) = gimli::Dwarf::load(load) else { return units };
+        let load = |id: gimli::SectionId| Ok::<_, gimli::Error>(elf.section(id.name()));
+        let Ok(sections) = gimli::DwarfSections::<Cow<'_, [u8]>>::load(load) else { return units };
+        let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
         let mut headers = dwarf.units();
         for _ in 0..UNITS_LOOKED_AT {
             match headers.next() {
@@ -231,17 +214,9 @@ impl Units {
             self.std += 1;
         } else {
             self.own += 1;
-            self.optimised = self.optimised.or(gcc_optimised(&producer));
+            self.optimised = self.optimised.or(whyslow_symbols::producer_flag(&producer));
         }
     }
-}
-
-/// gcc repeats its code generation flags in its name; other compilers do not.
-fn gcc_optimised(producer: &str) -> Option<bool> {
-    let has_flags =
-        producer.starts_with("GNU ") && !producer.starts_with("GNU AS") && producer.contains(" -");
-    has_flags
-        .then(|| producer.split(' ').rfind(|flag| flag.starts_with("-O")).is_some_and(|flag| flag != "-O0"))
 }
 
 /// Names that tell whether Rust code was optimised.
@@ -316,21 +291,27 @@ fn frame_pointers(file: &object::File<'_>) -> Option<f64> {
 mod tests {
     use super::*;
 
+    fn parse(bytes: &[u8]) -> Result<Binary, NotElf> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        let bytes = FileBytes::open(file.path()).unwrap();
+        Binary::parse(file.path(), &bytes, &DebugFolders::default())
+    }
+
     #[test]
     fn this_very_test_program_is_understood() {
-        let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-        let binary = Binary::parse(&bytes).unwrap();
+        let binary = parse(&std::fs::read(std::env::current_exe().unwrap()).unwrap()).unwrap();
         assert_eq!((binary.kind, binary.is_rust, binary.is_static), (Kind::Program, true, false));
         assert_eq!(binary.arch, std::env::consts::ARCH);
         assert_eq!(binary.debug, DebugInfo::Lines);
-        assert!(binary.symbols.0 > 100 && binary.eh_frame, "{binary:?}");
+        assert!(binary.symbols.0 > 100 && binary.tables.eh_frame && binary.tables.index, "{binary:?}");
     }
 
     #[test]
     fn scripts_and_other_files_are_told_apart() {
-        assert_eq!(Binary::parse(b"#!/bin/sh -e\nexit"), Err(NotElf::Script("/bin/sh -e".to_owned())));
-        assert!(matches!(Binary::parse(b"hello"), Err(NotElf::Other(_))));
-        assert!(matches!(Binary::parse(b"\x7fELF"), Err(NotElf::Other(_))));
+        assert_eq!(parse(b"#!/bin/sh -e\nexit"), Err(NotElf::Script("/bin/sh -e".to_owned())));
+        assert!(matches!(parse(b"hello"), Err(NotElf::Other(_))));
+        assert!(matches!(parse(b"\x7fELF"), Err(NotElf::Other(_))));
     }
 
     #[test]

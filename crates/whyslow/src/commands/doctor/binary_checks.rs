@@ -4,6 +4,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use whyslow_elf::{DebugFolders, FileBytes};
+use whyslow_unwind::UnwindTables;
+
 use super::binary::{Binary, DebugInfo, Kind, NotElf};
 use super::checkup::Item;
 use crate::failure::{Failure, Result};
@@ -22,7 +25,7 @@ pub(super) fn check(path: &Path) -> Result<Vec<Item>> {
     if metadata.is_dir() {
         return Err(Failure::new(format!("{name}: it is a folder")).next("the path of a program in it"));
     }
-    let bytes = match std::fs::read(path) {
+    let bytes = match FileBytes::open(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return Ok(vec![
@@ -33,7 +36,9 @@ pub(super) fn check(path: &Path) -> Result<Vec<Item>> {
         }
         Err(error) => return Err(Failure::new(format!("{name}: cannot be read: {error}"))),
     };
-    let binary = match Binary::parse(&bytes) {
+    let folders = DebugFolders::usual();
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let binary = match Binary::parse(path, &bytes, &folders) {
         Ok(binary) => binary,
         Err(NotElf::Script(interpreter)) => {
             return Ok(vec![
@@ -103,8 +108,14 @@ fn debug_info(binary: &Binary) -> Item {
     match &binary.debug {
         DebugInfo::Lines => Item::ok(CHECK, "lines and inlined functions"),
         DebugInfo::Split => Item::ok(CHECK, "in .dwo or .dwp files: keep them where the build put them"),
-        DebugInfo::Link(file) => Item::ok(CHECK, format!("in another file, {file}"))
-            .so("it is looked for beside the program, in .debug and in /usr/lib/debug"),
+        DebugInfo::Separate(file) => {
+            Item::ok(CHECK, format!("lines and inlined functions, in {}", file.display()))
+        }
+        DebugInfo::Link(file) => Item::note(CHECK, format!("in another file, {file}, which is not found"))
+            .so(lost)
+            .fix(
+                "install its debug package (-dbgsym, -debuginfo), or put the file beside the program or into .debug there",
+            ),
         DebugInfo::OnlyStd => Item::note(CHECK, "only of the standard library").so(lost).fix(fix),
         DebugInfo::None => Item::note(CHECK, "none").so(lost).fix(fix),
     }
@@ -139,11 +150,11 @@ fn optimisation(binary: &Binary) -> Item {
 
 fn unwinding(binary: &Binary) -> Item {
     const CHECK: &str = "unwind tables";
-    match (binary.eh_frame, binary.eh_frame_hdr, binary.debug_frame) {
-        (true, true, _) => Item::ok(CHECK, ".eh_frame with index"),
-        (true, false, _) => Item::ok(CHECK, ".eh_frame"),
-        (false, _, true) => Item::ok(CHECK, ".debug_frame"),
-        (false, _, false) => Item::note(CHECK, "none")
+    match binary.tables {
+        UnwindTables { index: true, .. } => Item::ok(CHECK, ".eh_frame with index"),
+        UnwindTables { eh_frame: true, .. } => Item::ok(CHECK, ".eh_frame"),
+        UnwindTables { debug_frame: true, .. } => Item::ok(CHECK, ".debug_frame"),
+        _ => Item::note(CHECK, "none")
             .so("stacks are complete only where the code keeps frame pointers")
             .fix(if binary.is_rust {
                 "RUSTFLAGS=\"-C force-unwind-tables=yes\""
@@ -155,7 +166,7 @@ fn unwinding(binary: &Binary) -> Item {
 
 fn frame_pointers(binary: &Binary) -> Item {
     const CHECK: &str = "frame pointers";
-    let tables = binary.eh_frame || binary.debug_frame;
+    let tables = binary.tables != UnwindTables::default();
     match binary.frame_pointers {
         None => Item::ok(CHECK, "not known: there are no symbols to look at"),
         Some(share) if share >= MOST => Item::ok(CHECK, format!("in {:.0} % of functions", share * 100.0)),
@@ -198,8 +209,7 @@ mod tests {
             is_rust: true,
             debug: DebugInfo::Lines,
             symbols: (1000, 10),
-            eh_frame: true,
-            eh_frame_hdr: true,
+            tables: UnwindTables { eh_frame: true, index: true, debug_frame: false },
             build_id: Some("ab12".into()),
             optimised: Some(true),
             frame_pointers: Some(0.1),
@@ -227,7 +237,7 @@ mod tests {
         assert_eq!(states(&stripped, 0o755), [("debug info", State::Note), ("symbols", State::Note)]);
         let debug = Binary { optimised: Some(false), ..good() };
         assert_eq!(states(&debug, 0o755), [("optimisation", State::Note)]);
-        let bare = Binary { eh_frame: false, build_id: None, ..good() };
+        let bare = Binary { tables: UnwindTables::default(), build_id: None, ..good() };
         assert_eq!(
             states(&bare, 0o755),
             [("unwind tables", State::Note), ("frame pointers", State::Note), ("build id", State::Note)]

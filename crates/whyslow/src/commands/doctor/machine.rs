@@ -1,20 +1,21 @@
 //! The machine: what the kernel's files say and what it granted, judged. Pure once the files are read.
 
-use std::fs;
 use std::path::Path;
 
+use rustix::io::Errno;
+use whyslow_capture::{Granted, Options, Refused};
+use whyslow_proc::kernel::{self, Settings};
+use whyslow_proc::process::Status;
+
 use super::checkup::Item;
-use super::probe::{Errno, Probe};
+use super::probe::Probe;
 use super::virtualisation::Virtualisation;
 
-/// The rate a recording asks for when nobody says otherwise.
-const USUAL_RATE: u64 = 997;
 /// A ring per CPU that holds enough for a busy machine.
 const GOOD_RING_KIB: u64 = 512;
 /// Below this much free space the cache of symbols may not fit.
 const ENOUGH_DISK: u64 = 200 << 20;
 
-const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
@@ -23,43 +24,20 @@ const CAP_PERFMON: u32 = 38;
 #[derive(Debug)]
 pub(super) struct Machine {
     probe: Probe,
-    paranoid: Option<i64>,
-    kptr_restrict: Option<i64>,
-    mlock_kib: Option<u64>,
-    max_rate: Option<u64>,
-    ptrace_scope: Option<i64>,
-    cpus: u64,
+    settings: Settings,
     kernel_addresses: bool,
-    seccomp: bool,
-    capabilities: u64,
+    status: Status,
     virtualisation: Virtualisation,
 }
 
 impl Machine {
     /// Reads the files under a root folder.
     pub(super) fn read(root: &Path, probe: Probe) -> Self {
-        let text = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
-        let number = |path: &str| text(path).trim().parse::<i64>().ok();
-        let positive = |path: &str| number(path).and_then(|number| u64::try_from(number).ok());
-        let status = text("proc/self/status");
-        let field = |name: &str| {
-            status
-                .lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-                .map(str::trim)
-                .unwrap_or_default()
-        };
         Self {
             probe,
-            paranoid: number("proc/sys/kernel/perf_event_paranoid"),
-            kptr_restrict: number("proc/sys/kernel/kptr_restrict"),
-            mlock_kib: positive("proc/sys/kernel/perf_event_mlock_kb"),
-            max_rate: positive("proc/sys/kernel/perf_event_max_sample_rate"),
-            ptrace_scope: number("proc/sys/kernel/yama/ptrace_scope"),
-            cpus: cpu_count(&text("sys/devices/system/cpu/online")),
-            kernel_addresses: kernel_addresses(&root.join("proc/kallsyms")),
-            seccomp: field("Seccomp") == "2",
-            capabilities: u64::from_str_radix(field("CapEff"), 16).unwrap_or(0),
+            settings: Settings::read(root),
+            kernel_addresses: kernel::text_address_under(root).is_some(),
+            status: Status::read(&root.join("proc/self/status")).unwrap_or_default(),
             virtualisation: Virtualisation::read(root),
         }
     }
@@ -67,12 +45,16 @@ impl Machine {
     /// All checks.
     pub(super) fn check(&self) -> Vec<Item> {
         let mut items = vec![self.perf_events()];
-        if self.probe.user_clock.is_ok() {
-            items.push(self.kernel_time());
-            if self.probe.kernel_clock.is_ok() {
-                items.push(self.kernel_names());
+        match &self.probe.events {
+            Ok(granted) => {
+                items.push(self.kernel_time(granted));
+                if granted.kernel {
+                    items.push(self.kernel_names());
+                }
+                items.extend([self.hardware(granted), self.sample_rate(), buffers(granted)]);
             }
-            items.extend([self.hardware(), self.sample_rate(), self.buffers()]);
+            Err(Refused::Rings(number)) => items.extend([self.sample_rate(), no_buffers(*number)]),
+            Err(Refused::Events(_)) => {}
         }
         items.push(self.live_stacks());
         items.extend(self.surroundings());
@@ -81,11 +63,11 @@ impl Machine {
     }
 
     fn can(&self, capability: u32) -> bool {
-        self.capabilities >> capability & 1 == 1
+        self.status.capabilities() >> capability & 1 == 1
     }
 
     fn paranoid_text(&self) -> String {
-        self.paranoid.map_or_else(
+        self.settings.perf_event_paranoid.map_or_else(
             || "no perf_event_paranoid".to_owned(),
             |level| format!("perf_event_paranoid {level}"),
         )
@@ -93,13 +75,14 @@ impl Machine {
 
     fn perf_events(&self) -> Item {
         const CHECK: &str = "perf events";
-        let Err(errno) = self.probe.user_clock else {
+        let Err(Refused::Events(number)) = self.probe.events else {
             return Item::ok(CHECK, format!("granted ({})", self.paranoid_text()));
         };
-        let item = Item::problem(CHECK, format!("refused: {} ({})", error_name(errno), self.paranoid_text()))
-            .so("nothing can be recorded");
-        let level = self.paranoid.unwrap_or(i64::MAX);
-        if self.paranoid.is_none() || errno == libc::ENOSYS {
+        let item =
+            Item::problem(CHECK, format!("refused: {} ({})", error_name(number), self.paranoid_text()))
+                .so("nothing can be recorded");
+        let level = self.settings.perf_event_paranoid.unwrap_or(i64::MAX);
+        if self.settings.perf_event_paranoid.is_none() || number == Errno::NOSYS.raw_os_error() {
             item.fix("a kernel with CONFIG_PERF_EVENTS; some sandboxes (gVisor) have none")
         } else if level > 2 && !self.can(CAP_PERFMON) && !self.can(CAP_SYS_ADMIN) {
             item.sysctl("kernel.perf_event_paranoid=1").or_group()
@@ -111,18 +94,18 @@ impl Machine {
                 "start the container with --cap-add PERFMON --security-opt seccomp=unconfined".to_owned()
             };
             item.fix(command)
-        } else if self.seccomp {
+        } else if self.status.is_filtered() {
             item.fix("start without the seccomp filter that forbids perf_event_open")
         } else {
             item.sysctl("kernel.perf_event_paranoid=1")
         }
     }
 
-    fn kernel_time(&self) -> Item {
+    fn kernel_time(&self, granted: &Granted) -> Item {
         const CHECK: &str = "kernel time";
-        match self.probe.kernel_clock {
-            Ok(()) => Item::ok(CHECK, "is recorded"),
-            Err(_) => Item::note(CHECK, format!("is not recorded ({})", self.paranoid_text()))
+        match granted.kernel {
+            true => Item::ok(CHECK, "is recorded"),
+            false => Item::note(CHECK, format!("is not recorded ({})", self.paranoid_text()))
                 .so("profiles hold user code only; time in system calls is missing from them")
                 .sysctl("kernel.perf_event_paranoid=1")
                 .or_group(),
@@ -135,15 +118,15 @@ impl Machine {
             return Item::ok(CHECK, "are readable");
         }
         let setting =
-            self.kptr_restrict.map_or_else(String::new, |level| format!(" (kptr_restrict {level})"));
+            self.settings.kptr_restrict.map_or_else(String::new, |level| format!(" (kptr_restrict {level})"));
         Item::note(CHECK, format!("are hidden{setting}"))
             .so("kernel functions appear without names")
             .sysctl("kernel.kptr_restrict=0 kernel.perf_event_paranoid=1")
     }
 
-    fn hardware(&self) -> Item {
+    fn hardware(&self, granted: &Granted) -> Item {
         const CHECK: &str = "cycle counter";
-        if self.probe.cycles.is_ok() {
+        if granted.cycles {
             return Item::ok(CHECK, "is there: samples come from the hardware");
         }
         let item = Item::note(CHECK, "is not there: samples come from the kernel's CPU clock")
@@ -156,51 +139,40 @@ impl Machine {
 
     fn sample_rate(&self) -> Item {
         const CHECK: &str = "sample rate";
-        match self.max_rate {
-            Some(rate) if rate < USUAL_RATE => Item::note(CHECK, format!("at most {rate} per second"))
-                .so(format!("the usual {USUAL_RATE} per second is refused; use -F {rate} or less"))
+        let usual = u64::from(Options::default().frequency_hz);
+        match self.settings.perf_event_max_sample_rate {
+            Some(rate) if rate < usual => Item::note(CHECK, format!("at most {rate} per second"))
+                .so(format!("the usual {usual} per second is refused; use -F {rate} or less"))
                 .sysctl("kernel.perf_event_max_sample_rate=100000"),
             Some(rate) => Item::ok(CHECK, format!("up to {rate} per second")),
             None => Item::ok(CHECK, "no limit known"),
         }
     }
 
-    /// `ring = largest power of two ≤ (mlock_kb × CPUs + RLIMIT_MEMLOCK) / CPUs − one page of control data`
-    fn buffers(&self) -> Item {
-        const CHECK: &str = "buffers";
-        if self.can(CAP_IPC_LOCK)
-            || self.paranoid.is_some_and(|level| level < 0)
-            || self.probe.locked_memory.is_none()
-        {
-            return Item::ok(CHECK, "no limit on locked memory");
-        }
-        let shared = self.mlock_kib.unwrap_or(516) * self.cpus;
-        let own = self.probe.locked_memory.unwrap_or(0) >> 10;
-        let each = ((shared + own) / self.cpus).saturating_sub(4);
-        let ring = if each < 4 { 0 } else { 1 << each.ilog2() };
-        let found = format!("{ring} KiB per CPU, {} CPUs", self.cpus);
-        if ring >= GOOD_RING_KIB {
-            return Item::ok(CHECK, found);
-        }
-        Item::note(CHECK, found)
-            .so("less stack is copied per sample, and samples may be lost when the machine is busy")
-            .sysctl("kernel.perf_event_mlock_kb=2052")
-    }
-
     fn live_stacks(&self) -> Item {
         const CHECK: &str = "live stacks";
-        match self.ptrace_scope {
-            _ if self.can(CAP_SYS_PTRACE) => Item::ok(CHECK, "memory of recorded programs is readable"),
-            None | Some(0) => Item::ok(CHECK, "memory of your own programs is readable"),
-            Some(1) => Item::ok(CHECK, "memory of programs that whyslow starts is readable (ptrace_scope 1)"),
-            Some(scope) => {
-                let item =
-                    Item::note(CHECK, format!("memory of programs is not readable (ptrace_scope {scope})"))
-                        .so("very deep stacks stay truncated more often");
-                if scope >= 3 {
-                    item.fix("boot with another setting: 3 cannot be changed")
-                } else {
-                    item.sysctl("kernel.yama.ptrace_scope=1")
+        match self.settings.ptrace_scope {
+            _ if self.probe.memory_is_readable && self.can(CAP_SYS_PTRACE) => {
+                Item::ok(CHECK, "memory of recorded programs is readable")
+            }
+            None | Some(0) if self.probe.memory_is_readable => {
+                Item::ok(CHECK, "memory of your own programs is readable")
+            }
+            Some(scope) if self.probe.memory_is_readable => {
+                let found =
+                    format!("memory of programs that whyslow starts is readable (ptrace_scope {scope})");
+                Item::ok(CHECK, found)
+            }
+            scope => {
+                let setting = scope.map_or_else(String::new, |scope| format!(" (ptrace_scope {scope})"));
+                let item = Item::note(CHECK, format!("memory of programs is not readable{setting}"))
+                    .so("very deep stacks stay truncated more often");
+                match scope {
+                    Some(3..) => item.fix("boot with another setting: 3 cannot be changed"),
+                    Some(2) => item.sysctl("kernel.yama.ptrace_scope=1"),
+                    _ => item.fix(
+                        "start the container with --cap-add SYS_PTRACE --security-opt seccomp=unconfined",
+                    ),
                 }
             }
         }
@@ -220,7 +192,7 @@ impl Machine {
         if let Some(container) = &self.virtualisation.container {
             items.push(Item::ok("container", container.clone()));
         }
-        if self.seccomp && self.probe.user_clock.is_ok() {
+        if self.status.is_filtered() && self.probe.events.is_ok() {
             items.push(Item::ok("seccomp", "a filter is on; it lets perf events through"));
         }
         items
@@ -249,36 +221,52 @@ fn named(machine: &str) -> String {
     if machine.is_empty() { String::new() } else { format!(" ({machine})") }
 }
 
-fn error_name(errno: Errno) -> String {
-    let text = std::io::Error::from_raw_os_error(errno).to_string();
+/// The rings that the recorder got.
+fn buffers(granted: &Granted) -> Item {
+    const CHECK: &str = "buffers";
+    let ring = granted.ring_bytes as u64 >> 10;
+    let found = format!("{ring} KiB per CPU, {} CPUs", granted.cpus);
+    if ring >= GOOD_RING_KIB {
+        return Item::ok(CHECK, found);
+    }
+    Item::note(CHECK, found)
+        .so("less stack is copied per sample, and samples may be lost when the machine is busy")
+        .sysctl("kernel.perf_event_mlock_kb=2052")
+}
+
+fn no_buffers(number: i32) -> Item {
+    Item::problem("buffers", format!("no memory for them may be locked: {}", error_name(number)))
+        .so("nothing can be recorded while other recordings hold what this user may lock")
+        .sysctl("kernel.perf_event_mlock_kb=2052")
+}
+
+fn error_name(number: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(number).to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
-}
-
-/// Counts a list such as `0-3,8`; at least 1.
-fn cpu_count(list: &str) -> u64 {
-    let count = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (first.trim().parse::<u64>().ok()?, last.trim().parse::<u64>().ok()?);
-        (last >= first).then(|| last - first + 1)
-    };
-    list.split(',').filter_map(count).sum::<u64>().max(1)
-}
-
-/// Whether the list of kernel symbols shows addresses: hidden ones are zeros.
-fn kernel_addresses(kallsyms: &Path) -> bool {
-    use std::io::{BufRead, BufReader};
-    let Ok(file) = fs::File::open(kallsyms) else { return false };
-    let mut lines = BufReader::new(file).lines().map_while(Result::ok).take(64);
-    lines.any(|line| line.split(' ').next().is_some_and(|address| address.bytes().any(|digit| digit != b'0')))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use whyslow_profile::Sampling;
+
     use super::super::checkup::State;
     use super::*;
 
-    const GRANTED: Probe =
-        Probe { user_clock: Ok(()), kernel_clock: Ok(()), cycles: Ok(()), locked_memory: None, cache: None };
+    const EVENTS: Granted = Granted {
+        sampling: Sampling::Threads,
+        cycles: true,
+        kernel: true,
+        ring_bytes: 4 << 20,
+        stack_bytes: 32 << 10,
+        cpus: 4,
+    };
+    const GRANTED: Probe = Probe { events: Ok(EVENTS), memory_is_readable: true, cache: None };
+
+    fn refused(error: Errno) -> Probe {
+        Probe { events: Err(Refused::Events(error.raw_os_error())), ..GRANTED }
+    }
 
     /// A root folder with these files.
     fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -299,12 +287,10 @@ mod tests {
         items.iter().find(|item| item.check == check).unwrap()
     }
 
-    const BARE_METAL: [(&str, &str); 7] = [
+    const BARE_METAL: [(&str, &str); 5] = [
         ("proc/sys/kernel/perf_event_paranoid", "1\n"),
         ("proc/sys/kernel/kptr_restrict", "0\n"),
-        ("proc/sys/kernel/perf_event_mlock_kb", "516\n"),
         ("proc/sys/kernel/perf_event_max_sample_rate", "100000\n"),
-        ("sys/devices/system/cpu/online", "0-15\n"),
         ("proc/kallsyms", "ffffffff81000000 T _text\n"),
         ("proc/self/status", "Name:\twhyslow\nCapEff:\t0000000000000000\nSeccomp:\t0\n"),
     ];
@@ -322,7 +308,7 @@ mod tests {
             ("proc/sys/kernel/kptr_restrict", "1\n"),
             ("proc/kallsyms", "0000000000000000 T _text\n0000000000000000 T _stext\n"),
         ];
-        let items = check(&files, Probe { kernel_clock: Err(libc::EACCES), ..GRANTED });
+        let items = check(&files, Probe { events: Ok(Granted { kernel: false, ..EVENTS }), ..GRANTED });
         assert_eq!(item(&items, "perf events").state, State::Ok);
         assert_eq!(item(&items, "kernel time").state, State::Note);
         assert_eq!(
@@ -335,7 +321,7 @@ mod tests {
     #[test]
     fn a_setting_is_given_for_now_for_good_and_for_a_group() {
         let files = [("proc/sys/kernel/perf_event_paranoid", "2\n")];
-        let items = check(&files, Probe { kernel_clock: Err(libc::EACCES), ..GRANTED });
+        let items = check(&files, Probe { events: Ok(Granted { kernel: false, ..EVENTS }), ..GRANTED });
         let kernel_time = item(&items, "kernel time");
         assert_eq!(
             kernel_time.permanent.as_deref(),
@@ -358,7 +344,7 @@ mod tests {
     #[test]
     fn debians_paranoid_three_prevents_recording() {
         let files = [("proc/sys/kernel/perf_event_paranoid", "3\n"), ("proc/self/status", "CapEff:\t0\n")];
-        let items = check(&files, Probe { user_clock: Err(libc::EACCES), ..GRANTED });
+        let items = check(&files, refused(Errno::ACCESS));
         let perf = item(&items, "perf events");
         assert_eq!(perf.state, State::Problem);
         assert_eq!(perf.found, "refused: Permission denied (perf_event_paranoid 3)");
@@ -373,7 +359,7 @@ mod tests {
             ("proc/self/status", "CapEff:\t00000000a80425fb\nSeccomp:\t2\n"),
             (".dockerenv", ""),
         ];
-        let items = check(&files, Probe { user_clock: Err(libc::EPERM), ..GRANTED });
+        let items = check(&files, refused(Errno::PERM));
         assert!(
             item(&items, "perf events").fix.as_deref().unwrap().contains("--security-opt seccomp=unconfined")
         );
@@ -382,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_kernel_without_perf_events() {
-        let items = check(&[], Probe { user_clock: Err(libc::ENOSYS), ..GRANTED });
+        let items = check(&[], refused(Errno::NOSYS));
         assert!(item(&items, "perf events").fix.as_deref().unwrap().contains("CONFIG_PERF_EVENTS"));
     }
 
@@ -392,7 +378,7 @@ mod tests {
             ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor\n"),
             ("sys/class/dmi/id/sys_vendor", "QEMU\n"),
         ];
-        let items = check(&files, Probe { cycles: Err(libc::ENOENT), ..GRANTED });
+        let items = check(&files, Probe { events: Ok(Granted { cycles: false, ..EVENTS }), ..GRANTED });
         assert_eq!(item(&items, "cycle counter").state, State::Note);
         assert_eq!(item(&items, "system").found, "a virtual machine (QEMU/KVM)");
     }
@@ -404,20 +390,25 @@ mod tests {
     }
 
     #[test]
-    fn rings_follow_from_the_limits() {
-        let online = ("sys/devices/system/cpu/online", "0-3\n");
-        let usual = [online, ("proc/sys/kernel/perf_event_mlock_kb", "516\n")];
-        let items = check(&usual, Probe { locked_memory: Some(64 << 10), ..GRANTED });
+    fn rings_are_those_that_the_recorder_got() {
+        let with = |ring_bytes| Probe { events: Ok(Granted { ring_bytes, ..EVENTS }), ..GRANTED };
+        let items = check(&BARE_METAL, with(512 << 10));
         assert_eq!(item(&items, "buffers").found, "512 KiB per CPU, 4 CPUs");
-        let small = [online, ("proc/sys/kernel/perf_event_mlock_kb", "68\n")];
-        let items = check(&small, Probe { locked_memory: Some(0), ..GRANTED });
+        assert_eq!(item(&items, "buffers").state, State::Ok);
+        let items = check(&BARE_METAL, with(64 << 10));
         assert_eq!(item(&items, "buffers").found, "64 KiB per CPU, 4 CPUs");
         assert_eq!(item(&items, "buffers").state, State::Note);
+        let none = Probe { events: Err(Refused::Rings(Errno::PERM.raw_os_error())), ..GRANTED };
+        let items = check(&BARE_METAL, none);
+        assert_eq!(item(&items, "buffers").state, State::Problem);
+        assert_eq!(item(&items, "perf events").state, State::Ok);
     }
 
     #[test]
     fn strict_yama_is_noted() {
-        let items = check(&[("proc/sys/kernel/yama/ptrace_scope", "2\n")], GRANTED);
+        let strict = [("proc/sys/kernel/yama/ptrace_scope", "2\n")];
+        assert_eq!(item(&check(&strict, GRANTED), "live stacks").state, State::Ok, "it was tried, and works");
+        let items = check(&strict, Probe { memory_is_readable: false, ..GRANTED });
         assert_eq!(
             item(&items, "live stacks").fix.as_deref(),
             Some("sudo sysctl kernel.yama.ptrace_scope=1")

@@ -54,7 +54,7 @@ struct BinaryReport {
 
 /// Checks, prints.
 pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
-    let machine = Machine::read(Path::new("/"), probe::Probe::run()).check();
+    let machine = Machine::read(Path::new("/"), probe::Probe::run()?).check();
     let binary = args.binary.as_deref().map(|path| {
         let checks = binary_checks::check(path)?;
         Ok(BinaryReport { path: path.display().to_string(), checks })

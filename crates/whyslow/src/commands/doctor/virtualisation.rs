@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use whyslow_proc::kernel;
+use whyslow_proc::machine::FirstCpu;
+
 /// What stands between this system and the hardware.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Virtualisation {
@@ -20,10 +23,10 @@ impl Virtualisation {
         let text =
             |path: &str| fs::read(root.join(path)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let text = |path: &str| text(path).unwrap_or_default();
-        let release = text("proc/sys/kernel/osrelease").to_lowercase();
+        let release = kernel::release_under(root).to_lowercase();
         let wsl = release.contains("microsoft") || release.contains("wsl");
         let machine = match hypervisor(
-            &text("proc/cpuinfo"),
+            &FirstCpu::read(root),
             &text("sys/hypervisor/type"),
             &[
                 text("sys/class/dmi/id/sys_vendor"),
@@ -44,7 +47,7 @@ impl Virtualisation {
     }
 }
 
-fn hypervisor(cpuinfo: &str, xen: &str, dmi: &[String]) -> Option<String> {
+fn hypervisor(cpu: &FirstCpu, xen: &str, dmi: &[String]) -> Option<String> {
     const KNOWN: [(&str, &str); 14] = [
         ("VMware", "VMware"),
         ("VirtualBox", "VirtualBox"),
@@ -61,17 +64,13 @@ fn hypervisor(cpuinfo: &str, xen: &str, dmi: &[String]) -> Option<String> {
         ("QEMU", "QEMU/KVM"),
         ("KVM", "QEMU/KVM"),
     ];
-    let flagged = cpuinfo.lines().any(|line| {
-        line.split_once(':').is_some_and(|(name, flags)| {
-            name.trim() == "flags" && flags.split_ascii_whitespace().any(|flag| flag == "hypervisor")
-        })
-    });
+    let flagged = cpu.is_virtual();
     if xen.trim() == "xen" {
         return Some("Xen".to_owned());
     }
     let known = KNOWN.iter().find(|(mark, _)| dmi.iter().any(|text| text.contains(mark)));
     // Makers of hypervisors also make real machines: on x86 the CPU has the last word.
-    let is_x86 = cpuinfo.contains("\nflags");
+    let is_x86 = cpu.get("flags").is_some();
     match known {
         Some((_, name)) if flagged || !is_x86 => Some((*name).to_owned()),
         _ => flagged.then(String::new),
@@ -110,15 +109,18 @@ mod tests {
 
     #[test]
     fn hypervisors_have_names() {
-        assert_eq!(hypervisor(IN_VM, "", &dmi("QEMU\n")).as_deref(), Some("QEMU/KVM"));
-        assert_eq!(hypervisor(IN_VM, "", &dmi("Amazon EC2")).as_deref(), Some("Amazon EC2"));
-        assert_eq!(hypervisor(IN_VM, "xen\n", &dmi("")).as_deref(), Some("Xen"));
-        assert_eq!(hypervisor(IN_VM, "", &[]).as_deref(), Some(""));
+        assert_eq!(hypervisor(&FirstCpu::parse(IN_VM), "", &dmi("QEMU\n")).as_deref(), Some("QEMU/KVM"));
+        assert_eq!(
+            hypervisor(&FirstCpu::parse(IN_VM), "", &dmi("Amazon EC2")).as_deref(),
+            Some("Amazon EC2")
+        );
+        assert_eq!(hypervisor(&FirstCpu::parse(IN_VM), "xen\n", &dmi("")).as_deref(), Some("Xen"));
+        assert_eq!(hypervisor(&FirstCpu::parse(IN_VM), "", &[]).as_deref(), Some(""));
     }
 
     #[test]
     fn a_laptop_by_a_maker_of_hypervisors_is_not_one() {
-        assert_eq!(hypervisor(METAL, "", &dmi("Microsoft Corporation")), None);
+        assert_eq!(hypervisor(&FirstCpu::parse(METAL), "", &dmi("Microsoft Corporation")), None);
     }
 
     #[test]

@@ -1,0 +1,123 @@
+//! What a recording gets on this machine, found out by beginning one and giving everything back.
+
+use whyslow_profile::Sampling;
+
+use crate::launch::Suspended;
+use crate::perf::OpenError;
+use crate::sampling::{self, Whom};
+use crate::signals::Signals;
+use crate::{Command, Options, RecordError};
+
+/// What the kernel grants to a recording of a program that is started, with the usual options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trial {
+    /// The events, as they were opened.
+    pub events: Result<Granted, Refused>,
+    /// Whether the program's memory can be read while it runs.
+    pub memory_is_readable: bool,
+}
+
+/// Events that were opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Granted {
+    /// Whether they see whole CPUs or the threads of the program.
+    pub sampling: Sampling,
+    /// Whether the hardware's cycle counter triggers the samples.
+    pub cycles: bool,
+    /// Whether they see the kernel.
+    pub kernel: bool,
+    /// Bytes of the ring that each CPU has.
+    pub ring_bytes: usize,
+    /// Bytes of stack that come with a sample.
+    pub stack_bytes: u32,
+    /// How many CPUs.
+    pub cpus: usize,
+}
+
+/// Why there would be no recording: what was refused, and the system's number for the reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// The events themselves.
+    Events(i32),
+    /// Memory for their rings.
+    Rings(i32),
+}
+
+/// Begins a recording as [`crate::record`] does, up to the moment at which its program would be executed.
+pub fn trial() -> Result<Trial, RecordError> {
+    let signals = Signals::new().map_err(|error| RecordError::System { what: "signals", error })?;
+    // It is never executed: the process waits until it is cancelled.
+    let child = Suspended::new(&Command { program: "true".into(), ..Command::default() }, &signals)?;
+    let trial = Trial { events: events_of(child.pid), memory_is_readable: can_read(child.pid) };
+    child.cancel();
+    Ok(trial)
+}
+
+fn events_of(child: u32) -> Result<Granted, Refused> {
+    let cpus = whyslow_proc::machine::online_cpus();
+    let sampled = sampling::open(&Whom::Child(child), &cpus, &Options::default()).map_err(refused)?;
+    let plan = sampled.events.plan;
+    Ok(Granted {
+        sampling: sampled.sampling,
+        cycles: plan.cycles,
+        kernel: plan.kernel,
+        ring_bytes: sampled.events.ring_bytes,
+        stack_bytes: plan.stack_bytes,
+        cpus: cpus.len(),
+    })
+}
+
+fn refused(error: OpenError) -> Refused {
+    let number = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
+    match error {
+        OpenError::RingTooLarge(error) => Refused::Rings(number(error)),
+        OpenError::Gone => Refused::Events(libc::ESRCH),
+        OpenError::Denied(error)
+        | OpenError::Unsupported(error)
+        | OpenError::TooManyFiles(error)
+        | OpenError::Other(error) => Refused::Events(number(error)),
+    }
+}
+
+/// A forked process has what we have at our addresses.
+fn can_read(child: u32) -> bool {
+    static KNOWN: [u8; 8] = *b"readable";
+    let mut read = [0; 8];
+    whyslow_proc::read_memory(child, KNOWN.as_ptr() as u64, &mut read).is_ok() && read == KNOWN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_says_what_events_a_recording_opens_and_leaves_nothing_behind() {
+        let before = whyslow_proc::process::children(std::process::id(), usize::MAX);
+        let trial = trial().unwrap();
+        let cpus = whyslow_proc::machine::online_cpus();
+        let opened = sampling::open(&Whom::Processes(vec![std::process::id()]), &cpus, &Options::default());
+        match (trial.events, opened) {
+            (Ok(granted), Ok(opened)) => {
+                assert_eq!(
+                    (granted.cycles, granted.kernel),
+                    (opened.events.plan.cycles, opened.events.plan.kernel)
+                );
+                assert_eq!((granted.sampling, granted.cpus), (opened.sampling, cpus.len()));
+                assert!(granted.ring_bytes.is_power_of_two() && granted.stack_bytes >= 4 << 10);
+            }
+            (Err(refusal), Err(error)) => assert_eq!(refusal, refused(error)),
+            (trial, recording) => panic!("{trial:?} {recording:?}"),
+        }
+        assert!(trial.memory_is_readable || whyslow_proc::kernel::Settings::now().ptrace_scope >= Some(2));
+        let after = whyslow_proc::process::children(std::process::id(), usize::MAX);
+        assert!(after.iter().all(|child| before.contains(child)), "{before:?} {after:?}");
+    }
+
+    #[test]
+    fn refusals_are_told_apart() {
+        let error = |number| std::io::Error::from_raw_os_error(number);
+        assert_eq!(refused(OpenError::Denied(error(libc::EACCES))), Refused::Events(libc::EACCES));
+        assert_eq!(refused(OpenError::Unsupported(error(libc::ENOSYS))), Refused::Events(libc::ENOSYS));
+        assert_eq!(refused(OpenError::RingTooLarge(error(libc::EPERM))), Refused::Rings(libc::EPERM));
+    }
+}
