@@ -28,7 +28,7 @@ pub struct Moment {
     registers: [u64; MOST_REGISTERS],
 }
 
-/// The registers that a function keeps for its caller, as [`shim`] leaves them on the stack. Above them is the return address.
+/// The registers that a function keeps for its caller, as [`push_kept`] leaves them on the stack. Above them is the return address.
 type Kept = [u64; 6];
 
 impl Moment {
@@ -71,24 +71,22 @@ struct Orderly {
 static ORDERLY: Orderly =
     Orderly { thread: AtomicU32::new(0), sp: AtomicU64::new(0), kept: [const { AtomicU64::new(0) }; 6] };
 
+/// Puts the registers of [`Kept`] on the stack, and the address of the lowest into the second argument.
+macro_rules! push_kept {
+    () => {
+        push_kept!("r15", "r14", "r13", "r12", "rbp", "rbx")
+    };
+    ($($register:literal),*) => {
+        concat!($("push ", $register, "\n.cfi_adjust_cfa_offset 8\n",)* "mov rsi, rsp")
+    };
+}
+
 /// Notes the moment, and goes on to the function that this stands in for.
 macro_rules! noting_shim {
     ($hook:expr) => {
         naked_asm!(
             ".cfi_startproc",
-            "push r15",
-            ".cfi_adjust_cfa_offset 8",
-            "push r14",
-            ".cfi_adjust_cfa_offset 8",
-            "push r13",
-            ".cfi_adjust_cfa_offset 8",
-            "push r12",
-            ".cfi_adjust_cfa_offset 8",
-            "push rbp",
-            ".cfi_adjust_cfa_offset 8",
-            "push rbx",
-            ".cfi_adjust_cfa_offset 8",
-            "mov rsi, rsp",
+            push_kept!(),
             "push rdi",
             ".cfi_adjust_cfa_offset 8",
             "call {noted}",
@@ -135,19 +133,7 @@ macro_rules! shim {
     ($body:ident) => {
         naked_asm!(
             ".cfi_startproc",
-            "push r15",
-            ".cfi_adjust_cfa_offset 8",
-            "push r14",
-            ".cfi_adjust_cfa_offset 8",
-            "push r13",
-            ".cfi_adjust_cfa_offset 8",
-            "push r12",
-            ".cfi_adjust_cfa_offset 8",
-            "push rbp",
-            ".cfi_adjust_cfa_offset 8",
-            "push rbx",
-            ".cfi_adjust_cfa_offset 8",
-            "mov rsi, rsp",
+            push_kept!(),
             "sub rsp, 8",
             ".cfi_adjust_cfa_offset 8",
             "call {body}",
