@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
     Builder, Counter, Growth, Heap, HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf,
-    Host, LocationId, Meta, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId, RelativeAddress,
-    StackId, SymbolState, Thread, ThreadId, Unit, file,
+    Host, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId,
+    RelativeAddress, StackId, SymbolState, Thread, ThreadId, Unit, file,
 };
 
 use crate::ad_hoc::EventRow;
@@ -128,7 +128,7 @@ fn add_samples(builder: &mut Builder, outcome: &Outcome, threads: &[ThreadId], s
         (metric::LIVE_AT_EXIT, Unit::Bytes),
         (metric::TEMPORARY, Unit::Count),
     ]
-    .map(|(name, unit)| builder.metric(name, unit));
+    .map(|(name, unit)| builder.metric(Metric::of_name(name, unit)));
     let mut add = |metric, time_ns, thread: u32, site: u32, value| {
         if value > 0 {
             builder.sample(metric, time_ns, threads[thread as usize], sites[site as usize], value);

@@ -23,13 +23,14 @@ impl Overview {
     /// Looks at a whole profile.
     pub fn of(profile: &Profile) -> Self {
         let meta = &profile.meta;
-        let samples = profile.samples.first();
+        let main = profile.main_samples();
+        let samples = main.map(|(_, samples)| samples);
         let last = samples.and_then(|samples| samples.time_ns.iter().max().copied()).unwrap_or(0);
         let seen =
             samples.map_or(0, |samples| samples.value.iter().fold(0, |sum: u64, v| sum.saturating_add(*v)));
         let counts = sample_counts(profile).map(|row| &profile.samples[row].value);
         let counted = counts.map_or(0, |counts| counts.iter().fold(0, |sum: u64, v| sum.saturating_add(*v)));
-        let timed = profile.metrics.first().is_none_or(|metric| metric.unit == Unit::Nanoseconds);
+        let timed = main.is_none_or(|(metric, _)| metric.unit == Unit::Nanoseconds);
         let accounted = meta.user_time_ns.saturating_add(meta.system_time_ns);
         Self {
             duration_ns: if meta.duration_ns > 0 { meta.duration_ns } else { last },

@@ -104,9 +104,7 @@ fn either() -> impl Strategy<Value = (Profile, Profile)> {
 
 fn sampled_heaps() -> impl Strategy<Value = Profile> {
     heaps().prop_map(|mut profile| {
-        if let Some(facts) = &mut profile.meta.heap {
-            facts.sample_bytes = Some(16);
-        }
+        testing::sampled_heap(&mut profile, 16);
         profile
     })
 }

@@ -8,7 +8,7 @@ use whyslow_profile::heap::metric;
 use whyslow_profile::{CodeKind, Process, Profile, Samples, Span, StackId, Thread, ThreadId};
 
 use crate::counting::sample_counts;
-use crate::heap::{LIVE, metric_row};
+use crate::heap::LIVE;
 use crate::labels::{self, Labels};
 use crate::spans::{Inside, SpanPattern, SpanThreads};
 
@@ -175,10 +175,11 @@ impl Weights {
 impl Selection {
     /// The row of the metric with this name, for [`Selection::metric`].
     pub fn metric_named(profile: &Profile, name: &str) -> Result<usize, SelectionError> {
-        metric_row(profile, name).ok_or_else(|| {
+        profile.metric_named(name).ok_or_else(|| {
             let mut have =
                 profile.metrics.iter().map(|row| profile.text(row.name).to_owned()).collect::<Vec<_>>();
-            if metric_row(profile, metric::BYTES_ALLOCATED).is_some() && !have.iter().any(|name| name == LIVE)
+            if profile.metric_named(metric::BYTES_ALLOCATED).is_some()
+                && !have.iter().any(|name| name == LIVE)
             {
                 have.push(LIVE.to_owned());
             }

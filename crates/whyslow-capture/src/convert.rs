@@ -14,8 +14,8 @@ use rustc_hash::FxHashMap;
 use whyslow_elf::FileBytes;
 use whyslow_proc::process;
 use whyslow_profile::{
-    Builder, Counters, LocationId, Metric, MetricId, ModuleId, ModuleKind, RelativeAddress, StackId,
-    ThreadId, Unit,
+    Builder, Counters, LocationId, Metric, MetricId, ModuleId, ModuleKind, RelativeAddress, Sampler, StackId,
+    ThreadId,
 };
 use whyslow_unwind::{Register, Registers};
 
@@ -64,7 +64,7 @@ pub(crate) struct Converter {
     frames: Vec<WalkedFrame>,
     stack_bytes: Vec<u8>,
     /// Sum of the raw sample values.
-    pub(crate) total_value: u64,
+    total_value: u64,
     /// Samples of the idle loop, which are left out.
     idle_samples: u64,
     /// The rows of all processes and threads there ever were, when something else than the kernel's records refers to them.
@@ -76,11 +76,10 @@ pub(crate) struct Converter {
 pub use recorded::{Converted, RecordConverter, RecordedOn, SampledEvent};
 
 impl Converter {
-    /// `cpu`: whether there will be samples of CPU time.
-    pub(crate) fn new(start_ns: u64, kernel_base: u64, cpu: bool) -> Self {
+    /// `sampler`: what chooses the samples of CPU time, if there will be any.
+    pub(crate) fn new(start_ns: u64, kernel_base: u64, sampler: Option<Sampler>) -> Self {
         let mut builder = Builder::new();
-        let metric =
-            if cpu { builder.metric(Metric::CPU_TIME, Unit::Nanoseconds) } else { MetricId::from(0usize) };
+        let metric = sampler.map_or(MetricId(0), |sampler| builder.metric(Metric::cpu_time(sampler)));
         Self {
             builder,
             counters: Counters::default(),
@@ -104,6 +103,13 @@ impl Converter {
             idle_samples: 0,
             tasks: None,
             file: None,
+        }
+    }
+
+    /// Says what a cycle was worth when this much CPU time was seen, if samples are cycles.
+    pub(crate) fn tell_cycle_worth(&mut self, seen_ns: u64) {
+        if seen_ns > 0 && self.total_value > 0 {
+            self.builder.cycle_worth(self.metric, seen_ns as f64 / self.total_value as f64);
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use whyslow_proc::{kernel, machine, process};
 use whyslow_profile::file::Writer;
-use whyslow_profile::{EventSource, HeapFacts, KernelView, Meta, Sampling, StillRunning};
+use whyslow_profile::{HeapFacts, KernelView, Meta, Sampler, Sampling, StillRunning, Trigger};
 
 use crate::convert::Converter;
 use crate::heap::{self, HeapRows, HeapWatch};
@@ -77,13 +77,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         started_unix_ns: started
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as u64),
-        frequency_hz: if options.cpu { options.frequency_hz } else { 0 },
         stack_bytes: sampled.as_ref().map_or(0, |sampled| sampled.events.plan.stack_bytes),
-        source: match plan {
-            Some((true, _)) => EventSource::Cycles,
-            Some((false, _)) => EventSource::CpuClock,
-            None => EventSource::Unknown,
-        },
         sampling: sampled.as_ref().map_or(Sampling::Unknown, |sampled| sampled.sampling),
         only_cpus: options.cpus.as_ref().map(|_| machine::cpu_words(&cpus)),
         kernel: match (plan, kernel_base) {
@@ -99,8 +93,12 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     };
     let own_before = host::own_usage();
     let start_ns = whyslow_proc::monotonic_ns();
-    let mut converter = Converter::new(start_ns, kernel_base.unwrap_or(0), options.cpu);
-    let heap_rows = heap.as_ref().map(|heap| HeapRows::new(&mut converter, heap.unused()));
+    let sampler = plan.map(|(cycles, _)| Sampler {
+        trigger: if cycles { Trigger::Cycles } else { Trigger::CpuClock },
+        rate_hz: options.frequency_hz,
+    });
+    let mut converter = Converter::new(start_ns, kernel_base.unwrap_or(0), sampler);
+    let heap_rows = heap.as_ref().map(|heap| heap.rows(&mut converter));
     if let Some(heap) = &heap {
         heap.begin(&meta, start_ns);
     }
@@ -191,8 +189,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         && meta.only_cpus.is_none()
     {
         let visible = meta.user_time_ns + if kernel { meta.system_time_ns } else { 0 };
-        meta.ns_per_cycle =
-            (visible > 0 && converter.total_value > 0).then(|| visible as f64 / converter.total_value as f64);
+        converter.tell_cycle_worth(visible);
     }
     let own = host::own_usage();
     meta.counters = std::mem::take(&mut converter.counters);

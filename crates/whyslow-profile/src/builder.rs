@@ -10,7 +10,8 @@ use crate::ids::{
     CounterId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId,
 };
 use crate::meta::Meta;
-use crate::tables::{Counter, CounterValues, Metric, Module, Process, Samples, Span, Thread, Unit};
+use crate::metric::Metric;
+use crate::tables::{Counter, CounterValues, Module, Process, Samples, Span, Thread};
 
 /// Stack nodes remembered for sharing before the memory is given back: about 64 MB of table.
 const STACKS_REMEMBERED: usize = 2_000_000;
@@ -61,6 +62,7 @@ pub struct Builder {
     pub(crate) dirty_threads: Vec<ThreadId>,
     pub(crate) modules: Pending<Module>,
     pub(crate) metrics: Pending<Metric>,
+    pub(crate) scales: Vec<(MetricId, f64)>,
     pub(crate) samples: Vec<Samples>,
     pub(crate) spans: Vec<Span>,
     pub(crate) counters: Pending<Counter>,
@@ -85,6 +87,7 @@ impl Default for Builder {
             dirty_threads: Vec::new(),
             modules: Pending::default(),
             metrics: Pending::default(),
+            scales: Vec::new(),
             samples: Vec::new(),
             spans: Vec::new(),
             counters: Pending::default(),
@@ -181,10 +184,15 @@ impl Builder {
     }
 
     /// Adds a metric and its empty table of samples.
-    pub fn metric(&mut self, name: &str, unit: Unit) -> MetricId {
-        let name = self.string(name);
+    pub fn metric(&mut self, metric: Metric<&str>) -> MetricId {
+        let name = self.string(metric.name);
         self.samples.push(Samples::default());
-        MetricId(self.metrics.push(Metric { name, unit }))
+        MetricId(self.metrics.push(metric.renamed(name)))
+    }
+
+    /// Says what one cycle in the samples of a metric was worth, in nanoseconds.
+    pub fn cycle_worth(&mut self, metric: MetricId, nanoseconds: f64) {
+        self.scales.push((metric, nanoseconds));
     }
 
     /// Adds a sample.
@@ -234,6 +242,9 @@ impl Builder {
         profile.modules = self.modules.rows;
         profile.metrics = self.metrics.rows;
         profile.samples = self.samples;
+        for (metric, nanoseconds) in self.scales {
+            profile.samples[metric.index()].scale(nanoseconds);
+        }
         profile.spans = self.spans;
         profile.counters = self.counters.rows;
         profile.counter_values = self.counter_values;
@@ -260,6 +271,7 @@ impl Builder {
         self.stacks.clear();
         self.modules.clear();
         self.metrics.clear();
+        self.scales.clear();
         self.dirty_processes.clear();
         self.dirty_threads.clear();
         self.samples.iter_mut().for_each(Samples::clear);

@@ -22,6 +22,8 @@ pub mod metric {
     pub const LIVE_AT_EXIT: &str = "live-at-exit";
     /// Blocks that were freed before their thread allocated again.
     pub const TEMPORARY: &str = "temporary-allocations";
+    /// Bytes that were live at a time that the reader asks for; made from the others when it does.
+    pub const LIVE: &str = "live";
     /// Bytes that nothing was ever written to (`--unused`).
     pub const UNUSED: &str = "unused-bytes";
     /// All of them.

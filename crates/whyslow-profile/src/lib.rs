@@ -4,6 +4,7 @@
 //! The tables refer to each other by typed row numbers:
 //!
 //! ```text
+//! metric    = name, unit, of what, how its values came about, whether they add up over time
 //! sample    = time, thread, stack, value            one table per metric
 //! stack     = parent stack, location                a prefix tree; the root is the outermost caller
 //! location  = module, relative address              where the machine was
@@ -26,6 +27,7 @@ pub mod file;
 pub mod heap;
 mod ids;
 mod meta;
+mod metric;
 mod pool;
 mod strings;
 mod tables;
@@ -42,13 +44,13 @@ pub use ids::{
     CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,
     ThreadId,
 };
-pub use meta::{Counters, EventSource, ExitStatus, Host, KernelView, Meta, Sampling, StillRunning};
+pub use meta::{Counters, ExitStatus, Host, KernelView, Meta, Sampling, StillRunning};
+pub use metric::{Metric, Origin, OverTime, Sampler, Subject, Trigger};
 pub use pool::Pool;
 pub use strings::Strings;
 pub use tables::{
-    Code, CodeKind, Codes, Counter, CounterValues, Frame, Frames, Function, Locations, Metric, Module,
-    ModuleKind, Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, SymbolState, Thread,
-    Unit,
+    Code, CodeKind, Codes, Counter, CounterValues, Frame, Frames, Function, Locations, Module, ModuleKind,
+    Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, SymbolState, Thread, Unit,
 };
 
 /// Where a copy of a module's file can be in a folder: at its whole path below it, or by its name alone.
@@ -107,9 +109,34 @@ impl Profile {
         self.strings.get(id)
     }
 
-    /// The samples of the main metric (the first one recorded), if any were.
+    /// The metric to look at first: CPU time where there is any, else the first one.
+    pub fn main_metric(&self) -> usize {
+        self.metrics.iter().position(|metric| metric.of == Subject::Cpu).unwrap_or(0)
+    }
+
+    /// The samples of the main metric, if there is one.
     pub fn main_samples(&self) -> Option<(&Metric, &Samples)> {
-        self.metrics.first().zip(self.samples.first())
+        let row = self.main_metric();
+        self.metrics.get(row).zip(self.samples.get(row))
+    }
+
+    /// What chose the samples of the main metric.
+    pub fn main_sampler(&self) -> Sampler {
+        self.main_samples().map_or_else(Sampler::default, |(metric, _)| metric.origin.sampler())
+    }
+
+    /// Says how often samples were asked for, where that was one rate for all metrics.
+    pub fn sampled_at(&mut self, rate_hz: u32) {
+        for metric in &mut self.metrics {
+            if let Origin::Sampled(sampler) = &mut metric.origin {
+                sampler.rate_hz = rate_hz;
+            }
+        }
+    }
+
+    /// The metric with this name.
+    pub fn metric_named(&self, name: &str) -> Option<usize> {
+        self.metrics.iter().position(|metric| self.text(metric.name) == name)
     }
 
     /// The location of each stack from the leaf outwards.

@@ -21,21 +21,15 @@ pub struct Meta {
     /// How the program ended, when it did.
     #[serde(deserialize_with = "known_or_default")]
     pub exit: Option<ExitStatus>,
-    /// Samples asked for per second of CPU time.
-    pub frequency_hz: u32,
     /// Bytes of stack that were copied with each sample; 0 when not known.
     pub stack_bytes: u32,
-    /// What triggered the samples.
-    #[serde(deserialize_with = "known_or_default")]
-    pub source: EventSource,
+    /// The tool whose recording this is, when it was imported.
+    pub imported_from: Option<String>,
     /// What the samples are bound to.
     #[serde(deserialize_with = "known_or_default")]
     pub sampling: Sampling,
     /// Only these CPUs were recorded, such as `0,2-3`.
     pub only_cpus: Option<String>,
-    /// For [`EventSource::Cycles`]: what one cycle was worth, from the CPU time the kernel accounts. Sample values
-    /// are cycles in the file and nanoseconds once it is read.
-    pub ns_per_cycle: Option<f64>,
     /// Whether kernel frames and kernel time are in the profile.
     #[serde(deserialize_with = "known_or_default")]
     pub kernel: KernelView,
@@ -58,7 +52,7 @@ pub struct Meta {
 }
 
 /// Reads an enum of which a later version may know more variants than this one.
-fn known_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(crate) fn known_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned + Default,
@@ -75,21 +69,6 @@ pub enum ExitStatus {
     Code(i32),
     /// A signal ended it.
     Signal(i32),
-}
-
-/// What triggers a sample.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EventSource {
-    /// Not known (an unsealed or imported profile).
-    #[default]
-    Unknown,
-    /// The hardware cycle counter.
-    Cycles,
-    /// The kernel's CPU clock: a timer that runs while the thread runs.
-    CpuClock,
-    /// Another tool's recording.
-    Imported(String),
 }
 
 /// What the samples are bound to.

@@ -4,15 +4,16 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::Profile;
 use crate::ids::{
     CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,
     ThreadId,
 };
-use crate::meta::{Counters, EventSource, Host, KernelView, Meta, Sampling};
+use crate::meta::{Counters, Host, KernelView, Meta, Sampling};
+use crate::metric::{Metric, Origin, Sampler, Subject, Trigger};
 use crate::tables::{
-    Code, Counter, Frame, Function, Metric, Module, Process, Samples, SourceLine, Span, Thread,
+    Code, Counter, Frame, Function, Module, Process, Samples, SourceLine, Span, Thread, Unit,
 };
-use crate::{Profile, heap};
 
 /// Adds runs to one profile.
 ///
@@ -32,7 +33,7 @@ pub struct Pool {
     functions: FxHashMap<Function, FunctionId>,
     locations: FxHashMap<(Option<ModuleId>, RelativeAddress, Vec<Frame>), LocationId>,
     stacks: FxHashMap<(Option<StackId>, LocationId), StackId>,
-    metrics: FxHashMap<Metric, MetricId>,
+    metrics: FxHashMap<(StringId, Unit), MetricId>,
     source_lines: FxHashSet<(StringId, u32)>,
     codes: FxHashSet<(ModuleId, RelativeAddress)>,
 }
@@ -99,10 +100,13 @@ impl Pool {
     /// The runs as one profile.
     pub fn finish(mut self) -> Profile {
         self.profile.sources.rows.sort_by_key(|row| (row.file, row.line));
-        let meta = &mut self.profile.meta;
+        let meta = &self.profile.meta;
         let cpu_seconds = meta.user_time_ns.saturating_add(meta.system_time_ns) as f64 / 1e9;
-        if cpu_seconds > 0.0 {
-            meta.frequency_hz = (self.expected_samples / cpu_seconds).round() as u32;
+        let main = self.profile.main_metric();
+        if cpu_seconds > 0.0
+            && let Some(Metric { origin: Origin::Sampled(sampler), .. }) = self.profile.metrics.get_mut(main)
+        {
+            sampler.rate_hz = (self.expected_samples / cpu_seconds).round() as u32;
         }
         self.profile
     }
@@ -196,15 +200,17 @@ impl Pool {
     /// Samples, spans and counters.
     fn add_values(&mut self, run: &Profile, places: &Places) {
         for (metric, samples) in run.metrics.iter().zip(&run.samples) {
-            if heap::metric::ALL.contains(&run.text(metric.name)) {
+            if metric.of == Subject::Heap {
                 continue;
             }
-            let metric = Metric { name: places.string(metric.name), ..metric.clone() };
+            let metric = metric.renamed(places.string(metric.name));
             let Profile { metrics, samples: tables, .. } = &mut self.profile;
-            let id = intern(&mut self.metrics, metric, |metric| {
+            let id = intern(&mut self.metrics, (metric.name, metric.unit), |_| {
                 tables.push(Samples::default());
                 push(metrics, metric)
             });
+            let pooled = &mut metrics[id.index()];
+            pooled.origin = common(pooled.origin, metric.origin);
             let table = &mut tables[id.index()];
             for at in 0..samples.len() {
                 let (thread, stack) = (places.thread(samples.thread[at]), samples.stack[at]);
@@ -253,7 +259,7 @@ impl Pool {
     fn add_meta(&mut self, run: &Profile) {
         let meta = &run.meta;
         let cpu_seconds = meta.user_time_ns.saturating_add(meta.system_time_ns) as f64 / 1e9;
-        self.expected_samples += f64::from(meta.frequency_hz) * cpu_seconds;
+        self.expected_samples += f64::from(run.main_sampler().rate_hz) * cpu_seconds;
         self.runs += 1;
         let duration_ns = length(run);
         if self.runs == 1 {
@@ -272,8 +278,8 @@ impl Pool {
         if pool.exit != meta.exit {
             pool.exit = None;
         }
-        if pool.source != meta.source {
-            pool.source = EventSource::Unknown;
+        if pool.imported_from != meta.imported_from {
+            pool.imported_from = None;
         }
         if pool.host != meta.host {
             pool.host = Host::default();
@@ -296,6 +302,18 @@ impl Pool {
                 pool.notes.push(note.clone());
             }
         }
+    }
+}
+
+/// What holds for the values of both.
+fn common(a: Origin, b: Origin) -> Origin {
+    match (a, b) {
+        _ if a == b => a,
+        (Origin::Sampled(a), Origin::Sampled(b)) => Origin::Sampled(Sampler {
+            trigger: if a.trigger == b.trigger { a.trigger } else { Trigger::Unknown },
+            rate_hz: if a.rate_hz == b.rate_hz { a.rate_hz } else { 0 },
+        }),
+        _ => Origin::Unknown,
     }
 }
 

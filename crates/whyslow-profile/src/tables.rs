@@ -297,20 +297,6 @@ impl Stacks {
     }
 }
 
-/// What one table of samples measures.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Metric {
-    /// A short name such as `cpu-time`.
-    pub name: StringId,
-    /// What its values count.
-    pub unit: Unit,
-}
-
-impl Metric {
-    /// The name of the metric of CPU samples, in nanoseconds.
-    pub const CPU_TIME: &'static str = "cpu-time";
-}
-
 /// The samples of one metric, in order of time per flush of the recorder.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Samples {
@@ -341,6 +327,11 @@ impl Samples {
     /// True when there are none.
     pub fn is_empty(&self) -> bool {
         self.time_ns.is_empty()
+    }
+
+    /// Multiplies every value.
+    pub(crate) fn scale(&mut self, factor: f64) {
+        self.value.iter_mut().for_each(|value| *value = (*value as f64 * factor).round() as u64);
     }
 
     /// Removes all rows, keeping the memory.

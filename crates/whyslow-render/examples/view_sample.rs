@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use whyslow_profile::{
     Code, CodeKind, Frame, Function, Metric, Module, ModuleKind, Optimised, Process, ProcessId, Profile,
-    RelativeAddress, Samples, StackId, SymbolState, Thread, ThreadId, Unit,
+    RelativeAddress, Sampler, Samples, StackId, SymbolState, Thread, ThreadId,
 };
 use whyslow_render::html::{Page, write_page, write_payload};
 
@@ -70,10 +70,9 @@ fn profile() -> Profile {
     let mut profile = Profile { sealed: true, ..Profile::default() };
     profile.meta.command = vec!["./server".to_owned(), "--threads".to_owned(), THREADS.to_string()];
     profile.meta.recorder = "sample".to_owned();
-    profile.meta.frequency_hz = 1000;
     profile.meta.host.arch = "x86_64".to_owned();
     let name = profile.strings.push(Metric::CPU_TIME);
-    profile.metrics.push(Metric { name, unit: Unit::Nanoseconds });
+    profile.metrics.push(Metric::cpu_time(Sampler { rate_hz: 1000, ..Sampler::default() }).renamed(name));
     let name = profile.strings.push("server");
     profile.processes.push(Process { pid: 4000, parent: None, name, start_ns: 0, end_ns: None });
     for thread in 0..THREADS {

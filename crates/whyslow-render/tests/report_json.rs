@@ -11,7 +11,7 @@ use whyslow_analyze::{
     By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Quality, Selection,
     SortBy, Threads, TreeOptions,
 };
-use whyslow_profile::{EventSource, KernelView, LeakCheck, Profile, Unit};
+use whyslow_profile::{KernelView, LeakCheck, Profile, Trigger, Unit};
 use whyslow_render::json::{self, Context};
 
 fn program() -> Profile {
@@ -22,7 +22,7 @@ fn program() -> Profile {
          worker: [truncated];app::parse@src/parse.rs:2 10",
     );
     testing::add_source(&mut profile, "src/parse.rs", "fn parse() {\n    let x = 1;\n    next()\n}");
-    profile.meta.source = EventSource::CpuClock;
+    testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
     profile.meta.kernel = KernelView::Hidden;
     profile
 }

@@ -18,10 +18,10 @@ pub(crate) struct Heat {
 }
 
 impl Heat {
-    /// Adds up the samples of the first metric.
+    /// Adds up the samples of the main metric.
     pub(crate) fn of(profile: &Profile) -> Self {
         let mut heat = Self::default();
-        let Some(samples) = profile.samples.first() else { return heat };
+        let Some((_, samples)) = profile.main_samples() else { return heat };
         let mut nodes = vec![0_u64; profile.stacks.len()];
         for (stack, &value) in samples.stack.iter().zip(&samples.value) {
             let Some(node) = nodes.get_mut(stack.index()) else { continue };

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use whyslow_profile::{
-    EventSource, ExitStatus, HeapFacts, KernelView, LeakCheck, ModuleKind, Optimised, Profile,
+    ExitStatus, HeapFacts, KernelView, LeakCheck, ModuleKind, Optimised, Profile, Trigger,
 };
 
 use crate::labels::module_file_name;
@@ -205,11 +205,14 @@ fn of_samples(before: &Profile, after: &Profile, caveats: &mut Vec<Caveat>) {
     if machines[0] != machines[1] {
         caveats.push(Caveat::Machine(machines));
     }
-    let rates = metas.map(|meta| meta.frequency_hz);
+    let samplers = [before, after].map(Profile::main_sampler);
+    let rates = samplers.map(|sampler| sampler.rate_hz);
     if rates[0] != rates[1] && !rates.contains(&0) {
         caveats.push(Caveat::Frequency(rates));
     }
-    if metas[0].source != metas[1].source && !metas.iter().any(|meta| meta.source == EventSource::Unknown) {
+    // What triggered an imported recording is not known, but it was another tool's.
+    let sources = [0, 1].map(|side| (samplers[side].trigger, &metas[side].imported_from));
+    if sources[0] != sources[1] && !sources.contains(&(Trigger::Unknown, &None)) {
         caveats.push(Caveat::Source);
     }
     match metas.map(|meta| meta.kernel) {
@@ -345,12 +348,11 @@ mod tests {
         meta.exit = Some(ExitStatus::Signal(9));
         meta.counters.lost_samples = 2;
         meta.host.cpus = 64;
-        meta.frequency_hz = 99;
-        meta.source = EventSource::Cycles;
         meta.kernel = KernelView::Hidden;
+        testing::sampled_by(&mut after, Trigger::Cycles, 99);
         let mut before = before;
         before.meta.exit = Some(ExitStatus::Code(0));
-        before.meta.source = EventSource::CpuClock;
+        testing::sampled_by(&mut before, Trigger::CpuClock, 1000);
         before.meta.kernel = KernelView::Included;
         let expected =
             ["end", "incomplete", "lost", "debug-build", "machine", "frequency", "source", "kernel-hidden"];

@@ -7,10 +7,10 @@
 //!                                  = 1 / (e^(s/R) - 1) blocks  and nothing when they are all recorded
 //! ```
 
-use whyslow_profile::{HistogramOf, Profile, StackId, Unit};
+use whyslow_profile::{HistogramOf, Origin, Profile, StackId, Unit};
 
 use super::statistics::Estimate;
-use crate::counting::{is_counted, sample_counts};
+use crate::counting::sample_counts;
 use crate::selection::{Selection, Weights};
 
 /// Where chance is.
@@ -44,23 +44,28 @@ struct Sizes {
 
 impl Chance {
     pub(super) fn of(profile: &Profile, selection: &Selection) -> Self {
-        if !is_counted(profile, selection.metric) {
-            if sample_counts(profile).is_some() {
-                // Rows stand for many samples each.
-                let weights = selection.weigh(profile);
-                let count = weights.total_count.max(1) as f64;
-                return Self::Samples { grain: weights.total_value as f64 / count };
-            }
-            let (mut sum, mut squares) = (0.0, 0.0);
-            selection.each_selected(profile, |_, stack, value| {
-                if !profile.is_not_sampled(stack) {
-                    sum += value as f64;
-                    squares += value as f64 * value as f64;
-                }
-            });
-            return Self::Samples { grain: if sum > 0.0 { squares / sum } else { 0.0 } };
+        match profile.metrics.get(selection.metric).map(|metric| metric.origin).unwrap_or_default() {
+            Origin::Unknown | Origin::Sampled(_) => Self::of_samples(profile, selection),
+            Origin::Estimated => Self::of_heap(profile),
+            Origin::Counted | Origin::Simulated => Self::None,
         }
-        Self::of_heap(profile)
+    }
+
+    fn of_samples(profile: &Profile, selection: &Selection) -> Self {
+        if sample_counts(profile).is_some() {
+            // Rows stand for many samples each.
+            let weights = selection.weigh(profile);
+            let count = weights.total_count.max(1) as f64;
+            return Self::Samples { grain: weights.total_value as f64 / count };
+        }
+        let (mut sum, mut squares) = (0.0, 0.0);
+        selection.each_selected(profile, |_, stack, value| {
+            if !profile.is_not_sampled(stack) {
+                sum += value as f64;
+                squares += value as f64 * value as f64;
+            }
+        });
+        Self::Samples { grain: if sum > 0.0 { squares / sum } else { 0.0 } }
     }
 
     /// That of every number about the heap.
@@ -170,7 +175,7 @@ mod tests {
              main;large : allocations=2 bytes_allocated=2000000000
              main;mixed : allocations=40 bytes_allocated=4000",
         );
-        profile.meta.heap.as_mut().unwrap().sample_bytes = Some(every);
+        testing::sampled_heap(&mut profile, every);
         let bar = |bar, blocks| HistogramBar { site: 2, of: HistogramOf::Size, bar, blocks };
         profile.heap.histograms = vec![bar(6, 20), bar(8, 20)];
         profile

@@ -141,12 +141,12 @@ fn a_sampled_heap_has_intervals() {
          main;app::few@m.rs:2 : allocations=65536 bytes_allocated=1048576
          main;app::large@m.rs:3 : allocations=2 bytes_allocated=40000000",
     );
-    before.meta.heap.as_mut().unwrap().sample_bytes = Some(1 << 19);
+    testing::sampled_heap(&mut before, 1 << 19);
     let mut after = testing::heap_profile(
         "main;app::small@m.rs:1 : allocations=100000 bytes_allocated=1600000
          main;app::large@m.rs:3 : allocations=3 bytes_allocated=60000000",
     );
-    after.meta.heap.as_mut().unwrap().sample_bytes = Some(1 << 19);
+    testing::sampled_heap(&mut after, 1 << 19);
     let diff = compared(&before, &after, metric::BYTES_ALLOCATED);
     assert!(!diff.counted);
     assert_eq!(

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{Counter, Metric, Profile, Samples, Unit};
 
-use super::profile_facts::{metric_row, samples_of};
+use super::profile_facts::samples_of;
 
 /// The name of the metric that [`add_live`] adds.
 pub const LIVE: &str = "live";
@@ -42,9 +42,9 @@ pub fn add_live(profile: &mut Profile, at_ns: u64) -> Option<usize> {
             live.push(at_ns, thread, stack, bytes);
         }
     }
-    let row = metric_row(profile, LIVE).unwrap_or_else(|| {
+    let row = profile.metric_named(LIVE).unwrap_or_else(|| {
         let name = profile.strings.push(LIVE);
-        profile.metrics.push(Metric { name, unit: Unit::Bytes });
+        profile.metrics.push(Metric::of_name(LIVE, Unit::Bytes).renamed(name));
         profile.samples.push(Samples::default());
         profile.metrics.len() - 1
     });

@@ -6,7 +6,6 @@ mod sites;
 mod spread;
 
 pub use live::{LIVE, add_live, live_over_time};
-pub(crate) use profile_facts::metric_row;
 pub use profile_facts::{has_heap, is_heap_metric, is_heap_only};
 pub use sites::{Grower, SiteOrder, SiteRow, Sites};
 pub use spread::{HeapThread, histogram, threads};

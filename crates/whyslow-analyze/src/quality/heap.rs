@@ -5,7 +5,7 @@ use whyslow_profile::{HeapFacts, LeakCheck, Profile};
 
 use super::warning::Warning;
 use super::{NOTABLE, StackShares};
-use crate::heap::{has_heap, is_heap_only, metric_row};
+use crate::heap::{has_heap, is_heap_only};
 use crate::selection::Selection;
 use crate::units::share;
 
@@ -34,12 +34,13 @@ impl HeapQuality {
             return None;
         }
         let facts = profile.meta.heap.as_ref();
-        let cut_share = metric_row(profile, metric::BYTES_ALLOCATED).map_or(0.0, |metric| {
+        let cut_share = profile.metric_named(metric::BYTES_ALLOCATED).map_or(0.0, |metric| {
             let weights = Selection { metric, ..Selection::default() }.weigh(profile);
             StackShares::of(profile, &weights).truncated
         });
         // A recorder that was killed leaves a timeline and no totals.
-        let seen = metric_row(profile, metric::ALLOCATIONS)
+        let seen = profile
+            .metric_named(metric::ALLOCATIONS)
             .map_or(0, |metric| Selection { metric, ..Selection::default() }.weigh(profile).total_value);
         Some(Self {
             only,
@@ -107,8 +108,6 @@ mod tests {
     fn what_only_matters_for_cpu_samples_is_not_said_of_a_heap() {
         let mut profile = testing::heap_profile(ONE);
         profile.meta.kernel = KernelView::Hidden;
-        profile.meta.source = whyslow_profile::EventSource::CpuClock;
-        profile.meta.frequency_hz = 997;
         profile.meta.user_time_ns = 5_000_000_000;
         profile.modules[0].optimised = Optimised::No;
         let quality = Quality::of(&profile);

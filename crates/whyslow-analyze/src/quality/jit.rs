@@ -165,7 +165,7 @@ pub(super) fn runtimes(profile: &Profile, weights: &Weights) -> Vec<RuntimeCode>
     }
     // Which process each sample is of tells whose code it is.
     let mut by_process: FxHashMap<ProcessId, (u64, u64)> = FxHashMap::default();
-    let Some(samples) = profile.samples.first() else { return Vec::new() };
+    let Some((_, samples)) = profile.main_samples() else { return Vec::new() };
     let rows = || samples.stack.iter().zip(&samples.thread).zip(&samples.value);
     let process_of =
         |thread: &whyslow_profile::ThreadId| profile.threads.get(thread.index()).map(|thread| thread.process);

@@ -6,7 +6,7 @@ mod modules;
 mod truncation;
 mod warning;
 
-use whyslow_profile::{EventSource, KernelView, LocationId, Profile, Sampling, StackId, Unit};
+use whyslow_profile::{KernelView, LocationId, Profile, Sampler, Sampling, StackId, Trigger, Unit};
 
 pub use heap::HeapQuality;
 pub use jit::Runtime;
@@ -71,7 +71,9 @@ pub struct Quality {
     /// Share of samples with no function anywhere on their stack.
     pub nameless_share: f64,
     /// What triggered the samples.
-    pub source: EventSource,
+    pub trigger: Trigger,
+    /// The tool whose recording this is, when it was imported.
+    pub imported_from: Option<String>,
     /// What the samples are bound to.
     pub sampling: Sampling,
     /// Share of the CPU time that no sample fell into, where that is known. The other shares are of the rest.
@@ -100,7 +102,8 @@ impl Quality {
         let meta = &profile.meta;
         let heap = HeapQuality::of(profile);
         let heap_only = heap.as_ref().is_some_and(|heap| heap.only);
-        let weights = Selection::default().weigh(profile);
+        let weights = Selection { metric: profile.main_metric(), ..Selection::default() }.weigh(profile);
+        let sampler = profile.main_sampler();
         let shares = StackShares::of(profile, &weights);
         let hidden = meta.kernel == KernelView::Hidden;
         let cpu_time = meta.user_time_ns.saturating_add(meta.system_time_ns);
@@ -114,15 +117,16 @@ impl Quality {
             truncated_share: shares.truncated,
             unresolved_share: shares.unresolved,
             nameless_share: shares.nameless,
-            source: meta.source.clone(),
+            trigger: sampler.trigger,
+            imported_from: meta.imported_from.clone(),
             sampling: meta.sampling,
             not_sampled_share: shares.not_sampled,
             kernel: meta.kernel,
-            frequency_hz: meta.frequency_hz,
+            frequency_hz: sampler.rate_hz,
             expected_samples: expected.filter(|_| !heap_only && meta.only_cpus.is_none()),
             missing_kernel_share: if hidden { share(meta.system_time_ns, cpu_time) } else { 0.0 },
             incomplete: !profile.sealed,
-            counted: heap_only || is_counted(profile, 0),
+            counted: heap_only || is_counted(profile, profile.main_metric()),
             heap,
             warnings: Vec::new(),
         };
@@ -138,7 +142,7 @@ impl Quality {
 
     fn warn(&mut self, profile: &Profile, weights: &Weights, shares: &StackShares) {
         let heap_only = self.heap.as_ref().is_some_and(|heap| heap.only);
-        let unit = profile.metrics.first().map_or(Unit::Nanoseconds, |metric| metric.unit);
+        let unit = profile.main_samples().map_or(Unit::Nanoseconds, |(metric, _)| metric.unit);
         let mut warnings = Vec::new();
         if self.incomplete {
             warnings.push(Warning::Incomplete);
@@ -160,9 +164,8 @@ impl Quality {
         if shares.no_module >= modules::NOTABLE_MODULE {
             warnings.push(Warning::UnknownCode { share: shares.no_module, unit });
         }
-        let imported = matches!(self.source, EventSource::Imported(_));
         let explained = warnings.iter().any(Warning::is_of_names);
-        if imported && !explained && self.unresolved_share >= UNNAMED {
+        if self.imported_from.is_some() && !explained && self.unresolved_share >= UNNAMED {
             warnings.push(Warning::Unnamed { share: self.unresolved_share, unit });
         }
         if !heap_only {
@@ -253,8 +256,7 @@ impl Quality {
                 let known = profile.meta.user_time_ns + profile.meta.system_time_ns > 0;
                 let missing_share = known.then_some(self.missing_kernel_share);
                 if missing_share.is_none_or(|share| share >= LEAST_SHOWN) {
-                    let accounted =
-                        self.sampling == Sampling::Threads && self.source == EventSource::CpuClock;
+                    let accounted = self.sampling == Sampling::Threads && self.trigger == Trigger::CpuClock;
                     warnings.push(Warning::KernelHidden { missing_share, accounted, level: 1 });
                 }
             }
@@ -281,7 +283,7 @@ fn higher_rate(frequency_hz: u32, times: u32) -> Option<u32> {
 impl Quality {
     /// Time of threads that ended before their first sample, beyond that in the kernel, of which another warning tells.
     fn warn_of_time_without_samples(&self, threads: u64, warnings: &mut Vec<Warning>) {
-        let in_kernel = if self.source == EventSource::CpuClock { self.missing_kernel_share } else { 0.0 };
+        let in_kernel = if self.trigger == Trigger::CpuClock { self.missing_kernel_share } else { 0.0 };
         let share = self.not_sampled_share;
         if share - in_kernel >= NOTABLE {
             warnings.push(Warning::NotSampled {
@@ -295,10 +297,9 @@ impl Quality {
 
 /// Samples that this much CPU time gives, when whyslow recorded it.
 fn expected_samples(profile: &Profile, cpu_time_ns: u64) -> Option<u64> {
-    let meta = &profile.meta;
-    let ours = matches!(meta.source, EventSource::Cycles | EventSource::CpuClock);
-    (ours && meta.frequency_hz > 0 && cpu_time_ns > 0)
-        .then(|| (cpu_time_ns as f64 / 1e9 * f64::from(meta.frequency_hz)).round() as u64)
+    let Sampler { trigger, rate_hz } = profile.main_sampler();
+    (trigger != Trigger::Unknown && rate_hz > 0 && cpu_time_ns > 0)
+        .then(|| (cpu_time_ns as f64 / 1e9 * f64::from(rate_hz)).round() as u64)
 }
 
 /// Shares of the samples by what their stacks lack.
@@ -379,7 +380,7 @@ mod tests {
     #[test]
     fn a_clean_profile_is_good() {
         let mut profile = testing::profile("main;a 300");
-        profile.meta.source = EventSource::CpuClock;
+        testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
         profile.meta.kernel = KernelView::Included;
         let quality = Quality::of(&profile);
         assert_eq!(quality.grade, Grade::Good);
@@ -403,8 +404,8 @@ mod tests {
     #[test]
     fn counters_become_warnings_with_a_fix() {
         let mut profile = testing::profile("main;a 300");
+        testing::sampled_by(&mut profile, Trigger::Cycles, 1000);
         let meta = &mut profile.meta;
-        meta.source = EventSource::Cycles;
         meta.kernel = KernelView::Hidden;
         meta.system_time_ns = meta.user_time_ns;
         meta.user_time_ns *= 2;
@@ -467,7 +468,7 @@ mod tests {
             [(950, 50, Grade::Good), (800, 200, Grade::Fair), (2, 998, Grade::Poor)]
         {
             let mut profile = testing::profile(&format!("main {named}\nmain;[libc.so.6] {unnamed}"));
-            profile.meta.source = EventSource::Imported("perf script".to_owned());
+            profile.meta.imported_from = Some("perf script".to_owned());
             let quality = Quality::of(&profile);
             assert_eq!(quality.grade, grade, "{:?}", quality.warnings);
         }
@@ -517,7 +518,7 @@ mod tests {
     #[test]
     fn time_without_samples_is_told_and_is_no_trouble_of_the_samples() {
         let mut profile = testing::profile("main;a 300\nshort: [not sampled] 100");
-        profile.meta.source = EventSource::CpuClock;
+        testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
         profile.meta.sampling = Sampling::Threads;
         profile.meta.kernel = KernelView::Included;
         profile.meta.counters.unsampled_threads = 50;
@@ -535,8 +536,8 @@ mod tests {
     #[test]
     fn hidden_kernel_time_is_named_once_and_only_when_there_is_some() {
         let mut profile = testing::profile("main;a 300\n[not sampled] 100");
+        testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
         let meta = &mut profile.meta;
-        meta.source = EventSource::CpuClock;
         meta.sampling = Sampling::Threads;
         meta.kernel = KernelView::Hidden;
         (meta.user_time_ns, meta.system_time_ns) = (300_000_000, 100_000_000);

@@ -1,7 +1,7 @@
 //! Why stacks lack their outer frames.
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{EventSource, LocationId, ModuleId, Profile, StackId};
+use whyslow_profile::{LocationId, ModuleId, Profile, StackId};
 
 use super::jit::RuntimeCode;
 use super::modules;
@@ -45,7 +45,7 @@ pub(super) fn explain(
             built_with: built_with.unwrap_or(BuiltWith::Unknown),
         };
     }
-    let ours = !matches!(profile.meta.source, EventSource::Imported(_));
+    let ours = profile.meta.imported_from.is_none();
     let used = profile.meta.stack_bytes;
     let copy_more = (ours && used < MOST_STACK_BYTES).then_some(MOST_STACK_BYTES);
     Warning::Truncated { share: truncated_share, copy_more }

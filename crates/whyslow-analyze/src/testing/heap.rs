@@ -2,7 +2,8 @@
 
 use whyslow_profile::heap::metric;
 use whyslow_profile::{
-    ExitStatus, Growth, HeapCounts, HeapFacts, HeapSite, LeakCheck, Metric, Profile, Samples, Unit,
+    ExitStatus, Growth, HeapCounts, HeapFacts, HeapSite, LeakCheck, Metric, Origin, Profile, Samples,
+    Subject, Unit,
 };
 
 use super::Made;
@@ -34,10 +35,20 @@ pub fn heap_profile(text: &str) -> Profile {
     profile.metrics.clear();
     profile.samples.clear();
     add_heap(&mut profile, text);
-    profile.meta.frequency_hz = 0;
     profile.meta.duration_ns = 100 * super::SAMPLE_NS;
     profile.meta.exit = Some(ExitStatus::Code(0));
     profile
+}
+
+/// Says that only one byte in so many was sampled.
+///
+/// # Panics
+/// When the profile has no heap.
+pub fn sampled_heap(profile: &mut Profile, every: u64) {
+    profile.meta.heap.as_mut().expect("a heap").sample_bytes = Some(every);
+    for metric in profile.metrics.iter_mut().filter(|metric| metric.of == Subject::Heap) {
+        metric.origin = Origin::Estimated;
+    }
 }
 
 /// Adds a heap recording to a profile; see [`heap_profile`].
@@ -48,8 +59,8 @@ pub fn add_heap(profile: &mut Profile, text: &str) {
     let mut made = Made { profile: std::mem::take(profile), stacks: Vec::new() };
     let first = made.profile.metrics.len();
     for (name, unit) in METRICS {
-        let name = made.text(name);
-        made.profile.metrics.push(Metric { name, unit });
+        let row = made.text(name);
+        made.profile.metrics.push(Metric::of_name(name, unit).renamed(row));
         made.profile.samples.push(Samples::default());
     }
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -2,10 +2,11 @@
 
 mod heap;
 
-pub use heap::{add_heap, heap_profile};
+pub use heap::{add_heap, heap_profile, sampled_heap};
 use whyslow_profile::{
-    CodeKind, Frame, Function, FunctionId, LocationId, Metric, Module, ModuleKind, Optimised, Process,
-    ProcessId, Profile, RelativeAddress, StackId, StringId, SymbolState, Thread, ThreadId, Unit,
+    CodeKind, Frame, Function, FunctionId, LocationId, Metric, Module, ModuleKind, Optimised, Origin,
+    Process, ProcessId, Profile, RelativeAddress, Sampler, StackId, StringId, SymbolState, Thread, ThreadId,
+    Trigger,
 };
 
 /// What one sample of [`profile`] weighs: a millisecond.
@@ -31,13 +32,14 @@ pub const SAMPLE_NS: u64 = 1_000_000;
 pub fn profile(folded: &str) -> Profile {
     let mut made = Made::default();
     let name = made.text(Metric::CPU_TIME);
-    made.profile.metrics.push(Metric { name, unit: Unit::Nanoseconds });
+    made.profile
+        .metrics
+        .push(Metric::cpu_time(Sampler { rate_hz: 1000, ..Sampler::default() }).renamed(name));
     made.profile.samples.push(Default::default());
     let name = made.text("app");
     made.profile.processes.push(Process { pid: 100, parent: None, name, start_ns: 0, end_ns: None });
     made.module("/home/me/app", ModuleKind::Program, SymbolState::Lines);
     made.profile.sealed = true;
-    made.profile.meta.frequency_hz = 1000;
     made.profile.meta.command = vec!["./app".to_owned()];
     for line in folded.lines().map(str::trim).filter(|line| !line.is_empty()) {
         made.line(line);
@@ -46,6 +48,14 @@ pub fn profile(folded: &str) -> Profile {
     made.profile.meta.user_time_ns = samples * SAMPLE_NS;
     made.profile.meta.duration_ns = samples * SAMPLE_NS;
     made.profile
+}
+
+/// Says what chose the samples of the first metric.
+///
+/// # Panics
+/// When there is no metric.
+pub fn sampled_by(profile: &mut Profile, trigger: Trigger, rate_hz: u32) {
+    profile.metrics[0].origin = Origin::Sampled(Sampler { trigger, rate_hz });
 }
 
 /// Adds source lines to a profile, numbered from 1.

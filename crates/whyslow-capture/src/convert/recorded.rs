@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use linux_perf_event_reader::{CpuMode, MmapRecord, SampleRecord};
 use rustc_hash::FxHashMap;
 use whyslow_proc::kernel;
-use whyslow_profile::{Builder, Counters, LocationId, MetricId, ModuleKind, RelativeAddress, StackId, Unit};
+use whyslow_profile::{
+    Builder, Counters, LocationId, Metric, MetricId, ModuleKind, RelativeAddress, StackId,
+};
 
 use super::{Converter, FIRST_MARK, FileKey, FileMapping, USER_MARK, text};
 use crate::modules::{AddressSpace, KERNEL, RecordedFiles};
@@ -96,8 +98,7 @@ pub struct RecordConverter {
 impl RecordConverter {
     /// Starts with what the file says of its machine.
     pub fn new(on: RecordedOn) -> Self {
-        let mut converter = Converter::new(0, 0, true);
-        converter.builder = Builder::new();
+        let mut converter = Converter::new(0, 0, None);
         let same_kernel = match on.build_ids.get(KERNEL) {
             Some(recorded) => kernel::build_id().is_some_and(|id| id.is(recorded)),
             None => !on.os_release.is_empty() && kernel::release() == on.os_release,
@@ -121,8 +122,8 @@ impl RecordConverter {
     }
 
     /// Adds a metric.
-    pub fn metric(&mut self, name: &str, unit: Unit) -> MetricId {
-        self.converter.builder.metric(name, unit)
+    pub fn metric(&mut self, metric: Metric<&str>) -> MetricId {
+        self.converter.builder.metric(metric)
     }
 
     /// Takes build ids that were learned later, for files that are not mapped yet.

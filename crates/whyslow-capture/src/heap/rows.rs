@@ -7,8 +7,8 @@ use whyslow_heap::{Batch, CounterKind, Outcome};
 use whyslow_proc::process;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
-    Counter, CounterId, Heap, HeapSite, HeapTransfer, HistogramBar, HistogramOf, LocationId, MetricId,
-    ModuleId, ModuleKind, ProcessId, RelativeAddress, StackId, ThreadId, Unit,
+    Counter, CounterId, Heap, HeapSite, HeapTransfer, HistogramBar, HistogramOf, LocationId, Metric,
+    MetricId, ModuleId, ModuleKind, Origin, ProcessId, RelativeAddress, StackId, ThreadId, Unit,
 };
 
 use crate::convert::Converter;
@@ -48,17 +48,20 @@ pub(crate) struct HeapRows {
 }
 
 impl HeapRows {
-    pub(crate) fn new(converter: &mut Converter, unused: bool) -> Self {
+    /// `unused`: whether unused bytes were looked for; `sampled`: whether numbers are scaled up from samples.
+    pub(crate) fn new(converter: &mut Converter, unused: bool, sampled: bool) -> Self {
         converter.remember_tasks();
         let builder = &mut converter.builder;
+        let origin = if sampled { Origin::Estimated } else { Origin::Counted };
+        let mut add = |name, unit| builder.metric(Metric::of_name(name, unit).with_origin(origin));
         let metrics = Metrics {
-            bytes_allocated: builder.metric(metric::BYTES_ALLOCATED, Unit::Bytes),
-            allocations: builder.metric(metric::ALLOCATIONS, Unit::Count),
-            bytes_freed: builder.metric(metric::BYTES_FREED, Unit::Bytes),
-            live_at_peak: builder.metric(metric::LIVE_AT_PEAK, Unit::Bytes),
-            live_at_exit: builder.metric(metric::LIVE_AT_EXIT, Unit::Bytes),
-            temporary: builder.metric(metric::TEMPORARY, Unit::Count),
-            unused: unused.then(|| builder.metric(metric::UNUSED, Unit::Bytes)),
+            bytes_allocated: add(metric::BYTES_ALLOCATED, Unit::Bytes),
+            allocations: add(metric::ALLOCATIONS, Unit::Count),
+            bytes_freed: add(metric::BYTES_FREED, Unit::Bytes),
+            live_at_peak: add(metric::LIVE_AT_PEAK, Unit::Bytes),
+            live_at_exit: add(metric::LIVE_AT_EXIT, Unit::Bytes),
+            temporary: add(metric::TEMPORARY, Unit::Count),
+            unused: unused.then(|| add(metric::UNUSED, Unit::Bytes)),
         };
         Self {
             metrics,

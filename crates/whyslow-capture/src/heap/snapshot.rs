@@ -39,9 +39,11 @@ impl SnapshotWriter for Snapshots {
             self.recording.get().ok_or_else(|| io::Error::other("the recording has not begun"))?;
         let end_ns =
             outcome.facts.snapshot.map_or_else(whyslow_proc::monotonic_ns, |snapshot| snapshot.time_ns);
-        let mut converter = Converter::new(*start_ns, 0, false);
+        let mut converter = Converter::new(*start_ns, 0, None);
         // That processes go on is what a snapshot is for.
-        let _ = HeapRows::new(&mut converter, outcome.facts.unused).finish(&mut converter, outcome, end_ns);
+        let HeapFacts { unused, sample_bytes, .. } = outcome.facts;
+        let rows = HeapRows::new(&mut converter, unused, sample_bytes.is_some());
+        let _ = rows.finish(&mut converter, outcome, end_ns);
         let meta = Meta {
             duration_ns: end_ns.saturating_sub(*start_ns),
             notes: outcome.notes.clone(),

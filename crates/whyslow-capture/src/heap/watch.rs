@@ -12,7 +12,9 @@ use whyslow_inject::{Entry, Injector, entry_of};
 use whyslow_profile::Meta;
 
 use super::inspector::Inspector;
+use super::rows::HeapRows;
 use super::snapshot::Snapshots;
+use crate::convert::Converter;
 use crate::launch::{Running, Suspended};
 use crate::{Command, HeapOptions, RecordError, Target};
 
@@ -25,6 +27,7 @@ pub(crate) struct HeapWatch {
     program: String,
     inject: bool,
     unused: bool,
+    sampled: bool,
 }
 
 impl HeapWatch {
@@ -57,7 +60,14 @@ impl HeapWatch {
         )
         .map_err(|error| RecordError::Refused(error.to_string()))?;
         let program = command.program.to_string_lossy().into_owned();
-        Ok(Self { collector, snapshots, program, inject: entry == Entry::Inject, unused: options.unused })
+        Ok(Self {
+            collector,
+            snapshots,
+            program,
+            inject: entry == Entry::Inject,
+            unused: options.unused,
+            sampled: options.sample_bytes.is_some(),
+        })
     }
 
     /// What the program needs in its environment.
@@ -70,9 +80,9 @@ impl HeapWatch {
         self.snapshots.begin(meta, start_ns);
     }
 
-    /// Whether bytes that are never written are looked for.
-    pub(crate) fn unused(&self) -> bool {
-        self.unused
+    /// The rows that its numbers will be.
+    pub(crate) fn rows(&self, converter: &mut Converter) -> HeapRows {
+        HeapRows::new(converter, self.unused, self.sampled)
     }
 
     /// Lets the program start, with the agent in it.

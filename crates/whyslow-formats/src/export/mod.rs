@@ -53,6 +53,11 @@ impl<'p> Export<'p> {
         self.metric().map_or(Unit::Nanoseconds, |metric| metric.unit)
     }
 
+    /// Samples per second that were asked for; 0 when not known.
+    fn rate_hz(&self) -> u32 {
+        self.metric().map_or(0, |metric| metric.origin.sampler().rate_hz)
+    }
+
     /// Where a function is defined: its file, and its line there or 0.
     fn definition(&self, label: Label) -> (Option<&'p str>, u32) {
         let function = match label {

@@ -210,7 +210,7 @@ fn kind_name(metric: &str) -> String {
 /// What lies between two samples: a type, its unit, and how much.
 fn period(export: &Export<'_>) -> Option<(&'static str, Unit, u64)> {
     let meta = &export.profile.meta;
-    let between = 1_000_000_000_u64.checked_div(u64::from(meta.frequency_hz));
+    let between = 1_000_000_000_u64.checked_div(u64::from(export.rate_hz()));
     match (export.unit(), &meta.heap) {
         (Unit::Nanoseconds, _) => between.map(|between| ("cpu", Unit::Nanoseconds, between)),
         (_, Some(heap)) => Some(("space", Unit::Bytes, heap.sample_bytes.unwrap_or(1))),

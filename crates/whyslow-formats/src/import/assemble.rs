@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
-    Counter, CounterId, EventSource, Frame, Function, FunctionId, LocationId, Metric, MetricId, Module,
-    ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress, Samples, Span, StackId,
-    StringId, SymbolState, Thread, ThreadId, Unit,
+    Counter, CounterId, Frame, Function, FunctionId, LocationId, Metric, MetricId, Module, ModuleId,
+    ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress, Samples, Span, StackId, StringId,
+    SymbolState, Thread, ThreadId, Unit,
 };
 use whyslow_symbols::{Given, describe};
 
@@ -68,7 +68,7 @@ impl Assembly {
     /// An empty profile that the named tool recorded.
     pub(crate) fn new(tool: &str) -> Self {
         let mut profile = Profile { sealed: true, ..Profile::default() };
-        profile.meta.source = EventSource::Imported(tool.to_owned());
+        profile.meta.imported_from = Some(tool.to_owned());
         profile.meta.recorder = tool.to_owned();
         Self {
             profile,
@@ -273,9 +273,9 @@ impl Assembly {
     }
 
     /// Adds a metric.
-    pub(crate) fn metric(&mut self, name: &str, unit: Unit) -> MetricId {
-        let name = self.text(name);
-        self.profile.metrics.push(Metric { name, unit });
+    pub(crate) fn metric(&mut self, metric: Metric<&str>) -> MetricId {
+        let name = self.text(metric.name);
+        self.profile.metrics.push(metric.renamed(name));
         self.profile.samples.push(Samples::default());
         MetricId::from(self.profile.metrics.len() - 1)
     }

@@ -17,7 +17,9 @@ mod flow;
 mod parse;
 mod tree;
 
-use whyslow_profile::{MetricId, ModuleId, ModuleKind, StringId, SymbolState, ThreadId, Unit};
+use whyslow_profile::{
+    Metric, MetricId, ModuleId, ModuleKind, Origin, StringId, Subject, SymbolState, ThreadId, Unit,
+};
 
 use super::assemble::{Assembly, FunctionText, drop_empty_metrics};
 use super::{Format, ImportError, ImportOptions, Imported, lines};
@@ -57,6 +59,11 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
 }
 
 /// Makes a profile of costs, for cachegrind too.
+/// What Valgrind counts is what its model of a machine does.
+fn simulated(name: &str) -> Metric<&str> {
+    Metric { of: Subject::Event, origin: Origin::Simulated, ..Metric::unknown(name, Unit::Count) }
+}
+
 pub(super) fn assemble(mut assembly: Assembly, costs: Costs<'_>) -> Result<Imported, ImportError> {
     if !costs.command.is_empty() {
         assembly.profile.meta.command = costs.command.split_whitespace().map(str::to_owned).collect();
@@ -65,8 +72,7 @@ pub(super) fn assemble(mut assembly: Assembly, costs: Costs<'_>) -> Result<Impor
     let program = program.rsplit('/').next().unwrap_or(program).to_owned();
     let process = assembly.process(costs.pid, if program.is_empty() { "program" } else { &program });
     let thread = assembly.thread(process, costs.thread.unwrap_or(costs.pid), "all threads");
-    let metrics: Vec<MetricId> =
-        costs.events.iter().map(|event| assembly.metric(event, Unit::Count)).collect();
+    let metrics: Vec<MetricId> = costs.events.iter().map(|event| assembly.metric(simulated(event))).collect();
     let modules: Vec<Option<ModuleId>> =
         costs.objects.names().map(|path| module(&mut assembly, path, &program)).collect();
     let files: Vec<Option<StringId>> =
@@ -101,7 +107,7 @@ pub(super) fn assemble(mut assembly: Assembly, costs: Costs<'_>) -> Result<Impor
 
 /// Adds how often each function was called, as a metric: its own value is the calls of it, below those who call it.
 fn add_calls(assembly: &mut Assembly, costs: &Costs<'_>, named: &tree::Named<'_>, thread: ThreadId) {
-    let metric = assembly.metric(CALLS, Unit::Count);
+    let metric = assembly.metric(simulated(CALLS));
     for (caller, function) in costs.functions.iter().enumerate() {
         let mut calls: Vec<_> = function.calls.iter().collect();
         calls.sort_by_key(|(place, _)| **place);

@@ -20,7 +20,7 @@ mod v8;
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
-use whyslow_profile::{CounterId, ProcessId, Span, StringId, ThreadId, Unit};
+use whyslow_profile::{CounterId, Metric, ProcessId, Span, StringId, ThreadId, Unit};
 
 use super::assemble::Assembly;
 use super::{Format, ImportError, ImportOptions, Imported, json};
@@ -280,7 +280,7 @@ impl Trace {
         let mut slices: Vec<(ThreadId, Slices)> = self.slices.drain().collect();
         slices.sort_by_key(|(thread, _)| *thread);
         if slices.iter().any(|(_, slices)| slices.first().is_some()) {
-            let metric = self.assembly.metric("wall-time", Unit::Nanoseconds);
+            let metric = self.assembly.metric(Metric::of_name(Metric::WALL_TIME, Unit::Nanoseconds));
             for (thread, slices) in slices {
                 slices.finish(&mut self.assembly, metric, thread, since);
             }

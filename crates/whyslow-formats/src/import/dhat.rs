@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 use whyslow_profile::heap::{LeakCheck, metric};
-use whyslow_profile::{Frame, HeapCounts, HeapFacts, LocationId, MetricId, StackId, ThreadId, Unit};
+use whyslow_profile::{
+    Frame, HeapCounts, HeapFacts, LocationId, Metric, MetricId, Origin, StackId, ThreadId, Unit,
+};
 
 use super::assemble::{Assembly, FunctionText};
 use super::heap::Rows;
@@ -107,7 +109,9 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     let columns: Vec<(MetricId, Column)> = columns
         .iter()
         .filter(|(.., value)| file.pps.iter().any(|point| value(point).is_some()) || file.pps.is_empty())
-        .map(|&column| (assembly.metric(column.0, column.1), column))
+        .map(|&column| {
+            (assembly.metric(Metric::of_name(column.0, column.1).with_origin(Origin::Counted)), column)
+        })
         .collect();
     let mut rows = Rows::default();
     for (row, point) in file.pps.iter().enumerate() {

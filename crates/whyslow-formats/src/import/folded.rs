@@ -5,7 +5,7 @@
 //! flame graphs show; the first is a metric of its own. Lines that are no stack are left out, and counted.
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Frame, LocationId, ModuleId, ModuleKind, StackId, Unit};
+use whyslow_profile::{Frame, LocationId, Metric, ModuleId, ModuleKind, StackId, Unit};
 
 use super::assemble::{Assembly, FunctionText};
 use super::{Format, ImportError, ImportOptions, Imported, lines};
@@ -55,10 +55,12 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     assembly.note("folded stacks have no times, threads, lines or addresses; their values have no unit");
     let scale = scale(bytes);
     // Parts of a sample are no samples.
-    let metric = assembly.metric(if scale > 1.0 { "weight" } else { "samples" }, Unit::Count);
+    let metric =
+        assembly.metric(Metric::of_name(if scale > 1.0 { "weight" } else { "samples" }, Unit::Count));
     let process = assembly.process(0, "folded");
     let thread = assembly.thread(process, 0, "all threads");
-    let before = has_two_columns(bytes).then(|| assembly.metric("samples-before", Unit::Count));
+    let before =
+        has_two_columns(bytes).then(|| assembly.metric(Metric::of_name("samples-before", Unit::Count)));
     if before.is_some() {
         assembly.note(
             "each stack has two values, as in a comparison: those after are samples, those before are samples-before",

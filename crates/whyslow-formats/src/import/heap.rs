@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::heap::metric;
-use whyslow_profile::{Growth, HeapCounts, HeapFacts, HeapSite, StackId, ThreadId, Unit};
+use whyslow_profile::{Growth, HeapCounts, HeapFacts, HeapSite, Metric, StackId, ThreadId, Unit};
 
 use super::assemble::Assembly;
 
@@ -33,7 +33,7 @@ impl Rows {
             (metric::LIVE_AT_EXIT, assembly.profile.meta.duration_ns, |counts| counts.live_at_exit_bytes),
         ];
         for (name, time, value) in totals {
-            let metric = assembly.metric(name, Unit::Bytes);
+            let metric = assembly.metric(Metric::of_name(name, Unit::Bytes));
             for site in &self.sites {
                 let value = value(&site.counts);
                 if value > 0 {

@@ -17,7 +17,7 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::heap::{LeakCheck, counter, metric};
-use whyslow_profile::{Frame, HeapCounts, HeapFacts, LocationId, MetricId, ModuleId, StackId, Unit};
+use whyslow_profile::{Frame, HeapCounts, HeapFacts, LocationId, Metric, MetricId, ModuleId, StackId, Unit};
 
 use super::assemble::{Assembly, FunctionText};
 use super::heap::Rows;
@@ -240,7 +240,7 @@ fn assemble(
         (metric::BYTES_FREED, Unit::Bytes),
         (metric::TEMPORARY, Unit::Count),
     ]
-    .map(|(name, unit)| assembly.metric(name, unit));
+    .map(|(name, unit)| assembly.metric(Metric::of_name(name, unit)));
     let live = assembly.counter(counter::LIVE, Unit::Bytes, Some(process));
     let mut rows = Rows::default();
     // Bytes and blocks that are live, by row.

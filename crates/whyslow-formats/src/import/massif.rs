@@ -20,7 +20,7 @@
 //! A tree goes from the allocating function outwards; each line says how many lines of callers are below it.
 
 use whyslow_profile::heap::{counter, metric};
-use whyslow_profile::{LocationId, MetricId, ThreadId, Unit};
+use whyslow_profile::{LocationId, Metric, MetricId, ThreadId, Unit};
 
 use super::assemble::Assembly;
 use super::{Format, ImportError, ImportOptions, Imported, dhat, lines};
@@ -89,14 +89,14 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
         let with_tree = snapshots.iter().enumerate().filter(|(_, snapshot)| !snapshot.tree.is_empty());
         with_tree.max_by_key(|(_, snapshot)| snapshot.heap).map(|(row, _)| row)
     });
-    let metric = assembly.metric(metric::LIVE_AT_PEAK, Unit::Bytes);
+    let metric = assembly.metric(Metric::of_name(metric::LIVE_AT_PEAK, Unit::Bytes));
     if let Some(snapshot) = peak.map(|row| &snapshots[row]) {
         snapshot.add(&mut assembly, metric, thread, ns(snapshot.time))?;
     }
     if let Some(last) =
         snapshots.last().filter(|last| !last.tree.is_empty() && peak != Some(snapshots.len() - 1))
     {
-        let metric = assembly.metric(metric::LIVE_AT_EXIT, Unit::Bytes);
+        let metric = assembly.metric(Metric::of_name(metric::LIVE_AT_EXIT, Unit::Bytes));
         last.add(&mut assembly, metric, thread, ns(last.time))?;
     }
     if unit == "ms" {

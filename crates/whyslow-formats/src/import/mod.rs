@@ -17,6 +17,7 @@ mod lines;
 mod massif;
 mod others;
 mod perf_data;
+mod perf_event;
 mod perf_script;
 mod pprof;
 mod source;

@@ -16,10 +16,10 @@ use linux_perf_event_reader::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_capture::{Converted, RecordConverter, RecordedOn, SampledEvent};
-use whyslow_profile::{EventSource, KernelView, Meta, Metric, MetricId, ModuleId, Profile, Unit};
+use whyslow_profile::{KernelView, Meta, Metric, MetricId, ModuleId, Profile, Sampler, Unit};
 
 use super::assemble::{check_sums, drop_empty_metrics};
-use super::{Format, ImportError, ImportOptions, Imported};
+use super::{Format, ImportError, ImportOptions, Imported, perf_event};
 use header::{Event, Header};
 use records::{Seen, Sink};
 
@@ -102,7 +102,12 @@ fn metric_of(
         }
         _ => (own, Unit::Count),
     };
-    *known.entry(name).or_insert_with_key(|name| converter.metric(name, unit))
+    let rate_hz = match event.attr.sampling_policy {
+        SamplingPolicy::Frequency(hz) => u32::try_from(hz).unwrap_or(0),
+        SamplingPolicy::Period(_) | SamplingPolicy::NoSampling => 0,
+    };
+    let sampler = Sampler { rate_hz, ..Sampler::default() };
+    *known.entry(name).or_insert_with_key(|name| converter.metric(perf_event::metric(name, unit, sampler)))
 }
 
 /// The name of an event that perf did not name.
@@ -176,7 +181,7 @@ fn meta(header: &Header, converted: &Converted) -> Meta {
     let mut meta = Meta { counters: converted.counters.clone(), ..Meta::default() };
     let version = if facts.version.is_empty() { String::new() } else { format!(" {}", facts.version) };
     meta.recorder = format!("perf{version}");
-    meta.source = EventSource::Imported("perf record".to_owned());
+    meta.imported_from = Some("perf record".to_owned());
     // After `--` stands the program; without it, its options cannot be told from perf's.
     meta.command = match facts.command.iter().position(|word| word == "--") {
         Some(at) => facts.command[at + 1..].to_vec(),
@@ -188,14 +193,6 @@ fn meta(header: &Header, converted: &Converted) -> Meta {
     meta.host.arch.clone_from(&facts.arch);
     meta.host.cpu.clone_from(&facts.cpu);
     meta.host.cpus = facts.cpus;
-    meta.frequency_hz = header
-        .events
-        .iter()
-        .find_map(|event| match event.attr.sampling_policy {
-            SamplingPolicy::Frequency(hz) => u32::try_from(hz).ok(),
-            SamplingPolicy::Period(_) | SamplingPolicy::NoSampling => None,
-        })
-        .unwrap_or(0);
     let hidden = header.events.iter().all(|event| event.attr.flags.contains(AttrFlags::EXCLUDE_KERNEL));
     meta.kernel = match (hidden, converted.same_kernel) {
         (true, _) => KernelView::Hidden,

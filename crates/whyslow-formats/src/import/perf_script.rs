@@ -14,11 +14,11 @@ mod head;
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
-    Frame, LocationId, Metric, MetricId, ModuleId, ModuleKind, ProcessId, StackId, ThreadId, Unit,
+    Frame, LocationId, Metric, MetricId, ModuleId, ModuleKind, ProcessId, Sampler, StackId, ThreadId, Unit,
 };
 
 use super::assemble::{Assembly, FunctionText};
-use super::{Format, ImportError, ImportOptions, Imported, lines};
+use super::{Format, ImportError, ImportOptions, Imported, lines, perf_event};
 use frame::FrameText;
 use head::{Head, Sureness};
 
@@ -166,12 +166,13 @@ impl Script {
         // The period of a clock is in nanoseconds; without it, samples are counted.
         let is_time = matches!(plain, "cpu-clock" | "task-clock") && head.period.is_some();
         let metric = if is_time && self.clock.is_none() {
-            let metric = self.assembly.metric(Metric::CPU_TIME, Unit::Nanoseconds);
+            let metric = self.assembly.metric(Metric::cpu_time(Sampler::default()));
             self.clock = Some(metric);
             metric
         } else {
             let name = if head.event.is_empty() { "samples" } else { head.event };
-            self.assembly.metric(name, if is_time { Unit::Nanoseconds } else { Unit::Count })
+            let unit = if is_time { Unit::Nanoseconds } else { Unit::Count };
+            self.assembly.metric(perf_event::metric(name, unit, Sampler::default()))
         };
         self.metrics.insert(head.event.to_owned(), metric);
         metric

@@ -127,7 +127,7 @@ impl Import<'_, '_> {
         if let Some(&(_, id)) = self.metrics.iter().find(|(known, _)| *known == name) {
             return (id, factor, is_time);
         }
-        let id = self.assembly.metric(name, kind);
+        let id = self.assembly.metric(Metric::of_name(name, kind));
         self.metrics.push((name, id));
         (id, factor, is_time)
     }

@@ -147,8 +147,8 @@ impl Script {
                     samples.push(time, ThreadId(0), stack, value);
                 }
             }
-            let name = profile.strings.push(name);
-            profile.metrics.push(Metric { name, unit });
+            let row = profile.strings.push(name);
+            profile.metrics.push(Metric::of_name(name, unit).renamed(row));
             profile.samples.push(samples);
         }
         let sites = self.counts.iter().zip(&self.stacks).filter(|(counts, _)| counts.allocations > 0);

@@ -31,7 +31,7 @@ fn perf_data_with_stack_bytes() {
     assert_eq!(threads(profile), ["ratio-release", "worker-0", "worker-1"]);
     assert_eq!(profile.processes.len(), 1);
     assert_eq!(profile.meta.command, ["target/lab/ratio-release", "2", "200"]);
-    assert_eq!((profile.meta.frequency_hz, profile.meta.host.arch.as_str()), (99, "x86_64"));
+    assert_eq!((profile.main_sampler().rate_hz, profile.meta.host.arch.as_str()), (99, "x86_64"));
     assert_eq!(profile.meta.kernel, KernelView::Hidden);
     assert!(profile.meta.duration_ns > 90_000_000 && profile.meta.duration_ns < 1_000_000_000);
     let (path, build_id) = program(profile);

@@ -149,7 +149,7 @@ fn firefox_keeps_times_threads_inlining_lines_spans_and_counters() {
 fn pprof_keeps_every_metric() {
     let mut profile = testing::profile(STACKS);
     let name = profile.strings.push("allocated-bytes");
-    profile.metrics.push(Metric { name, unit: Unit::Bytes });
+    profile.metrics.push(Metric::unknown(name, Unit::Bytes));
     let mut bytes = Samples::default();
     for row in 0..profile.samples[0].len() {
         bytes.push(0, profile.samples[0].thread[row], profile.samples[0].stack[row], 64 * row as u64 + 1);

@@ -29,7 +29,7 @@ fn samplys_file_has_threads_modules_and_cpu_time() {
         threads(profile),
         [("perf-exec", 9263, "perf-exec", 9263), ("app", 9263, "app", 9263), ("app", 9263, "worker", 9265)]
     );
-    assert_eq!((profile.samples[0].len(), profile.meta.frequency_hz), (60, 199));
+    assert_eq!((profile.samples[0].len(), profile.main_sampler().rate_hz), (60, 199));
     assert_eq!(profile.samples[0].value[0], 5_025_125);
     // Nobody has looked up its addresses: they wait for the symbols of their modules.
     let modules: Vec<_> = profile
@@ -103,7 +103,7 @@ fn pprof_has_metrics_inlined_lines_and_threads() {
     let labelled = ("app", 0, "worker request=GET /", 0);
     assert_eq!(threads(profile)[1], ("app", 0, "all threads", 0));
     assert_eq!(threads(profile)[0], labelled);
-    assert_eq!((profile.meta.frequency_hz, profile.meta.duration_ns), (100, 2_000_000_000));
+    assert_eq!((profile.main_sampler().rate_hz, profile.meta.duration_ns), (100, 2_000_000_000));
     assert_eq!(imported.notes, ["the format has no times: all samples are at the start"]);
     let frames = profile.frames.of(2.into());
     let shown: Vec<_> = frames

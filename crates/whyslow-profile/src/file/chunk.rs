@@ -13,6 +13,7 @@ pub(super) const PROCESSES: Kind = *b"PROC";
 pub(super) const THREADS: Kind = *b"THRD";
 pub(super) const MODULES: Kind = *b"MODS";
 pub(super) const METRICS: Kind = *b"METR";
+pub(super) const SCALES: Kind = *b"SCAL";
 pub(super) const LOCATIONS: Kind = *b"LOCS";
 pub(super) const STACKS: Kind = *b"STAK";
 pub(super) const SAMPLES: Kind = *b"SMPL";

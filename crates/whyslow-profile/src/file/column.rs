@@ -132,6 +132,11 @@ impl<'a> ColumnReader<'a> {
         if data.is_empty() { Ok(values) } else { Err("a column has bytes left over") }
     }
 
+    /// A column of numbers that older files do not have: zeros there.
+    pub(super) fn numbers_or_zeros(&self, name: &str) -> Result<Vec<u64>, Malformed> {
+        if self.find(name, NUMBERS).is_err() { Ok(vec![0; self.rows]) } else { self.numbers(name) }
+    }
+
     /// A column of byte strings.
     pub(super) fn blobs(&self, name: &str) -> Result<Vec<&'a [u8]>, Malformed> {
         let column = self.find(name, BLOBS)?;

@@ -7,7 +7,8 @@
 //! payload = zstd(columns), or zstd(JSON) for the kind META; unpacks to at most 32 times its length
 //! column  = name, type, rows, bytes                       see `column.rs`
 //! ```
-//! All numbers are little-endian. Chunks are appended while recording; the sealed length stays 0 until the
+//! All numbers are little-endian. Values of metrics that the cycle counter triggers are cycles in the file; a chunk SCALES says
+//! what one was worth, and in memory they are nanoseconds. Chunks are appended while recording; the sealed length stays 0 until the
 //! recording has ended well. A file without a seal opens up to its last whole chunk and is marked incomplete;
 //! a sealed file that is shorter than its seal says, or whose bytes changed, is an error.
 //!
@@ -20,6 +21,7 @@ mod column;
 mod heap;
 mod read;
 mod tables;
+mod version1;
 mod write;
 
 use std::io;
@@ -28,7 +30,7 @@ pub use read::{read, read_bytes};
 pub use write::{Writer, write};
 
 /// The newest version of the file that this code reads and the one it writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The file name extension.
 pub const EXTENSION: &str = "whyslow";

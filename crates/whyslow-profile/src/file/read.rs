@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::chunk::{self, Chunk, NoChunk};
 use super::column::{ColumnReader, Malformed};
-use super::{HEADER_LEN, MAGIC, ReadError, VERSION, heap, tables};
-use crate::{EventSource, Profile};
+use super::{HEADER_LEN, MAGIC, ReadError, VERSION, heap, tables, version1};
+use crate::{Profile, Sampler, Samples, Trigger};
 
 /// Reads a profile. The memory this takes is bounded by a multiple of the file's size.
 pub fn read(path: &Path) -> Result<Profile, ReadError> {
@@ -51,6 +51,7 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Profile, ReadError> {
     }
 
     let mut chunks = 0;
+    let mut beside = Beside::default();
     while !rest.is_empty() {
         let offset = (bytes.len() - rest.len()) as u64;
         let damaged = |what| ReadError::Damaged { offset, what };
@@ -61,7 +62,7 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Profile, ReadError> {
             Err(NoChunk::CutOff) => return Err(damaged("a chunk ends after the file")),
             Err(NoChunk::Bad(what)) => return Err(damaged(what)),
         };
-        apply(&chunk, &mut profile).map_err(damaged)?;
+        apply(&chunk, &mut profile, &mut beside).map_err(damaged)?;
         chunks += 1;
     }
     if chunks == 0 {
@@ -69,37 +70,55 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Profile, ReadError> {
     }
     let end = (bytes.len() - rest.len()) as u64;
     tables::check_whole(&profile).map_err(|what| ReadError::Damaged { offset: end, what })?;
-    cycles_to_time(&mut profile);
+    if version == 1 {
+        version1::settle(&mut profile, beside.version1, &mut beside.scales);
+    }
+    let scales = beside.scales.into_iter().chain(std::iter::repeat(None));
+    for ((metric, samples), scale) in profile.metrics.iter().zip(&mut profile.samples).zip(scales) {
+        cycles_to_time(metric.origin.sampler(), samples, scale);
+    }
     Ok(profile)
 }
 
+/// What a file says that is not part of a profile in memory.
+#[derive(Default)]
+struct Beside {
+    /// What one cycle was worth, per metric.
+    scales: Vec<Option<f64>>,
+    version1: version1::Facts,
+}
+
 /// Turns cycles into nanoseconds. An unsealed recording does not know what a cycle was worth; there the typical
-/// sample stands for one interval of the frequency that was asked for.
-fn cycles_to_time(profile: &mut Profile) {
-    if profile.meta.source != EventSource::Cycles {
+/// sample stands for one interval of the rate that was asked for.
+fn cycles_to_time(sampler: Sampler, samples: &mut Samples, scale: Option<f64>) {
+    if sampler.trigger != Trigger::Cycles {
         return;
     }
-    let Some(samples) = profile.samples.first_mut() else { return };
     let usable = |scale: &f64| scale.is_finite() && *scale > 0.0;
-    let scale = profile.meta.ns_per_cycle.filter(usable).or_else(|| {
+    let scale = scale.filter(usable).or_else(|| {
         let mut sorted = samples.value.clone();
         sorted.sort_unstable();
         let typical = *sorted.get(sorted.len() / 2)?;
-        Some(1e9 / f64::from(profile.meta.frequency_hz.max(1)) / typical.max(1) as f64)
+        Some(1e9 / f64::from(sampler.rate_hz.max(1)) / typical.max(1) as f64)
     });
     // A profile that was read and written again has its time in nanoseconds already.
     if let Some(scale) = scale.filter(|scale| *scale != 1.0) {
-        samples.value.iter_mut().for_each(|value| *value = (*value as f64 * scale).round() as u64);
+        samples.scale(scale);
     }
-    profile.meta.ns_per_cycle = Some(1.0);
 }
 
-fn apply(chunk: &Chunk<'_>, profile: &mut Profile) -> Result<(), Malformed> {
+fn apply(chunk: &Chunk<'_>, profile: &mut Profile, beside: &mut Beside) -> Result<(), Malformed> {
     let read = match chunk.kind {
         chunk::META => {
             let raw = chunk.unpack()?;
-            profile.meta = serde_json::from_slice(&raw).map_err(|_| "its description is not readable")?;
+            let unreadable = |_| "its description is not readable";
+            profile.meta = serde_json::from_slice(&raw).map_err(unreadable)?;
+            beside.version1 = serde_json::from_slice(&raw).map_err(unreadable)?;
             return Ok(());
+        }
+        chunk::SCALES => {
+            let raw = chunk.unpack()?;
+            return tables::read_scales(&ColumnReader::new(&raw)?, profile, &mut beside.scales);
         }
         chunk::STRINGS => tables::read_strings,
         chunk::PROCESSES => tables::read_processes,

@@ -4,11 +4,13 @@
 use super::column::{ColumnReader, ColumnWriter, Malformed};
 use crate::Profile;
 use crate::ids::{
-    CounterId, FunctionId, LocationId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId,
+    CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,
+    ThreadId,
 };
+use crate::metric::{Metric, Origin, OverTime, Sampler, Subject, Trigger};
 use crate::tables::{
-    Code, CodeKind, Counter, CounterValues, Frame, Function, Metric, Module, ModuleKind, Optimised, Process,
-    Samples, SourceLine, Span, SymbolState, Thread, Unit,
+    Code, CodeKind, Counter, CounterValues, Frame, Function, Module, ModuleKind, Optimised, Process, Samples,
+    SourceLine, Span, SymbolState, Thread, Unit,
 };
 
 type Bytes = Vec<u8>;
@@ -207,19 +209,60 @@ pub(super) fn write_metrics<'a>(rows: impl Iterator<Item = &'a Metric> + Clone) 
     let mut columns = ColumnWriter::default();
     columns
         .numbers("name", rows.clone().map(|row| u64::from(row.name.0)))
-        .numbers("unit", rows.map(|row| u64::from(row.unit.code())));
+        .numbers("unit", rows.clone().map(|row| u64::from(row.unit.code())))
+        .numbers("of", rows.clone().map(|row| u64::from(row.of.code())))
+        .numbers("origin", rows.clone().map(|row| u64::from(row.origin.code())))
+        .numbers("trigger", rows.clone().map(|row| u64::from(row.origin.sampler().trigger.code())))
+        .numbers("rate_hz", rows.clone().map(|row| u64::from(row.origin.sampler().rate_hz)))
+        .numbers("over_time", rows.map(|row| u64::from(row.over_time.code())));
     columns.into_bytes()
 }
 
 pub(super) fn read_metrics(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
     let (name, unit) = (columns.numbers("name")?, columns.numbers("unit")?);
+    let (of, origin) = (columns.numbers_or_zeros("of")?, columns.numbers_or_zeros("origin")?);
+    let (trigger, rate_hz) = (columns.numbers_or_zeros("trigger")?, columns.numbers_or_zeros("rate_hz")?);
+    let over_time = columns.numbers_or_zeros("over_time")?;
     if profile.metrics.len() + columns.rows() > MAX_METRICS {
         return Err(TOO_MANY_ROWS);
     }
     for at in 0..columns.rows() {
         let name = StringId(row(name[at], profile.strings.len())?);
-        profile.metrics.push(Metric { name, unit: Unit::from_code(unit[at]) });
+        let sampler = Sampler {
+            trigger: Trigger::from_code(trigger[at]),
+            rate_hz: u32::try_from(rate_hz[at]).map_err(|_| "a rate is too high")?,
+        };
+        profile.metrics.push(Metric {
+            name,
+            unit: Unit::from_code(unit[at]),
+            of: Subject::from_code(of[at]),
+            origin: Origin::from_code(origin[at], sampler),
+            over_time: OverTime::from_code(over_time[at]),
+        });
         profile.samples.push(Samples::default());
+    }
+    Ok(())
+}
+
+pub(super) fn write_scales(rows: &[(MetricId, f64)]) -> Bytes {
+    let mut columns = ColumnWriter::default();
+    columns
+        .numbers("metric", rows.iter().map(|(metric, _)| u64::from(metric.0)))
+        .numbers("ns_per_cycle", rows.iter().map(|(_, worth)| worth.to_bits()));
+    columns.into_bytes()
+}
+
+/// What one cycle in the samples of each metric was worth; one per metric, `None` where nothing was said.
+pub(super) fn read_scales(
+    columns: &ColumnReader<'_>,
+    profile: &Profile,
+    scales: &mut Vec<Option<f64>>,
+) -> Applied {
+    let (metric, worth) = (columns.numbers("metric")?, columns.numbers("ns_per_cycle")?);
+    scales.resize(profile.metrics.len(), None);
+    for at in 0..columns.rows() {
+        let metric = row(metric[at], scales.len())?;
+        scales[metric as usize] = Some(f64::from_bits(worth[at]));
     }
     Ok(())
 }

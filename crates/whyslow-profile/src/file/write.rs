@@ -7,8 +7,8 @@ use std::path::Path;
 use super::chunk::{self, Kind};
 use super::{HEADER_LEN, MAGIC, VERSION, heap, tables};
 use crate::builder::Builder;
-use crate::ids::LocationId;
-use crate::{CounterValues, Heap, Meta, Profile, Samples};
+use crate::ids::{LocationId, MetricId};
+use crate::{CounterValues, Heap, Meta, Profile, Samples, Trigger};
 
 /// Where tables are split into chunks: after so many rows, or so many bytes of text or code.
 const ROWS_PER_CHUNK: usize = 250_000;
@@ -81,6 +81,7 @@ impl Writer {
             tables::write_modules(rows.iter().copied())
         })?;
         self.table(chunk::METRICS, &b.metrics.rows, |rows| tables::write_metrics(rows.iter()))?;
+        self.table(chunk::SCALES, &b.scales, tables::write_scales)?;
         self.table(chunk::LOCATIONS, &b.locations.rows, |rows| {
             tables::write_locations(rows.iter().copied())
         })?;
@@ -271,6 +272,10 @@ fn write_to(file: File, profile: &Profile) -> io::Result<()> {
         tables::write_modules(rows.iter().copied())
     })?;
     writer.table(chunk::METRICS, &profile.metrics, |rows| tables::write_metrics(rows.iter()))?;
+    // In memory what the cycle counter triggered is nanoseconds already.
+    let counts_cycles = |row: &usize| profile.metrics[*row].origin.sampler().trigger == Trigger::Cycles;
+    let scales = (0..profile.metrics.len()).filter(counts_cycles).map(|row| (MetricId::from(row), 1.0));
+    writer.table(chunk::SCALES, &scales.collect::<Vec<_>>(), tables::write_scales)?;
     let locations = profile.locations.module.iter().copied().zip(profile.locations.address.iter().copied());
     let locations = locations.skip(1).collect::<Vec<_>>();
     writer.table(chunk::LOCATIONS, &locations, |rows| tables::write_locations(rows.iter().copied()))?;

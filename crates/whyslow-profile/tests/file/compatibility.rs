@@ -1,6 +1,9 @@
 //! Files of other versions: newer ones are named, and what a later version adds is skipped.
 
-use whyslow_profile::{EventSource, KernelView, file, file::ReadError};
+use whyslow_profile::{
+    KernelView, Metric, Origin, OverTime, Profile, Sampler, Samples, StackId, Subject, ThreadId, Trigger,
+    Unit, file, file::ReadError,
+};
 
 use crate::support::{self, RawChunk};
 
@@ -11,7 +14,7 @@ fn a_newer_version_is_a_clear_error() {
     bytes.splice(..support::HEADER_LEN, support::header(file::VERSION + 1, len));
     let error = file::read_bytes(&bytes).unwrap_err();
     assert!(matches!(error, ReadError::Newer { found } if found == file::VERSION + 1));
-    assert_eq!(error.to_string(), "it has file version 2, and this whyslow reads versions up to 1");
+    assert_eq!(error.to_string(), "it has file version 3, and this whyslow reads versions up to 2");
 }
 
 #[test]
@@ -55,17 +58,68 @@ fn unknown_columns_and_types_of_column_are_skipped() {
 #[test]
 fn facts_that_only_a_later_version_knows_read_as_unknown() {
     let mut profile = support::profile(12, 40);
-    profile.meta.source = EventSource::Unknown;
-    profile.meta.ns_per_cycle = None;
     profile.meta.kernel = KernelView::Unknown;
     profile.meta.exit = None;
     let mut chunks = support::split(&support::file_bytes(&profile));
     let meta = chunks.iter_mut().find(|chunk| chunk.kind == *b"META").unwrap();
     let mut json: serde_json::Value = serde_json::from_slice(&meta.raw).unwrap();
-    json["source"] = serde_json::json!({"quantum_counter": {"spin": 0.5}});
     json["kernel"] = "translucent".into();
     json["exit"] = serde_json::json!({"asleep": true});
     json["added_later"] = 1.into();
     meta.raw = serde_json::to_vec(&json).unwrap();
     assert!(file::read_bytes(&support::join(&chunks, true)).unwrap() == profile);
+}
+
+/// A file of version 1 with these facts about the whole recording and the metrics of these names, which have a name and a unit.
+fn version_1(facts: serde_json::Value, metrics: &[(&str, Unit)]) -> Profile {
+    let mut profile = support::profile(12, 40);
+    (profile.meta, profile.metrics, profile.samples) = Default::default();
+    for &(name, unit) in metrics {
+        let name = profile.strings.push(name);
+        profile.metrics.push(Metric::unknown(name, unit));
+        let mut samples = Samples::default();
+        samples.push(0, ThreadId(0), StackId(0), 3_000);
+        profile.samples.push(samples);
+    }
+    let mut chunks = support::split(&support::file_bytes(&profile));
+    let meta = chunks.iter_mut().find(|chunk| chunk.kind == *b"META").unwrap();
+    meta.raw = serde_json::to_vec(&facts).unwrap();
+    let mut bytes = support::join(&chunks, true);
+    let len = bytes.len() as u64;
+    bytes.splice(..support::HEADER_LEN, support::header(1, len));
+    file::read_bytes(&bytes).unwrap()
+}
+
+#[test]
+fn metrics_of_version_1_are_what_their_recording_was() {
+    let time =
+        [("cpu-time", Unit::Nanoseconds), ("bytes-allocated", Unit::Bytes), ("live-at-peak", Unit::Bytes)];
+    let facts = serde_json::json!({"source": "cycles", "frequency_hz": 997, "ns_per_cycle": 0.5});
+    let profile = version_1(facts, &time);
+    let sampler = Sampler { trigger: Trigger::Cycles, rate_hz: 997 };
+    assert_eq!(profile.metrics[0].origin, Origin::Sampled(sampler));
+    assert_eq!(
+        profile.metrics.iter().map(|metric| metric.of).collect::<Vec<_>>(),
+        [Subject::Cpu, Subject::Heap, Subject::Heap]
+    );
+    assert_eq!(profile.metrics[2].over_time, OverTime::Level);
+    let values = profile.samples.iter().map(|samples| samples.value[0]).collect::<Vec<_>>();
+    assert_eq!(values, [1_500, 3_000, 3_000], "only time is cycles");
+
+    let sampled = version_1(serde_json::json!({"heap": {"sample_bytes": 512}}), &time[1..]);
+    assert_eq!(sampled.metrics[0].origin, Origin::Estimated);
+
+    let imported = |tool: &str, name| {
+        let facts = serde_json::json!({"source": {"imported": tool}, "frequency_hz": 99});
+        let profile = version_1(facts, &[(name, Unit::Count)]);
+        assert_eq!(profile.meta.imported_from.as_deref(), Some(tool));
+        profile.metrics[0].origin
+    };
+    assert_eq!(imported("callgrind", "Ir"), Origin::Simulated);
+    assert_eq!(imported("heaptrack 1.4", "leaked"), Origin::Counted);
+    assert_eq!(imported("pprof", "samples"), Origin::Unknown);
+    assert_eq!(imported("perf record", "cpu-time").sampler().rate_hz, 99);
+
+    let later = version_1(serde_json::json!({"source": {"quantum_counter": {"spin": 0.5}}}), &time[..1]);
+    assert_eq!(later.metrics[0].origin.sampler().trigger, Trigger::Unknown);
 }

@@ -12,7 +12,7 @@ fn unsealed() -> Vec<u8> {
     let meta = Meta { recorder: "test".into(), ..Meta::default() };
     let mut writer = file::Writer::new(File::create(&path).unwrap(), &meta).unwrap();
     let mut builder = Builder::new();
-    let metric = builder.metric("cpu-time", whyslow_profile::Unit::Nanoseconds);
+    let metric = builder.metric(whyslow_profile::Metric::cpu_time(whyslow_profile::Sampler::default()));
     let name = builder.string("main");
     let process =
         builder.process(whyslow_profile::Process { pid: 1, parent: None, name, start_ns: 0, end_ns: None });

@@ -1,14 +1,14 @@
-//! The file in `tests/golden` was written by the first version of the format and must read for ever.
+//! The files in `tests/golden` were written by each version of the format and must read for ever.
 //!
-//! `WHYSLOW_REGENERATE_GOLDEN=1 cargo test -p whyslow-profile golden` writes it anew. Do that only before the
-//! first release of a format version: afterwards, add a file for the new version beside the old one.
+//! `WHYSLOW_REGENERATE_GOLDEN=1 cargo test -p whyslow-profile golden` writes that of the present version anew. Do that only before
+//! the first release of a format version: afterwards, add a file for the new version beside the old ones.
 
 use std::path::Path;
 
 use whyslow_profile::{
-    Code, CodeKind, Counters, EventSource, ExitStatus, Frame, Function, FunctionId, Host, KernelView,
-    LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile,
-    RelativeAddress, Samples, SourceLine, StackId, SymbolState, Thread, ThreadId, Unit, file,
+    Code, CodeKind, Counters, ExitStatus, Frame, Function, FunctionId, Host, KernelView, LocationId, Meta,
+    Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress, Sampler,
+    Samples, SourceLine, StackId, SymbolState, Thread, ThreadId, Trigger, file,
 };
 
 fn expected() -> Profile {
@@ -20,10 +20,7 @@ fn expected() -> Profile {
         started_unix_ns: 1_700_000_000_000_000_000,
         duration_ns: 5_000_000,
         exit: Some(ExitStatus::Code(7)),
-        frequency_hz: 997,
         stack_bytes: 0,
-        source: EventSource::CpuClock,
-        ns_per_cycle: None,
         kernel: KernelView::Included,
         user_time_ns: 4_000_000,
         system_time_ns: 1_000_000,
@@ -109,7 +106,8 @@ fn expected() -> Profile {
     let cut = p.stacks.push(None, LocationId::TRUNCATED);
     let cut_leaf = p.stacks.push(Some(cut), unknown);
     assert_eq!(cut_leaf, StackId(3));
-    p.metrics = vec![Metric { name: metric, unit: Unit::Nanoseconds }];
+    let sampler = Sampler { trigger: Trigger::CpuClock, rate_hz: 997 };
+    p.metrics = vec![Metric::cpu_time(sampler).renamed(metric)];
     let mut samples = Samples::default();
     samples.push(1_003_009, ThreadId(0), leaf, 1_003_009);
     samples.push(2_006_018, ThreadId(0), root, 1_003_009);
@@ -122,13 +120,16 @@ fn expected() -> Profile {
 }
 
 #[test]
-fn the_first_version_reads_for_ever() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1.whyslow");
+fn every_version_reads_for_ever() {
+    let golden =
+        |version: u32| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/v{version}.whyslow"));
     if std::env::var_os("WHYSLOW_REGENERATE_GOLDEN").is_some() {
-        file::write(&path, &expected()).unwrap();
+        file::write(&golden(file::VERSION), &expected()).unwrap();
     }
-    let read = file::read(&path).unwrap();
-    assert_eq!(read, expected());
-    assert_eq!(read.text(read.functions[1].name), "app::größer");
-    assert!(read.is_truncated(StackId(3)) && !read.is_truncated(StackId(1)));
+    for version in 1..=file::VERSION {
+        let read = file::read(&golden(version)).unwrap();
+        assert_eq!(read, expected(), "version {version}");
+        assert_eq!(read.text(read.functions[1].name), "app::größer");
+        assert!(read.is_truncated(StackId(3)) && !read.is_truncated(StackId(1)));
+    }
 }

@@ -1,8 +1,8 @@
 //! Runs that are pooled: nothing is lost, and what is equal is one row.
 
 use whyslow_profile::{
-    Builder, CodeKind, Frame, Function, FunctionId, LocationId, Meta, Metric, Pool, Process, Profile,
-    RelativeAddress, StackId, Thread, Unit, file, heap,
+    Builder, CodeKind, Frame, Function, FunctionId, LocationId, Meta, Metric, Origin, Pool, Process, Profile,
+    RelativeAddress, Sampler, StackId, Subject, Thread, file,
 };
 
 use crate::support;
@@ -12,7 +12,7 @@ fn told(profile: &Profile, offset_ns: u64) -> Vec<String> {
     let mut all = Vec::new();
     for (metric, samples) in profile.metrics.iter().zip(&profile.samples) {
         let name = profile.text(metric.name);
-        if heap::metric::ALL.contains(&name) {
+        if metric.of == Subject::Heap {
             continue;
         }
         for at in 0..samples.len() {
@@ -84,7 +84,7 @@ fn a_pool_is_a_valid_profile() {
 /// A run of one thread with these stacks, each of functions that are one letter, and a value.
 fn run(stacks: &[(&str, u64)], duration_ns: u64) -> Profile {
     let mut builder = Builder::new();
-    let metric = builder.metric(Metric::CPU_TIME, Unit::Nanoseconds);
+    let metric = builder.metric(Metric::cpu_time(Sampler { rate_hz: 1000, ..Sampler::default() }));
     let name = builder.string("app");
     let process = builder.process(Process { pid: 1, parent: None, name, start_ns: 0, end_ns: None });
     let thread = builder.thread(Thread { process, tid: 1, name, start_ns: 0, end_ns: None });
@@ -102,7 +102,7 @@ fn run(stacks: &[(&str, u64)], duration_ns: u64) -> Profile {
         }
         builder.sample(metric, time_ns, thread, node.unwrap(), *value);
     }
-    let meta = Meta { duration_ns, user_time_ns: duration_ns, frequency_hz: 1000, ..Meta::default() };
+    let meta = Meta { duration_ns, user_time_ns: duration_ns, ..Meta::default() };
     let mut profile = builder.into_profile(meta).unwrap();
     for (index, letter) in letters.iter().enumerate() {
         let name = profile.strings.push(&letter.to_string());
@@ -139,6 +139,6 @@ fn an_address_that_means_something_else_stays_apart() {
 #[test]
 fn rates_are_weighted_by_the_time_they_were_used() {
     let (mut a, b) = (run(&[("m", 1)], 3_000_000_000), run(&[("m", 1)], 1_000_000_000));
-    a.meta.frequency_hz = 2000;
-    assert_eq!(pooled(&[&a, &b]).meta.frequency_hz, 1750);
+    a.metrics[0].origin = Origin::Sampled(Sampler { rate_hz: 2000, ..Sampler::default() });
+    assert_eq!(pooled(&[&a, &b]).main_sampler().rate_hz, 1750);
 }

@@ -1,7 +1,10 @@
 //! What is written at once is read back equal.
 
 use proptest::prelude::*;
-use whyslow_profile::{EventSource, Profile, StackId, ThreadId, file};
+use whyslow_profile::{
+    Builder, LocationId, Meta, Metric, Process, Profile, Sampler, Samples, StackId, StringId, Thread,
+    ThreadId, Trigger, Unit, file,
+};
 
 use crate::support;
 
@@ -35,12 +38,9 @@ fn tables_larger_than_a_chunk_are_split_and_read_back() {
             .stacks
             .push(Some(StackId::from(profile.stacks.len() - 1)), whyslow_profile::LocationId::TRUNCATED);
     }
-    profile.metrics = vec![whyslow_profile::Metric {
-        name: whyslow_profile::StringId(0),
-        unit: whyslow_profile::Unit::Nanoseconds,
-    }];
+    profile.metrics = vec![Metric::cpu_time(Sampler::default()).renamed(StringId(0))];
     // A million equal samples pack to almost nothing; the reader's bound on that must hold for real files.
-    let mut samples = whyslow_profile::Samples::default();
+    let mut samples = Samples::default();
     (0..1_000_000).for_each(|_| samples.push(0, ThreadId(0), StackId(0), 1));
     profile.samples = vec![samples];
     let bytes = support::file_bytes(&profile);
@@ -48,44 +48,47 @@ fn tables_larger_than_a_chunk_are_split_and_read_back() {
     assert!(file::read_bytes(&bytes).unwrap() == profile);
 }
 
+/// A file of a recording whose samples are these numbers of cycles, and of another metric that is no time.
+fn recorded_cycles(cycles: &[u64], worth: Option<f64>, sealed: bool) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cycles.whyslow");
+    let meta = Meta::default();
+    let mut writer = file::Writer::new(std::fs::File::create(&path).unwrap(), &meta).unwrap();
+    let mut builder = Builder::new();
+    let name = builder.string("app");
+    let process = builder.process(Process { pid: 1, parent: None, name, start_ns: 0, end_ns: None });
+    let thread = builder.thread(Thread { process, tid: 1, name, start_ns: 0, end_ns: None });
+    let stack = builder.stack(None, LocationId::TRUNCATED);
+    let others = builder.metric(Metric::unknown("faults", Unit::Count));
+    let time = builder.metric(Metric::cpu_time(Sampler { trigger: Trigger::Cycles, rate_hz: 1000 }));
+    builder.sample(others, 0, thread, stack, 7);
+    writer.append(&mut builder).unwrap();
+    cycles.iter().for_each(|value| builder.sample(time, 0, thread, stack, *value));
+    worth.into_iter().for_each(|worth| builder.cycle_worth(time, worth));
+    writer.append(&mut builder).unwrap();
+    if sealed {
+        writer.seal().unwrap();
+    }
+    std::fs::read(&path).unwrap()
+}
+
 #[test]
 fn cycles_are_nanoseconds_once_read_and_stay_so_when_written_again() {
-    let mut profile = support::profile(10, 20);
-    profile.meta.source = EventSource::Cycles;
-    profile.meta.ns_per_cycle = Some(0.5);
-    profile.metrics.truncate(1);
-    profile.samples = vec![whyslow_profile::Samples::default()];
-    profile.metrics = vec![whyslow_profile::Metric {
-        name: whyslow_profile::StringId(0),
-        unit: whyslow_profile::Unit::Nanoseconds,
-    }];
     let huge = (1 << 60) + 2;
-    [3_000_000, 1, huge].into_iter().for_each(|v| profile.samples[0].push(0, ThreadId(0), StackId(0), v));
-    let once = file::read_bytes(&support::file_bytes(&profile)).unwrap();
-    assert_eq!(once.samples[0].value[..2], [1_500_000, 1]);
-    assert_eq!(once.meta.ns_per_cycle, Some(1.0));
+    let once = file::read_bytes(&recorded_cycles(&[3_000_000, 1, huge], Some(0.5), true)).unwrap();
+    assert_eq!(once.samples[1].value[..2], [1_500_000, 1]);
+    assert_eq!(once.samples[0].value, [7], "only its own samples are cycles");
+    assert_eq!((once.main_metric(), once.main_sampler().rate_hz), (1, 1000));
     let twice = file::read_bytes(&support::file_bytes(&once)).unwrap();
     assert!(twice == once);
 }
 
 #[test]
 fn without_the_worth_of_a_cycle_the_typical_sample_is_one_interval() {
-    let mut profile = support::profile(10, 20);
-    profile.sealed = false;
-    profile.meta.source = EventSource::Cycles;
-    profile.meta.frequency_hz = 1000;
-    profile.metrics = vec![whyslow_profile::Metric {
-        name: whyslow_profile::StringId(0),
-        unit: whyslow_profile::Unit::Nanoseconds,
-    }];
-    for worth in [None, Some(0.0), Some(-1.0)] {
-        profile.meta.ns_per_cycle = worth;
-        profile.samples = vec![whyslow_profile::Samples::default()];
-        [3_000_000, 3_000_000, 6_000_000]
-            .into_iter()
-            .for_each(|value| profile.samples[0].push(0, ThreadId(0), StackId(0), value));
-        let read = file::read_bytes(&support::file_bytes(&profile)).unwrap();
-        assert_eq!(read.samples[0].value, [1_000_000, 1_000_000, 2_000_000], "{worth:?}");
+    for worth in [None, Some(0.0), Some(-1.0), Some(f64::NAN)] {
+        let bytes = recorded_cycles(&[3_000_000, 3_000_000, 6_000_000], worth, false);
+        let read = file::read_bytes(&bytes).unwrap();
+        assert_eq!(read.samples[1].value, [1_000_000, 1_000_000, 2_000_000], "{worth:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use proptest::prelude::*;
 use whyslow_profile::{
-    Builder, Frame, Function, FunctionId, LocationId, MetricId, Profile, StackId, StringId, file,
+    Builder, Frame, Function, FunctionId, LocationId, MetricId, Profile, StackId, StringId, Trigger, file,
 };
 
 use crate::support::{self, Random};
@@ -58,7 +58,10 @@ fn stream(profile: &Profile, path: &std::path::Path, r: &mut Random) -> file::Wr
         flush(&mut builder);
     }
     for metric in &profile.metrics {
-        builder.metric(profile.text(metric.name), metric.unit);
+        let id = builder.metric(metric.renamed(profile.text(metric.name)));
+        if metric.origin.sampler().trigger == Trigger::Cycles {
+            builder.cycle_worth(id, 1.0);
+        }
     }
     for (metric, samples) in (0..).map(MetricId).zip(&profile.samples) {
         for row in 0..samples.len() {

@@ -121,7 +121,7 @@ fn a_small_file_cannot_claim_much_memory() {
     let mut chunk = b"SMPL".to_vec();
     chunk.extend_from_slice(&[0xff; 8]);
     chunk.extend_from_slice(&[0; 40]);
-    let mut file = support::header(1, 0);
+    let mut file = support::header(whyslow_profile::file::VERSION, 0);
     file.extend_from_slice(&chunk);
     assert!(!survives(&file));
 }

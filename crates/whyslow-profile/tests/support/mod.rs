@@ -1,11 +1,11 @@
 //! What the tests of the file share: profiles made from a seed, and a second, independent view of the chunks.
 
 use whyslow_profile::{
-    Code, CodeKind, Counter, CounterId, EventSource, ExitStatus, Frame, Function, FunctionId, Growth,
-    HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, KernelView, LocationId,
-    Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress,
-    Samples, Sampling, SourceLine, Span, StackId, StillRunning, StringId, SymbolState, Thread, ThreadId,
-    Unit,
+    Code, CodeKind, Counter, CounterId, ExitStatus, Frame, Function, FunctionId, Growth, HeapCounts,
+    HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, KernelView, LocationId, Meta, Metric,
+    Module, ModuleId, ModuleKind, Optimised, Origin, OverTime, Process, ProcessId, Profile, RelativeAddress,
+    Sampler, Samples, Sampling, SourceLine, Span, StackId, StillRunning, StringId, Subject, SymbolState,
+    Thread, ThreadId, Trigger, Unit,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -138,7 +138,20 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
         p.stacks.push(parent, LocationId::from(r.below(p.locations.len())));
     }
     for _ in 0..r.below(3) {
-        p.metrics.push(Metric { name: text(r), unit: r.pick(Unit::ALL) });
+        let sampler = Sampler { trigger: r.pick(Trigger::ALL), rate_hz: r.next() as u32 };
+        p.metrics.push(Metric {
+            name: text(r),
+            unit: r.pick(Unit::ALL),
+            of: r.pick(Subject::ALL),
+            origin: r.pick(&[
+                Origin::Unknown,
+                Origin::Sampled(sampler),
+                Origin::Counted,
+                Origin::Estimated,
+                Origin::Simulated,
+            ]),
+            over_time: r.pick(OverTime::ALL),
+        });
         let mut samples = Samples::default();
         for _ in 0..r.below(size) {
             let (time, value) = (r.number(), r.number() >> 24);
@@ -177,7 +190,6 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
 }
 
 fn meta(r: &mut Random) -> Meta {
-    let source = r.below(4);
     Meta {
         heap: r.maybe(|r| HeapFacts { peak_bytes: r.number(), peak_ns: r.number(), ..HeapFacts::default() }),
         command: (0..r.below(4)).map(|_| r.text()).collect(),
@@ -188,16 +200,8 @@ fn meta(r: &mut Random) -> Meta {
             0 => ExitStatus::Code(r.next() as i32),
             _ => ExitStatus::Signal(r.next() as i32),
         }),
-        frequency_hz: r.next() as u32,
         stack_bytes: 32_000,
-        source: match source {
-            0 => EventSource::Unknown,
-            1 => EventSource::Cycles,
-            2 => EventSource::CpuClock,
-            _ => EventSource::Imported(r.text()),
-        },
-        // What a profile of cycles says once it is in memory: its values are nanoseconds.
-        ns_per_cycle: (source == 1).then_some(1.0),
+        imported_from: r.maybe(Random::text),
         sampling: r.pick(&[Sampling::Unknown, Sampling::Cpus, Sampling::Threads]),
         only_cpus: r.maybe(Random::text),
         still_running: (0..r.below(3))
@@ -265,7 +269,7 @@ pub(crate) fn join(chunks: &[RawChunk], sealed: bool) -> Vec<u8> {
         body.extend_from_slice(&stored);
     }
     let sealed_len = if sealed { (HEADER_LEN + body.len()) as u64 } else { 0 };
-    let mut file = header(1, sealed_len);
+    let mut file = header(whyslow_profile::file::VERSION, sealed_len);
     file.append(&mut body);
     file
 }

@@ -579,7 +579,7 @@ impl QualityBody {
             truncated_share: quality.truncated_share,
             unresolved_share: quality.unresolved_share,
             nameless_share: quality.nameless_share,
-            source: source_label(&quality.source),
+            source: source_label(quality),
             sampling: sampling_label(quality.sampling),
             not_sampled_share: quality.not_sampled_share,
             kernel: kernel_label(quality.kernel),

@@ -1,7 +1,7 @@
 //! How far a profile can be trusted, in words.
 
 use whyslow_analyze::{HeapQuality, Quality, Severity, Warning};
-use whyslow_profile::{EventSource, KernelView, Sampling};
+use whyslow_profile::{KernelView, Sampling, Trigger};
 
 use super::layout::{
     BOLD, PLAIN, Page, columns, grade_style, left, number_of, push_line, push_titled, severity_style, styled,
@@ -53,7 +53,7 @@ fn sampling(quality: &Quality, fact: &mut dyn FnMut(&str, String)) {
             format!("{} at {rate} per second of CPU time: {} came", Count(expected), Percent(achieved)),
         );
     }
-    fact("source", source_words(&quality.source));
+    fact("source", source_words(quality));
     if quality.sampling != Sampling::Unknown {
         fact("sampled", sampling_words(quality));
     }
@@ -151,12 +151,10 @@ pub(super) fn warning_lines(warning: &Warning, width: usize) -> String {
 }
 
 /// The word for what triggered the samples, as in JSON.
-pub(crate) fn source_label(source: &EventSource) -> String {
-    match source {
-        EventSource::Unknown => "unknown".to_owned(),
-        EventSource::Cycles => "cycles".to_owned(),
-        EventSource::CpuClock => "cpu-clock".to_owned(),
-        EventSource::Imported(tool) => format!("imported: {tool}"),
+pub(crate) fn source_label(quality: &Quality) -> String {
+    match &quality.imported_from {
+        Some(tool) => format!("imported: {tool}"),
+        None => quality.trigger.label().to_owned(),
     }
 }
 
@@ -192,11 +190,11 @@ fn sampling_words(quality: &Quality) -> String {
     }
 }
 
-fn source_words(source: &EventSource) -> String {
-    match source {
-        EventSource::Cycles => "cycles: the hardware's counter".to_owned(),
-        EventSource::CpuClock => "cpu-clock: the kernel's timer".to_owned(),
-        other => clean(&source_label(other)).into_owned(),
+fn source_words(quality: &Quality) -> String {
+    match quality.trigger {
+        Trigger::Cycles => "cycles: the hardware's counter".to_owned(),
+        Trigger::CpuClock => "cpu-clock: the kernel's timer".to_owned(),
+        Trigger::Unknown => clean(&source_label(quality)).into_owned(),
     }
 }
 

@@ -6,7 +6,7 @@ use whyslow_analyze::{
     By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Quality, Selection,
     SortBy, SpanTable, Threads, TreeOptions,
 };
-use whyslow_profile::{EventSource, KernelView, Profile, Span, ThreadId};
+use whyslow_profile::{KernelView, Profile, Span, ThreadId, Trigger};
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn program() -> Profile {
         "fn next_token(&mut self) -> Token {\n\tlet start = self.at;\n\twhile let Some(c) = self.chars.next() {\n\t}\n}",
     );
     profile.meta.command = ["./app", "--input", "my file.json"].map(str::to_owned).to_vec();
-    profile.meta.source = EventSource::CpuClock;
+    testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
     profile.meta.kernel = KernelView::Included;
     profile.meta.duration_ns = 1_500 * SAMPLE_NS;
     profile
@@ -629,7 +629,7 @@ fn hostile_names_reach_no_terminal() {
     profile.modules[0].symbols = whyslow_profile::SymbolState::Names;
     profile.meta.command = vec!["\x1b]0;title\x07".to_owned()];
     profile.meta.notes = vec!["\x1b[31m".to_owned()];
-    profile.meta.source = EventSource::Imported("\x1b[31m".to_owned());
+    profile.meta.imported_from = Some("\x1b[31m".to_owned());
     let everything = Selection::default();
     let page = Page::new(&profile, 0, 80);
     let outline = Outline::build(&profile, &everything, &TreeOptions::default());

@@ -27,7 +27,7 @@ pub(crate) fn program() -> Profile {
     main.time_ns.swap(0, 5);
     let unit = Unit::Bytes;
     let name = profile.strings.push("allocated");
-    profile.metrics.push(Metric { name, unit });
+    profile.metrics.push(Metric::unknown(name, unit));
     let mut bytes = Samples::default();
     bytes.push(2_500, ThreadId(1), StackId(0), 64);
     bytes.push(4_999, ThreadId(0), StackId(1), 1 << 40);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use whyslow_analyze::{Overview, Quality, is_counted};
 use whyslow_formats::import::{Format, STDIN};
-use whyslow_profile::{EventSource, Profile, file};
+use whyslow_profile::{Profile, file};
 use whyslow_render::sanitize::clean;
 
 use crate::cli::Volume;
@@ -80,7 +80,7 @@ fn summary(path: &Path, format: Format, profile: &Profile, output: &Path) -> Str
     let overview = Overview::of(profile);
     let samples = usize::try_from(overview.samples).unwrap_or(usize::MAX);
     let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-    let what = if is_counted(profile, 0) { "row" } else { "sample" };
+    let what = if is_counted(profile, profile.main_metric()) { "row" } else { "sample" };
     let mut holds = vec![plural(samples, what), plural(profile.threads.len(), "thread")];
     if !profile.spans.is_empty() {
         holds.push(plural(profile.spans.len(), "span"));
@@ -124,7 +124,7 @@ fn refuse_to_replace(output: &Path, named: bool) -> Result {
         return Ok(());
     }
     let what = match file::read(output) {
-        Ok(profile) if named || matches!(profile.meta.source, EventSource::Imported(_)) => return Ok(()),
+        Ok(profile) if named || profile.meta.imported_from.is_some() => return Ok(()),
         Ok(_) => "it exists and is a recording of whyslow",
         Err(_) => "it exists and is not a profile",
     };

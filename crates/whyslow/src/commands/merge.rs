@@ -60,7 +60,7 @@ pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
             .next("-o with a file in a folder that is yours and has space")
     })?;
     if volume > Volume::Quiet {
-        let samples = profile.samples.first().map_or(0, whyslow_profile::Samples::len) as u64;
+        let samples = profile.main_samples().map_or(0, |(_, samples)| samples.len()) as u64;
         let cpu_time = profile.meta.user_time_ns.saturating_add(profile.meta.system_time_ns);
         note(&format!(
             "whyslow: {} recordings, {} samples, {} of CPU time\nwhyslow: wrote {}; next: whyslow report {}\n",

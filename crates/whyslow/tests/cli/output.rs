@@ -129,7 +129,7 @@ fn an_incomplete_profile_opens_and_says_so() {
     let thread = builder.thread(whyslow_profile::Thread { process, tid: 1, name, start_ns: 0, end_ns: None });
     let location = builder.location(None, whyslow_profile::RelativeAddress(16));
     let stack = builder.stack(None, location);
-    let metric = builder.metric(whyslow_profile::Metric::CPU_TIME, whyslow_profile::Unit::Nanoseconds);
+    let metric = builder.metric(whyslow_profile::Metric::cpu_time(whyslow_profile::Sampler::default()));
     builder.sample(metric, 5, thread, stack, 1_000_000);
     writer.append(&mut builder).unwrap();
     drop(writer);

@@ -79,7 +79,8 @@ fn pids(export: &Export<'_>) -> Vec<String> {
 
 fn meta(export: &Export<'_>) -> Value {
     let meta = &export.profile.meta;
-    let interval = if meta.frequency_hz > 0 { 1000.0 / f64::from(meta.frequency_hz) } else { 1.0 };
+    let rate_hz = export.rate_hz();
+    let interval = if rate_hz > 0 { 1000.0 / f64::from(rate_hz) } else { 1.0 };
     let categories = CATEGORIES
         .map(|(_, name, color)| json!({ "name": name, "color": color, "subcategories": ["Other"] }));
     let product = match meta.command.as_slice() {

@@ -9,7 +9,7 @@
 use rustc_hash::FxHashMap;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
-use whyslow_profile::{Frame, StackId, ThreadId, Unit};
+use whyslow_profile::{Frame, Metric, StackId, ThreadId, Unit};
 
 use super::super::assemble::{Assembly, FunctionText};
 use super::super::dhat::file_and_line;
@@ -69,7 +69,7 @@ impl FrameSamples {
         if self.samples.is_empty() {
             return;
         }
-        let metric = assembly.metric("samples", Unit::Count);
+        let metric = assembly.metric(Metric::of_name("samples", Unit::Count));
         let mut known: FxHashMap<&str, Option<StackId>> = FxHashMap::default();
         let mut without_stack = 0;
         for (sample, &thread) in self.samples.iter().zip(threads) {

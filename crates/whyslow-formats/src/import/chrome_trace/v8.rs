@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
-use whyslow_profile::{Frame, LocationId, Metric, StackId, ThreadId, Unit};
+use whyslow_profile::{Frame, LocationId, Metric, Sampler, StackId, ThreadId};
 
 use super::super::assemble::{Assembly, FunctionText};
 use super::super::json::{Number, Text};
@@ -119,7 +119,7 @@ impl V8 {
         if profiles.is_empty() {
             return;
         }
-        let metric = assembly.metric(Metric::CPU_TIME, Unit::Nanoseconds);
+        let metric = assembly.metric(Metric::cpu_time(Sampler::default()));
         for profile in profiles {
             let thread = profile.thread.unwrap_or_else(|| {
                 let process = assembly.process(0, "cpuprofile");

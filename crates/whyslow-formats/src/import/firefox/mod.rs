@@ -67,7 +67,6 @@ impl<'f, 'a> Import<'f, 'a> {
         let ours = &mut assembly.profile.meta;
         ours.command = meta.product.iter().map(|product| product.as_str().to_owned()).collect();
         ours.started_unix_ns = nanoseconds(meta.start_time.0, NS_PER_MS);
-        ours.frequency_hz = if meta.interval.0 > 0.0 { (1000.0 / meta.interval.0).round() as u32 } else { 0 };
         ours.host.os = text(&meta.oscpu);
         ours.host.cpu = text(&meta.cpu_name);
         ours.host.cpus = meta.logical_cpus.and_then(|cpus| cpus.0).unwrap_or(0);
@@ -106,6 +105,12 @@ impl<'f, 'a> Import<'f, 'a> {
             self.thread(thread, stacks, &mut values);
         }
         values.add_to(&mut self.assembly);
+        let interval_ms = file.meta.interval.0;
+        self.assembly.profile.sampled_at(if interval_ms > 0.0 {
+            (1000.0 / interval_ms).round() as u32
+        } else {
+            0
+        });
         for counter in file.counters.iter().flatten() {
             self.counter(counter);
         }

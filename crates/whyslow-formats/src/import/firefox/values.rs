@@ -138,7 +138,7 @@ fn add<'r>(
     rows: impl Iterator<Item = &'r Row>,
     value: impl Fn(&Row) -> u64,
 ) {
-    let metric = assembly.metric(name, unit);
+    let metric = assembly.metric(Metric::of_name(name, unit));
     for row in rows {
         assembly.sample(metric, row.time_ns, row.thread, row.stack, value(row));
     }

@@ -94,6 +94,7 @@ const LONGEST_LABELS: usize = 200;
 impl<'t, 'a> Import<'t, 'a> {
     fn new(tables: &'t Tables<'a>) -> Self {
         let mut assembly = Assembly::new("pprof");
+        let mut rate_hz = 0;
         let meta = &mut assembly.profile.meta;
         meta.started_unix_ns = tables.time_ns;
         meta.duration_ns = tables.duration_ns;
@@ -102,7 +103,7 @@ impl<'t, 'a> Import<'t, 'a> {
             && tables.period > 0
         {
             let period_ns = tables.period.saturating_mul(factor);
-            meta.frequency_hz = u32::try_from(1_000_000_000 / period_ns.max(1)).unwrap_or(0);
+            rate_hz = u32::try_from(1_000_000_000 / period_ns.max(1)).unwrap_or(0);
         }
         let modules: Vec<ModuleId> = tables
             .mappings
@@ -122,6 +123,7 @@ impl<'t, 'a> Import<'t, 'a> {
             assembly.profile.meta.command = vec![path.to_owned()];
         }
         let metrics = metrics(tables, &mut assembly);
+        assembly.profile.sampled_at(rate_hz);
         Self {
             tables,
             assembly,
@@ -305,7 +307,7 @@ fn metrics(tables: &Tables<'_>, assembly: &mut Assembly) -> Vec<(MetricId, u64)>
             "" => "value".to_owned(),
             name => name.replace([' ', '_'], "-"),
         };
-        metrics[row] = (assembly.metric(&name, unit), factor);
+        metrics[row] = (assembly.metric(Metric::of_name(&name, unit)), factor);
     }
     metrics
 }

@@ -2,6 +2,7 @@
 
 use whyslow_analyze::diff::Side;
 use whyslow_analyze::{Selection, testing};
+use whyslow_profile::Trigger;
 use whyslow_profile::heap::metric;
 
 use super::*;
@@ -116,7 +117,7 @@ fn sampled_functions_have_intervals_and_verdicts() {
          _start;std::rt::lang_start;app::main@src/main.rs:9;app::parse@src/parse.rs:5 100
          _start;std::rt::lang_start;app::main@src/main.rs:9;app::hash@src/main.rs:30 60",
     );
-    after.meta.frequency_hz = 99;
+    testing::sampled_by(&mut after, Trigger::Unknown, 99);
     after.meta.command.push("--fast".to_owned());
     insta::assert_snapshot!(screen(&before, &after, 0, None, 100), @r"
     before: before.whyslow, ./app
