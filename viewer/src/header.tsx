@@ -49,7 +49,7 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
 /** What the amount is of. Samples of the heap are sums, so their number says nothing. */
 function about(model: Model, state: State): string {
   if (state.metric === model.live) return `live at ${duration(liveAt(model, state))}: `;
-  return model.isHeapMetric(state.metric) ? '' : `${count(sampleCount(model, state))} samples · `;
+  return !model.isSampled(state.metric) ? '' : `${count(sampleCount(model, state))} samples · `;
 }
 
 /** What a metric is called where one is chosen. */

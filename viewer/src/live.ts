@@ -3,8 +3,9 @@
 import { UNIT_BYTES } from './format.ts';
 import { NONE, type Profile, type SampleTable } from './payload.ts';
 
-/** The names of the metrics and counters of a heap recording: see PAYLOAD.md. */
-export const HEAP_METRICS = ['bytes-allocated', 'allocations', 'bytes-freed', 'live-at-peak', 'live-at-exit', 'temporary-allocations', 'unused-bytes'];
+/** What a metric is the cost of, when that is memory: a code of `Subject`. */
+export const OF_HEAP = 2;
+/** The names of the counters of a heap recording: see PAYLOAD.md. */
 export const LIVE_COUNTER = 'heap-live';
 export const RESIDENT_COUNTER = 'resident-set';
 
@@ -22,11 +23,14 @@ export function withLive(profile: Profile, nameOf: (metric: number) => string): 
   const find = (name: string): number | undefined => rows.find(metric => nameOf(metric) === name);
   const allocated = find('bytes-allocated'), freed = find('bytes-freed');
   if (allocated === undefined || freed === undefined) return { profile, live: undefined, allocated };
-  const { count, name, unit } = profile.metrics;
+  const { count, name, unit, of, sampled } = profile.metrics;
   return {
     profile: {
       ...profile,
-      metrics: { count: count + 1, name: Uint32Array.from([...name, NONE]), unit: Uint8Array.from([...unit, UNIT_BYTES]) },
+      metrics: {
+        count: count + 1, name: Uint32Array.from([...name, NONE]), unit: Uint8Array.from([...unit, UNIT_BYTES]), of: Uint8Array.from([...of, OF_HEAP]),
+        sampled: Uint8Array.from([...sampled, 0]),
+      },
       samples: [...profile.samples, difference(profile.samples[allocated]!, profile.samples[freed]!)],
     },
     live: count,

@@ -1,7 +1,7 @@
 // A decoded profile with what all panels need to know about it: texts, and one numbered list of everything that can
 // be a frame.
 
-import { HEAP_METRICS, LIVE_COUNTER, RESIDENT_COUNTER, withLive } from './live.ts';
+import { LIVE_COUNTER, OF_HEAP, RESIDENT_COUNTER, withLive } from './live.ts';
 import { clean, shortName, withoutGenerics } from './names.ts';
 import { NONE, type Profile } from './payload.ts';
 
@@ -142,7 +142,12 @@ export class Model {
 
   /** Whether a metric is about the heap: its samples are sums of many allocations. */
   isHeapMetric(metric: number): boolean {
-    return metric === this.live || (this.profile.heapFacts !== undefined && HEAP_METRICS.includes(this.metricName(metric)));
+    return this.profile.metrics.of[metric] === OF_HEAP;
+  }
+
+  /** Whether each row of a metric is one sample; else its values were counted. */
+  isSampled(metric: number): boolean {
+    return this.profile.metrics.sampled[metric] === 1;
   }
 
   /** The metric whose samples are drawn over time: live bytes are a sum over all the time before. */

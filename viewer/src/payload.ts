@@ -69,7 +69,8 @@ export interface Profile {
   locations: { count: number; module: Uint32Array; address: Float64Array; frames: Uint32Array };
   frames: { count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array };
   stacks: { count: number; parent: Uint32Array; location: Uint32Array };
-  metrics: { count: number; name: Uint32Array; unit: Uint8Array };
+  /** `of` are codes of `Subject`; `sampled` is 1 where each row is one sample, 0 where values were counted or estimated. */
+  metrics: { count: number; name: Uint32Array; unit: Uint8Array; of: Uint8Array; sampled: Uint8Array };
   samples: SampleTable[];
   spans: { count: number; name: Uint32Array; thread: Uint32Array; start: Float64Array; end: Float64Array; detail: Uint32Array };
   counters: { count: number; name: Uint32Array; unit: Uint8Array; process: Uint32Array };
@@ -155,7 +156,10 @@ export function decode(bytes: Uint8Array): Profile {
       line: u32('frames.line', frameCount, 0),
     },
     stacks: { count: stackCount, parent: u32('stacks.parent', stackCount), location: u32('stacks.location', stackCount) },
-    metrics: { count: metricCount, name: u32('metrics.name', metricCount), unit: u8('metrics.unit', metricCount) },
+    metrics: {
+      count: metricCount, name: u32('metrics.name', metricCount), unit: u8('metrics.unit', metricCount), of: u8('metrics.of', metricCount),
+      sampled: u8('metrics.sampled', metricCount),
+    },
     samples: Array.from({ length: metricCount }, (_, metric) => readSamples(columns, metric)),
     spans: {
       count: spanCount, name: u32('spans.name', spanCount), thread: u32('spans.thread', spanCount),

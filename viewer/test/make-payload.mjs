@@ -9,6 +9,7 @@ const CARRIERS = [
   { word: 'panic catching', role: 'panic-catching', names: ['__rust_try', 'std::panic'] }, { word: 'std', role: 'plumbing', names: ['core::iter::', 'core::ops::'] },
   { word: 'rayon', role: 'executor', names: ['rayon'] }, { word: 'tokio', role: 'executor', names: ['tokio::runtime::'] },
 ];
+const HEAP_METRICS = ['bytes-allocated', 'allocations', 'bytes-freed', 'live-at-peak', 'live-at-exit', 'temporary-allocations', 'unused-bytes'];
 const TYPES = { u8: Uint8Array, u32: Uint32Array, f64: Float64Array };
 
 /** A generator of the same random numbers for the same seed. */
@@ -86,16 +87,18 @@ export class Payload {
     }
     return id;
   }
+  /** A metric of the heap is counted, any other one sampled. */
   metric(name, unit) {
+    const isHeap = HEAP_METRICS.includes(name);
     this.samples.push([]);
-    return this.row('metrics', { name: this.text(name), unit });
+    return this.row('metrics', { name: this.text(name), unit, of: isHeap ? 2 : 1, sampled: isHeap ? 0 : 1 });
   }
   sample(metric, time, thread, stack, value) { this.samples[metric].push([time, thread, stack, value]); }
 
   container() {
     const columns = {};
     const add = (name, type, values) => { columns[name] = { type, values: TYPES[type].from(values) }; };
-    const types = { kind: 'u8', carrier: 'u8', unit: 'u8', start: 'f64', end: 'f64', address: 'f64', time: 'f64', value: 'f64' };
+    const types = { kind: 'u8', carrier: 'u8', unit: 'u8', of: 'u8', sampled: 'u8', start: 'f64', end: 'f64', address: 'f64', time: 'f64', value: 'f64' };
     const ofHeap = { function: 'u32', file: 'u32', line: 'u32', stack: 'u32', stacks: 'u32', growth: 'u8', grower: 'u8' };
     const ofBars = { site: 'u32', of: 'u8', bar: 'u8', blocks: 'f64' };
     const typeOf = (table, column) => table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';

@@ -66,6 +66,8 @@ mod tests {
         let mut samples = Samples::default();
         samples.push(0, ThreadId(0), leaf, 2000);
         samples.push(1, ThreadId(0), root, 1);
+        let name = profile.strings.push(whyslow_profile::Metric::CPU_TIME);
+        profile.metrics.push(whyslow_profile::Metric::cpu_time(Default::default()).renamed(name));
         profile.samples.push(samples);
         let heat = Heat::of(&profile);
         assert_eq!((heat.total, heat.own[&outer], heat.own[&inner]), (2001, 1, 2000));

@@ -14,7 +14,7 @@ use crate::values;
 /// What is counted.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MetricArgs {
-    /// What to count, such as cpu-time, bytes-allocated or live-at-peak [default: the first in the file]
+    /// What to count, such as cpu-time, bytes-allocated or live-at-peak [default: CPU time, else the first in the file]
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
     /// Count the heap bytes that were live at this time since the start, such as 3.2s (`--metric live`)
@@ -54,7 +54,7 @@ impl MetricArgs {
     /// they are those at `end_ns`.
     pub(crate) fn resolve(&self, path: &Path, profile: &mut Profile, end_ns: u64) -> Result<usize> {
         let name = match (self.metric.as_deref(), self.live_at) {
-            (None, None) => return Ok(0),
+            (None, None) => return Ok(profile.main_metric()),
             (None, Some(_)) => LIVE,
             (Some(name), None) => name,
             (Some(LIVE), Some(_)) => LIVE,

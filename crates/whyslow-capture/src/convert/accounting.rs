@@ -157,7 +157,7 @@ mod tests {
 
     /// The values of the rows, in milliseconds, and whether each is a sample.
     fn rows(made: &[Made], end: u64) -> (Vec<(u64, u32, bool)>, u64) {
-        let mut converter = Converter::new(0, 0, Some(Sampler::default()));
+        let mut converter = Converter::new(0, 0, Some(whyslow_profile::Sampler::default()));
         converter.account(1000);
         converter.add_process(PID, "app");
         for made in made {

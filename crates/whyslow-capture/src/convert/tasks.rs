@@ -294,7 +294,7 @@ mod tests {
     /// The kernel gives -1 for the number of a thread that has left its process but not its CPU.
     #[test]
     fn a_sample_on_the_way_out_belongs_to_the_thread_that_ended() {
-        let mut converter = Converter::new(0, 0, Some(Sampler::default()));
+        let mut converter = Converter::new(0, 0, Some(whyslow_profile::Sampler::default()));
         converter.add_process(100, "app");
         let made = [
             Made::fork(100, 100, 101, 1000),
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn news_of_a_start_that_comes_late_makes_no_second_thread() {
-        let mut converter = Converter::new(0, 0, Some(Sampler::default()));
+        let mut converter = Converter::new(0, 0, Some(whyslow_profile::Sampler::default()));
         converter.add_process(100, "app");
         for made in [Made::sample(100, 101, 3 * 1000, 1000), Made::fork(100, 100, 101, 2 * 1000)] {
             converter.record(&made.record());

@@ -117,7 +117,7 @@ fn metrics_of_version_1_are_what_their_recording_was() {
     };
     assert_eq!(imported("callgrind", "Ir"), Origin::Simulated);
     assert_eq!(imported("heaptrack 1.4", "leaked"), Origin::Counted);
-    assert_eq!(imported("pprof", "samples"), Origin::Unknown);
+    assert_eq!(imported("pprof", "misses"), Origin::Unknown);
     assert_eq!(imported("perf record", "cpu-time").sampler().rate_hz, 99);
 
     let later = version_1(serde_json::json!({"source": {"quantum_counter": {"spin": 0.5}}}), &time[..1]);

@@ -172,12 +172,18 @@ fn stacks<'p>(profile: &'p Profile, columns: &mut Columns<'p>) {
     columns.u32("stacks.location", rows().map(|row| stacks.location(row).0));
 }
 
-/// Metrics, and for each a table of samples in order of time.
+/// Metrics, the main one first, and for each a table of samples in order of time.
 fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
-    let rows = &profile.metrics;
-    columns.u32("metrics.name", collect(rows, |row| texts.of(row.name)));
-    columns.u8("metrics.unit", rows.iter().map(|row| row.unit.code()));
-    for (metric, samples) in profile.samples.iter().take(profile.metrics.len()).enumerate() {
+    let mut rows: Vec<_> = profile.metrics.iter().zip(&profile.samples).collect();
+    let main = profile.main_metric();
+    if main < rows.len() {
+        rows[..=main].rotate_right(1);
+    }
+    columns.u32("metrics.name", collect(&rows, |(row, _)| texts.of(row.name)));
+    columns.u8("metrics.unit", collect(&rows, |(row, _)| row.unit.code()));
+    columns.u8("metrics.of", collect(&rows, |(row, _)| row.of.code()));
+    columns.u8("metrics.sampled", collect(&rows, |(row, _)| u8::from(row.origin.is_sampled())));
+    for (metric, (_, samples)) in rows.into_iter().enumerate() {
         let order = order(samples);
         let column = |name: &str| format!("samples.{metric}.{name}");
         columns.u32(column("time_delta"), time_deltas(samples, order.clone()));

@@ -115,6 +115,8 @@ pub(crate) fn profile(file: &Path, build_id: Option<&str>, addresses: &[u64]) ->
         let stack = profile.stacks.push(None, location);
         samples.push(0, ThreadId(0), stack, 1);
     }
+    let name = profile.strings.push(whyslow_profile::Metric::CPU_TIME);
+    profile.metrics.push(whyslow_profile::Metric::cpu_time(Default::default()).renamed(name));
     profile.samples.push(samples);
     profile
 }
