@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
     Builder, Counter, Growth, Heap, HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf,
-    Host, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId,
+    Host, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Origin, Process, ProcessId,
     RelativeAddress, StackId, SymbolState, Thread, ThreadId, Unit, file,
 };
 
@@ -148,7 +148,8 @@ fn add_samples(builder: &mut Builder, outcome: &Outcome, threads: &[ThreadId], s
 
 /// The program's own events. They have no times: only how many there were on which thread is kept.
 fn add_events(builder: &mut Builder, rows: &[EventRow], threads: &[ThreadId], stacks: &mut Stacks) {
-    let [units, events] = ["units", "events"].map(|name| builder.metric(name, Unit::Count));
+    let [units, events] = ["units", "events"]
+        .map(|name| builder.metric(Metric::unknown(name, Unit::Count).with_origin(Origin::Counted)));
     for row in rows {
         let (thread, stack) = (threads[row.thread as usize], stacks.id(builder, row.stack));
         for (metric, value) in [(units, row.counted.units), (events, row.counted.events)] {
