@@ -4,11 +4,13 @@
 #![expect(unsafe_code, reason = "shared memory is reached through raw pointers, only in this file")]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
 use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::area::{
     AREA_LEN, CHUNK_LEN, CHUNK_RINGS, CHUNKS, FILTER_AT, FILTER_LEN, Header, LEFT_AT, MODULES_AT,
@@ -34,21 +36,10 @@ unsafe impl Sync for Part {}
 
 impl Part {
     fn map(file: &OwnedFd, at: usize, len: usize) -> io::Result<Self> {
-        let at = libc::off_t::try_from(at).map_err(io::Error::other)?;
+        let (protection, flags) =
+            (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::NORESERVE);
         // SAFETY: a new mapping at an address of the kernel's choice; the file is longer than the mapping, for good.
-        let map = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_NORESERVE,
-                file.as_raw_fd(),
-                at,
-            )
-        };
-        if map == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let map = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, protection, flags, file, at as u64) }?;
         let start = NonNull::new(map.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
         Ok(Self { start, len })
     }
@@ -67,7 +58,7 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and nobody refers to it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
@@ -84,25 +75,10 @@ pub struct Area {
 impl Area {
     /// A new, empty area. Nobody can make it shorter or longer, so that reading it cannot fault.
     pub fn create() -> io::Result<Self> {
-        // SAFETY: the name is a C string; the call has no other preconditions.
-        let fd = unsafe {
-            libc::memfd_create(c"whyslow-heap".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and nobody else's.
-        let file = unsafe { OwnedFd::from_raw_fd(fd) };
-        let len = libc::off_t::try_from(AREA_LEN).map_err(io::Error::other)?;
-        // SAFETY: plain system calls on our own descriptor.
-        let sealed = unsafe {
-            libc::ftruncate(file.as_raw_fd(), len) == 0
-                && libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)
-                    == 0
-        };
-        if !sealed {
-            return Err(io::Error::last_os_error());
-        }
+        let file =
+            rustix::fs::memfd_create(c"whyslow-heap", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        rustix::fs::ftruncate(&file, AREA_LEN as u64)?;
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
         let area = Self::map(file)?;
         area.header().version.store(VERSION, Ordering::Relaxed);
         Ok(area)
@@ -113,15 +89,10 @@ impl Area {
     /// # Errors
     /// When the file is not of the right length or can become shorter.
     pub fn map(file: OwnedFd) -> io::Result<Self> {
-        // SAFETY: plain system calls on our own descriptor; `stat` is plain data.
-        let (len, seals) = unsafe {
-            let mut stat: libc::stat = std::mem::zeroed();
-            if libc::fstat(file.as_raw_fd(), &raw mut stat) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            (stat.st_size, libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS))
-        };
-        if usize::try_from(len) != Ok(AREA_LEN) || seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
+        let len = rustix::fs::fstat(&file)?.st_size;
+        let is_sealed =
+            rustix::fs::fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
+        if usize::try_from(len) != Ok(AREA_LEN) || !is_sealed {
             return Err(io::Error::other("not an area"));
         }
         let first = Part::map(&file, 0, WORDS_AT)?;
@@ -130,8 +101,7 @@ impl Area {
 
     /// The area's descriptor.
     pub fn file(&self) -> io::Result<OwnedFd> {
-        // SAFETY: the descriptor is open as long as `self` lives.
-        unsafe { BorrowedFd::borrow_raw(self.file.as_raw_fd()) }.try_clone_to_owned()
+        self.file.try_clone()
     }
 
     /// The area again if another process still has it, `None` if nobody has.
@@ -140,8 +110,7 @@ impl Area {
     pub fn unless_alone(self) -> Option<Self> {
         let file = self.file().ok()?;
         drop(self);
-        // SAFETY: a plain system call on our own descriptor.
-        let alone = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_WRITE) == 0 };
+        let alone = rustix::fs::fcntl_add_seals(&file, SealFlags::WRITE).is_ok();
         if alone { None } else { Self::map(file).ok() }
     }
 

@@ -17,7 +17,7 @@ impl Pair {
         let mut best = (u64::MAX, Self { ticks: 0, ns: 0 });
         for _ in 0..5 {
             let before = sys::ticks();
-            let ns = sys::monotonic_ns();
+            let ns = whyslow_proc::monotonic_ns();
             let after = sys::ticks();
             let width = after.saturating_sub(before);
             if width < best.0 {
@@ -89,9 +89,9 @@ mod tests {
         let mut clock = Clock::start();
         std::thread::sleep(Duration::from_millis(20));
         clock.adjust();
-        let before = sys::monotonic_ns();
+        let before = whyslow_proc::monotonic_ns();
         let now = clock.ns(sys::ticks());
-        let after = sys::monotonic_ns();
+        let after = whyslow_proc::monotonic_ns();
         // Readings may be disturbed, so this is far coarser than the clock is.
         assert!(now + 5_000_000 > before && now < after + 5_000_000, "{before} {now} {after}");
         assert!(clock.ns(clock.first_tick()) <= before);

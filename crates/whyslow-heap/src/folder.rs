@@ -1,7 +1,7 @@
 //! A private folder that holds the socket and the agent's file, for as long as the collector lives:
 //! `$XDG_RUNTIME_DIR/whyslow/heap-PID-N`, else `TMP/whyslow-UID/heap-PID-N`.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +33,7 @@ impl Folder {
     pub(crate) fn create() -> Result<Self, HeapError> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
         let runtime = runtime.map(|path| PathBuf::from(path).join(SHARED));
-        Self::create_in(runtime.into_iter().chain(temporary(sys::user())))
+        Self::create_in(runtime.into_iter().chain(temporary(whyslow_proc::user())))
     }
 
     fn create_in(places: impl Iterator<Item = PathBuf>) -> Result<Self, HeapError> {
@@ -70,10 +70,10 @@ impl Folder {
             Err(error) => return Err(error),
         }
         let found = fs::symlink_metadata(place)?;
-        if !found.is_dir() || found.uid() != sys::user() || found.mode() & 0o022 != 0 {
+        if !found.is_dir() || found.uid() != whyslow_proc::user() || found.mode() & 0o022 != 0 {
             return Err(io::Error::other("someone else can write there"));
         }
-        if !sys::allows_code(&CString::new(place.as_os_str().as_bytes())?) {
+        if !sys::allows_code(place) {
             return Err(io::Error::other("mounted with noexec"));
         }
         remove_stale(place);

@@ -1,11 +1,11 @@
 //! Programs that should be recorded and are not: their agent never said hello, or could not do what it was told. Whatever the reason, they are
 //! named.
 
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_heap_wire::left_out::{LeftOut, state, why};
+use whyslow_proc::{Mapping, process};
 
 use crate::area::Area;
 use crate::drain::{Drain, Watched};
@@ -39,12 +39,7 @@ fn free(entry: &LeftOut) {
 
 /// Why an agent that is there could not begin, as far as the limits of its process tell.
 pub(crate) fn likely_reason(pid: u32) -> String {
-    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
-    let of = |name: &str| -> Option<u64> {
-        let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
-    match (of("Max open files"), of("Max address space")) {
+    match (process::limit(pid, "Max open files"), process::limit(pid, "Max address space")) {
         (Some(files), _) if files < FEW_FILES => {
             format!("it may open only {files} files at a time (`ulimit -n`): allow it {FEW_FILES}")
         }
@@ -71,13 +66,15 @@ impl Strangers {
     fn look(&mut self, parents: &[u32], expected: &FxHashSet<u32>) -> Vec<String> {
         let mut seen = FxHashMap::default();
         let mut certain = Vec::new();
-        for child in parents.iter().take(MOST_PARENTS).flat_map(|parent| children(*parent)) {
+        for child in
+            parents.iter().take(MOST_PARENTS).flat_map(|parent| process::children(*parent, MOST_THREADS))
+        {
             if expected.contains(&child) || self.named.contains(&child) || has_agent(child) != Some(false) {
                 continue;
             }
             let times = self.seen.get(&child).map_or(1, |times| times + 1);
-            match std::fs::read_link(format!("/proc/{child}/exe")) {
-                Ok(program) if times >= TIMES => {
+            match process::program(child) {
+                Some(program) if times >= TIMES => {
                     self.named.insert(child);
                     certain.push(program.display().to_string());
                 }
@@ -91,23 +88,10 @@ impl Strangers {
     }
 }
 
-/// The processes that a process has started and that still live.
-fn children(pid: u32) -> Vec<u32> {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let lists = threads.flatten().take(MOST_THREADS).filter_map(|thread| {
-        let list: std::path::PathBuf = thread.path().join(Path::new("children"));
-        std::fs::read_to_string(list).ok()
-    });
-    lists
-        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
-        .collect()
-}
-
 /// Whether an area of ours is mapped in a process; none if that cannot be seen.
 fn has_agent(pid: u32) -> Option<bool> {
-    let maps = std::fs::read(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty())?;
-    let name = b"memfd:whyslow-heap";
-    Some(maps.windows(name.len()).any(|part| part == name))
+    let maps = Mapping::all_of(pid).ok().filter(|maps| !maps.is_empty())?;
+    Some(maps.iter().any(|mapping| mapping.name.starts_with("/memfd:whyslow-heap")))
 }
 
 impl Watched {

@@ -1,8 +1,9 @@
 //! Which processes and threads there are, and which of them are gone.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustc_hash::FxHashMap;
+use whyslow_proc::process::{self, Stat};
 
 use crate::outcome::{ProcessSeen, ThreadSeen};
 use crate::sys;
@@ -48,26 +49,6 @@ pub(crate) struct Processes {
 /// Processes, threads, and when processes ended.
 type Tables = (Vec<ProcessSeen>, Vec<ThreadSeen>, Vec<(u32, u64)>);
 
-fn command_name(path: &str) -> Option<String> {
-    let name = std::fs::read(path).ok()?;
-    Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
-}
-
-fn process_name(pid: u32) -> Option<String> {
-    command_name(&format!("/proc/{pid}/comm"))
-}
-
-fn thread_name(pid: u32, tid: u32) -> Option<String> {
-    command_name(&format!("/proc/{pid}/task/{tid}/comm"))
-}
-
-/// The process that made another.
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything, brackets too.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-}
-
 impl Processes {
     /// Adds the process of a row. `pid` is its number here, `own_pid` what it calls itself. The path of its program.
     pub(crate) fn add(
@@ -79,12 +60,13 @@ impl Processes {
         now_ns: u64,
     ) -> String {
         debug_assert_eq!(row as usize, self.processes.len());
-        let parent = pid.and_then(parent_of).and_then(|parent| self.living(parent)).or(first);
-        let watch = pid.map(sys::watch_process);
+        let parent =
+            pid.and_then(|pid| Some(Stat::of(pid)?.parent)).and_then(|parent| self.living(parent)).or(first);
+        let watch = pid.map(whyslow_proc::watch);
         let gone = matches!(watch, Some(Ok(None)));
         // A forked process has its parent's name, until it says otherwise.
         let parents = || parent.and_then(|row| Some(self.seen_processes.get(row as usize)?.name.clone()));
-        let name = pid.and_then(process_name).or_else(parents).unwrap_or_default();
+        let name = pid.and_then(process::name).or_else(parents).unwrap_or_default();
         self.seen_processes.push(ProcessSeen { pid: pid.unwrap_or(own_pid), parent, name, start_ns: now_ns });
         self.processes.push(Process {
             pid,
@@ -96,7 +78,7 @@ impl Processes {
             ended: false,
             rings: 0,
         });
-        let program = pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok());
+        let program = pid.and_then(process::program);
         program.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
@@ -152,7 +134,7 @@ impl Processes {
             process.rings += 1;
         }
         let thread = self.threads.entry((process, tid)).or_insert_with(|| {
-            let name = pid.and_then(|pid| thread_name(pid, tid)).unwrap_or_default();
+            let name = pid.and_then(|pid| process::thread_name(pid, tid)).unwrap_or_default();
             self.seen_threads.push(ThreadSeen { process, tid, name, start_ns: now_ns });
             Thread { row: add(), rings: 0 }
         });
@@ -187,7 +169,7 @@ impl Processes {
         let numbered = (0u32..).zip(&mut self.processes);
         for (row, process) in numbered.filter(|(_, process)| !process.gone) {
             process.gone = match (&process.watch, process.pid) {
-                (Some(watch), _) => sys::has_ended(watch.as_fd()),
+                (Some(watch), _) => whyslow_proc::has_ended(watch),
                 (None, Some(pid)) => sys::thread_is_gone(pid, pid),
                 (None, None) => false,
             };
@@ -258,11 +240,7 @@ impl Processes {
     pub(crate) fn resident(&self) -> Vec<(u32, u64)> {
         let numbered = self.processes.iter().enumerate().filter(|(_, process)| !process.gone);
         numbered
-            .filter_map(|(row, process)| {
-                let statm = std::fs::read_to_string(format!("/proc/{}/statm", process.pid?)).ok()?;
-                let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
-                Some((row as u32, pages * 4096))
-            })
+            .filter_map(|(row, process)| Some((row as u32, process::resident_bytes(process.pid?)?)))
             .collect()
     }
 
@@ -289,7 +267,7 @@ impl Processes {
         let mut seen = std::mem::take(&mut self.seen_processes);
         for (row, process) in seen.iter_mut().enumerate().skip(processes) {
             let lives = self.living(process.pid) == Some(row as u32);
-            if let Some(name) = lives.then(|| process_name(process.pid)).flatten() {
+            if let Some(name) = lives.then(|| process::name(process.pid)).flatten() {
                 process.name = name;
             }
         }
@@ -297,7 +275,7 @@ impl Processes {
         let mut seen = std::mem::take(&mut self.seen_threads);
         for thread in &mut seen[threads..] {
             let pid = self.same_numbers(thread.process).filter(|_| !self.is_gone(thread.process));
-            if let Some(name) = pid.and_then(|pid| thread_name(pid, thread.tid)) {
+            if let Some(name) = pid.and_then(|pid| process::thread_name(pid, thread.tid)) {
                 thread.name = name;
             }
         }

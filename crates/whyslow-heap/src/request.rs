@@ -11,7 +11,6 @@ use whyslow_heap_wire::snapshot::{LEN, MOST_TEXT, Reply, Request, status};
 
 use crate::folder;
 use crate::packet::Connection;
-use crate::sys;
 
 /// How long a collector may take: it reads all memory of the process.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -89,7 +88,7 @@ enum Said {
 /// A profile of what holds memory in a process now, without symbols. The process must run under a collector of this
 /// user, or of its own user if this one may go there.
 pub fn request_snapshot(pid: u32) -> Result<File, SnapshotError> {
-    let user = sys::user();
+    let user = whyslow_proc::user();
     let owner = fs::metadata(Path::new("/proc").join(pid.to_string())).map(|process| process.uid());
     let owner = owner.map_err(|_| SnapshotError::NoProcess { pid })?;
     let mut watched = Vec::new();
@@ -165,7 +164,7 @@ mod tests {
         assert!(matches!(read(&packet(VERSION, status::ENDED, ""), None), Ok(Said::Ended)));
         let refused = read(&packet(VERSION, status::FAILED, "no"), None);
         assert!(matches!(refused, Ok(Said::Refused(why)) if why == "no"));
-        let file = sys::memory_file().expect("a file");
+        let file = crate::sys::memory_file().expect("a file");
         assert!(matches!(read(&packet(VERSION, status::TAKEN, ""), Some(file)), Ok(Said::Taken(_))));
     }
 

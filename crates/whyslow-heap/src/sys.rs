@@ -3,10 +3,12 @@
 #![expect(unsafe_code, reason = "system calls and one instruction have no safe interface")]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use rustix::fs::{MemfdFlags, StatVfsMountFlags};
+use rustix::thread::futex::{self, Timespec};
 use whyslow_heap_wire::record::TICK_SHIFT;
 
 /// The time-stamp counter in ticks of the records.
@@ -24,73 +26,38 @@ pub(crate) fn prefetch<T>(value: &T) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
 }
 
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writing.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
-}
-
-/// `CLOCK_MONOTONIC` in nanoseconds.
-pub(crate) fn monotonic_ns() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
-}
-
 /// CPU time of this thread in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
-    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Sleeps until one of these futexes is woken or no longer 1, or the time is over.
+/// Sleeps until one of these futexes is woken or no longer 1, or the time is over. Their file is shared, so they are not private.
 pub(crate) fn wait_while_one(futexes: &[&AtomicU32], at_most: Duration) {
-    const FUTEX_32: u32 = 2;
     const MOST: usize = 128;
+    let timespec = |time: Duration| Timespec {
+        tv_sec: time.as_secs().cast_signed(),
+        tv_nsec: time.subsec_nanos().into(),
+    };
     match futexes {
         [] => std::thread::sleep(at_most),
         [one] => {
-            let time = libc::timespec {
-                tv_sec: at_most.as_secs() as libc::time_t,
-                tv_nsec: at_most.subsec_nanos().into(),
-            };
-            // SAFETY: the futex is a valid word; the kernel only compares it. The file is shared, so no private flag.
-            unsafe {
-                libc::syscall(libc::SYS_futex, one.as_ptr(), libc::FUTEX_WAIT, 1, &raw const time);
-            }
+            // Whatever ends it: the caller looks.
+            let _ = futex::wait(one, futex::Flags::empty(), 1, Some(&timespec(at_most)));
         }
         several if several.len() <= MOST => {
-            #[repr(C)]
-            struct Waiter {
-                value: u64,
-                address: u64,
-                flags: u32,
-                reserved: u32,
-            }
-            let waiters: Vec<Waiter> = several
-                .iter()
-                .map(|futex| Waiter {
-                    value: 1,
-                    address: futex.as_ptr() as u64,
-                    flags: FUTEX_32,
-                    reserved: 0,
-                })
-                .collect();
-            let until = monotonic_ns() + at_most.as_nanos() as u64;
-            let time = libc::timespec {
-                tv_sec: (until / 1_000_000_000) as libc::time_t,
-                tv_nsec: (until % 1_000_000_000) as libc::c_long,
+            let waiter = |futex: &&AtomicU32| {
+                let mut waiter = futex::Wait::new();
+                waiter.val = 1;
+                waiter.uaddr = futex::WaitPtr::new(futex.as_ptr().cast());
+                waiter.flags = futex::WaitFlags::SIZE_U32;
+                waiter
             };
-            // SAFETY: the array and the time live over the call; the futexes are valid words.
-            let result = unsafe {
-                libc::syscall(
-                    libc::SYS_futex_waitv,
-                    waiters.as_ptr(),
-                    waiters.len(),
-                    0,
-                    &raw const time,
-                    libc::CLOCK_MONOTONIC,
-                )
-            };
-            if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
+            let waiters: Vec<futex::Wait> = several.iter().map(waiter).collect();
+            let until = Duration::from_nanos(whyslow_proc::monotonic_ns()) + at_most;
+            let flags = futex::WaitvFlags::empty();
+            let result = futex::waitv(&waiters, flags, Some(&timespec(until)), futex::ClockId::Monotonic);
+            if result == Err(rustix::io::Errno::NOSYS) {
                 std::thread::sleep(at_most.min(Duration::from_millis(1)));
             }
         }
@@ -100,10 +67,7 @@ pub(crate) fn wait_while_one(futexes: &[&AtomicU32], at_most: Duration) {
 
 /// Wakes everyone who waits at a futex.
 pub(crate) fn wake_all(futex: &AtomicU32) {
-    // SAFETY: the futex is a valid word.
-    unsafe {
-        libc::syscall(libc::SYS_futex, futex.as_ptr(), libc::FUTEX_WAKE, i32::MAX);
-    }
+    let _ = futex::wake(futex, futex::Flags::empty(), i32::MAX as u32);
 }
 
 /// Whether a thread is gone.
@@ -117,47 +81,12 @@ pub(crate) fn thread_is_gone(pid: u32, tid: u32) -> bool {
     result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
-/// A descriptor that tells when a process ends. `Ok(None)` when it has ended already.
-pub(crate) fn watch_process(pid: u32) -> io::Result<Option<OwnedFd>> {
-    // SAFETY: a plain system call.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if fd >= 0 {
-        // SAFETY: the descriptor is new and nobody else's.
-        return Ok(Some(unsafe { OwnedFd::from_raw_fd(fd as i32) }));
-    }
-    let error = io::Error::last_os_error();
-    if error.raw_os_error() == Some(libc::ESRCH) { Ok(None) } else { Err(error) }
-}
-
-/// Whether a watched process has ended.
-pub(crate) fn has_ended(process: BorrowedFd<'_>) -> bool {
-    let mut poll = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid entry.
-    unsafe { libc::poll(&raw mut poll, 1, 0) > 0 && poll.revents & libc::POLLIN != 0 }
-}
-
 /// An empty file in memory that no folder has.
 pub(crate) fn memory_file() -> io::Result<std::fs::File> {
-    // SAFETY: the name is a C string; the call has no other preconditions.
-    let fd = unsafe { libc::memfd_create(c"whyslow-snapshot".as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is new and nobody else's.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
-}
-
-/// The user's number.
-pub(crate) fn user() -> u32 {
-    // SAFETY: the call cannot fail.
-    unsafe { libc::geteuid() }
+    Ok(rustix::fs::memfd_create(c"whyslow-snapshot", MemfdFlags::CLOEXEC)?.into())
 }
 
 /// Whether files below this folder can be mapped as code.
-pub(crate) fn allows_code(folder: &std::ffi::CStr) -> bool {
-    // SAFETY: `statvfs` is plain data, and the path a C string.
-    unsafe {
-        let mut found: libc::statvfs = std::mem::zeroed();
-        libc::statvfs(folder.as_ptr(), &raw mut found) != 0 || found.f_flag & libc::ST_NOEXEC == 0
-    }
+pub(crate) fn allows_code(folder: &Path) -> bool {
+    !rustix::fs::statvfs(folder).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use rustc_hash::FxHashMap;
+use whyslow_proc::{Mapping, MappingKind};
 
 use super::graph::Memory;
-use super::maps::{self, Kind, Mapping};
 
 const PAGE: u64 = 4096;
 /// Reads from this length on look first which pages exist.
@@ -16,6 +16,11 @@ const FILTERED_FROM: usize = 16 * PAGE as usize;
 const PRESENT: u64 = 3 << 62;
 /// Words of a virtual table that are looked at.
 const TABLE_WORDS: usize = 20;
+
+/// Whether a mapping is of a file, with a name or in memory.
+pub(super) fn is_of_file(mapping: &Mapping) -> bool {
+    matches!(mapping.kind(), MappingKind::File | MappingKind::Memfd)
+}
 
 /// Reads a process. What cannot be read is zero, and counted.
 #[derive(Debug)]
@@ -79,7 +84,7 @@ impl<'a> ProcessMemory<'a> {
         if let Some(mem) = &self.mem {
             return mem.read_at(into, address);
         }
-        match call::process_vm_readv(self.tid, address, into) {
+        match whyslow_proc::read_memory(self.tid, address, into) {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) => {
                 let mem = File::open(format!("/proc/{}/task/{}/mem", self.pid, self.tid))?;
                 self.mem.insert(mem).read_at(into, address)
@@ -116,9 +121,9 @@ impl<'a> ProcessMemory<'a> {
     }
 
     fn looks_like_table(&mut self, address: u64) -> bool {
-        let of_file = |mapping: &&Mapping| mapping.kind() == Kind::File;
+        let of_file = |mapping: &&Mapping| is_of_file(mapping);
         let maps = self.maps;
-        if maps::find(maps, address).filter(of_file).is_none_or(|mapping| !mapping.readable) {
+        if Mapping::find(maps, address).filter(of_file).is_none_or(|mapping| !mapping.readable) {
             return false;
         }
         let mut words = [0; TABLE_WORDS * 8];
@@ -129,7 +134,7 @@ impl<'a> ProcessMemory<'a> {
             if word == 0 {
                 continue;
             }
-            if maps::find(maps, word).filter(of_file).is_none_or(|mapping| !mapping.executable) {
+            if Mapping::find(maps, word).filter(of_file).is_none_or(|mapping| !mapping.executable) {
                 return false;
             }
             functions += 1;
@@ -143,7 +148,7 @@ impl<'a> ProcessMemory<'a> {
 
 impl Memory for ProcessMemory<'_> {
     fn read(&mut self, address: u64, into: &mut [u8]) {
-        let private = || maps::find(self.maps, address).is_some_and(|mapping| !mapping.shared);
+        let private = || Mapping::find(self.maps, address).is_some_and(|mapping| !mapping.shared);
         if into.len() < FILTERED_FROM || !private() || self.read_existing(address, into).is_err() {
             self.read_all(address, into);
         }
@@ -160,22 +165,5 @@ impl Memory for ProcessMemory<'_> {
         let is = self.looks_like_table(address);
         self.tables.insert(address, is);
         is
-    }
-}
-
-#[expect(unsafe_code, reason = "reading another process is a system call")]
-mod call {
-    use std::io;
-
-    /// Reads memory of another process; how much of `into` was filled.
-    pub(super) fn process_vm_readv(pid: u32, address: u64, into: &mut [u8]) -> io::Result<usize> {
-        let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
-        // SAFETY: the kernel writes at most `into.len()` bytes into `into`, which we hold exclusively; the other
-        // address is only meaningful in the other process.
-        let read = unsafe {
-            libc::process_vm_readv(pid.cast_signed(), &raw const local, 1, &raw const remote, 1, 0)
-        };
-        usize::try_from(read).map_err(|_| io::Error::last_os_error())
     }
 }

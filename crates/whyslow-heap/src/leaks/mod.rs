@@ -3,7 +3,6 @@
 //! ```text
 //! check                                    stops the process, looks, lets it go, then thinks
 //! ├─ threads    stops every thread, takes its registers
-//! ├─ maps       the lines of /proc/PID/maps
 //! ├─ roots      which parts of which mappings can hold pointers that count
 //! ├─ memory     reads the process, skipping pages that were never written
 //! └─ graph      blocks + roots + memory → a class per block             pure
@@ -23,7 +22,6 @@ mod edges;
 pub mod graph;
 mod heuristics;
 mod index;
-mod maps;
 mod memory;
 mod roots;
 pub mod snapshot;

@@ -18,9 +18,11 @@
 //! first words say how large they are. mimalloc keeps its records among its blocks. A root too many hides leaks,
 //! one too few invents them; where it is not certain that memory is dead or the allocator's, it is a root.
 
+use whyslow_proc::{Mapping, MappingKind};
+
 use super::graph::{Memory, Pointers, Root};
 use super::index::Index;
-use super::maps::{self, Kind, Mapping};
+use super::memory::is_of_file;
 use super::threads::Thread;
 
 const PAGE: u64 = 4096;
@@ -78,7 +80,7 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn stack(&self, thread: &Thread) -> Option<Stack> {
         let sp = thread.sp.saturating_sub(thread.red_zone);
-        let mapping = maps::find(self.maps, thread.sp)?;
+        let mapping = Mapping::find(self.maps, thread.sp)?;
         if let Some((block, _)) = self.index.find(thread.sp) {
             // A stack that the program allocated.
             return Some(Stack {
@@ -101,19 +103,20 @@ impl Finder<'_> {
                 other.tid == thread.tid
                     || ![other.sp, other.fs].iter().any(|at| (mapping.start..sp).contains(at))
             });
-        let surely_dead = alone && (mapping.kind() == Kind::Stack || has_fs && self.has_guard(mapping));
+        let surely_dead =
+            alone && (mapping.kind() == MappingKind::Stack || has_fs && self.has_guard(mapping));
         let sp = sp.max(mapping.start);
         Some(Stack { start: if surely_dead { mapping.start } else { sp }, sp, end })
     }
 
     /// Whether a page that cannot be touched lies below a mapping, as it does below a thread's stack.
     fn has_guard(&self, mapping: &Mapping) -> bool {
-        maps::find(self.maps, mapping.start - 1).is_some_and(|below| !below.readable && !below.writable)
+        Mapping::find(self.maps, mapping.start - 1).is_some_and(|below| !below.readable && !below.writable)
     }
 
     /// What lies around the FS base.
     fn thread_local(&self, thread: &Thread) -> Option<(u64, u64)> {
-        let mapping = maps::find(self.maps, thread.fs).filter(|mapping| mapping.writable)?;
+        let mapping = Mapping::find(self.maps, thread.fs).filter(|mapping| mapping.writable)?;
         if self.index.find(thread.fs).is_some() {
             return None;
         }
@@ -122,7 +125,7 @@ impl Finder<'_> {
         let after = if next < self.index.len() { self.index.start(next) } else { u64::MAX };
         let mut start = mapping.start.max(thread.fs.saturating_sub(BELOW_FS)).max(before);
         let mut above = ABOVE_FS;
-        if mapping.kind() == Kind::Heap {
+        if mapping.kind() == MappingKind::Heap {
             above = ABOVE_FS_IN_HEAP;
             if before < mapping.start {
                 // A static libc takes the main thread's storage from the heap before anything else, however large it is.
@@ -156,8 +159,8 @@ impl Finder<'_> {
             _ => Pointers::Any,
         };
         match (mapping.kind(), module) {
-            (Kind::File, _) if !mapping.shared => {}
-            (Kind::Anonymous | Kind::Stack, _) => {
+            (MappingKind::File | MappingKind::Memfd, _) if !mapping.shared => {}
+            (MappingKind::Anonymous | MappingKind::Stack, _) => {
                 for stack in stacks {
                     cut(&mut pieces, stack.start, stack.end);
                 }
@@ -185,10 +188,10 @@ impl Finder<'_> {
     fn module_of(&self, row: usize) -> Option<&str> {
         let mapping = &self.maps[row];
         let name = match mapping.kind() {
-            Kind::File => &mapping.name,
-            Kind::Anonymous if mapping.name.is_empty() => {
+            MappingKind::File | MappingKind::Memfd => &mapping.name,
+            MappingKind::Anonymous if mapping.name.is_empty() => {
                 let before = self.maps.get(row.checked_sub(1)?)?;
-                if before.end != mapping.start || before.kind() != Kind::File {
+                if before.end != mapping.start || !is_of_file(before) {
                     return None;
                 }
                 &before.name
@@ -206,7 +209,7 @@ impl Finder<'_> {
             .maps
             .get(row + 1)
             .is_some_and(|next| next.start == mapping.end && next.name == mapping.name && next.writable);
-        before_data && mapping.kind() == Kind::File && !mapping.shared && !mapping.executable
+        before_data && is_of_file(mapping) && !mapping.shared && !mapping.executable
     }
 
     /// Cuts blocks out that glibc mapped one by one, with the whole of their pages.

@@ -1,17 +1,16 @@
 //! A consistent look at a process: stopped, read, let go.
 
-use std::fs;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use whyslow_heap_wire::fill::Untouched;
+use whyslow_proc::Mapping;
 
 use super::blocks::read_blocks;
 use super::edges::Edges;
 use super::graph::{self, Memory, Roots};
 use super::index::Index;
-use super::maps::Mapping;
 use super::memory::ProcessMemory;
 use super::roots;
 use super::threads::Stopped;
@@ -136,8 +135,8 @@ fn read_list(listed: &Listed, memory: &mut ProcessMemory<'_>) -> Vec<(u64, u64)>
 
 /// The maps of a process, as one of its threads that lives sees them.
 fn read_maps(pid: u32, tid: u32) -> Result<Vec<Mapping>, LeakError> {
-    match fs::read_to_string(format!("/proc/{pid}/task/{tid}/maps")) {
-        Ok(text) if !text.is_empty() => Ok(Mapping::parse_all(&text)),
+    match Mapping::all_of_thread(pid, tid) {
+        Ok(maps) if !maps.is_empty() => Ok(maps),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(LeakError::Permission { pid }),
         // Without an address space it has no lines.
         _ => Err(LeakError::Gone { pid }),

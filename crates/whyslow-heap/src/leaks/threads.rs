@@ -3,9 +3,11 @@
 //! A thread is seized and interrupted, not attached to: nobody sees a signal, and it goes on where it was. The stop itself is
 //! not waited for with `waitpid`, which any other thread of ours could answer; the thread is asked until it answers.
 
-use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
+
+use whyslow_proc::kernel::Settings;
+use whyslow_proc::process::{self, Status};
 
 use super::{LeakError, Waiting};
 
@@ -79,7 +81,7 @@ impl Stopped {
                 let _ = call::interrupt(tid);
                 Ok(())
             }
-            Err(_) if has_ended(self.pid, tid) => Ok(()),
+            Err(_) if !process::thread_runs(self.pid, tid) => Ok(()),
             Err(error) => Err(refusal(self.pid, error)),
         }
     }
@@ -93,7 +95,7 @@ impl Stopped {
                     self.held[at].1 = signal;
                     return Ok(());
                 }
-                Err(_) if has_ended(self.pid, tid) => return Ok(()),
+                Err(_) if !process::thread_runs(self.pid, tid) => return Ok(()),
                 Err(_) if began.elapsed() > PATIENCE => return Err(LeakError::Stuck { pid: self.pid, tid }),
                 Err(_) => std::thread::sleep(PAUSE),
             }
@@ -129,19 +131,10 @@ impl Drop for Stopped {
 }
 
 fn tasks(pid: u32) -> Result<Vec<u32>, LeakError> {
-    let entries = match fs::read_dir(format!("/proc/{pid}/task")) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(LeakError::Gone { pid }),
-        Err(source) => return Err(LeakError::Io { what: "list the threads of", pid, source }),
-    };
-    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
-}
-
-/// Whether a thread is dead, buried or not.
-fn has_ended(pid: u32, tid: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")) else { return true };
-    // The name before it can hold anything, parentheses too.
-    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+    process::threads(pid).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => LeakError::Gone { pid },
+        _ => LeakError::Io { what: "list the threads of", pid, source },
+    })
 }
 
 /// Why a thread could not be seized, in words.
@@ -150,25 +143,13 @@ fn refusal(pid: u32, source: io::Error) -> LeakError {
         return LeakError::Io { what: "stop", pid, source };
     }
     // The tracer is a thread; people know processes.
-    let tracer = match status_number(pid, "TracerPid:") {
-        0 => 0,
-        thread => status_number(thread, "Tgid:"),
-    };
-    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
-        .ok()
-        .and_then(|scope| scope.trim().parse().ok())
-        .unwrap_or(0);
+    let tracer = Status::of(pid).and_then(|status| status.tracer()).map(process::process_of);
+    let scope = Settings::now().ptrace_scope.and_then(|scope| u32::try_from(scope).ok()).unwrap_or(0);
     match (tracer, scope) {
-        (0, 0) => LeakError::Permission { pid },
-        (0, scope) => LeakError::Yama { pid, scope },
-        (tracer, _) => LeakError::Traced { pid, tracer },
+        (None, 0) => LeakError::Permission { pid },
+        (None, scope) => LeakError::Yama { pid, scope },
+        (Some(tracer), _) => LeakError::Traced { pid, tracer: tracer.unwrap_or(0) },
     }
-}
-
-/// A number of `/proc/PID/status`; 0 if it is not there.
-fn status_number(pid: u32, name: &str) -> u32 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0)
 }
 
 #[expect(unsafe_code, reason = "ptrace is a system call")]

@@ -33,7 +33,7 @@ fn thread(sp: u64, fs: u64) -> Thread {
 /// The roots as (start, end), joined where they touch or overlap.
 fn ranges(maps: &str, threads: &[Thread], blocks: &[(u64, u64)], memory: &mut Words) -> Vec<(u64, u64)> {
     let blocks: Vec<_> = blocks.iter().map(|&(address, size)| LiveBlock { address, size, site: 0 }).collect();
-    let maps = Mapping::parse_all(maps);
+    let maps = Mapping::parse_all(maps.as_bytes());
     let roots = find(&maps, threads, &Index::new(&blocks), &[], memory);
     let mut ranges: Vec<_> = roots.iter().map(|root| (root.start, root.end)).collect();
     ranges.sort_unstable();
@@ -84,7 +84,7 @@ c00000-c01000 -w-p 00000000 00:00 0
 #[test]
 fn the_allocators_own_pointers_are_left_out_of_libcs_data_only() {
     let find_in = |maps: &str| {
-        let maps = Mapping::parse_all(maps);
+        let maps = Mapping::parse_all(maps.as_bytes());
         let roots = find(&maps, &[], &Index::new(&[]), &[], &mut Words::default());
         roots.iter().map(|root| root.pointers).collect::<Vec<_>>()
     };
