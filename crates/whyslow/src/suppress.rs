@@ -43,6 +43,7 @@ fn frames(profile: &Profile, stack: StackId) -> Vec<Frame<'_>> {
         if known.is_empty() {
             frames.push(Frame { object, ..Frame::default() });
         }
+        let outermost = known.first();
         for frame in known.iter().rev() {
             let function = &profile.functions[frame.function.index()];
             frames.push(Frame {
@@ -51,6 +52,7 @@ fn frames(profile: &Profile, stack: StackId) -> Vec<Frame<'_>> {
                 object,
                 file: frame.file.map_or("", |file| profile.text(file)),
                 line: frame.line,
+                is_inlined: !outermost.is_some_and(|outermost| std::ptr::eq(outermost, frame)),
             });
         }
     }

@@ -13,9 +13,14 @@
 //! leaks, is skipped. A LeakSanitizer pattern is a part of a function's name, of a file's or of an object's; `*` stands for
 //! anything, `^` and `$` for the ends. `?` stands for one character in Valgrind's patterns only.
 //!
-//! The stacks here begin with the function that called the allocator. So a first frame such as `fun:malloc` may also match
-//! the allocator itself, whatever it is called.
+//! The stacks here begin with the function that called the allocator, or with libstdc++'s `operator new`, which calls `malloc`; Valgrind's
+//! begin with what it put in the place of either. So a stack is matched with one frame for the allocator in front of it ([`allocator`]),
+//! and as it is, for suppressions that name none. [`names`] knows how Valgrind names functions that have several names.
 
+mod allocator;
+mod names;
+
+use self::allocator::Allocator;
 use super::Class;
 
 /// A frame of the stack that allocated, innermost first.
@@ -31,6 +36,8 @@ pub struct Frame<'a> {
     pub file: &'a str,
     /// The line in it; 0 if it is not known.
     pub line: u32,
+    /// Whether it was inlined into the next frame.
+    pub is_inlined: bool,
 }
 
 /// All suppressions of one or more files.
@@ -116,25 +123,6 @@ impl Kinds {
         self.0 & Self::bit(class) != 0
     }
 }
-
-/// Names under which a suppression file may know the allocator.
-const ALLOCATORS: [&str; 15] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "memalign",
-    "posix_memalign",
-    "aligned_alloc",
-    "valloc",
-    "pvalloc",
-    "reallocarray",
-    "_Znwm",
-    "_Znam",
-    "_ZnwmRKSt9nothrow_t",
-    "_ZnamRKSt9nothrow_t",
-    "_ZnwmSt11align_val_t",
-    "_ZnamSt11align_val_t",
-];
 
 impl Suppressions {
     /// Reads a file's text. `file` is its name, for errors.
@@ -252,7 +240,16 @@ fn source(place: &str) -> FramePattern {
 impl How {
     fn matches(&self, stack: &[Frame<'_>]) -> bool {
         match self {
-            Self::Frames(patterns) => match_frames(patterns, stack) || match_allocator(patterns, stack),
+            Self::Frames(patterns) => {
+                let (allocator, callers) = Allocator::split(stack);
+                // posix_memalign, which calls memalign, has two frames with Valgrind.
+                let most = if allocator.is_malloc() { 2 } else { 1 };
+                (0..=most).any(|allocators| {
+                    let allocators = std::iter::repeat_n(Step::Allocator(allocator), allocators);
+                    let steps: Vec<_> = allocators.chain(callers.iter().map(Step::Frame)).collect();
+                    match_frames(patterns, &steps)
+                })
+            }
             Self::Anywhere(pattern) => stack.iter().any(|frame| {
                 [frame.function, frame.raw_function, frame.object, frame.file]
                     .iter()
@@ -262,24 +259,19 @@ impl How {
     }
 }
 
-/// The same with the first pattern spent on the allocator, which is not on the stack.
-fn match_allocator(patterns: &[FramePattern], stack: &[Frame<'_>]) -> bool {
-    match patterns {
-        [FramePattern::Function(name), rest @ ..] => {
-            ALLOCATORS.iter().any(|allocator| glob(name.as_bytes(), allocator.as_bytes(), true))
-                && match_frames(rest, stack)
-        }
-        [FramePattern::Object(name), rest @ ..] => name.contains("vgpreload") && match_frames(rest, stack),
-        _ => false,
-    }
+/// What a pattern may match.
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    Allocator(Allocator),
+    Frame(&'a Frame<'a>),
 }
 
 /// Whether all patterns match frames from the first on. Patterns between two `...` are taken as early as they match: what a later match
 /// could reach, the earlier one can, too.
-fn match_frames(patterns: &[FramePattern], stack: &[Frame<'_>]) -> bool {
+fn match_frames(patterns: &[FramePattern], stack: &[Step<'_>]) -> bool {
     let mut parts = patterns.split(|pattern| *pattern == FramePattern::AnyNumber);
-    let starts_with = |part: &[FramePattern], stack: &[Frame<'_>]| {
-        part.len() <= stack.len() && part.iter().zip(stack).all(|(pattern, frame)| pattern.matches(frame))
+    let starts_with = |part: &[FramePattern], stack: &[Step<'_>]| {
+        part.len() <= stack.len() && part.iter().zip(stack).all(|(pattern, step)| pattern.matches(step))
     };
     let first = parts.next().unwrap_or_default();
     if !starts_with(first, stack) {
@@ -294,10 +286,26 @@ fn match_frames(patterns: &[FramePattern], stack: &[Frame<'_>]) -> bool {
 }
 
 impl FramePattern {
-    fn matches(&self, frame: &Frame<'_>) -> bool {
+    fn matches(&self, step: &Step<'_>) -> bool {
         let is = |pattern: &str, name: &str| glob(pattern.as_bytes(), name.as_bytes(), true);
+        let frame = match step {
+            Step::Frame(frame) => frame,
+            Step::Allocator(allocator) => {
+                return match self {
+                    Self::Function(name) => allocator.names().any(|allocator| is(name, allocator)),
+                    // Valgrind's own allocator lies in a library of its own.
+                    Self::Object(name) => {
+                        is(name, "vgpreload_memcheck-amd64-linux.so") || name.contains("vgpreload")
+                    }
+                    Self::Source(..) => false,
+                    Self::AnyNumber => true,
+                };
+            }
+        };
         match self {
-            Self::Function(name) => is(name, frame.raw_function) || is(name, frame.function),
+            Self::Function(name) => {
+                is(name, frame.raw_function) || is(name, frame.function) || names::is_alias(name, frame)
+            }
             Self::Object(name) => is(name, frame.object),
             Self::Source(name, line) => {
                 let file = frame.file.rsplit('/').next().unwrap_or_default();
