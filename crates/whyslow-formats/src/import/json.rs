@@ -99,7 +99,7 @@ impl Index {
     }
 }
 
-/// A number, or 0 for `null`.
+/// A number, also in quotes, or 0 for `null`.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(super) struct Number(pub(super) f64);
 
@@ -109,7 +109,7 @@ impl Visitor<'_> for Numeric {
     type Value = f64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number or null")
+        f.write_str("a number, also in quotes, or null")
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<f64, E> {
@@ -122,6 +122,11 @@ impl Visitor<'_> for Numeric {
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<f64, E> {
         Ok(value)
+    }
+
+    /// Hermes puts numbers in quotes.
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<f64, E> {
+        text.trim().parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<f64, E> {
@@ -177,8 +182,10 @@ mod tests {
     fn numbers_may_be_missing_or_odd() {
         let rows: Vec<Index> = parse(Format::Firefox, b"[0, null, -1, 3.0, 1e99]").expect("parses");
         assert_eq!(rows, [Some(0), None, None, Some(3), None].map(Index));
-        let numbers: Vec<Number> = parse(Format::Firefox, b"[1.5, null, -2]").expect("parses");
-        assert_eq!(numbers, [1.5, 0.0, -2.0].map(Number));
+        let numbers: Vec<Number> =
+            parse(Format::Firefox, br#"[1.5, null, -2, "12.5", " 7 "]"#).expect("parses");
+        assert_eq!(numbers, [1.5, 0.0, -2.0, 12.5, 7.0].map(Number));
+        assert!(parse::<Vec<Number>>(Format::Firefox, br#"["soon"]"#).is_err());
         assert_eq!(
             [nanoseconds(1.5, 1e6), nanoseconds(-1.0, 1e6), nanoseconds(f64::NAN, 1.0)],
             [1_500_000, 0, 0]

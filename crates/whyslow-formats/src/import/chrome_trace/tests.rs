@@ -129,6 +129,22 @@ fn parts_of_a_v8_profile_are_put_together() {
 }
 
 #[test]
+fn times_in_quotes_are_numbers() {
+    let events = |quote: &str| {
+        let q = quote;
+        import(&format!(
+            r#"[{{"ph":"X","name":"f","pid":{q}1{q},"tid":{q}2{q},"ts":{q}100{q},"dur":{q}50.5{q}}}]"#
+        ))
+    };
+    let (quoted, plain) = (events("\""), events(""));
+    assert_eq!(plain.profile.spans.len(), 1);
+    let times = |imported: &Imported| {
+        imported.profile.spans.iter().map(|span| span.end_ns - span.start_ns).collect::<Vec<_>>()
+    };
+    assert_eq!(times(&quoted), times(&plain));
+}
+
+#[test]
 fn nodes_that_call_themselves_do_not_hang() {
     let text = r#"{"nodes":[{"id":1,"callFrame":{"functionName":"f"},"children":[2]},
         {"id":2,"callFrame":{"functionName":"g"},"children":[1]}],"samples":[1,2],"timeDeltas":[1,1]}"#;

@@ -227,6 +227,20 @@ mod tests {
                 "samples":{"schema":{"stack":0,"time":1},"data":[[0,1]]}}]}]}"#;
 
     #[test]
+    fn a_profile_within_a_recording_of_the_developer_tools_is_read() {
+        let markers = r#"{"name":"Styles","start":1,"end":2},"#.repeat(3000);
+        let text = format!(
+            r#"{{"label":"one","duration":900.5,"markers":[{markers}null],"profile":{RAW},"fileType":"Recorded Performance Data"}}"#
+        );
+        let (format, wrapped) =
+            import_bytes(text.as_bytes(), None, &ImportOptions::default()).expect("it is a recording");
+        assert_eq!(format, Format::Firefox);
+        let plain = import_bytes(RAW.as_bytes(), None, &ImportOptions::default()).expect("it is raw").1;
+        assert_eq!(wrapped.profile.samples, plain.profile.samples);
+        assert_eq!(wrapped.profile.threads, plain.profile.threads);
+    }
+
+    #[test]
     fn what_firefox_records_is_read() {
         let (format, imported) =
             import_bytes(RAW.as_bytes(), None, &ImportOptions::default()).expect("it is raw");

@@ -1,5 +1,5 @@
 //! The Firefox Profiler's processed profile, up to version 70, as samply and many other tools write it, and what Firefox
-//! itself records ([`gecko`]).
+//! itself records ([`gecko`]), also within a recording of its former DevTools.
 //!
 //! Weights become time in nanoseconds (a sample counts the recording's interval) or bytes. Where a file also has the CPU
 //! time of each sample and that differs, the two are separate metrics: CPU time and time on the clock.
@@ -13,6 +13,8 @@ mod tracks;
 mod values;
 
 use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use whyslow_profile::{ModuleId, ModuleKind, ProcessId, StackId};
 
 use self::code::Code;
@@ -26,6 +28,9 @@ use super::{Format, ImportError, ImportOptions, Imported};
 
 const NS_PER_MS: f64 = 1e6;
 
+/// Bytes in which the first keys of a file are looked for.
+const START: usize = 64 << 10;
+
 /// The newest version that was known here.
 const NEWEST: u32 = 70;
 
@@ -34,9 +39,29 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
         || (json::has_key(start, "interval")
             && json::has_key(start, "meta")
             && (json::has_key(start, "markerSchema") || json::has_key(start, "stackwalk")))
+        || is_wrapped(start)
+}
+
+/// Whether it begins like a file of the performance tool that was in Firefox's DevTools: a profile within a recording.
+fn is_wrapped(start: &[u8]) -> bool {
+    ["label", "duration"].iter().all(|key| json::has_key(start, key))
+        && ["profile", "markers", "ticks"].iter().any(|key| json::has_key(start, key))
+}
+
+/// A recording of that tool.
+#[derive(Deserialize)]
+struct Recording<'a> {
+    #[serde(borrow)]
+    profile: Option<&'a RawValue>,
 }
 
 pub(super) fn read(bytes: &[u8], options: &ImportOptions) -> Result<Imported, ImportError> {
+    let bytes = match is_wrapped(&bytes[..bytes.len().min(START)]) {
+        true => json::parse::<Recording<'_>>(Format::Firefox, bytes)?
+            .profile
+            .map_or(bytes, |profile| profile.get().as_bytes()),
+        false => bytes,
+    };
     let mut file: File<'_> = json::parse(Format::Firefox, bytes)?;
     if file.meta.preprocessed_profile_version.is_none() {
         file = json::parse::<Gecko<'_>>(Format::Firefox, bytes)?.processed();
