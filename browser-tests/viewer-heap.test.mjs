@@ -92,7 +92,7 @@ describe('the heap panel', () => {
   test('knows more about the chosen line: advice, sizes, lifetimes', async () => {
     await open('heap', 'tab=heap');
     await page.locator(`${LINES} tbody tr`, { hasText: 'parse::tokens' }).click();
-    assert.match(await about(), /Each Vec grew 10\.0 times on average\. with_capacity for 64\.0 KiB would spare that\./);
+    assert.match(await about(), /Each Vec grew 10\.0 times on average\. with_capacity for 64\.0 KiB would spare all of that, at no cost to a typical one\./);
     const bars = await page.$$eval('.histogram', all => all.map(table => `${table.caption.textContent}: ${[...table.rows].map(row => `${row.cells[0].textContent} ${row.cells[1].textContent}`).join(', ')}`));
     assert.deepEqual(bars, ['Sizes of blocks: < 128 KiB 500', 'Lifetimes of freed blocks: < 268 ms 200, < 537 ms 240, < 1.07 s 60']);
   });

@@ -6,7 +6,7 @@ import { heap } from '../test/heap.mjs';
 import { random, small } from '../test/make-payload.mjs';
 import { callTree, whole } from './derive.ts';
 import { nodeAt } from './flame/path.ts';
-import { advice, askedBy, askers, bars, inFlame, ordersOf, sites, sorted } from './heap.ts';
+import { advice, askedBy, askers, bars, inFlame, margin, ordersOf, sites, sorted } from './heap.ts';
 import { sitesIn } from './heaptime.ts';
 import { difference } from './live.ts';
 import { Model } from './model.ts';
@@ -79,10 +79,17 @@ test('memory belongs to whoever asked for it, not to the allocator', () => {
   assert.deepEqual(names, [0, 1], 'of yours, or of code without a name');
 });
 
+test('estimated totals say how rough they are', () => {
+  const facts = { ...model.profile.heapFacts!, intervals: new Map<string, [number, number]>([['allocations', [80, 130]]]) };
+  assert.equal(margin(facts, 'allocations', 100), ' ±30.0 %');
+  assert.equal(margin(facts, 'peak_bytes', 100), '', 'counted');
+});
+
 test('advice is given to what grows often', () => {
   const [parse, cache] = sites(model);
-  assert.equal(advice(parse!), 'Each Vec grew 10.0 times on average. with_capacity for 64.0 KiB would spare that.');
-  assert.equal(advice({ ...parse!, capacity: 1024 }), 'Each Vec grew 10.0 times on average. with_capacity for 1.00 KiB would spare most of that.');
+  assert.equal(advice(parse!), 'Each Vec grew 10.0 times on average. with_capacity for 64.0 KiB would spare all of that, at no cost to a typical one.');
+  assert.equal(advice({ ...parse!, capacity: 1024, sparedReallocations: 400, sparedBytes: 2048, typicalUnused: 512 }),
+    'Each Vec grew 10.0 times on average. with_capacity for 1.00 KiB would spare 400 of the reallocations and 2.00 KiB of the copying, and leave 512 B of a typical one unused.');
   assert.equal(advice(cache!), '');
 });
 

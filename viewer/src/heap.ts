@@ -4,7 +4,7 @@ import { shape, weights } from './derive.ts';
 import { pathOf } from './flame/path.ts';
 import { bytes, count, duration, share } from './format.ts';
 import { KIND, type Model } from './model.ts';
-import { NONE, type HeapColumn } from './payload.ts';
+import { NONE, type HeapColumn, type HeapFacts } from './payload.ts';
 import type { State } from './state.ts';
 
 export const GROWTH_WORDS = ['', 'flat', 'linear', 'sawtooth', 'unbounded'] as const;
@@ -22,6 +22,9 @@ export interface Site {
   grower: number;
   /** Bytes that would have spared growing; NaN when nothing grew. */
   capacity: number;
+  sparedReallocations: number;
+  sparedBytes: number;
+  typicalUnused: number;
 }
 
 export interface Order {
@@ -82,6 +85,7 @@ export const sites = (model: Model): Site[] => {
   const { heap } = model.profile;
   return Array.from({ length: heap.count }, (_, row) => ({
     row, numbers: column => heap.counts[column][row]!, growth: heap.growth[row]!, grower: heap.grower[row]!, capacity: heap.capacity[row]!,
+    sparedReallocations: heap.sparedReallocations[row]!, sparedBytes: heap.sparedBytes[row]!, typicalUnused: heap.typicalUnused[row]!,
   }));
 };
 
@@ -101,13 +105,22 @@ export function ordersOf(sites: readonly Site[], isSnapshot: boolean): Order[] {
 
 const GROWERS = ['block', 'Vec', 'String'];
 
-/** What would spare a line's blocks to grow; empty when they hardly do. */
-export function advice({ numbers, capacity, grower }: Site): string {
-  if (!(capacity > 0) || numbers('grown') < 2 * numbers('growth_chains')) return '';
+/** The capacity that would spare a line's blocks to grow, what it saves and what it costs; empty where none helps. */
+export function advice({ numbers, capacity, grower, sparedReallocations, sparedBytes, typicalUnused }: Site): string {
+  if (!(capacity > 0)) return '';
   const what = GROWERS[grower] ?? 'block';
   const grown = `Each ${what} grew ${(numbers('grown') / Math.max(1, numbers('growth_chains'))).toFixed(1)} times on average`;
-  const spared = capacity < numbers('largest_grown') ? 'most of that' : 'that';
-  return grower === 0 ? `${grown}. Allocating ${bytes(capacity)} at first would spare ${spared}.` : `${grown}. with_capacity for ${bytes(capacity)} would spare ${spared}.`;
+  const reserve = grower === 0 ? `Allocating ${bytes(capacity)} at first` : `with_capacity for ${bytes(capacity)}`;
+  const spared = sparedReallocations >= numbers('grown') ? 'all of that'
+    : `${count(sparedReallocations)} of the reallocations and ${bytes(sparedBytes)} of the copying`;
+  const cost = typicalUnused > 0 ? `and leave ${bytes(typicalUnused)} of a typical one unused` : 'at no cost to a typical one';
+  return `${grown}. ${reserve} would spare ${spared}, ${cost}.`;
+}
+
+/** ` ±12.0 %` behind an estimated total: how far the farther end of its interval is; nothing for what was counted. */
+export function margin(facts: HeapFacts, name: string, value: number): string {
+  const ends = facts.intervals.get(name);
+  return ends && value > 0 ? ` ±${share(Math.max(ends[1] - value, value - ends[0]), value)}` : '';
 }
 
 export interface Bar { label: string; blocks: number }

@@ -38,6 +38,8 @@ export interface HeapFacts {
   /** The program went on: what is live at the end is what it had then. */
   isSnapshot: boolean;
   totals: Record<HeapColumn, number>;
+  /** Of estimated totals, by name: between which values they lie in 95 of 100 cases. */
+  intervals: Map<string, [low: number, high: number]>;
 }
 
 /** What a family is called, and what it is there for. */
@@ -82,7 +84,7 @@ export interface Profile {
   heapFacts: HeapFacts | undefined;
   heap: {
     count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array; stack: Uint32Array; stacks: Uint32Array; growth: Uint8Array;
-    grower: Uint8Array; capacity: Float64Array; counts: Record<HeapColumn, Float64Array>;
+    grower: Uint8Array; capacity: Float64Array; sparedReallocations: Float64Array; sparedBytes: Float64Array; typicalUnused: Float64Array; counts: Record<HeapColumn, Float64Array>;
   };
   heapBars: { count: number; site: Uint32Array; of: Uint8Array; bar: Uint8Array; blocks: Float64Array };
 }
@@ -187,6 +189,7 @@ export function decode(bytes: Uint8Array): Profile {
       count: siteCount, function: u32('heap.function', siteCount), file: u32('heap.file', siteCount), line: u32('heap.line', siteCount, 0),
       stack: u32('heap.stack', siteCount), stacks: u32('heap.stacks', siteCount, 1), growth: u8('heap.growth', siteCount),
       grower: u8('heap.grower', siteCount), capacity: f64('heap.capacity', siteCount),
+      sparedReallocations: f64('heap.spared_reallocations', siteCount, 0), sparedBytes: f64('heap.spared_bytes', siteCount, 0), typicalUnused: f64('heap.typical_unused', siteCount, 0),
       counts: byColumn(column => f64(`heap.${column}`, siteCount, 0)),
     },
     heapBars: {
@@ -212,6 +215,8 @@ function readHeapFacts(facts: Record<string, unknown>): HeapFacts {
     sampleBytes: number(facts.sample_bytes) || undefined,
     isSnapshot: isRecord(facts.snapshot),
     totals: byColumn(column => number(totals[column])),
+    intervals: new Map(Object.entries(isRecord(facts.intervals) ? facts.intervals : {})
+      .flatMap(([name, ends]) => (Array.isArray(ends) && ends.length === 2 ? [[name, [number(ends[0]), number(ends[1])]] as const] : []))),
   };
 }
 

@@ -6,14 +6,14 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
-    Builder, Counter, Growth, Heap, HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf,
-    Host, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Origin, Process, ProcessId,
-    RelativeAddress, StackId, SymbolState, Thread, ThreadId, Unit, file,
+    Builder, Counter, Growth, GrowthBar, Heap, HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar,
+    HistogramOf, Host, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Origin, Process,
+    ProcessId, RelativeAddress, StackId, SymbolState, Thread, ThreadId, Unit, file,
 };
 
 use crate::ad_hoc::EventRow;
 use crate::modules::{self, Kind};
-use crate::outcome::{Outcome, Site};
+use crate::outcome::{ChainBar, Outcome, Site};
 use crate::recorded::{Counted, Recorded};
 use crate::stack::{self, CUT, Place};
 
@@ -203,7 +203,7 @@ fn counts(site: &Site) -> HeapCounts {
         growth_chains: site.growth_chains,
         bytes_copied: site.bytes_copied,
         largest_grown: site.largest_grown,
-        bytes_grown_to: site.bytes_grown_to,
+        bytes_grown_to: site.chains.iter().map(|bar| bar.reached.bytes).sum(),
         freed_elsewhere: site.freed_elsewhere,
         ..HeapCounts::default()
     }
@@ -221,6 +221,16 @@ fn heap(outcome: &Outcome, threads: &[ThreadId], sites: &[StackId]) -> Heap {
                     .map(|(bar, &blocks)| HistogramBar { site: row as u32, of, bar: bar as u8, blocks }),
             );
         }
+        let bars = (0..).zip(&site.chains).filter(|(_, bar)| **bar != ChainBar::default());
+        heap.growth.extend(bars.map(|(bits, bar)| GrowthBar {
+            site: row as u64,
+            bar: bits,
+            grown: bar.grown,
+            bytes_copied: bar.bytes_copied,
+            reached: bar.reached.blocks,
+            reached_bytes: bar.reached.bytes,
+            largest: bar.largest,
+        }));
     }
     heap.transfers = outcome
         .transfers

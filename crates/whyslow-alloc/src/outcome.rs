@@ -35,14 +35,23 @@ pub(crate) struct Site {
     pub(crate) growth_chains: u64,
     pub(crate) bytes_copied: u64,
     pub(crate) largest_grown: u64,
-    /// Of blocks that grew and are freed; in an outcome also of live ones.
-    pub(crate) bytes_grown_to: u64,
-    pub(crate) live_grown_bytes: u64,
+    /// How blocks grew, by the significant bits of their size; what live blocks have reached is in an outcome only.
+    pub(crate) chains: Vec<ChainBar>,
     pub(crate) freed_elsewhere: u64,
     /// How many blocks had a size with this many significant bits.
     pub(crate) sizes: Vec<u64>,
     /// How many freed blocks had a lifetime in nanoseconds with this many significant bits.
     pub(crate) lifetimes: Vec<u64>,
+}
+
+/// How blocks of about one size grew.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChainBar {
+    pub(crate) grown: u64,
+    pub(crate) bytes_copied: u64,
+    /// Blocks that grew so large before they ended or were first made smaller.
+    pub(crate) reached: Weight,
+    pub(crate) largest: u64,
 }
 
 fn count_bits(histogram: &mut Vec<u64>, value: u64) {
@@ -75,11 +84,32 @@ impl Site {
         count_bits(&mut self.lifetimes, lifetime);
     }
 
+    fn chain_bar(&mut self, size: u64) -> &mut ChainBar {
+        let bar = (u64::BITS - size.leading_zeros()) as usize;
+        if self.chains.len() <= bar {
+            self.chains.resize(bar + 1, ChainBar::default());
+        }
+        &mut self.chains[bar]
+    }
+
+    /// A block became so large, and was never made smaller before.
+    pub(crate) fn grew(&mut self, size: u64, copied: u64) {
+        let bar = self.chain_bar(size);
+        bar.grown += 1;
+        bar.bytes_copied += copied;
+    }
+
+    /// A block became no larger than that before it ended or was first made smaller.
+    pub(crate) fn reached(&mut self, size: u64) {
+        let bar = self.chain_bar(size);
+        bar.reached += Weight { blocks: 1, bytes: size };
+        bar.largest = bar.largest.max(size);
+    }
+
     /// Counts what is live as if it ended now.
     pub(crate) fn end(&mut self, now_ns: u64) {
         let lived = self.live.blocks.wrapping_mul(now_ns).wrapping_sub(self.live_since_ns);
         self.lifetime_ns = self.lifetime_ns.wrapping_add(lived);
-        self.bytes_grown_to += self.live_grown_bytes;
     }
 }
 

@@ -58,6 +58,8 @@ struct Block {
     sequence: u64,
     /// It grew at least once.
     grew: bool,
+    /// It was made smaller after that.
+    shrank: bool,
 }
 
 /// A block that is on its way to become another one.
@@ -170,9 +172,6 @@ impl Tally {
         entry.live += weight;
         let site = &mut self.sites[entry.site as usize];
         site.came(block.size, block.made_ns);
-        if block.grew {
-            site.live_grown_bytes += block.size;
-        }
         self.live += weight;
         self.totals.made += weight;
         self.timeline.row(at.time_ns, block.entry).made += weight;
@@ -191,9 +190,6 @@ impl Tally {
         entry.live -= weight;
         let site = &mut self.sites[entry.site as usize];
         site.went(block.size, block.made_ns, at.time_ns);
-        if block.grew {
-            site.live_grown_bytes = site.live_grown_bytes.saturating_sub(block.size);
-        }
         if entry.thread != at.thread {
             site.freed_elsewhere += 1;
             *self.transfers.entry((entry.thread, at.thread)).or_default() += weight;
@@ -220,7 +216,8 @@ impl Tally {
         let sequence = self.next_sequence(at.thread);
         let origin = self.entries[entry as usize].site;
         self.origins[origin as usize].made(self.epoch, size, at.time_ns);
-        self.came(at, address, Block { size, made_ns: at.time_ns, entry, origin, sequence, grew: false });
+        let made_ns = at.time_ns;
+        self.came(at, address, Block { size, made_ns, entry, origin, sequence, grew: false, shrank: false });
         self.settle(at.time_ns);
     }
 
@@ -234,8 +231,8 @@ impl Tally {
         self.origins[block.origin as usize].freed(self.epoch, block.size, block.made_ns, at.time_ns);
         let entry = &self.entries[block.entry as usize];
         let site = &mut self.sites[entry.site as usize];
-        if block.grew {
-            site.bytes_grown_to += block.size;
+        if block.grew && !block.shrank {
+            site.reached(block.size);
         }
         let made_by_thread = self.sequences.get(at.thread as usize);
         if entry.thread == at.thread && made_by_thread == Some(&block.sequence) {
@@ -269,7 +266,7 @@ impl Tally {
         let old = old.filter(|taken| taken.run == self.run).map(|taken| taken.block);
         let entry = self.entry(stack, at.thread);
         let sequence = self.next_sequence(at.thread);
-        let mut grew = false;
+        let (mut grew, mut shrank) = (false, false);
         let mut origin = self.entries[entry as usize].site;
         match &old {
             Some(old) => {
@@ -277,6 +274,10 @@ impl Tally {
                 origin = old.origin;
                 self.origins[origin as usize].replaced(self.epoch, old.size, old.made_ns, size, at.time_ns);
                 grew = old.grew || size > old.size;
+                shrank = old.shrank || (old.grew && size < old.size);
+                if shrank && !old.shrank {
+                    self.sites[self.entries[old.entry as usize].site as usize].reached(old.size);
+                }
                 if size > old.size {
                     let copied = if address == old_address { 0 } else { old.size };
                     let site = &mut self.sites[self.entries[entry as usize].site as usize];
@@ -284,6 +285,9 @@ impl Tally {
                     site.bytes_copied += copied;
                     site.largest_grown = site.largest_grown.max(size);
                     site.growth_chains += u64::from(!old.grew);
+                    if !shrank {
+                        site.grew(size, copied);
+                    }
                 }
             }
             None => {
@@ -291,7 +295,7 @@ impl Tally {
                 self.origins[origin as usize].made(self.epoch, size, at.time_ns);
             }
         }
-        self.came(at, address, Block { size, made_ns: at.time_ns, entry, origin, sequence, grew });
+        self.came(at, address, Block { size, made_ns: at.time_ns, entry, origin, sequence, grew, shrank });
         self.settle(at.time_ns);
     }
 
@@ -304,6 +308,9 @@ impl Tally {
             sites[entry.site as usize].at_peak += peak;
             let (site, thread) = (entry.site, entry.thread);
             shares.push(Share { site, thread, at_peak: peak.bytes, live: entry.live.bytes });
+        }
+        for block in self.blocks.values().filter(|block| block.grew && !block.shrank) {
+            sites[self.entries[block.entry as usize].site as usize].reached(block.size);
         }
         for site in &mut sites {
             site.end(end_ns);
@@ -417,7 +424,10 @@ mod tests {
         let outcome = tally.outcome(7000);
         let (grown, foreign) = (&outcome.sites[0], &outcome.sites[1]);
         std::assert_eq!((grown.grown, grown.growth_chains, grown.bytes_copied), (2, 1, 8));
-        std::assert_eq!((grown.largest_grown, grown.bytes_grown_to, grown.temporary), (32, 32, 1));
+        std::assert_eq!((grown.largest_grown, grown.temporary), (32, 1));
+        let bar = |bits: usize| (grown.chains[bits].grown, grown.chains[bits].bytes_copied);
+        std::assert_eq!((bar(5), bar(6)), ((1, 8), (1, 0)));
+        std::assert_eq!((grown.chains[6].reached, grown.chains[6].largest), (Weight::one(32), 32));
         std::assert_eq!(grown.made, Weight { blocks: 3, bytes: 56 });
         std::assert_eq!(grown.lifetime_ns, 1000 + 1000 + 2000);
         std::assert_eq!((foreign.temporary, foreign.freed_elsewhere, foreign.lifetime_ns), (0, 1, 500));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use crate::chains::Chain;
 use crate::sys;
 
 /// A live block: 24 bytes, so that a million of them stay cheap.
@@ -18,22 +19,32 @@ pub(crate) struct Block {
     pub sequence: u32,
 }
 
-/// In `size`: the block has grown by a reallocation.
+/// In `size`: the block has grown by a reallocation, and was made smaller later.
 const GREW: u64 = 1 << 63;
+const SHRANK: u64 = 1 << 62;
 
 impl Block {
-    pub(crate) fn new(size: u64, tick: u64, entry: u32, sequence: u32, grew: bool) -> Self {
-        Self { size: size & !GREW | if grew { GREW } else { 0 }, tick, entry, sequence }
+    pub(crate) fn new(size: u64, tick: u64, entry: u32, sequence: u32, chain: Chain) -> Self {
+        let flags = match chain {
+            Chain::None => 0,
+            Chain::Growing => GREW,
+            Chain::Shrunk => GREW | SHRANK,
+        };
+        Self { size: size & !(GREW | SHRANK) | flags, tick, entry, sequence }
     }
 
     /// The bytes that were asked for.
     pub(crate) fn size(&self) -> u64 {
-        self.size & !GREW
+        self.size & !(GREW | SHRANK)
     }
 
-    /// Whether a reallocation made it larger.
-    pub(crate) fn grew(&self) -> bool {
-        self.size & GREW != 0
+    /// Whether reallocations made it larger, and smaller again.
+    pub(crate) fn chain(&self) -> Chain {
+        match (self.size & GREW, self.size & SHRANK) {
+            (0, _) => Chain::None,
+            (_, 0) => Chain::Growing,
+            _ => Chain::Shrunk,
+        }
     }
 }
 
@@ -262,8 +273,8 @@ mod tests {
     #[test]
     fn a_block_is_small() {
         assert_eq!(size_of::<Slot>(), 32);
-        let block = Block::new(100, 7, 3, 9, true);
-        assert!(block.grew() && block.size() == 100);
+        let block = Block::new(100, 7, 3, 9, Chain::Shrunk);
+        assert!(block.chain() == Chain::Shrunk && block.size() == 100);
     }
 
     #[test]
@@ -286,7 +297,7 @@ mod tests {
             for (tick, &(put, number)) in steps.iter().enumerate() {
                 // Few places at first, and addresses that share them.
                 let address = number << 40;
-                let block = Block::new(number, tick as u64, 0, 0, false);
+                let block = Block::new(number, tick as u64, 0, 0, Chain::None);
                 if put {
                     prop_assert_eq!(blocks.insert(address, block), expected.insert(address, block));
                 } else {

@@ -12,7 +12,7 @@
 //!    ├─ stacks        nodes and modules of all programs → one tree
 //!    ├─ processes     who lives, who is gone                              left_out: who could not be recorded, missing: who should have been
 //!    ├─ exits         a process waits at its end; looks: it is looked at, inspect: by whom, checks: which were and which not
-//!    └─ tally         all counting                                       pure: blocks, sites, course, weight, timeline, clock
+//!    └─ tally         all counting                                       pure: blocks, chains, sites, course, weight, timeline, clock
 //! outcome     what comes out, in words of the profile                    (this is what the recorder writes)
 //! leaks/      reachability: snapshot of a stopped process → memcheck's classes; suppressions
 //! growth      how live bytes went over time
@@ -20,6 +20,7 @@
 
 pub mod area;
 mod blocks;
+mod chains;
 mod checks;
 mod children;
 mod clock;

@@ -2,7 +2,7 @@
 //! processes of the recording, in the order in which the rows appear in the batches. Times are `CLOCK_MONOTONIC`
 //! nanoseconds.
 
-use whyslow_profile::{Growth, HeapCounts, HeapFacts};
+use whyslow_profile::{Growth, GrowthBar, HeapCounts, HeapFacts};
 
 /// A process in which the agent runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +127,8 @@ pub struct Site {
     pub sizes: Vec<u64>,
     /// How many freed blocks had a lifetime in nanoseconds with this many significant bits; likewise.
     pub lifetimes: Vec<u64>,
+    /// How blocks grew, by size; their site is this one.
+    pub chains: Vec<GrowthBar>,
     /// Who had how many bytes at the peak: thread row, bytes.
     pub peak_by_thread: Vec<(u32, u64)>,
     /// Whose blocks were live at the end: thread row, bytes.

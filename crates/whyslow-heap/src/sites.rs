@@ -2,6 +2,7 @@
 
 use whyslow_profile::HeapCounts;
 
+use crate::chains::Chains;
 use crate::clock::Clock;
 use crate::course::Course;
 use crate::outcome::Site;
@@ -77,11 +78,13 @@ pub(crate) struct SiteState {
     pub temporary: u64,
     pub unused_bytes: u64,
     pub examined_bytes: u64,
+    /// Freed, and too large to be examined.
+    pub passed_over: Weight,
     pub grown: u64,
     pub growth_chains: u64,
     pub bytes_copied: u64,
     pub largest_grown: u64,
-    pub bytes_grown_to: u64,
+    pub chains: Chains,
     pub freed_elsewhere: u64,
     /// What looks at processes found: leak classes, and unused bytes of live blocks.
     findings: Option<Box<HeapCounts>>,
@@ -173,10 +176,12 @@ impl SiteState {
             growth_chains: blocks(self.growth_chains),
             bytes_copied: self.bytes_copied,
             largest_grown: self.largest_grown,
-            bytes_grown_to: self.bytes_grown_to,
+            bytes_grown_to: self.chains.bytes_reached(),
             freed_elsewhere: blocks(self.freed_elsewhere),
             unused_bytes: self.unused_bytes.wrapping_add(found.unused_bytes),
             examined_bytes: self.examined_bytes.wrapping_add(found.examined_bytes),
+            passed_over_blocks: blocks(self.passed_over.blocks),
+            passed_over_bytes: self.passed_over.bytes,
             ..*found
         };
         Site {
@@ -185,6 +190,7 @@ impl SiteState {
             growth: self.course.growth(),
             sizes: self.sizes.counts(weights),
             lifetimes: self.lifetimes.counts(weights),
+            chains: self.chains.rows(weights),
             peak_by_thread,
             exit_by_thread,
         }

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{Growth, HeapCounts};
 
 use crate::blocks::{Block, Blocks, Cut, Mappings};
+use crate::chains::Chain;
 use crate::clock::Clock;
 use crate::course::Course;
 use crate::leaks::{Live, LiveBlock};
@@ -348,7 +349,7 @@ impl Tally {
         }
         self.reach(at.tick);
         let sequence = self.next_sequence(at.thread);
-        let block = Block::new(size, at.tick, entry, sequence, false);
+        let block = Block::new(size, at.tick, entry, sequence, Chain::None);
         self.put(at, block);
         self.made(at, entry, size);
         self.settle(at.tick);
@@ -434,17 +435,21 @@ impl Tally {
         let old = away.and_then(|away| Some((away.address, away.block?)));
         self.reach(at.tick);
         let sequence = self.next_sequence(at.thread);
-        let (mut grew, mut chained) = (false, false);
+        let mut chain = Chain::None;
         if let Some((_, old)) = &old {
             self.went(at, old, false);
-            grew = size > old.size();
-            chained = old.grew();
+            // A sampled block is lost sight of when it grows, unless it is drawn again: its growth cannot be told.
+            chain = if self.weights.sampled() { Chain::None } else { old.chain().after(old.size(), size) };
+            if chain == Chain::Shrunk {
+                self.note_chain_end(old);
+            }
         }
-        self.put(at, Block::new(size, at.tick, entry, sequence, grew || chained));
+        self.put(at, Block::new(size, at.tick, entry, sequence, chain));
         self.made(at, entry, size);
-        if let (Some((old_address, old)), true) = (&old, grew) {
-            let copied = if at.address == *old_address { 0 } else { self.weights.of(old.size()).bytes };
-            self.note_grew(entry, size, copied, chained);
+        let grown = old.as_ref().filter(|(_, old)| size > old.size() && !self.weights.sampled());
+        if let Some((old_address, old)) = grown {
+            let copied = if at.address == *old_address { 0 } else { old.size() };
+            self.note_grew(entry, size, copied, old.chain());
         }
         self.settle(at.tick);
         if left_without_trace {

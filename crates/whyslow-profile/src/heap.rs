@@ -99,7 +99,7 @@ numbers_row! {
         bytes_copied,
         /// The largest size that a growing block reached.
         largest_grown,
-        /// The sum of the sizes that growing blocks ended with.
+        /// The sum of the sizes that growing blocks reached before they ended or were first made smaller.
         bytes_grown_to,
         /// Blocks that another thread freed.
         freed_elsewhere,
@@ -107,6 +107,10 @@ numbers_row! {
         unused_bytes,
         /// Bytes of blocks that were examined for that.
         examined_bytes,
+        /// Freed blocks that are too large to be examined.
+        passed_over_blocks,
+        /// Their bytes.
+        passed_over_bytes,
         /// Leaked blocks to which no pointer exists.
         definitely_lost_blocks,
         /// Their bytes.
@@ -180,6 +184,27 @@ pub struct HistogramBar {
     pub blocks: u64,
 }
 
+numbers_row! {
+    /// What growing did at one site, with blocks of about one size: what a capacity would have spared, and what it would have
+    /// cost. Growing after a block was made smaller is left out: no capacity at its start spares that.
+    GrowthBar {
+        /// The row of the site.
+        site,
+        /// Sizes from 2^(bar-1) up to, not including, 2^bar.
+        bar,
+        /// Reallocations that made a block so large.
+        grown,
+        /// Bytes that they copied.
+        bytes_copied,
+        /// Blocks that grew so large before they ended or were first made smaller.
+        reached,
+        /// The sum of their sizes.
+        reached_bytes,
+        /// The largest of their sizes.
+        largest,
+    }
+}
+
 /// Blocks that one thread allocated and another freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapTransfer {
@@ -200,6 +225,8 @@ pub struct Heap {
     pub sites: Vec<HeapSite>,
     /// Sizes and lifetimes.
     pub histograms: Vec<HistogramBar>,
+    /// How blocks grew, by size.
+    pub growth: Vec<GrowthBar>,
     /// Blocks freed by another thread than the one that made them.
     pub transfers: Vec<HeapTransfer>,
 }

@@ -37,8 +37,8 @@ use std::path::{Component, Path, PathBuf};
 pub use builder::Builder;
 pub use carrier::{Carrier, Role};
 pub use heap::{
-    Growth, Heap, HeapCounts, HeapFacts, HeapProcess, HeapSite, HeapSnapshot, HeapTransfer, HistogramBar,
-    HistogramOf, LeakCheck,
+    Growth, GrowthBar, Heap, HeapCounts, HeapFacts, HeapProcess, HeapSite, HeapSnapshot, HeapTransfer,
+    HistogramBar, HistogramOf, LeakCheck,
 };
 pub use ids::{
     CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,

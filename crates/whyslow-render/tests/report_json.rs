@@ -11,7 +11,7 @@ use whyslow_analyze::{
     By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Quality, Selection,
     SortBy, Threads, TreeOptions,
 };
-use whyslow_profile::{KernelView, LeakCheck, Profile, Trigger, Unit};
+use whyslow_profile::{GrowthBar, KernelView, LeakCheck, Profile, Trigger, Unit};
 use whyslow_render::json::{self, Context};
 
 fn program() -> Profile {
@@ -171,7 +171,10 @@ fn every_view_has_the_heap_when_it_was_recorded() {
             (lost["blocks"].as_u64().unwrap(), lost["bytes"].as_u64().unwrap())
         });
         assert_eq!(leaks, [(1, 100), (0, 0), (1, 4), (1, 5), (0, 0)]);
-        assert_eq!(heap["unused"], serde_json::json!({"bytes": 4, "examined_bytes": 9}));
+        assert_eq!(
+            heap["unused"],
+            serde_json::json!({"bytes": 4, "examined_bytes": 9, "passed_over_blocks": 0, "passed_over_bytes": 0})
+        );
         assert_eq!((view["sites"].as_array().unwrap().len(), &view["sites_left_out"]), (3, &1.into()));
     }
     for view in views(&program()) {
@@ -181,7 +184,18 @@ fn every_view_has_the_heap_when_it_was_recorded() {
 
 #[test]
 fn a_site_is_a_line_of_the_user_with_its_numbers() {
-    let view = &views(&with_heap())[0];
+    let mut profile = with_heap();
+    let (grown, bytes_copied) = (1100, 5000);
+    profile.heap.growth = vec![GrowthBar {
+        site: 0,
+        bar: 12,
+        grown,
+        bytes_copied,
+        reached: 2,
+        reached_bytes: 8000,
+        largest: 4096,
+    }];
+    let view = &views(&profile)[0];
     let site = &view["sites"][0];
     assert_eq!(site["function"], "app::parse");
     assert_eq!((&site["file"], &site["line"]), (&"src/parse.rs".into(), &3.into()));
@@ -192,7 +206,8 @@ fn a_site_is_a_line_of_the_user_with_its_numbers() {
     assert_eq!(
         site["growth"],
         serde_json::json!(
-            {"chains": 2, "grown": 4, "bytes_copied": 90, "largest": 128, "suggested_capacity": 128}
+            {"chains": 2, "grown": 4, "bytes_copied": 90, "largest": 128, "suggested_capacity": 4096,
+             "spared_reallocations": 1100, "spared_bytes_copied": 5000, "typical_unused_bytes": 96}
         )
     );
     assert_eq!(

@@ -6,7 +6,7 @@ import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { search } from '../derive.ts';
 import { bytes, count, duration, share } from '../format.ts';
-import { advice, bars, GROWTH_WORDS, inFlame, liveWords, ordersOf, sites, sorted, type Bar, type Site } from '../heap.ts';
+import { advice, bars, GROWTH_WORDS, inFlame, liveWords, margin, ordersOf, sites, sorted, type Bar, type Site } from '../heap.ts';
 import { isPart, sitesIn } from '../heaptime.ts';
 import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
@@ -117,14 +117,15 @@ function placeOf(model: Model, row: number): string {
 function Totals({ facts, showPeak }: { facts: HeapFacts; showPeak: () => void }) {
   const { totals } = facts;
   const about = facts.sampleBytes ? '≈ ' : '';
+  const rough = (column: HeapColumn): string => margin(facts, column, totals[column]);
   const classes: [string, number][] = [['definitely', totals.definitely_lost_bytes], ['indirectly', totals.indirectly_lost_bytes], ['possibly', totals.possibly_lost_bytes]];
   const lost = classes.reduce((sum, [, size]) => sum + size, 0);
   return (
     <dl class="heap-totals" aria-label="The whole program">
-      <Figure name="Peak" value={about + bytes(facts.peakBytes)} detail={<button type="button" onClick={showPeak} title="Who had it, in the flame graph">at {duration(facts.peakTime)}</button>} />
-      <Figure name="Allocated" value={about + bytes(totals.bytes_allocated)} detail={`${count(totals.allocations)} allocations`} />
+      <Figure name="Peak" value={about + bytes(facts.peakBytes) + margin(facts, 'peak_bytes', facts.peakBytes)} detail={<button type="button" onClick={showPeak} title="Who had it, in the flame graph">at {duration(facts.peakTime)}</button>} />
+      <Figure name="Allocated" value={about + bytes(totals.bytes_allocated) + rough('bytes_allocated')} detail={`${count(totals.allocations)} allocations${rough('allocations')}`} />
       <Figure name="Temporary" value={share(totals.temporary, totals.allocations)} detail={some(totals.temporary)} />
-      <Figure name={liveWords(facts.isSnapshot).title} value={about + bytes(totals.live_at_exit_bytes)} detail={some(totals.live_at_exit_blocks)} />
+      <Figure name={liveWords(facts.isSnapshot).title} value={about + bytes(totals.live_at_exit_bytes) + rough('live_at_exit_bytes')} detail={some(totals.live_at_exit_blocks) + rough('live_at_exit_blocks')} />
       {facts.leaksChecked && <Figure name="Leaked" value={lost ? bytes(lost) : 'nothing'} isBad={totals.definitely_lost_bytes > 0}
         detail={lost ? classes.filter(([, size]) => size).map(([word, size]) => (size === lost ? word : `${word} ${bytes(size)}`)).join(' · ') : `${bytes(totals.reachable_bytes)} still reachable`} />}
       {facts.growth && facts.growth !== 'unknown' && <Figure name="Over time" value={facts.growth} isBad={facts.growth === 'unbounded'} detail="live bytes" />}

@@ -1,10 +1,16 @@
 //! Answers about the heap: which lines allocate, what was live when, and who freed whose blocks.
 
+mod capacity;
+mod grains;
+mod intervals;
 mod live;
 mod profile_facts;
 mod sites;
 mod spread;
 
+pub use capacity::{Capacity, CapacityAdvice};
+pub(crate) use grains::Grains;
+pub use intervals::{Ends, Interval, Intervals};
 pub use live::{LIVE, add_live, live_over_time};
 pub use profile_facts::{has_heap, is_heap_metric, is_heap_only};
 pub use sites::{Grower, SiteOrder, SiteRow, Sites};

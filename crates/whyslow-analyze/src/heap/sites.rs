@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{CodeKind, Growth, HeapCounts, HeapSite, Profile, StackId, StringId};
+use whyslow_profile::{CodeKind, Growth, GrowthBar, HeapCounts, HeapSite, Profile, StackId, StringId};
 
+use super::capacity::CapacityAdvice;
+use super::intervals::Intervals;
 use crate::labels::{self, Label, Labels};
 use crate::own::{Charges, frames_of};
 
@@ -26,6 +28,8 @@ pub struct SiteRow {
     pub stack: StackId,
     /// What grows here, when something does.
     pub grower: Grower,
+    /// Whether a capacity would spare that.
+    pub advice: CapacityAdvice,
     /// Its rows of `Heap::sites`.
     pub rows: Vec<u32>,
 }
@@ -47,45 +51,50 @@ impl SiteRow {
         self.counts.lifetime_ns / self.counts.allocations.max(1)
     }
 
-    /// The bytes that would have spared its blocks to grow: the largest size, unless most end far below it.
-    pub fn suggested_capacity(&self) -> Option<u64> {
-        suggested_capacity(&self.counts)
-    }
-
     /// What [`SiteOrder`] sorts by.
     pub fn key(&self, order: SiteOrder) -> u64 {
-        let counts = &self.counts;
-        match order {
-            SiteOrder::Peak => counts.peak_bytes,
-            SiteOrder::Bytes => counts.bytes_allocated,
-            SiteOrder::Allocations => counts.allocations,
-            SiteOrder::Temporary => counts.temporary,
-            SiteOrder::DefinitelyLost => counts.definitely_lost_bytes,
-            SiteOrder::IndirectlyLost => counts.indirectly_lost_bytes,
-            SiteOrder::PossiblyLost => counts.possibly_lost_bytes,
-            SiteOrder::LiveAtExit => counts.live_at_exit_bytes,
-            SiteOrder::Copied => counts.bytes_copied,
-            SiteOrder::Unused => counts.unused_bytes,
-            SiteOrder::Growing => {
-                let grows = matches!(self.growth, Growth::Linear | Growth::Unbounded);
-                if grows { counts.max_bytes } else { 0 }
-            }
-        }
+        let grows = matches!(self.growth, Growth::Linear | Growth::Unbounded);
+        if order == SiteOrder::Growing && !grows { 0 } else { order.key(&self.counts) }
     }
 
     /// How many blocks the bytes of [`SiteRow::key`] are in.
     pub fn blocks(&self, order: SiteOrder) -> u64 {
-        let counts = &self.counts;
-        match order {
-            SiteOrder::Peak => counts.peak_blocks,
-            SiteOrder::Bytes | SiteOrder::Allocations | SiteOrder::Unused => counts.allocations,
-            SiteOrder::Temporary => counts.temporary,
-            SiteOrder::DefinitelyLost => counts.definitely_lost_blocks,
-            SiteOrder::IndirectlyLost => counts.indirectly_lost_blocks,
-            SiteOrder::PossiblyLost => counts.possibly_lost_blocks,
-            SiteOrder::LiveAtExit => counts.live_at_exit_blocks,
-            SiteOrder::Copied => counts.growth_chains,
-            SiteOrder::Growing => counts.max_blocks,
+        order.blocks(&self.counts)
+    }
+}
+
+impl SiteOrder {
+    /// What lines with these numbers are sorted by.
+    pub fn key(self, counts: &HeapCounts) -> u64 {
+        match self {
+            Self::Peak => counts.peak_bytes,
+            Self::Bytes => counts.bytes_allocated,
+            Self::Allocations => counts.allocations,
+            Self::Temporary => counts.temporary,
+            Self::DefinitelyLost => counts.definitely_lost_bytes,
+            Self::IndirectlyLost => counts.indirectly_lost_bytes,
+            Self::PossiblyLost => counts.possibly_lost_bytes,
+            Self::LiveAtExit => counts.live_at_exit_bytes,
+            Self::Copied => counts.bytes_copied,
+            Self::Unused => counts.unused_bytes,
+            Self::PassedOver => counts.passed_over_bytes,
+            Self::Growing => counts.max_bytes,
+        }
+    }
+
+    /// How many blocks the bytes of [`Self::key`] are in.
+    pub fn blocks(self, counts: &HeapCounts) -> u64 {
+        match self {
+            Self::Peak => counts.peak_blocks,
+            Self::Bytes | Self::Allocations | Self::Unused => counts.allocations,
+            Self::Temporary => counts.temporary,
+            Self::DefinitelyLost => counts.definitely_lost_blocks,
+            Self::IndirectlyLost => counts.indirectly_lost_blocks,
+            Self::PossiblyLost => counts.possibly_lost_blocks,
+            Self::LiveAtExit => counts.live_at_exit_blocks,
+            Self::Copied => counts.growth_chains,
+            Self::PassedOver => counts.passed_over_blocks,
+            Self::Growing => counts.max_blocks,
         }
     }
 }
@@ -114,6 +123,8 @@ pub enum SiteOrder {
     Copied,
     /// Bytes that nothing was written to.
     Unused,
+    /// Bytes of freed blocks that were too large to be looked at for that.
+    PassedOver,
     /// Bytes of lines whose live bytes only grow.
     Growing,
 }
@@ -125,13 +136,15 @@ pub struct Sites {
     pub rows: Vec<SiteRow>,
     /// All of them together.
     pub totals: HeapCounts,
+    /// How far the numbers are from the truth, where they are estimates.
+    pub intervals: Option<Intervals>,
 }
 
 impl Sites {
     /// Adds up the allocating stacks of a profile per line of the user's code.
     pub fn build(profile: &Profile) -> Self {
         if profile.heap.is_empty() {
-            return Self { rows: Vec::new(), totals: HeapCounts::default() };
+            return Self { rows: Vec::new(), totals: HeapCounts::default(), intervals: None };
         }
         let labels = Labels::new(profile);
         let charges = Charges::new(profile, true);
@@ -151,6 +164,7 @@ impl Sites {
                     growth: Growth::Unknown,
                     stack: site.stack,
                     grower: Grower::Block,
+                    advice: CapacityAdvice::Silent,
                     rows: Vec::new(),
                 });
             }
@@ -166,8 +180,10 @@ impl Sites {
                 sites().filter(|site| site.counts.grown > 0).max_by_key(|s| s.counts.bytes_copied);
             row.grower = most_copied.map_or(Grower::Block, |site| grower(profile, site.stack));
         }
+        let totals = profile.heap.totals();
+        advise(profile, &totals, &mut rows);
         rows.sort_by_key(|row| (Reverse(row.counts.peak_bytes), Reverse(row.counts.bytes_allocated)));
-        Self { rows, totals: profile.heap.totals() }
+        Self { rows, totals, intervals: Intervals::of(profile) }
     }
 
     /// The lines that have something of what is sorted by, most first.
@@ -176,10 +192,20 @@ impl Sites {
         rows.sort_by_key(|row| Reverse((row.key(order), row.blocks(order))));
         rows
     }
+}
 
-    /// Like [`SiteRow::suggested_capacity`], for all lines together.
-    pub fn suggested_capacity(&self) -> Option<u64> {
-        suggested_capacity(&self.totals)
+/// Says of every line whether a capacity would help. Samples do not show a block from its start to its end: of those nothing is said.
+fn advise(profile: &Profile, totals: &HeapCounts, rows: &mut [SiteRow]) {
+    if profile.meta.heap.as_ref().is_some_and(|facts| facts.sample_bytes.is_some()) {
+        return;
+    }
+    let mut bars_of: FxHashMap<u64, Vec<&GrowthBar>> = FxHashMap::default();
+    for bar in &profile.heap.growth {
+        bars_of.entry(bar.site).or_default().push(bar);
+    }
+    for row in rows {
+        let bars = row.rows.iter().filter_map(|&site| bars_of.get(&site.into()));
+        row.advice = CapacityAdvice::of(bars.flatten().copied(), totals);
     }
 }
 
@@ -211,13 +237,6 @@ fn growth<'a>(sites: impl Iterator<Item = &'a HeapSite>) -> Growth {
     bytes[usize::from(Growth::Unknown.code())] = 0;
     let most = Growth::ALL.iter().copied().max_by_key(|growth| bytes[usize::from(growth.code())]);
     most.filter(|growth| bytes[usize::from(growth.code())] > 0).unwrap_or_default()
-}
-
-fn suggested_capacity(counts: &HeapCounts) -> Option<u64> {
-    let largest = Some(counts.largest_grown).filter(|largest| *largest > 0)?;
-    // Without a chain of its own, a line makes larger what others go on with.
-    let mean = counts.bytes_grown_to.checked_div(counts.growth_chains).unwrap_or(largest);
-    Some(if mean >= largest / 2 { largest } else { mean })
 }
 
 /// Adds the numbers of one stack to those of others.
@@ -300,22 +319,5 @@ mod tests {
         let sites = Sites::build(&profile);
         let growers = sites.by(SiteOrder::Copied).iter().map(|row| row.grower).collect::<Vec<_>>();
         assert_eq!(growers, [Grower::String, Grower::Vec, Grower::Block]);
-    }
-
-    #[test]
-    fn a_capacity_is_suggested_that_most_blocks_need() {
-        let capacity = |chains: u64, to: u64, largest: u64| {
-            suggested_capacity(&HeapCounts {
-                growth_chains: chains,
-                bytes_grown_to: to,
-                largest_grown: largest,
-                ..HeapCounts::default()
-            })
-        };
-        assert_eq!(capacity(1, 1024, 1024), Some(1024));
-        assert_eq!(capacity(4, 3000, 1024), Some(1024));
-        assert_eq!(capacity(10, 2000, 1100), Some(200));
-        assert_eq!(capacity(0, 0, 64), Some(64));
-        assert_eq!(capacity(0, 0, 0), None);
     }
 }

@@ -7,8 +7,8 @@ use whyslow_heap::{Batch, CounterKind, Outcome};
 use whyslow_proc::process;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
-    Counter, CounterId, Heap, HeapSite, HeapTransfer, HistogramBar, HistogramOf, LocationId, Metric,
-    MetricId, ModuleId, ModuleKind, Origin, ProcessId, RelativeAddress, StackId, ThreadId, Unit,
+    Counter, CounterId, GrowthBar, Heap, HeapSite, HeapTransfer, HistogramBar, HistogramOf, LocationId,
+    Metric, MetricId, ModuleId, ModuleKind, Origin, ProcessId, RelativeAddress, StackId, ThreadId, Unit,
 };
 
 use crate::convert::Converter;
@@ -198,6 +198,7 @@ impl HeapRows {
                     blocks,
                 }));
             }
+            heap.growth.extend(site.chains.iter().map(|bar| GrowthBar { site: row.into(), ..*bar }));
             let tables = [
                 (self.metrics.live_at_peak, peak, &site.peak_by_thread),
                 (self.metrics.live_at_exit, end, &site.exit_by_thread),

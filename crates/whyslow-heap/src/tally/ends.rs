@@ -1,6 +1,7 @@
 //! What is left when processes end, and when everything does.
 
 use super::{ByThread, Tally, Transfer};
+use crate::chains::Chain;
 use crate::outcome::{CounterKind, CounterRow, Site};
 use crate::weight::{Weight, add};
 
@@ -29,11 +30,11 @@ impl Tally {
         for block in
             blocks.iter().map(|(_, block)| block).chain(away.values().filter_map(|away| away.block.as_ref()))
         {
-            if block.grew() {
-                let site = self.entries[block.entry as usize].site;
-                add(&mut self.sites[site as usize].bytes_grown_to, self.weights.of(block.size()).bytes);
-            }
             let weight = self.weights.of(block.size());
+            if block.chain() == Chain::Growing {
+                let site = self.entries[block.entry as usize].site;
+                self.sites[site as usize].chains.reached(block.size(), weight);
+            }
             self.left(process, block.entry, weight, tick.saturating_sub(block.tick), end);
         }
         for cut in mappings {

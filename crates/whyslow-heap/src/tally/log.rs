@@ -4,8 +4,11 @@
 //! per event. So an event leaves a note, and when there are many, they are sorted by site first: then what belongs together is done
 //! together. Of one site they stay in order, which is all that its numbers and those of its entries depend on.
 
+use whyslow_heap_wire::record::MOST_FILLED;
+
 use super::{Tally, Thread};
 use crate::blocks::{Block, Cut};
+use crate::chains::Chain;
 use crate::sys;
 use crate::weight::{Weight, add};
 
@@ -43,7 +46,7 @@ const WENT: u64 = 1 << 56;
 const GREW: u64 = 2 << 56;
 /// As before, and the block had grown before.
 const GREW_AGAIN: u64 = 3 << 56;
-/// A block ends that had grown.
+/// A block that had grown ends, or is made smaller for the first time.
 const CHAIN_ENDED: u64 = 4 << 56;
 /// A block was looked at; `number` bytes were never written.
 const EXAMINED: u64 = 5 << 56;
@@ -53,6 +56,9 @@ const MAPPED: u64 = 6 << 56;
 const CUT: u64 = 7 << 56;
 /// The last part of a mapping is gone.
 const CUT_LAST: u64 = 8 << 56;
+
+/// A block was made larger again after it was made smaller; `number` bytes were copied.
+const GREW_BACK: u64 = 9 << 56;
 
 /// Not temporary, however few blocks were made since.
 const NEVER: u32 = u32::MAX;
@@ -94,14 +100,18 @@ impl Tally {
     }
 
     /// A block became larger.
-    pub(super) fn note_grew(&mut self, entry: u32, size: u64, copied: u64, again: bool) {
-        let kind = if again { GREW_AGAIN } else { GREW };
+    pub(super) fn note_grew(&mut self, entry: u32, size: u64, copied: u64, before: Chain) {
+        let kind = match before {
+            Chain::None => GREW,
+            Chain::Growing => GREW_AGAIN,
+            Chain::Shrunk => GREW_BACK,
+        };
         self.note(entry, 0, kind | size, copied, NEVER);
     }
 
     /// A chain of growth ends.
     pub(super) fn note_chain_end(&mut self, block: &Block) {
-        if block.grew() {
+        if block.chain() == Chain::Growing {
             self.note(block.entry, 0, CHAIN_ENDED | block.size(), 0, NEVER);
         }
     }
@@ -178,6 +188,9 @@ impl Tally {
                 entry.live.subtract(weight, epoch);
                 add(&mut entry.bytes_freed, weight.bytes);
                 site.went(weight, note.number, &self.clock);
+                if size > MOST_FILLED && note.made_since != NEVER {
+                    site.passed_over += weight;
+                }
                 if entry.thread != note.thread {
                     add(&mut site.freed_elsewhere, weight.blocks);
                     *self.transfers.entry((entry.thread, note.thread)).or_default() += weight;
@@ -198,7 +211,7 @@ impl Tally {
                     site.left(weight, note.number);
                 }
             }
-            GREW | GREW_AGAIN => {
+            GREW | GREW_AGAIN | GREW_BACK => {
                 let blocks = self.weights.of(size).blocks;
                 add(&mut site.grown, blocks);
                 add(&mut site.bytes_copied, note.number);
@@ -206,8 +219,11 @@ impl Tally {
                 if kind == GREW {
                     add(&mut site.growth_chains, blocks);
                 }
+                if kind != GREW_BACK {
+                    site.chains.grew(size, blocks, note.number);
+                }
             }
-            CHAIN_ENDED => add(&mut site.bytes_grown_to, self.weights.of(size).bytes),
+            CHAIN_ENDED => site.chains.reached(size, self.weights.of(size)),
             _ => {
                 Self::touch(&mut self.touched, entry, note.entry);
                 add(&mut entry.unused, self.weights.part(note.number.min(size), size));

@@ -3,6 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{ByThread, Entry, Tally, Transfer};
+use crate::chains::{Chain, Chains};
 use crate::outcome::{CounterKind, CounterRow, Site, TimelineRow};
 use crate::weight::{Weight, Weights, add};
 
@@ -89,7 +90,8 @@ struct Beyond {
     now: Weight,
     nows: ByThread,
     lifetime: u128,
-    grown_to: u64,
+    /// How large blocks have grown that have not ended.
+    chains: Chains,
 }
 
 /// Everything that is counted so far.
@@ -139,7 +141,7 @@ impl Tally {
             site.made += beyond.bucket.made;
             add(&mut site.temporary, beyond.bucket.temporary);
             add(&mut site.unused_bytes, beyond.bucket.unused);
-            add(&mut site.bytes_grown_to, beyond.grown_to);
+            site.chains.merge(&beyond.chains);
             site.lifetime = site.lifetime.wrapping_add(beyond.lifetime);
             // What other processes have or had at their end was not freed either.
             site.live += site.exit;
@@ -174,8 +176,8 @@ impl Tally {
             for block in process.blocks.iter().map(|(_, block)| block).chain(away) {
                 let weight = self.weights.of(block.size());
                 lived(block.entry, weight, block.tick);
-                if block.grew() {
-                    grown.push((block.entry, weight.bytes));
+                if block.chain() == Chain::Growing {
+                    grown.push((block.entry, block.size(), weight));
                 }
             }
             let mut seen = FxHashSet::default();
@@ -183,8 +185,8 @@ impl Tally {
                 lived(piece.entry, Weight { blocks: self.weights.unit(), bytes: 0 }, piece.tick);
             }
         }
-        for (entry, bytes) in grown {
-            add(&mut by_site[self.entries[entry as usize].site as usize].grown_to, bytes);
+        for (entry, size, weight) in grown {
+            by_site[self.entries[entry as usize].site as usize].chains.reached(size, weight);
         }
     }
 

@@ -108,6 +108,7 @@ struct ModelBlock {
     size: u64,
     made: u64,
     grew: bool,
+    shrank: bool,
 }
 
 #[derive(Default)]
@@ -138,10 +139,12 @@ impl Model {
         self.live.values().copied().chain(self.away.values().map(|away| away.1)).collect()
     }
 
-    fn made_block(&mut self, ring: usize, slot: u64, node: u32, size: u64, grew: bool) {
+    fn made_block(&mut self, ring: usize, slot: u64, node: u32, size: u64, before: Option<ModelBlock>) {
+        let grew = before.is_some_and(|old| old.grew || size > old.size);
+        let shrank = before.is_some_and(|old| old.shrank || (old.grew && size < old.size));
         self.made[ring] += 1;
         let made = self.made[ring];
-        self.live.insert(slot, ModelBlock { node, ring, size, made, grew });
+        self.live.insert(slot, ModelBlock { node, ring, size, made, grew, shrank });
         let site = call(node);
         self.add("allocations", site, 0, 1);
         self.add("bytes", site, 0, size);
@@ -176,14 +179,21 @@ impl Model {
             self.add("temporary", call(block.node), 0, 1);
             self.add("row temporary", call(block.node), ring as u64, 1);
         }
-        if block.grew {
-            self.add("grown to", call(block.node), 0, block.size);
+        self.ended_chain(block);
+    }
+
+    fn ended_chain(&mut self, block: ModelBlock) {
+        if block.grew && !block.shrank {
+            let (site, bits) = (call(block.node), u64::from(u64::BITS - block.size.leading_zeros()));
+            self.add("grown to", site, 0, block.size);
+            self.add("reached", site, bits, 1);
+            self.add("reached bytes", site, bits, block.size);
         }
     }
 
     fn step(&mut self, ring: usize, step: Step, within: u64) {
         match step {
-            Step::Alloc { slot, node, size } => self.made_block(ring, slot, node, size, false),
+            Step::Alloc { slot, node, size } => self.made_block(ring, slot, node, size, None),
             Step::Free { slot } => {
                 let block = self.live.remove(&slot).expect("live");
                 self.ended_block(ring, block, within);
@@ -208,9 +218,17 @@ impl Model {
                     self.add("grown", site, 0, 1);
                     self.max("largest grown", site, size);
                     self.add("chains", site, 0, u64::from(!old.grew));
-                    self.add("copied", site, 0, if slot == old_slot { 0 } else { old.size });
+                    let copied = if slot == old_slot { 0 } else { old.size };
+                    self.add("copied", site, 0, copied);
+                    if !old.shrank {
+                        let bits = u64::from(u64::BITS - size.leading_zeros());
+                        self.add("grown by size", site, bits, 1);
+                        self.add("copied by size", site, bits, copied);
+                    }
+                } else if size < old.size {
+                    self.ended_chain(old);
                 }
-                self.made_block(ring, slot, node, size, old.grew || size > old.size);
+                self.made_block(ring, slot, node, size, Some(old));
             }
         }
     }
@@ -221,9 +239,7 @@ impl Model {
             self.add("exit", site, 0, 1);
             self.add("exit bytes", site, 0, block.size);
             self.add("exit by", site, block.ring as u64, block.size);
-            if block.grew {
-                self.add("grown to", site, 0, block.size);
-            }
+            self.ended_chain(block);
         }
         for block in std::mem::take(&mut self.at_peak) {
             let site = call(block.node);
@@ -280,6 +296,12 @@ fn numbers(batches: &[Batch], outcome: &Outcome) -> Numbers {
         }
         for (bar, &blocks) in site.sizes.iter().enumerate() {
             add("size", stack, bar as u64, blocks);
+        }
+        for bar in &site.chains {
+            add("reached", stack, bar.bar, bar.reached);
+            add("reached bytes", stack, bar.bar, bar.reached_bytes);
+            add("grown by size", stack, bar.bar, bar.grown);
+            add("copied by size", stack, bar.bar, bar.bytes_copied);
         }
         for &(thread, bytes) in &site.peak_by_thread {
             add("peak by", stack, threads[thread as usize], bytes);

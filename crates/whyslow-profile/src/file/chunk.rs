@@ -26,6 +26,7 @@ pub(super) const COUNTERS: Kind = *b"CNTR";
 pub(super) const COUNTER_VALUES: Kind = *b"CVAL";
 pub(super) const HEAP_SITES: Kind = *b"HSIT";
 pub(super) const HEAP_HISTOGRAMS: Kind = *b"HHST";
+pub(super) const HEAP_GROWTH: Kind = *b"HGRO";
 pub(super) const HEAP_TRANSFERS: Kind = *b"HTRF";
 
 const CHUNK_HEADER_LEN: usize = 16;

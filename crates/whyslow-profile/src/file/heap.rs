@@ -3,7 +3,7 @@
 use super::column::{ColumnReader, ColumnWriter, Malformed};
 use super::tables::{BAD_REFERENCE, row, upsert};
 use crate::Profile;
-use crate::heap::{Growth, HeapCounts, HeapSite, HeapTransfer, HistogramBar, HistogramOf};
+use crate::heap::{Growth, GrowthBar, HeapCounts, HeapSite, HeapTransfer, HistogramBar, HistogramOf};
 use crate::ids::{StackId, ThreadId};
 
 type Applied = Result<(), Malformed>;
@@ -60,6 +60,29 @@ pub(super) fn read_histograms(columns: &ColumnReader<'_>, profile: &mut Profile)
             bar: u8::try_from(bar[at]).ok().filter(|bar| *bar <= 64).ok_or(BAD_REFERENCE)?,
             blocks: blocks[at],
         });
+    }
+    Ok(())
+}
+
+pub(super) fn write_growth(rows: &[GrowthBar]) -> Vec<u8> {
+    let mut columns = ColumnWriter::default();
+    for (at, name) in GrowthBar::COLUMNS.iter().enumerate() {
+        columns.numbers(name, rows.iter().map(|row| row.numbers()[at]));
+    }
+    columns.into_bytes()
+}
+
+pub(super) fn read_growth(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let numbers =
+        GrowthBar::COLUMNS.iter().map(|name| columns.numbers(name)).collect::<Result<Vec<_>, _>>()?;
+    for at in 0..columns.rows() {
+        let mut bar = [0; GrowthBar::COLUMNS.len()];
+        for (number, column) in bar.iter_mut().zip(&numbers) {
+            *number = column[at];
+        }
+        let bar = GrowthBar::from_numbers(bar);
+        row(bar.site, profile.heap.sites.len())?;
+        profile.heap.growth.push(bar);
     }
     Ok(())
 }

@@ -137,6 +137,7 @@ fn apply(chunk: &Chunk<'_>, profile: &mut Profile, beside: &mut Beside) -> Resul
         chunk::COUNTER_VALUES => tables::read_counter_values,
         chunk::HEAP_SITES => heap::read_sites,
         chunk::HEAP_HISTOGRAMS => heap::read_histograms,
+        chunk::HEAP_GROWTH => heap::read_growth,
         chunk::HEAP_TRANSFERS => heap::read_transfers,
         _ => return Ok(()),
     };

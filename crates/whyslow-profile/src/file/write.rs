@@ -100,6 +100,7 @@ impl Writer {
     fn heap(&mut self, heap: &Heap) -> io::Result<()> {
         self.heap_sites(heap)?;
         self.table(chunk::HEAP_HISTOGRAMS, &heap.histograms, heap::write_histograms)?;
+        self.table(chunk::HEAP_GROWTH, &heap.growth, heap::write_growth)?;
         self.table(chunk::HEAP_TRANSFERS, &heap.transfers, heap::write_transfers)
     }
 

@@ -1,11 +1,11 @@
 //! What the tests of the file share: profiles made from a seed, and a second, independent view of the chunks.
 
 use whyslow_profile::{
-    Code, CodeKind, Counter, CounterId, ExitStatus, Frame, Function, FunctionId, Growth, HeapCounts,
-    HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, KernelView, LocationId, Meta, Metric,
-    Module, ModuleId, ModuleKind, Optimised, Origin, OverTime, Process, ProcessId, Profile, RelativeAddress,
-    Sampler, Samples, Sampling, SourceLine, Span, StackId, StillRunning, StringId, Subject, SymbolState,
-    Thread, ThreadId, Trigger, Unit,
+    Code, CodeKind, Counter, CounterId, ExitStatus, Frame, Function, FunctionId, Growth, GrowthBar,
+    HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, KernelView, LocationId,
+    Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Origin, OverTime, Process, ProcessId, Profile,
+    RelativeAddress, Sampler, Samples, Sampling, SourceLine, Span, StackId, StillRunning, StringId, Subject,
+    SymbolState, Thread, ThreadId, Trigger, Unit,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -171,6 +171,8 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
         let (site, bar) = (r.below(p.heap.sites.len()) as u32, r.below(65) as u8);
         let bar = HistogramBar { site, of: r.pick(HistogramOf::ALL), bar, blocks: r.number() };
         p.heap.histograms.push(bar);
+        let bar = GrowthBar::from_numbers(std::array::from_fn(|_| r.number()));
+        p.heap.growth.push(GrowthBar { site: site.into(), bar: r.below(65) as u64, ..bar });
         let (from, to) = (r.below(p.threads.len()), r.below(p.threads.len()));
         let (from, to) = (ThreadId::from(from), ThreadId::from(to));
         p.heap.transfers.push(HeapTransfer { from, to, blocks: r.number(), bytes: r.number() });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use whyslow_analyze::Label;
-use whyslow_analyze::heap::{Grower, SiteRow, Sites};
+use whyslow_analyze::heap::{Capacity, Ends, Grower, Intervals, SiteRow, Sites};
 use whyslow_profile::{HeapCounts, HeapFacts, LeakCheck, Profile};
 
 use super::container::Columns;
@@ -19,6 +19,9 @@ pub(super) struct HeapHead<'p> {
     /// Whether leaks were looked for.
     leaks_checked: bool,
     totals: BTreeMap<&'static str, u64>,
+    /// Between which values the totals lie, where they are estimates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intervals: Option<Ends>,
 }
 
 impl<'p> HeapHead<'p> {
@@ -27,7 +30,8 @@ impl<'p> HeapHead<'p> {
         let facts = profile.meta.heap.as_ref()?;
         let totals = HeapCounts::COLUMNS.iter().copied().zip(profile.heap.totals().numbers()).collect();
         let leaks_checked = matches!(facts.leaks, LeakCheck::AtExit | LeakCheck::AtSnapshot(_));
-        Some(Self { facts, leaks_checked, totals })
+        let intervals = Intervals::of(profile).map(|known| known.all_of_program(profile));
+        Some(Self { facts, leaks_checked, totals, intervals })
     }
 }
 
@@ -44,8 +48,13 @@ pub(super) fn heap<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &
     columns.u32("heap.stacks", collect(&rows, |row| row.rows.len() as u32));
     columns.u8("heap.growth", collect(&rows, |row| row.growth.code()));
     columns.u8("heap.grower", collect(&rows, |row| grower(row.grower)));
-    let capacity = |row: &SiteRow| row.suggested_capacity().map_or(f64::NAN, |bytes| bytes as f64);
-    columns.f64("heap.capacity", collect(&rows, capacity));
+    let of_capacity = |number: fn(&Capacity) -> u64| {
+        collect(&rows, |row| row.advice.capacity().map_or(f64::NAN, |capacity| number(capacity) as f64))
+    };
+    columns.f64("heap.capacity", of_capacity(|capacity| capacity.bytes));
+    columns.f64("heap.spared_reallocations", of_capacity(|capacity| capacity.spared_reallocations));
+    columns.f64("heap.spared_bytes", of_capacity(|capacity| capacity.spared_bytes));
+    columns.f64("heap.typical_unused", of_capacity(|capacity| capacity.typical_unused));
     for (at, name) in HeapCounts::COLUMNS.iter().enumerate() {
         columns.f64(format!("heap.{name}"), collect(&rows, |row| row.counts.numbers()[at] as f64));
     }

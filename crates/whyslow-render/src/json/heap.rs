@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::heap::{SiteRow, Sites};
+use whyslow_analyze::heap::{Capacity, Ends, Intervals, SiteRow, Sites};
 use whyslow_analyze::{CallTree, Label, StackFrame, frames_of};
 use whyslow_profile::{HeapCounts, HeapFacts, HeapProcess, HeapSnapshot, LeakCheck, Profile};
 
@@ -44,6 +44,8 @@ struct HeapJson<'a> {
     processes_not_checked: u64,
     programs_left_out: u64,
     allocators: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intervals: Option<Ends>,
 }
 
 #[derive(Debug, Serialize)]
@@ -65,6 +67,8 @@ struct SiteJson<'a> {
     unused: Option<Unused>,
     stack: Vec<String>,
     stack_left_out: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intervals: Option<Ends>,
 }
 
 /// What is counted of the heap as a whole and of each line.
@@ -90,6 +94,9 @@ struct GrowthJson {
     bytes_copied: u64,
     largest: u64,
     suggested_capacity: Option<u64>,
+    spared_reallocations: Option<u64>,
+    spared_bytes_copied: Option<u64>,
+    typical_unused_bytes: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -111,13 +118,19 @@ struct Lost {
 struct Unused {
     bytes: u64,
     examined_bytes: u64,
+    passed_over_blocks: u64,
+    passed_over_bytes: u64,
 }
 
 impl<'a> HeapBody<'a> {
     /// The heap of a profile with at most `limit` lines; `None` when it was not recorded.
     pub(super) fn new(profile: &'a Profile, sites: &Sites, limit: usize) -> Option<Self> {
         let facts = profile.meta.heap.as_ref()?;
-        let rows = sites.rows.iter().take(limit).map(|row| SiteJson::new(profile, facts, row));
+        let rows = sites
+            .rows
+            .iter()
+            .take(limit)
+            .map(|row| SiteJson::new(profile, facts, row, sites.intervals.as_ref()));
         Some(Self {
             heap: HeapJson::new(profile, facts, sites),
             sites: rows.collect(),
@@ -136,7 +149,7 @@ impl<'a> HeapJson<'a> {
             LeakCheck::AtSnapshot(time_ns) => ("at a snapshot".into(), Some(*time_ns)),
         };
         Self {
-            counts: Counts::new(totals, sites.suggested_capacity()),
+            counts: Counts::new(totals, None),
             peak_bytes: facts.peak_bytes,
             peak_ns: facts.peak_ns,
             leaks: Leaks::new(facts, totals),
@@ -157,12 +170,13 @@ impl<'a> HeapJson<'a> {
             processes_not_checked: facts.processes_not_checked,
             programs_left_out: facts.programs_left_out,
             allocators: &facts.allocators,
+            intervals: sites.intervals.as_ref().map(|known| known.all_of_program(profile)),
         }
     }
 }
 
 impl<'a> SiteJson<'a> {
-    fn new(profile: &'a Profile, facts: &HeapFacts, row: &SiteRow) -> Self {
+    fn new(profile: &'a Profile, facts: &HeapFacts, row: &SiteRow, known: Option<&Intervals>) -> Self {
         let crate_name = match row.label {
             Label::Function(id) => profile.functions.get(id.index()).and_then(|function| function.crate_name),
             _ => None,
@@ -174,7 +188,7 @@ impl<'a> SiteJson<'a> {
             line: Some(row.line).filter(|line| *line > 0),
             kind: CallTree::kind(profile, row.label).label(),
             crate_name: crate_name.map(|name| profile.text(name)),
-            counts: Counts::new(&row.counts, row.suggested_capacity()),
+            counts: Counts::new(&row.counts, row.advice.capacity()),
             peak_bytes: row.counts.peak_bytes,
             max_bytes: row.counts.max_bytes,
             max_blocks: row.counts.max_blocks,
@@ -183,6 +197,7 @@ impl<'a> SiteJson<'a> {
             unused: Unused::new(facts, &row.counts),
             stack: frames.by_ref().take(MOST_FRAMES).map(|frame| frame_text(profile, &frame)).collect(),
             stack_left_out: frames.count(),
+            intervals: known.map(|known| known.all_of_row(profile, row)),
         }
     }
 }
@@ -200,7 +215,7 @@ fn frame_text(profile: &Profile, frame: &StackFrame) -> String {
 }
 
 impl Counts {
-    fn new(counts: &HeapCounts, suggested_capacity: Option<u64>) -> Self {
+    fn new(counts: &HeapCounts, capacity: Option<&Capacity>) -> Self {
         Self {
             allocations: counts.allocations,
             frees: counts.frees,
@@ -217,7 +232,10 @@ impl Counts {
                 grown: counts.grown,
                 bytes_copied: counts.bytes_copied,
                 largest: counts.largest_grown,
-                suggested_capacity,
+                suggested_capacity: capacity.map(|capacity| capacity.bytes),
+                spared_reallocations: capacity.map(|capacity| capacity.spared_reallocations),
+                spared_bytes_copied: capacity.map(|capacity| capacity.spared_bytes),
+                typical_unused_bytes: capacity.map(|capacity| capacity.typical_unused),
             },
         }
     }
@@ -241,6 +259,11 @@ impl Leaks {
 impl Unused {
     /// `None` when blocks were not examined.
     fn new(facts: &HeapFacts, counts: &HeapCounts) -> Option<Self> {
-        facts.unused.then_some(Self { bytes: counts.unused_bytes, examined_bytes: counts.examined_bytes })
+        facts.unused.then_some(Self {
+            bytes: counts.unused_bytes,
+            examined_bytes: counts.examined_bytes,
+            passed_over_blocks: counts.passed_over_blocks,
+            passed_over_bytes: counts.passed_over_bytes,
+        })
     }
 }

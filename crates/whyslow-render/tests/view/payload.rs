@@ -3,7 +3,7 @@
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{Quality, testing};
 use whyslow_profile::{
-    Growth, HeapCounts, HistogramBar, HistogramOf, LocationId, Profile, StackId, StringId,
+    Growth, GrowthBar, HeapCounts, HistogramBar, HistogramOf, LocationId, Profile, StackId, StringId,
 };
 use whyslow_render::html::write_payload;
 use whyslow_render::json;
@@ -233,6 +233,15 @@ fn the_lines_of_a_heap_and_its_facts() {
         bar(1, HistogramOf::Size, 7, 2),
         bar(2, HistogramOf::Lifetime, 20, 1),
     ];
+    profile.heap.growth = vec![GrowthBar {
+        site: 0,
+        bar: 9,
+        grown: 1004,
+        bytes_copied: 99,
+        reached: 1,
+        reached_bytes: 256,
+        largest: 256,
+    }];
     let payload = payload(&profile);
     let heap = &payload.header["heap"];
     assert_eq!(heap["peak_bytes"], 205);
@@ -250,6 +259,9 @@ fn the_lines_of_a_heap_and_its_facts() {
     assert_eq!(payload.u8("heap.growth"), [Growth::Linear.code(), 0]);
     assert_eq!(payload.u8("heap.grower"), [1, 0]);
     same(&payload.f64("heap.capacity"), [Some(256), None].into_iter());
+    same(&payload.f64("heap.spared_reallocations"), [Some(1004), None].into_iter());
+    same(&payload.f64("heap.spared_bytes"), [Some(99), None].into_iter());
+    same(&payload.f64("heap.typical_unused"), [Some(0), None].into_iter());
     for name in HeapCounts::COLUMNS {
         assert_eq!(payload.f64(&format!("heap.{name}")).len(), 2, "{name}");
     }

@@ -5,9 +5,9 @@ mod spread;
 #[cfg(test)]
 mod tests;
 
-use whyslow_analyze::heap::{SiteOrder, Sites};
+use whyslow_analyze::heap::{Interval, SiteOrder, SiteRow, Sites};
 use whyslow_analyze::{Overview, Percent, Quality, Warning};
-use whyslow_profile::{HeapFacts, Profile};
+use whyslow_profile::{HeapCounts, HeapFacts, Profile, Unit};
 
 use self::sections::{growth_chains, leaks, over_time, processes, site_table, unused};
 use super::layout::{BOLD, DIM, Page, columns, cut, number_of, push_line, push_titled, styled, wrap};
@@ -64,6 +64,20 @@ impl HeapView<'_> {
     fn fewer_rows(&self) -> usize {
         self.limit.unwrap_or(FEWER_ROWS)
     }
+
+    /// ` ±12.0 %` behind a number of the whole program, where it is an estimate.
+    fn roughly(&self, unit: Unit, number: impl Fn(&HeapCounts) -> u64 + 'static) -> String {
+        let interval = self.sites.intervals.as_ref();
+        let interval = interval.map(|intervals| intervals.of_all(self.profile, &number, unit));
+        margin(interval, number(&self.sites.totals))
+    }
+
+    /// The same of a line.
+    fn roughly_of(&self, row: &SiteRow, unit: Unit, number: impl Fn(&HeapCounts) -> u64 + 'static) -> String {
+        let interval = self.sites.intervals.as_ref();
+        let interval = interval.map(|intervals| intervals.of_row(self.profile, row, &number, unit));
+        margin(interval, number(&row.counts))
+    }
 }
 
 /// Totals, how far to trust them, the lines that allocate, what is temporary, grown, leaked and unused, how live bytes
@@ -106,23 +120,31 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     }
     let totals = &sites.totals;
     let wall = Overview::of(profile).duration_ns;
-    let mut counts =
-        format!("{} wall, {}", duration(wall), number_of(totals.allocations, "allocation", "allocations"));
+    let mut counts = format!(
+        "{} wall, {}{}",
+        duration(wall),
+        number_of(totals.allocations, "allocation", "allocations"),
+        view.roughly(Unit::Count, |counts| counts.allocations)
+    );
     if wall > 0 && totals.allocations > 0 {
         let rate = totals.allocations as f64 / (wall as f64 / 1e9);
         counts.push_str(&format!(" ({} per second)", Count(rate.round() as u64)));
     }
     counts.push_str(&format!(
-        ", {}, {} in all{}",
+        ", {}{}, {}{} in all{}",
         number_of(totals.frees, "free", "frees"),
+        view.roughly(Unit::Count, |counts| counts.frees),
         bytes(totals.bytes_allocated),
+        view.roughly(Unit::Bytes, |counts| counts.bytes_allocated),
         exit_words(profile)
     ));
     let together = match facts.processes {
         0 | 1 => String::new(),
         processes => format!(" in {processes} processes together"),
     };
-    let mut most = format!("peak {}{together} at {}", bytes(facts.peak_bytes), duration(facts.peak_ns));
+    let of_peak = margin(sites.intervals.as_ref().map(|known| known.of_peak(profile)), facts.peak_bytes);
+    let mut most =
+        format!("peak {}{of_peak}{together} at {}", bytes(facts.peak_bytes), duration(facts.peak_ns));
     if profile.meta.max_resident_bytes > 0 {
         most.push_str(&format!(" (resident at most {})", bytes(profile.meta.max_resident_bytes)));
     }
@@ -134,7 +156,13 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     });
     most.push_str(&match totals.live_at_exit_blocks {
         0 => "nothing".to_owned(),
-        blocks => format!("{} in {}", bytes(totals.live_at_exit_bytes), blocks_of(blocks)),
+        blocks => format!(
+            "{}{} in {}{}",
+            bytes(totals.live_at_exit_bytes),
+            view.roughly(Unit::Bytes, |counts| counts.live_at_exit_bytes),
+            blocks_of(blocks),
+            view.roughly(Unit::Count, |counts| counts.live_at_exit_blocks)
+        ),
     });
     for line in [counts, most].iter().flat_map(|text| wrap(text, page.width)) {
         push_line(&mut out, &line);
@@ -173,9 +201,20 @@ fn tables(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
             let share = Percent(row.key(order) as f64 / whole.max(1) as f64).to_string();
             match order {
                 SiteOrder::Allocations => {
-                    [Count(row.counts.allocations).to_string(), share, bytes(row.counts.bytes_allocated)]
+                    let often = view.roughly_of(row, Unit::Count, |counts| counts.allocations);
+                    let size = view.roughly_of(row, Unit::Bytes, |counts| counts.bytes_allocated);
+                    [
+                        format!("{}{often}", Count(row.counts.allocations)),
+                        share,
+                        format!("{}{size}", bytes(row.counts.bytes_allocated)),
+                    ]
                 }
-                _ => [bytes(row.key(order)), share, blocks_under_each_other(row.blocks(order))],
+                _ => {
+                    let size = view.roughly_of(row, Unit::Bytes, move |counts| order.key(counts));
+                    let blocks = view.roughly_of(row, Unit::Count, move |counts| order.blocks(counts));
+                    let blocks = format!("{}{blocks}", blocks_under_each_other(row.blocks(order)));
+                    [format!("{}{size}", bytes(row.key(order))), share, blocks]
+                }
             }
         });
         let cells = cells.collect::<Vec<_>>();
@@ -252,6 +291,12 @@ fn push_section(out: &mut String, title: &str, note: &str, shown: usize, all: us
         }
     }
     push_titled(out, &title, BOLD, &lines);
+}
+
+/// ` ±12.0 %`: how far an estimate may be off; nothing for what was counted.
+fn margin(interval: Option<Interval>, number: u64) -> String {
+    let margin = |interval: Interval| format!(" ±{}", Percent(interval.relative(number)));
+    interval.filter(|_| number > 0).map_or_else(String::new, margin)
 }
 
 /// `1 block`, `20,008 blocks`.

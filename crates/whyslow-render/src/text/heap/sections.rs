@@ -1,8 +1,8 @@
 //! The parts of the heap's screen.
 
-use whyslow_analyze::heap::{Grower, SiteOrder, SiteRow, live_over_time};
+use whyslow_analyze::heap::{CapacityAdvice, Grower, SiteOrder, SiteRow, live_over_time};
 use whyslow_analyze::{CallTree, Overview, Percent, Severity};
-use whyslow_profile::{HeapFacts, LeakCheck, Profile};
+use whyslow_profile::{HeapFacts, LeakCheck, Profile, Unit};
 
 use super::{HeapView, blocks_of, push_indented, push_section};
 use crate::names::shorten;
@@ -23,7 +23,8 @@ const SPARKS: usize = 72;
 /// One row per line of code: a value, its share, something beside it, the function and the place.
 pub(super) fn site_table(profile: &Profile, rows: &[&SiteRow], cells: &[[String; 3]], page: Page) -> String {
     let second_width = 2 + cells.iter().map(|[_, _, second]| columns(second)).max().unwrap_or(0);
-    let rest = page.width.saturating_sub(VALUE + SHARE + second_width + 2);
+    let value_width = VALUE.max(2 + cells.iter().map(|[value, ..]| columns(value)).max().unwrap_or(0));
+    let rest = page.width.saturating_sub(value_width + SHARE + second_width + 2);
     let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
     let places = rows.iter().take(cells.len()).map(|row| place_of(profile, row, place_width));
     let places = places.collect::<Vec<_>>();
@@ -38,7 +39,7 @@ pub(super) fn site_table(profile: &Profile, rows: &[&SiteRow], cells: &[[String;
         let padding = " ".repeat(name_column.saturating_sub(columns(name)));
         let style = kind_style(CallTree::kind(profile, row.label));
         let numbers =
-            format!("{}{}{}", right(value, VALUE), right(share, SHARE), right(second, second_width));
+            format!("{}{}{}", right(value, value_width), right(share, SHARE), right(second, second_width));
         let mut line = format!("{numbers}  {}", styled(style, name));
         if !place.is_empty() {
             line.push_str(&format!("{padding}  {}", styled(DIM, place)));
@@ -101,14 +102,28 @@ fn growth_sentence(profile: &Profile, row: &SiteRow) -> String {
             times(counts.grown)
         ),
     };
-    let Some(capacity) = row.suggested_capacity() else { return grew };
-    // A few that end far above the others still grow.
-    let spared = if capacity < counts.largest_grown { "most of that" } else { "that" };
-    let capacity = bytes(capacity);
-    match row.grower {
-        Grower::Vec | Grower::String => format!("{grew}: with_capacity for {capacity} would spare {spared}"),
-        Grower::Block => format!("{grew}: {capacity} at once would spare {spared}"),
-    }
+    let capacity = match row.advice {
+        CapacityAdvice::Silent => return grew,
+        CapacityAdvice::NoFit { half_within } => {
+            return format!("{grew}: no capacity fits them all, half stay within {}", bytes(half_within));
+        }
+        CapacityAdvice::Reserve(capacity) => capacity,
+    };
+    let at_once = match row.grower {
+        Grower::Vec | Grower::String => format!("with_capacity for {}", bytes(capacity.bytes)),
+        Grower::Block => format!("{} at once", bytes(capacity.bytes)),
+    };
+    let spared = if capacity.spared_reallocations == counts.grown {
+        "all of that".to_owned()
+    } else {
+        let copied = bytes(capacity.spared_bytes);
+        format!("{} of the reallocations and {copied} of the copying", Count(capacity.spared_reallocations))
+    };
+    let cost = match capacity.typical_unused {
+        0 => "at no cost to a typical one".to_owned(),
+        unused => format!("and leave {} of a typical one unused", bytes(unused)),
+    };
+    format!("{grew}: {at_once} would spare {spared}, {cost}")
 }
 
 fn times(count: u64) -> String {
@@ -149,7 +164,11 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
     let mut parts = classes
         .iter()
         .filter(|(_, _, blocks, _)| *blocks > 0)
-        .map(|(class, _, blocks, lost)| format!("{} {class} lost in {}", bytes(*lost), blocks_of(*blocks)))
+        .map(|(class, order, blocks, lost)| {
+            let order = *order;
+            let size = view.roughly(Unit::Bytes, move |counts| order.key(counts));
+            format!("{}{size} {class} lost in {}", bytes(*lost), blocks_of(*blocks))
+        })
         .collect::<Vec<_>>();
     if parts.is_empty() {
         parts.push("none".to_owned());
@@ -170,10 +189,12 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
         for row in view.sites.by(order) {
             let share = Percent(row.key(order) as f64 / whole.max(1) as f64);
             rows.push(row);
+            let size = view.roughly_of(row, Unit::Bytes, move |counts| order.key(counts));
+            let blocks = view.roughly_of(row, Unit::Count, move |counts| order.blocks(counts));
             cells.push([
-                bytes(row.key(order)),
+                format!("{}{size}", bytes(row.key(order))),
                 share.to_string(),
-                format!("{} {class}", Count(row.blocks(order))),
+                format!("{}{blocks} {class}", Count(row.blocks(order))),
             ]);
         }
     }
@@ -187,15 +208,20 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
 pub(super) fn unused(view: &HeapView<'_>, page: Page) -> String {
     let totals = &view.sites.totals;
     let rows = view.sites.by(SiteOrder::Unused);
-    if rows.is_empty() {
+    let passed_over = passed_over(view);
+    let is_asked = view.profile.meta.heap.as_ref().is_some_and(|facts| facts.unused);
+    if rows.is_empty() && (passed_over.is_empty() || !is_asked) {
         return String::new();
     }
-    let note = format!(
+    let mut note = format!(
         "{} of {} examined ({}) were never written to",
         bytes(totals.unused_bytes),
         bytes(totals.examined_bytes),
         Percent(totals.unused_bytes as f64 / totals.examined_bytes.max(1) as f64)
     );
+    if is_asked {
+        note.push_str(&passed_over);
+    }
     let cells = rows.iter().take(view.fewer_rows()).map(|row| {
         let of_all = Percent(row.counts.unused_bytes as f64 / totals.unused_bytes.max(1) as f64);
         let examined = format!("of {}", bytes(row.counts.examined_bytes));
@@ -206,6 +232,28 @@ pub(super) fn unused(view: &HeapView<'_>, page: Page) -> String {
     push_section(&mut out, "unused", &note, cells.len(), rows.len(), page);
     out.push_str(&site_table(view.profile, &rows, &cells, page));
     out
+}
+
+/// What was not looked at for bytes that nothing was written to, and why: the lines with the most of it.
+fn passed_over(view: &HeapView<'_>) -> String {
+    let totals = &view.sites.totals;
+    if totals.passed_over_blocks == 0 {
+        return String::new();
+    }
+    let rows = view.sites.by(SiteOrder::PassedOver);
+    let shown = rows.len().min(view.fewer_rows());
+    let lines = rows[..shown].iter().map(|row| {
+        format!("{} in {}", bytes(row.counts.passed_over_bytes), name_and_place(view.profile, row))
+    });
+    let mut lines = lines.collect::<Vec<_>>().join(", ");
+    if shown < rows.len() {
+        lines.push_str(&format!(" and {} more lines", rows.len() - shown));
+    }
+    format!(
+        "; not looked at: {} of {} that were freed, since above 4 MiB it would take too long ({lines})",
+        bytes(totals.passed_over_bytes),
+        blocks_of(totals.passed_over_blocks)
+    )
 }
 
 /// How live bytes went from the start to the end, and the lines whose bytes only grow.
