@@ -2,7 +2,7 @@
 // be a frame.
 
 import { LIVE_COUNTER, OF_HEAP, RESIDENT_COUNTER, withLive } from './live.ts';
-import { clean, shortName, withoutGenerics } from './names.ts';
+import { clean } from './names.ts';
 import { NONE, type Profile } from './payload.ts';
 
 /** Whose code it is: the codes of PAYLOAD.md. */
@@ -42,7 +42,6 @@ export class Model {
   private readonly decoder = new TextDecoder();
   private readonly texts: (string | undefined)[];
   private readonly names: (string | undefined)[];
-  private readonly shorts: (string | undefined)[];
   private ranks: Uint32Array | undefined;
   private readonly groupNames: string[] = [];
   private readonly groupMember: number[] = [];
@@ -63,7 +62,6 @@ export class Model {
     this.others = this.root + 1 + this.groupNames.length + profile.carriers.length;
     this.functionCount = this.others + 1;
     this.names = new Array<string | undefined>(this.functionCount);
-    this.shorts = new Array<string | undefined>(this.functionCount);
     this.duration = this.findDuration();
     this.sharedNames = twice(profile.threads.name);
     this.timed = profile.samples.some(({ time }) => time.length > 0 && time[time.length - 1]! > 0) || profile.spans.count > 0 || profile.counterValues.count > 0;
@@ -82,7 +80,8 @@ export class Model {
 
   /** The part of the name that says most, where the whole has no room. */
   short(fn: number): string {
-    return this.shorts[fn] ??= shortName(this.name(fn));
+    const of = this.member(fn), { functions } = this.profile;
+    return of < functions.count ? this.text(functions.short[of]!) || this.name(fn) : this.name(fn);
   }
 
   /** The place of each function in the order of names. */
@@ -145,9 +144,9 @@ export class Model {
     return this.profile.metrics.of[metric] === OF_HEAP;
   }
 
-  /** Whether each row of a metric is one sample; else its values were counted. */
+  /** Whether each row of a metric is one sample; else its values were counted. A profile without a metric has no samples. */
   isSampled(metric: number): boolean {
-    return this.profile.metrics.sampled[metric] === 1;
+    return this.profile.metrics.sampled[metric] !== 0;
   }
 
   /** The metric whose samples are drawn over time: live bytes are a sum over all the time before. */
@@ -268,16 +267,14 @@ export class Model {
     const generic = this.sameAs.slice();
     const groups = new Map<string, number>();
     for (let fn = 0; fn < functions.count; fn++) {
-      const name = this.text(functions.name[fn]!);
-      if (!name.includes('<') || name.length > 10_000) continue;
-      const plain = withoutGenerics(name);
-      if (plain === name) continue;
+      const plain = functions.generic[fn]!;
+      if (plain === NONE) continue;
       const key = `${functions.crate[fn]} ${plain}`;
       let group = groups.get(key);
       if (group === undefined) {
         group = this.root + 1 + this.groupNames.length;
         groups.set(key, group);
-        this.groupNames.push(plain);
+        this.groupNames.push(this.text(plain));
         this.groupMember.push(fn);
       }
       generic[fn] = group;

@@ -121,7 +121,7 @@ test('base64 is decoded in pieces of any size', () => {
 test('functions that a reader cannot tell apart are one', () => {
   const p = new Payload();
   p.fn('a', 'x', 'yours', 'f.rs', 1);
-  p.row('functions', { name: p.text('a'), crate: NONE, kind: 1, file: p.text('f.rs'), line: 1, module: NONE, carrier: 0 });
+  p.row('functions', { name: p.text('a'), short: p.text('a'), generic: NONE, crate: NONE, kind: 1, file: p.text('f.rs'), line: 1, module: NONE, carrier: 0 });
   p.fn('a', 'x', 'yours', 'f.rs', 2);
   assert.deepEqual([...new Model(decode(p.container())).sameAs.slice(0, 3)], [0, 0, 2]);
 });

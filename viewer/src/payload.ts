@@ -61,7 +61,7 @@ export interface Profile {
   threads: { count: number; process: Uint32Array; tid: Uint32Array; name: Uint32Array; start: Float64Array; end: Float64Array };
   modules: { count: number; path: Uint32Array; kind: Uint8Array };
   functions: {
-    count: number; name: Uint32Array; crate: Uint32Array; kind: Uint8Array; file: Uint32Array; line: Uint32Array; module: Uint32Array;
+    count: number; name: Uint32Array; short: Uint32Array; generic: Uint32Array; crate: Uint32Array; kind: Uint8Array; file: Uint32Array; line: Uint32Array; module: Uint32Array;
     /** 0 for code that works itself, else 1 + the row of `carriers`. */
     carrier: Uint8Array;
   };
@@ -143,7 +143,7 @@ export function decode(bytes: Uint8Array): Profile {
     },
     modules: { count: moduleCount, path: u32('modules.path', moduleCount), kind: u8('modules.kind', moduleCount) },
     functions: {
-      count: functionCount, name: u32('functions.name', functionCount), crate: u32('functions.crate', functionCount),
+      count: functionCount, name: u32('functions.name', functionCount), short: u32('functions.short', functionCount), generic: u32('functions.generic', functionCount), crate: u32('functions.crate', functionCount),
       kind: u8('functions.kind', functionCount), file: u32('functions.file', functionCount),
       line: u32('functions.line', functionCount, 0), module: u32('functions.module', functionCount),
       carrier: u8('functions.carrier', functionCount),
@@ -331,6 +331,8 @@ function check(profile: Profile): void {
   within('threads.name', threads.name, texts, true);
   within('modules.path', modules.path, texts, true);
   within('functions.name', functions.name, texts, true);
+  within('functions.short', functions.short, texts, true);
+  within('functions.generic', functions.generic, texts, true);
   within('functions.crate', functions.crate, texts, true);
   within('functions.file', functions.file, texts, true);
   functions.carrier.forEach((code, row) => { if (code > profile.carriers.length) throw damaged('functions.carrier', row); });

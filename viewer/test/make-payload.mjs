@@ -12,6 +12,10 @@ const CARRIERS = [
 const HEAP_METRICS = ['bytes-allocated', 'allocations', 'bytes-freed', 'live-at-peak', 'live-at-exit', 'temporary-allocations', 'unused-bytes'];
 const TYPES = { u8: Uint8Array, u32: Uint32Array, f64: Float64Array };
 
+/** Short and generic names of names as simple as those in here: the real ones are made by whyslow. */
+const shortName = name => !name.includes('::') ? name : name.replace(/<[^<>]*>/g, '').split('::').filter(Boolean).slice(-2).join('::') || name;
+const genericName = name => name.replace(/::<[^<>]*>/g, '').replace(/(\w)<[^<>]*>/g, '$1<…>');
+
 /** A generator of the same random numbers for the same seed. */
 export function random(seed) {
   let state = seed >>> 0;
@@ -60,7 +64,8 @@ export class Payload {
     let id = this.functionRows.get(key);
     if (id === undefined) {
       const carrier = kind === 'yours' ? 0 : 1 + CARRIERS.findIndex(({ names }) => names.some(start => `${name}|${kind}`.startsWith(start)));
-      id = this.row('functions', { name: this.text(name), crate: this.text(crate), kind: KINDS[kind], file: this.text(file), line, module, carrier });
+      const generic = genericName(name);
+      id = this.row('functions', { name: this.text(name), short: this.text(shortName(name)), generic: generic === name ? NONE : this.text(generic), crate: this.text(crate), kind: KINDS[kind], file: this.text(file), line, module, carrier });
       this.functionRows.set(key, id);
     }
     return id;

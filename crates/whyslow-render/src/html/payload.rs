@@ -14,6 +14,7 @@ use super::container::{Columns, Description, NONE};
 use super::heap::{HeapHead, heap};
 use super::texts::Texts;
 use crate::json;
+use crate::names::{generic_name, short_name};
 
 /// The name and version of the layout.
 const SCHEMA: &str = "whyslow-view/1";
@@ -141,6 +142,10 @@ fn programs<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Tex
 fn symbols<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
     let rows = &profile.functions;
     columns.u32("functions.name", collect(rows, |row| texts.of(row.name)));
+    let text = |id| profile.text(id);
+    columns.u32("functions.short", collect(rows, |row| texts.made(short_name(text(row.name)))));
+    let generic = collect(rows, |row| generic_name(text(row.name)).map_or(NONE, |name| texts.made(name)));
+    columns.u32("functions.generic", generic);
     columns.u32("functions.crate", collect(rows, |row| texts.maybe(row.crate_name)));
     columns.u8("functions.kind", rows.iter().map(|row| row.kind.code()));
     columns.u32("functions.file", collect(rows, |row| texts.maybe(row.file)));

@@ -1,9 +1,11 @@
 //! Names of functions and places in a limited width: what says least is left out first.
 
+mod generic;
 mod grammar;
 mod short;
 mod width;
 
+pub(crate) use generic::generic_name;
 pub(crate) use short::short_name;
 pub(crate) use width::{beginning, columns, cut, ending};
 

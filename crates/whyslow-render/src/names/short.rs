@@ -73,7 +73,7 @@ fn split_path(name: &str) -> Option<Vec<&str>> {
 }
 
 /// Splits where `separator` stands outside all brackets; `None` when brackets do not match, as in `operator<`.
-fn split_at_top<'a>(text: &'a str, separator: &str) -> Option<Vec<&'a str>> {
+pub(super) fn split_at_top<'a>(text: &'a str, separator: &str) -> Option<Vec<&'a str>> {
     let bytes = text.as_bytes();
     let mut parts = Vec::new();
     let mut depth = 0u32;
