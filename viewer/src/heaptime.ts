@@ -3,50 +3,17 @@
 import { selection } from './derive.ts';
 import { lowerBound } from './aggregate.ts';
 import type { Site } from './heap.ts';
-import { KIND, type Model } from './model.ts';
+import type { Model } from './model.ts';
 import { NONE, type HeapColumn } from './payload.ts';
 import { timeRange, type State } from './state.ts';
 
 /** The metrics that have a time, and the column that each is the sum of. */
 const TIMED: Partial<Record<HeapColumn, string>> = { bytes_allocated: 'bytes-allocated', allocations: 'allocations', temporary: 'temporary-allocations' };
 
-/** Kinds of code by how little they say about who wanted memory; the same as in `whyslow_analyze::heap`. */
-const RANK: Readonly<Record<number, number>> = { [KIND.yours]: 0, [KIND.dependency]: 1, [KIND.allocator]: 3 };
-const OTHER = 2, TRUNCATED = 4;
-
-const rows = new WeakMap<Model, Uint32Array>();
-
-/** Stack → the line (row of `heap`) that its allocations belong to: the innermost frame of those that say most. */
-export function lineOfStack(model: Model): Uint32Array {
-  const known = rows.get(model);
-  if (known) return known;
-  const { heap, stacks, locations, frames, functions } = model.profile;
-  const key = (fn: number, file: number, line: number): string => `${model.sameAs[fn] ?? fn} ${file} ${line}`;
-  const lines = new Map<string, number>();
-  for (let row = 0; row < heap.count; row++) lines.set(key(heap.function[row]!, heap.file[row]!, heap.line[row]!), row);
-  const rank = new Uint8Array(stacks.count), of = new Uint32Array(stacks.count).fill(NONE);
-  for (let stack = 0; stack < stacks.count; stack++) {
-    const parent = stacks.parent[stack]!, location = stacks.location[stack]!;
-    let best = parent === NONE ? Infinity : rank[parent]!, line = parent === NONE ? NONE : of[parent]!;
-    const meet = (level: number, fn: number, file: number, number: number): void => {
-      if (level > best) return;
-      best = level;
-      line = lines.get(key(fn, file, number)) ?? NONE;
-    };
-    const [first, last] = [locations.frames[location]!, locations.frames[location + 1]!];
-    for (let frame = first; frame < last; frame++) {
-      const fn = frames.function[frame]!;
-      meet(RANK[functions.kind[fn]!] ?? OTHER, fn, frames.file[frame]!, frames.line[frame]!);
-    }
-    if (first === last) {
-      const module = locations.module[location]!;
-      const fn = location === 0 ? model.truncated : module === NONE ? model.unknown : functions.count + module;
-      meet(location === 0 ? TRUNCATED : RANK[model.kind(fn)] ?? OTHER, fn, NONE, 0);
-    }
-    rank[stack] = Math.min(best, TRUNCATED);
-    of[stack] = line;
-  }
-  rows.set(model, of);
+/** Stack → the line (row of `heap`) that its allocations belong to; NONE of stacks that do not allocate. */
+function lineOfStack({ profile: { stacks, heapStacks } }: Model): Uint32Array {
+  const of = new Uint32Array(stacks.count).fill(NONE);
+  heapStacks.stack.forEach((stack, at) => { of[stack] = heapStacks.site[at]!; });
   return of;
 }
 

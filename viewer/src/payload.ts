@@ -84,8 +84,12 @@ export interface Profile {
   heapFacts: HeapFacts | undefined;
   heap: {
     count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array; stack: Uint32Array; stacks: Uint32Array; growth: Uint8Array;
+    /** The line of the user's own code that it allocates for: NONE, NONE and 0 when there is no other one. */
+    ownFunction: Uint32Array; ownFile: Uint32Array; ownLine: Uint32Array;
     grower: Uint8Array; capacity: Float64Array; sparedReallocations: Float64Array; sparedBytes: Float64Array; typicalUnused: Float64Array; counts: Record<HeapColumn, Float64Array>;
   };
+  /** The line of every allocating stack. */
+  heapStacks: { count: number; stack: Uint32Array; site: Uint32Array };
   heapBars: { count: number; site: Uint32Array; of: Uint8Array; bar: Uint8Array; blocks: Float64Array };
 }
 
@@ -124,6 +128,7 @@ export function decode(bytes: Uint8Array): Profile {
   const codeCount = rows('code', 'module');
   const instructionCount = rows('instructions', 'code');
   const siteCount = rows('heap', 'function');
+  const allocatingCount = rows('heap_stacks', 'stack');
   const barCount = rows('heap_bars', 'site');
 
   const profile: Profile = {
@@ -188,10 +193,12 @@ export function decode(bytes: Uint8Array): Profile {
     heap: {
       count: siteCount, function: u32('heap.function', siteCount), file: u32('heap.file', siteCount), line: u32('heap.line', siteCount, 0),
       stack: u32('heap.stack', siteCount), stacks: u32('heap.stacks', siteCount, 1), growth: u8('heap.growth', siteCount),
+      ownFunction: u32('heap.own_function', siteCount), ownFile: u32('heap.own_file', siteCount), ownLine: u32('heap.own_line', siteCount, 0),
       grower: u8('heap.grower', siteCount), capacity: f64('heap.capacity', siteCount),
       sparedReallocations: f64('heap.spared_reallocations', siteCount, 0), sparedBytes: f64('heap.spared_bytes', siteCount, 0), typicalUnused: f64('heap.typical_unused', siteCount, 0),
       counts: byColumn(column => f64(`heap.${column}`, siteCount, 0)),
     },
+    heapStacks: { count: allocatingCount, stack: u32('heap_stacks.stack', allocatingCount), site: u32('heap_stacks.site', allocatingCount) },
     heapBars: {
       count: barCount, site: u32('heap_bars.site', barCount), of: u8('heap_bars.of', barCount), bar: u8('heap_bars.bar', barCount),
       blocks: f64('heap_bars.blocks', barCount, 0),
@@ -322,7 +329,7 @@ function readSamples(columns: Columns, metric: number): SampleTable {
 /** Nothing behind this can index out of bounds. */
 function check(profile: Profile): void {
   const { strings, processes, threads, modules, functions, locations, frames, stacks, metrics, spans, counters, counterValues, sources, code,
-    instructions, heap, heapBars } = profile;
+    instructions, heap, heapStacks, heapBars } = profile;
   const texts = strings.ends.length;
   ascending('strings.ends', strings.ends, strings.bytes.length);
   within('processes.name', processes.name, texts, true);
@@ -366,6 +373,10 @@ function check(profile: Profile): void {
   within('heap.function', heap.function, functions.count + modules.count + 2, false);
   within('heap.file', heap.file, texts, true);
   within('heap.stack', heap.stack, stacks.count, false);
+  within('heap.own_function', heap.ownFunction, functions.count + modules.count + 2, true);
+  within('heap.own_file', heap.ownFile, texts, true);
+  within('heap_stacks.stack', heapStacks.stack, stacks.count, false);
+  within('heap_stacks.site', heapStacks.site, heap.count, false);
   within('heap_bars.site', heapBars.site, heap.count, false);
 }
 

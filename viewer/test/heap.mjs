@@ -76,7 +76,7 @@ export function heap({ cpu = false, processes = false, snapshot = null } = {}) {
 
   const empty = Object.fromEntries(COLUMNS.map(column => [column, 0]));
   const line = (name, fn, file, line, growth, numbers, extra = {}) => p.row('heap', {
-    function: fn, file: p.text(file), line, stack: stacks[name], stacks: 1, growth, grower: 0, capacity: NaN, spared_reallocations: NaN, spared_bytes: NaN, typical_unused: NaN, ...extra,
+    function: fn, file: p.text(file), line, stack: stacks[name], stacks: 1, growth, grower: 0, capacity: NaN, spared_reallocations: NaN, spared_bytes: NaN, typical_unused: NaN, own_function: NONE, own_file: NONE, own_line: 0, ...extra,
     ...empty, allocations: total.get(name), peak_bytes: atPeak.get(name) ?? 0, live_at_exit_bytes: live.get(name), ...numbers,
   });
   // parse: 500 blocks of 64 KiB until 600 ms; each Vec grew ten times on the way.
@@ -89,6 +89,7 @@ export function heap({ cpu = false, processes = false, snapshot = null } = {}) {
   line('job', of.job, 'src/job.rs', 3, 3, { bytes_allocated: 1000 * 4096, frees: 1000, bytes_freed: 1000 * 4096, max_bytes: 20 * 4096, max_blocks: 20, lifetime_ns: 1000 * 10 * MS, freed_elsewhere: 1000 });
   // print: 100,000 texts of 32 bytes, nine of ten temporary.
   line('print', of.print, 'src/print.rs', 7, 1, { bytes_allocated: 100000 * 32, frees: 100000, bytes_freed: 100000 * 32, max_bytes: 32, max_blocks: 1, temporary: 90000, lifetime_ns: 100000 * 2000 });
+  ['parse', 'cache', 'job', 'print'].forEach((name, site) => p.row('heap_stacks', { stack: stacks[name], site }));
   const bar = (site, of, bar, blocks) => p.row('heap_bars', { site, of, bar, blocks });
   [[0, 0, 17, 500], [0, 1, 28, 200], [0, 1, 29, 240], [0, 1, 30, 60], [1, 0, 11, 10000], [2, 0, 13, 1000], [2, 1, 24, 1000], [3, 0, 5, 20000], [3, 0, 6, 80000], [3, 1, 10, 12000], [3, 1, 11, 70000], [3, 1, 13, 18000]]
     .forEach(row => bar(...row));

@@ -104,7 +104,7 @@ export class Payload {
     const columns = {};
     const add = (name, type, values) => { columns[name] = { type, values: TYPES[type].from(values) }; };
     const types = { kind: 'u8', carrier: 'u8', unit: 'u8', of: 'u8', sampled: 'u8', start: 'f64', end: 'f64', address: 'f64', time: 'f64', value: 'f64' };
-    const ofHeap = { function: 'u32', file: 'u32', line: 'u32', stack: 'u32', stacks: 'u32', growth: 'u8', grower: 'u8' };
+    const ofHeap = { function: 'u32', file: 'u32', line: 'u32', own_function: 'u32', own_file: 'u32', own_line: 'u32', stack: 'u32', stacks: 'u32', growth: 'u8', grower: 'u8' };
     const ofBars = { site: 'u32', of: 'u8', bar: 'u8', blocks: 'f64' };
     const typeOf = (table, column) => table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';
     for (const [table, rows] of Object.entries(this.tables)) {

@@ -272,7 +272,7 @@ fn module_of_file(file: &str) -> Option<String> {
 }
 
 /// The path of a name without generic arguments; of `<Type as Trait>::method` that of the type and of the trait.
-fn paths(name: &str) -> (String, Option<String>) {
+pub(crate) fn paths(name: &str) -> (String, Option<String>) {
     let Some((inside, method)) = name.strip_prefix('<').and_then(split_at_closing) else {
         return (plain(name), None);
     };
@@ -337,7 +337,7 @@ fn outside(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
 }
 
 /// Whether a text fits a pattern in which `*` stands for any text.
-fn fits(text: &str, pattern: &str) -> bool {
+pub(crate) fn fits(text: &str, pattern: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return text == pattern };
     let Some(mut text) = text.strip_prefix(first) else { return false };
     let Some((middle, last)) = rest.rsplit_once('*') else { return text.ends_with(rest) };

@@ -31,6 +31,7 @@ mod metric;
 mod pool;
 mod strings;
 mod tables;
+mod wrapper;
 
 use std::path::{Component, Path, PathBuf};
 
@@ -52,6 +53,7 @@ pub use tables::{
     Code, CodeKind, Codes, Counter, CounterValues, Frame, Frames, Function, Locations, Module, ModuleKind,
     Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, SymbolState, Thread, Unit,
 };
+pub use wrapper::is_allocation_wrapper;
 
 /// Where a copy of a module's file can be in a folder: at its whole path below it, or by its name alone.
 pub fn copies_in(folder: &Path, module: &str) -> [PathBuf; 2] {

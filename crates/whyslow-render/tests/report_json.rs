@@ -183,6 +183,33 @@ fn every_view_has_the_heap_when_it_was_recorded() {
 }
 
 #[test]
+fn a_site_names_the_users_line_and_its_callers() {
+    let start = "app::main@m.rs:3;dep::build@d.rs:1";
+    let mut profile = program();
+    let callers = ["a", "b", "c", "d", "e"].map(|name| {
+        format!(
+            "{start};dep::{name}@d.rs:9;room@r.rs:2;malloc : allocations=2 bytes_allocated=10 peak_bytes=1\n"
+        )
+    });
+    let most =
+        format!("{start};dep::big@d.rs:5;room@r.rs:2;malloc : allocations=2 bytes_allocated=10 peak_bytes=9");
+    testing::add_heap(&mut profile, &(callers.concat() + &most));
+    let view = &views(&profile)[0];
+    assert_eq!(view["heap"]["wrappers"], serde_json::json!(["room"]));
+    let site = &view["sites"][0];
+    assert_eq!((&site["function"], &site["line"]), (&"dep::big".into(), &5.into()));
+    assert_eq!(site["own"], serde_json::json!({"function": "app::main", "file": "m.rs", "line": 3}));
+    assert_eq!(
+        site["callers"],
+        serde_json::json!([
+            {"function": "dep::build", "file": "d.rs", "line": 1, "depth": 1, "peak_bytes": 9},
+            {"function": "app::main", "file": "m.rs", "line": 3, "depth": 2, "peak_bytes": 9},
+        ])
+    );
+    assert_eq!(view["sites"][1]["callers"], serde_json::json!([]));
+}
+
+#[test]
 fn a_site_is_a_line_of_the_user_with_its_numbers() {
     let mut profile = with_heap();
     let (grown, bytes_copied) = (1100, 5000);

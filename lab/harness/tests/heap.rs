@@ -56,6 +56,8 @@ const CASES: &[Case] = &[
     Case { name: "heap_starts", arguments: &["fails"], heap: &[], seen_by: Nobody },
     Case { name: "heap_unused", arguments: &[], heap: &[], seen_by: Nobody },
     Case { name: "heap_unwind", arguments: &["100"], heap: &[("allocations", 1600), ("temporary", 800)], seen_by: Memcheck },
+    Case { name: "heap_wrapper", arguments: &["alone", "100"], heap: &[("allocations", 100), ("peak_bytes", 50_000)], seen_by: Memcheck },
+    Case { name: "heap_wrapper", arguments: &["shared", "10"], heap: &[("allocations", 60), ("peak_bytes", 11_960)], seen_by: Memcheck },
     Case { name: "heap_vec", arguments: &[], heap: &[], seen_by: Nobody },
 ];
 

@@ -11,7 +11,7 @@ import { isPart, sitesIn } from '../heaptime.ts';
 import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
 import type { PanelProps } from '../panel.ts';
-import type { HeapColumn, HeapFacts } from '../payload.ts';
+import { NONE, type HeapColumn, type HeapFacts } from '../payload.ts';
 import { timeRange } from '../state.ts';
 import { limited, Name, Place, Share } from './cells.tsx';
 import { useRowMenu } from './rowmenu.tsx';
@@ -49,7 +49,8 @@ export function HeapPanel(props: PanelProps) {
     { id: 'share', title: 'Share', width: '5rem', numeric: true, help: order.help },
     ...order.cells.map(({ title, width, help }) => ({ id: title, title, width, numeric: title !== 'Over time', ...(help ? { help } : {}) })),
     { id: 'line', title: 'Function that allocates' },
-    { id: 'place', title: 'At', width: '22%' },
+    { id: 'place', title: 'At', width: '20%' },
+    ...(hasOwn(model) ? [{ id: 'own', title: 'For your line', width: '20%', help: 'The innermost line of your own code that leads there, where that is another one' }] : []),
   ];
   return (
     <div class="heap pane">
@@ -89,6 +90,7 @@ export function HeapPanel(props: PanelProps) {
                 ...order.cells.map(cell => cell.text(site, totals)),
                 <Name model={model} fn={fn} dark={dark} />,
                 <Place path={placeOf(model, site.row)} />,
+                ...(hasOwn(model) ? [<Place path={ownPlace(model, site.row)} />] : []),
               ],
             };
           }}
@@ -111,6 +113,16 @@ function placeOf(model: Model, row: number): string {
   const { file, line } = model.profile.heap;
   const path = model.text(file[row]!);
   return path && line[row] ? `${path}:${line[row]}` : path;
+}
+
+const hasOwn = (model: Model): boolean => model.profile.heap.ownFunction.some(fn => fn !== NONE);
+
+/** The user's line that a line allocates for: where it is, else its function; empty when that is the line itself. */
+function ownPlace(model: Model, row: number): string {
+  const { ownFunction, ownFile, ownLine } = model.profile.heap;
+  if (ownFunction[row] === NONE) return '';
+  const path = model.text(ownFile[row]!);
+  return path ? `${path}:${ownLine[row]}` : model.name(ownFunction[row]!);
 }
 
 /** The whole program in one line of figures. */
@@ -146,7 +158,9 @@ function About({ model, site, totals }: { model: Model; site: Site | undefined; 
   const tip = site && advice(site);
   const blocks = (kind: 'definitely_lost' | 'indirectly_lost' | 'possibly_lost' | 'reachable' | 'suppressed'): string | undefined =>
     numbers(`${kind}_blocks`) ? `${bytes(numbers(`${kind}_bytes`))} in ${some(numbers(`${kind}_blocks`))}` : undefined;
+  const own = site && model.profile.heap.ownFunction[site.row] !== NONE ? model.profile.heap.ownFunction[site.row]! : undefined;
   const facts: [string, string | undefined][] = [
+    ['For', own === undefined ? undefined : `${limited(model.name(own), 160)} (${limited(ownPlace(model, site!.row), 240)})`],
     ['Stacks that lead here', site && count(model.profile.heap.stacks[site.row]!)],
     ['Mean size', bytes(numbers('bytes_allocated') / Math.max(1, numbers('allocations')))],
     ['Mean lifetime', duration(numbers('lifetime_ns') / Math.max(1, numbers('allocations')))],

@@ -8,6 +8,7 @@ use super::chance::Chance;
 use super::matching::Item;
 use super::statistics::Estimate;
 use crate::functions::{FunctionTable, SortBy};
+use crate::heap::Wrappers;
 use crate::labels::{self, Label, Labels};
 use crate::own::Charges;
 use crate::selection::Weights;
@@ -74,7 +75,8 @@ pub(super) fn functions<'p>(
 pub(super) fn sites<'p>(side: Side<'p>, weights: &Weights, chance: &Chance, unit: Unit) -> Vec<Row<'p>> {
     let profile = side.profile;
     let labels = Labels::new(profile);
-    let charges = Charges::new(profile, true);
+    // What is evident in one profile need not be in the other; names are the same in both.
+    let charges = Charges::of_heap(profile, true, &Wrappers::known(profile));
     let mut stacks_of: FxHashMap<(u32, Option<StringId>, u32), Vec<StackId>> = FxHashMap::default();
     for stack in (0..weights.value.len()).filter(|&stack| weights.value[stack] > 0) {
         let place = charges.of(StackId::from(stack)).frame;

@@ -7,6 +7,8 @@ mod live;
 mod profile_facts;
 mod sites;
 mod spread;
+mod trail;
+mod wrappers;
 
 pub use capacity::{Capacity, CapacityAdvice};
 pub(crate) use grains::Grains;
@@ -15,3 +17,5 @@ pub use live::{LIVE, add_live, live_over_time};
 pub use profile_facts::{has_heap, is_heap_metric, is_heap_only};
 pub use sites::{Grower, SiteOrder, SiteRow, Sites};
 pub use spread::{HeapThread, histogram, threads};
+pub use trail::{Trail, TrailStep};
+pub use wrappers::Wrappers;

@@ -1,4 +1,4 @@
-//! Which lines of the user's code allocate.
+//! Which lines allocate, and for which lines of the user's code.
 
 use std::cmp::Reverse;
 
@@ -7,19 +7,22 @@ use whyslow_profile::{CodeKind, Growth, GrowthBar, HeapCounts, HeapSite, Profile
 
 use super::capacity::CapacityAdvice;
 use super::intervals::Intervals;
+use super::wrappers::Wrappers;
 use crate::labels::{self, Label, Labels};
-use crate::own::{Charges, frames_of};
+use crate::own::{Charges, Nearness, StackFrame, frames_of};
 
 /// What a line of code allocated, over all stacks that lead to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SiteRow {
-    /// The function that the allocations are charged to: the innermost one on the stack that is the user's, else the
-    /// next nearest, see [`crate::Nearness`].
+    /// The innermost function that is neither std, runtime, allocator nor one of [`Wrappers`]; whatever is nearest where
+    /// there is none.
     pub label: Label,
     /// The file of the line.
     pub file: Option<StringId>,
     /// The line; 0 when not known.
     pub line: u32,
+    /// The line of the user's own code that it allocates for, when that is another one.
+    pub own: Option<StackFrame>,
     /// The numbers. `max_bytes`, `max_blocks` and `largest_grown` are the largest of its stacks, the rest are sums.
     pub counts: HeapCounts,
     /// How its live bytes went over time: as those of the stacks that had the most.
@@ -130,7 +133,7 @@ pub enum SiteOrder {
 }
 
 /// What every allocating line did.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Sites {
     /// The lines, most bytes at the peak first, then most bytes allocated.
     pub rows: Vec<SiteRow>,
@@ -138,28 +141,36 @@ pub struct Sites {
     pub totals: HeapCounts,
     /// How far the numbers are from the truth, where they are estimates.
     pub intervals: Option<Intervals>,
+    /// Functions through which others allocate: no line is one of theirs.
+    pub wrappers: Wrappers,
 }
 
 impl Sites {
     /// Adds up the allocating stacks of a profile per line of the user's code.
     pub fn build(profile: &Profile) -> Self {
         if profile.heap.is_empty() {
-            return Self { rows: Vec::new(), totals: HeapCounts::default(), intervals: None };
+            let wrappers = Wrappers::known(profile);
+            return Self { rows: Vec::new(), totals: HeapCounts::default(), intervals: None, wrappers };
         }
         let labels = Labels::new(profile);
-        let charges = Charges::new(profile, true);
+        let wrappers = Wrappers::find(profile);
+        let (nearest, own) =
+            (Charges::of_sites(profile, &wrappers), Charges::of_heap(profile, true, &wrappers));
+        // Functions that a reader cannot tell apart have one label.
+        let key = |frame: &StackFrame| (labels.code(frame.label), frame.file, frame.line);
         let mut row_of = FxHashMap::default();
         let mut rows: Vec<SiteRow> = Vec::new();
         for (index, site) in (0u32..).zip(&profile.heap.sites) {
-            let place = charges.of(site.stack).frame;
-            // Functions that a reader cannot tell apart have one label.
-            let code = labels.code(place.label);
-            let at = *row_of.entry((code, place.file, place.line)).or_insert(rows.len());
+            let place = nearest.of(site.stack).frame;
+            let own = Some(own.of(site.stack)).filter(|charge| charge.nearness == Nearness::Own);
+            let own = own.map(|charge| charge.frame).filter(|own| key(own) != key(&place));
+            let at = *row_of.entry((key(&place), own.as_ref().map(key))).or_insert(rows.len());
             if at == rows.len() {
                 rows.push(SiteRow {
-                    label: labels.label(code),
+                    label: labels.label(labels.code(place.label)),
                     file: place.file,
                     line: place.line,
+                    own,
                     counts: HeapCounts::default(),
                     growth: Growth::Unknown,
                     stack: site.stack,
@@ -183,7 +194,7 @@ impl Sites {
         let totals = profile.heap.totals();
         advise(profile, &totals, &mut rows);
         rows.sort_by_key(|row| (Reverse(row.counts.peak_bytes), Reverse(row.counts.bytes_allocated)));
-        Self { rows, totals, intervals: Intervals::of(profile) }
+        Self { rows, totals, intervals: Intervals::of(profile), wrappers }
     }
 
     /// The lines that have something of what is sorted by, most first.
@@ -268,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn allocations_belong_to_the_innermost_line_of_the_user() {
+    fn allocations_belong_to_the_innermost_line_that_wanted_memory() {
         assert_eq!(
             named_places(
                 "app::main@m.rs:3;dep::read@d.rs:9;alloc::vec::push@v.rs:1 : bytes_allocated=5
@@ -276,7 +287,56 @@ mod tests {
                  app::main@m.rs:4;+alloc::vec::push@v.rs:1 : bytes_allocated=3
                  dep::pool@p.rs:7;std::spawn@s.rs:2 : bytes_allocated=2"
             ),
-            [("app::main".into(), 3, 9), ("app::main".into(), 4, 3), ("dep::pool".into(), 7, 2)]
+            [
+                ("dep::read".into(), 9, 5),
+                ("app::main".into(), 3, 4),
+                ("app::main".into(), 4, 3),
+                ("dep::pool".into(), 7, 2)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_line_of_others_is_told_apart_by_the_users_line_it_allocates_for() {
+        let profile = testing::heap_profile(
+            "app::main@m.rs:3;dep::read@d.rs:9;malloc : bytes_allocated=5
+             app::main@m.rs:4;dep::each@d.rs:2;dep::read@d.rs:9 : bytes_allocated=4
+             dep::pool@p.rs:1;dep::read@d.rs:9 : bytes_allocated=3
+             app::main@m.rs:3;dep::each;app::f@m.rs:8;std::x : bytes_allocated=2",
+        );
+        let own = |row: &SiteRow| (row.line, row.own.map(|own| own.line), row.counts.bytes_allocated);
+        let rows = Sites::build(&profile).rows.iter().map(own).collect::<Vec<_>>();
+        assert_eq!(rows, [(9, Some(3), 5), (9, Some(4), 4), (9, None, 3), (8, None, 2)]);
+    }
+
+    #[test]
+    fn wrappers_known_and_evident_are_passed_over_and_named() {
+        let callers = ["a", "b", "c", "d", "e"];
+        let text = callers.map(|name| format!("main@m.c:1;{name}@{name}.c:7;room@r.c:2;xmalloc@x.c:3;malloc : allocations=2 bytes_allocated=9\n"));
+        let profile = testing::heap_profile(&text.concat());
+        let sites = Sites::build(&profile);
+        let names = sites.rows.iter().map(|row| labels::name(&profile, row.label)).collect::<Vec<_>>();
+        assert_eq!(names, callers);
+        assert!(sites.rows.iter().all(|row| row.line == 7 && row.own.is_none()));
+        assert_eq!(
+            sites.wrappers.evident.iter().map(|&label| labels::name(&profile, label)).collect::<Vec<_>>(),
+            ["room"]
+        );
+    }
+
+    #[test]
+    fn a_wrapper_that_nobody_is_outside_of_is_a_line_itself() {
+        assert_eq!(
+            named_places("_start;xmalloc@x.c:3;malloc : bytes_allocated=9"),
+            [("xmalloc".into(), 3, 9)]
+        );
+    }
+
+    #[test]
+    fn one_function_that_allocates_everything_stays_the_line() {
+        assert_eq!(
+            named_places("main@m.c:1;load@l.c:4;xmalloc;malloc : allocations=99 bytes_allocated=9"),
+            [("load".into(), 4, 9)]
         );
     }
 

@@ -89,7 +89,7 @@ impl OwnTable {
             if frames.is_empty() {
                 add(&mut sums.itself, value, samples);
             }
-            for (distance, frame) in (1u32..).zip(speaking(profile, &frames)) {
+            for (distance, frame) in (1u32..).zip(speaking(profile, charges, &frames)) {
                 let code = labels.code(frame.label);
                 if std::mem::replace(&mut met[code as usize], stack) != stack {
                     let (sum, distances) = sums.beneath.entry(code).or_default();
@@ -113,19 +113,22 @@ impl OwnTable {
     }
 }
 
-/// The frames beneath one, outermost first, as far as they say something: the kernel's and the allocator's insides are
-/// theirs, and the kernel itself is named only where nothing of the program called it.
+/// The frames beneath one, outermost first, as far as they say something: the kernel's, the allocator's and a wrapper's
+/// insides are theirs, and the kernel and wrappers are named only where nothing of the program called them.
 fn speaking<'a>(
     profile: &Profile,
+    charges: &Charges,
     innermost_first: &'a [StackFrame],
 ) -> impl Iterator<Item = &'a StackFrame> {
-    let kind = |frame: &StackFrame| labels::kind(profile, frame.label);
-    let kinds = innermost_first.iter().rev().map(kind).collect::<Vec<_>>();
-    let inside = kinds.iter().position(|kind| matches!(kind, CodeKind::Kernel | CodeKind::Allocator));
+    let ends = |frame: &StackFrame| match labels::kind(profile, frame.label) {
+        kind @ (CodeKind::Kernel | CodeKind::Allocator) => Some(kind == CodeKind::Allocator),
+        _ => charges.is_wrapper(frame.label).then_some(false),
+    };
+    let mut outermost_first = innermost_first.iter().rev().map(ends).enumerate();
+    let inside = outermost_first.find_map(|(at, is_named)| Some((at, is_named?)));
     let kept = match inside {
-        Some(first) if first == 0 || kinds[first] == CodeKind::Allocator => first + 1,
-        Some(first) => first,
-        None => kinds.len(),
+        Some((first, is_named)) => first + usize::from(is_named || first == 0),
+        None => innermost_first.len(),
     };
     innermost_first.iter().rev().take(kept)
 }
@@ -236,6 +239,16 @@ mod tests {
         assert_eq!(rows("app::f;std::read;sys_entry;sys_read 4"), ["app::f 4/0 in std::read 4"]);
         assert_eq!(rows("app::f;sys_fault;sys_page 4"), ["app::f 4/0 in sys_fault 4"]);
         assert_eq!(rows("app::f;std::push;malloc;sys_brk 4"), ["app::f 4/0 in malloc 4"]);
+    }
+
+    #[test]
+    fn of_memory_those_are_named_who_allocate_through_a_wrapper() {
+        let profile =
+            testing::heap_profile("app::f;dep::read;xmalloc;malloc : allocations=1 bytes_allocated=4");
+        let charges = Charges::of_metric(&profile, true, 0);
+        let table = OwnTable::build(&profile, &Selection::default().weigh(&profile), &charges);
+        let beneath = table.rows[0].beneath.unwrap();
+        assert_eq!(labels::name(&profile, beneath.label), "dep::read");
     }
 
     #[test]

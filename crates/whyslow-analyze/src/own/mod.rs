@@ -9,8 +9,10 @@ mod lines;
 pub use functions::{Beneath, OwnLine, OwnRow, OwnTable};
 pub use lines::{By, HotLine, HotLines};
 
+use rustc_hash::FxHashSet;
 use whyslow_profile::{CodeKind, Frame, LocationId, ModuleKind, Profile, StackId, StringId};
 
+use crate::heap::{Wrappers, is_heap_metric};
 use crate::labels::{self, Label};
 
 /// One frame of a stack.
@@ -42,7 +44,7 @@ pub fn frames_of(profile: &Profile, stack: StackId) -> impl Iterator<Item = Stac
 }
 
 /// The frames of a location, outermost first; one without a name when nothing is known of it.
-fn frames_at(
+pub(crate) fn frames_at(
     profile: &Profile,
     location: LocationId,
     inline: bool,
@@ -64,6 +66,8 @@ pub enum Nearness {
     Dependency,
     /// Any other code of which nobody knows whose it is.
     Unknown,
+    /// Of memory: a function through which others allocate, see [`crate::heap::Wrappers`].
+    Wrapper,
     /// The standard library, the runtime.
     Std,
     /// The kernel, which works for whoever called it.
@@ -105,6 +109,8 @@ fn is_of_program(profile: &Profile, label: Label) -> bool {
 pub struct Charges {
     frames: Vec<Charge>,
     inline: bool,
+    /// Of memory: the functions through which others allocate.
+    wrappers: FxHashSet<Label>,
 }
 
 /// What a stack is charged to.
@@ -122,6 +128,35 @@ impl Charges {
     /// Finds the frame for every stack. Without `inline`, inlined functions are part of the function they were
     /// inlined into.
     pub fn new(profile: &Profile, inline: bool) -> Self {
+        Self::ranked(profile, inline, |label| Nearness::of(profile, label))
+    }
+
+    /// Of memory it is charged to those who wanted it, not to the functions through which they allocate.
+    pub fn of_heap(profile: &Profile, inline: bool, wrappers: &Wrappers) -> Self {
+        let charges = Self::ranked(profile, inline, |label| wrappers.nearness(profile, label));
+        let functions = (0..profile.functions.len()).map(|id| Label::Function(id.into()));
+        let is_wrapper = |label: &Label| wrappers.nearness(profile, *label) == Nearness::Wrapper;
+        Self { wrappers: functions.filter(is_wrapper).collect(), ..charges }
+    }
+
+    /// The frames for what a metric counts.
+    pub fn of_metric(profile: &Profile, inline: bool, metric: usize) -> Self {
+        if is_heap_metric(profile, metric) {
+            Self::of_heap(profile, inline, &Wrappers::find(profile))
+        } else {
+            Self::new(profile, inline)
+        }
+    }
+
+    /// The innermost frame outside of std, runtime, kernel, allocator and wrappers, whosever it is.
+    pub(crate) fn of_sites(profile: &Profile, wrappers: &Wrappers) -> Self {
+        Self::ranked(profile, true, |label| match wrappers.nearness(profile, label) {
+            near if near < Nearness::Wrapper => Nearness::Own,
+            nearness => nearness,
+        })
+    }
+
+    fn ranked(profile: &Profile, inline: bool, nearness_of: impl Fn(Label) -> Nearness) -> Self {
         let mut frames: Vec<Charge> = Vec::with_capacity(profile.stacks.len());
         for index in 0..profile.stacks.len() {
             let stack = StackId::from(index);
@@ -129,19 +164,24 @@ impl Charges {
             let here = (0u32..).zip(frames_at(profile, profile.stacks.location(stack), inline));
             // From the outside in: of frames that are equally near the innermost is charged.
             for (depth, frame) in here {
-                let nearness = Nearness::of(profile, frame.label);
+                let nearness = nearness_of(frame.label);
                 if best.is_none_or(|best| nearness <= best.nearness) {
                     best = Some(Charge { frame, nearness, at: (stack, depth) });
                 }
             }
             frames.extend(best);
         }
-        Self { frames, inline }
+        Self { frames, inline, wrappers: FxHashSet::default() }
     }
 
     /// Whether inlined functions count as functions.
     pub(crate) fn inline(&self) -> bool {
         self.inline
+    }
+
+    /// Whether others allocate through a function.
+    pub(crate) fn is_wrapper(&self, label: Label) -> bool {
+        self.wrappers.contains(&label)
     }
 
     /// What a stack is charged to.

@@ -1,5 +1,6 @@
 //! pprof's `profile.proto`, packed with gzip: equal stacks of a thread added up, all metrics, inlined functions.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use flate2::Compression;
@@ -7,7 +8,7 @@ use flate2::write::GzEncoder;
 use rustc_hash::FxHashMap;
 use whyslow_analyze::Selection;
 use whyslow_profile::heap::metric;
-use whyslow_profile::{LocationId, Metric, StackId, ThreadId, Unit};
+use whyslow_profile::{LocationId, Metric, ModuleId, ModuleKind, StackId, ThreadId, Unit};
 
 use super::places::{Place, module_of, places};
 use super::{Export, LeftOut};
@@ -295,9 +296,13 @@ fn module_start(module: usize) -> u64 {
     (module as u64 + 1).wrapping_mul(MODULE_SPACE)
 }
 
+/// pprof takes the first mapping for the program, and shows its file and build id.
 fn mappings(export: &Export<'_>, file: &mut Message, texts: &mut Texts) {
     let profile = export.profile;
-    for (row, module) in profile.modules.iter().enumerate() {
+    let main = main_program(export);
+    let others = (0..profile.modules.len()).filter(|&row| Some(row) != main);
+    for row in main.into_iter().chain(others) {
+        let module = &profile.modules[row];
         let path = texts.id(profile.text(module.path));
         let build_id = module.build_id.map_or(0, |id| texts.id(profile.text(id)));
         file.message(3, |mapping| {
@@ -310,6 +315,27 @@ fn mappings(export: &Export<'_>, file: &mut Message, texts: &mut Texts) {
             (7..=10).for_each(|field| mapping.number(field, 1));
         });
     }
+}
+
+/// The program that most of the chosen metric was spent in; the one that was seen first when that is nothing.
+fn main_program(export: &Export<'_>) -> Option<usize> {
+    let profile = export.profile;
+    let is_program = |module: &usize| profile.modules[*module].kind == ModuleKind::Program;
+    // Stack → its outermost program: parents come before their children.
+    let mut program_of: Vec<Option<usize>> = Vec::with_capacity(profile.stacks.len());
+    for stack in (0..profile.stacks.len()).map(StackId::from) {
+        let outer = profile.stacks.parent(stack).and_then(|parent| program_of[parent.index()]);
+        let here = || module_of(profile, profile.stacks.location(stack)).map(ModuleId::index);
+        program_of.push(outer.or_else(|| here().filter(is_program)));
+    }
+    let mut spent = vec![0u64; profile.modules.len()];
+    for (stack, value) in export.samples.stack.iter().zip(&export.samples.value) {
+        if let Some(program) = program_of[stack.index()] {
+            spent[program] = spent[program].saturating_add(*value);
+        }
+    }
+    let programs = (0..profile.modules.len()).filter(is_program);
+    programs.max_by_key(|&program| (spent[program], Reverse(program)))
 }
 
 /// Writes the locations on these stacks, and the functions they use.

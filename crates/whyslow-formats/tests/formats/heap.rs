@@ -10,7 +10,7 @@ use whyslow_formats::export::{
     Export, write_dhat, write_firefox, write_heaptrack, write_massif, write_pprof, write_speedscope,
 };
 use whyslow_formats::import::Format;
-use whyslow_profile::{HeapCounts, Profile, Unit, heap::metric};
+use whyslow_profile::{HeapCounts, ModuleKind, Profile, Unit, heap::metric};
 
 use crate::heap_script::{Script, parser};
 use crate::support::{from_bytes, totals};
@@ -422,6 +422,25 @@ fn pprof_has_the_four_types_of_a_heap() {
         totals(&back, row(&back, "alloc-space")),
         totals(&profile, row(&profile, metric::BYTES_ALLOCATED))
     );
+}
+
+/// pprof shows the file of the first mapping as that of the program.
+#[test]
+fn the_first_mapping_of_pprof_is_the_program_that_most_was_allocated_in() {
+    let mut profile = testing::heap_profile(
+        "[libc.so.6] : allocations=9 bytes_allocated=900
+         app::main;[libc.so.6] : allocations=1 bytes_allocated=100",
+    );
+    profile.modules.swap(0, 1);
+    for module in profile.locations.module.iter_mut().flatten() {
+        *module = (1 - module.index()).into();
+    }
+    profile.functions.iter_mut().for_each(|function| function.module = Some(1.into()));
+    let mut bytes = Vec::new();
+    write_pprof(&Export::new(&profile, &Selection::default(), true), &mut bytes).unwrap();
+    let back = from_bytes(&bytes, Format::Pprof).profile;
+    let modules = back.modules.iter().map(|module| (back.text(module.path), module.kind)).collect::<Vec<_>>();
+    assert_eq!(modules, [("/home/me/app", ModuleKind::Program), ("/usr/lib/libc.so.6", ModuleKind::Library)]);
 }
 
 /// What a step of a random script does: who, where, how large, or which block is freed; then a pause.

@@ -44,6 +44,10 @@ pub(super) fn heap<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &
     columns.u32("heap.function", collect(&rows, |row| function(profile, row.label)));
     columns.u32("heap.file", collect(&rows, |row| texts.maybe(row.file)));
     columns.u32("heap.line", collect(&rows, |row| row.line));
+    let own = |row: &SiteRow| row.own.map_or(u32::MAX, |own| function(profile, own.label));
+    columns.u32("heap.own_function", collect(&rows, own));
+    columns.u32("heap.own_file", collect(&rows, |row| texts.maybe(row.own.and_then(|own| own.file))));
+    columns.u32("heap.own_line", collect(&rows, |row| row.own.map_or(0, |own| own.line)));
     columns.u32("heap.stack", collect(&rows, |row| row.stack.0));
     columns.u32("heap.stacks", collect(&rows, |row| row.rows.len() as u32));
     columns.u8("heap.growth", collect(&rows, |row| row.growth.code()));
@@ -58,7 +62,17 @@ pub(super) fn heap<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &
     for (at, name) in HeapCounts::COLUMNS.iter().enumerate() {
         columns.f64(format!("heap.{name}"), collect(&rows, |row| row.counts.numbers()[at] as f64));
     }
+    stacks(profile, &rows, columns);
     bars(profile, &rows, columns);
+}
+
+/// The line of every allocating stack, sorted by stack.
+fn stacks<'p>(profile: &Profile, rows: &[SiteRow], columns: &mut Columns<'p>) {
+    let sites = (0u32..).zip(rows).flat_map(|(line, row)| row.rows.iter().map(move |&site| (site, line)));
+    let lines = sites.map(|(site, line)| (profile.heap.sites[site as usize].stack.0, line));
+    let lines = lines.collect::<BTreeMap<_, _>>().into_iter().collect::<Vec<_>>();
+    columns.u32("heap_stacks.stack", collect(&lines, |(stack, _)| *stack));
+    columns.u32("heap_stacks.site", collect(&lines, |(_, line)| *line));
 }
 
 /// Histograms of the stacks, added up per line; sorted by line, what is measured, and bar.

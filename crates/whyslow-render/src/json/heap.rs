@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::heap::{Capacity, Ends, Intervals, SiteRow, Sites};
+use whyslow_analyze::heap::{Capacity, Ends, SiteOrder, SiteRow, Sites, TrailStep};
 use whyslow_analyze::{CallTree, Label, StackFrame, frames_of};
 use whyslow_profile::{HeapCounts, HeapFacts, HeapProcess, HeapSnapshot, LeakCheck, Profile};
 
@@ -46,6 +46,7 @@ struct HeapJson<'a> {
     allocators: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     intervals: Option<Ends>,
+    wrappers: Vec<Cow<'a, str>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,6 +57,8 @@ struct SiteJson<'a> {
     kind: &'static str,
     #[serde(rename = "crate")]
     crate_name: Option<&'a str>,
+    own: Option<LineJson<'a>>,
+    callers: Vec<StepJson<'a>>,
     #[serde(flatten)]
     counts: Counts,
     peak_bytes: u64,
@@ -69,6 +72,23 @@ struct SiteJson<'a> {
     stack_left_out: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     intervals: Option<Ends>,
+}
+
+/// A line beside the one that allocates.
+#[derive(Debug, Serialize)]
+struct LineJson<'a> {
+    function: Cow<'a, str>,
+    file: Option<&'a str>,
+    line: Option<u32>,
+}
+
+/// A caller of a line, and the part of the line's bytes at the peak that it has.
+#[derive(Debug, Serialize)]
+struct StepJson<'a> {
+    #[serde(flatten)]
+    line: LineJson<'a>,
+    depth: usize,
+    peak_bytes: u64,
 }
 
 /// What is counted of the heap as a whole and of each line.
@@ -126,11 +146,7 @@ impl<'a> HeapBody<'a> {
     /// The heap of a profile with at most `limit` lines; `None` when it was not recorded.
     pub(super) fn new(profile: &'a Profile, sites: &Sites, limit: usize) -> Option<Self> {
         let facts = profile.meta.heap.as_ref()?;
-        let rows = sites
-            .rows
-            .iter()
-            .take(limit)
-            .map(|row| SiteJson::new(profile, facts, row, sites.intervals.as_ref()));
+        let rows = sites.rows.iter().take(limit).map(|row| SiteJson::new(profile, facts, sites, row));
         Some(Self {
             heap: HeapJson::new(profile, facts, sites),
             sites: rows.collect(),
@@ -171,12 +187,14 @@ impl<'a> HeapJson<'a> {
             programs_left_out: facts.programs_left_out,
             allocators: &facts.allocators,
             intervals: sites.intervals.as_ref().map(|known| known.all_of_program(profile)),
+            wrappers: sites.wrappers.evident.iter().map(|&label| CallTree::name(profile, label)).collect(),
         }
     }
 }
 
 impl<'a> SiteJson<'a> {
-    fn new(profile: &'a Profile, facts: &HeapFacts, row: &SiteRow, known: Option<&Intervals>) -> Self {
+    fn new(profile: &'a Profile, facts: &HeapFacts, sites: &Sites, row: &SiteRow) -> Self {
+        let known = sites.intervals.as_ref();
         let crate_name = match row.label {
             Label::Function(id) => profile.functions.get(id.index()).and_then(|function| function.crate_name),
             _ => None,
@@ -188,6 +206,8 @@ impl<'a> SiteJson<'a> {
             line: Some(row.line).filter(|line| *line > 0),
             kind: CallTree::kind(profile, row.label).label(),
             crate_name: crate_name.map(|name| profile.text(name)),
+            own: row.own.map(|own| LineJson::new(profile, &own)),
+            callers: callers(profile, sites, row),
             counts: Counts::new(&row.counts, row.advice.capacity()),
             peak_bytes: row.counts.peak_bytes,
             max_bytes: row.counts.max_bytes,
@@ -200,6 +220,32 @@ impl<'a> SiteJson<'a> {
             intervals: known.map(|known| known.all_of_row(profile, row)),
         }
     }
+}
+
+impl<'a> LineJson<'a> {
+    fn new(profile: &'a Profile, frame: &StackFrame) -> Self {
+        Self {
+            function: CallTree::name(profile, frame.label),
+            file: frame.file.map(|file| profile.text(file)),
+            line: Some(frame.line).filter(|line| *line > 0),
+        }
+    }
+}
+
+/// Who called a line that holds most of the peak, as far as one had most of it, and those that it is split among then.
+fn callers<'a>(profile: &'a Profile, sites: &Sites, row: &SiteRow) -> Vec<StepJson<'a>> {
+    if row.counts.peak_bytes <= sites.totals.peak_bytes / 2 {
+        return Vec::new();
+    }
+    let trail = sites.callers(profile, row, SiteOrder::Peak);
+    let step = |depth: usize, step: &TrailStep| StepJson {
+        line: LineJson::new(profile, &step.frame),
+        depth,
+        peak_bytes: step.value,
+    };
+    let steps = (1..).zip(&trail.steps).map(|(depth, at)| step(depth, at));
+    let branches = trail.branches.iter().map(|at| step(trail.steps.len() + 1, at));
+    steps.chain(branches).collect()
 }
 
 /// `app::load at src/load.rs:12`.

@@ -1,9 +1,11 @@
 //! The one-screen answer.
 
+use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{By, CallTree, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality, Threads};
 use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile};
 
 use super::functions::rows;
+use super::heap::line_words;
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, cut, flow, kind_style, number_of, push_line, push_titled, push_wrapped,
     styled,
@@ -86,7 +88,7 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
         push_line(&mut head, &cut(&programs, page.width));
     }
     if let Some(facts) = &profile.meta.heap {
-        push_line(&mut head, &heap_line(profile, facts));
+        push_wrapped(&mut head, PLAIN, &heap_line(profile, facts), page.width);
     }
     push_line(&mut head, &headline(quality));
     for warning in &quality.warnings[..warnings] {
@@ -178,15 +180,21 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// The heap in one line, when it was recorded beside CPU time.
+/// The heap in a sentence, when it was recorded beside CPU time.
 fn heap_line(profile: &Profile, facts: &HeapFacts) -> String {
-    let totals = profile.heap.totals();
-    format!(
+    let sites = Sites::build(profile);
+    let totals = &sites.totals;
+    let mut text = format!(
         "heap: {} allocations, {} in all, {} at the peak",
         Count(totals.allocations),
         bytes(totals.bytes_allocated),
         bytes(facts.peak_bytes)
-    )
+    );
+    if let Some(row) = sites.rows.first().filter(|row| row.counts.peak_bytes > 0) {
+        let share = Percent(row.counts.peak_bytes as f64 / totals.peak_bytes.max(1) as f64);
+        text.push_str(&format!(", {share} of it by {}", line_words(profile, row)));
+    }
+    text
 }
 
 /// The steps with arrows, broken into lines. Where there are too many, what is not the user's own is left out first.

@@ -186,13 +186,12 @@ fn summary_of_cpu_time_and_heap() {
     let mut profile = program();
     testing::add_heap(
         &mut profile,
-        "app::main;app::load : allocations=1200 bytes_allocated=5000000 peak_bytes=2000000",
+        "app::main@m.rs:3;dep::load@d.rs:7;malloc : allocations=1200 bytes_allocated=5000000 peak_bytes=2000000",
     );
     let text = one_screen(&profile, 100);
-    assert!(
-        text.contains("2 threads\nheap: 1,200 allocations, 4.77 MiB in all, 1.91 MiB at the peak\ngood"),
-        "{text}"
-    );
+    let heap = "heap: 1,200 allocations, 4.77 MiB in all, 1.91 MiB at the peak, 100.0 % of it by dep::load (d.rs:7)\n\
+                for app::main (m.rs:3)\ngood";
+    assert!(text.contains(heap), "{text}");
     assert!(text.ends_with("   whyslow report app.whyslow heap\n"), "{text}");
 }
 

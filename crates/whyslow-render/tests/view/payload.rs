@@ -225,7 +225,8 @@ fn the_lines_of_a_heap_and_its_facts() {
     let mut profile = testing::heap_profile(
         "app::main@m.rs:3;app::load@l.rs:7;alloc::vec::Vec::push@v.rs:1 : allocations=3 bytes_allocated=300 peak_bytes=200 grown=4 growth_chains=1 largest_grown=256 bytes_grown_to=256 growth=linear
          app::main@m.rs:4;app::load@l.rs:7 : allocations=2 bytes_allocated=20 peak_bytes=5
-         [libfoo.so] : allocations=1 bytes_allocated=8 live_at_exit_bytes=8",
+         [libfoo.so] : allocations=1 bytes_allocated=8 live_at_exit_bytes=8
+         app::main@m.rs:5;dep::read@d.rs:9 : allocations=1 bytes_allocated=4",
     );
     let bar = |site, of, bar, blocks| HistogramBar { site, of, bar, blocks };
     profile.heap.histograms = vec![
@@ -246,27 +247,36 @@ fn the_lines_of_a_heap_and_its_facts() {
     let heap = &payload.header["heap"];
     assert_eq!(heap["peak_bytes"], 205);
     assert_eq!(heap["leaks_checked"], true);
-    assert_eq!(heap["totals"]["allocations"], 6);
+    assert_eq!(heap["totals"]["allocations"], 7);
     // The two stacks that end in one line of the user's are one row.
     let functions = payload.texts("functions.name");
     let rows = payload.u32("heap.function");
     assert_eq!(functions[rows[0] as usize].as_deref(), Some("app::load"));
     assert_eq!(rows[1] as usize, functions.len() + 1, "code without a name is its module");
-    assert_eq!(payload.texts("heap.file"), [Some("l.rs".to_owned()), None]);
-    assert_eq!(payload.u32("heap.line"), [7, 0]);
+    assert_eq!(functions[rows[2] as usize].as_deref(), Some("dep::read"));
+    assert_eq!(payload.texts("heap.file"), [Some("l.rs".to_owned()), None, Some("d.rs".to_owned())]);
+    assert_eq!(payload.u32("heap.line"), [7, 0, 9]);
+    let own = payload.u32("heap.own_function");
+    assert_eq!(own[..2], [NONE, NONE]);
+    assert_eq!(functions[own[2] as usize].as_deref(), Some("app::main"));
+    assert_eq!(payload.texts("heap.own_file"), [None, None, Some("m.rs".to_owned())]);
+    assert_eq!(payload.u32("heap.own_line"), [0, 0, 5]);
+    let stacks = profile.heap.sites.iter().map(|site| site.stack.0).collect::<Vec<_>>();
+    assert_eq!(payload.u32("heap_stacks.stack"), stacks);
+    assert_eq!(payload.u32("heap_stacks.site"), [0, 0, 1, 2]);
     assert_eq!(payload.u32("heap.stack")[0], profile.heap.sites[0].stack.0, "its heaviest stack");
-    assert_eq!(payload.u32("heap.stacks"), [2, 1]);
-    assert_eq!(payload.u8("heap.growth"), [Growth::Linear.code(), 0]);
-    assert_eq!(payload.u8("heap.grower"), [1, 0]);
-    same(&payload.f64("heap.capacity"), [Some(256), None].into_iter());
-    same(&payload.f64("heap.spared_reallocations"), [Some(1004), None].into_iter());
-    same(&payload.f64("heap.spared_bytes"), [Some(99), None].into_iter());
-    same(&payload.f64("heap.typical_unused"), [Some(0), None].into_iter());
+    assert_eq!(payload.u32("heap.stacks"), [2, 1, 1]);
+    assert_eq!(payload.u8("heap.growth"), [Growth::Linear.code(), 0, 0]);
+    assert_eq!(payload.u8("heap.grower"), [1, 0, 0]);
+    same(&payload.f64("heap.capacity"), [Some(256), None, None].into_iter());
+    same(&payload.f64("heap.spared_reallocations"), [Some(1004), None, None].into_iter());
+    same(&payload.f64("heap.spared_bytes"), [Some(99), None, None].into_iter());
+    same(&payload.f64("heap.typical_unused"), [Some(0), None, None].into_iter());
     for name in HeapCounts::COLUMNS {
-        assert_eq!(payload.f64(&format!("heap.{name}")).len(), 2, "{name}");
+        assert_eq!(payload.f64(&format!("heap.{name}")).len(), 3, "{name}");
     }
-    same(&payload.f64("heap.bytes_allocated"), [Some(320), Some(8)].into_iter());
-    same(&payload.f64("heap.live_at_exit_bytes"), [Some(0), Some(8)].into_iter());
+    same(&payload.f64("heap.bytes_allocated"), [Some(320), Some(8), Some(4)].into_iter());
+    same(&payload.f64("heap.live_at_exit_bytes"), [Some(0), Some(8), Some(0)].into_iter());
     assert_eq!(payload.u32("heap_bars.site"), [0, 1]);
     assert_eq!(payload.u8("heap_bars.of"), [0, 1]);
     assert_eq!(payload.u8("heap_bars.bar"), [7, 20]);

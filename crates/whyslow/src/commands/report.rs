@@ -325,7 +325,7 @@ impl Request<'_> {
 
     /// The frame each stack is charged to, and the functions that makes.
     fn own(&self, weights: &Weights) -> (Charges, OwnTable) {
-        let charges = Charges::new(self.profile, self.inline());
+        let charges = Charges::of_metric(self.profile, self.inline(), self.selection.metric);
         let mut table = OwnTable::build(self.profile, weights, &charges);
         let least = self.least(table.total_value);
         table.rows.retain(|row| row.own_value >= least);
@@ -341,7 +341,7 @@ impl Request<'_> {
                     .next("--by own or --by self, or `lines FUNCTION` for the lines of one"));
             }
         };
-        let charges = Charges::new(self.profile, self.inline());
+        let charges = Charges::of_metric(self.profile, self.inline(), self.selection.metric);
         let mut lines = HotLines::build(self.profile, &self.weights(), &charges, by);
         let least = self.least(lines.total_value);
         lines.rows.retain(|row| if by == By::Own { row.own_value } else { row.self_value } >= least);

@@ -183,6 +183,28 @@ fn growth_of_a_vec_is_seen_at_its_line() {
 }
 
 #[test]
+fn those_who_allocate_through_a_function_of_the_program_are_named_instead_of_it() {
+    let Some(heap) = assert_exact("heap_wrapper", Variant::Release, &["shared", "100"]) else { return };
+    assert_eq!(heap.json["heap"]["wrappers"], serde_json::json!(["room"]));
+    let sites = heap.json["sites"].as_array().unwrap();
+    let mut named =
+        sites.iter().map(|site| (site["function"].as_str().unwrap(), site["peak_bytes"].as_u64().unwrap()));
+    assert_eq!(named.next(), Some(("cells", 100_000)));
+    let mut others = named.filter(|(_, bytes)| *bytes > 0).collect::<Vec<_>>();
+    others.sort_unstable();
+    assert_eq!(others, [("edges", 2400), ("names", 1600), ("notes", 10_000), ("order", 800), ("rows", 4800)]);
+}
+
+#[test]
+fn one_function_that_allocates_everything_is_the_line_and_its_caller_is_shown() {
+    let Some(heap) = assert_exact("heap_wrapper", Variant::Release, &["alone", "100"]) else { return };
+    assert_eq!(heap.json["heap"]["wrappers"], serde_json::json!([]));
+    let site = &heap.json["sites"][0];
+    assert_eq!((&site["function"], &site["peak_bytes"]), (&"hoard".into(), &50_000.into()));
+    assert_eq!(site["callers"][0]["function"], "fill");
+}
+
+#[test]
 fn unused_bytes_are_counted_exactly() {
     let Some(program) = whyslow_lab_harness::build_or_skip("heap_unused", Variant::Release) else { return };
     let heap = record_program(&program, &["--unused"], &[]);

@@ -5,12 +5,17 @@ mod spread;
 #[cfg(test)]
 mod tests;
 
-use whyslow_analyze::heap::{Interval, SiteOrder, SiteRow, Sites};
+use whyslow_analyze::heap::{Interval, SiteOrder, SiteRow, Sites, Trail};
 use whyslow_analyze::{Overview, Percent, Quality, Warning};
 use whyslow_profile::{HeapCounts, HeapFacts, Profile, Unit};
 
-use self::sections::{growth_chains, leaks, over_time, processes, site_table, unused};
-use super::layout::{BOLD, DIM, Page, columns, cut, number_of, push_line, push_titled, styled, wrap};
+pub(super) use self::sections::line_words;
+use self::sections::{
+    called_by, growth_chains, leaks, over_time, own_notes, processes, site_table, unused, way_in,
+};
+use super::layout::{
+    BOLD, DIM, Page, columns, cut, label_name, number_of, push_line, push_titled, styled, wrap,
+};
 use super::quality::{headline, warning_lines};
 use super::summary::{command_line, exit_words, next_commands, quoted};
 use crate::sanitize::clean;
@@ -185,7 +190,8 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
 /// The lines that have the most at the peak, in all, and most often.
 fn tables(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let totals = &view.sites.totals;
-    let mut out = String::new();
+    let mut out = wrappers(view, page);
+    let (mut said, mut opened) = (None, Vec::new());
     let at_peak = format!("{} in {}", bytes(facts.peak_bytes), blocks_of(totals.peak_blocks));
     let now = format!("{} in {}", bytes(totals.live_at_exit_bytes), blocks_of(totals.live_at_exit_blocks));
     let live_now = ("live now", SiteOrder::LiveAtExit, totals.live_at_exit_bytes, now);
@@ -222,7 +228,48 @@ fn tables(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
             continue;
         }
         push_section(&mut out, title, &note, cells.len(), rows.len(), page);
-        out.push_str(&site_table(view.profile, &rows, &cells, page));
+        let rows = &rows[..cells.len()];
+        let mostly_for = view.sites.mostly_for(order);
+        if let Some(mostly) = &mostly_for {
+            let own = &mostly.0;
+            // The way is the same in most tables.
+            let trail = match said.replace(*own) {
+                Some(before) if before == *own => Trail::default(),
+                _ => view.sites.inside(view.profile, own, order),
+            };
+            push_indented(&mut out, &way_in(view.profile, mostly, &trail, whole), page);
+        }
+        let mut notes = own_notes(view.profile, rows, mostly_for.as_ref().map(|(own, _)| own));
+        // A line that holds most is opened up, once.
+        if let (Some(row), Some(note)) = (rows.first(), notes.first_mut())
+            && row.key(order) > whole / 2
+            && !opened.contains(&row.stack)
+        {
+            opened.push(row.stack);
+            let callers = called_by(view.profile, &view.sites.callers(view.profile, row, order));
+            *note = [std::mem::take(note), callers]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(", ");
+        }
+        out.push_str(&site_table(view.profile, rows, &cells, &notes, page));
+    }
+    out
+}
+
+/// Which functions of the program everybody allocates through.
+fn wrappers(view: &HeapView<'_>, page: Page) -> String {
+    let names = view.sites.wrappers.evident.iter().map(|&label| label_name(view.profile, label));
+    let names = names.collect::<Vec<_>>();
+    let mut out = String::new();
+    if !names.is_empty() {
+        let text = format!(
+            "nearly everything is allocated through {}: its callers are shown instead",
+            names.join(" and ")
+        );
+        push_line(&mut out, "");
+        wrap(&text, page.width).iter().for_each(|line| push_line(&mut out, &styled(DIM, line)));
     }
     out
 }
@@ -259,7 +306,8 @@ fn temporary(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let cells = cells.collect::<Vec<_>>();
     let mut out = String::new();
     push_section(&mut out, "temporary", &note, cells.len(), rows.len(), page);
-    out.push_str(&site_table(view.profile, &rows, &cells, page));
+    let notes = own_notes(view.profile, &rows[..cells.len()], None);
+    out.push_str(&site_table(view.profile, &rows, &cells, &notes, page));
     out
 }
 

@@ -1,8 +1,8 @@
 //! The parts of the heap's screen.
 
-use whyslow_analyze::heap::{CapacityAdvice, Grower, SiteOrder, SiteRow, live_over_time};
-use whyslow_analyze::{CallTree, Overview, Percent, Severity};
-use whyslow_profile::{HeapFacts, LeakCheck, Profile, Unit};
+use whyslow_analyze::heap::{CapacityAdvice, Grower, SiteOrder, SiteRow, Trail, TrailStep, live_over_time};
+use whyslow_analyze::{CallTree, Label, Overview, Percent, Severity, StackFrame};
+use whyslow_profile::{HeapFacts, LeakCheck, Profile, StringId, Unit};
 
 use super::{HeapView, blocks_of, push_indented, push_section};
 use crate::names::shorten;
@@ -20,13 +20,20 @@ const IN_SENTENCE: usize = 40;
 /// Columns of the line over time.
 const SPARKS: usize = 72;
 
-/// One row per line of code: a value, its share, something beside it, the function and the place.
-pub(super) fn site_table(profile: &Profile, rows: &[&SiteRow], cells: &[[String; 3]], page: Page) -> String {
+/// One row per line of code: a value, its share, something beside it, the function and the place; beneath it what its note
+/// says.
+pub(super) fn site_table(
+    profile: &Profile,
+    rows: &[&SiteRow],
+    cells: &[[String; 3]],
+    notes: &[String],
+    page: Page,
+) -> String {
     let second_width = 2 + cells.iter().map(|[_, _, second]| columns(second)).max().unwrap_or(0);
     let value_width = VALUE.max(2 + cells.iter().map(|[value, ..]| columns(value)).max().unwrap_or(0));
     let rest = page.width.saturating_sub(value_width + SHARE + second_width + 2);
     let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
-    let places = rows.iter().take(cells.len()).map(|row| place_of(profile, row, place_width));
+    let places = rows.iter().take(cells.len()).map(|row| place_of(profile, row.file, row.line, place_width));
     let places = places.collect::<Vec<_>>();
     let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
     let name_width = rest.saturating_sub(if widest > 0 { widest + 2 } else { 0 });
@@ -34,8 +41,11 @@ pub(super) fn site_table(profile: &Profile, rows: &[&SiteRow], cells: &[[String;
         rows.iter().take(cells.len()).map(|row| page.fit(&label_name(profile, row.label), name_width));
     let names = names.collect::<Vec<_>>();
     let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0);
+    let indent = " ".repeat(VALUE + SHARE + 2);
     let mut out = String::new();
-    for (((row, [value, share, second]), name), place) in rows.iter().zip(cells).zip(&names).zip(&places) {
+    for (at, (((row, [value, share, second]), name), place)) in
+        rows.iter().zip(cells).zip(&names).zip(&places).enumerate()
+    {
         let padding = " ".repeat(name_column.saturating_sub(columns(name)));
         let style = kind_style(CallTree::kind(profile, row.label));
         let numbers =
@@ -45,21 +55,102 @@ pub(super) fn site_table(profile: &Profile, rows: &[&SiteRow], cells: &[[String;
             line.push_str(&format!("{padding}  {}", styled(DIM, place)));
         }
         push_line(&mut out, &line);
+        if let Some(note) = notes.get(at).filter(|note| !note.is_empty()) {
+            let lines = wrap(note, page.width.saturating_sub(columns(&indent)));
+            for line in lines {
+                push_line(&mut out, &format!("{indent}{}", styled(DIM, line)));
+            }
+        }
     }
     out
 }
 
-/// `file:line` of an allocating line.
-pub(super) fn place_of(profile: &Profile, row: &SiteRow, width: usize) -> String {
-    row.file.map_or(String::new(), |file| place(&clean(profile.text(file)), row.line, width))
+/// Beneath each row: the line of the user's own that it allocates for, unless that was said of all of them.
+pub(super) fn own_notes(profile: &Profile, rows: &[&SiteRow], said: Option<&StackFrame>) -> Vec<String> {
+    let note = |row: &&SiteRow| match &row.own {
+        Some(own) if Some(own) != said => format!("for {}", frame_words(profile, own)),
+        _ => String::new(),
+    };
+    rows.iter().map(note).collect()
+}
+
+/// `>99.9 % for app::run (src/main.rs:7) → dep::build → dep::new 88.0 %`: the way from the user's line inwards, with shares of
+/// everything.
+pub(super) fn way_in(
+    profile: &Profile,
+    (own, value): &(StackFrame, u64),
+    trail: &Trail,
+    everything: u64,
+) -> String {
+    let name = |frame: &StackFrame| shorten(&label_name(profile, frame.label), IN_SENTENCE);
+    let share = share_of(*value, everything);
+    let steps = step_words(&trail.steps, everything, &share, name);
+    let way = steps.iter().map(|step| format!(" → {step}")).collect::<String>();
+    format!("{share} for {}{way}", frame_words(profile, own))
+}
+
+/// `called by load (load.c:3) ← a (a.c:9) 50.0 %, b (b.c:2) 41.0 %`, with shares of the line; empty when nobody is known to.
+pub(super) fn called_by(profile: &Profile, trail: &Trail) -> String {
+    let name = |frame: &StackFrame| {
+        let name = shorten(&label_name(profile, frame.label), IN_SENTENCE);
+        match frame.file.and_then(|file| profile.text(file).rsplit('/').next()) {
+            Some(file) => format!("{name} ({}:{})", clean(file), frame.line),
+            None => name,
+        }
+    };
+    let mut parts = step_words(&trail.steps, trail.whole, &share_of(1, 1), name);
+    let branch = |step: &TrailStep| format!("{} {}", name(&step.frame), share_of(step.value, trail.whole));
+    let branches = trail.branches.iter().map(branch).collect::<Vec<_>>();
+    parts.extend(Some(branches.join(", ")).filter(|branches| !branches.is_empty()));
+    if parts.is_empty() { String::new() } else { format!("called by {}", parts.join(" ← ")) }
+}
+
+/// Names of steps, and their shares where they are others than before.
+fn step_words(
+    steps: &[TrailStep],
+    whole: u64,
+    before: &str,
+    name: impl Fn(&StackFrame) -> String,
+) -> Vec<String> {
+    let mut before = before.to_owned();
+    let words = steps.iter().map(|step| {
+        let share = share_of(step.value, whole);
+        let words =
+            if share == before { name(&step.frame) } else { format!("{} {share}", name(&step.frame)) };
+        before = share;
+        words
+    });
+    words.collect()
+}
+
+fn share_of(value: u64, whole: u64) -> String {
+    Percent(value as f64 / whole.max(1) as f64).to_string()
+}
+
+/// `file:line`.
+fn place_of(profile: &Profile, file: Option<StringId>, line: u32, width: usize) -> String {
+    file.map_or(String::new(), |file| place(&clean(profile.text(file)), line, width))
 }
 
 /// `app::load (src/load.rs:12)`, for sentences.
-fn name_and_place(profile: &Profile, row: &SiteRow) -> String {
-    let name = shorten(&label_name(profile, row.label), IN_SENTENCE);
-    match place_of(profile, row, IN_SENTENCE) {
+fn name_and_place(profile: &Profile, label: Label, file: Option<StringId>, line: u32) -> String {
+    let name = shorten(&label_name(profile, label), IN_SENTENCE);
+    match place_of(profile, file, line, IN_SENTENCE) {
         place if place.is_empty() => name,
         place => format!("{name} ({place})"),
+    }
+}
+
+fn frame_words(profile: &Profile, frame: &StackFrame) -> String {
+    name_and_place(profile, frame.label, frame.file, frame.line)
+}
+
+/// The same for an allocating line and the user's that it allocates for.
+pub(crate) fn line_words(profile: &Profile, row: &SiteRow) -> String {
+    let line = name_and_place(profile, row.label, row.file, row.line);
+    match &row.own {
+        Some(own) => format!("{line} for {}", frame_words(profile, own)),
+        None => line,
     }
 }
 
@@ -92,7 +183,7 @@ fn growth_sentence(profile: &Profile, row: &SiteRow) -> String {
         Grower::String => ("a String", "Strings"),
         Grower::Block => ("a block", "blocks"),
     };
-    let at = name_and_place(profile, row);
+    let at = line_words(profile, row);
     let (largest, copied) = (bytes(counts.largest_grown), bytes(counts.bytes_copied));
     let grew = match counts.growth_chains {
         0 | 1 => format!("{one} in {at} grew {} to {largest}, {copied} copied", times(counts.grown)),
@@ -200,7 +291,8 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
     }
     cells.truncate(view.rows());
     push_section(&mut out, "leaks", &parts.join(", "), cells.len(), rows.len(), page);
-    out.push_str(&site_table(view.profile, &rows, &cells, page));
+    let notes = own_notes(view.profile, &rows[..cells.len()], None);
+    out.push_str(&site_table(view.profile, &rows, &cells, &notes, page));
     out
 }
 
@@ -230,7 +322,8 @@ pub(super) fn unused(view: &HeapView<'_>, page: Page) -> String {
     let cells = cells.collect::<Vec<_>>();
     let mut out = String::new();
     push_section(&mut out, "unused", &note, cells.len(), rows.len(), page);
-    out.push_str(&site_table(view.profile, &rows, &cells, page));
+    let notes = own_notes(view.profile, &rows[..cells.len()], None);
+    out.push_str(&site_table(view.profile, &rows, &cells, &notes, page));
     out
 }
 
@@ -242,9 +335,9 @@ fn passed_over(view: &HeapView<'_>) -> String {
     }
     let rows = view.sites.by(SiteOrder::PassedOver);
     let shown = rows.len().min(view.fewer_rows());
-    let lines = rows[..shown].iter().map(|row| {
-        format!("{} in {}", bytes(row.counts.passed_over_bytes), name_and_place(view.profile, row))
-    });
+    let lines = rows[..shown]
+        .iter()
+        .map(|row| format!("{} in {}", bytes(row.counts.passed_over_bytes), line_words(view.profile, row)));
     let mut lines = lines.collect::<Vec<_>>().join(", ");
     if shown < rows.len() {
         lines.push_str(&format!(" and {} more lines", rows.len() - shown));
@@ -283,7 +376,7 @@ pub(super) fn over_time(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> S
     let shown = growing.len().min(view.fewer_rows());
     let growing = growing[..shown]
         .iter()
-        .map(|row| format!("{} to {}", name_and_place(profile, row), bytes(row.counts.max_bytes)));
+        .map(|row| format!("{} to {}", line_words(profile, row), bytes(row.counts.max_bytes)));
     let growing = growing.collect::<Vec<_>>();
     if !growing.is_empty() {
         let text = growing.join("; ");

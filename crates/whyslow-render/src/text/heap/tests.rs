@@ -109,12 +109,16 @@ fn one_screen_of_everything() {
 
     at the peak: 1.19 MiB in 6 blocks (2 of 4 lines)
         1.00 MiB   84.1 %  1 block   app::cache::Cache::insert  src/cache.rs:40
-         192 KiB   15.8 %  3 blocks  app::load                  src/load.rs:7
+                           called by app::main (main.rs:9)
+         192 KiB   15.8 %  3 blocks  dep::buffer::Buffer::new   …/dep-1.2/src/buffer.rs:77
+                           for app::load (src/load.rs:7)
 
     allocated in all: 6.07 MiB (3 of 7 lines)
         3.81 MiB   62.9 %  500,000 blocks  app::parse::token          src/parse.rs:12
+                           called by app::main (main.rs:9)
         2.00 MiB   33.0 %       18 blocks  app::cache::Cache::insert  src/cache.rs:40
-         256 KiB    4.1 %        4 blocks  app::load                  src/load.rs:7
+         256 KiB    4.1 %        4 blocks  dep::buffer::Buffer::new   …/src/buffer.rs:77
+                           for app::load (src/load.rs:7)
 
     most often: 500,065 blocks (1 of 7 lines)
          500,000  >99.9 %  3.81 MiB  app::parse::token  src/parse.rs:12
@@ -131,12 +135,14 @@ fn one_screen_of_everything() {
 
     leaks: 192 KiB definitely lost in 3 blocks, 80 B indirectly lost in 1 block, 120 B possibly lost in
            1 block, 1.00 MiB still reachable in 2 blocks
-         192 KiB  100.0 %  3 definitely  app::load  src/load.rs:7
-            80 B  100.0 %  1 indirectly  app::work  src/work.rs:2
-           120 B  100.0 %    1 possibly  app::work  src/work.rs:2
+         192 KiB  100.0 %  3 definitely  dep::buffer::Buffer::new  …/src/buffer.rs:77
+                           for app::load (src/load.rs:7)
+            80 B  100.0 %  1 indirectly  app::work                 src/work.rs:2
+           120 B  100.0 %    1 possibly  app::work                 src/work.rs:2
 
     unused: 195 KiB of 256 KiB examined (76.3 %) were never written to
-         195 KiB  100.0 %  of 256 KiB  app::load  src/load.rs:7
+         195 KiB  100.0 %  of 256 KiB  dep::buffer::Buffer::new  …/dep-1.2/src/buffer.rs:77
+                           for app::load (src/load.rs:7)
 
     live bytes over time: grow without end
       ▁▁▁▁▁▁▁▁▁▁▁▁▁▁██▁▁▁▁▁▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃
@@ -146,6 +152,53 @@ fn one_screen_of_everything() {
     saved: app.whyslow
     next:  whyslow view app.whyslow   whyslow flame app.whyslow --metric live-at-peak
            whyslow report app.whyslow heap --histograms
+    "#);
+}
+
+#[test]
+fn a_heap_that_is_all_for_one_line_shows_the_way_in_and_who_allocates() {
+    let start = "_start;app::main@src/main.rs:3;dep::build@d.rs:1;dep::new@d.rs:2";
+    let profile = testing::heap_profile(&format!(
+        "{start};dep::core@d.rs:7;alloc::sync::new;malloc : allocations=2 bytes_allocated=400 peak_bytes=400 peak_blocks=2
+         {start};dep::pool@d.rs:8;malloc : allocations=3 bytes_allocated=300 peak_bytes=300 peak_blocks=3
+         _start;app::main@src/main.rs:4;dep::read@r.rs:2 : allocations=1 bytes_allocated=100 peak_bytes=100 peak_blocks=1"
+    ));
+    let text = screen(&profile, 100, |_| {});
+    let (from, to) = (text.find("at the peak").unwrap(), text.find("most often").unwrap());
+    insta::assert_snapshot!(&text[from..to], @r#"
+    at the peak: 800 B in 6 blocks
+      87.5 % for app::main (src/main.rs:3) → dep::build → dep::new → dep::core 50.0 %
+           400 B   50.0 %  2 blocks  dep::core  d.rs:7
+           300 B   37.5 %  3 blocks  dep::pool  d.rs:8
+           100 B   12.5 %  1 block   dep::read  r.rs:2
+                           for app::main (src/main.rs:4)
+
+    allocated in all: 800 B
+      87.5 % for app::main (src/main.rs:3)
+           400 B   50.0 %  2 blocks  dep::core  d.rs:7
+           300 B   37.5 %  3 blocks  dep::pool  d.rs:8
+           100 B   12.5 %  1 block   dep::read  r.rs:2
+                           for app::main (src/main.rs:4)
+    "#);
+}
+
+#[test]
+fn wrappers_that_are_passed_over_are_named() {
+    let line = |name: &str, bytes: u64| {
+        format!(
+            "main@m.c:1;{name}@{name}.c:7;room@r.c:2;malloc : allocations=2 bytes_allocated={bytes} peak_bytes={bytes} peak_blocks=2\n"
+        )
+    };
+    let callers =
+        [("a", 900), ("b", 40), ("c", 30), ("d", 20), ("e", 10)].map(|(name, bytes)| line(name, bytes));
+    let text = screen(&testing::heap_profile(&callers.concat()), 100, |view| view.limit = Some(1));
+    let (from, to) = (text.find("nearly").unwrap(), text.find("allocated in all").unwrap());
+    insta::assert_snapshot!(&text[from..to], @r#"
+    nearly everything is allocated through room: its callers are shown instead
+
+    at the peak: 1000 B in 10 blocks (1 of 5 lines)
+           900 B   90.0 %  2 blocks  a  a.c:7
+                           called by main (m.c:1)
     "#);
 }
 
