@@ -43,7 +43,7 @@ pub fn set_program(base: u64, headers: u64, count: u64) {
 
 /// The module with this address. It is in the collector's list from now on.
 pub fn find(area: Area, address: u64) -> Option<Module> {
-    let (module, path) = if link::dl_find_object() != 0 {
+    let (mut module, path) = if link::dl_find_object() != 0 {
         let found = by_find_object(address)?;
         // Of a module whose segments lie apart this is only one segment.
         if is_whole(&found.0) { found } else { by_iteration(address).unwrap_or(found) }
@@ -51,12 +51,12 @@ pub fn find(area: Area, address: u64) -> Option<Module> {
         by_iteration(address)?
     } else {
         let [base, headers, count] = [0, 1, 2].map(|index| PROGRAM[index].load(Acquire));
-        let mut module = from_segments(base, headers as *const Segment, count as usize, address)?;
-        if module.eh_frame_hdr == 0 {
-            module.eh_frame_hdr = area.unwind_table();
-        }
-        (module, c"".as_ptr())
+        (from_segments(base, headers as *const Segment, count as usize, address)?, c"".as_ptr())
     };
+    if module.eh_frame_hdr == 0 {
+        // The program's, if it has none of its own. For another module it leads to nothing.
+        module.eh_frame_hdr = area.unwind_table();
+    }
     // SAFETY: names of loaded modules end with a zero byte.
     let path = if path.is_null() { c"" } else { unsafe { CStr::from_ptr(path) } };
     announce(area, &module, path.to_bytes());

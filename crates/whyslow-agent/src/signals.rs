@@ -2,7 +2,7 @@
 //! the signal do what it would have done. To the program it looks as if there were none: what it asks about its handlers, and what it sets,
 //! goes through [`sigaction`].
 //!
-//! Signals of a crash are left alone: other runtimes hand them on to whom they find there.
+//! Signals of a crash are left alone where a runtime asks the kernel whose handlers it takes the place of, and hands them on.
 
 use core::arch::naked_asm;
 use core::mem;
@@ -10,8 +10,10 @@ use core::ptr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
+use whyslow_heap_wire::area::flag;
 use whyslow_heap_wire::handshake::hook;
 
+use crate::area::Area;
 use crate::exit::{self, Moment, Way};
 use crate::{real, sys};
 
@@ -24,8 +26,13 @@ const USR2: i32 = 12;
 const ALRM: i32 = 14;
 const TERM: i32 = 15;
 const XCPU: i32 = 24;
-/// Those that are looked after.
-const OURS: [i32; 9] = [HUP, INT, QUIT, ABRT, USR1, USR2, ALRM, TERM, XCPU];
+const ILL: i32 = 4;
+const BUS: i32 = 7;
+const FPE: i32 = 8;
+const SEGV: i32 = 11;
+/// Those that are looked after; those of a crash come first.
+const OURS: [i32; 13] = [ILL, BUS, FPE, SEGV, HUP, INT, QUIT, ABRT, USR1, USR2, ALRM, TERM, XCPU];
+const CRASHES: usize = 4;
 
 const SIG_DFL: u64 = 0;
 
@@ -54,8 +61,14 @@ pub struct LibcAction {
 /// Begins to look after signals. Without a patched `sigaction` the program would see it, so nothing is done then.
 pub fn look_after() {
     if real::is_set(hook::SIGACTION) {
-        (0..OURS.len()).for_each(take);
+        (first()..OURS.len()).for_each(take);
     }
+}
+
+/// The first row that is looked after.
+fn first() -> usize {
+    let with_crashes = Area::get().is_some_and(|area| area.flags() & flag::WAIT_IN_CRASH != 0);
+    if with_crashes { 0 } else { CRASHES }
 }
 
 /// Takes a signal if no handler is set for it.
@@ -82,13 +95,23 @@ extern "C" fn restorer() {
     naked_asm!("mov eax, 15", "syscall")
 }
 
-extern "C" fn handler(signal: i32, _info: u64, context: *const Context) {
+extern "C" fn handler(signal: i32, info: *const Info, context: *const Context) {
     // SAFETY: the kernel's, on the stack above this.
-    let moment = unsafe { Moment::of_signal(&*context) };
+    let (moment, made_by_fault) = unsafe { (Moment::of_signal(&*context), (*info).code > 0) };
     exit::last_moment(Way::NearEnd, &moment);
-    // The signal is blocked here: it comes again when this returns, to the program as it was.
+    // The signal is blocked here: it comes again when this returns, to the program as it was. A crash does so by itself, with its address.
     sys::signal_action(signal, Some(&Action::default()), None);
-    sys::send_signal_to_self(signal);
+    if !(made_by_fault && OURS[..CRASHES].contains(&signal)) {
+        sys::send_signal_to_self(signal);
+    }
+}
+
+/// What the kernel says of a signal (`siginfo`), as far as it is looked at.
+#[repr(C)]
+pub struct Info {
+    _before: [i32; 2],
+    /// Above 0 if no process has sent it.
+    code: i32,
 }
 
 /// What the kernel leaves of the interrupted program (`ucontext`), as far as it is looked at.
@@ -123,7 +146,7 @@ pub extern "C" fn sigaction(signal: i32, new: *const LibcAction, old: *mut LibcA
         real(signal, new, old)
     };
     if result == 0
-        && let Some(row) = OURS.iter().position(|ours| *ours == signal)
+        && let Some(row) = OURS.iter().position(|ours| *ours == signal).filter(|row| *row >= first())
     {
         let flags = FLAGS[row].load(Relaxed) as i32;
         // SAFETY: libc has just written it.

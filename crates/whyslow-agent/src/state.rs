@@ -209,6 +209,7 @@ fn claim(area: Area, level: u32, wiped: *const State) -> Option<&'static State> 
     let ring = area.ring(index);
     ring.pid.store(process, Relaxed);
     ring.tid.store(thread, Relaxed);
+    ring.parent.store(PARENT.load(Relaxed), Relaxed);
     ring.level.store(level, Relaxed);
     state.process.store(process, Relaxed);
     state.level.store(level, Relaxed);
@@ -311,6 +312,8 @@ fn take_ring(area: Area) -> Option<usize> {
 /// A page that a fork wipes: 1 in the process that set it up.
 static PROCESS_MARK: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// What [`PROCESS`] was before a fork; 0 where the program began.
+static PARENT: AtomicU32 = AtomicU32::new(0);
 
 /// Begins to notice forks.
 pub fn watch_forks() -> bool {
@@ -335,7 +338,7 @@ pub fn note_fork() {
     if let Some(mark) = unsafe { PROCESS_MARK.load(Acquire).as_ref() }
         && mark.swap(1, Relaxed) == 0
     {
-        PROCESS.store(sys::process(), Relaxed);
+        PARENT.store(PROCESS.swap(sys::process(), Relaxed), Relaxed);
         RINGLESS_UNTIL.store(0, Relaxed);
         walk::forked();
     }

@@ -33,6 +33,16 @@ impl World for Process {
         sys::pages(bytes)
     }
 
+    /// musl has no tables for the code that calls `main` and the functions of threads.
+    fn begins_near(&self, sp: u64) -> bool {
+        /// What start code takes of a stack.
+        const START_CODE: u64 = 256;
+        /// That, and thread-local storage, which lies between the stack and what `fs` points to.
+        const THREAD_START: u64 = 1024;
+        let first = self.0.header().stack_start.load(Relaxed);
+        first.wrapping_sub(sp) < START_CODE || sys::fs_base().wrapping_sub(sp) < THREAD_START
+    }
+
     fn release(&self, memory: *mut u8, bytes: usize) {
         sys::unmap(memory as usize, bytes);
     }

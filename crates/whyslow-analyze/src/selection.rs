@@ -43,7 +43,8 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    fn matches(&self, number: u32, name: &str) -> bool {
+    /// Whether it picks the one with this number and this name.
+    pub fn matches(&self, number: u32, name: &str) -> bool {
         match self {
             Self::Number(wanted) => *wanted == number,
             Self::Name(regex) => regex.is_match(name),

@@ -213,9 +213,9 @@ impl Converter {
         self.modules.files()
     }
 
-    /// Whether an address of a module is in its entry code, which nothing calls.
-    pub(crate) fn is_entry_code(&self, module: ModuleId, address: RelativeAddress) -> bool {
-        self.modules.is_entry_code(module, address)
+    /// Where a stack begins that could not be followed beyond a call at this address of a module, if it begins there.
+    pub(crate) fn stack_begin(&self, module: ModuleId, call: RelativeAddress) -> Option<RelativeAddress> {
+        self.modules.stack_begin(module, call)
     }
 
     fn mmap(&mut self, mmap: &Mmap2Record<'_>) {

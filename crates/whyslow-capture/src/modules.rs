@@ -9,7 +9,7 @@ use whyslow_proc::{DELETED, kernel};
 use whyslow_profile::{
     Builder, LocationId, Module, ModuleId, ModuleKind, Optimised, RelativeAddress, SymbolState,
 };
-use whyslow_unwind::{Image, Unwinder};
+use whyslow_unwind::{Image, Unwinder, is_after_call, is_trampoline};
 
 use crate::reach::{self, Reached};
 
@@ -116,10 +116,18 @@ impl Modules {
         &self.rows[index.0 as usize]
     }
 
-    /// Whether an address of a module is in its entry code.
-    pub(crate) fn is_entry_code(&self, module: ModuleId, address: RelativeAddress) -> bool {
-        let image = self.rows.iter().find(|row| row.id == module).and_then(|row| row.unwinder.image());
-        image.is_some_and(|image| image.is_entry_code(address.0))
+    /// Where a stack begins that could not be followed beyond a call at this address, if it begins there: in entry code, where a runtime changes
+    /// stacks, or at a return address that no call has left; whoever made the stack put that there.
+    pub(crate) fn stack_begin(&self, module: ModuleId, call: RelativeAddress) -> Option<RelativeAddress> {
+        let image = self.rows.iter().find(|row| row.id == module)?.unwinder.image()?;
+        if image.is_entry_code(call.0) || image.starts_stack(call.0) {
+            return Some(call);
+        }
+        const LONGEST_CALL: usize = 8;
+        let returns_to = call.0.wrapping_add(1);
+        let before = image.code_at(returns_to.wrapping_sub(LONGEST_CALL as u64), LONGEST_CALL);
+        let planted = before.len() == LONGEST_CALL && !is_after_call(before) && !is_trampoline(image, call.0);
+        planted.then_some(RelativeAddress(returns_to))
     }
 
     /// The module of a mapped file.

@@ -104,9 +104,11 @@ pub struct Header {
     pub flags: AtomicU32,
     /// Sampling: bytes between samples on average; 0 records everything.
     pub sample_bytes: AtomicU64,
-    /// Bytes at `UNWIND_AT`: a search table for the unwind information of a static program that has none; 0 otherwise.
+    /// Bytes at `UNWIND_AT`: a search table for the unwind information of a program that has none; 0 otherwise.
     pub unwind_len: AtomicU64,
-    _collector: [u8; 24],
+    /// Where the stack of the program's first thread begins: what the kernel put there lies above it; 0 if that is not known.
+    pub stack_start: AtomicU64,
+    _collector: [u8; 16],
 
     /// The stack pointer that the waiting thread had when the program gave up control: what lies below is the agent's.
     pub exiting_sp: AtomicU64,
@@ -129,6 +131,8 @@ pub mod flag {
     pub const MAPS: u32 = 2;
     /// Wait at the end of the process until the collector has looked at its memory.
     pub const WAIT_AT_EXIT: u32 = 4;
+    /// Do so in a crash, too.
+    pub const WAIT_IN_CRASH: u32 = 8;
 }
 
 /// By which [`filter_slot`] mixes.
@@ -152,7 +156,9 @@ pub struct RingHeader {
     pub tid: AtomicU32,
     /// 0 for the thread itself, 1 for a signal handler that interrupted the agent in it.
     pub level: AtomicU32,
-    _agent: [u8; 44],
+    /// The process of whose memory this one's is a copy, if that one's agent has noticed itself; 0 for a program's first process.
+    pub parent: AtomicU32,
+    _agent: [u8; 40],
 
     /// Words read so far.
     pub read: AtomicU64,

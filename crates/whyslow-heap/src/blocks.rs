@@ -22,6 +22,8 @@ pub(crate) struct Block {
 /// In `size`: the block has grown by a reallocation, and was made smaller later.
 const GREW: u64 = 1 << 63;
 const SHRANK: u64 = 1 << 62;
+/// In `size`: the block was made before the process was, by the one that it was forked from.
+const INHERITED: u64 = 1 << 61;
 
 impl Block {
     pub(crate) fn new(size: u64, tick: u64, entry: u32, sequence: u32, chain: Chain) -> Self {
@@ -30,12 +32,12 @@ impl Block {
             Chain::Growing => GREW,
             Chain::Shrunk => GREW | SHRANK,
         };
-        Self { size: size & !(GREW | SHRANK) | flags, tick, entry, sequence }
+        Self { size: size & !(GREW | SHRANK | INHERITED) | flags, tick, entry, sequence }
     }
 
     /// The bytes that were asked for.
     pub(crate) fn size(&self) -> u64 {
-        self.size & !(GREW | SHRANK)
+        self.size & !(GREW | SHRANK | INHERITED)
     }
 
     /// Whether reallocations made it larger, and smaller again.
@@ -45,6 +47,16 @@ impl Block {
             (_, 0) => Chain::Growing,
             _ => Chain::Shrunk,
         }
+    }
+
+    /// Whether another process made it. It holds pointers, and counts for nothing.
+    pub(crate) fn inherited(&self) -> bool {
+        self.size & INHERITED != 0
+    }
+
+    /// The same block in a forked child.
+    pub(crate) fn in_child(self) -> Self {
+        Self { size: self.size | INHERITED, ..self }
     }
 }
 
@@ -63,7 +75,7 @@ const FEWEST_SLOTS: usize = 64;
 /// Blocks by address: a table in which a block lies at the place its address leads to, or behind it.
 ///
 /// A million blocks take 64 MB. Looking one up costs one miss of the cache, which [`Self::prefetch`] can take in advance.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Blocks {
     slots: Vec<Slot>,
     len: usize,
@@ -165,6 +177,20 @@ impl Blocks {
         self.slots[hole] = EMPTY;
         self.len -= 1;
         Some(block)
+    }
+
+    /// The same blocks in a forked child.
+    pub(crate) fn in_child(&self) -> Self {
+        let mut child = self.clone();
+        for slot in child.slots.iter_mut().filter(|slot| slot.key != 0) {
+            slot.block = slot.block.in_child();
+        }
+        child
+    }
+
+    /// How many places they take.
+    pub(crate) fn places(&self) -> usize {
+        self.slots.len()
     }
 
     /// All blocks with their addresses, in no order.

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 use whyslow_heap_wire::area::{MOST_RINGS, flag, ring};
+use whyslow_proc::process::Stat;
 use whyslow_profile::{HeapFacts, HeapProcess};
 
 use crate::area::Area;
@@ -109,6 +110,8 @@ pub(crate) struct Watched {
     pub likely_reason: String,
     /// Living processes by the number they have inside: rows.
     pub processes: FxHashMap<u32, u32>,
+    /// All there ever were, likewise; the last one of each number.
+    ever: FxHashMap<u32, u32>,
     pub exit: Exit,
     stacks: AreaStacks,
     known: Vec<bool>,
@@ -172,7 +175,10 @@ impl Drain {
     /// A drain without any program.
     pub fn new(config: Config, inspector: Arc<dyn ExitInspector>) -> Self {
         let clock = Clock::start();
-        let tally = Tally::new(clock, config.sample_bytes, config.temporary_within);
+        let mut tally = Tally::new(clock, config.sample_bytes, config.temporary_within);
+        if config.leak_check && config.sample_bytes.is_none() {
+            tally.keep_legacy();
+        }
         Self {
             config,
             tally,
@@ -240,6 +246,9 @@ impl Drain {
             self.areas.push(None);
             self.areas.len() - 1
         });
+        area.header()
+            .stack_start
+            .store(Stat::of(pid).and_then(|stat| stat.stack_start).unwrap_or(0), Ordering::Relaxed);
         self.areas[slot] = Some(Watched {
             area: Arc::new(area),
             first: row,
@@ -247,6 +256,7 @@ impl Drain {
             program: program.clone(),
             likely_reason: likely_reason(pid),
             processes: FxHashMap::from_iter([(own_pid, row)]),
+            ever: FxHashMap::from_iter([(own_pid, row)]),
             exit: Exit::Nobody,
             stacks: AreaStacks::new(program, row),
             known: Vec::new(),
@@ -340,6 +350,9 @@ impl Drain {
             if processes.has_left(ring.process) {
                 return Applied::Known;
             }
+            if let Some(parent) = ring.inherits_from.take() {
+                tally.inherit(ring.process, parent);
+            }
             if let Some(address) = ring.soon() {
                 tally.expect(ring.process, address);
             }
@@ -367,14 +380,16 @@ impl Drain {
                 watched.known[number] = true;
                 let pid = header.pid.load(Ordering::Relaxed);
                 let tid = header.tid.load(Ordering::Relaxed);
+                let parent = watched.ever.get(&header.parent.load(Ordering::Relaxed)).copied();
                 let now = self.tally.clock.ns(sys::ticks());
                 let process = match watched.processes.get(&pid) {
                     Some(&row) => row,
                     None => {
                         let row = self.tally.add_process(true);
                         let outside = watched.same_numbers.then_some(pid);
-                        self.processes.add(row, outside, pid, Some(watched.first), now);
+                        self.processes.add(row, outside, pid, parent.or(Some(watched.first)), now);
                         watched.processes.insert(pid, row);
+                        watched.ever.insert(pid, row);
                         if self.processes.is_gone(row) {
                             gone.push(row);
                         }
@@ -383,7 +398,8 @@ impl Drain {
                 };
                 let tally = &mut self.tally;
                 let thread = self.processes.thread(process, tid, now, || tally.add_thread());
-                if let Some(ring) = Ring::new(&watched.area, slot, number, process, thread, tid) {
+                if let Some(mut ring) = Ring::new(&watched.area, slot, number, process, thread, tid) {
+                    ring.inherits_from = (process != watched.first).then(|| parent.unwrap_or(watched.first));
                     self.rings.push(ring);
                 }
             }

@@ -172,6 +172,9 @@ impl Drain {
                 self.checks.done();
                 return None;
             }
+            Some(_) if !self.tally.knows_inherited(row) => {
+                "it was forked with more blocks than whyslow keeps"
+            }
             Some(pid) => {
                 let watched = self.areas.get(slot)?.as_ref()?;
                 let (skip, skip_listed) = (watched.skip(), watched.skip_listed());

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use whyslow_heap_wire::VERSION;
+use whyslow_heap_wire::area::flag;
 use whyslow_heap_wire::exec::Message;
 use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
 use whyslow_heap_wire::snapshot::Request;
@@ -189,6 +190,9 @@ fn answer(connection: &Connection, desk: &Desk, place: Place<'_>) -> io::Result<
     let area = Area::create()?;
     Drain::prepare(&desk.config, &area);
     area.set_unwind_table(&plan.unwind_table)?;
+    if !plan.hands_crashes_on {
+        area.header().flags.fetch_or(flag::WAIT_IN_CRASH, Ordering::Relaxed);
+    }
     let file = area.file()?;
     let PatchPlan { allocators, notes, .. } = plan;
     let arrival = Arrival { area, pid, own_pid: hello.pid, allocators, notes };

@@ -24,6 +24,8 @@ pub(crate) struct Ring {
     pub process: u32,
     pub thread: u32,
     pub tid: u32,
+    /// The process from which its own was forked: a row. None once that is counted.
+    pub inherits_from: Option<u32>,
     pub cursor: Cursor,
     /// Events that were read but not taken yet.
     ahead: VecDeque<Event>,
@@ -60,6 +62,7 @@ impl Ring {
             process,
             thread,
             tid,
+            inherits_from: None,
             cursor: Cursor::new(at),
             ahead: VecDeque::with_capacity(AHEAD),
             told: at,

@@ -5,6 +5,7 @@
 //! end, an entry that has not changed in the last epoch had at the peak what it has now, and any other what it kept.
 
 mod ends;
+mod inherit;
 mod log;
 mod rows;
 mod so_far;
@@ -22,6 +23,7 @@ use crate::sites::SiteState;
 use crate::timeline::Timeline;
 use crate::weight::{Weight, Weights, add};
 pub(crate) use ends::End;
+use inherit::{Inherits, LatelyFreed, Legacy};
 use log::Log;
 use so_far::Sums;
 
@@ -103,6 +105,10 @@ struct Process {
     mappings: Mappings,
     /// Blocks without an address, by the ring whose writer moves them.
     away: FxHashMap<usize, Away>,
+    /// What it has of the process that it was forked from.
+    inherits: Inherits,
+    /// Blocks that it freed or moved last.
+    lately_freed: LatelyFreed,
 }
 
 /// A block that is being moved, if it was known, and where it was.
@@ -180,6 +186,8 @@ pub(crate) struct Tally {
     peaked: bool,
     /// Threads that ended since entries were last thrown away.
     ended_threads: usize,
+    /// Blocks for processes that are forked.
+    legacy: Legacy,
     /// Live bytes of everything.
     course: Course,
     pub rows: Vec<TimelineRow>,
@@ -217,6 +225,7 @@ impl Tally {
             sums: Sums::default(),
             peaked: false,
             ended_threads: 0,
+            legacy: Legacy::default(),
             course: Course::default(),
             rows: Vec::new(),
             counters: Vec::new(),
@@ -234,6 +243,8 @@ impl Tally {
             blocks: Blocks::default(),
             mappings: Mappings::default(),
             away: FxHashMap::default(),
+            inherits: Inherits::default(),
+            lately_freed: LatelyFreed::default(),
         });
         self.processes.len() as u32 - 1
     }
@@ -344,7 +355,7 @@ impl Tally {
     #[inline]
     pub(crate) fn alloc(&mut self, at: &At, entry: u32, size: u64) -> Applied {
         let blocks = &mut self.processes[at.process as usize].blocks;
-        if !at.force && blocks.get(at.address).is_some() {
+        if !at.force && blocks.get(at.address).is_some_and(|block| !block.inherited()) {
             return Applied::Refused;
         }
         self.reach(at.tick);
@@ -365,11 +376,11 @@ impl Tally {
         self.came(at.process, self.weights.of(size));
     }
 
-    /// Notes a block. If there is one already, its free was lost.
+    /// Notes a block. If there is one already, its free was lost, or the process never had it.
     #[inline]
     fn put(&mut self, at: &At, block: Block) {
         let blocks = &mut self.processes[at.process as usize].blocks;
-        if let Some(lost) = blocks.insert(at.address, block) {
+        if let Some(lost) = blocks.insert(at.address, block).filter(|lost| !lost.inherited()) {
             self.totals.lost_frees += 1;
             // Nobody knows which thread freed it: its own, so that nothing is made up.
             let at = At { thread: self.entries[lost.entry as usize].thread, ..*at };
@@ -393,13 +404,21 @@ impl Tally {
     /// A block is given back.
     #[inline]
     pub(crate) fn free(&mut self, at: &At) -> Applied {
-        let Some(block) = self.processes[at.process as usize].blocks.remove(at.address) else {
+        let process = &mut self.processes[at.process as usize];
+        let Some(block) = process.blocks.remove(at.address) else {
             if !at.force {
                 return Applied::Refused;
             }
             self.unknown_free(at.process);
             return Applied::Unknown;
         };
+        if self.legacy.kept {
+            process.lately_freed.add(at.address, block);
+        }
+        if block.inherited() {
+            self.unknown_free(at.process);
+            return Applied::Known;
+        }
         self.freed(at, &block);
         Applied::Known
     }
@@ -418,6 +437,10 @@ impl Tally {
         if block.is_none() && !at.force {
             return Applied::Refused;
         }
+        if let Some(block) = block.filter(|_| self.legacy.kept) {
+            process.lately_freed.add(at.address, block);
+        }
+        let block = block.filter(|block| !block.inherited());
         if let Some(before) = process.away.insert(ring, Away { address: at.address, block }) {
             self.put_back(at, before);
         }
@@ -427,7 +450,7 @@ impl Tally {
     /// The block that left is here now, with another size: in one step. Also the address that a known block had.
     pub(crate) fn realloc(&mut self, at: &At, ring: usize, entry: u32, size: u64) -> (Applied, Option<u64>) {
         let process = &mut self.processes[at.process as usize];
-        if !at.force && process.blocks.get(at.address).is_some() {
+        if !at.force && process.blocks.get(at.address).is_some_and(|block| !block.inherited()) {
             return (Applied::Refused, None);
         }
         let away = process.away.remove(&ring);
@@ -465,7 +488,8 @@ impl Tally {
     pub(crate) fn stay(&mut self, at: &At, ring: usize) -> Applied {
         let process = &mut self.processes[at.process as usize];
         let Some(away) = process.away.get(&ring) else { return Applied::Unknown };
-        if !at.force && away.block.is_some() && process.blocks.get(away.address).is_some() {
+        let taken = || process.blocks.get(away.address).is_some_and(|block| !block.inherited());
+        if !at.force && away.block.is_some() && taken() {
             return Applied::Refused;
         }
         if let Some(away) = process.away.remove(&ring) {
@@ -497,7 +521,8 @@ impl Tally {
 
     /// So many bytes of a block were never written.
     pub(crate) fn unused(&mut self, at: &At, bytes: u64) {
-        let Some(block) = self.processes[at.process as usize].blocks.get(at.address) else { return };
+        let block = self.processes[at.process as usize].blocks.get(at.address);
+        let Some(block) = block.filter(|block| !block.inherited()) else { return };
         let (number, size) = (block.entry, block.size());
         self.reach(at.tick);
         self.note_examined(number, size, bytes);
@@ -544,10 +569,12 @@ impl Tally {
             .chain(blocks.iter())
             .map(|(address, block)| {
                 let site = self.entries[block.entry as usize].site;
-                LiveBlock { address, size: block.size(), site: self.sites[site as usize].stack }
+                let site = self.sites[site as usize].stack;
+                LiveBlock { address, size: block.size(), site, inherited: block.inherited() }
             })
             .collect();
         blocks.sort_unstable_by_key(|block| block.address);
+        inherit::drop_replaced(&mut blocks);
         Live { blocks, moving }
     }
 
@@ -557,10 +584,10 @@ impl Tally {
         (process.peak, process.exit.bytes, self.weights.blocks(process.exit.blocks))
     }
 
-    /// Whether a process has any live block.
+    /// Whether a process has any live block of its own.
     pub(crate) fn has_blocks(&self, process: u32) -> bool {
         let Process { blocks, away, .. } = &self.processes[process as usize];
-        !away.is_empty() || blocks.iter().next().is_some()
+        !away.is_empty() || blocks.iter().any(|(_, block)| !block.inherited())
     }
 
     /// Adds what a look at a process found.

@@ -69,7 +69,7 @@ impl Waiting {
             let mut fields = line.splitn(3, ' ');
             let address = u64::from_str_radix(fields.next().unwrap(), 16).unwrap();
             let size = fields.next().unwrap().parse().unwrap();
-            blocks.push(LiveBlock { address, size, site: blocks.len() as u32 });
+            blocks.push(LiveBlock { address, size, site: blocks.len() as u32, inherited: false });
             words.push(fields.next().unwrap_or("").to_owned());
         }
         Self { child, says, blocks, words }

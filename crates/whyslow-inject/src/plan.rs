@@ -32,6 +32,8 @@ pub struct Plan {
     pub patches: Vec<Patch>,
     /// A search table for the unwind information of a program that has none: an `.eh_frame_hdr` with absolute addresses.
     pub unwind_table: Vec<u8>,
+    /// Its runtime asks the kernel who handled signals of a crash before it, and hands them on: Go's.
+    pub hands_crashes_on: bool,
     /// The allocators that are watched, by name.
     pub allocators: Vec<String>,
     /// What will not be seen, and what to do about it.
@@ -118,8 +120,9 @@ impl Planner<'_> {
             jobs.extend(ends(&image));
             self.allow_signals(&image);
             jobs.extend(cache_ends(&image));
-            self.plan.unwind_table = image.unwind_table();
         }
+        self.plan.unwind_table = image.unwind_table();
+        self.plan.hands_crashes_on = image.has_section(".go.buildinfo");
         self.patch(&image, maps, &jobs);
         self.name(&found.allocators);
     }

@@ -95,6 +95,8 @@ pub struct Stat {
     pub state: char,
     /// The process that made it.
     pub parent: u32,
+    /// Where the stack of the first thread begins; none if that may not be known.
+    pub stack_start: Option<u64>,
 }
 
 impl Stat {
@@ -112,7 +114,10 @@ impl Stat {
     fn parse(stat: &[u8]) -> Option<Self> {
         let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
         let mut words = std::str::from_utf8(&stat[behind_name..]).ok()?.split_ascii_whitespace();
-        Some(Self { state: words.next()?.chars().next()?, parent: words.next()?.parse().ok()? })
+        let (state, parent) = (words.next()?.chars().next()?, words.next()?.parse().ok()?);
+        // The 28th in proc(5); these were the third and the fourth.
+        let stack_start = words.nth(28 - 5).and_then(|word| word.parse().ok()).filter(|start| *start > 0);
+        Some(Self { state, parent, stack_start })
     }
 
     /// Whether it has not ended.
@@ -235,12 +240,12 @@ mod tests {
     #[test]
     fn a_name_with_brackets_does_not_hide_the_state() {
         let stat = Stat::parse(b"42 (a ) R 7 (\n)) S 13 42 42 0").unwrap();
-        assert_eq!(stat, Stat { state: 'S', parent: 13 });
+        assert_eq!((stat.state, stat.parent), ('S', 13));
         assert!(stat.runs() && !Stat { state: 'Z', ..stat }.runs());
         for damaged in [&b""[..], b"42 (a", b"42 (a)", b"42 (a) S", b"42 (a) S x", b"42 (\xff) S \xff"] {
             assert_eq!(Stat::parse(damaged), None, "{}", String::from_utf8_lossy(damaged));
         }
-        assert_eq!(Stat::parse(b"42 (\xff) S 1"), Some(Stat { state: 'S', parent: 1 }));
+        assert_eq!(Stat::parse(b"42 (\xff) S 1"), Some(Stat { state: 'S', parent: 1, stack_start: None }));
     }
 
     #[test]

@@ -73,6 +73,10 @@ pub trait World {
     fn deep_memory(&self, _bytes: usize) -> *mut u8 {
         core::ptr::null_mut()
     }
+    /// Whether the calling thread's stack begins so near to this stack pointer that only code fits in between that starts programs or threads.
+    fn begins_near(&self, _sp: u64) -> bool {
+        false
+    }
     /// Takes back what `memory` gave.
     fn release(&self, _memory: *mut u8, _bytes: usize) {}
 }

@@ -272,7 +272,7 @@ impl Walker {
                 match unsafe { self.unusual_step(start, fresh - 1) } {
                     Ok(next) => (pc, sp, bp_slot) = (next.pc, next.sp, next.bp_slot),
                     Err(end) => {
-                        cut = end == End::Cut;
+                        cut = end == End::Cut && !world.begins_near(sp);
                         break None;
                     }
                 }
@@ -449,7 +449,7 @@ impl Walker {
                 Err(end) => break end,
             }
         };
-        let cut = end == End::Cut;
+        let cut = end == End::Cut && !world.begins_near(state.sp);
         Walked { from: 0, kept: 0, to: 0, fresh: self.fresh.room + frames, cut, same: false }
     }
 }

@@ -31,4 +31,5 @@ pub use image::{Image, ImageError, UnwindTables};
 pub use prologue::is_after_call;
 pub use registers::{Register, Registers};
 pub use rule::{Memory, Rule, Step, StepError};
+pub use trampoline::is_trampoline;
 pub use unwinder::Unwinder;

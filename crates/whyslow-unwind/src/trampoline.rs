@@ -13,8 +13,12 @@ const SYSCALL: u64 = 7;
 
 /// The rule for an address in the trampoline, or for the one before it, which is where its caller would be if it had one.
 pub(crate) fn rule(image: &Image, address: u64) -> Option<Rule> {
+    is_trampoline(image, address).then_some(Rule::SignalFrame)
+}
+
+/// Whether an address is in the trampoline, or right before it.
+pub fn is_trampoline(image: &Image, address: u64) -> bool {
     [1, 0, SYSCALL.wrapping_neg()]
         .into_iter()
         .any(|offset| image.code_at(address.wrapping_add(offset), CODE.len()) == CODE)
-        .then_some(Rule::SignalFrame)
 }

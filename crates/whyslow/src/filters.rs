@@ -45,6 +45,12 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
+    /// Whether anything was said but which threads and processes count.
+    pub(crate) fn are_more_than_who(&self) -> bool {
+        let who = Self { thread: Vec::new(), process: Vec::new(), ..self.clone() };
+        who.are_given()
+    }
+
     /// Whether anything was said about which samples count.
     pub(crate) fn are_given(&self) -> bool {
         self.metric.is_given()

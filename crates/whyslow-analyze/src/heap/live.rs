@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::heap::{counter, metric};
-use whyslow_profile::{Counter, Metric, Profile, Samples, Unit};
+use whyslow_profile::{Counter, Metric, ProcessId, Profile, Samples, ThreadId, Unit};
 
 use super::profile_facts::samples_of;
 
@@ -10,16 +10,25 @@ use super::profile_facts::samples_of;
 pub const LIVE: &str = "live";
 
 /// Adds the metric [`LIVE`]: the bytes that were live at a time, per thread and stack that allocated them. Gives its
-/// row, or nothing when the profile has no timeline of the heap.
+/// row, or nothing when the profile has no timeline of the heap. A process that has ended or executed another program has nothing.
 ///
 /// Times are those of the timeline's buckets: a bucket that has begun counts as a whole.
 pub fn add_live(profile: &mut Profile, at_ns: u64) -> Option<usize> {
     let allocated = samples_of(profile, metric::BYTES_ALLOCATED)?;
+    let mut gave_back = ends_of_memory(profile);
+    gave_back.values_mut().for_each(|times| times.retain(|time| *time <= at_ns));
+    let is_of_ended = |thread: ThreadId, time: u64| {
+        let last = gave_back.get(&profile.threads[thread.index()].process).and_then(|times| times.last());
+        last.is_some_and(|end| time <= *end)
+    };
     let mut row_of = FxHashMap::default();
     let mut rows: Vec<(u64, u64)> = Vec::new();
     let mut keys = Vec::new();
     let mut add = |samples: &Samples, to: fn(&mut (u64, u64)) -> &mut u64| {
         for row in (0..samples.len()).filter(|&row| samples.time_ns[row] <= at_ns) {
+            if is_of_ended(samples.thread[row], samples.time_ns[row]) {
+                continue;
+            }
             let key = (samples.thread[row], samples.stack[row]);
             let at = *row_of.entry(key).or_insert_with(|| {
                 keys.push(key);
@@ -81,32 +90,77 @@ fn counted_over_time(profile: &Profile, stretches: usize) -> Vec<u64> {
         .collect()
 }
 
+/// When processes gave all their memory back, because they ended or executed another program: by process, in the order of time. The counter of
+/// their live bytes is 0 then, and has no later value.
+fn ends_of_memory(profile: &Profile) -> FxHashMap<ProcessId, Vec<u64>> {
+    let mut last: FxHashMap<usize, (u64, i64)> = FxHashMap::default();
+    let values = &profile.counter_values;
+    for ((counter, &time), &value) in values.counter.iter().zip(&values.time_ns).zip(&values.value) {
+        let latest = last.entry(counter.index()).or_insert((time, value));
+        if time >= latest.0 {
+            *latest = (time, value);
+        }
+    }
+    let mut ends: FxHashMap<ProcessId, Vec<u64>> = FxHashMap::default();
+    for (index, row) in profile.counters.iter().enumerate() {
+        if profile.text(row.name) == counter::LIVE
+            && let (Some(process), Some(&(time, 0))) = (row.process, last.get(&index))
+        {
+            ends.entry(process).or_default().push(time);
+        }
+    }
+    ends.values_mut().for_each(|times| times.sort_unstable());
+    ends
+}
+
+/// What happens to the live bytes of a process at one time, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    /// They become more or less.
+    By(i128),
+    /// The process gives them all back.
+    ToNothing,
+}
+
 /// The most live bytes in each of so many equal stretches of the recording; empty when there is no timeline.
 pub fn live_over_time(profile: &Profile, stretches: usize) -> Vec<u64> {
     if profile.meta.heap.as_ref().is_some_and(|facts| facts.snapshot.is_some()) {
         return counted_over_time(profile, stretches);
     }
     let Some(allocated) = samples_of(profile, metric::BYTES_ALLOCATED) else { return Vec::new() };
-    let mut changes: Vec<(u64, i128)> = Vec::new();
+    let mut changes: Vec<(u64, bool, ProcessId, Change)> = Vec::new();
     let mut add = |samples: &Samples, sign: i128| {
-        let rows = samples.time_ns.iter().zip(&samples.value);
-        changes.extend(rows.map(|(time, value)| (*time, sign * i128::from(*value))));
+        for ((&time, &value), thread) in samples.time_ns.iter().zip(&samples.value).zip(&samples.thread) {
+            let process = profile.threads[thread.index()].process;
+            changes.push((time, false, process, Change::By(sign * i128::from(value))));
+        }
     };
     add(allocated, 1);
     if let Some(freed) = samples_of(profile, metric::BYTES_FREED) {
         add(freed, -1);
     }
-    changes.sort_unstable_by_key(|(time, _)| *time);
-    let Some(&(last, _)) = changes.last() else { return Vec::new() };
+    for (process, times) in ends_of_memory(profile) {
+        changes.extend(times.into_iter().map(|time| (time, true, process, Change::ToNothing)));
+    }
+    changes.sort_unstable();
+    let Some(&(last, ..)) = changes.last() else { return Vec::new() };
     let end = u128::from(profile.meta.duration_ns.max(last)) + 1;
-    let mut live = 0i128;
-    let mut changes = changes.chunk_by(|a, b| a.0 == b.0).peekable();
+    let (mut live, mut of_process) = (0i128, FxHashMap::<ProcessId, i128>::default());
+    let mut changes = changes.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).peekable();
     let stretch_of = |time: u64| (u128::from(time) * stretches as u128 / end) as usize;
     (0..stretches)
         .map(|stretch| {
             let mut most = live;
             while let Some(now) = changes.next_if(|now| stretch_of(now[0].0) <= stretch) {
-                live += now.iter().map(|(_, change)| change).sum::<i128>();
+                for &(_, _, process, change) in now {
+                    let its = of_process.entry(process).or_default();
+                    let change = match change {
+                        Change::By(change) => change,
+                        Change::ToNothing => -*its,
+                    };
+                    *its += change;
+                    live += change;
+                }
                 most = most.max(live);
             }
             u64::try_from(most.max(0)).unwrap_or(u64::MAX)
@@ -179,6 +233,30 @@ mod tests {
         assert_eq!(live_over_time(&profile, 10), [0, 100, 107, 147, 147, 147, 87, 87, 87, 87]);
         assert_eq!(live_over_time(&profile, 1), [147]);
         assert_eq!(live_over_time(&testing::profile("main 3"), 4), [0; 0]);
+    }
+
+    /// The first thread's process ends at 40 ms with 100 bytes, and what it executes has 7 of its own.
+    #[test]
+    fn a_process_that_ended_or_executed_another_program_has_nothing() {
+        let mut profile = testing::heap_profile(
+            "main;load : bytes_allocated=100 made_ms=10
+             main;next : bytes_allocated=7 made_ms=60",
+        );
+        profile.meta.duration_ns = 100 * MS - 1;
+        let name = profile.strings.push(counter::LIVE);
+        let process = Some(profile.threads[0].process);
+        for (counter, values) in [(0, [(10, 100), (40, 100), (40, 0)]), (1, [(60, 7), (70, 7), (99, 7)])] {
+            profile.counters.push(Counter { name, unit: Unit::Bytes, process });
+            for (ms, value) in values {
+                profile.counter_values.push(CounterId(counter), ms * MS, value);
+            }
+        }
+        assert_eq!(live_over_time(&profile, 10), [0, 100, 100, 100, 100, 0, 7, 7, 7, 7]);
+        let live = [39, 40, 60].map(|ms| {
+            let metric = add_live(&mut profile, ms * MS).unwrap();
+            Selection { metric, ..Selection::default() }.weigh(&profile).total_value
+        });
+        assert_eq!(live, [100, 0, 7]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
+use whyslow_profile::heap::metric;
 use whyslow_profile::{CodeKind, Growth, GrowthBar, HeapCounts, HeapSite, Profile, StackId, StringId};
 
 use super::capacity::CapacityAdvice;
@@ -10,6 +11,7 @@ use super::intervals::Intervals;
 use super::wrappers::Wrappers;
 use crate::labels::{self, Label, Labels};
 use crate::own::{Charges, Nearness, StackFrame, frames_of};
+use crate::selection::Selection;
 
 /// What a line of code allocated, over all stacks that lead to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,53 +150,45 @@ pub struct Sites {
 impl Sites {
     /// Adds up the allocating stacks of a profile per line of the user's code.
     pub fn build(profile: &Profile) -> Self {
-        if profile.heap.is_empty() {
-            let wrappers = Wrappers::known(profile);
-            return Self { rows: Vec::new(), totals: HeapCounts::default(), intervals: None, wrappers };
-        }
-        let labels = Labels::new(profile);
-        let wrappers = Wrappers::find(profile);
-        let (nearest, own) =
-            (Charges::of_sites(profile, &wrappers), Charges::of_heap(profile, true, &wrappers));
-        // Functions that a reader cannot tell apart have one label.
-        let key = |frame: &StackFrame| (labels.code(frame.label), frame.file, frame.line);
-        let mut row_of = FxHashMap::default();
-        let mut rows: Vec<SiteRow> = Vec::new();
-        for (index, site) in (0u32..).zip(&profile.heap.sites) {
-            let place = nearest.of(site.stack).frame;
-            let own = Some(own.of(site.stack)).filter(|charge| charge.nearness == Nearness::Own);
-            let own = own.map(|charge| charge.frame).filter(|own| key(own) != key(&place));
-            let at = *row_of.entry((key(&place), own.as_ref().map(key))).or_insert(rows.len());
-            if at == rows.len() {
-                rows.push(SiteRow {
-                    label: labels.label(labels.code(place.label)),
-                    file: place.file,
-                    line: place.line,
-                    own,
-                    counts: HeapCounts::default(),
-                    growth: Growth::Unknown,
-                    stack: site.stack,
-                    grower: Grower::Block,
-                    advice: CapacityAdvice::Silent,
-                    rows: Vec::new(),
-                });
-            }
-            add(&mut rows[at].counts, &site.counts);
-            rows[at].rows.push(index);
-        }
-        for row in &mut rows {
-            let sites = || row.rows.iter().map(|&index| &profile.heap.sites[index as usize]);
-            let weight = |site: &&HeapSite| (site.counts.peak_bytes, site.counts.bytes_allocated);
-            row.stack = sites().max_by_key(weight).map_or(row.stack, |site| site.stack);
-            row.growth = growth(sites());
-            let most_copied =
-                sites().filter(|site| site.counts.grown > 0).max_by_key(|s| s.counts.bytes_copied);
-            row.grower = most_copied.map_or(Grower::Block, |site| grower(profile, site.stack));
-        }
+        let wrappers =
+            if profile.heap.is_empty() { Wrappers::known(profile) } else { Wrappers::find(profile) };
         let totals = profile.heap.totals();
+        let mut rows = rows_of(profile, &profile.heap.sites, &wrappers);
         advise(profile, &totals, &mut rows);
-        rows.sort_by_key(|row| (Reverse(row.counts.peak_bytes), Reverse(row.counts.bytes_allocated)));
-        Self { rows, totals, intervals: Intervals::of(profile), wrappers }
+        let intervals = if rows.is_empty() { None } else { Intervals::of(profile) };
+        Self { rows, totals, intervals, wrappers }
+    }
+
+    /// The same for the threads, processes and times of a selection, with the numbers that are known of each: allocations and bytes, bytes at the
+    /// peak of everything and at the end, and temporary allocations. All others are 0.
+    pub fn of_selection(profile: &Profile, selection: &Selection) -> Self {
+        let mut counts = vec![HeapCounts::default(); profile.stacks.len()];
+        let columns: [(&str, fn(&mut HeapCounts) -> &mut u64); 5] = [
+            (metric::ALLOCATIONS, |counts| &mut counts.allocations),
+            (metric::BYTES_ALLOCATED, |counts| &mut counts.bytes_allocated),
+            (metric::LIVE_AT_PEAK, |counts| &mut counts.peak_bytes),
+            (metric::LIVE_AT_EXIT, |counts| &mut counts.live_at_exit_bytes),
+            (metric::TEMPORARY, |counts| &mut counts.temporary),
+        ];
+        for (name, column) in columns {
+            let Some(metric) = profile.metric_named(name) else { continue };
+            let weights = Selection { metric, ..selection.clone() }.weigh(profile);
+            for (counts, value) in counts.iter_mut().zip(weights.value) {
+                *column(counts) = value;
+            }
+        }
+        let sites: Vec<HeapSite> = (0..counts.len())
+            .filter(|&stack| counts[stack] != HeapCounts::default())
+            .map(|stack| HeapSite {
+                stack: StackId::from(stack),
+                counts: counts[stack],
+                growth: Growth::Unknown,
+            })
+            .collect();
+        let mut totals = HeapCounts::default();
+        sites.iter().for_each(|site| add(&mut totals, &site.counts));
+        let wrappers = Wrappers::find(profile);
+        Self { rows: rows_of(profile, &sites, &wrappers), totals, intervals: None, wrappers }
     }
 
     /// The lines that have something of what is sorted by, most first.
@@ -218,6 +212,51 @@ fn advise(profile: &Profile, totals: &HeapCounts, rows: &mut [SiteRow]) {
         let bars = row.rows.iter().filter_map(|&site| bars_of.get(&site.into()));
         row.advice = CapacityAdvice::of(bars.flatten().copied(), totals);
     }
+}
+
+/// Allocating stacks per line that wanted memory, most bytes at the peak first.
+fn rows_of(profile: &Profile, sites: &[HeapSite], wrappers: &Wrappers) -> Vec<SiteRow> {
+    if sites.is_empty() {
+        return Vec::new();
+    }
+    let labels = Labels::new(profile);
+    let (nearest, own) = (Charges::of_sites(profile, wrappers), Charges::of_heap(profile, true, wrappers));
+    // Functions that a reader cannot tell apart have one label.
+    let key = |frame: &StackFrame| (labels.code(frame.label), frame.file, frame.line);
+    let mut row_of = FxHashMap::default();
+    let mut rows: Vec<SiteRow> = Vec::new();
+    for (index, site) in (0u32..).zip(sites) {
+        let place = nearest.of(site.stack).frame;
+        let own = Some(own.of(site.stack)).filter(|charge| charge.nearness == Nearness::Own);
+        let own = own.map(|charge| charge.frame).filter(|own| key(own) != key(&place));
+        let at = *row_of.entry((key(&place), own.as_ref().map(key))).or_insert(rows.len());
+        if at == rows.len() {
+            rows.push(SiteRow {
+                label: labels.label(labels.code(place.label)),
+                file: place.file,
+                line: place.line,
+                own,
+                counts: HeapCounts::default(),
+                growth: Growth::Unknown,
+                stack: site.stack,
+                grower: Grower::Block,
+                advice: CapacityAdvice::Silent,
+                rows: Vec::new(),
+            });
+        }
+        add(&mut rows[at].counts, &site.counts);
+        rows[at].rows.push(index);
+    }
+    for row in &mut rows {
+        let of_row = || row.rows.iter().map(|&index| &sites[index as usize]);
+        let weight = |site: &&HeapSite| (site.counts.peak_bytes, site.counts.bytes_allocated);
+        row.stack = of_row().max_by_key(weight).map_or(row.stack, |site| site.stack);
+        row.growth = growth(of_row());
+        let most_copied = of_row().filter(|site| site.counts.grown > 0).max_by_key(|s| s.counts.bytes_copied);
+        row.grower = most_copied.map_or(Grower::Block, |site| grower(profile, site.stack));
+    }
+    rows.sort_by_key(|row| (Reverse(row.counts.peak_bytes), Reverse(row.counts.bytes_allocated)));
+    rows
 }
 
 /// What the frames inside the user's code are that made a block grow.
@@ -276,6 +315,29 @@ mod tests {
             (labels::name(&profile, row.label).into_owned(), row.line, row.counts.bytes_allocated)
         };
         sites.rows.iter().map(row).collect()
+    }
+
+    #[test]
+    fn a_part_of_the_threads_has_its_own_numbers() {
+        let text = "app::load@l.rs:7 : allocations=3 bytes_allocated=300 peak_bytes=200 live_at_exit_bytes=10 temporary=1
+             worker: app::load@l.rs:7 : allocations=2 bytes_allocated=50 peak_bytes=20
+             worker: app::work@w.rs:9 : allocations=1 bytes_allocated=8 live_at_exit_bytes=8";
+        let profile = testing::heap_profile(text);
+        let whole = Sites::of_selection(&profile, &Selection::default()).totals;
+        let columns = |counts: &HeapCounts| {
+            [
+                counts.allocations,
+                counts.bytes_allocated,
+                counts.peak_bytes,
+                counts.live_at_exit_bytes,
+                counts.temporary,
+            ]
+        };
+        assert_eq!(columns(&whole), columns(&profile.heap.totals()));
+        let worker = Selection { threads: vec!["worker".parse().unwrap()], ..Selection::default() };
+        let part = Sites::of_selection(&profile, &worker);
+        assert_eq!(columns(&part.totals), [3, 58, 20, 8, 0]);
+        assert_eq!(part.rows.iter().map(|row| row.line).collect::<Vec<_>>(), [7, 9]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use whyslow_profile::heap::metric;
 use whyslow_profile::{HeapFacts, LeakCheck, Profile};
 
 use super::warning::Warning;
-use super::{NOTABLE, StackShares};
+use super::{NOTABLE, StackShares, truncation};
 use crate::heap::{has_heap, is_heap_only};
 use crate::selection::Selection;
 use crate::units::share;
@@ -74,7 +74,7 @@ impl HeapQuality {
             warnings.push(Warning::UnknownFrees { frees, share });
         }
         if self.cut_share >= NOTABLE {
-            warnings.push(Warning::CutHeapStacks { share: self.cut_share });
+            warnings.push(truncation::explain_heap(profile, self.cut_share));
         }
         if let Some(sample_bytes) = facts.sample_bytes {
             warnings.push(Warning::HeapSampled { sample_bytes, error: facts.sample_error });
@@ -197,6 +197,18 @@ mod tests {
     }
 
     #[test]
+    fn the_fix_for_cut_stacks_is_of_the_code_that_cuts_them() {
+        let fix = |outermost: &str| {
+            let heap = format!("[truncated];{outermost};b : allocations=1 bytes_allocated=9");
+            let quality = Quality::of(&testing::heap_profile(&heap));
+            quality.warnings.iter().find(|warning| warning.id() == "cut-heap-stacks").and_then(Warning::fix)
+        };
+        assert!(fix("[ld-musl-x86_64.so.1]").unwrap().starts_with("musl is built without them"));
+        assert!(fix("app::work@/home/me/src/main.rs:3").unwrap().contains("RUSTFLAGS"));
+        assert!(fix("c_work@/home/me/work.c:3").unwrap().starts_with("build with `gcc"));
+    }
+
+    #[test]
     fn beside_cpu_samples_the_heap_has_warnings_of_its_own() {
         let mut profile = testing::profile("main;a 300");
         testing::add_heap(
@@ -205,6 +217,7 @@ mod tests {
         );
         let quality = Quality::of(&profile);
         assert_eq!(ids(&quality), ["cut-heap-stacks"]);
+        assert!(quality.warnings[0].to_string().ends_with("app has code without unwind tables"));
         assert_eq!((quality.grade, quality.truncated_share), (Grade::Poor, 0.0));
         assert_eq!(quality.heap.map(|heap| (heap.only, heap.cut_share)), Some((false, 0.9)));
     }

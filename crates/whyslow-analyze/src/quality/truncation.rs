@@ -1,13 +1,14 @@
 //! Why stacks lack their outer frames.
 
 use rustc_hash::FxHashMap;
+use whyslow_profile::heap::metric;
 use whyslow_profile::{LocationId, ModuleId, Profile, StackId};
 
 use super::jit::RuntimeCode;
 use super::modules;
 use super::warning::{BuiltWith, Warning};
 use crate::labels::module_file_name;
-use crate::selection::Weights;
+use crate::selection::{Selection, Weights};
 use crate::units::share;
 
 /// The most bytes of stack that are worth copying with each sample.
@@ -49,6 +50,15 @@ pub(super) fn explain(
     let used = profile.meta.stack_bytes;
     let copy_more = (ours && used < MOST_STACK_BYTES).then_some(MOST_STACK_BYTES);
     Warning::Truncated { share: truncated_share, copy_more }
+}
+
+/// Why stacks of allocations do.
+pub(super) fn explain_heap(profile: &Profile, share: f64) -> Warning {
+    let weights = profile
+        .metric_named(metric::BYTES_ALLOCATED)
+        .map(|metric| Selection { metric, ..Selection::default() }.weigh(profile));
+    let (module, built_with) = weights.and_then(|weights| where_lost(profile, &weights)).unzip();
+    Warning::CutHeapStacks { share, module, built_with: built_with.unwrap_or(BuiltWith::Unknown) }
 }
 
 /// The module in whose code most truncated stacks end.
@@ -116,7 +126,10 @@ mod tests {
             warning.to_string(),
             "100.0 % of the samples lack their outer frames: app has code without unwind tables"
         );
-        assert_eq!(warning.fix().as_deref(), Some("build with `gcc -fasynchronous-unwind-tables`"));
+        assert_eq!(
+            warning.fix().as_deref(),
+            Some("build with `gcc -fasynchronous-unwind-tables`; assembly needs `.cfi` directives")
+        );
     }
 
     #[test]

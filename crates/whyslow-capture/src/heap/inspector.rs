@@ -72,7 +72,7 @@ fn findings(
     match unused {
         None => {}
         Some(Ok(unused)) => {
-            for (block, unused) in blocks.iter().zip(unused) {
+            for (block, unused) in blocks.iter().zip(unused).filter(|(block, _)| !block.inherited) {
                 let counts = stacks.entry(block.site).or_default();
                 counts.unused_bytes += unused;
                 counts.examined_bytes += block.size;

@@ -113,10 +113,16 @@ impl HeapRows {
             converter.builder.counter_value(counter, time, i64::try_from(value).unwrap_or(i64::MAX));
         }
         for &(process, time_ns) in &batch.ended {
-            let Some(process) = self.processes.get_mut(process as usize) else { continue };
+            let row = process as usize;
+            let Some(process) = self.processes.get_mut(row) else { continue };
             process.ended = true;
+            let id = process.id;
+            // One that has become another program goes on.
+            if self.processes[row + 1..].iter().any(|later| later.id == id) {
+                continue;
+            }
             let end_ns = Some(converter.since_start(time_ns));
-            converter.builder.update_process(process.id, |row| row.end_ns = row.end_ns.or(end_ns));
+            converter.builder.update_process(id, |row| row.end_ns = row.end_ns.or(end_ns));
         }
     }
 
@@ -141,16 +147,18 @@ impl HeapRows {
         }
         for stack in &batch.stacks {
             let module = stack.module.and_then(|row| self.modules.get(row as usize).copied());
+            let mut address = RelativeAddress(stack.address);
+            let mut parent = stack.parent.and_then(|row| self.stacks.get(row as usize).copied());
+            if parent.is_some()
+                && parent == self.cut
+                && let Some(begin) = module.and_then(|module| converter.stack_begin(module, address))
+            {
+                (parent, address) = (None, begin);
+            }
             let location = match (module, stack.address) {
                 (None, 0) => LocationId::TRUNCATED,
-                (module, address) => converter.builder.location(module, RelativeAddress(address)),
+                _ => converter.builder.location(module, address),
             };
-            let mut parent = stack.parent.and_then(|row| self.stacks.get(row as usize).copied());
-            // What the loader calls before the program's own start is whole.
-            let is_entry = |module| converter.is_entry_code(module, RelativeAddress(stack.address));
-            if parent.is_some() && parent == self.cut && module.is_some_and(is_entry) {
-                parent = None;
-            }
             let row = converter.builder.stack(parent, location);
             if parent.is_none() && location == LocationId::TRUNCATED {
                 self.cut = Some(row);

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     fn block(address: u64, size: u64) -> LiveBlock {
-        LiveBlock { address, size, site: 0 }
+        LiveBlock { address, size, site: 0, inherited: false }
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct LiveBlock {
     pub size: u64,
     /// Who made it; only used for sums.
     pub site: u32,
+    /// The process was forked from the one that made it: it holds pointers, and is nobody's leak here.
+    pub inherited: bool,
 }
 
 impl LiveBlock {
@@ -126,10 +128,10 @@ pub struct LeakReport {
 }
 
 impl LeakReport {
-    /// The sums per site: blocks and bytes of the four classes, and nothing else.
+    /// The sums per site: blocks and bytes of the four classes, and nothing else. Inherited blocks are the parent's.
     pub fn sites(&self, blocks: &[LiveBlock]) -> FxHashMap<u32, HeapCounts> {
         let mut sites = FxHashMap::<u32, HeapCounts>::default();
-        for (block, class) in blocks.iter().zip(&self.classes) {
+        for (block, class) in blocks.iter().zip(&self.classes).filter(|(block, _)| !block.inherited) {
             class.count(block.size, sites.entry(block.site).or_default());
         }
         sites

@@ -27,9 +27,8 @@ impl Tally {
         let blocks = std::mem::take(&mut row.blocks);
         let away = std::mem::take(&mut row.away);
         let mappings = std::mem::take(&mut row.mappings).cut_all();
-        for block in
-            blocks.iter().map(|(_, block)| block).chain(away.values().filter_map(|away| away.block.as_ref()))
-        {
+        let own = blocks.iter().map(|(_, block)| block).filter(|block| !block.inherited());
+        for block in own.chain(away.values().filter_map(|away| away.block.as_ref())) {
             let weight = self.weights.of(block.size());
             if block.chain() == Chain::Growing {
                 let site = self.entries[block.entry as usize].site;
@@ -41,6 +40,12 @@ impl Tally {
             let weight = self.cut_weight(&cut);
             self.left(process, cut.piece.entry, weight, tick.saturating_sub(cut.piece.tick), end);
         }
+        self.bequeath(process, blocks);
+        self.note_live(process, tick, 0);
+        if end == End::Exec {
+            // What the next program does is later than its beginning.
+            self.close_rows();
+        }
     }
 
     /// Notes how much there is before a process leaves it behind: that is no giving back.
@@ -51,12 +56,12 @@ impl Tally {
             self.sites[site as usize].went_on(end_ns);
         }
         self.course.add(end_ns, self.live_bytes);
-        self.counters.push(CounterRow {
-            process,
-            kind: CounterKind::Live,
-            time_ns: self.clock.ns(tick),
-            value: self.processes[process as usize].live.now.bytes,
-        });
+        self.note_live(process, tick, self.processes[process as usize].live.now.bytes);
+    }
+
+    fn note_live(&mut self, process: u32, tick: u64, value: u64) {
+        let time_ns = self.clock.ns(tick);
+        self.counters.push(CounterRow { process, kind: CounterKind::Live, time_ns, value });
     }
 
     fn left(&mut self, process: u32, entry: u32, weight: Weight, ticks: u64, end: End) {

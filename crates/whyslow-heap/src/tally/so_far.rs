@@ -173,7 +173,8 @@ impl Tally {
         let mut grown = Vec::new();
         for process in &self.processes {
             let away = process.away.values().filter_map(|away| away.block.as_ref());
-            for block in process.blocks.iter().map(|(_, block)| block).chain(away) {
+            let own = process.blocks.iter().map(|(_, block)| block).filter(|block| !block.inherited());
+            for block in own.chain(away) {
                 let weight = self.weights.of(block.size());
                 lived(block.entry, weight, block.tick);
                 if block.chain() == Chain::Growing {

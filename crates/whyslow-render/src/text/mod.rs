@@ -19,7 +19,7 @@ pub use callers::callers;
 pub use diff::{DiffFile, DiffView, diff};
 pub use functions::functions;
 pub use groups::groups;
-pub use heap::{HeapView, heap};
+pub use heap::{HeapView, heap, heap_part};
 pub use layout::Page;
 pub use lines::lines;
 pub use own::{hot_lines, own_functions};

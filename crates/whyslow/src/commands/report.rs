@@ -8,7 +8,7 @@ use whyslow_analyze::{
     By, Callers, Charges, FindError, FunctionTable, GroupBy, Groups, HotLines, HotPath, Lines, Outline,
     OwnTable, Quality, Selection, SortBy, SpanTable, Threads, TreeOptions, Weights,
 };
-use whyslow_profile::{Metric, Profile, heap};
+use whyslow_profile::{HeapProcess, Metric, Profile, heap};
 use whyslow_render::json::{self, Context};
 use whyslow_render::text::{self, HeapView, Page, Summary, TreeView};
 
@@ -40,6 +40,7 @@ Examples:
   whyslow report app.whyslow lines parse            source of `parse` with the share of each line
   whyslow report app.whyslow tree --span load       only what ran inside spans called `load`
   whyslow report app.whyslow heap --histograms      the heap, with sizes, lifetimes and threads
+  whyslow report app.whyslow heap --process cc1     what one program of several allocates
   whyslow report app.whyslow tree --metric live-at-peak    who holds the memory at the peak
   whyslow report app.whyslow --time 2s..3s --thread worker --format json")]
 pub(crate) struct ReportArgs {
@@ -150,10 +151,10 @@ impl ReportArgs {
                         .next("`whyslow heap -- PROGRAM`, or `whyslow record --heap PROGRAM`")
                 })
             }
-            Some(View::Heap) if self.format == Format::Text && self.filters.are_given() => {
+            Some(View::Heap) if self.format == Format::Text && self.filters.are_more_than_who() => {
                 let file = self.profile.file.display();
                 Err(Failure::new(
-                    "the view `heap` is of the whole recording: filters and --metric do not change it",
+                    "the view `heap` is of the whole recording: only --process and --thread choose a part of it",
                 )
                 .next(format!("whyslow report {file} functions with the same options")))
             }
@@ -223,17 +224,20 @@ impl Request<'_> {
                 text::groups(profile, &self.groups(by), by, self.limit(ROWS), page)
             }
             View::Spans => text::spans(&self.spans(), self.limit(ROWS), page),
-            View::Heap => text::heap(
-                &HeapView {
+            View::Heap => {
+                let part = self.args.filters.are_given();
+                let sites =
+                    if part { Sites::of_selection(profile, self.selection) } else { Sites::build(profile) };
+                let view = HeapView {
                     profile,
-                    sites: &Sites::build(profile),
+                    sites: &sites,
                     quality: &quality,
                     limit: self.args.limit.map(|_| self.limit(0)),
                     histograms: self.histograms,
                     saved: None,
-                },
-                page,
-            ),
+                };
+                if part { text::heap_part(&view, &self.processes(), page) } else { text::heap(&view, page) }
+            }
             View::Quality => text::quality(&quality, page.width),
         };
         Ok(match self.view {
@@ -292,6 +296,16 @@ impl Request<'_> {
             View::Quality => json::to_string(&json::quality(&context, self.weights().total_value)),
         };
         json.map_err(|error| Failure::new(format!("{}: {error}", self.args.profile.file.display())))
+    }
+
+    /// The processes that were chosen as a whole, as the heap has them.
+    fn processes(&self) -> Vec<HeapProcess> {
+        let Selection { processes, threads, .. } = self.selection;
+        let chosen = |process: &&HeapProcess| {
+            threads.is_empty() && processes.iter().any(|pattern| pattern.matches(process.pid, &process.name))
+        };
+        let facts = self.profile.meta.heap.as_ref();
+        facts.map_or(Vec::new(), |facts| facts.by_process.iter().filter(chosen).cloned().collect())
     }
 
     fn inline(&self) -> bool {

@@ -134,9 +134,19 @@ fn what_hangs_on_suppressed_blocks_fails_no_run() {
 fn a_program_is_looked_at_whichever_way_it_ends() {
     for variant in [Variant::Release, Variant::Static, Variant::Musl] {
         let Some(program) = build_or_skip("heap_exits", variant) else { continue };
-        for way in
-            ["return", "exit", "_exit", "quick_exit", "abort", "term", "int", "group", "thread", "last"]
-        {
+        for way in [
+            "return",
+            "exit",
+            "_exit",
+            "quick_exit",
+            "abort",
+            "term",
+            "int",
+            "fault",
+            "group",
+            "thread",
+            "last",
+        ] {
             let heap = record_program(&program, &[], &[way]);
             assert_eq!(heap.json["heap"]["leak_check"], "at exit", "{variant:?} {way}");
             // A table holds all of them.

@@ -1,11 +1,12 @@
 //! Whatever a program does with processes, threads, signals, plug-ins and stacks, its heap is counted exactly.
 
+use std::path::Path;
 use std::process::Command;
 
 use whyslow_lab_harness::{Variant, build_or_skip, run};
 use whyslow_profile::{LocationId, file};
 
-use crate::heap_recorded::{assert_exact, code, record_program, text};
+use crate::heap_recorded::{HeapRecorded, assert_exact, code, record_program, text};
 use crate::recorded::{PATIENCE, whyslow};
 
 #[test]
@@ -137,6 +138,72 @@ fn ten_thousand_calls_deep_the_stack_is_whole() {
         .map(|functions| functions.iter().filter(|function| **function == "down").count())
         .collect();
     assert!(!depths.is_empty() && depths.iter().all(|depth| *depth == 10_000), "{depths:?}");
+}
+
+/// musl has no tables for the code that calls `main` and the functions of threads; nothing calls where makecontext begins a stack.
+#[test]
+fn stacks_are_whole_where_threads_and_coroutines_begin() {
+    for (program, variant, arguments) in [
+        ("heap_counts", Variant::Musl, ["2", "200"].as_slice()),
+        ("heap_coroutine", Variant::Release, &["50"]),
+        ("heap_coroutine", Variant::Static, &["50"]),
+    ] {
+        let Some(program) = build_or_skip(program, variant) else { continue };
+        assert_whole(&program, arguments);
+    }
+}
+
+/// musl's compiler leaves out the table of tables.
+#[test]
+fn stacks_of_dynamic_programs_of_musl_are_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "#include <pthread.h>\n#include <stdlib.h>\nvoid *kept[20];\n\
+        __attribute__((noinline)) void leaf(int i) { kept[i] = malloc(100); }\n\
+        void *thread(void *from) { for (int i = 0; i < 10; i++) leaf(*(int *)from + i); return 0; }\n\
+        int main(void) { int from = 10, first = 0; thread(&first); pthread_t t;\n\
+        return pthread_create(&t, 0, thread, &from) || pthread_join(t, 0); }\n";
+    std::fs::write(folder.path().join("p.c"), source).unwrap();
+    let built =
+        Command::new("musl-gcc").current_dir(folder.path()).args(["-O1", "-g", "-o", "p", "p.c"]).status();
+    if !built.is_ok_and(|built| built.success()) {
+        eprintln!("skipped: musl-gcc is not installed");
+        return;
+    }
+    let heap = assert_whole(&folder.path().join("p"), &[]);
+    assert_eq!(heap.at("leaf", "allocations"), 20);
+    assert_eq!(heap.at("main", "allocations"), 10);
+}
+
+/// C code that Go calls runs on a stack of its own.
+#[test]
+fn stacks_of_c_code_that_go_calls_are_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "package main\n\n/*\n#include <stdlib.h>\nvoid *kept[100];\n\
+        static void leaf(int i) { kept[i] = malloc(1000 + i); }\n*/\nimport \"C\"\n\n\
+        func main() {\n\tfor i := 0; i < 100; i++ {\n\t\tC.leaf(C.int(i))\n\t}\n}\n";
+    std::fs::write(folder.path().join("main.go"), source).unwrap();
+    let built = Command::new("go")
+        .current_dir(folder.path())
+        .env("GOCACHE", folder.path().join("cache"))
+        .args(["build", "-o", "p", "main.go"])
+        .status();
+    if !built.is_ok_and(|built| built.success()) {
+        eprintln!("skipped: Go with cgo is not installed");
+        return;
+    }
+    let heap = assert_whole(&folder.path().join("p"), &[]);
+    assert_eq!(heap.at("leaf", "allocations"), 100);
+}
+
+fn assert_whole(program: &Path, arguments: &[&str]) -> HeapRecorded {
+    let heap = record_program(program, &[], arguments);
+    let name = program.display();
+    assert_eq!(code(&heap.output), 0, "{name}: {}", text(&heap.output.stderr));
+    for site in &heap.profile().heap.sites {
+        let root = heap.profile().locations_of(site.stack).last();
+        assert_ne!(root, Some(LocationId::TRUNCATED), "{name}: {:?}", heap.functions(site.stack));
+    }
+    heap
 }
 
 #[test]

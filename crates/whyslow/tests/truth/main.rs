@@ -5,6 +5,7 @@
 mod abuse;
 mod heap_children;
 mod heap_counts;
+mod heap_inherited;
 mod heap_leaks;
 mod heap_life;
 mod heap_recorded;

@@ -5,6 +5,25 @@ use super::{BuiltWith, ModuleShare, Warning};
 /// The fix for Go programs without debug information and unwind tables.
 const WHOLE_GO: &str = "build without `-ldflags=\"-s -w\"`, and do not run `strip`";
 
+/// Whether a file is musl's C library, which is its loader as well.
+fn is_musl(module: &str) -> bool {
+    module.starts_with("ld-musl") || module.starts_with("libc.musl")
+}
+
+impl BuiltWith {
+    /// How it gets unwind tables.
+    fn unwind_tables(self) -> &'static str {
+        match self {
+            Self::Cargo => "build with RUSTFLAGS=\"-C force-unwind-tables=yes\"",
+            Self::Go => WHOLE_GO,
+            Self::Other => "build with `gcc -fasynchronous-unwind-tables`; assembly needs `.cfi` directives",
+            Self::Unknown => {
+                "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)"
+            }
+        }
+    }
+}
+
 impl Warning {
     /// What to type or change, when something can be done.
     pub fn fix(&self) -> Option<String> {
@@ -69,15 +88,7 @@ impl Warning {
                     None => read.to_owned(),
                 }
             }
-            Self::NoUnwindInfo { built_with, .. } => match built_with {
-                BuiltWith::Cargo => "build with RUSTFLAGS=\"-C force-unwind-tables=yes\"",
-                BuiltWith::Go => WHOLE_GO,
-                BuiltWith::Other => "build with `gcc -fasynchronous-unwind-tables`",
-                BuiltWith::Unknown => {
-                    "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)"
-                }
-            }
-            .to_owned(),
+            Self::NoUnwindInfo { built_with, .. } => built_with.unwind_tables().to_owned(),
             Self::JitStacks { runtime, .. } => return runtime.stacks_fix(),
             Self::CutAtSignal { .. } => return None,
             Self::UnnamedJit { runtime, .. } => runtime.names_fix(),
@@ -145,9 +156,17 @@ impl Warning {
             Self::HeapSampled { .. } => {
                 "record with a smaller --sample, or without: then every allocation is counted".to_owned()
             }
-            Self::CutHeapStacks { .. } => {
-                "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)".to_owned()
+            Self::CutHeapStacks { module: None, .. } => {
+                "run it without its compiler (LuaJIT: `-joff`; Java: `-Xint`; Node.js: `--jitless`): then the interpreter's \
+                 frames are whole"
+                    .to_owned()
             }
+            Self::CutHeapStacks { module: Some(module), .. } if is_musl(module) => {
+                "musl is built without them, so nothing is known beyond its functions that call back (qsort, atexit): record \
+                 a build for glibc, or with a musl that was built with `CFLAGS=-fasynchronous-unwind-tables`"
+                    .to_owned()
+            }
+            Self::CutHeapStacks { built_with, .. } => built_with.unwind_tables().to_owned(),
             Self::HeapNotRecorded { .. } => {
                 "set-uid, stripped static and unreadable programs cannot be watched: run a copy with symbols that is \
                  your own; the agent itself needs some 20 MB of address space (`ulimit -v`) and 2 MB more per thread"

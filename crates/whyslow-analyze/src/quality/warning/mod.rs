@@ -259,6 +259,10 @@ pub enum Warning {
     CutHeapStacks {
         /// Share of the allocated bytes.
         share: f64,
+        /// The module in whose code most of the stacks end; none for code that was made at run time.
+        module: Option<String>,
+        /// How that is built.
+        built_with: BuiltWith,
     },
     /// Processes ran whose heap is not in the recording.
     HeapNotRecorded {
@@ -363,7 +367,7 @@ impl Warning {
             | Self::UnobservableExecs { other_samples: false, .. }
             | Self::LostHeapEvents { .. } => Severity::Serious,
             Self::HeapNotRecorded { processes, of } if processes == of => Severity::Serious,
-            Self::CutHeapStacks { share } if *share >= 0.5 => Severity::Serious,
+            Self::CutHeapStacks { share, .. } if *share >= 0.5 => Severity::Serious,
             Self::HeapSampled { error: Some(error), .. } if 1.96 * error >= 0.25 => Severity::Warning,
             Self::UnknownFrees { share, .. } if *share < 0.01 => Severity::Note,
             Self::TooFewSamples { samples, .. } if *samples < 30 => Severity::Serious,

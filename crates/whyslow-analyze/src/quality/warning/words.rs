@@ -180,8 +180,16 @@ impl fmt::Display for Warning {
                     None => Ok(()),
                 }
             }
-            Self::CutHeapStacks { share } => {
-                write!(f, "{} of the allocated bytes lack the outer frames of their stacks", Percent(*share))
+            Self::CutHeapStacks { share, module, .. } => {
+                write!(
+                    f,
+                    "{} of the allocated bytes lack the outer frames of their stacks: ",
+                    Percent(*share)
+                )?;
+                match module {
+                    Some(module) => write!(f, "{module} has code without unwind tables"),
+                    None => write!(f, "code that was made at run time has no unwind tables"),
+                }
             }
             Self::HeapNotRecorded { processes, of } if processes == of => {
                 write!(f, "the heap of the program could not be watched")

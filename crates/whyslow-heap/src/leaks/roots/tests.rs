@@ -32,7 +32,10 @@ fn thread(sp: u64, fs: u64) -> Thread {
 
 /// The roots as (start, end), joined where they touch or overlap.
 fn ranges(maps: &str, threads: &[Thread], blocks: &[(u64, u64)], memory: &mut Words) -> Vec<(u64, u64)> {
-    let blocks: Vec<_> = blocks.iter().map(|&(address, size)| LiveBlock { address, size, site: 0 }).collect();
+    let blocks: Vec<_> = blocks
+        .iter()
+        .map(|&(address, size)| LiveBlock { address, size, site: 0, inherited: false })
+        .collect();
     let maps = Mapping::parse_all(maps.as_bytes());
     let roots = find(&maps, threads, &Index::new(&blocks), &[], memory);
     let mut ranges: Vec<_> = roots.iter().map(|root| (root.start, root.end)).collect();

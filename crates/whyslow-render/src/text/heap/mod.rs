@@ -1,5 +1,6 @@
 //! The heap on one screen.
 
+mod part;
 mod sections;
 mod spread;
 #[cfg(test)]
@@ -9,6 +10,7 @@ use whyslow_analyze::heap::{Interval, SiteOrder, SiteRow, Sites, Trail};
 use whyslow_analyze::{Overview, Percent, Quality, Warning};
 use whyslow_profile::{HeapCounts, HeapFacts, Profile, Unit};
 
+pub use self::part::heap_part;
 pub(super) use self::sections::line_words;
 use self::sections::{
     called_by, growth_chains, leaks, over_time, own_notes, processes, site_table, unused, way_in,
@@ -91,7 +93,7 @@ pub fn heap(view: &HeapView<'_>, page: Page) -> String {
     let Some(facts) = &view.profile.meta.heap else { return "the heap was not recorded\n".to_owned() };
     let mut out = head(view, facts, page);
     out.push_str(&tables(view, facts, page));
-    out.push_str(&processes(view, facts, page));
+    out.push_str(&processes(view, &facts.by_process, page));
     out.push_str(&temporary(view, facts, page));
     out.push_str(&growth_chains(view, page));
     out.push_str(&leaks(view, facts, page));

@@ -2,7 +2,7 @@
 
 use whyslow_analyze::heap::{CapacityAdvice, Grower, SiteOrder, SiteRow, Trail, TrailStep, live_over_time};
 use whyslow_analyze::{CallTree, Label, Overview, Percent, Severity, StackFrame};
-use whyslow_profile::{HeapFacts, LeakCheck, Profile, StringId, Unit};
+use whyslow_profile::{HeapFacts, HeapProcess, LeakCheck, Profile, StringId, Unit};
 
 use super::{HeapView, blocks_of, push_indented, push_section};
 use crate::names::shorten;
@@ -398,28 +398,28 @@ fn sparkline(values: &[u64], most: u64) -> String {
 }
 
 /// The processes, where there were several: each had its peak at a time of its own.
-pub(super) fn processes(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
+pub(super) fn processes(view: &HeapView<'_>, all: &[HeapProcess], page: Page) -> String {
     let mut out = String::new();
-    if facts.by_process.len() < 2 {
+    if all.len() < 2 {
         return out;
     }
-    let shown = view.rows().min(facts.by_process.len());
-    push_section(&mut out, "processes", "each at its own peak", shown, facts.by_process.len(), page);
-    for process in facts.by_process.iter().take(shown) {
-        let end = match (process.executed, process.live_at_exit_blocks) {
-            (true, _) => "executed another program".to_owned(),
-            (false, 0) => "nothing live at exit".to_owned(),
-            (false, blocks) => {
-                format!("{} live at exit in {}", bytes(process.live_at_exit_bytes), blocks_of(blocks))
-            }
-        };
-        let line = format!(
-            "{}  {} ({}), {end}",
-            right(&bytes(process.peak_bytes), VALUE),
-            clean(&process.name),
-            process.pid
-        );
+    let shown = view.rows().min(all.len());
+    push_section(&mut out, "processes", "each at its own peak", shown, all.len(), page);
+    for process in all.iter().take(shown) {
+        let peak = right(&bytes(process.peak_bytes), VALUE);
+        let line = format!("{peak}  {} ({}), {}", clean(&process.name), process.pid, end_of(process));
         push_indented(&mut out, &line, page);
     }
     out
+}
+
+/// What a process had when it ended.
+pub(super) fn end_of(process: &HeapProcess) -> String {
+    match (process.executed, process.live_at_exit_blocks) {
+        (true, _) => "executed another program".to_owned(),
+        (false, 0) => "nothing live at exit".to_owned(),
+        (false, blocks) => {
+            format!("{} live at exit in {}", bytes(process.live_at_exit_bytes), blocks_of(blocks))
+        }
+    }
 }

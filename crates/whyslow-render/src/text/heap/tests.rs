@@ -1,8 +1,8 @@
 //! What the heap's screen looks like.
 
-use whyslow_analyze::testing;
+use whyslow_analyze::{Selection, testing};
 use whyslow_profile::{
-    GrowthBar, HeapSnapshot, HeapTransfer, HistogramBar, HistogramOf, LeakCheck, ThreadId,
+    GrowthBar, HeapProcess, HeapSnapshot, HeapTransfer, HistogramBar, HistogramOf, LeakCheck, ThreadId,
 };
 
 use super::*;
@@ -372,4 +372,41 @@ fn a_snapshot_shows_what_is_live_now() {
         text.contains("\nwhat is live or lost is its own; all else is of 3 processes together\n"),
         "{text}"
     );
+}
+
+#[test]
+fn a_part_says_what_is_known_of_it() {
+    let profile = testing::heap_profile(
+        "sh: app::load@l.rs:7 : allocations=3 bytes_allocated=300 peak_bytes=200
+         cc: app::work@w.rs:9 : allocations=2 bytes_allocated=5000 peak_bytes=4096 live_at_exit_bytes=8",
+    );
+    let selection = Selection { threads: vec!["cc".parse().unwrap()], ..Selection::default() };
+    let (sites, quality) = (Sites::of_selection(&profile, &selection), Quality::of(&profile));
+    let view = HeapView {
+        profile: &profile,
+        sites: &sites,
+        quality: &quality,
+        limit: None,
+        histograms: false,
+        saved: None,
+    };
+    let process = HeapProcess {
+        pid: 7,
+        name: "cc".to_owned(),
+        peak_bytes: 4100,
+        live_at_exit_bytes: 8,
+        live_at_exit_blocks: 1,
+        executed: false,
+    };
+    let text = plain(&heap_part(&view, &[process], Page::new(&profile, 0, 80)));
+    for line in [
+        "cc (7): 2 allocations, 4.88 KiB in all",
+        "its own peak 4.00 KiB, 8 B live at exit in 1 block",
+        "at the peak of all processes: 4.00 KiB",
+        "app::work",
+        "leaks, growth, sizes and lifetimes are known of all processes together",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in\n{text}");
+    }
+    assert!(!text.contains("app::load"), "{text}");
 }
