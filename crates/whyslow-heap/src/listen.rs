@@ -190,7 +190,7 @@ fn answer(connection: &Connection, desk: &Desk, place: Place<'_>) -> io::Result<
     let area = Area::create()?;
     Drain::prepare(&desk.config, &area);
     area.set_unwind_table(&plan.unwind_table)?;
-    if !plan.hands_crashes_on {
+    if desk.config.leak_check && !plan.hands_crashes_on {
         area.header().flags.fetch_or(flag::WAIT_IN_CRASH, Ordering::Relaxed);
     }
     let file = area.file()?;
