@@ -5,6 +5,9 @@ use crate::chains::Chain;
 use crate::outcome::{CounterKind, CounterRow, Site};
 use crate::weight::{Weight, add};
 
+/// How long after the end of a process the next rows of the timeline begin: times are whole nanoseconds.
+const AFTER_END_NS: u64 = 1000;
+
 /// How a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
@@ -42,10 +45,9 @@ impl Tally {
         }
         self.bequeath(process, blocks);
         self.note_live(process, tick, 0);
-        if end == End::Exec {
-            // What the next program does is later than its beginning.
-            self.close_rows();
-        }
+        // What others do from now on is later than this end.
+        self.close_rows();
+        self.rows_from = tick + self.clock.span_ticks(AFTER_END_NS);
     }
 
     /// Notes how much there is before a process leaves it behind: that is no giving back.

@@ -59,7 +59,7 @@ fn without_internal_signals(line: &str) -> String {
         return format!("status SigQ limit: {limit}");
     }
     const INTERNAL: u64 = 0b11 << 31;
-    const LOOKED_AFTER: [u32; 9] = [1, 2, 3, 6, 10, 12, 14, 15, 24];
+    const LOOKED_AFTER: [u32; 13] = [1, 2, 3, 4, 6, 7, 8, 10, 11, 12, 14, 15, 24];
     let looked_after = LOOKED_AFTER.iter().fold(0, |mask, signal| mask | 1 << (signal - 1));
     let mask = line.strip_prefix("status Sig").and_then(|rest| rest.split_once(": "));
     match mask.and_then(|(name, mask)| Some((name, u64::from_str_radix(mask, 16).ok()?))) {
