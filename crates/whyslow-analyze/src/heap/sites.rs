@@ -134,6 +134,9 @@ pub enum SiteOrder {
     Growing,
 }
 
+/// One of the numbers.
+type Column = fn(&mut HeapCounts) -> &mut u64;
+
 /// What every allocating line did.
 #[derive(Debug)]
 pub struct Sites {
@@ -163,7 +166,7 @@ impl Sites {
     /// peak of everything and at the end, and temporary allocations. All others are 0.
     pub fn of_selection(profile: &Profile, selection: &Selection) -> Self {
         let mut counts = vec![HeapCounts::default(); profile.stacks.len()];
-        let columns: [(&str, fn(&mut HeapCounts) -> &mut u64); 5] = [
+        let columns: [(&str, Column); 5] = [
             (metric::ALLOCATIONS, |counts| &mut counts.allocations),
             (metric::BYTES_ALLOCATED, |counts| &mut counts.bytes_allocated),
             (metric::LIVE_AT_PEAK, |counts| &mut counts.peak_bytes),
