@@ -20,7 +20,7 @@ use whyslow_profile::{
 use whyslow_unwind::{Register, Registers};
 
 use self::accounting::Accounting;
-use self::tasks::{ProcessState, Tasks, ThreadState, UNKNOWN};
+use self::tasks::{ProcessState, Tasks, ThreadState};
 use crate::completion::{Completion, Dump, Images, Read};
 use crate::maps::MappedAs;
 use crate::marks::{self, Marks};
@@ -67,8 +67,8 @@ pub(crate) struct Converter {
     total_value: u64,
     /// Samples of the idle loop, which are left out.
     idle_samples: u64,
-    /// The rows of all processes and threads there ever were, when something else than the kernel's records refers to them.
-    tasks: Option<Tasks>,
+    /// The rows of all processes and threads there ever were.
+    tasks: Tasks,
     /// Set when the records come out of a file: nothing that runs now has to do with them.
     file: Option<recorded::File>,
 }
@@ -101,7 +101,7 @@ impl Converter {
             stack_bytes: Vec::new(),
             total_value: 0,
             idle_samples: 0,
-            tasks: None,
+            tasks: Tasks::default(),
             file: None,
         }
     }
@@ -113,8 +113,8 @@ impl Converter {
         }
     }
 
-    /// Begins a round of records. Threads that ended some rounds ago get no more samples and are forgotten, so that memory
-    /// depends on what lives, not on what has lived.
+    /// Begins a round of records. The state of threads that ended some rounds ago is dropped, so that memory depends on what lives,
+    /// not on what has lived. Their rows stay known: the kernel may still sample them, see [`Self::know_thread`].
     pub(crate) fn begin_drain(&mut self) {
         const MOURNED_DRAINS: u64 = 4;
         self.drain += 1;
@@ -294,10 +294,7 @@ impl Converter {
             return;
         }
         let tid = if tid == u32::MAX { self.leaving_thread(pid) } else { tid };
-        self.know_process(pid);
-        if !self.threads.contains_key(&tid) {
-            self.new_thread(pid, tid, UNKNOWN, time);
-        }
+        self.know_thread(pid, tid, time);
         let user = match self.callchain_instead(sample, pid) {
             Some(user) => user,
             None => self.user_stack(sample, pid, tid),

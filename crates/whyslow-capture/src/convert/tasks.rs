@@ -12,7 +12,7 @@ use crate::marks;
 use crate::modules::{AddressSpace, ModuleIndex};
 
 /// What a thread is called of which nothing is known.
-pub(super) const UNKNOWN: &str = "unknown";
+const UNKNOWN: &str = "unknown";
 
 #[derive(Debug)]
 pub(super) struct ProcessState {
@@ -27,12 +27,24 @@ pub(super) struct ProcessState {
     pub(super) threads: usize,
 }
 
+impl ProcessState {
+    fn new(id: ProcessId, space: AddressSpace, readable: bool) -> Self {
+        Self { id, space, expects_program: false, jit: None, readable, threads: 0 }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct ThreadState {
     pub(super) id: ThreadId,
     pub(super) pid: u32,
     pub(super) images: Images,
     pub(super) cpu_time: CpuTime,
+}
+
+impl ThreadState {
+    fn new(id: ThreadId, pid: u32) -> Self {
+        Self { id, pid, images: Images::default(), cpu_time: CpuTime::default() }
+    }
 }
 
 /// Rows by the operating system's numbers; the latest of a number that was used again.
@@ -79,18 +91,8 @@ impl Converter {
         let name = self.builder.string(name);
         let start_ns = self.since_start(time);
         let id = self.builder.process(Process { pid, parent, name, start_ns, end_ns: None });
-        if let Some(tasks) = &mut self.tasks {
-            tasks.processes.insert(pid, id);
-        }
-        let state = ProcessState {
-            id,
-            space,
-            expects_program: false,
-            jit: None,
-            readable: self.is_live(),
-            threads: 0,
-        };
-        self.processes.insert(pid, state);
+        self.tasks.processes.insert(pid, id);
+        self.processes.insert(pid, ProcessState::new(id, space, self.is_live()));
         self.marks.process_started(pid);
     }
 
@@ -101,11 +103,45 @@ impl Converter {
         let process = process.id;
         let thread = Thread { process, tid, name, start_ns: self.since_start(time), end_ns: None };
         let id = self.builder.thread(thread);
-        if let Some(tasks) = &mut self.tasks {
-            tasks.threads.insert((pid, tid), id);
+        self.tasks.threads.insert((pid, tid), id);
+        self.threads.insert(tid, ThreadState::new(id, pid));
+    }
+
+    /// Makes sure that a thread has its state; adds a row only when nothing has told of the thread yet.
+    ///
+    /// A thread announces its end before it leaves its CPU for the last time. On a busy machine it can wait there for longer than its
+    /// state is kept, and be sampled once more: that is still the thread that ended.
+    pub(super) fn know_thread(&mut self, pid: u32, tid: u32, time: u64) {
+        if self.threads.get(&tid).is_some_and(|thread| thread.pid == pid) {
+            return;
         }
-        self.threads
-            .insert(tid, ThreadState { id, pid, images: Images::default(), cpu_time: CpuTime::default() });
+        match self.row_of(pid, tid) {
+            Some(id) => {
+                let row = self.builder.thread_row(id);
+                let (process, ended) = (row.process, row.end_ns.is_some());
+                let live = self.is_live();
+                let state = self.processes.entry(pid);
+                state.or_insert_with(|| ProcessState::new(process, AddressSpace::default(), live)).threads +=
+                    1;
+                self.threads.insert(tid, ThreadState::new(id, pid));
+                if ended {
+                    self.ended.push_back((self.drain, tid, id));
+                }
+            }
+            None => {
+                self.know_process(pid);
+                if self.threads.get(&tid).is_none_or(|thread| thread.pid != pid) {
+                    self.new_thread(pid, tid, UNKNOWN, time);
+                }
+            }
+        }
+    }
+
+    /// The row of a thread; `None` when there is none, or its process's number has been given to another one.
+    fn row_of(&self, pid: u32, tid: u32) -> Option<ThreadId> {
+        let id = *self.tasks.threads.get(&(pid, tid))?;
+        let process = self.builder.thread_row(id).process;
+        (self.tasks.processes.get(&pid) == Some(&process)).then_some(id)
     }
 
     /// Adds a process that was not announced.
@@ -120,14 +156,9 @@ impl Converter {
         }
     }
 
-    /// Keeps the rows of processes and threads that have ended. To be called before there are any.
-    pub(crate) fn remember_tasks(&mut self) {
-        self.tasks = Some(Tasks::default());
-    }
-
     /// The row of a process; a new one when the kernel's records have not told of it.
     pub(crate) fn task_process(&mut self, pid: u32, parent: Option<u32>, name: &str, time: u64) -> ProcessId {
-        if let Some(&id) = self.tasks.as_ref().and_then(|tasks| tasks.processes.get(&pid)) {
+        if let Some(&id) = self.tasks.processes.get(&pid) {
             return id;
         }
         self.new_process(pid, parent, name, time);
@@ -136,16 +167,14 @@ impl Converter {
 
     /// The row of a thread, likewise.
     pub(crate) fn task_thread(&mut self, pid: u32, tid: u32, name: &str, time: u64) -> ThreadId {
-        if let Some(&id) = self.tasks.as_ref().and_then(|tasks| tasks.threads.get(&(pid, tid))) {
+        if let Some(&id) = self.tasks.threads.get(&(pid, tid)) {
             return id;
         }
         let process = self.task_process(pid, None, name, time);
         let name = self.builder.string(name);
         let start_ns = self.since_start(time);
         let id = self.builder.thread(Thread { process, tid, name, start_ns, end_ns: None });
-        if let Some(tasks) = &mut self.tasks {
-            tasks.threads.insert((pid, tid), id);
-        }
+        self.tasks.threads.insert((pid, tid), id);
         id
     }
 
@@ -157,28 +186,48 @@ impl Converter {
             Some(parent) => self.name_of(parent.id),
             None => UNKNOWN.to_owned(),
         };
-        if pid == parent_pid && self.is_known_already(pid, tid, fork.timestamp, &name) {
-            return;
-        }
         if pid != parent_pid {
-            self.new_process(pid, Some(parent_pid), &name, fork.timestamp);
+            if !self.is_process_known_already(pid, parent_pid, fork.timestamp) {
+                self.new_process(pid, Some(parent_pid), &name, fork.timestamp);
+            }
         } else if !self.processes.contains_key(&pid) {
             self.new_process(pid, None, &name, fork.timestamp);
         }
-        self.new_thread(pid, tid, &name, fork.timestamp);
+        if self.is_thread_known_already(pid, tid, fork.timestamp, &name) {
+            self.know_thread(pid, tid, fork.timestamp);
+        } else {
+            self.new_thread(pid, tid, &name, fork.timestamp);
+        }
+    }
+
+    /// Whether the agent in a process was heard before the news of the process's start, which stays in its ring for a while.
+    fn is_process_known_already(&mut self, pid: u32, parent: u32, start: u64) -> bool {
+        let Some(id) = self.processes.get(&pid).map(|state| state.id) else { return false };
+        let row = self.builder.process_row(id);
+        let start_ns = self.since_start(start);
+        if row.end_ns.is_some() || row.start_ns == 0 || row.start_ns < start_ns {
+            return false;
+        }
+        let parent = self.processes.get(&parent).map(|parent| (parent.id, parent.space.clone()));
+        let Some((parent, space)) = parent else { return true };
+        self.builder.update_process(id, |row| (row.start_ns, row.parent) = (start_ns, Some(parent)));
+        if let Some(state) = self.processes.get_mut(&pid) {
+            state.space = space;
+        }
+        true
     }
 
     /// Whether a thread was seen before the news of its start, which another CPU can be late to give.
-    fn is_known_already(&mut self, pid: u32, tid: u32, start: u64, name: &str) -> bool {
-        let Some(thread) = self.threads.get(&tid).filter(|thread| thread.pid == pid) else { return false };
-        let row = self.builder.thread_row(thread.id);
+    fn is_thread_known_already(&mut self, pid: u32, tid: u32, start: u64, name: &str) -> bool {
+        let Some(id) = self.row_of(pid, tid) else { return false };
+        let row = self.builder.thread_row(id);
         let start_ns = self.since_start(start);
         if row.end_ns.is_some() || row.start_ns == 0 || row.start_ns < start_ns {
             return false;
         }
         let nameless = self.builder.text(row.name) == UNKNOWN;
         let name = if nameless { self.builder.string(name) } else { row.name };
-        self.builder.update_thread(thread.id, |row| (row.start_ns, row.name) = (start_ns, name));
+        self.builder.update_thread(id, |row| (row.start_ns, row.name) = (start_ns, name));
         true
     }
 
@@ -317,5 +366,61 @@ mod tests {
         let profile = converter.builder.into_profile(whyslow_profile::Meta::default()).unwrap();
         let thread = &profile.threads[1];
         assert_eq!((profile.threads.len(), profile.text(thread.name), thread.start_ns), (2, "app", 2 * 1000));
+    }
+
+    /// On a busy machine a process that has announced its end can wait for its last turn on a CPU, and be sampled there.
+    #[test]
+    fn a_sample_long_after_the_end_makes_no_second_process() {
+        let mut converter = Converter::new(0, 0, Some(whyslow_profile::Sampler::default()));
+        converter.add_process(100, "app");
+        let made = [
+            Made::fork(100, 101, 101, 1000),
+            Made::fork(101, 101, 102, 1500),
+            Made::exit(101, 102, 2000),
+            Made::exit(101, 101, 3000),
+        ];
+        made.iter().for_each(|made| converter.record(&made.record()));
+        for time in [4000, 5000] {
+            (0..10).for_each(|_| converter.begin_drain());
+            assert!(!converter.processes.contains_key(&101), "its state is dropped");
+            for tid in [101, 102] {
+                converter.record(&Made::sample(101, tid, time, 1000).record());
+            }
+        }
+        converter.record(&Made::fork(100, 101, 101, 6000).record());
+        converter.record(&Made::sample(101, 101, 7000, 1000).record());
+        let profile = converter.builder.into_profile(whyslow_profile::Meta::default()).unwrap();
+        assert_eq!(
+            profile.processes.iter().map(|process| (process.pid, process.end_ns)).collect::<Vec<_>>(),
+            [(100, None), (101, Some(3000)), (101, None)],
+            "one row per process; the number that was used again is another one"
+        );
+        assert_eq!(
+            profile.threads.iter().map(|thread| (thread.process.0, thread.tid)).collect::<Vec<_>>(),
+            [(0, 100), (1, 101), (1, 102), (2, 101)]
+        );
+        assert_eq!(
+            profile.samples[0].thread.iter().map(|thread| thread.0).collect::<Vec<_>>(),
+            [1, 2, 1, 2, 3]
+        );
+    }
+
+    /// The heap's collector can hear of a process while the kernel's news of its start is still in a ring.
+    #[test]
+    fn a_process_whose_agent_is_heard_before_the_kernel_is_one_process() {
+        let mut converter = Converter::new(0, 0, Some(whyslow_profile::Sampler::default()));
+        converter.add_process(100, "app");
+        let process = converter.task_process(101, None, "worker", 3000);
+        let thread = converter.task_thread(101, 101, "worker", 3000);
+        converter.record(&Made::fork(100, 101, 101, 2000).record());
+        converter.record(&Made::exec(101, 101, 2500).record());
+        converter.record(&Made::sample(101, 101, 4000, 1000).record());
+        converter.record(&Made::exit(101, 101, 5000).record());
+        let profile = converter.builder.into_profile(whyslow_profile::Meta::default()).unwrap();
+        assert_eq!((profile.processes.len(), profile.threads.len()), (2, 2));
+        let row = &profile.processes[process.index()];
+        assert_eq!((row.start_ns, row.end_ns), (2000, Some(5000)));
+        assert_eq!(row.parent, Some(ProcessId(0)));
+        assert_eq!(profile.samples[0].thread, [thread]);
     }
 }

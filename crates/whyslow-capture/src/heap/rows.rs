@@ -50,7 +50,6 @@ pub(crate) struct HeapRows {
 impl HeapRows {
     /// `unused`: whether unused bytes were looked for; `sampled`: whether numbers are scaled up from samples.
     pub(crate) fn new(converter: &mut Converter, unused: bool, sampled: bool) -> Self {
-        converter.remember_tasks();
         let builder = &mut converter.builder;
         let origin = if sampled { Origin::Estimated } else { Origin::Counted };
         let mut add = |name, unit| builder.metric(Metric::of_name(name, unit).with_origin(origin));
