@@ -1,4 +1,7 @@
 //! Which modules there are, and the list of them for the collector.
+//!
+//! Headers are read where the loader has them in memory. `whyslow-elf` reads files and needs std, which the agent must not have: it runs in
+//! programs whose allocator it stands in for.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::mem;

@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use whyslow_elf::{BuildId, image_base};
+
 use crate::stack::{self, Place};
 
 /// What a module is.
@@ -127,22 +129,17 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _size: usize, seen: 
     let (info, seen) = unsafe { (&*info, &mut *seen.cast::<Vec<Module>>()) };
     // SAFETY: the loader keeps the program headers of a loaded module.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let (mut start, mut end, mut build_id) = (u64::MAX, 0, None);
-    for header in headers {
+    let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+    let start = info.dlpi_addr.wrapping_add(image_base(loads().map(|header| header.p_vaddr)));
+    let end_of =
+        |header: &libc::Elf64_Phdr| info.dlpi_addr.wrapping_add(header.p_vaddr).wrapping_add(header.p_memsz);
+    let end = loads().map(end_of).max().unwrap_or(0);
+    let build_id = headers.iter().filter(|header| header.p_type == libc::PT_NOTE).find_map(|header| {
         let at = info.dlpi_addr.wrapping_add(header.p_vaddr);
-        match header.p_type {
-            libc::PT_LOAD => {
-                start = start.min(at & !0xfff);
-                end = end.max(at.wrapping_add(header.p_memsz));
-            }
-            libc::PT_NOTE => {
-                // SAFETY: notes are loaded with the module.
-                let notes = unsafe { std::slice::from_raw_parts(at as *const u8, header.p_memsz as usize) };
-                build_id = build_id.or_else(|| build_id_in(notes));
-            }
-            _ => {}
-        }
-    }
+        // SAFETY: notes are loaded with the module.
+        let notes = unsafe { std::slice::from_raw_parts(at as *const u8, header.p_memsz as usize) };
+        BuildId::in_notes(notes).map(|id| id.to_string())
+    });
     if start >= end {
         return 0;
     }
@@ -165,42 +162,9 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _size: usize, seen: 
     0
 }
 
-/// The GNU build id in a segment of notes: (name length, description length, type, name, description)*, padded to 4.
-fn build_id_in(mut notes: &[u8]) -> Option<String> {
-    const BUILD_ID: u32 = 3;
-    let word = |at: &[u8]| Some(u32::from_ne_bytes(at.get(..4)?.try_into().ok()?));
-    loop {
-        let (name_len, len, kind) = (word(notes)?, word(notes.get(4..)?)?, word(notes.get(8..)?)?);
-        let name = notes.get(12..)?.get(..name_len as usize)?;
-        let after_name = notes.get(12..)?.get((name_len as usize).next_multiple_of(4)..)?;
-        let description = after_name.get(..len as usize)?;
-        if kind == BUILD_ID && name == b"GNU\0" {
-            return Some(description.iter().map(|byte| format!("{byte:02x}")).collect());
-        }
-        notes = after_name.get((len as usize).next_multiple_of(4)..)?;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_build_id_is_found_behind_other_notes() {
-        let mut notes = Vec::new();
-        for (kind, text) in [(1u32, &[9u8, 9, 9][..]), (3, &[0xab, 0x01])] {
-            notes.extend(4u32.to_ne_bytes());
-            notes.extend((text.len() as u32).to_ne_bytes());
-            notes.extend(kind.to_ne_bytes());
-            notes.extend(b"GNU\0");
-            notes.extend(text);
-            notes.resize(notes.len().next_multiple_of(4), 0);
-        }
-        std::assert_eq!(build_id_in(&notes).as_deref(), Some("ab01"));
-        for len in 0..notes.len() - 4 {
-            std::assert_eq!(build_id_in(&notes[..len]), None);
-        }
-    }
 
     #[test]
     fn this_program_is_among_the_modules() {

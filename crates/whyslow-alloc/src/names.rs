@@ -1,11 +1,9 @@
 //! The symbol table of a file.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
-use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{Endianness, Object, ObjectSymbol, ReadCache, SymbolKind};
+use object::{Object, ObjectSymbol, SymbolKind};
+use whyslow_elf::ElfFile;
 
 /// Functions by address, relative to where the file begins in memory.
 #[derive(Debug, Default)]
@@ -20,14 +18,11 @@ impl Names {
     }
 
     fn read(path: &Path) -> Option<Self> {
-        let cache = ReadCache::new(BufReader::new(File::open(path).ok()?));
-        let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
-        let endian = elf.endian();
-        let loaded = |header: &&object::elf::ProgramHeader64<Endianness>| {
-            header.p_type(endian) == object::elf::PT_LOAD
-        };
-        let base = elf.elf_program_headers().iter().find(loaded)?.p_vaddr(endian) & !0xfff;
+        let file = ElfFile::open(path).ok()?;
+        let elf = file.parse().ok()?;
+        let base = elf.image_base();
         let mut rows: Vec<_> = elf
+            .object()
             .symbols()
             .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0)
             .filter_map(|symbol| {

@@ -1,4 +1,6 @@
 //! Where the modules are, for programs with a libc.
+//!
+//! The loader is asked, not `whyslow-elf`: this runs inside of allocations, where no file may be opened and no memory taken.
 
 #![expect(unsafe_code, reason = "the loader's list of modules has no safe interface")]
 

@@ -1,4 +1,4 @@
-//! The bytes of a file: mapped, read from a pipe, unpacked. The only unsafe code of this crate is here.
+//! The bytes of a file: mapped, read from a pipe, unpacked.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -8,6 +8,7 @@ use std::path::Path;
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
+use whyslow_elf::FileBytes;
 use zstd::stream::read::Decoder as ZstdDecoder;
 
 use super::{ImportError, ImportOptions};
@@ -29,7 +30,7 @@ const STEP: u64 = 1 << 20;
 
 /// A file's bytes.
 pub(super) enum Source {
-    Mapped(memmap2::Mmap),
+    Mapped(FileBytes),
     Read(Vec<u8>),
 }
 
@@ -50,16 +51,9 @@ impl Source {
             }
             return Ok(Self::Read(bytes));
         }
-        let mut options = memmap2::MmapOptions::new();
-        if metadata.len() <= MAPPED_AT_ONCE {
-            // All of it is read: one call is cheaper than a page fault every 64 KB.
-            options.populate();
-        }
-        // SAFETY: the map is private and read-only. Another process that truncates the file while it is imported would
-        // raise SIGBUS; recorders write a file once and are done with it.
-        #[expect(unsafe_code, reason = "mapping a file cannot be proven safe by the type system")]
-        let map = unsafe { options.map(&file) }?;
-        Ok(Self::Mapped(map))
+        let all_at_once = metadata.len() <= MAPPED_AT_ONCE;
+        let map = if all_at_once { FileBytes::map_all_pages(&file) } else { FileBytes::map(&file) };
+        Ok(Self::Mapped(map?))
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
