@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { FIREFOX, launch, missing, newPage } from './browser.mjs';
+import { FIREFOX, launch, missing, newPage, without } from './browser.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -296,7 +296,7 @@ describe('a flame graph', () => {
   });
 });
 
-describe('a folded flame graph', { skip: process.env.WHYSLOW ? false : 'WHYSLOW names no executable' }, () => {
+describe('a folded flame graph', { skip: without(process.env.WHYSLOW, 'WHYSLOW names no executable') }, () => {
   const worker = 'clone3;start_thread;std::sys::thread::unix::Thread::new::thread_start;__rust_try;rayon_core::registry::main_loop';
   const way = path => [0, 1, 2, 3].map(bit => (path >> bit & 1 ? 'rayon_core::join::join;rayon::iter::left' : 'rayon_core::job::execute;rayon::iter::right')).join(';');
   const stacks = [...Array(16).keys()].map(path => `${worker};${way(path)};app::render;app::pixel 5`);

@@ -10,7 +10,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { Profile } from 'pprof-format';
-import { launch, newPage } from './browser.mjs';
+import { launch, newPage, without } from './browser.mjs';
 
 // speedscope draws with WebGL; without a graphics card Chromium has to do it in software.
 const FLAGS = ['--headless', '--no-sandbox', '--disable-quic', '--no-first-run', '--disable-background-networking',
@@ -148,7 +148,7 @@ test('pprof-format finds the four types of a heap', () => {
 describe("Valgrind's DHAT viewer", () => {
   const viewer = ['/usr/libexec/valgrind/dh_view.html', '/usr/lib/valgrind/dh_view.html'].find(existsSync);
 
-  test('opens our file and shows its totals', { skip: !viewer && 'valgrind is not installed' }, async () => {
+  test('opens our file and shows its totals', { skip: without(viewer, 'valgrind is not installed') }, async () => {
     const browser = await launch(FLAGS);
     try {
       const { page, problems } = await newPage(browser);
@@ -172,7 +172,7 @@ describe('the Firefox Profiler', () => {
   const node = process.env.NODE24 ?? process.execPath;
   const version = Number(/^v(\d+)/.exec(execFileSync(node, ['--version'], { encoding: 'utf8' }))[1]);
   const cli = join(modules, '.bin/profiler-cli');
-  const skip = version < 24 ? 'profiler-cli needs node 24 (NODE24=/path/to/node)' : !existsSync(cli) && 'not installed';
+  const skip = without(version >= 24, 'profiler-cli needs node 24 (NODE24=/path/to/node)') || without(existsSync(cli), 'profiler-cli is not installed');
   const ask = (...args) => execFileSync(node, [cli, ...args], { encoding: 'utf8', env: { ...process.env, HOME: folder } });
 
   test('loads our file and finds the totals, markers and threads', { skip }, () => {
@@ -182,6 +182,7 @@ describe('the Firefox Profiler', () => {
         return ask('load', join(folder, 'firefox.json'));
       } catch (error) {
         if (attempts <= 1) throw error;
+        console.log(`tried again: profiler-cli: ${String(error.message).split('\n')[0]}`);
         return load(attempts - 1);
       }
     };

@@ -12,12 +12,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { FIREFOX, launch, missing, newPage } from './browser.mjs';
+import { FIREFOX, launch, missing, newPage, without } from './browser.mjs';
 
 const WHYSLOW = process.env.WHYSLOW;
 const GOLDEN = fileURLToPath(new URL('../crates/whyslow-profile/tests/golden/v1.whyslow', import.meta.url));
-const skip = !WHYSLOW ? 'WHYSLOW does not name the executable'
-  : missing;
+const skip = without(WHYSLOW, 'WHYSLOW does not name the executable') || missing;
 
 /** Function names on one line, as the viewer may shorten or mark them: only their last words are compared. */
 const lastWord = name => name.replace(/<.*$/, '').split('::').at(-1).replace(/[^\w]+$/, '');
@@ -78,7 +77,8 @@ describe('whyslow view', { skip }, () => {
   });
 
   test('source and machine code are in the file', async t => {
-    if (!report.command.at(-1)?.includes('whyslow-lab-program')) return t.skip('only known of the bundled program');
+    const other = without(report.command.at(-1)?.includes('whyslow-lab-program'), 'only known of the bundled program');
+    if (other) return t.skip(other);
     const page = await open(pathToFileURL(html).href, 'file:');
     await page.waitForSelector('[role=tablist]');
     await page.getByRole('tab', { name: 'Functions' }).click();

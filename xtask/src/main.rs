@@ -1,6 +1,7 @@
 //! `cargo xtask COMMAND`: what the project does to itself.
 
 mod bench;
+mod notes;
 mod process;
 mod setup;
 mod suites;

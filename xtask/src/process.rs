@@ -1,6 +1,7 @@
 //! Running other programs from the root of the checkout.
 
 use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -49,6 +50,24 @@ pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
     eprintln!("$ {}", text(command));
     let status = command.status().with_context(|| format!("cannot run {}", text(command)))?;
     Ok(status.success())
+}
+
+/// [`succeeds`], and what the command has printed, which is shown as it comes.
+pub(crate) fn succeeds_saying(command: &mut Command) -> Result<(bool, String)> {
+    eprintln!("$ {}", text(command));
+    let name = text(command);
+    let failed = || format!("cannot run {name}");
+    let mut child = command.stdout(Stdio::piped()).spawn().with_context(failed)?;
+    let mut said = String::new();
+    for line in child.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout).split(b'\n')) {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        println!("{line}");
+        said += &line;
+        said.push('\n');
+    }
+    let status = child.wait().with_context(failed)?;
+    command.stdout(Stdio::inherit());
+    Ok((status.success(), said))
 }
 
 /// Shows and runs a command that must go well.

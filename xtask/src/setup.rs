@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::process;
 
-/// A program that some tests need: what it is called, who has it on Debian, what cannot be done without it.
+/// A program that some tests need: its name, or the path of a library; who has it on Debian; what cannot be done without it.
 pub(crate) struct Tool {
     pub(crate) command: &'static str,
     package: &'static str,
@@ -15,6 +15,26 @@ pub(crate) struct Tool {
 
 const TOOLS: &[Tool] = &[
     Tool { command: "cc", package: "gcc libc6-dev", without_it: "nothing can be linked" },
+    Tool { command: "g++", package: "g++", without_it: "tests of C++ programs are skipped" },
+    Tool { command: "go", package: "golang-go", without_it: "tests of Go programs are skipped" },
+    Tool { command: "perf", package: "linux-perf", without_it: "perf's own reports are not compared" },
+    Tool { command: "strace", package: "strace", without_it: "traced programs are not recorded" },
+    Tool { command: "bwrap", package: "bubblewrap", without_it: "programs in another root are not recorded" },
+    Tool {
+        command: "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
+        package: "libjemalloc2",
+        without_it: "it is not preloaded",
+    },
+    Tool {
+        command: "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2",
+        package: "libmimalloc2.0",
+        without_it: "it is not preloaded",
+    },
+    Tool {
+        command: "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",
+        package: "libtcmalloc-minimal4",
+        without_it: "it is not preloaded",
+    },
     Tool {
         command: "objcopy",
         package: "binutils",

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::process::{self, cargo, command};
-use crate::setup;
+use crate::{notes, setup};
 
 enum Outcome {
     Ok,
@@ -34,6 +34,7 @@ const STEPS: &[Step] = &[
 
 /// Runs all steps, also after one has failed. Gives whether all went well.
 pub(crate) fn run() -> Result<bool> {
+    notes::begin()?;
     let mut results = Vec::new();
     for step in STEPS {
         eprintln!("\n== {} ==", step.name);
@@ -42,10 +43,23 @@ pub(crate) fn run() -> Result<bool> {
             eprintln!("{error:#}");
             Outcome::Failed
         });
+        let outcome = match outcome {
+            Outcome::Skipped(why) if is_ci() => {
+                eprintln!("skipped under CI: {why}");
+                Outcome::Failed
+            }
+            other => other,
+        };
         results.push((step.name, outcome, start.elapsed()));
     }
     print_table(&results);
+    print!("{}", notes::summary());
     Ok(!results.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Failed)))
+}
+
+/// Whether nothing may be skipped: on a machine where all that is needed can be installed.
+fn is_ci() -> bool {
+    std::env::var_os("CI").is_some()
 }
 
 fn print_table(results: &[(&str, Outcome, Duration)]) {
@@ -129,28 +143,42 @@ fn doc_tests() -> Result<Outcome> {
     check(cargo().args(["test", "--quiet", "--doc", "--workspace"]))
 }
 
-/// Property tests take the same inputs on every run, so that what has passed passes again; whoever sets the seed searches elsewhere.
-fn seeded(mut cargo: Command) -> Command {
-    const SEED: &str = "PROPTEST_RNG_SEED";
-    if std::env::var_os(SEED).is_none() {
-        cargo.env(SEED, "1");
+const SEED: &str = "PROPTEST_RNG_SEED";
+
+/// The seed of property tests. Under CI they take the same inputs on every run, so that what has passed passes again; elsewhere every
+/// run searches somewhere new. Whoever sets the seed has the last word.
+fn seed() -> String {
+    match std::env::var(SEED) {
+        Ok(seed) => seed,
+        Err(_) if is_ci() => "1".to_owned(),
+        Err(_) => std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), SEED).to_string(),
     }
-    cargo
 }
 
 fn tests() -> Result<Outcome> {
-    if cargo_has("nextest") {
-        let mut nextest = seeded(cargo());
-        nextest.args(["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]);
-        if std::env::var_os("CI").is_some() {
+    let seed = seed();
+    let mut tests = cargo();
+    tests.env(SEED, &seed).env(whyslow_lab_harness::NOTES_FILE, notes::file());
+    let outcome = if cargo_has("nextest") {
+        tests.args(["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]);
+        if is_ci() {
             // One line per failure and a summary, instead of a line per test.
-            nextest.args(["--status-level", "slow", "--final-status-level", "fail"]);
+            tests.args(["--status-level", "slow", "--final-status-level", "fail"]);
         }
-        return check(&mut nextest);
+        let report = process::target_folder().join("nextest/default/junit.xml");
+        let _ = std::fs::remove_file(&report);
+        let outcome = check(&mut tests)?;
+        let report = std::fs::read_to_string(report).unwrap_or_default();
+        notes::passed_on_second_try(&notes::flaky_tests(&report))?;
+        outcome
+    } else {
+        tests.args(["test", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
+        check(&mut tests)?
+    };
+    if matches!(outcome, Outcome::Failed) {
+        eprintln!("the inputs of property tests came from {SEED}={seed}");
     }
-    let mut tests = seeded(cargo());
-    tests.args(["test", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
-    check(&mut tests)
+    Ok(outcome)
 }
 
 fn browser_tests() -> Result<Outcome> {
@@ -177,8 +205,12 @@ fn browser_tests() -> Result<Outcome> {
             tests.env("FLAME_SVG", picture);
         }
         // A browser on a busy machine can fail by chance. As with recordings, a fault fails twice.
-        if !process::succeeds(&mut tests)? && !process::succeeds(&mut tests)? {
-            return Ok(Outcome::Failed);
+        let (passed, said) = process::succeeds_saying(&mut tests)?;
+        if !passed {
+            if !process::succeeds(&mut tests)? {
+                return Ok(Outcome::Failed);
+            }
+            notes::passed_on_second_try(&notes::failed_browser_tests(&said))?;
         }
     }
     Ok(Outcome::Ok)

@@ -23,7 +23,7 @@ fn build(folder: &Path, source: &str, options: &[&str]) -> Option<PathBuf> {
         .status();
     match built {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            eprintln!("skipped: {compiler} is not installed");
+            whyslow_lab_harness::skip(&format!("{compiler} is not installed"));
             None
         }
         built => {
@@ -135,7 +135,7 @@ fn memcheck(program: &Path, arguments: &[&str]) -> Option<BTreeMap<char, (u64, u
         .args(arguments)
         .output();
     let Ok(output) = output else {
-        eprintln!("skipped: valgrind is not installed");
+        whyslow_lab_harness::skip("valgrind is not installed");
         return None;
     };
     let text = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -53,13 +53,13 @@ pub fn build_allocator(allocator: &str, lto: Lto, linking: Linking) -> Result<Pa
     Ok(built(&folder, lto, linking).join(allocator))
 }
 
-/// [`build_allocator`] for tests: `None`, and a line on stderr that says so, when there is no cargo; panics on other errors.
+/// [`build_allocator`] for tests: [`skip`](crate::skip)s and gives `None` when there is no cargo; panics on other errors.
 pub fn build_allocator_or_skip(allocator: &str, lto: Lto, linking: Linking) -> Option<PathBuf> {
     match build_allocator(allocator, lto, linking) {
         Ok(path) => Some(path),
         Err(error) => match error.downcast_ref::<CompilerMissing>() {
             Some(missing) => {
-                eprintln!("skipped: {allocator}: {missing}");
+                crate::skip(&missing.to_string());
                 None
             }
             None => panic!("cannot build {allocator}: {error:#}"),

@@ -95,13 +95,13 @@ pub fn build(name: &str, variant: Variant) -> Result<PathBuf> {
     Ok(output)
 }
 
-/// [`build`] for tests: `None`, and a line on stderr that says so, when a tool is missing; panics on other errors.
+/// [`build`] for tests: [`skip`](crate::skip)s and gives `None` when a tool is missing; panics on other errors.
 pub fn build_or_skip(name: &str, variant: Variant) -> Option<PathBuf> {
     match build(name, variant) {
         Ok(path) => Some(path),
         Err(error) => match error.downcast_ref::<CompilerMissing>() {
             Some(missing) => {
-                eprintln!("skipped: {name} ({}): {missing}", variant.name());
+                crate::skip(&missing.to_string());
                 None
             }
             None => panic!("cannot build {name} ({}): {error:#}", variant.name()),

@@ -14,6 +14,7 @@
 mod allocators;
 mod churn;
 mod compile;
+mod notes;
 mod run;
 mod truth;
 mod variant;
@@ -21,6 +22,7 @@ mod variant;
 pub use allocators::{Linking, Lto, build_allocator, build_allocator_or_skip};
 pub use churn::{ChurnPaths, StackVerdict};
 pub use compile::{CompilerMissing, build, build_or_skip, lab_folder, programs};
+pub use notes::{NOTES_FILE, is_installed, skip, try_again};
 pub use run::{TimedOut, run};
 pub use truth::{Numbers, Truth, binomial_ok, standard_error};
 pub use variant::Variant;

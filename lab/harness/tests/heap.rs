@@ -4,7 +4,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use whyslow_lab_harness::{
-    Linking, Lto, Numbers, Truth, Variant, build_allocator_or_skip, build_or_skip, programs, run,
+    Linking, Lto, Numbers, Truth, Variant, build_allocator_or_skip, build_or_skip, is_installed, programs,
+    run,
 };
 
 /// A short run, and some of the numbers it must claim for the whole program.
@@ -153,14 +154,6 @@ fn programs_with_an_allocator_linked_in_do_the_same_work() {
         assert_eq!(truth.sites["grown"]["allocations"], 400, "{allocator}");
         assert_eq!(truth.sites["plain"]["live_at_exit_blocks"], 6, "{allocator}");
     }
-}
-
-fn is_installed(tool: &str) -> bool {
-    let found = Command::new(tool).arg("--version").output().is_ok();
-    if !found {
-        eprintln!("skipped: {tool} is not installed");
-    }
-    found
 }
 
 /// The numbers in a line of Valgrind's, such as `total heap usage: 2,503 allocs, 2,252 frees, 899,274 bytes allocated`.

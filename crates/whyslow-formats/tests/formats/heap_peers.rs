@@ -7,9 +7,14 @@ use whyslow_formats::export::{write_heaptrack, write_massif};
 use crate::heap::written;
 use crate::heap_script::parser;
 
+/// What a program says that must do its work; skips and gives `None` when it is missing.
 fn run(command: &mut Command) -> Option<String> {
-    let output = command.stderr(Stdio::null()).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    let Ok(output) = command.stderr(Stdio::null()).output() else {
+        whyslow_lab_harness::skip(&format!("{} is not installed", command.get_program().display()));
+        return None;
+    };
+    assert!(output.status.success(), "{command:?}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[test]
@@ -28,10 +33,7 @@ fn heaptrack_print_shows_the_recorded_numbers() {
     for (cost, total) in costs {
         let mut print = Command::new("heaptrack_print");
         print.arg("-f").arg(&data).arg("-F").arg(&folded).args(["--flamegraph-cost-type", cost]);
-        let Some(text) = run(&mut print) else {
-            println!("skipped: no heaptrack_print here");
-            return;
-        };
+        let Some(text) = run(&mut print) else { return };
         let calls = format!("calls to allocation functions: {} ", totals.allocations);
         assert!(text.contains(&calls), "{calls}");
         let temporary = format!("temporary memory allocations: {} ", totals.temporary);
@@ -54,10 +56,7 @@ fn ms_print_shows_the_peak() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("massif.out");
     std::fs::write(&data, written(&profile, write_massif).0).unwrap();
-    let Some(text) = run(Command::new("ms_print").arg(&data)) else {
-        println!("skipped: no ms_print here");
-        return;
-    };
+    let Some(text) = run(Command::new("ms_print").arg(&data)) else { return };
     assert!(text.contains("(peak)"), "a peak is named");
     let peak = profile.meta.heap.as_ref().unwrap().peak_bytes.to_string();
     let shown = text.replace(',', "");

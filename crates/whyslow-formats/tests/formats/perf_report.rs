@@ -71,7 +71,7 @@ fn the_top_functions_are_those_of_perf_report() {
     for arguments in [&["--call-graph", "dwarf"][..], &["-g"], &["-z", "--call-graph", "dwarf"], &[]] {
         let folder = tempfile::tempdir().unwrap();
         let Some(data) = record(folder.path(), arguments) else {
-            eprintln!("skipped: perf or rustc cannot be used here");
+            whyslow_lab_harness::skip("perf is not installed or may not record");
             return;
         };
         let (_, mut imported) = import::import(&data, None, &ImportOptions::default()).unwrap();

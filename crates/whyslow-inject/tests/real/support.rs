@@ -30,11 +30,7 @@ pub(crate) struct Ran {
 impl Bench {
     /// `None`, in words, without a compiler.
     pub(crate) fn new() -> Option<Self> {
-        if Command::new("gcc").arg("--version").output().is_err() {
-            eprintln!("skipped: there is no gcc");
-            return None;
-        }
-        Some(Self { folder: tempfile::tempdir().unwrap() })
+        whyslow_lab_harness::is_installed("gcc").then(|| Self { folder: tempfile::tempdir().unwrap() })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

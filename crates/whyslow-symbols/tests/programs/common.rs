@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
+use whyslow_lab_harness::skip;
 use whyslow_profile::{
     LocationId, Module, ModuleId, ModuleKind, Optimised, Profile, RelativeAddress, Samples, SymbolState,
     ThreadId,
@@ -40,16 +41,16 @@ fn main() {
 }
 "#;
 
-/// Runs a program; says so and gives `false` when it is missing or fails.
+/// Runs a program that must do its work; gives `false` when it is missing.
 pub(crate) fn run(program: &str, folder: &Path, arguments: &[&str]) -> bool {
     match Command::new(program).args(arguments).current_dir(folder).output() {
-        Ok(output) if output.status.success() => true,
         Ok(output) => {
-            eprintln!("skipped: {program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-            false
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{program} {arguments:?}: {said}");
+            true
         }
-        Err(error) => {
-            eprintln!("skipped: {program}: {error}");
+        Err(_) => {
+            skip(&format!("{program} is not installed"));
             false
         }
     }

@@ -1,7 +1,6 @@
 //! A folder of its own and a command builder for each test.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -143,7 +142,7 @@ pub(crate) fn disappears(path: &Path) {
 pub(crate) fn can_record() -> bool {
     let can = Folder::new().whyslow(["doctor"]).code == Some(0);
     if !can {
-        let _ = writeln!(std::io::stderr(), "skipped: the kernel refuses perf events here");
+        whyslow_lab_harness::skip("the kernel refuses perf events here");
     }
     can
 }
@@ -155,7 +154,7 @@ pub(crate) fn can_record_all() -> bool {
     let allowed = status.lines().any(|line| line.starts_with("Uid:\t0\t0"))
         || level.trim().parse::<i32>().is_ok_and(|level| level <= 0);
     if !allowed {
-        let _ = writeln!(std::io::stderr(), "skipped: recording the whole machine is not allowed here");
+        whyslow_lab_harness::skip("recording the whole machine is not allowed here");
     }
     allowed && can_record()
 }

@@ -346,7 +346,7 @@ fn a_profile_that_does_not_fit_on_the_disk_is_not_called_saved() {
     };
     folder.script("app", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
     if !on_small_disk("true").stderr.is_empty() {
-        eprintln!("skipped: mounting a small disk needs root");
+        whyslow_lab_harness::skip("mounting a small disk needs root");
         return;
     }
     for command in [format!("{whyslow} record"), whyslow.to_owned()] {

@@ -137,7 +137,7 @@ fn split(address: &str) -> (&str, &str) {
     rest.split_at(rest.find('/').unwrap())
 }
 
-/// Whether another user of this machine could read a file; `None`, and a line on stderr, where nobody else can be had.
+/// Whether another user of this machine could read a file; skips and gives `None` where nobody else can be had.
 fn others_can_read(path: &str) -> Option<bool> {
     let mut other = Command::new("setpriv");
     other.args(["--reuid=65534", "--regid=65534", "--clear-groups", "cat", path]);
@@ -146,7 +146,7 @@ fn others_can_read(path: &str) -> Option<bool> {
             Some(output.status.success())
         }
         _ => {
-            eprintln!("skipped: becoming another user needs root and setpriv");
+            whyslow_lab_harness::skip("becoming another user needs root and setpriv");
             None
         }
     }

@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use whyslow_lab_harness::{Variant, build_or_skip, run};
+use whyslow_lab_harness::{Variant, build_or_skip, run, skip};
 
 use crate::heap_recorded::{
     HeapRecorded, as_nobody, assert_exact, code, record_program, record_program_in, text,
@@ -175,7 +175,7 @@ fn a_shell_and_a_script_may_start_static_programs() {
 fn programs_whose_addresses_are_not_random_are_followed() {
     let setarch = Path::new("/usr/bin/setarch");
     if !setarch.exists() {
-        eprintln!("skipped: setarch is not installed");
+        skip("setarch is not installed");
         return;
     }
     let Some(starter) = build_or_skip("heap_starts", Variant::Release) else { return };
@@ -275,7 +275,7 @@ fn a_program_behind_another_root_folder_is_named_and_hears_nothing() {
     let (Some(chroot), Ok(needed)) =
         (["/usr/sbin/chroot", "/usr/bin/chroot"].map(Path::new).into_iter().find(|it| it.exists()), needed)
     else {
-        eprintln!("skipped: chroot or ldd is not installed");
+        skip("chroot or ldd is not installed");
         return;
     };
     for library in text(&needed.stdout).split_whitespace().filter(|word| word.starts_with('/')) {
@@ -296,7 +296,7 @@ fn who_traces_its_children_itself_keeps_them() {
     let Some(strace) =
         ["/usr/bin/strace", "/bin/strace"].map(PathBuf::from).into_iter().find(|it| it.exists())
     else {
-        eprintln!("skipped: strace is not installed");
+        skip("strace is not installed");
         return;
     };
     let heap = record_program(&strace, &[], &["-f", "-o", "/dev/null", text_of(&program), "1", "200"]);
@@ -344,7 +344,7 @@ fn allocators_that_are_preloaded_are_counted_exactly() {
     for name in ["libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4"] {
         let library = Path::new("/usr/lib/x86_64-linux-gnu").join(name);
         if !library.exists() {
-            eprintln!("skipped: {name} is not installed");
+            skip(&format!("{name} is not installed"));
             continue;
         }
         let mut heap = record_program_in(&[("LD_PRELOAD", &library)], &program, &[], &["1", "1000"]);
@@ -379,7 +379,7 @@ fn a_program_that_could_not_be_entered_is_named() {
         ])
         .status();
     if !built.is_ok_and(|built| built.success()) {
-        eprintln!("skipped: gcc is not installed");
+        skip("gcc is not installed");
         return;
     }
     let line = format!("{}; true", broken.display());
@@ -401,7 +401,7 @@ fn a_program_that_is_started_by_a_system_call_of_its_own_is_found() {
 fn programs_with_little_address_space_are_recorded_and_do_not_fail() {
     let prlimit = Path::new("/usr/bin/prlimit");
     if !prlimit.exists() {
-        eprintln!("skipped: prlimit is not installed");
+        skip("prlimit is not installed");
         return;
     }
     for variant in [Variant::Release, Variant::Static] {

@@ -39,7 +39,7 @@ fn shells_that_fork_lose_nothing() {
         "(x=1; echo $x; :); y=$(echo hi); (f() { a=$1; echo $a $y; }; f 3); for i in 1 2; do (z=$i; :); done";
     for shell in ["/bin/dash", "/bin/bash"].map(Path::new) {
         if !shell.exists() {
-            eprintln!("skipped: {} is not installed", shell.display());
+            whyslow_lab_harness::skip(&format!("{} is not installed", shell.display()));
             continue;
         }
         let heap = record_program(shell, &["--fail-on-leak"], &["-c", script]);

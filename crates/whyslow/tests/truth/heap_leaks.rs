@@ -58,8 +58,7 @@ fn leaks_are_looked_for_among_a_million_blocks() {
 
 #[test]
 fn leaks_have_the_classes_of_memcheck() {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        eprintln!("skipped: valgrind is not installed");
+    if !whyslow_lab_harness::is_installed("valgrind") {
         return;
     }
     let Some(program) = build_or_skip("heap_leaks", Variant::Release) else { return };
@@ -213,8 +212,7 @@ fn what_the_agent_left_on_the_stack_holds_nothing() {
 /// The agent makes the loader's tables of threads longer, which is not the program's doing.
 #[test]
 fn what_the_agent_costs_a_thread_is_not_counted() {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        eprintln!("skipped: valgrind is not installed");
+    if !whyslow_lab_harness::is_installed("valgrind") {
         return;
     }
     let Some(program) = build_or_skip("heap_leaks", Variant::Release) else { return };

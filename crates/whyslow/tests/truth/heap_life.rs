@@ -58,7 +58,7 @@ fn stacks_from_the_loaders_entry_are_whole() {
     let library = Command::new("cc").arg("-print-file-name=libstdc++.so.6").output();
     let library = library.map(|output| text(&output.stdout).trim().to_owned()).unwrap_or_default();
     if !library.starts_with('/') {
-        eprintln!("skipped: there is no libstdc++.so.6");
+        whyslow_lab_harness::skip("libstdc++.so.6 is not installed");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ fn stacks_of_dynamic_programs_of_musl_are_whole() {
     let built =
         Command::new("musl-gcc").current_dir(folder.path()).args(["-O1", "-g", "-o", "p", "p.c"]).status();
     if !built.is_ok_and(|built| built.success()) {
-        eprintln!("skipped: musl-gcc is not installed");
+        whyslow_lab_harness::skip("musl-gcc is not installed");
         return;
     }
     let heap = assert_whole(&folder.path().join("p"), &[]);
@@ -188,7 +188,7 @@ fn stacks_of_c_code_that_go_calls_are_whole() {
         .args(["build", "-o", "p", "main.go"])
         .status();
     if !built.is_ok_and(|built| built.success()) {
-        eprintln!("skipped: Go with cgo is not installed");
+        whyslow_lab_harness::skip("Go with cgo is not installed");
         return;
     }
     let heap = assert_whole(&folder.path().join("p"), &[]);

@@ -168,14 +168,14 @@ pub(crate) fn assert_exact(program: &str, variant: Variant, arguments: &[&str]) 
     Some(heap)
 }
 
-/// A folder that everyone may use, with copies of whyslow and a program, and a command that runs this whyslow as `nobody`. `None`,
-/// and a line on stderr that says so, where nobody else can be had.
+/// A folder that everyone may use, with copies of whyslow and a program, and a command that runs this whyslow as `nobody`. [`skip`](whyslow_lab_harness::skip)s
+/// and gives `None` where nobody else can be had.
 pub(crate) fn as_nobody(program: &Path) -> Option<(tempfile::TempDir, Command)> {
     use std::os::unix::fs::PermissionsExt as _;
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t0"));
     if !is_root || Command::new("setpriv").arg("--version").output().is_err() {
-        eprintln!("skipped: becoming an ordinary user needs root and setpriv");
+        whyslow_lab_harness::skip("becoming an ordinary user needs root and setpriv");
         return None;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Complete stacks: deep, huge, changing. None may be wrong.
 
-use whyslow_lab_harness::{ChurnPaths, StackVerdict, Variant, build_or_skip};
+use whyslow_lab_harness::{ChurnPaths, StackVerdict, Variant, build_or_skip, try_again};
 
 use crate::recorded::{Recorded, last_segment, record};
 
@@ -54,6 +54,10 @@ fn outer_frames_that_live_long_enough_are_complete() {
                 recorded.assert_complete("churn 60 ms");
                 break;
             }
+            try_again(&format!(
+                "{mode}: {:.2} % of the stacks are complete",
+                recorded.complete_share() * 100.0
+            ));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 
-use whyslow_lab_harness::{Truth, Variant, build_or_skip, run};
+use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, skip};
 use whyslow_profile::{KernelView, Sampling, Thread, file};
 
 use crate::heap_recorded::as_nobody;
@@ -12,6 +12,15 @@ use crate::recorded::PATIENCE;
 fn paranoid() -> i32 {
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     level.trim().parse().unwrap_or(3)
+}
+
+/// Whether an ordinary user may record here at all.
+fn may_record() -> bool {
+    let may = paranoid() <= 2;
+    if !may {
+        skip("kernel.perf_event_paranoid is above 2");
+    }
+    may
 }
 
 /// whyslow, run as `nobody` in a folder of its own that holds copies of whyslow and the program.
@@ -23,8 +32,7 @@ fn run_as_nobody(program: &str, arguments: &[&str]) -> Option<(tempfile::TempDir
 
 #[test]
 fn user_code_is_recorded_and_missing_kernel_time_is_said() {
-    if paranoid() > 2 {
-        eprintln!("skipped: kernel.perf_event_paranoid is above 2");
+    if !may_record() {
         return;
     }
     let arguments = ["-o", "run.whyslow", "--", "./program", "500", "read"];
@@ -42,8 +50,7 @@ fn user_code_is_recorded_and_missing_kernel_time_is_said() {
 
 #[test]
 fn truncated_stacks_are_completed_for_ordinary_users_too() {
-    if paranoid() > 2 {
-        eprintln!("skipped: kernel.perf_event_paranoid is above 2");
+    if !may_record() {
         return;
     }
     let arguments = ["record", "-o", "run.whyslow", "--", "./program", "500", "1000"];
@@ -59,8 +66,7 @@ fn truncated_stacks_are_completed_for_ordinary_users_too() {
 /// The kernel removes its events when a file is executed that the user may not read.
 #[test]
 fn an_unreadable_program_is_not_passed_off_as_an_idle_one() {
-    if paranoid() > 2 {
-        eprintln!("skipped: kernel.perf_event_paranoid is above 2");
+    if !may_record() {
         return;
     }
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
@@ -76,7 +82,7 @@ fn an_unreadable_program_is_not_passed_off_as_an_idle_one() {
 #[test]
 fn short_threads_and_processes_have_the_time_that_the_system_accounts() {
     if !(1..=2).contains(&paranoid()) {
-        eprintln!("skipped: kernel.perf_event_paranoid is not 1 or 2");
+        skip("kernel.perf_event_paranoid is not 1 or 2");
         return;
     }
     let arguments = ["record", "-o", "run.whyslow", "--", "./program", "1000"];
