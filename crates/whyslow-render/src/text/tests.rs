@@ -576,13 +576,37 @@ fn table_of_threads() {
     profile.threads[1].end_ns = Some(1_200 * SAMPLE_NS);
     let made = Threads::build(&profile, &Selection::default());
     insta::assert_snapshot!(plain(&threads(&profile, &made, 10, Page::new(&profile, 0, 100))), @r#"
-     share       used    samples  thread      tid      pid      start        end
-    70.0 %     1.40 s      1,400  main        100      100       0 ns          -
-    30.0 %     600 ms        600  worker      101      100       0 ns     1.20 s
+     share    used  samples  thread  tid  pid  start     end
+    70.0 %  1.40 s    1,400  main    100  100   0 ns       -
+    30.0 %  600 ms      600  worker  101  100   0 ns  1.20 s
     "#);
     assert!(
         plain(&threads(&profile, &made, 1, Page::new(&profile, 0, 100))).ends_with("and 1 more threads\n")
     );
+}
+
+/// Numbers as large as they get, and names as long as Linux keeps them and longer.
+#[test]
+fn tables_of_threads_fit_the_page() {
+    let mut profile = program();
+    let long = profile.strings.push("tokio-runtime-worker-of-the-third-pool");
+    for (at, thread) in profile.threads.iter_mut().enumerate() {
+        (thread.tid, thread.name) = (4_194_300 + at as u32, long);
+        (thread.start_ns, thread.end_ns) = (123_456_789_000, Some(234_567_890_000));
+    }
+    profile.processes[0].pid = 4_194_300;
+    let made = Threads::build(&profile, &Selection::default());
+    for width in [60, 80, 96, 200] {
+        let text = plain(&threads(&profile, &made, 10, Page::new(&profile, 0, width)));
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= width, "{widest} columns on a page of {width}:\n{text}");
+        assert!(text.contains("4194301"), "{text}");
+        assert_eq!(text.contains("start"), width >= 80, "{text}");
+    }
+    let narrow = plain(&threads(&profile, &made, 10, Page::new(&profile, 0, 80)));
+    assert!(narrow.contains("tokio-runtim…"), "{narrow}");
+    let whole = Page::new(&profile, 0, 80).with_full_names(true);
+    assert!(plain(&threads(&profile, &made, 10, whole)).contains("tokio-runtime-worker-of-the-third-pool"));
 }
 
 #[test]

@@ -7,10 +7,52 @@ use super::layout::{BOLD, DIM, Page, columns, cut, left, push_line, right, style
 use crate::sanitize::clean;
 use crate::units::{Count, duration, value};
 
-const SHARE: usize = 8;
-const NUMBER: usize = 11;
-/// Room for a name between the numbers.
-const NAME: usize = 24;
+/// Columns that are only nice to have make room for so much of a name. Linux keeps 15 letters of a thread's.
+const NAME_LEAST: usize = 12;
+const GAP: usize = 2;
+
+/// Numbers to the right in columns as wide as they need; one column of names to the left, which gets what is left of the page.
+struct Table {
+    heads: Vec<&'static str>,
+    /// The column of names.
+    name: usize,
+    /// How many columns at the end may be left out on a narrow page.
+    optional: usize,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn push(mut self, out: &mut String, page: Page) {
+        let widths = |column: usize| {
+            let cells = self.rows.iter().map(|row| columns(&row[column]));
+            cells.max().unwrap_or(0).max(columns(self.heads[column]))
+        };
+        let mut widths: Vec<usize> = (0..self.heads.len()).map(widths).collect();
+        let room = |widths: &[usize]| {
+            let others = widths.iter().sum::<usize>() - widths[self.name] + GAP * (widths.len() - 1);
+            page.width.saturating_sub(others)
+        };
+        if room(&widths) < widths[self.name].min(NAME_LEAST) {
+            widths.truncate(widths.len() - self.optional);
+        }
+        if !page.full_names {
+            widths[self.name] = widths[self.name].min(room(&widths).max(columns(self.heads[self.name])));
+        }
+        let line = |cells: Vec<String>| {
+            let padded = cells.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+                if column == self.name { left(&cut(cell, width), width) } else { right(cell, width) }
+            });
+            padded.collect::<Vec<_>>().join(&" ".repeat(GAP))
+        };
+        push_line(
+            out,
+            &styled(BOLD, line(self.heads.iter().map(|&head| head.to_owned()).collect()).trim_end()),
+        );
+        for row in std::mem::take(&mut self.rows) {
+            push_line(out, &line(row));
+        }
+    }
+}
 
 /// What the processes of each program and the threads of each name used, where there are several; then each process and
 /// each thread, at most `limit` of each.
@@ -18,94 +60,51 @@ pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -
     let mut out = String::new();
     // Values of the heap are rows of its timeline.
     let samples = if page.counted { "rows" } else { "samples" };
-    let share = |part: u64| Percent(part as f64 / threads.total_value.max(1) as f64);
-    let name = |id| cut(&clean(profile.text(id)), NAME);
-    let mut sums = |rows: &[NameRow], of: usize, [what, who, others]: [&str; 3]| {
+    let used = |part: u64, samples: u64| {
+        let share = Percent(part as f64 / threads.total_value.max(1) as f64);
+        vec![share.to_string(), value(part, page.unit), Count(samples).to_string()]
+    };
+    let name = |id| clean(profile.text(id)).into_owned();
+    let mut sums = |rows: &[NameRow], of: usize, [what, who, others]: [&'static str; 3]| {
         if rows.len() == of {
             return;
         }
-        let header =
-            format!("{:>SHARE$}{:>NUMBER$}{:>NUMBER$}{what:>NUMBER$}  {who}", "share", "used", samples);
-        push_line(&mut out, &styled(BOLD, header));
-        for row in rows.iter().take(limit) {
-            let (used, samples, count) = (value(row.value, page.unit), Count(row.samples), Count(row.count));
-            let name = cut(&clean(&row.name), NAME);
-            let share = share(row.value);
-            push_line(
-                &mut out,
-                &format!("{share:>SHARE$}{used:>NUMBER$}{samples:>NUMBER$}{count:>NUMBER$}  {name}"),
-            );
-        }
+        let cells = |row: &NameRow| {
+            let mut cells = used(row.value, row.samples);
+            cells.extend([Count(row.count).to_string(), clean(&row.name).into_owned()]);
+            cells
+        };
+        let heads = vec!["share", "used", samples, what, who];
+        let rows_shown = rows.iter().take(limit).map(cells).collect();
+        Table { heads, name: 4, optional: 0, rows: rows_shown }.push(&mut out, page);
         write_more(&mut out, rows.len(), limit, others);
         out.push('\n');
     };
     sums(&threads.programs, threads.processes.len(), ["processes", "program", "programs"]);
     sums(&threads.thread_names, threads.rows.len(), ["threads", "threads called", "names"]);
     if threads.processes.len() > 1 {
-        let width =
-            threads.processes.iter().map(|row| columns(&name(profile.processes[row.process.index()].name)));
-        let width = width.max().unwrap_or(0).max("process".len());
-        let header = format!(
-            "{:>SHARE$}{:>NUMBER$}{:>NUMBER$}{:>9}  {}{:>9}",
-            "share",
-            "used",
-            samples,
-            "threads",
-            left("process", width),
-            "pid"
-        );
-        push_line(&mut out, &styled(BOLD, header));
-        for row in threads.processes.iter().take(limit) {
+        let rows = threads.processes.iter().take(limit).map(|row| {
             let process = &profile.processes[row.process.index()];
-            push_line(
-                &mut out,
-                &format!(
-                    "{:>SHARE$}{:>NUMBER$}{:>NUMBER$}{:>9}  {}{:>9}",
-                    share(row.value),
-                    value(row.value, page.unit),
-                    Count(row.samples),
-                    Count(row.threads),
-                    left(&name(process.name), width),
-                    process.pid
-                ),
-            );
-        }
+            let mut cells = used(row.value, row.samples);
+            cells.extend([Count(row.threads).to_string(), name(process.name), process.pid.to_string()]);
+            cells
+        });
+        let heads = vec!["share", "used", samples, "threads", "process", "pid"];
+        Table { heads, name: 4, optional: 0, rows: rows.collect() }.push(&mut out, page);
         write_more(&mut out, threads.processes.len(), limit, "processes");
         out.push('\n');
     }
 
-    let width = threads.rows.iter().map(|row| columns(&name(profile.threads[row.thread.index()].name)));
-    let width = width.max().unwrap_or(0).max("thread".len());
-    let header = format!(
-        "{:>SHARE$}{:>NUMBER$}{:>NUMBER$}  {}{:>9}{:>9}{:>NUMBER$}{:>NUMBER$}",
-        "share",
-        "used",
-        samples,
-        left("thread", width),
-        "tid",
-        "pid",
-        "start",
-        "end"
-    );
-    push_line(&mut out, &styled(BOLD, header));
-    for row in threads.rows.iter().take(limit) {
+    let rows = threads.rows.iter().take(limit).map(|row| {
         let thread = &profile.threads[row.thread.index()];
         let process = &profile.processes[thread.process.index()];
-        push_line(
-            &mut out,
-            &format!(
-                "{:>SHARE$}{:>NUMBER$}{:>NUMBER$}  {}{:>9}{:>9}{:>NUMBER$}{}",
-                share(row.value),
-                value(row.value, page.unit),
-                Count(row.samples),
-                left(&name(thread.name), width),
-                thread.tid,
-                process.pid,
-                duration(thread.start_ns),
-                right(&thread.end_ns.map_or("-".to_owned(), duration), NUMBER)
-            ),
-        );
-    }
+        let mut cells = used(row.value, row.samples);
+        cells.extend([name(thread.name), thread.tid.to_string(), process.pid.to_string()]);
+        cells.extend([duration(thread.start_ns), thread.end_ns.map_or("-".to_owned(), duration)]);
+        cells
+    });
+    let heads = vec!["share", "used", samples, "thread", "tid", "pid", "start", "end"];
+    Table { heads, name: 3, optional: 2, rows: rows.collect() }.push(&mut out, page);
     write_more(&mut out, threads.rows.len(), limit, "threads");
     out
 }
