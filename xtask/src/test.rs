@@ -147,16 +147,16 @@ const SEED: &str = "PROPTEST_RNG_SEED";
 
 /// The seed of property tests. Under CI they take the same inputs on every run, so that what has passed passes again; elsewhere every
 /// run searches somewhere new. Whoever sets the seed has the last word.
-fn seed() -> String {
-    match std::env::var(SEED) {
-        Ok(seed) => seed,
-        Err(_) if is_ci() => "1".to_owned(),
-        Err(_) => std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), SEED).to_string(),
+fn seed(set: Option<String>, ci: bool) -> String {
+    match set {
+        Some(seed) => seed,
+        None if ci => "1".to_owned(),
+        None => std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), SEED).to_string(),
     }
 }
 
 fn tests() -> Result<Outcome> {
-    let seed = seed();
+    let seed = seed(std::env::var(SEED).ok(), is_ci());
     let mut tests = cargo();
     tests.env(SEED, &seed).env(whyslow_lab_harness::NOTES_FILE, notes::file());
     let outcome = if cargo_has("nextest") {
@@ -262,4 +262,19 @@ fn flame_graph() -> Result<Option<PathBuf>> {
     let _ = std::fs::remove_file(&picture);
     let recorded = process::succeeds(&mut record)? && process::succeeds(&mut draw)? && picture.exists();
     Ok(recorded.then_some(picture))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seed;
+
+    #[test]
+    fn property_tests_search_somewhere_new_except_under_ci() {
+        assert_eq!(seed(None, true), seed(None, true));
+        assert_ne!(seed(None, false), seed(None, false));
+        for ci in [false, true] {
+            assert_eq!(seed(Some("4711".to_owned()), ci), "4711");
+            assert!(seed(None, ci).parse::<u64>().is_ok(), "a number that the tests can read");
+        }
+    }
 }
