@@ -1,13 +1,10 @@
 //! Live recording on Linux: perf events, ring buffers, the life cycle of the recorded program.
 
-mod completion;
-mod convert;
 mod heap;
 mod host;
 mod launch;
-mod maps;
+mod live;
 mod marks;
-mod modules;
 mod ours;
 mod output;
 mod perf;
@@ -18,9 +15,6 @@ mod session;
 mod signals;
 mod subject;
 mod trial;
-mod walk;
-
-pub use convert::{Converted, RecordConverter, RecordedOn, SampledEvent};
 
 use std::ffi::OsString;
 use std::io;

@@ -30,17 +30,19 @@ pub(crate) enum Ours {
 pub(crate) struct Tree {
     processes: FxHashSet<u32>,
     before_exec: Option<u32>,
+    /// Whether records were lost since descendants were last looked for.
+    lost: bool,
 }
 
 impl Ours {
     /// A child that is to execute its program: what it does until then is ours, not the program's.
     pub(crate) fn from_exec_of(child: u32) -> Self {
-        Self::Tree(Tree { processes: FxHashSet::default(), before_exec: Some(child) })
+        Self::Tree(Tree { before_exec: Some(child), ..Tree::default() })
     }
 
     /// These processes from now on.
     pub(crate) fn from_now_on(processes: &[u32]) -> Self {
-        Self::Tree(Tree { processes: processes.iter().copied().collect(), before_exec: None })
+        Self::Tree(Tree { processes: processes.iter().copied().collect(), ..Tree::default() })
     }
 
     /// Whether a record is to be read. Forks and execs are followed on the way.
@@ -54,9 +56,12 @@ impl Ours {
         }
     }
 
-    /// Looks for descendants of which nothing was heard, after records were lost.
+    /// Looks for descendants of which nothing was heard, if records were lost.
     pub(crate) fn search(&mut self, parents: impl Fn() -> Vec<(u32, u32)>) {
         let Self::Tree(tree) = self else { return };
+        if !std::mem::take(&mut tree.lost) {
+            return;
+        }
         let parents = parents();
         let mut before = usize::MAX;
         while before != tree.processes.len() {
@@ -70,6 +75,7 @@ impl Ours {
 
 impl Tree {
     fn takes(&mut self, record: &Record<'_>) -> bool {
+        self.lost |= record.record_type == RecordType::LOST;
         let Some(process) = process_of(record) else { return true };
         match record.record_type {
             RecordType::FORK => {
@@ -145,8 +151,12 @@ mod tests {
 
     #[test]
     fn descendants_whose_forks_were_lost_are_found() {
+        let parents = || vec![(103, 102), (102, CHILD), (8, STRANGER)];
         let mut ours = Ours::from_now_on(&[CHILD]);
-        ours.search(|| vec![(103, 102), (102, CHILD), (8, STRANGER)]);
+        ours.search(parents);
+        assert!(!takes(&mut ours, &Made::sample(103, 103, 1, 1)), "nobody looks while nothing is lost");
+        assert!(takes(&mut ours, &Made::lost(3, 1)));
+        ours.search(parents);
         assert!(takes(&mut ours, &Made::sample(103, 103, 1, 1)));
         assert!(!takes(&mut ours, &Made::sample(8, 8, 1, 1)));
     }

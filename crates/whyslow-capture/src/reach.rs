@@ -7,10 +7,9 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
+use whyslow_convert::FileMapping;
 use whyslow_elf::FileBytes;
 use whyslow_proc::{DELETED, Mapping, process};
-
-use crate::modules::FileMapping;
 
 /// What came of it.
 #[derive(Debug)]
@@ -99,13 +98,13 @@ fn is_mapped(pid: u32, mapping: &FileMapping, file: &File) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::modules::FileKey;
+    use whyslow_convert::FileKey;
 
     /// A mapping of our own executable.
     fn own_code() -> FileMapping {
         let maps = Mapping::all_of(std::process::id()).unwrap();
         let own = Mapping::find(&maps, own_code as *const () as u64).unwrap();
-        own.clone().into()
+        crate::live::file_mapping(own.clone())
     }
 
     fn is_file(reached: Reached) -> bool {

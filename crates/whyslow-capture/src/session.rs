@@ -4,14 +4,15 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use whyslow_convert::{Converter, perf};
 use whyslow_proc::{kernel, machine, process};
 use whyslow_profile::file::Writer;
-use whyslow_profile::{HeapFacts, KernelView, Meta, Sampler, Sampling, StillRunning, Trigger};
+use whyslow_profile::{HeapFacts, KernelView, Meta, Metric, Sampler, Sampling, StillRunning, Trigger};
 
-use crate::convert::Converter;
 use crate::heap::{self, HeapRows, HeapWatch};
 use crate::host;
 use crate::launch::Suspended;
+use crate::live::LiveWorld;
 use crate::marks::Marks;
 use crate::ours::Ours;
 use crate::output::Output;
@@ -97,14 +98,15 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         trigger: if cycles { Trigger::Cycles } else { Trigger::CpuClock },
         rate_hz: options.frequency_hz,
     });
-    let mut converter = Converter::new(start_ns, kernel_base.unwrap_or(0), sampler);
+    let world = LiveWorld { marks: Marks::live(start_ns, target.runtime_folder().as_deref()) };
+    let mut converter = Converter::new(world, start_ns, kernel_base.unwrap_or(0));
+    let cpu_time = sampler.map(|sampler| converter.builder.metric(Metric::cpu_time(sampler)));
     let heap_rows = heap.as_ref().map(|heap| heap.rows(&mut converter));
     if let Some(heap) = &heap {
         heap.begin(&meta, start_ns);
     }
-    converter.marks = Marks::live(start_ns, target.runtime_folder().as_deref());
-    if meta.sampling == Sampling::Threads {
-        converter.account(options.frequency_hz);
+    if let Some(metric) = cpu_time.filter(|_| meta.sampling == Sampling::Threads) {
+        converter.account(metric, options.frequency_hz);
     }
     let cannot_write = |error| RecordError::Output { path: output.to_owned(), error };
     let writer = match Writer::new(file, &meta) {
@@ -125,12 +127,14 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             }
         }
     }
-    let (events, ours, on_exec) = match sampled {
-        Some(Sampled { events, ours, on_exec, .. }) => (Some(events), ours, on_exec),
-        None => (None, Ours::default(), true),
-    };
-    converter.ours = ours;
-    if !on_exec && let Err(error) = events.as_ref().map_or(Ok(()), Events::enable) {
+    let on_exec = sampled.as_ref().is_none_or(|sampled| sampled.on_exec);
+    let records = sampled.zip(cpu_time).map(|(Sampled { events, ours, .. }, metric)| Records {
+        events,
+        ours,
+        reader: perf::Reader::default(),
+        event: perf::Event { metric, period: 1, unwinds: true },
+    });
+    if !on_exec && let Err(error) = records.as_ref().map_or(Ok(()), |records| records.events.enable()) {
         if let Some(child) = suspended {
             child.cancel();
         }
@@ -153,7 +157,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let moved_aside = output_file.keep()?;
 
     let heap = heap.zip(heap_rows);
-    let mut session = Session { events, heap, converter, writer, write_error: None, signals, subject };
+    let mut session = Session { records, heap, converter, writer, write_error: None, signals, subject };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     let go_first = host::GoFirst::new();
     let end = session.run(deadline);
@@ -189,11 +193,13 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         && meta.only_cpus.is_none()
     {
         let visible = meta.user_time_ns + if kernel { meta.system_time_ns } else { 0 };
-        converter.tell_cycle_worth(visible);
+        if let Some(metric) = cpu_time {
+            converter.tell_cycle_worth(metric, visible);
+        }
     }
     let own = host::own_usage();
     meta.counters = std::mem::take(&mut converter.counters);
-    meta.notes.extend(converter.marks.notes());
+    meta.notes.extend(converter.world.marks.notes());
     meta.counters.recorder_max_resident_bytes = own.max_resident_bytes;
     meta.counters.recorder_cpu_ns =
         (own.user + own.system).saturating_sub(own_before.user + own_before.system).as_nanos() as u64;
@@ -243,8 +249,9 @@ fn name_of(target: &Target) -> String {
 }
 
 /// Who runs on when a recording ends, by name, the program first.
-fn still_running(converter: &Converter, program: Option<u32>) -> Vec<StillRunning> {
-    let mut running = converter.still_running();
+fn still_running(converter: &Converter<LiveWorld>, program: Option<u32>) -> Vec<StillRunning> {
+    let mut running = converter.not_ended();
+    running.retain(|(pid, _)| process::runs(*pid));
     running.sort_by_key(|(pid, _)| Some(*pid) != program);
     let mut names: Vec<StillRunning> = Vec::new();
     for (_, name) in running {
@@ -256,10 +263,18 @@ fn still_running(converter: &Converter, program: Option<u32>) -> Vec<StillRunnin
     names
 }
 
+/// Where records come from, and how they are read.
+struct Records {
+    events: Events,
+    ours: Ours,
+    reader: perf::Reader,
+    event: perf::Event,
+}
+
 struct Session {
-    events: Option<Events>,
+    records: Option<Records>,
     heap: Option<(HeapWatch, HeapRows)>,
-    converter: Converter,
+    converter: Converter<LiveWorld>,
     writer: Writer,
     write_error: Option<io::Error>,
     signals: Signals,
@@ -270,7 +285,7 @@ impl Session {
     /// Drains until the program has ended or the recording is stopped.
     fn run(&mut self, deadline: Option<Instant>) -> End {
         let mut waits: Vec<libc::pollfd> = std::iter::once(self.signals.fd())
-            .chain(self.events.iter().flat_map(|events| events.wait_on().iter().copied()))
+            .chain(self.records.iter().flat_map(|records| records.events.wait_on().iter().copied()))
             .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
             .collect();
         let mut eager_left = EAGER_AT_FIRST;
@@ -304,13 +319,20 @@ impl Session {
 
     /// Takes the records up to a time; whether a live stack had to be read for them.
     fn drain(&mut self, until: u64) -> bool {
-        let Self { events, converter, .. } = self;
+        let Self { records, converter, .. } = self;
         converter.begin_drain();
-        converter.marks.collect();
-        if let Some(events) = events {
-            events.merge.drain(until, events.parse_info, |record| converter.record(record));
+        converter.world.marks.collect();
+        if let Some(Records { events, ours, reader, event }) = records {
+            ours.search(process::parents);
+            events.merge.drain(until, events.parse_info, |record| {
+                if ours.takes(record)
+                    && let Some(input) = reader.read(record, event)
+                {
+                    converter.take(&input);
+                }
+            });
         }
-        converter.add_marks(until);
+        converter.with_tasks(|world, builder, tasks| world.marks.add(until, builder, tasks));
         converter.has_read_live()
     }
 
@@ -330,6 +352,6 @@ impl Session {
     }
 
     fn read_marker_files(&mut self) {
-        self.converter.marks.read_files(&mut self.converter.builder);
+        self.converter.with_tasks(|world, builder, _| world.marks.read_files(builder));
     }
 }

@@ -1,8 +1,7 @@
 //! The collector's batches become rows of the profile, beside those of the CPU samples.
 
-use std::path::Path;
-
 use rustc_hash::FxHashMap;
+use whyslow_convert::Converter;
 use whyslow_heap::{Batch, CounterKind, Outcome};
 use whyslow_proc::process;
 use whyslow_profile::heap::{counter, metric};
@@ -11,7 +10,7 @@ use whyslow_profile::{
     Metric, MetricId, ModuleId, ModuleKind, Origin, ProcessId, RelativeAddress, StackId, ThreadId, Unit,
 };
 
-use crate::convert::Converter;
+use crate::live::LiveWorld;
 
 /// The metrics of a heap recording.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +48,7 @@ pub(crate) struct HeapRows {
 
 impl HeapRows {
     /// `unused`: whether unused bytes were looked for; `sampled`: whether numbers are scaled up from samples.
-    pub(crate) fn new(converter: &mut Converter, unused: bool, sampled: bool) -> Self {
+    pub(crate) fn new(converter: &mut Converter<LiveWorld>, unused: bool, sampled: bool) -> Self {
         let builder = &mut converter.builder;
         let origin = if sampled { Origin::Estimated } else { Origin::Counted };
         let mut add = |name, unit| builder.metric(Metric::of_name(name, unit).with_origin(origin));
@@ -74,7 +73,7 @@ impl HeapRows {
     }
 
     /// Adds what is new.
-    pub(crate) fn add(&mut self, converter: &mut Converter, batch: &Batch) {
+    pub(crate) fn add(&mut self, converter: &mut Converter<LiveWorld>, batch: &Batch) {
         self.add_tables(converter, batch);
         let metrics = self.metrics;
         for row in &batch.rows {
@@ -129,7 +128,7 @@ impl HeapRows {
         self.processes.get(row as usize).map(|process| process.pid)
     }
 
-    fn add_tables(&mut self, converter: &mut Converter, batch: &Batch) {
+    fn add_tables(&mut self, converter: &mut Converter<LiveWorld>, batch: &Batch) {
         for process in &batch.processes {
             let parent = process.parent.and_then(|row| self.pid(row));
             let id = converter.task_process(process.pid, parent, &process.name, process.start_ns);
@@ -142,7 +141,7 @@ impl HeapRows {
         for module in &batch.modules {
             let pid = self.pid(module.process).unwrap_or(0);
             let kind = if module.is_program { ModuleKind::Program } else { ModuleKind::Library };
-            self.modules.push(converter.module(pid, Path::new(&module.path), kind));
+            self.modules.push(converter.module(pid, &module.path, kind));
         }
         for stack in &batch.stacks {
             let module = stack.module.and_then(|row| self.modules.get(row as usize).copied());
@@ -185,7 +184,7 @@ impl HeapRows {
     /// Adds the end: what does not add up over time. What is to be said of it.
     pub(crate) fn finish(
         mut self,
-        converter: &mut Converter,
+        converter: &mut Converter<LiveWorld>,
         outcome: &Outcome,
         end_ns: u64,
     ) -> Option<String> {

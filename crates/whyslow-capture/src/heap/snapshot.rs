@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io;
 use std::sync::OnceLock;
 
+use whyslow_convert::Converter;
 use whyslow_heap::{Outcome, SnapshotWriter};
 use whyslow_profile::file::Writer;
 use whyslow_profile::{HeapFacts, LeakCheck, Meta};
 
 use super::HeapRows;
-use crate::convert::Converter;
+use crate::live::LiveWorld;
 
 /// What the recording is, once it is known.
 #[derive(Debug, Default)]
@@ -39,7 +40,7 @@ impl SnapshotWriter for Snapshots {
             self.recording.get().ok_or_else(|| io::Error::other("the recording has not begun"))?;
         let end_ns =
             outcome.facts.snapshot.map_or_else(whyslow_proc::monotonic_ns, |snapshot| snapshot.time_ns);
-        let mut converter = Converter::new(*start_ns, 0, None);
+        let mut converter = Converter::new(LiveWorld::default(), *start_ns, 0);
         // That processes go on is what a snapshot is for.
         let HeapFacts { unused, sample_bytes, .. } = outcome.facts;
         let rows = HeapRows::new(&mut converter, unused, sample_bytes.is_some());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use whyslow_agent_embed::AGENT;
+use whyslow_convert::Converter;
 use whyslow_heap::{Batch, Collector, Outcome};
 use whyslow_heap_wire::SOCKET_VARIABLE;
 use whyslow_inject::{Entry, Injector, entry_of};
@@ -14,8 +15,8 @@ use whyslow_profile::Meta;
 use super::inspector::Inspector;
 use super::rows::HeapRows;
 use super::snapshot::Snapshots;
-use crate::convert::Converter;
 use crate::launch::{Running, Suspended};
+use crate::live::LiveWorld;
 use crate::{Command, HeapOptions, RecordError, Target};
 
 /// A running collector, and how the program gets its agent.
@@ -81,7 +82,7 @@ impl HeapWatch {
     }
 
     /// The rows that its numbers will be.
-    pub(crate) fn rows(&self, converter: &mut Converter) -> HeapRows {
+    pub(crate) fn rows(&self, converter: &mut Converter<LiveWorld>) -> HeapRows {
         HeapRows::new(converter, self.unused, self.sampled)
     }
 

@@ -6,6 +6,7 @@ mod pipe;
 use std::ffi::OsStr;
 
 use rustc_hash::FxHashMap;
+use whyslow_convert::TaskRows;
 use whyslow_mark::wire::{Kind, Record, VERSION};
 use whyslow_proc::process;
 use whyslow_profile::{Builder, Counter, CounterId, ProcessId, Span, StringId, ThreadId, Unit};
@@ -60,9 +61,6 @@ impl Mark {
         if self.kind == Kind::Counter { self.start_ns } else { self.end_ns }
     }
 }
-
-/// A thread by its number, and its process.
-pub(crate) type ThreadOf<'a> = &'a dyn Fn(u32) -> Option<(ThreadId, ProcessId)>;
 
 impl Marks {
     /// Marks of the processes that will be told of. `runtime` is the program's `XDG_RUNTIME_DIR`.
@@ -172,12 +170,12 @@ impl Marks {
     }
 
     /// Adds the marks up to a time to the profile.
-    pub(crate) fn add(&mut self, until: u64, builder: &mut Builder, thread_of: ThreadOf<'_>) {
+    pub(crate) fn add(&mut self, until: u64, builder: &mut Builder, tasks: TaskRows<'_>) {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.retain(|mark| {
             let now = mark.time() <= until;
             if now {
-                self.add_one(mark, builder, thread_of(mark.tid));
+                self.add_one(mark, builder, tasks(mark.tid));
             }
             !now
         });

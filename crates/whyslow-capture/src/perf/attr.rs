@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use perf_event_open_sys::bindings as sys;
-use whyslow_unwind::Register;
+use whyslow_convert::perf::USER_REGISTERS;
 
 /// A way of sampling. Plans are tried from the best to the plainest until the kernel accepts one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Plan {
             Bound::Thread { enable_on_exec } => {
                 attr.set_enable_on_exec(u64::from(enable_on_exec));
                 attr.set_inherit(1);
-                // When each thread is on a CPU: samples alone do not tell, see `convert/accounting.rs`.
+                // When each thread is on a CPU: samples alone do not tell, see `accounting` in whyslow-convert.
                 attr.set_context_switch(1);
             }
         }
@@ -110,32 +110,6 @@ impl Plan {
         attr.set_watermark(1);
         attr
     }
-}
-
-/// The general registers: bit in the kernel's mask, DWARF number.
-const USER_REGISTERS: [(u64, Register); 17] = [
-    (0, Register(0)),
-    (1, Register(3)),
-    (2, Register(2)),
-    (3, Register(1)),
-    (4, Register(4)),
-    (5, Register(5)),
-    (6, Register(6)),
-    (7, Register(7)),
-    (8, Register(16)),
-    (16, Register(8)),
-    (17, Register(9)),
-    (18, Register(10)),
-    (19, Register(11)),
-    (20, Register(12)),
-    (21, Register(13)),
-    (22, Register(14)),
-    (23, Register(15)),
-];
-
-/// The sampled registers: the kernel's number and the DWARF number of each.
-pub(crate) fn user_register_names() -> impl Iterator<Item = (u64, Register)> {
-    USER_REGISTERS.into_iter()
 }
 
 /// The number of the measuring unit that counts cycles on this CPU, where the machine has several kinds of

@@ -4,7 +4,7 @@ mod attr;
 mod events;
 mod ring;
 
-pub(crate) use attr::{Bound, Plan, user_register_names};
+pub(crate) use attr::{Bound, Plan};
 pub(crate) use events::{Events, OpenError, Scope};
 pub(crate) use ring::Record;
 

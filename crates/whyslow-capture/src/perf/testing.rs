@@ -4,8 +4,6 @@ use linux_perf_event_reader::{RawData, RecordParseInfo, RecordType};
 
 use super::{Bound, Plan, Record};
 
-/// In the `misc` of a switch: the thread leaves its CPU.
-const SWITCH_OUT: u16 = 1 << 13;
 const COMM_EXEC: u16 = 1 << 13;
 
 /// A record that owns its bytes.
@@ -54,18 +52,15 @@ impl Made {
         Self::new(RecordType::EXIT, 0, &[pid, 1, tid, 1]).and(time).of(pid, tid, time)
     }
 
+    /// So many records did not fit into the ring.
+    pub(crate) fn lost(records: u64, time: u64) -> Self {
+        Self::new(RecordType::LOST, 0, &[]).and(0).and(records).of(0, 0, time)
+    }
+
     /// A thread executes a program.
     pub(crate) fn exec(pid: u32, tid: u32, time: u64) -> Self {
         Self::new(RecordType::COMM, COMM_EXEC, &[pid, tid, u32::from_ne_bytes(*b"app\0"), 0])
             .of(pid, tid, time)
-    }
-
-    pub(crate) fn switch_in(pid: u32, tid: u32, time: u64) -> Self {
-        Self::new(RecordType::SWITCH, 0, &[]).of(pid, tid, time)
-    }
-
-    pub(crate) fn switch_out(pid: u32, tid: u32, time: u64) -> Self {
-        Self::new(RecordType::SWITCH, SWITCH_OUT, &[]).of(pid, tid, time)
     }
 
     /// A sample in code that is mapped nowhere: address, thread, time, period, registers, no stack bytes.
@@ -73,7 +68,7 @@ impl Made {
         const IS_64_BIT: u64 = 2;
         let made = Self::new(RecordType::SAMPLE, 0, &[0x1000, 0]);
         let made = made.of(pid, tid, time).and(period).and(IS_64_BIT);
-        super::user_register_names().fold(made, |made, _| made.and(0x1000)).and(0)
+        whyslow_convert::perf::USER_REGISTERS.iter().fold(made, |made, _| made.and(0x1000)).and(0)
     }
 
     pub(crate) fn record(&self) -> Record<'_> {

@@ -8,6 +8,7 @@ mod fields;
 mod header;
 mod plain;
 mod records;
+mod world;
 
 use std::path::PathBuf;
 
@@ -15,13 +16,14 @@ use linux_perf_event_reader::{
     AttrFlags, PerfEventType, RawEventRecord, RecordType, SampleFormat, SamplingPolicy, SoftwareCounterType,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_capture::{Converted, RecordConverter, RecordedOn, SampledEvent};
-use whyslow_profile::{KernelView, Meta, Metric, MetricId, ModuleId, Profile, Sampler, Unit};
+use whyslow_convert::{Converter, Limits, perf};
+use whyslow_profile::{Builder, KernelView, Meta, Metric, MetricId, ModuleId, Profile, Sampler, Unit};
 
 use super::assemble::{check_sums, drop_empty_metrics};
 use super::{Format, ImportError, ImportOptions, Imported, perf_event};
 use header::{Event, Header};
 use records::{Seen, Sink};
+use world::RecordedWorld;
 
 pub(super) fn looks_like(start: &[u8]) -> bool {
     start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP")
@@ -43,11 +45,14 @@ struct Conversion {
     /// Where copies of the recorded files are.
     copies: Option<PathBuf>,
     /// Made with the first record: in a pipe, what is known of the machine comes before it.
-    converter: Option<RecordConverter>,
-    /// The metric of each event.
-    metrics: Vec<SampledEvent>,
+    converter: Option<Converter<RecordedWorld>>,
+    reader: perf::Reader,
+    /// Each event, with its metric.
+    events: Vec<perf::Event>,
     by_name: FxHashMap<String, MetricId>,
     known_build_ids: usize,
+    /// Whether a record had a time.
+    started: bool,
     last_ns: u64,
     samples: u64,
 }
@@ -56,41 +61,43 @@ impl Sink for Conversion {
     fn record(&mut self, header: &Header, event: usize, record: &RawEventRecord<'_>) {
         let facts = &header.facts;
         let converter = self.converter.get_or_insert_with(|| {
-            RecordConverter::new(RecordedOn {
-                build_ids: facts.build_ids.clone(),
-                x86_64: matches!(facts.arch.as_str(), "x86_64" | ""),
-                os_release: facts.os_release.clone(),
-                copies: self.copies.clone(),
-            })
+            let world = RecordedWorld::new(facts.build_ids.clone(), &facts.os_release, self.copies.clone());
+            Converter::new(world, 0, 0).with_limits(Limits::OF_A_FILE)
         });
         if self.known_build_ids != facts.build_ids.len() {
             self.known_build_ids = facts.build_ids.len();
-            converter.tell_build_ids(facts.build_ids.iter());
+            let told = facts.build_ids.iter().map(|(path, id)| (path.clone(), id.clone()));
+            converter.world.build_ids.extend(told);
         }
-        while self.metrics.len() < header.events.len() {
-            let event = &header.events[self.metrics.len()];
-            let metric = metric_of(event, converter, &mut self.by_name);
-            self.metrics.push(SampledEvent { metric, period: period_of(event) });
+        while self.events.len() < header.events.len() {
+            let event = &header.events[self.events.len()];
+            let metric = metric_of(event, &mut converter.builder, &mut self.by_name);
+            let unwinds = matches!(facts.arch.as_str(), "x86_64" | "");
+            self.events.push(perf::Event { metric, period: period_of(event), unwinds });
         }
-        let Some(&sampled) = self.metrics.get(event) else { return };
-        self.last_ns = self.last_ns.max(record.timestamp().unwrap_or(0));
+        let Some(event) = self.events.get(event) else { return };
+        let time = record.timestamp().unwrap_or(0);
+        self.last_ns = self.last_ns.max(time);
         self.samples += u64::from(record.record_type == RecordType::SAMPLE);
-        converter.record(record, sampled);
+        // The first time is the start of the recording.
+        if time > 0 && !self.started {
+            self.started = true;
+            converter.start_at(time);
+        }
+        if let Some(input) = self.reader.read(record, event) {
+            converter.take(&input);
+        }
     }
 
     fn end_round(&mut self) {
         if let Some(converter) = &mut self.converter {
-            converter.end_round();
+            converter.begin_drain();
         }
     }
 }
 
 /// The metric of an event: clocks measure time, everything else counts. Events that give no samples share one.
-fn metric_of(
-    event: &Event,
-    converter: &mut RecordConverter,
-    known: &mut FxHashMap<String, MetricId>,
-) -> MetricId {
+fn metric_of(event: &Event, builder: &mut Builder, known: &mut FxHashMap<String, MetricId>) -> MetricId {
     let own = event.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| kind_of(event));
     let (name, unit) = match event.attr.type_ {
         PerfEventType::Software(SoftwareCounterType::CpuClock | SoftwareCounterType::TaskClock) => {
@@ -107,7 +114,7 @@ fn metric_of(
         SamplingPolicy::Period(_) | SamplingPolicy::NoSampling => 0,
     };
     let sampler = Sampler { rate_hz, ..Sampler::default() };
-    *known.entry(name).or_insert_with_key(|name| converter.metric(perf_event::metric(name, unit, sampler)))
+    *known.entry(name).or_insert_with_key(|name| builder.metric(perf_event::metric(name, unit, sampler)))
 }
 
 /// The name of an event that perf did not name.
@@ -145,9 +152,8 @@ fn period_of(event: &Event) -> u64 {
 impl Conversion {
     fn finish(self, header: &Header, seen: Seen) -> Result<Imported, ImportError> {
         let empty = || ImportError::unusable(Format::PerfData, "it holds no records");
-        let converter = self.converter.ok_or_else(empty)?;
-        let start_ns = converter.start_ns();
-        let mut converted = converter.finish();
+        let mut converted = self.converter.ok_or_else(empty)?;
+        let start_ns = converted.start_ns();
         let mut meta = meta(header, &converted);
         meta.duration_ns = self.last_ns.saturating_sub(start_ns);
         if let Some((wall, clock)) = header.facts.clock {
@@ -158,8 +164,8 @@ impl Conversion {
         let mut profile = builder.into_profile(meta).ok_or_else(too_large)?;
         drop_empty_metrics(&mut profile);
         check_sums(&profile)?;
-        keep_seen(&mut converted.changed, &profile);
-        keep_seen(&mut converted.unproven, &profile);
+        keep_seen(&mut converted.world.changed, &profile);
+        keep_seen(&mut converted.world.unproven, &profile);
         let notes = notes(header, &converted, seen, self.samples);
         profile.meta.notes.clone_from(&notes);
         Ok(Imported { profile, notes, left_out: seen.broken + converted.idle_samples })
@@ -176,7 +182,7 @@ fn keep_seen(paths: &mut Vec<String>, profile: &Profile) {
     paths.dedup();
 }
 
-fn meta(header: &Header, converted: &Converted) -> Meta {
+fn meta(header: &Header, converted: &Converter<RecordedWorld>) -> Meta {
     let facts = &header.facts;
     let mut meta = Meta { counters: converted.counters.clone(), ..Meta::default() };
     let version = if facts.version.is_empty() { String::new() } else { format!(" {}", facts.version) };
@@ -194,7 +200,7 @@ fn meta(header: &Header, converted: &Converted) -> Meta {
     meta.host.cpu.clone_from(&facts.cpu);
     meta.host.cpus = facts.cpus;
     let hidden = header.events.iter().all(|event| event.attr.flags.contains(AttrFlags::EXCLUDE_KERNEL));
-    meta.kernel = match (hidden, converted.same_kernel) {
+    meta.kernel = match (hidden, converted.world.same_kernel) {
         (true, _) => KernelView::Hidden,
         (false, true) => KernelView::Included,
         (false, false) => KernelView::Unnamed,
@@ -203,7 +209,7 @@ fn meta(header: &Header, converted: &Converted) -> Meta {
 }
 
 /// What its reader should know, each with how much it concerns.
-fn notes(header: &Header, converted: &Converted, seen: Seen, samples: u64) -> Vec<String> {
+fn notes(header: &Header, converted: &Converter<RecordedWorld>, seen: Seen, samples: u64) -> Vec<String> {
     let mut notes = Vec::new();
     let list = |paths: &[String]| match paths {
         [one] => one.clone(),
@@ -244,20 +250,20 @@ fn notes(header: &Header, converted: &Converted, seen: Seen, samples: u64) -> Ve
             converted.counters.truncated
         ));
     }
-    if !converted.changed.is_empty() {
+    if !converted.world.changed.is_empty() {
         notes.push(format!(
             "{} changed since the recording (another build id): no names and no unwinding there",
-            list(&converted.changed)
+            list(&converted.world.changed)
         ));
     }
-    if !converted.unproven.is_empty() {
+    if !converted.world.unproven.is_empty() {
         notes.push(format!(
             "the recording has no build id of {}: the files of this machine are used",
-            list(&converted.unproven)
+            list(&converted.world.unproven)
         ));
     }
     let kernel = header.events.iter().any(|event| !event.attr.flags.contains(AttrFlags::EXCLUDE_KERNEL));
-    if kernel && !converted.same_kernel {
+    if kernel && !converted.world.same_kernel {
         notes.push("it was recorded under another kernel: kernel functions have no names".to_owned());
     }
     if converted.idle_samples > 0 {

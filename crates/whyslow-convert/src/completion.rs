@@ -11,11 +11,11 @@
 //! signal frame, which is in the dump and holds every register of the interrupted code: the interrupted stack stands still
 //! as long as that frame does, so what is read of it counts if the frame is the same before and after.
 
-use std::io;
-
 use whyslow_profile::StackId;
 
-use crate::walk::{Ended, SignalFrame, Walk, World};
+use crate::input::Dump;
+use crate::walk::{Code, Ended, SignalFrame, Walk};
+use crate::world::{ReadError, World};
 
 /// Bytes that must agree. With outer paths that change every millisecond, 2 KB (three frames) let 3 in 1,000 wrong stacks
 /// through and 4 KB 1 in 4,000: a path can come back to the same few frames by chance.
@@ -25,15 +25,6 @@ const FIRST_READ: usize = 256 << 10;
 const MOST_READ: usize = 16 << 20;
 /// The kernel's `ucontext` and `siginfo`.
 const SIGNAL_STATE: usize = 432;
-
-/// The copied bytes of one sample.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Dump<'a> {
-    pub(crate) sp: u64,
-    pub(crate) bytes: &'a [u8],
-    /// Whether more of the stack lies beyond the copied bytes.
-    pub(crate) cut: bool,
-}
 
 impl<'a> Dump<'a> {
     fn end(&self) -> u64 {
@@ -100,18 +91,18 @@ pub(crate) struct StackImage {
 impl StackImage {
     /// Reads the stack of a live process from a sample's stack pointer outwards. `None` when it no longer stands
     /// as the sample saw it.
-    fn capture(pid: u32, dump: &Dump<'_>, drain: u64) -> io::Result<Option<Self>> {
+    fn capture(world: &impl World, pid: u32, dump: &Dump<'_>, drain: u64) -> Result<Option<Self>, ReadError> {
         let mut image = Self { base: dump.sp, bytes: Vec::new(), drain, whole: false, tail: Vec::new() };
-        image.grow(pid)?;
+        image.grow(world, pid)?;
         Ok(image.agrees(dump).then_some(image))
     }
 
     /// Reads further outwards.
-    fn grow(&mut self, pid: u32) -> io::Result<()> {
+    fn grow(&mut self, world: &impl World, pid: u32) -> Result<(), ReadError> {
         let have = self.bytes.len();
         let want = (have * 2).clamp(FIRST_READ, MOST_READ);
         self.bytes.resize(want, 0);
-        let read = whyslow_proc::read_memory(pid, self.base + have as u64, &mut self.bytes[have..]);
+        let read = world.read_memory(pid, self.base.wrapping_add(have as u64), &mut self.bytes[have..]);
         let read = read.inspect_err(|_| self.bytes.truncate(have))?;
         self.bytes.truncate(have + read);
         self.whole = have + read < want || want == MOST_READ;
@@ -133,11 +124,11 @@ impl StackImage {
 
     /// Whether the sample's outermost bytes are still the same in the live process: what was read before this
     /// moment belonged to the same stack.
-    fn still_stands(pid: u32, dump: &Dump<'_>) -> bool {
+    fn still_stands(world: &impl World, pid: u32, dump: &Dump<'_>) -> bool {
         let (start, edge) = dump.edge();
         let mut now = [0; EDGE];
         let now = &mut now[..edge.len()];
-        whyslow_proc::read_memory(pid, start, now).is_ok_and(|read| read == edge.len()) && now == edge
+        world.read_memory(pid, start, now).is_ok_and(|read| read == edge.len()) && now == edge
     }
 
     #[inline]
@@ -220,15 +211,16 @@ impl Images {
 }
 
 /// Finishing a truncated walk.
-pub(crate) struct Completion<'a> {
+pub(crate) struct Completion<'a, W> {
+    pub(crate) world: &'a W,
     pub(crate) dump: &'a Dump<'a>,
     pub(crate) pid: u32,
     pub(crate) drain: u64,
 }
 
 /// The frames of a walk that has reached its end.
-fn complete(walk: &Walk, world: &mut World<'_>, joined: bool) -> Read {
-    match walk.intern(world.builder, None, |_, _| {}) {
+fn complete(walk: &Walk, code: &mut Code<'_>, joined: bool) -> Read {
+    match walk.intern(code.builder, None, |_, _| {}) {
         Some(stack) if joined => Read::Joined(stack),
         Some(stack) => Read::Complete(stack),
         None => Read::No,
@@ -247,33 +239,31 @@ pub(crate) enum Read {
     Unreadable,
 }
 
-impl Completion<'_> {
+impl<W: World> Completion<'_, W> {
     /// By an image from before that the sample agrees with.
-    pub(crate) fn join(
-        &self,
-        walk: &mut Walk,
-        world: &mut World<'_>,
-        images: &mut Images,
-    ) -> Option<StackId> {
+    pub(crate) fn join(&self, walk: &mut Walk, code: &mut Code<'_>, images: &mut Images) -> Option<StackId> {
         let image = images.find(self.dump)?;
-        let ended = self.run(walk, world, image);
-        self.finish(ended, walk, world, image)
+        let ended = self.run(walk, code, image);
+        self.finish(ended, walk, code, image)
     }
 
     /// By reading the live process, then making sure that the sample still stood.
-    pub(crate) fn read(&self, walk: &mut Walk, world: &mut World<'_>, images: &mut Images) -> Read {
-        let image = match StackImage::capture(self.pid, self.dump, self.drain) {
+    pub(crate) fn read(&self, walk: &mut Walk, code: &mut Code<'_>, images: &mut Images) -> Read {
+        let image = match StackImage::capture(self.world, self.pid, self.dump, self.drain) {
             Ok(Some(image)) => images.push(image),
             Ok(None) => return Read::No,
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Read::Unreadable,
-            Err(_) => return Read::No,
+            Err(ReadError::Refused) => return Read::Unreadable,
+            Err(ReadError::Missing) => return Read::No,
         };
-        let mut ended = self.run(walk, world, image);
-        while matches!(ended, Ended::OutOfMemory(_)) && image.can_grow() && image.grow(self.pid).is_ok() {
-            ended = self.run(walk, world, image);
+        let mut ended = self.run(walk, code, image);
+        while matches!(ended, Ended::OutOfMemory(_))
+            && image.can_grow()
+            && image.grow(self.world, self.pid).is_ok()
+        {
+            ended = self.run(walk, code, image);
         }
-        if StackImage::still_stands(self.pid, self.dump)
-            && let Some(stack) = self.finish(ended, walk, world, image)
+        if StackImage::still_stands(self.world, self.pid, self.dump)
+            && let Some(stack) = self.finish(ended, walk, code, image)
         {
             return Read::Complete(stack);
         }
@@ -287,23 +277,23 @@ impl Completion<'_> {
         &self,
         frame: SignalFrame,
         walk: &mut Walk,
-        world: &mut World<'_>,
+        code: &mut Code<'_>,
         images: &mut Images,
     ) -> Read {
         let Some(state) = self.dump.signal_state(&frame) else { return Read::No };
         // Registers tell one run of a handler from the next, but not where the program sends itself the signal.
-        if world.is_behind_system_call(frame.ip) {
+        if code.is_behind_system_call(frame.ip) {
             return Read::No;
         }
         if let Some(image) = images.interrupted.as_ref().filter(|image| image.agrees(&frame, self.dump)) {
-            return match self.run_behind(walk, world, &image.stack) {
-                Ended::Complete => complete(walk, world, true),
+            return match self.run_behind(walk, code, &image.stack) {
+                Ended::Complete => complete(walk, code, true),
                 _ => Read::No,
             };
         }
         let stands = || {
             let mut now = [0; SIGNAL_STATE];
-            whyslow_proc::read_memory(self.pid, frame.state, &mut now).is_ok_and(|read| read == now.len())
+            self.world.read_memory(self.pid, frame.state, &mut now).is_ok_and(|read| read == now.len())
                 && now == *state
         };
         if !stands() {
@@ -318,43 +308,43 @@ impl Completion<'_> {
         };
         let mut ended = Ended::OutOfMemory(frame.sp);
         while matches!(ended, Ended::OutOfMemory(_)) && stack.can_grow() {
-            match stack.grow(self.pid) {
-                Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Read::Unreadable,
-                Err(_) => return Read::No,
-                Ok(()) => ended = self.run_behind(walk, world, &stack),
+            match stack.grow(self.world, self.pid) {
+                Err(ReadError::Refused) => return Read::Unreadable,
+                Err(ReadError::Missing) => return Read::No,
+                Ok(()) => ended = self.run_behind(walk, code, &stack),
             }
         }
         if ended != Ended::Complete || !stands() {
             return Read::No;
         }
         images.interrupted = Some(SignalImage { frame, state: state.to_vec(), stack });
-        complete(walk, world, false)
+        complete(walk, code, false)
     }
 
-    fn run_behind(&self, walk: &mut Walk, world: &mut World<'_>, stack: &StackImage) -> Ended {
+    fn run_behind(&self, walk: &mut Walk, code: &mut Code<'_>, stack: &StackImage) -> Ended {
         let mut memory = |address| self.dump.read(address).or_else(|| stack.read(address));
-        walk.run(world, &mut memory, |_, _, _| None)
+        walk.run(code, &mut memory, |_, _, _| None)
     }
 
-    fn run(&self, walk: &mut Walk, world: &mut World<'_>, image: &StackImage) -> Ended {
+    fn run(&self, walk: &mut Walk, code: &mut Code<'_>, image: &StackImage) -> Ended {
         let edge = self.dump.edge_start();
         let mut memory = |address| self.dump.read(address).or_else(|| image.read(address));
-        walk.run(world, &mut memory, |sp, ip, bp| if sp >= edge { image.known(sp, ip, bp) } else { None })
+        walk.run(code, &mut memory, |sp, ip, bp| if sp >= edge { image.known(sp, ip, bp) } else { None })
     }
 
     fn finish(
         &self,
         ended: Ended,
         walk: &Walk,
-        world: &mut World<'_>,
+        code: &mut Code<'_>,
         image: &mut StackImage,
     ) -> Option<StackId> {
         match ended {
-            Ended::Known(tail) => walk.intern(world.builder, Some(tail), |_, _| {}),
+            Ended::Known(tail) => walk.intern(code.builder, Some(tail), |_, _| {}),
             Ended::Complete => {
                 let edge = self.dump.edge_start();
                 let mut tail = Vec::new();
-                let stack = walk.intern(world.builder, None, |frame, stack| {
+                let stack = walk.intern(code.builder, None, |frame, stack| {
                     if frame.sp >= edge {
                         tail.push(TailFrame { sp: frame.sp, ip: frame.ip, bp: frame.bp, stack });
                     }

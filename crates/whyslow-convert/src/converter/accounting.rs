@@ -1,10 +1,12 @@
 //! CPU time that no sample fell into. An event that is bound to a thread gives its first sample after a whole period, and none in
 //! kernel mode where that may not be observed: what is missing is known from the time the thread was on a CPU.
 
-use linux_perf_event_reader::ContextSwitchRecord;
-use whyslow_profile::{LocationId, Module, ModuleKind, Optimised, RelativeAddress, SymbolState, ThreadId};
+use whyslow_profile::{
+    LocationId, MetricId, Module, ModuleKind, Optimised, RelativeAddress, SymbolState, ThreadId,
+};
 
-use super::{Converter, Record};
+use super::Converter;
+use crate::world::World;
 
 /// Time without a sample becomes a row when it is this many periods long, so that it lies near where it was spent; what is left
 /// becomes one when the thread ends.
@@ -13,6 +15,8 @@ const PERIODS_OF_ROW: u64 = 10;
 /// What holds for all threads.
 #[derive(Debug)]
 pub(super) struct Accounting {
+    /// The CPU time that is accounted for.
+    metric: MetricId,
     /// Nanoseconds of CPU time between two samples.
     period_ns: u64,
     samples: u64,
@@ -44,36 +48,36 @@ impl CpuTime {
 }
 
 impl Accounting {
-    pub(super) fn new(frequency_hz: u32) -> Self {
-        Self { period_ns: 1_000_000_000 / u64::from(frequency_hz.max(1)), samples: 0, location: None }
+    pub(super) fn new(metric: MetricId, frequency_hz: u32) -> Self {
+        let period_ns = 1_000_000_000 / u64::from(frequency_hz.max(1));
+        Self { metric, period_ns, samples: 0, location: None }
     }
 }
 
-impl Converter {
+impl<W: World> Converter<W> {
     /// Accounts for the CPU time of every thread: for events that are bound to threads.
-    pub(crate) fn account(&mut self, frequency_hz: u32) {
-        self.accounting = Some(Accounting::new(frequency_hz));
+    pub fn account(&mut self, metric: MetricId, frequency_hz: u32) {
+        self.accounting = Some(Accounting::new(metric, frequency_hz));
     }
 
-    pub(super) fn switched(&mut self, record: &Record<'_>, switch: &ContextSwitchRecord) {
-        let Ok(common) = record.common_data() else { return };
-        let (Some(tid), Some(time)) = (common.tid, common.timestamp) else { return };
-        let tid = tid.cast_unsigned();
+    pub(super) fn switched(&mut self, tid: u32, runs: bool, time: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let cpu = &mut thread.cpu_time;
-        match switch {
-            ContextSwitchRecord::In { .. } => cpu.since = Some(time),
-            ContextSwitchRecord::Out { .. } => {
-                cpu.ns = cpu.until(time);
-                cpu.since = None;
-                self.add_not_sampled(tid, time, PERIODS_OF_ROW);
-            }
+        if runs {
+            cpu.since = Some(time);
+        } else {
+            cpu.ns = cpu.until(time);
+            cpu.since = None;
+            self.add_not_sampled(tid, time, PERIODS_OF_ROW);
         }
     }
 
     /// A sample stands for a period.
-    pub(super) fn account_sample(&mut self, tid: u32, time: u64) {
-        let Some(accounting) = &mut self.accounting else { return };
+    pub(super) fn account_sample(&mut self, metric: MetricId, tid: u32, time: u64) {
+        let Some(accounting) = self.accounting.as_mut().filter(|accounting| accounting.metric == metric)
+        else {
+            return;
+        };
         accounting.samples += 1;
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let cpu = &mut thread.cpu_time;
@@ -104,7 +108,7 @@ impl Converter {
     }
 
     /// Ends the account of all threads that are still there.
-    pub(crate) fn account_all(&mut self, time: u64) {
+    pub fn account_all(&mut self, time: u64) {
         let mut running: Vec<(ThreadId, u32)> =
             self.threads.iter().map(|(tid, thread)| (thread.id, *tid)).collect();
         running.sort_unstable();
@@ -137,35 +141,57 @@ impl Converter {
         });
         // Values of samples are nanoseconds or cycles: what a period of them was worth so far.
         let sampled_ns = accounting.samples * accounting.period_ns;
-        let value = match self.total_value {
+        let metric = accounting.metric;
+        let value = match self.totals.get(metric.index()).copied().unwrap_or(0) {
             0 => missing,
             total => (missing as f64 * total as f64 / sampled_ns as f64) as u64,
         };
         let stack = self.builder.stack(None, location);
         let time = time.saturating_sub(self.start_ns);
-        self.builder.sample(self.metric, time, thread.id, stack, value);
+        self.builder.sample(metric, time, thread.id, stack, value);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::perf::testing::Made;
+    use crate::testing::Recorded;
+    use crate::{Input, Sample, Task, UserStack};
 
     const MS: u64 = 1_000_000;
     const PID: u32 = 100;
+    const MAIN: (u32, u32) = (PID, PID);
 
-    /// The values of the rows, in milliseconds, and whether each is a sample.
-    fn rows(made: &[Made], end: u64) -> (Vec<(u64, u32, bool)>, u64) {
-        let mut converter = Converter::new(0, 0, Some(whyslow_profile::Sampler::default()));
-        converter.account(1000);
-        converter.add_process(PID, "app");
-        for made in made {
-            converter.record(&made.record());
-        }
-        converter.account_all(end);
-        let unsampled = converter.counters.unsampled_threads;
-        let profile = converter.builder.into_profile(whyslow_profile::Meta::default()).unwrap();
+    /// A recording of a program whose threads' time is accounted for.
+    fn recorded() -> Recorded {
+        let mut recorded = Recorded::new();
+        recorded.converter.account(recorded.metric, 1000);
+        recorded.converter.add_process(PID, "app");
+        recorded
+    }
+
+    fn switch(recorded: &mut Recorded, tid: u32, runs: bool, time_ns: u64) {
+        recorded.converter.take(&Input::Switched { tid, runs, time_ns });
+    }
+
+    /// A sample that stands for a millisecond.
+    fn sample(recorded: &mut Recorded, time_ns: u64) {
+        let (metric, task) = (recorded.metric, Task { pid: PID, tid: PID });
+        let user = UserStack::Frames(&[0x1000]);
+        recorded.converter.take(&Input::Sample(Sample {
+            metric,
+            time_ns,
+            task,
+            value: MS,
+            user,
+            kernel: &[],
+        }));
+    }
+
+    /// The values of the rows, in milliseconds, and whether each is a sample; threads that have none.
+    fn rows(mut recorded: Recorded, end: u64) -> (Vec<(u64, u32, bool)>, u64) {
+        recorded.converter.account_all(end);
+        let unsampled = recorded.converter.counters.unsampled_threads;
+        let profile = recorded.profile();
         let samples = &profile.samples[0];
         let row = |row: usize| {
             let thread = &profile.threads[samples.thread[row].index()];
@@ -176,64 +202,77 @@ mod tests {
 
     #[test]
     fn a_thread_that_ends_before_its_first_sample_has_its_time_all_the_same() {
-        let made = [
-            Made::exec(PID, PID, 0),
-            Made::fork(PID, PID, 101, 2 * MS),
-            Made::switch_out(PID, PID, 3 * MS),
-            Made::switch_in(PID, 101, 3 * MS),
-            Made::exit(PID, 101, 7 * MS),
-            Made::switch_in(PID, PID, 7 * MS),
-            Made::exit(PID, PID, 8 * MS),
-        ];
-        assert_eq!(rows(&made, 9 * MS), (vec![(4, 101, false), (4, PID, false)], 2));
+        let mut recorded = recorded();
+        recorded.exec(MAIN, "app", 0);
+        recorded.fork(PID, (PID, 101), 2 * MS);
+        switch(&mut recorded, PID, false, 3 * MS);
+        switch(&mut recorded, 101, true, 3 * MS);
+        recorded.exit((PID, 101), 7 * MS);
+        switch(&mut recorded, PID, true, 7 * MS);
+        recorded.exit(MAIN, 8 * MS);
+        assert_eq!(rows(recorded, 9 * MS), (vec![(4, 101, false), (4, PID, false)], 2));
     }
 
     #[test]
     fn samples_stand_for_their_period_and_only_the_rest_is_added() {
-        let made = [
-            Made::exec(PID, PID, 0),
-            Made::sample(PID, PID, MS, MS),
-            Made::switch_out(PID, PID, 2 * MS),
-            // Waiting is no CPU time.
-            Made::switch_in(PID, PID, 50 * MS),
-            Made::sample(PID, PID, 51 * MS, MS),
-            Made::exit(PID, PID, 53 * MS),
-        ];
-        let (rows, unsampled) = rows(&made, 60 * MS);
+        let mut recorded = recorded();
+        recorded.exec(MAIN, "app", 0);
+        sample(&mut recorded, MS);
+        switch(&mut recorded, PID, false, 2 * MS);
+        // Waiting is no CPU time.
+        switch(&mut recorded, PID, true, 50 * MS);
+        sample(&mut recorded, 51 * MS);
+        recorded.exit(MAIN, 53 * MS);
+        let (rows, unsampled) = rows(recorded, 60 * MS);
         let not_sampled = rows.iter().filter(|(_, _, sampled)| !sampled).collect::<Vec<_>>();
         assert_eq!(not_sampled, [&(3, PID, false)]);
         assert_eq!(unsampled, 0);
     }
 
+    /// A second event samples the same thread: it says nothing of the time between samples of the first.
+    #[test]
+    fn samples_of_another_event_cover_no_cpu_time() {
+        let mut recorded = recorded();
+        let misses = whyslow_profile::Metric::unknown("cache-misses", whyslow_profile::Unit::Count);
+        let misses = recorded.converter.builder.metric(misses);
+        recorded.exec(MAIN, "app", 0);
+        let cpu_time = std::mem::replace(&mut recorded.metric, misses);
+        sample(&mut recorded, MS);
+        recorded.metric = cpu_time;
+        recorded.exit(MAIN, 4 * MS);
+        assert_eq!(rows(recorded, 5 * MS), (vec![(4, PID, false)], 1));
+    }
+
     /// At the end of a recording the time of a thread that goes on is complete.
     #[test]
     fn who_runs_on_is_accounted_for_up_to_the_end() {
-        let made = [Made::exec(PID, PID, 0)];
-        assert_eq!(rows(&made, 5 * MS).0, [(5, PID, false)]);
+        let mut recorded = recorded();
+        recorded.exec(MAIN, "app", 0);
+        assert_eq!(rows(recorded, 5 * MS).0, [(5, PID, false)]);
     }
 
     /// Time that may not be observed lies near where it was spent, not in one lump at the end.
     #[test]
     fn long_stretches_without_samples_have_rows_of_their_own() {
-        let switches = (0..10).flat_map(|at| {
-            [Made::switch_in(PID, PID, at * 20 * MS), Made::switch_out(PID, PID, (at * 20 + 10) * MS)]
-        });
-        let rows = rows(&switches.collect::<Vec<_>>(), 300 * MS).0;
-        assert_eq!(rows, [(10, PID, false); 10]);
+        let mut recorded = recorded();
+        for at in 0..10 {
+            switch(&mut recorded, PID, true, at * 20 * MS);
+            switch(&mut recorded, PID, false, (at * 20 + 10) * MS);
+        }
+        assert_eq!(rows(recorded, 300 * MS).0, [(10, PID, false); 10]);
     }
 
     /// The number of a thread that executed a program under another one is not left running for ever.
     #[test]
     fn an_exec_ends_all_other_threads() {
-        let made = [
-            Made::exec(PID, PID, 0),
-            Made::fork(PID, PID, 101, MS),
-            Made::switch_in(PID, 101, MS),
-            Made::exit(PID, PID, 2 * MS),
-            Made::exec(PID, PID, 3 * MS),
-            Made::exit(PID, PID, 4 * MS),
-        ];
-        let rows = rows(&made, 1000 * MS).0;
+        let mut recorded = recorded();
+        recorded.exec(MAIN, "app", 0);
+        recorded.fork(PID, (PID, 101), MS);
+        switch(&mut recorded, 101, true, MS);
+        recorded.exit(MAIN, 2 * MS);
+        recorded.exec(MAIN, "app", 3 * MS);
+        recorded.exit(MAIN, 4 * MS);
+        let rows = rows(recorded, 1000 * MS).0;
         assert_eq!(rows.iter().map(|(value, ..)| value).sum::<u64>(), 2 + 2 + 1, "{rows:?}");
     }
 }

@@ -3,7 +3,8 @@
 use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId};
 use whyslow_unwind::{Found, Memory, Registers, Rule, Step, StepError, is_after_call};
 
-use crate::modules::{AddressSpace, Mapping, Modules};
+use crate::modules::Modules;
+use crate::space::{AddressSpace, Mapping};
 
 /// More frames than any real stack has.
 const MOST_FRAMES: usize = 250_000;
@@ -63,8 +64,8 @@ pub(crate) struct SignalFrame {
     pub(crate) sp: u64,
 }
 
-/// What a walk may look at.
-pub(crate) struct World<'a> {
+/// The code that a walk goes through: modules, where a process has them, and the tables that get the locations.
+pub(crate) struct Code<'a> {
     pub(crate) modules: &'a mut Modules,
     pub(crate) space: &'a AddressSpace,
     pub(crate) builder: &'a mut Builder,
@@ -78,7 +79,7 @@ impl SignalFrame {
     }
 }
 
-impl World<'_> {
+impl Code<'_> {
     /// Whether the instruction before an address is a system call.
     pub(crate) fn is_behind_system_call(&self, ip: u64) -> bool {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
@@ -114,7 +115,7 @@ impl Walk {
     /// is known already.
     pub(crate) fn run(
         &mut self,
-        world: &mut World<'_>,
+        code: &mut Code<'_>,
         memory: &mut impl Memory,
         known: impl Fn(u64, u64, u64) -> Option<StackId>,
     ) -> Ended {
@@ -130,16 +131,16 @@ impl Walk {
                 return Ended::Known(stack);
             }
             let address = if self.exact { ip } else { ip.wrapping_sub(1) };
-            let Some(mapping) = world.space.find(address) else {
+            let Some(mapping) = code.space.find(address) else {
                 if self.frames.is_empty() {
-                    let location = world.builder.location(None, RelativeAddress(address));
+                    let location = code.builder.location(None, RelativeAddress(address));
                     self.push(location);
                 }
                 return Ended::Lost;
             };
             let relative = mapping.relative_address(address);
-            let module = world.modules.get_mut(mapping.module);
-            let (id, builder) = (module.id, &mut *world.builder);
+            let module = code.modules.get_mut(mapping.module);
+            let (id, builder) = (module.id, &mut *code.builder);
             let (found, location) = module.unwinder.find(relative.0, |found| {
                 // The kernel makes a signal handler return to the trampoline's first byte; nothing called from there.
                 let at = if found.signal && !self.exact { relative.0.wrapping_add(1) } else { relative.0 };
@@ -148,7 +149,7 @@ impl Walk {
             if !self.entered
                 && !self.exact
                 && (found.last || found.rule == Rule::Unknown)
-                && let Some(location) = self.planted(mapping, world)
+                && let Some(location) = self.planted(mapping, code)
             {
                 self.push(location);
                 return Ended::Complete;
@@ -158,9 +159,9 @@ impl Walk {
             }
             let sp = self.registers.sp();
             let step = if found.rule == Rule::Unknown {
-                self.guess(found, mapping, world, memory)
+                self.guess(found, mapping, code, memory)
             } else {
-                let unwinder = &world.modules.get(mapping.module).unwinder;
+                let unwinder = &code.modules.get(mapping.module).unwinder;
                 unwinder.step(found, relative.0, self.exact, &mut self.registers, memory)
             };
             match step {
@@ -175,7 +176,7 @@ impl Walk {
                 }
                 Err(StepError::Memory(address)) => return Ended::OutOfMemory(address),
                 Err(StepError::Impossible) => {
-                    return if self.is_entry(world) { Ended::Complete } else { Ended::Lost };
+                    return if self.is_entry(code) { Ended::Complete } else { Ended::Lost };
                 }
             }
         }
@@ -187,23 +188,23 @@ impl Walk {
         &mut self,
         found: Found,
         mapping: Mapping,
-        world: &World<'_>,
+        code: &Code<'_>,
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
         let before = self.registers;
         let address = if self.exact { before.ip() } else { before.ip().wrapping_sub(1) };
         let relative = mapping.relative_address(address).0;
-        let unwinder = &world.modules.get(mapping.module).unwinder;
+        let unwinder = &code.modules.get(mapping.module).unwinder;
         let by_frame_pointer = unwinder.step(found, relative, self.exact, &mut self.registers, memory);
         match by_frame_pointer {
             Ok(Step::End) => return by_frame_pointer,
-            Ok(_) if self.is_believable(world) => return by_frame_pointer,
+            Ok(_) if self.is_believable(code) => return by_frame_pointer,
             _ => self.registers = before,
         }
         if self.exact {
             let frameless = Found::untabled(Rule::FRAMELESS);
             let step = unwinder.step(frameless, relative, true, &mut self.registers, memory);
-            if step == Ok(Step::Caller) && self.is_believable(world) {
+            if step == Ok(Step::Caller) && self.is_believable(code) {
                 return step;
             }
             self.registers = before;
@@ -221,10 +222,10 @@ impl Walk {
     }
 
     /// A frame pointer was followed without unwind information: what it led to must be a return address.
-    fn is_believable(&self, world: &World<'_>) -> bool {
+    fn is_believable(&self, code: &Code<'_>) -> bool {
         let ip = self.registers.ip();
-        let Some(mapping) = world.space.find(ip.wrapping_sub(1)) else { return false };
-        let Some(image) = world.modules.get(mapping.module).unwinder.image() else { return true };
+        let Some(mapping) = code.space.find(ip.wrapping_sub(1)) else { return false };
+        let Some(image) = code.modules.get(mapping.module).unwinder.image() else { return true };
         let relative = mapping.relative_address(ip).0;
         is_after_call(image.code_at(relative.wrapping_sub(8), 8))
             || image.starts_stack(relative.wrapping_sub(1))
@@ -232,22 +233,22 @@ impl Walk {
 
     /// The place of a return address that no call has left: whoever made the stack put the address of a function there, to be
     /// run when the stack's first function returns. The stack begins here.
-    fn planted(&self, mapping: Mapping, world: &mut World<'_>) -> Option<LocationId> {
+    fn planted(&self, mapping: Mapping, code: &mut Code<'_>) -> Option<LocationId> {
         let relative = mapping.relative_address(self.registers.ip());
-        let module = world.modules.get_mut(mapping.module);
+        let module = code.modules.get_mut(mapping.module);
         let image = module.unwinder.image()?;
         if is_after_call(image.code_at(relative.0.wrapping_sub(8), 8)) {
             return None;
         }
         let id = module.id;
-        module.unwinder.is_function_start(relative.0).then(|| world.builder.location(Some(id), relative))
+        module.unwinder.is_function_start(relative.0).then(|| code.builder.location(Some(id), relative))
     }
 
     /// The entry code of the loader and of some static programs has no caller, but does not say so.
-    fn is_entry(&self, world: &World<'_>) -> bool {
+    fn is_entry(&self, code: &Code<'_>) -> bool {
         let ip = self.registers.ip();
-        world.space.find(ip).is_some_and(|mapping| {
-            let image = world.modules.get(mapping.module).unwinder.image();
+        code.space.find(ip).is_some_and(|mapping| {
+            let image = code.modules.get(mapping.module).unwinder.image();
             image.is_some_and(|image| image.is_entry_code(mapping.relative_address(ip).0))
         })
     }

@@ -1,0 +1,203 @@
+//! Inputs become rows.
+
+mod accounting;
+mod mappings;
+mod stacks;
+mod tasks;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{Builder, Counters, MetricId, ProcessId, ThreadId};
+
+use self::accounting::Accounting;
+pub use self::mappings::Limits;
+use self::tasks::{ProcessState, Tasks, ThreadState};
+use crate::input::{Input, Sample, Task};
+use crate::modules::Modules;
+use crate::walk::WalkedFrame;
+use crate::world::World;
+
+/// Turns what sources hand over into rows of a profile's tables.
+#[derive(Debug)]
+pub struct Converter<W> {
+    /// What is asked for everything outside.
+    pub world: W,
+    /// The tables.
+    pub builder: Builder,
+    /// What was counted on the way.
+    pub counters: Counters,
+    /// Samples of the idle loop, which are left out.
+    pub idle_samples: u64,
+    /// Samples of events that have no stacks, only an address.
+    pub without_stack: u64,
+    modules: Modules,
+    processes: FxHashMap<u32, ProcessState>,
+    threads: FxHashMap<u32, ThreadState>,
+    start_ns: u64,
+    /// The address of the kernel's `_text`.
+    kernel_base: u64,
+    /// The addresses that the kernel's names can speak for.
+    kernel_code: Range<u64>,
+    limits: Limits,
+    /// Set when events are bound to threads, and time without a sample is accounted for.
+    accounting: Option<Accounting>,
+    drain: u64,
+    /// Whether a live stack had to be read in this drain.
+    read_live: bool,
+    image_memory: usize,
+    /// Threads that have ended: the drain, the system's number, the row.
+    ended: VecDeque<(u64, u32, ThreadId)>,
+    frames: Vec<WalkedFrame>,
+    /// Sum of the raw sample values of each metric.
+    totals: Vec<u64>,
+    /// The rows of all processes and threads there ever were.
+    tasks: Tasks,
+}
+
+impl<W: World> Converter<W> {
+    /// Without any rows. `start_ns` is the time that is 0 in the profile, `kernel_base` the address of the kernel's `_text`.
+    pub fn new(world: W, start_ns: u64, kernel_base: u64) -> Self {
+        Self {
+            world,
+            builder: Builder::new(),
+            counters: Counters::default(),
+            idle_samples: 0,
+            without_stack: 0,
+            modules: Modules::default(),
+            processes: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            start_ns,
+            kernel_base,
+            kernel_code: 0..u64::MAX,
+            limits: Limits::NONE,
+            accounting: None,
+            drain: 0,
+            read_live: false,
+            image_memory: 0,
+            ended: VecDeque::new(),
+            frames: Vec::new(),
+            totals: Vec::new(),
+            tasks: Tasks::default(),
+        }
+    }
+
+    /// The same, for a source that can claim anything.
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Sets the time that is 0 in the profile, for sources that learn it with their first record.
+    pub fn start_at(&mut self, start_ns: u64) {
+        self.start_ns = start_ns;
+    }
+
+    /// The time that is 0 in the profile.
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    /// A time as the profile has it.
+    pub fn since_start(&self, time: u64) -> u64 {
+        time.saturating_sub(self.start_ns)
+    }
+
+    /// Says what a cycle was worth when this much CPU time was seen, if samples of a metric are cycles.
+    pub fn tell_cycle_worth(&mut self, metric: MetricId, seen_ns: u64) {
+        let total = self.total(metric);
+        if seen_ns > 0 && total > 0 {
+            self.builder.cycle_worth(metric, seen_ns as f64 / total as f64);
+        }
+    }
+
+    fn total(&self, metric: MetricId) -> u64 {
+        self.totals.get(metric.index()).copied().unwrap_or(0)
+    }
+
+    /// Begins a round of records. The state of threads that ended some rounds ago is dropped, so that memory depends on what lives,
+    /// not on what has lived. Their rows stay known: the kernel may still sample them.
+    pub fn begin_drain(&mut self) {
+        const MOURNED_DRAINS: u64 = 4;
+        self.drain += 1;
+        self.read_live = false;
+        while let Some(&(drain, tid, id)) = self.ended.front()
+            && drain + MOURNED_DRAINS < self.drain
+        {
+            self.ended.pop_front();
+            // Its numbers may belong to a new thread or process by now.
+            if self.threads.get(&tid).is_some_and(|thread| thread.id == id) {
+                self.threads.remove(&tid);
+            }
+            let process = self.builder.thread_row(id).process;
+            let pid = self.builder.process_row(process).pid;
+            if let Some(state) = self.processes.get_mut(&pid).filter(|state| state.id == process) {
+                state.threads = state.threads.saturating_sub(1);
+                if state.threads == 0 {
+                    self.processes.remove(&pid);
+                }
+            }
+        }
+    }
+
+    /// Whether a live stack had to be read in this round.
+    pub fn has_read_live(&self) -> bool {
+        self.read_live
+    }
+
+    /// The parts that other rows than samples need: the world, the tables, and who has which number now.
+    pub fn with_tasks<T>(
+        &mut self,
+        add: impl FnOnce(&mut W, &mut Builder, crate::world::TaskRows<'_>) -> T,
+    ) -> T {
+        let Self { world, builder, threads, processes, .. } = self;
+        add(world, builder, &task_rows(threads, processes))
+    }
+
+    /// Takes what happened next.
+    pub fn take(&mut self, input: &Input<'_>) {
+        match *input {
+            Input::Sample(ref sample) => self.sample(sample),
+            Input::Mapped(ref mapped) => self.mapped(mapped),
+            Input::KernelMapped(text, end) => self.kernel_mapped(text, end),
+            Input::Named { task, ref name, by_exec, time_ns } => self.named(task, name, by_exec, time_ns),
+            Input::Forked { task, parent, time_ns } => self.forked(task, parent, time_ns),
+            Input::Ended { task, time_ns } => self.ended(task, time_ns),
+            Input::Switched { tid, runs, time_ns } => self.switched(tid, runs, time_ns),
+            Input::Lost(records) => self.counters.lost_samples += records,
+            Input::Throttled => self.counters.throttled += 1,
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>) {
+        let Sample { metric, time_ns: time, task: Task { pid, tid }, value, .. } = *sample;
+        // Thread 0 is the idle loop, -1 a task that is already gone.
+        if pid == 0 || pid == u32::MAX {
+            self.idle_samples += u64::from(pid == 0);
+            return;
+        }
+        let tid = if tid == u32::MAX { self.leaving_thread(pid) } else { tid };
+        self.know_thread(pid, tid, time);
+        let user = self.user_stack(Task { pid, tid }, &sample.user);
+        let Some(stack) = self.kernel_stack(sample.kernel, user) else { return };
+        let Some(thread) = self.threads.get(&tid) else { return };
+        if self.totals.len() <= metric.index() {
+            self.totals.resize(metric.index() + 1, 0);
+        }
+        let total = &mut self.totals[metric.index()];
+        *total = total.saturating_add(value);
+        self.builder.sample(metric, time.saturating_sub(self.start_ns), thread.id, stack, value);
+        self.account_sample(metric, tid, time);
+    }
+}
+
+/// Finds the rows of a thread that is known now.
+fn task_rows<'a>(
+    threads: &'a FxHashMap<u32, ThreadState>,
+    processes: &'a FxHashMap<u32, ProcessState>,
+) -> impl Fn(u32) -> Option<(ThreadId, ProcessId)> + 'a {
+    |tid| {
+        let thread = threads.get(&tid)?;
+        Some((thread.id, processes.get(&thread.pid)?.id))
+    }
+}

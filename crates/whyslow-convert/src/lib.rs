@@ -1,0 +1,32 @@
+//! From samples, mappings, forks and exits to the tables of a profile.
+//!
+//! ```text
+//! sources   live perf records │ perf.data │ heap batches      each knows its own format and nothing else
+//!               ▼ input: typed samples and news of tasks
+//! converter     processes, threads and mappings over time; stacks; time without samples
+//!   walk        one stack, from registers and stack bytes outwards
+//!   completion  outer frames beyond the copied bytes, if the sample proves them
+//!   modules     the code that was mapped, and where each process has it
+//!               ▲ world: files, memory, running processes, the kernel
+//! ```
+//!
+//! Nothing here asks the system. What has to be known of the outside comes through [`World`]: the recorder's is the live system, that of a
+//! recorded file knows the file and the disk, that of the tests is made up. `perf` turns the kernel's records into inputs, for every source
+//! that has such records.
+
+mod completion;
+mod converter;
+mod input;
+mod mapped_as;
+mod modules;
+pub mod perf;
+mod space;
+#[cfg(test)]
+mod testing;
+mod walk;
+mod world;
+
+pub use converter::{Converter, Limits};
+pub use input::{Dump, Input, Mapped, Sample, Task, UserStack};
+pub use modules::{KERNEL, VDSO};
+pub use world::{FileKey, FileMapping, Opened, ReadError, Running, RunningMapping, TaskRows, World};

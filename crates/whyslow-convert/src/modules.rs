@@ -1,0 +1,153 @@
+//! The code that was mapped: one module per file, whoever has it mapped.
+
+use rustc_hash::FxHashMap;
+use whyslow_elf::FileBytes;
+use whyslow_profile::{
+    Builder, LocationId, Module, ModuleId, ModuleKind, Optimised, RelativeAddress, SymbolState,
+};
+use whyslow_unwind::{Unwinder, is_after_call, is_trampoline};
+
+use crate::world::{FileKey, FileMapping, Opened, World};
+
+/// The kernel's name in recordings.
+pub const KERNEL: &str = "[kernel.kallsyms]";
+/// The name of the code that the kernel gives to every process.
+pub const VDSO: &str = "[vdso]";
+
+/// A module and its unwind rules.
+#[derive(Debug)]
+pub(crate) struct CodeModule {
+    pub(crate) id: ModuleId,
+    pub(crate) unwinder: Unwinder<LocationId>,
+}
+
+/// A module's number in [`Modules`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ModuleIndex(pub(crate) u32);
+
+/// All modules of a recording, over all processes.
+#[derive(Debug, Default)]
+pub(crate) struct Modules {
+    rows: Vec<CodeModule>,
+    /// The last file of each key, and its generation.
+    by_file: FxHashMap<FileKey, (ModuleIndex, u64)>,
+    kernel: Option<ModuleIndex>,
+    vdso: Option<ModuleIndex>,
+}
+
+impl Modules {
+    pub(crate) fn get_mut(&mut self, index: ModuleIndex) -> &mut CodeModule {
+        &mut self.rows[index.0 as usize]
+    }
+
+    pub(crate) fn get(&self, index: ModuleIndex) -> &CodeModule {
+        &self.rows[index.0 as usize]
+    }
+
+    /// Where a stack begins that could not be followed beyond a call at this address, if it begins there: in entry code, where a runtime changes
+    /// stacks, or at a return address that no call has left; whoever made the stack put that there.
+    pub(crate) fn stack_begin(&self, module: ModuleId, call: RelativeAddress) -> Option<RelativeAddress> {
+        let image = self.rows.iter().find(|row| row.id == module)?.unwinder.image()?;
+        if image.is_entry_code(call.0) || image.starts_stack(call.0) {
+            return Some(call);
+        }
+        const LONGEST_CALL: usize = 8;
+        let returns_to = call.0.wrapping_add(1);
+        let before = image.code_at(returns_to.wrapping_sub(LONGEST_CALL as u64), LONGEST_CALL);
+        let planted = before.len() == LONGEST_CALL && !is_after_call(before) && !is_trampoline(image, call.0);
+        planted.then_some(RelativeAddress(returns_to))
+    }
+
+    /// The module of a mapped file.
+    pub(crate) fn file(
+        &mut self,
+        builder: &mut Builder,
+        world: &mut impl World,
+        pid: u32,
+        mapping: FileMapping,
+        kind: ModuleKind,
+    ) -> ModuleIndex {
+        if let Some(known) = self.known(&mapping) {
+            return known;
+        }
+        let opened = world.open(pid, &mapping);
+        let index = self.add(builder, kind, opened);
+        self.by_file.insert(mapping.key, (index, mapping.generation));
+        index
+    }
+
+    /// The module of a file that never had a name, if it is a program and not a place for run-time code.
+    pub(crate) fn nameless_file(
+        &mut self,
+        builder: &mut Builder,
+        world: &mut impl World,
+        pid: u32,
+        mapping: FileMapping,
+        kind: ModuleKind,
+    ) -> Option<ModuleIndex> {
+        if let Some(known) = self.known(&mapping) {
+            return Some(known);
+        }
+        let opened = world.open(pid, &mapping);
+        opened.image.as_ref()?.relative_address(mapping.offset)?;
+        let index = self.add(builder, kind, opened);
+        self.by_file.insert(mapping.key, (index, mapping.generation));
+        Some(index)
+    }
+
+    fn known(&self, mapping: &FileMapping) -> Option<ModuleIndex> {
+        let &(index, generation) = self.by_file.get(&mapping.key)?;
+        let same = generation == mapping.generation || generation == 0 || mapping.generation == 0;
+        same.then_some(index)
+    }
+
+    /// The files that were mapped, for those who look up symbols: their names may lead elsewhere by then.
+    pub(crate) fn files(&self) -> Vec<(ModuleId, FileBytes)> {
+        let file = |row: &CodeModule| Some((row.id, row.unwinder.image()?.file()?.clone()));
+        self.rows.iter().filter_map(file).collect()
+    }
+
+    /// The kernel.
+    pub(crate) fn kernel(&mut self, builder: &mut Builder, world: &mut impl World) -> ModuleIndex {
+        if let Some(known) = self.kernel {
+            return known;
+        }
+        let build_id = world.kernel_build_id();
+        let opened = Opened { name: "[kernel]".to_owned(), image: None, build_id };
+        let index = self.add(builder, ModuleKind::Kernel, opened);
+        self.kernel = Some(index);
+        index
+    }
+
+    /// The vdso. It is the same code in every process.
+    pub(crate) fn vdso(&mut self, builder: &mut Builder, world: &mut impl World) -> ModuleIndex {
+        if let Some(known) = self.vdso {
+            return known;
+        }
+        let index = self.add(builder, ModuleKind::Vdso, world.vdso());
+        self.vdso = Some(index);
+        index
+    }
+
+    /// Code that a process makes at run time, described by a jitdump file if it writes one.
+    pub(crate) fn jit(&mut self, builder: &mut Builder, pid: u32, dump: Option<&str>) -> ModuleIndex {
+        let name = dump.map_or_else(|| format!("[jit:{pid}]"), str::to_owned);
+        self.add(builder, ModuleKind::Jit, Opened { name, image: None, build_id: None })
+    }
+
+    fn add(&mut self, builder: &mut Builder, kind: ModuleKind, opened: Opened) -> ModuleIndex {
+        let Opened { name, image, build_id } = opened;
+        let build_id =
+            build_id.or_else(|| image.as_ref().and_then(|image| image.build_id().map(ToString::to_string)));
+        let module = Module {
+            path: builder.string(&name),
+            build_id: build_id.map(|build_id| builder.string(&build_id)),
+            kind,
+            symbols: SymbolState::NotLoaded,
+            optimised: Optimised::Unknown,
+        };
+        let id = builder.module(module);
+        self.rows.push(CodeModule { id, unwinder: Unwinder::new(image) });
+        ModuleIndex(self.rows.len() as u32 - 1)
+    }
+}

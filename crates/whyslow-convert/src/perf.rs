@@ -1,0 +1,345 @@
+//! The kernel's records become inputs: those in the rings of a live recording, and those in a perf.data file.
+
+use std::borrow::Cow;
+
+use linux_perf_event_reader::{
+    CommOrExecRecord, ContextSwitchRecord, CpuMode, Endianness, EventRecord, ForkOrExitRecord, Mmap2FileId,
+    Mmap2Record, MmapRecord, RawData, RawEventRecord, RecordType, SampleRecord,
+};
+use whyslow_profile::MetricId;
+use whyslow_unwind::{Register, Registers};
+
+use crate::input::{Dump, Input, Mapped, Sample, Task, UserStack};
+use crate::modules::KERNEL;
+
+/// The kernel marks the parts of a callchain with numbers just below zero.
+const FIRST_MARK: u64 = -4095_i64 as u64;
+/// The one before the user's part.
+const USER_MARK: u64 = -512_i64 as u64;
+
+/// In the protection of a mapping: it is code.
+const PROT_EXEC: u32 = 4;
+
+/// The general registers: the kernel's number of each in its mask, and the DWARF number.
+pub const USER_REGISTERS: [(u64, Register); 17] = [
+    (0, Register(0)),
+    (1, Register(3)),
+    (2, Register(2)),
+    (3, Register(1)),
+    (4, Register(4)),
+    (5, Register(5)),
+    (6, Register(6)),
+    (7, Register(7)),
+    (8, Register(16)),
+    (16, Register(8)),
+    (17, Register(9)),
+    (18, Register(10)),
+    (19, Register(11)),
+    (20, Register(12)),
+    (21, Register(13)),
+    (22, Register(14)),
+    (23, Register(15)),
+];
+
+/// The event that a record belongs to. The layout of its records is in each of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// Where its samples go.
+    pub metric: MetricId,
+    /// What a sample weighs that does not say so itself.
+    pub period: u64,
+    /// Whether registers and stack bytes are those of x86-64 and can be unwound.
+    pub unwinds: bool,
+}
+
+/// Reads records. It holds the parts of a sample that do not lie in one piece.
+#[derive(Debug, Default)]
+pub struct Reader {
+    kernel: Vec<u64>,
+    user: Vec<u64>,
+    stack: Vec<u8>,
+}
+
+impl Reader {
+    /// What a record says; `None` for one that says nothing of use.
+    pub fn read<'a>(&'a mut self, record: &RawEventRecord<'a>, event: &Event) -> Option<Input<'a>> {
+        let time_ns = record.timestamp().unwrap_or(0);
+        match record.parse() {
+            Ok(EventRecord::Sample(sample)) => Some(Input::Sample(self.sample(&sample, event)?)),
+            Ok(EventRecord::Mmap2(mmap)) => Some(Input::Mapped(mapped(mmap, time_ns))),
+            Ok(EventRecord::Mmap(mmap)) => mapped_in_old_form(&mmap, time_ns),
+            Ok(EventRecord::Comm(CommOrExecRecord { pid, tid, name, is_execve })) => {
+                Some(Input::Named { task: task(pid, tid), name: text(&name), by_exec: is_execve, time_ns })
+            }
+            Ok(EventRecord::Fork(ForkOrExitRecord { pid, tid, ppid, ptid, timestamp })) => {
+                Some(Input::Forked { task: task(pid, tid), parent: task(ppid, ptid), time_ns: timestamp })
+            }
+            Ok(EventRecord::Exit(ForkOrExitRecord { pid, tid, timestamp, .. })) => {
+                Some(Input::Ended { task: task(pid, tid), time_ns: timestamp })
+            }
+            Ok(EventRecord::Lost(lost)) => Some(Input::Lost(lost.count)),
+            Ok(EventRecord::ContextSwitch(switch)) => {
+                let common = record.common_data().ok()?;
+                let runs = matches!(switch, ContextSwitchRecord::In { .. });
+                Some(Input::Switched { tid: common.tid?.cast_unsigned(), runs, time_ns: common.timestamp? })
+            }
+            Ok(EventRecord::Throttle(_)) => Some(Input::Throttled),
+            Ok(_) | Err(_) if record.record_type == RecordType::LOST_SAMPLES => {
+                let mut data = record.data;
+                let count = match record.parse_info.endian {
+                    Endianness::LittleEndian => data.read_u64::<byteorder::LittleEndian>(),
+                    Endianness::BigEndian => data.read_u64::<byteorder::BigEndian>(),
+                };
+                Some(Input::Lost(count.unwrap_or(0)))
+            }
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    fn sample<'a>(&'a mut self, sample: &SampleRecord<'a>, event: &Event) -> Option<Sample<'a>> {
+        let Self { kernel, user, stack } = self;
+        kernel.clear();
+        user.clear();
+        let bytes = sample.user_stack.filter(|_| event.unwinds);
+        if let Some(callchain) = &sample.callchain {
+            let mut addresses = (0..callchain.len()).filter_map(|at| callchain.get(at));
+            kernel.extend(addresses.by_ref().take_while(|ip| *ip != USER_MARK).filter(|ip| *ip < FIRST_MARK));
+            if bytes.is_none() {
+                user.extend(addresses.take_while(|ip| *ip < FIRST_MARK));
+            }
+        } else if bytes.is_none() && sample.cpu_mode == CpuMode::Kernel {
+            kernel.extend(sample.ip);
+        }
+        let user = match (bytes, user_registers(sample)) {
+            (Some(_), None) => UserStack::None,
+            (Some((bytes, used)), Some(registers)) => {
+                UserStack::Dump(registers, dump(registers.sp(), bytes, used, stack))
+            }
+            (None, _) if sample.callchain.is_none() => {
+                UserStack::Address(sample.ip.filter(|_| sample.cpu_mode == CpuMode::User))
+            }
+            (None, _) if user.is_empty() => UserStack::None,
+            (None, _) => UserStack::Frames(user),
+        };
+        Some(Sample {
+            metric: event.metric,
+            time_ns: sample.timestamp.unwrap_or(0),
+            task: task(sample.pid?, sample.tid?),
+            value: sample.period.unwrap_or(event.period),
+            user,
+            kernel,
+        })
+    }
+}
+
+/// Most dumps lie in one piece in the ring and are read there; one that wraps around is copied.
+fn dump<'a>(sp: u64, stack: RawData<'a>, dyn_size: u64, copy: &'a mut Vec<u8>) -> Dump<'a> {
+    let dyn_size = usize::try_from(dyn_size).unwrap_or(usize::MAX);
+    let used = stack.len().min(dyn_size);
+    let bytes = match stack {
+        RawData::Single(bytes) => &bytes[..used],
+        RawData::Split(first, second) => {
+            copy.clear();
+            copy.extend_from_slice(first);
+            copy.extend_from_slice(second);
+            &copy[..used]
+        }
+    };
+    Dump { sp, bytes, cut: dyn_size >= stack.len() && !bytes.is_empty() }
+}
+
+fn mapped(mmap: Mmap2Record<'_>, time_ns: u64) -> Mapped<'_> {
+    let mut mapped = Mapped {
+        pid: mmap.pid.cast_unsigned(),
+        tid: Some(mmap.tid.cast_unsigned()),
+        time_ns,
+        path: text(&mmap.path),
+        device: (0, 0),
+        inode: 0,
+        generation: 0,
+        build_id: None,
+        start: mmap.address,
+        end: mmap.address.saturating_add(mmap.length),
+        offset: mmap.page_offset,
+        executable: mmap.protection & PROT_EXEC != 0,
+    };
+    match mmap.file_id {
+        Mmap2FileId::InodeAndVersion(file) => {
+            mapped.device = (file.major, file.minor);
+            (mapped.inode, mapped.generation) = (file.inode, file.inode_generation);
+        }
+        Mmap2FileId::BuildId(build_id) => mapped.build_id = Some(build_id),
+    }
+    mapped
+}
+
+/// A mapping in the older form of record. The kernel's own is there too.
+fn mapped_in_old_form<'a>(mmap: &MmapRecord<'a>, time_ns: u64) -> Option<Input<'a>> {
+    let path = text(&mmap.path);
+    let (start, end) = (mmap.address, mmap.address.saturating_add(mmap.length));
+    if mmap.cpu_mode == CpuMode::Kernel || mmap.pid == -1 {
+        // `[kernel.kallsyms]_text`: the offset is the address of that symbol.
+        let has_text = path.starts_with(KERNEL) && mmap.page_offset != 0;
+        return has_text.then_some(Input::KernelMapped(mmap.page_offset, end));
+    }
+    Some(Input::Mapped(Mapped {
+        pid: mmap.pid.cast_unsigned(),
+        tid: None,
+        time_ns,
+        path,
+        device: (0, 0),
+        inode: 0,
+        generation: 0,
+        build_id: None,
+        start,
+        end,
+        offset: mmap.page_offset,
+        executable: mmap.is_executable,
+    }))
+}
+
+/// The registers of a sample; `None` for kernel threads and tasks that are exiting.
+fn user_registers(sample: &SampleRecord<'_>) -> Option<Registers> {
+    let values = sample.user_regs.as_ref()?;
+    let mut registers = Registers::new(values.get(8)?, values.get(7)?, values.get(6)?);
+    for (bit, name) in USER_REGISTERS {
+        if let Some(value) = values.get(bit) {
+            registers.set(name, value);
+        }
+    }
+    (registers.get(Register::RIP)? != 0).then_some(registers)
+}
+
+fn task(pid: i32, tid: i32) -> Task {
+    Task { pid: pid.cast_unsigned(), tid: tid.cast_unsigned() }
+}
+
+fn text<'a>(bytes: &RawData<'a>) -> Cow<'a, str> {
+    match bytes.as_slice() {
+        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linux_perf_event_reader::{PerfEventAttr, RecordParseInfo, SampleFormat};
+
+    const TASK: u64 = 100 | 101 << 32;
+    const X86_64: Event = Event { metric: MetricId(0), period: 7, unwinds: true };
+    const FOREIGN: Event = Event { metric: MetricId(1), period: 7, unwinds: false };
+    const KERNEL_MARK: u64 = -128_i64 as u64;
+
+    fn bytes(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// The layout of samples with these parts and the registers ip, sp and bp.
+    fn layout(format: SampleFormat) -> RecordParseInfo {
+        const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+        let mut attr = bytes(&[128 << 32, 0, 1000, format.bits(), 0, 0, 0, 0, 0, 0, REGISTERS]);
+        attr.resize(128, 0);
+        let (attr, _) = PerfEventAttr::parse::<_, byteorder::LittleEndian>(attr.as_slice()).unwrap();
+        RecordParseInfo::new(&attr, Endianness::LittleEndian)
+    }
+
+    fn record(data: RawData<'_>, misc: u16, format: SampleFormat) -> RawEventRecord<'_> {
+        RawEventRecord::new(RecordType::SAMPLE, misc, data, layout(format))
+    }
+
+    fn sample<'a>(
+        reader: &'a mut Reader,
+        data: RawData<'a>,
+        misc: u16,
+        format: SampleFormat,
+        event: &Event,
+    ) -> Sample<'a> {
+        match reader.read(&record(data, misc, format), event) {
+            Some(Input::Sample(sample)) => sample,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const KERNEL_MODE: u16 = 1;
+    const USER_MODE: u16 = 2;
+
+    #[test]
+    fn a_dump_that_wraps_around_the_ring_is_put_together() {
+        let format = SampleFormat::TID | SampleFormat::REGS_USER | SampleFormat::STACK_USER;
+        // Task; 64-bit registers bp, sp, ip; size, the stack, how much of it is real.
+        let body = bytes(&[TASK, 2, 0x30, 0x20, 0x10, 24, 1, 2, 3, 16]);
+        for at in [0, 50, 60, body.len()] {
+            let mut reader = Reader::default();
+            let (first, second) = body.split_at(at);
+            let sample = sample(&mut reader, RawData::Split(first, second), USER_MODE, format, &X86_64);
+            assert_eq!((sample.task, sample.value), (Task { pid: 100, tid: 101 }, 7));
+            let UserStack::Dump(registers, dump) = sample.user else { panic!("{:?}", sample.user) };
+            assert_eq!((registers.ip(), registers.sp(), registers.bp()), (0x10, 0x20, 0x30));
+            assert_eq!((dump.sp, dump.bytes, dump.cut), (0x20, &bytes(&[1, 2])[..], false), "at {at}");
+        }
+    }
+
+    #[test]
+    fn stacks_of_another_processor_are_its_callchain() {
+        let format =
+            SampleFormat::TID | SampleFormat::CALLCHAIN | SampleFormat::REGS_USER | SampleFormat::STACK_USER;
+        let callchain = [5, KERNEL_MARK, 0x50, USER_MARK, 0x10, 0x11];
+        let body = bytes(&[&[TASK][..], &callchain, &[2, 0x30, 0x20, 0x10, 8, 1, 8]].concat());
+        let mut reader = Reader::default();
+        let foreign = sample(&mut reader, RawData::Single(&body), USER_MODE, format, &FOREIGN);
+        assert!(matches!(foreign.user, UserStack::Frames([0x10, 0x11])), "{foreign:?}");
+        assert_eq!((foreign.kernel, foreign.metric), (&[0x50][..], MetricId(1)));
+        let own = sample(&mut reader, RawData::Single(&body), USER_MODE, format, &X86_64);
+        assert!(matches!(own.user, UserStack::Dump(_, Dump { cut: true, .. })), "{own:?}");
+        assert_eq!((own.kernel, own.metric), (&[0x50][..], MetricId(0)));
+    }
+
+    #[test]
+    fn an_address_alone_is_of_the_user_or_of_the_kernel() {
+        let format = SampleFormat::IP | SampleFormat::TID;
+        let body = bytes(&[0x77, TASK]);
+        let mut reader = Reader::default();
+        let user = sample(&mut reader, RawData::Single(&body), USER_MODE, format, &X86_64);
+        assert!(matches!(user.user, UserStack::Address(Some(0x77))) && user.kernel.is_empty());
+        let kernel = sample(&mut reader, RawData::Single(&body), KERNEL_MODE, format, &X86_64);
+        assert!(matches!(kernel.user, UserStack::Address(None)), "{kernel:?}");
+        assert_eq!(kernel.kernel, [0x77]);
+    }
+
+    /// Where the kernel may not be observed, hardware can be late and give one of its addresses all the same.
+    #[test]
+    fn a_late_address_is_not_put_on_a_stack_of_its_own() {
+        let format =
+            SampleFormat::IP | SampleFormat::TID | SampleFormat::REGS_USER | SampleFormat::STACK_USER;
+        let body = bytes(&[0x77, TASK, 2, 0x30, 0x20, 0x10, 8, 1, 8]);
+        let mut reader = Reader::default();
+        let late = sample(&mut reader, RawData::Single(&body), KERNEL_MODE, format, &X86_64);
+        assert!(matches!(late.user, UserStack::Dump(..)) && late.kernel.is_empty(), "{late:?}");
+    }
+
+    /// Two events of one recording, each with a layout of its own.
+    #[test]
+    fn every_event_is_read_by_its_own_layout() {
+        let clock = SampleFormat::TID | SampleFormat::TIME | SampleFormat::PERIOD;
+        let misses = SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME | SampleFormat::CALLCHAIN;
+        let mut reader = Reader::default();
+        let body = bytes(&[TASK, 5, 1000]);
+        let first = sample(&mut reader, RawData::Single(&body), USER_MODE, clock, &X86_64);
+        assert_eq!((first.metric, first.time_ns, first.value), (MetricId(0), 5, 1000));
+        let body = bytes(&[0x10, TASK, 6, 2, USER_MARK, 0x10]);
+        let second = sample(&mut reader, RawData::Single(&body), USER_MODE, misses, &FOREIGN);
+        assert_eq!((second.metric, second.time_ns, second.value), (MetricId(1), 6, 7));
+        assert!(matches!(second.user, UserStack::Frames([0x10])), "{second:?}");
+    }
+
+    #[test]
+    fn what_is_cut_short_says_nothing() {
+        let format = SampleFormat::TID | SampleFormat::CALLCHAIN;
+        let body = bytes(&[TASK, 3, USER_MARK, 0x10]);
+        for len in [0, 4, 8, 12, 24] {
+            let data = RawData::Single(&body[..len]);
+            assert!(Reader::default().read(&record(data, USER_MODE, format), &X86_64).is_none(), "{len}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The world of a recorded file: nothing that runs now has to do with it, and a file on disk counts only if it is the recorded one.
+
+use std::path::PathBuf;
+
+use rustc_hash::FxHashMap;
+use whyslow_convert::{FileKey, FileMapping, KERNEL, Opened, ReadError, Running, VDSO, World};
+use whyslow_proc::{MappingKind, kernel};
+use whyslow_unwind::Image;
+
+/// A build id that nothing has, so that no other kernel's code or names are taken for the recorded one's.
+const NOBODYS_ID: &str = "unknown";
+
+/// What a recording tells of the machine it was made on, and what of it is here.
+#[derive(Debug)]
+pub(super) struct RecordedWorld {
+    /// Build ids of mapped files by path, in hexadecimal.
+    pub(super) build_ids: FxHashMap<String, String>,
+    /// A folder with copies of the recorded files, looked at before their own places.
+    copies: Option<PathBuf>,
+    /// Whether the kernel of the recording is the one that runs now, and its names can be had.
+    pub(super) same_kernel: bool,
+    /// Files that are there, but were rebuilt since the recording.
+    pub(super) changed: Vec<String>,
+    /// Files that were taken although the recording has no build id to prove them.
+    pub(super) unproven: Vec<String>,
+}
+
+impl RecordedWorld {
+    /// Starts with what the file says. The kernel's release must do where there is no build id of it.
+    pub(super) fn new(
+        build_ids: FxHashMap<String, String>,
+        os_release: &str,
+        copies: Option<PathBuf>,
+    ) -> Self {
+        let same_kernel = match build_ids.get(KERNEL) {
+            Some(recorded) => kernel::build_id().is_some_and(|id| id.is(recorded)),
+            None => !os_release.is_empty() && kernel::release() == os_release,
+        };
+        Self { build_ids, copies, same_kernel, changed: Vec::new(), unproven: Vec::new() }
+    }
+
+    /// The file, if it is the one that was recorded.
+    fn recorded_file(&mut self, path: &str) -> Option<Image> {
+        let build_id = self.build_ids.get(path);
+        let copies = self.copies.iter().flat_map(|folder| whyslow_profile::copies_in(folder, path));
+        let files = copies.chain([PathBuf::from(path)]).filter_map(|path| Image::open(&path).ok());
+        let mut found = false;
+        for image in files {
+            found = true;
+            match build_id {
+                Some(recorded) if image.build_id().is_none_or(|id| !id.is(recorded)) => {}
+                Some(_) => return Some(image),
+                None => {
+                    self.unproven.push(path.to_owned());
+                    return Some(image);
+                }
+            }
+        }
+        if found {
+            self.changed.push(path.to_owned());
+        }
+        None
+    }
+}
+
+impl World for RecordedWorld {
+    fn open(&mut self, _pid: u32, mapping: &FileMapping) -> Opened {
+        let path = &mapping.key.path;
+        // What was only in memory is on no disk.
+        let image = match MappingKind::of(path) {
+            MappingKind::Memfd => None,
+            _ => self.recorded_file(path),
+        };
+        Opened { name: path.clone(), image, build_id: self.build_ids.get(path).cloned() }
+    }
+
+    fn identify(&mut self, _pid: u32, path: &str) -> FileKey {
+        FileKey { path: path.to_owned(), device: (0, 0), inode: 0 }
+    }
+
+    fn vdso(&mut self) -> Opened {
+        let image = kernel::vdso().ok().and_then(|bytes| Image::from_bytes(bytes).ok());
+        let (image, build_id) = match self.build_ids.get(VDSO) {
+            Some(id) => {
+                let same = |image: &Image| image.build_id().is_some_and(|own| own.is(id));
+                (image.filter(same), Some(id.clone()))
+            }
+            None if self.same_kernel => (image, None),
+            None => (None, Some(NOBODYS_ID.to_owned())),
+        };
+        Opened { name: VDSO.to_owned(), image, build_id }
+    }
+
+    fn kernel_build_id(&mut self) -> Option<String> {
+        if self.same_kernel {
+            return kernel::build_id().map(|id| id.to_string());
+        }
+        Some(self.build_ids.get(KERNEL).map_or(NOBODYS_ID, String::as_str).to_owned())
+    }
+
+    fn is_kernel_at(&mut self, text: u64) -> bool {
+        self.same_kernel && kernel::text_address() == Some(text)
+    }
+
+    fn has_memory(&self) -> bool {
+        false
+    }
+
+    fn read_memory(&self, _pid: u32, _address: u64, _into: &mut [u8]) -> Result<usize, ReadError> {
+        Err(ReadError::Refused)
+    }
+
+    fn running(&mut self, _pid: u32) -> Option<Running> {
+        None
+    }
+
+    fn build_id_told(&mut self, path: &str, build_id: &[u8]) {
+        if !self.build_ids.contains_key(path) {
+            self.build_ids.insert(path.to_owned(), whyslow_elf::hex(build_id));
+        }
+    }
+}
