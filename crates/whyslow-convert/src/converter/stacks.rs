@@ -267,6 +267,17 @@ mod tests {
         assert_eq!(ends(recorded), ["...", "..."]);
     }
 
+    /// It stood otherwise while it was read, and as before when that was over.
+    #[test]
+    fn a_stack_that_was_another_for_a_moment_is_not_joined() {
+        let mut recorded = recorded();
+        let (then, mut meanwhile) = (stack(0x1abc), stack(0x1def));
+        meanwhile.bytes[COPIED - 0x100] ^= 1;
+        has(&mut recorded, &[&meanwhile, &then]);
+        recorded.sample(APP, 1, then.dump(COPIED));
+        assert_eq!(ends(recorded), ["..."]);
+    }
+
     #[test]
     fn the_same_bytes_at_another_address_prove_nothing() {
         let mut recorded = recorded();
