@@ -1,6 +1,7 @@
 //! `cargo xtask COMMAND`: what the project does to itself.
 
 mod bench;
+mod fuzz;
 mod notes;
 mod process;
 mod setup;
@@ -13,6 +14,9 @@ const USAGE: &str = "\
 cargo xtask setup             install what the tests need, as far as this user may
 cargo xtask test              format, lints, tests, documentation, browser tests
 cargo xtask heap-suites       test suites of real crates, plain and while their heap is recorded
+cargo xtask fuzz [OPTIONS]    every reader of foreign bytes, by cargo-fuzz with a nightly compiler
+    --minutes N               time in all (default 6)
+    --target NAME             only this reader; may be repeated
 cargo xtask bench [OPTIONS]   whyslow and its peers side by side; writes BENCHMARKS.md
     --formats                 only other tools' files and the viewer; prints only
     --heap                    only the heap; takes the place of its section in BENCHMARKS.md
@@ -28,6 +32,7 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(),
         ["test"] => test::run(),
         ["heap-suites"] => suites::run(),
+        ["fuzz", options @ ..] => fuzz::run(options),
         ["bench", options @ ..] => bench::run(options).map(|()| true),
         _ => {
             eprintln!("{USAGE}");

@@ -1,0 +1,54 @@
+//! What the agent says to the collector: a program can write anything into the area they share.
+#![no_main]
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use libfuzzer_sys::fuzz_target;
+use whyslow_heap::NoInspector;
+use whyslow_heap::area::Area;
+use whyslow_heap::drain::{Arrival, Config, Drain, Until};
+use whyslow_heap_wire::area::ring;
+
+/// Rings and words that are filled: larger areas only repeat what these show.
+const RINGS: usize = 3;
+const WORDS: usize = 512;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((settings, bytes)) = bytes.split_first() else { return };
+    let words: Vec<u64> =
+        bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect();
+    let sample_bytes = (settings & 1 != 0).then_some(4096);
+    let config = Config {
+        sample_bytes,
+        leak_check: false,
+        unused: settings & 2 != 0,
+        maps: true,
+        temporary_within: 1,
+    };
+    let mut drain = Drain::new(config, Arc::new(NoInspector));
+    let area = Area::create().expect("an area");
+    let theirs = Area::map(area.file().expect("its file")).expect("a map");
+    let pid = std::process::id();
+    let arrival = Arrival { area, pid, own_pid: 1, allocators: Vec::new(), notes: Vec::new() };
+    if !drain.arrive(arrival) {
+        return;
+    }
+    let share = words.len().div_ceil(RINGS).clamp(1, WORDS);
+    for (number, words) in words.chunks(share).take(RINGS).enumerate() {
+        let Some(header) = theirs.ring(number) else { continue };
+        for (place, &word) in theirs.words(number).expect("words").iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+        header.pid.store(pid, Ordering::Relaxed);
+        header.tid.store(pid + number as u32, Ordering::Relaxed);
+        header.state.store(ring::LIVE, Ordering::Relaxed);
+        header.written.store(words.len() as u64, Ordering::Relaxed);
+    }
+    theirs.header().agent_start.store(0x1000, Ordering::Relaxed);
+    theirs.header().rings_used.store(RINGS as u32, Ordering::Relaxed);
+    theirs.header().rings_active.store(RINGS as u32, Ordering::Relaxed);
+    drain.round(if settings & 4 != 0 { Until::Now } else { Until::End });
+    let _ = drain.take();
+    let _ = drain.finish(0);
+});
