@@ -14,8 +14,8 @@
 //! anything, `^` and `$` for the ends. `?` stands for one character in Valgrind's patterns only.
 //!
 //! The stacks here begin with the function that called the allocator, or with libstdc++'s `operator new`, which calls `malloc`; Valgrind's
-//! begin with what it put in the place of either. So a stack is matched with one frame for the allocator in front of it ([`allocator`]),
-//! and as it is, for suppressions that name none. [`names`] knows how Valgrind names functions that have several names.
+//! begin with what it put in the place of either. So a stack is matched with one frame for the allocator in front of it (`allocator`),
+//! and as it is, for suppressions that name none. `names` knows how Valgrind names functions that have several names.
 
 mod allocator;
 mod names;

@@ -446,11 +446,11 @@ fn a_tree_of_an_executor_is_short_and_can_be_had_whole() {
     assert!(whole.lines().count() > 15 && !whole.contains("frames]"), "{whole}");
     let made = Threads::build(&profile, &Selection::default());
     insta::assert_snapshot!(plain(&threads(&profile, &made, 1, Page::new(&profile, 0, 80))), @r#"
-       share       used    samples    threads  threads called
-     100.0 %     320 ms        320          2  rayon-*
+      share    used  samples  threads  threads called
+    100.0 %  320 ms      320        2  rayon-*
 
-       share       used    samples  thread       tid      pid      start        end
-      50.0 %     160 ms        160  rayon-0      100      100       0 ns          -
+     share    used  samples  thread   tid  pid  start  end
+    50.0 %  160 ms      160  rayon-0  100  100   0 ns    -
     and 1 more threads
     "#);
 }
@@ -474,19 +474,19 @@ fn several_programs_are_summed_up() {
     assert!(text.contains("\nprograms: cc1 62.0 % in 2 processes, as 34.0 %, app 4.0 %\n"), "{text}");
     let made = Threads::build(&profile, &Selection::default());
     insta::assert_snapshot!(plain(&threads(&profile, &made, 2, Page::new(&profile, 0, 80))), @r#"
-       share       used    samples  processes  program
-      62.0 %    62.0 ms         62          2  cc1
-      34.0 %    34.0 ms         34          1  as
+     share     used  samples  processes  program
+    62.0 %  62.0 ms       62          2  cc1
+    34.0 %  34.0 ms       34          1  as
     and 1 more programs
 
-       share       used    samples  threads  process      pid
-      34.0 %    34.0 ms         34        1  as           203
-      32.0 %    32.0 ms         32        1  cc1          202
+     share     used  samples  threads  process  pid
+    34.0 %  34.0 ms       34        1  as       203
+    32.0 %  32.0 ms       32        1  cc1      202
     and 2 more processes
 
-       share       used    samples  thread      tid      pid      start        end
-      34.0 %    34.0 ms         34  c           103      203       0 ns          -
-      32.0 %    32.0 ms         32  b           102      202       0 ns          -
+     share     used  samples  thread  tid  pid  start  end
+    34.0 %  34.0 ms       34  c       103  203   0 ns    -
+    32.0 %  32.0 ms       32  b       102  202   0 ns    -
     and 2 more threads
     "#);
     assert!(!one_screen(&program(), 80).contains("programs:"));
