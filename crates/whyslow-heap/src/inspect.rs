@@ -7,7 +7,7 @@ use crate::leaks::{Live, Subject};
 /// What a look at a process found.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Findings {
-    /// Numbers to add to a stack's, given by its row: leak classes, unused and examined bytes. Other columns are not looked at.
+    /// Numbers to add to a stack's, given by its row: leak classes, unused and examined bytes, what was passed over. Other columns are not looked at.
     pub stacks: Vec<(u32, HeapCounts)>,
     /// Whether leaks were looked for, and why not. Who asked knows when that was.
     pub leaks: LeakCheck,

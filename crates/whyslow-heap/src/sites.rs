@@ -78,7 +78,7 @@ pub(crate) struct SiteState {
     pub temporary: u64,
     pub unused_bytes: u64,
     pub examined_bytes: u64,
-    /// Freed, and too large to be examined.
+    /// Freed, and too large to be examined. Those that stay are in the findings.
     pub passed_over: Weight,
     pub grown: u64,
     pub growth_chains: u64,
@@ -180,8 +180,8 @@ impl SiteState {
             freed_elsewhere: blocks(self.freed_elsewhere),
             unused_bytes: self.unused_bytes.wrapping_add(found.unused_bytes),
             examined_bytes: self.examined_bytes.wrapping_add(found.examined_bytes),
-            passed_over_blocks: blocks(self.passed_over.blocks),
-            passed_over_bytes: self.passed_over.bytes,
+            passed_over_blocks: blocks(self.passed_over.blocks).wrapping_add(found.passed_over_blocks),
+            passed_over_bytes: self.passed_over.bytes.wrapping_add(found.passed_over_bytes),
             ..*found
         };
         Site {
@@ -199,8 +199,15 @@ impl SiteState {
     /// Forgets which blocks were lost when processes ended.
     pub(crate) fn forget_leaks(&mut self) {
         if let Some(found) = &mut self.findings {
-            let HeapCounts { unused_bytes, examined_bytes, .. } = **found;
-            **found = HeapCounts { unused_bytes, examined_bytes, ..HeapCounts::default() };
+            let HeapCounts { unused_bytes, examined_bytes, passed_over_blocks, passed_over_bytes, .. } =
+                **found;
+            **found = HeapCounts {
+                unused_bytes,
+                examined_bytes,
+                passed_over_blocks,
+                passed_over_bytes,
+                ..HeapCounts::default()
+            };
         }
     }
 

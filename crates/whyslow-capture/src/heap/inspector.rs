@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use whyslow_heap::leaks::{self, LeakError, LeakReport, LiveBlock, Subject};
 use whyslow_heap::{ExitInspector, Findings, TakeBlocks};
+use whyslow_heap_wire::record::MOST_FILLED;
 use whyslow_profile::{HeapCounts, LeakCheck};
 
 /// What to look for.
@@ -74,8 +75,14 @@ fn findings(
         Some(Ok(unused)) => {
             for (block, unused) in blocks.iter().zip(unused).filter(|(block, _)| !block.inherited) {
                 let counts = stacks.entry(block.site).or_default();
-                counts.unused_bytes += unused;
-                counts.examined_bytes += block.size;
+                // Blocks that were too large to be filled hold nothing that would tell what was written.
+                if block.size > MOST_FILLED {
+                    counts.passed_over_blocks += 1;
+                    counts.passed_over_bytes += block.size;
+                } else {
+                    counts.unused_bytes += unused;
+                    counts.examined_bytes += block.size;
+                }
             }
         }
         Some(Err(error)) => {

@@ -343,7 +343,7 @@ fn passed_over(view: &HeapView<'_>) -> String {
         lines.push_str(&format!(" and {} more lines", rows.len() - shown));
     }
     format!(
-        "; not looked at: {} of {} that were freed, since above 4 MiB it would take too long ({lines})",
+        "; not looked at: {} in {} above 4 MiB, since it would take too long ({lines})",
         bytes(totals.passed_over_bytes),
         blocks_of(totals.passed_over_blocks)
     )
