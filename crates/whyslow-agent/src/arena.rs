@@ -5,17 +5,17 @@ use core::ptr;
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::Relaxed;
 
-pub const LEN: usize = 64 << 10;
+const LEN: usize = 64 << 10;
 /// In front of each block: its size.
 const HEAD: usize = 16;
 
 #[repr(C, align(4096))]
-pub struct Bytes(UnsafeCell<[u8; LEN]>);
+struct Bytes(UnsafeCell<[u8; LEN]>);
 
 // SAFETY: every block has one owner; `USED` gives them out.
 unsafe impl Sync for Bytes {}
 
-pub static BYTES: Bytes = Bytes(UnsafeCell::new([0; LEN]));
+static BYTES: Bytes = Bytes(UnsafeCell::new([0; LEN]));
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// A zeroed block; null when the arena is full.
@@ -55,15 +55,24 @@ pub fn given_out() -> impl Iterator<Item = u64> {
     (start..start + USED.load(Relaxed) as u64).step_by(16)
 }
 
-/// The size of a block from here.
+/// The size of a block from here; 0 for any other address.
 pub fn size_of(block: u64) -> u64 {
-    // SAFETY: only called for blocks that `allocate` returned.
-    unsafe { ptr::read((block as usize - HEAD) as *const usize) as u64 }
+    let start = BYTES.0.get() as u64;
+    let at = block.wrapping_sub(start) as usize;
+    if !(HEAD..=LEN).contains(&at) || !at.is_multiple_of(16) {
+        return 0;
+    }
+    // SAFETY: the word lies in the arena. Who has the block got it after its size was written.
+    let size = unsafe { ptr::read((block as usize - HEAD) as *const usize) };
+    size.min(LEN - at) as u64
 }
 
-/// Copies a block from here to one of at least `size` bytes.
-pub fn copy_out(block: u64, to: u64, size: u64) {
+/// Copies a block from here.
+///
+/// # Safety
+/// There are at least `size` bytes at `to` that are the caller's and not from here.
+pub unsafe fn copy_out(block: u64, to: u64, size: u64) {
     let bytes = size.min(size_of(block)) as usize;
-    // SAFETY: both blocks have that many bytes.
+    // SAFETY: a block from here has that many bytes, and so has the other; `size_of` is 0 for what is not from here.
     unsafe { ptr::copy_nonoverlapping(block as *const u8, to as *mut u8, bytes) };
 }

@@ -16,13 +16,13 @@ use core::ffi::CStr;
 use core::ptr;
 use core::slice;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 use whyslow_heap_wire::left_out::why;
 use whyslow_heap_wire::{AGENT_NAME, SOCKET_VARIABLE};
 
 use crate::start::{self, SOCKET_LEN};
-use crate::sys::{self, HERE};
+use crate::sys::{self, HERE, Pages};
 
 /// What an environment shall have.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,8 +76,7 @@ impl Names {
         const ENOENT: i32 = 2;
         const ENOTDIR: i32 = 20;
         let agent = self.agent().as_ptr();
-        // SAFETY: the path ends with a zero byte.
-        let (file, known) = unsafe { (sys::open_at(HERE, agent, 0), sys::know(HERE, agent, 0)) };
+        let (file, known) = (sys::open_at(HERE, agent, 0), sys::know(HERE, agent, 0));
         if file >= 0 {
             sys::close(file);
         }
@@ -97,7 +96,7 @@ impl Names {
     }
 
     /// Changes an environment so that the agent is in it or not.
-    pub fn change(&self, environment: u64, agent: Agent) -> Changed {
+    pub fn change(&self, environment: Given, agent: Agent) -> Changed {
         let mut measured = Draft::default();
         match self.draw(environment, agent, &mut measured) {
             Some(true) => {}
@@ -108,34 +107,26 @@ impl Names {
             return Changed::AsItIs;
         }
         let pointers = (measured.count + 1) * size_of::<u64>();
-        let Some(copied) = Copied::take(pointers + measured.len) else {
+        let Some(mut copied) = Copied::take(pointers + measured.len) else {
             return Changed::Not(why::NO_MEMORY);
         };
-        let at = copied.address() as *mut u8;
-        let mut written = Draft {
-            pointers: at.cast(),
-            most_pointers: measured.count,
-            // SAFETY: the copy has room for both.
-            texts: unsafe { at.add(pointers) },
-            most_len: measured.len,
-            ..Draft::default()
-        };
+        let (pointers, texts) = copied.parts(measured.count + 1);
+        let mut written = Draft { pointers, texts, ..Draft::default() };
         // Another thread may have changed it in between.
         let drawn = self.draw(environment, agent, &mut written);
-        if drawn != Some(true) || written.count > measured.count || written.len > measured.len {
+        let complete = written.end();
+        if drawn != Some(true) || !complete {
             copied.give_back();
             return Changed::AsItIs;
         }
-        // SAFETY: there is room for one more than was measured.
-        unsafe { written.pointers.add(written.count).write(0) };
         Changed::Copied(copied)
     }
 
     /// Draws the environment as it shall be. False if it is that of another collector; none if it cannot be read.
-    fn draw(&self, environment: u64, agent: Agent, draft: &mut Draft) -> Option<bool> {
+    fn draw(&self, environment: Given, agent: Agent, draft: &mut Draft<'_>) -> Option<bool> {
         let mut reader = Reader { page: 0 };
         let (mut preloads, mut has_socket) = (false, false);
-        let mut at = environment;
+        let mut at = environment.0;
         loop {
             let pointer = if at == 0 { 0 } else { reader.word(at)? };
             if pointer == 0 {
@@ -143,19 +134,23 @@ impl Names {
             }
             at += size_of::<u64>() as u64;
             // Most are none of the two, and need not be read.
-            let text = if matches!(reader.byte(pointer)?, b'L' | b'W') { reader.text(pointer)? } else { b"" };
-            let socket =
-                text.strip_prefix(SOCKET_VARIABLE.as_bytes()).and_then(|text| text.strip_prefix(b"="));
-            if let Some(list) = text.strip_prefix(PRELOAD) {
+            let text = match reader.byte(pointer)? {
+                b'L' | b'W' => reader.text(pointer)?,
+                _ => c"",
+            };
+            let socket = text
+                .to_bytes_with_nul()
+                .strip_prefix(SOCKET_VARIABLE.as_bytes())
+                .and_then(|text| text.strip_prefix(b"="))
+                .and_then(|value| CStr::from_bytes_with_nul(value).ok());
+            if let Some(list) = text.to_bytes().strip_prefix(PRELOAD) {
                 preloads = true;
                 self.draw_list(pointer, list, agent, draft);
             } else if let (Some(value), Agent::In) = (socket, agent) {
                 has_socket = true;
-                if value == self.socket().to_bytes() {
+                if value == self.socket() {
                     draft.keep(pointer);
-                } else if CStr::from_bytes_until_nul(with_end(value))
-                    .is_ok_and(|path| sys::may_write(path) == 0)
-                {
+                } else if sys::may_write(value) == 0 {
                     return Some(false);
                 } else {
                     self.draw_socket(draft);
@@ -173,12 +168,12 @@ impl Names {
         Some(true)
     }
 
-    fn draw_socket(&self, draft: &mut Draft) {
+    fn draw_socket(&self, draft: &mut Draft<'_>) {
         draft.text(&[SOCKET_VARIABLE.as_bytes(), b"=", self.socket().to_bytes()]);
     }
 
     /// A list of libraries to preload, with the agent or without.
-    fn draw_list(&self, pointer: u64, list: &[u8], agent: Agent, draft: &mut Draft) {
+    fn draw_list(&self, pointer: u64, list: &[u8], agent: Agent, draft: &mut Draft<'_>) {
         let own = self.agent().to_bytes();
         let is_separator = |byte: &u8| matches!(*byte, b':' | b' ');
         let is_in = list.split(is_separator).any(|name| name == own);
@@ -205,38 +200,42 @@ impl Names {
     }
 }
 
-/// A text of the environment together with the zero byte behind it.
-fn with_end(text: &[u8]) -> &[u8] {
-    // SAFETY: the reader gives only texts with a zero byte behind them.
-    unsafe { slice::from_raw_parts(text.as_ptr(), text.len() + 1) }
+/// An environment as a program gives it to an exec: an array of texts that ends with a null pointer, or nonsense that the kernel refuses.
+#[derive(Clone, Copy)]
+pub struct Given(u64);
+
+impl Given {
+    /// # Safety
+    /// What can be read of it stays as it is, or at least stays, until the exec is done.
+    pub unsafe fn new(environment: u64) -> Self {
+        Self(environment)
+    }
 }
 
 /// An environment that is measured, or written as far as there is room.
-struct Draft {
-    pointers: *mut u64,
-    most_pointers: usize,
+#[derive(Default)]
+struct Draft<'a> {
+    pointers: &'a mut [u64],
     count: usize,
-    texts: *mut u8,
-    most_len: usize,
+    texts: &'a mut [u8],
     len: usize,
     changed: bool,
 }
 
-impl Default for Draft {
-    fn default() -> Self {
-        let (pointers, texts) = (ptr::null_mut(), ptr::null_mut());
-        Draft { pointers, most_pointers: 0, count: 0, texts, most_len: 0, len: 0, changed: false }
-    }
-}
-
-impl Draft {
+impl Draft<'_> {
     /// A variable that stays.
     fn keep(&mut self, pointer: u64) {
-        if self.count < self.most_pointers {
-            // SAFETY: there is room.
-            unsafe { self.pointers.add(self.count).write(pointer) };
+        if let Some(to) = self.pointers.get_mut(self.count) {
+            *to = pointer;
         }
         self.count += 1;
+    }
+
+    /// Ends the array of variables. False if not everything had room.
+    fn end(&mut self) -> bool {
+        let had_room = self.count < self.pointers.len() && self.len <= self.texts.len();
+        self.keep(0);
+        had_room
     }
 
     /// A new variable.
@@ -250,13 +249,13 @@ impl Draft {
     }
 
     fn begin(&mut self) {
-        self.keep(self.texts as u64 + self.len as u64);
+        self.keep(self.texts.as_ptr() as u64 + self.len as u64);
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
-        if self.len + bytes.len() <= self.most_len {
-            // SAFETY: there is room.
-            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.texts.add(self.len), bytes.len()) };
+        let end = self.len + bytes.len();
+        if let Some(to) = self.texts.get_mut(self.len..end) {
+            to.copy_from_slice(bytes);
         }
         self.len += bytes.len();
     }
@@ -278,30 +277,33 @@ impl Reader {
     }
 
     fn byte(&mut self, at: u64) -> Option<u8> {
-        // SAFETY: there is memory.
-        self.is_there(at).then(|| unsafe { *(at as *const u8) })
+        // SAFETY: the kernel has just read from this page, and what the program gave stays (`Given`).
+        self.is_there(at).then(|| unsafe { ptr::read_volatile(at as *const u8) })
     }
 
     fn word(&mut self, at: u64) -> Option<u64> {
-        let last = at.checked_add(size_of::<u64>() as u64 - 1)?;
-        // SAFETY: there is memory at both ends, which lie in one page or in two that follow each other.
-        (self.is_there(at) && self.is_there(last)).then(|| unsafe { (at as *const u64).read_unaligned() })
+        let mut bytes = [0; size_of::<u64>()];
+        for (offset, byte) in (0..).zip(&mut bytes) {
+            *byte = self.byte(at.checked_add(offset)?)?;
+        }
+        Some(u64::from_le_bytes(bytes))
     }
 
-    /// A text, without the zero byte at its end.
-    fn text(&mut self, at: u64) -> Option<&'static [u8]> {
+    /// A text.
+    fn text<'a>(&mut self, at: u64) -> Option<&'a CStr> {
         let mut len = 0u64;
         while self.byte(at.checked_add(len)?)? != 0 {
             len += 1;
         }
-        // SAFETY: all of it is there, and lives as long as the exec is under way.
-        Some(unsafe { slice::from_raw_parts(at as *const u8, len as usize) })
+        // SAFETY: all of it is there, its first zero byte comes behind it, and what the program gave stays (`Given`).
+        let bytes = unsafe { slice::from_raw_parts(at as *const u8, len as usize + 1) };
+        CStr::from_bytes_until_nul(bytes).ok()
     }
 }
 
 /// How the memory of a copy begins.
 struct Kept {
-    next: u64,
+    next: *const Kept,
     /// The thread it is for, by its `fs` base: a child of `vfork` has its parent's.
     owner: u64,
     /// Bytes behind this.
@@ -311,42 +313,38 @@ struct Kept {
 }
 
 /// All of them.
-static ALL_KEPT: AtomicU64 = AtomicU64::new(0);
+static ALL_KEPT: AtomicPtr<Kept> = AtomicPtr::new(ptr::null_mut());
 
-/// A copied environment, in memory that its thread keeps.
+/// A copied environment, in memory that its thread keeps. Whoever has this is the memory's user.
 pub struct Copied(&'static Kept);
 
 impl Copied {
     fn take(len: usize) -> Option<Self> {
         let (thread, owner) = (sys::thread(), sys::fs_base());
         let mut at = ALL_KEPT.load(Acquire);
-        while at != 0 {
-            // SAFETY: all in the list are there for good.
-            let kept = unsafe { &*(at as *const Kept) };
+        // SAFETY: null, or one in the list; all of them are there for good.
+        while let Some(kept) = unsafe { at.as_ref() } {
             // What this very thread uses is in use: a signal handler interrupted it.
             if kept.owner == owner && kept.len >= len && kept.user.load(Relaxed) != thread {
                 kept.user.store(thread, Relaxed);
                 return Some(Copied(kept));
             }
-            at = kept.next;
+            at = kept.next.cast_mut();
         }
         Self::make(len, thread, owner)
     }
 
     fn make(len: usize, thread: u32, owner: u64) -> Option<Self> {
         let bytes = (size_of::<Kept>() + len).next_multiple_of(4096);
-        let page = sys::pages(bytes).cast::<Kept>();
-        if page.is_null() {
-            return None;
-        }
+        let page = Pages::new(bytes)?.keep().cast::<Kept>();
         let len = bytes - size_of::<Kept>();
         let mut next = ALL_KEPT.load(Acquire);
         loop {
             // SAFETY: fresh pages, which nobody else knows yet.
             unsafe { page.write(Kept { next, owner, len, user: AtomicU32::new(thread) }) };
-            match ALL_KEPT.compare_exchange(next, page as u64, AcqRel, Acquire) {
+            match ALL_KEPT.compare_exchange(next, page.as_ptr(), AcqRel, Acquire) {
                 // SAFETY: it is written, and stays.
-                Ok(_) => return Some(Copied(unsafe { &*page })),
+                Ok(_) => return Some(Copied(unsafe { page.as_ref() })),
                 Err(now) => next = now,
             }
         }
@@ -355,6 +353,17 @@ impl Copied {
     /// Where the environment begins.
     pub fn address(&self) -> u64 {
         ptr::from_ref(self.0) as u64 + size_of::<Kept>() as u64
+    }
+
+    /// Room for so many pointers, and behind them for texts.
+    fn parts(&mut self, pointers: usize) -> (&mut [u64], &mut [u8]) {
+        let bytes = (pointers * size_of::<u64>()).min(self.0.len / 8 * 8);
+        let at = self.address() as *mut u8;
+        // SAFETY: behind its head the memory has `len` bytes, which are aligned to 8, initialised since they were mapped, and this user's alone.
+        unsafe {
+            let pointers = slice::from_raw_parts_mut(at.cast(), bytes / size_of::<u64>());
+            (pointers, slice::from_raw_parts_mut(at.add(bytes), self.0.len - bytes))
+        }
     }
 
     /// There was no exec.

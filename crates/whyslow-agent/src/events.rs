@@ -6,230 +6,208 @@ use core::sync::atomic::Ordering::Relaxed;
 use whyslow_heap_wire::area::flag;
 use whyslow_heap_wire::handshake::hook::MALLOC;
 use whyslow_heap_wire::record::op;
-use whyslow_selfwalk::Entry;
 
 use crate::area::Area;
-use crate::state::{self, State, gate};
-use crate::{ring, sample, unused, walk};
+use crate::ring::Writer;
+use crate::state::{self, Mine};
+use crate::walk::{self, Caller};
+use crate::{sample, unused};
 
 /// A call that may return a new block of `size` bytes, `zeroed` if it may be one that must read as zeros; `call` makes it and says which.
+///
+/// # Safety
+/// `call` returns 0, or a block of at least so many bytes that nobody else has.
 #[inline(always)]
-pub fn allocation(
+pub unsafe fn allocation(
     slot: usize,
-    entry: *const Entry,
+    caller: Caller,
     size: u64,
     zeroed: bool,
     call: impl FnOnce() -> u64,
 ) -> u64 {
-    if let Some(state) = state::mine()
-        && state.gate.load(Relaxed) == gate::OPEN
-    {
-        state.set_gate(gate::BUSY);
-        let noted = walk::note(state, entry);
+    if let Some(mut inside) = Mine::get().and_then(Mine::enter_if_all_is_recorded) {
+        let noted = walk::note(&mut inside, caller);
         // libc's own `malloc` calls no other function of its kind; who comes in here now is a signal handler.
-        if slot != MALLOC {
-            state.set_gate(gate::MASKED);
-        }
-        let block = call();
-        if slot != MALLOC {
-            state.set_gate(gate::BUSY);
-        }
+        let block = if slot == MALLOC { call() } else { inside.masked(call) };
         if block != 0 && noted {
-            ring::alloc(state, block, size);
+            inside.writer().alloc(block, size);
         }
-        state.leave();
         return block;
     }
-    any_allocation(entry, size, zeroed, call)
+    // SAFETY: passed on.
+    unsafe { any_allocation(caller, size, zeroed, call) }
 }
 
 /// A call that is not sampled, and neither is what it calls.
 #[inline(always)]
-fn unrecorded(state: &State, call: impl FnOnce() -> u64) -> u64 {
-    state.set_gate(gate::MASKED);
-    let block = sample::uncounted(state, call);
-    state.leave();
-    block
+fn unrecorded(thread: Mine, call: impl FnOnce() -> u64) -> u64 {
+    thread.masked(|| thread.sampling().uncounted(call))
 }
 
+/// # Safety
+/// As for [`allocation`].
 #[inline(never)]
-fn any_allocation(entry: *const Entry, size: u64, zeroed: bool, call: impl FnOnce() -> u64) -> u64 {
+unsafe fn any_allocation(caller: Caller, size: u64, zeroed: bool, call: impl FnOnce() -> u64) -> u64 {
     let mut drawn = false;
-    if let Some(state) = state::mine()
-        && state.gate.load(Relaxed) == gate::SAMPLING
-    {
-        drawn = sample::takes(state, size);
+    if let Some(thread) = Mine::get().filter(|thread| thread.is_sampling()) {
+        drawn = thread.sampling().takes(size);
         if !drawn {
-            return unrecorded(state, call);
+            return unrecorded(thread, call);
         }
     }
     let modes = Modes::get();
-    let Some(state) = state::enter() else {
+    let Some(mut inside) = state::enter() else {
         let block = call();
         modes.forget(block);
         return block;
     };
-    let wanted = drawn || !modes.sampling || sample::takes(state, size);
-    let noted = wanted && walk::note(state, entry);
-    state.set_gate(gate::MASKED);
-    let block = sample::uncounted(state, call);
-    state.set_gate(gate::BUSY);
+    let wanted = drawn || !modes.sampling || inside.sampling().takes(size);
+    let noted = wanted && walk::note(&mut inside, caller);
+    let block = inside.masked_uncounted(call);
     if block != 0 {
         modes.forget(block);
         if modes.unused && !zeroed {
-            unused::fill_new(block, size);
+            // SAFETY: the block is new, so long, and nobody has it yet.
+            unsafe { unused::fill_new(block, size) };
         }
         if noted {
             modes.hold(block);
-            ring::alloc(state, block, size);
+            inside.writer().alloc(block, size);
         }
     }
-    state.leave();
     block
 }
 
 /// A block is about to be freed.
+///
+/// # Safety
+/// It is a block of the allocator's, and the caller's to free.
 #[inline(always)]
-pub fn free(block: u64) {
-    if let Some(state) = state::mine() {
-        match state.gate.load(Relaxed) {
-            gate::OPEN => {
-                state.set_gate(gate::BUSY);
-                ring::free(state, block);
-                state.leave();
-                return;
-            }
-            gate::SAMPLING => {
-                if let Some(area) = Area::get()
-                    && sample::may_hold(area, block)
-                {
-                    any_free(block);
-                }
-                return;
-            }
-            _ => {}
+pub unsafe fn free(block: u64) {
+    if let Some(thread) = Mine::get() {
+        if let Some(inside) = thread.enter_if_all_is_recorded() {
+            return inside.writer().free(block);
+        }
+        if thread.is_sampling() && !Area::get().is_some_and(|area| sample::may_hold(area, block)) {
+            return;
         }
     }
-    any_free(block);
+    // SAFETY: passed on.
+    unsafe { any_free(block) };
 }
 
+/// # Safety
+/// As for [`free`].
 #[cold]
 #[inline(never)]
-fn any_free(block: u64) {
+unsafe fn any_free(block: u64) {
     let modes = Modes::get();
-    let bytes = if modes.unused { unused::never_written(block) } else { None };
+    // SAFETY: the caller has the block to itself.
+    let bytes = if modes.unused { unsafe { unused::never_written(block) } } else { None };
     modes.forget(block);
-    let Some(state) = state::enter() else { return };
+    let Some(inside) = state::enter() else { return };
     if modes.may_hold(block) {
         if let Some(bytes) = bytes {
-            ring::unused(state, block, bytes);
+            inside.writer().unused(block, bytes);
         }
-        ring::free(state, block);
+        inside.writer().free(block);
     }
-    state.leave();
 }
 
 /// Makes a call during which the allocator's own calls are not recorded.
 #[inline(always)]
 pub fn masked(call: impl FnOnce() -> u64) -> u64 {
-    let Some(state) = state::mine() else { return call() };
-    let before = state.gate.load(Relaxed);
-    if !matches!(before, gate::OPEN | gate::SAMPLING | gate::SPECIAL) {
-        return call();
+    match Mine::get() {
+        Some(thread) => thread.masked(call),
+        None => call(),
     }
-    state.set_gate(gate::MASKED);
-    let result = call();
-    state.leave();
-    result
 }
 
 /// A call that may move or resize the block `old`, which is not null, to `size` bytes; `call` makes it and says where it is.
+///
+/// # Safety
+/// `old` is a block of the allocator's, and the caller's; `call` returns 0, or a block of at least so many bytes that nobody else has.
 #[inline(always)]
-pub fn reallocation(
-    entry: *const Entry,
+pub unsafe fn reallocation(
+    caller: Caller,
     old: u64,
     size: u64,
     zeroed: bool,
     call: impl FnOnce() -> u64,
 ) -> u64 {
-    if let Some(state) = state::mine()
-        && state.gate.load(Relaxed) == gate::OPEN
-    {
-        state.set_gate(gate::BUSY);
-        let left = walk::note(state, entry) && ring::leave(state, old);
-        state.set_gate(gate::MASKED);
-        let block = call();
-        state.set_gate(gate::BUSY);
+    if let Some(mut inside) = Mine::get().and_then(Mine::enter_if_all_is_recorded) {
+        let left = walk::note(&mut inside, caller) && inside.writer().leave(old);
+        let block = inside.masked(call);
         if left {
-            arrived(state, old, block, size, true);
+            arrived(inside.writer(), old, block, size, true);
         }
-        state.leave();
         return block;
     }
-    any_reallocation(entry, old, size, zeroed, call)
+    // SAFETY: passed on.
+    unsafe { any_reallocation(caller, old, size, zeroed, call) }
 }
 
+/// # Safety
+/// As for [`reallocation`].
 #[inline(never)]
-fn any_reallocation(
-    entry: *const Entry,
+unsafe fn any_reallocation(
+    caller: Caller,
     old: u64,
     size: u64,
     zeroed: bool,
     call: impl FnOnce() -> u64,
 ) -> u64 {
-    if let Some(state) = state::mine()
-        && state.gate.load(Relaxed) == gate::SAMPLING
+    if let Some(thread) = Mine::get().filter(|thread| thread.is_sampling())
         && Area::get().is_some_and(|area| !sample::may_hold(area, old))
-        && sample::passes(state, size)
+        && thread.sampling().passes(size)
     {
-        return unrecorded(state, call);
+        return unrecorded(thread, call);
     }
     let modes = Modes::get();
-    let Some(state) = state::enter() else {
+    let Some(mut inside) = state::enter() else {
         modes.forget(old);
         let block = call();
         modes.forget(block);
         return block;
     };
-    let wanted = (!modes.sampling || sample::takes(state, size)) && walk::note(state, entry);
+    let wanted = (!modes.sampling || inside.sampling().takes(size)) && walk::note(&mut inside, caller);
     let old_kept = modes.may_hold(old);
-    let bytes = if modes.unused { unused::never_written(old) } else { None };
+    // SAFETY: the caller has the old block to itself.
+    let bytes = if modes.unused { unsafe { unused::never_written(old) } } else { None };
     let was = modes.forget(old);
     let mut left = false;
     if old_kept {
         if let Some(bytes) = bytes {
-            ring::unused(state, old, bytes);
+            inside.writer().unused(old, bytes);
         }
-        left = ring::leave(state, old);
+        left = inside.writer().leave(old);
     }
-    state.set_gate(gate::MASKED);
-    let block = sample::uncounted(state, call);
-    state.set_gate(gate::BUSY);
+    let block = inside.masked_uncounted(call);
     if block != 0 {
         modes.forget(block);
     }
     match was {
-        Some(was) if block != 0 && !zeroed => unused::fill_grown(was, block, size),
+        // SAFETY: the block is so long, and its owner does not have it yet.
+        Some(was) if block != 0 && !zeroed => unsafe { unused::fill_grown(was, block, size) },
         Some(was) if block == 0 && size != 0 => unused::remember(old, was),
         _ => {}
     }
     if block != 0 && wanted {
         modes.hold(block);
     }
-    if left || (wanted && block != 0 && !old_kept && ring::has_room(state)) {
-        arrived(state, old, block, size, wanted);
+    if left || (wanted && block != 0 && !old_kept && inside.writer().has_room()) {
+        arrived(inside.writer(), old, block, size, wanted);
     }
-    state.leave();
     block
 }
 
 #[inline(always)]
-fn arrived(state: &State, old: u64, block: u64, size: u64, wanted: bool) {
+fn arrived(writer: &Writer, old: u64, block: u64, size: u64, wanted: bool) {
     match (block, size) {
-        (0, 0) => ring::stay_or_gone(state, op::GONE, old),
-        (0, _) => ring::stay_or_gone(state, op::STAY, old),
-        _ if wanted => ring::realloc(state, block, size),
-        _ => ring::stay_or_gone(state, op::GONE, old),
+        (0, 0) => writer.stay_or_gone(op::GONE, old),
+        (0, _) => writer.stay_or_gone(op::STAY, old),
+        _ if wanted => writer.realloc(block, size),
+        _ => writer.stay_or_gone(op::GONE, old),
     }
 }
 

@@ -6,58 +6,81 @@
 //! of a thread, leave nothing behind but an environment for the next time, and make nothing but system calls.
 
 use core::ffi::c_char;
-use core::mem;
-use core::slice;
 
 use whyslow_heap_wire::exec::{LEN, Message};
 use whyslow_heap_wire::handshake::hook;
 use whyslow_heap_wire::left_out::{LeftOut, why};
 
 use crate::area::Area;
-use crate::environment::{Agent, Changed, Copied, Names};
+use crate::environment::{Agent, Changed, Copied, Given, Names};
 use crate::program::{PIECE, Path, Program};
-use crate::sys::{self, HERE};
+use crate::sys::{self, HERE, Pages};
 use crate::{confined, left_out, program, real, start};
 
 /// libc's `execve`, with a patch at its start.
-pub extern "C" fn execve(name: *const c_char, arguments: u64, environment: u64) -> u64 {
-    around(&Path { folder: HERE, name, flags: 0 }, environment, |environment| {
-        call(hook::EXECVE, [name as u64, arguments, environment, 0, 0])
-    })
+///
+/// # Safety
+/// As for libc's.
+pub unsafe extern "C" fn execve(name: *const c_char, arguments: u64, environment: u64) -> u64 {
+    // SAFETY: the caller's own arguments.
+    unsafe {
+        around(Path::new(HERE, name, 0), environment, |environment| {
+            call(hook::EXECVE, [name as u64, arguments, environment, 0, 0])
+        })
+    }
 }
 
 /// libc's `execveat`, likewise.
-pub extern "C" fn execveat(
+///
+/// # Safety
+/// As for libc's.
+pub unsafe extern "C" fn execveat(
     folder: i32,
     name: *const c_char,
     arguments: u64,
     environment: u64,
     flags: u64,
 ) -> u64 {
-    around(&Path { folder, name, flags: flags & Path::ITSELF }, environment, |environment| {
-        call(hook::EXECVEAT, [folder as u64, name as u64, arguments, environment, flags])
-    })
+    // SAFETY: the caller's own arguments.
+    unsafe {
+        around(Path::new(folder, name, flags & Path::ITSELF), environment, |environment| {
+            call(hook::EXECVEAT, [folder as u64, name as u64, arguments, environment, flags])
+        })
+    }
 }
 
 /// libc's `fexecve`, likewise.
-pub extern "C" fn fexecve(file: i32, arguments: u64, environment: u64) -> u64 {
-    around(&Path { folder: file, name: c"".as_ptr(), flags: Path::ITSELF }, environment, |environment| {
-        call(hook::FEXECVE, [file as u64, arguments, environment, 0, 0])
-    })
+///
+/// # Safety
+/// As for libc's.
+pub unsafe extern "C" fn fexecve(file: i32, arguments: u64, environment: u64) -> u64 {
+    // SAFETY: the caller's own arguments.
+    unsafe {
+        around(Path::new(file, c"".as_ptr(), Path::ITSELF), environment, |environment| {
+            call(hook::FEXECVE, [file as u64, arguments, environment, 0, 0])
+        })
+    }
 }
 
-fn call(hook: usize, a: [u64; 5]) -> u64 {
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    unsafe {
-        let real: extern "C" fn(u64, u64, u64, u64, u64) -> u64 = mem::transmute(real::of(hook));
-        real(a[0], a[1], a[2], a[3], a[4])
+/// # Safety
+/// The arguments are those of the program's own call.
+unsafe fn call(hook: usize, arguments: [u64; 5]) -> u64 {
+    const FAILED: u64 = u64::MAX;
+    match real::of(hook) {
+        // SAFETY: the function that the hook stands in for; for the arguments, the caller's promise.
+        Some(real) => unsafe { real.call(arguments) },
+        None => FAILED,
     }
 }
 
 /// Prepares, and executes. Who comes back has failed, with `errno` set: everything is as it was then.
-fn around(path: &Path, environment: u64, execute: impl FnOnce(u64) -> u64) -> u64 {
+///
+/// # Safety
+/// The environment is what a program gives to an exec.
+unsafe fn around(path: Path, environment: u64, execute: impl FnOnce(u64) -> u64) -> u64 {
     let mut preparation = Preparation { socket: None, environment: None, left_out: None };
-    preparation.make(path, environment);
+    // SAFETY: passed on.
+    preparation.make(&path, unsafe { Given::new(environment) });
     let result = execute(preparation.environment.as_ref().map_or(environment, Copied::address));
     preparation.take_back();
     result
@@ -75,7 +98,7 @@ struct Preparation {
 
 impl Preparation {
     #[inline(never)]
-    fn make(&mut self, path: &Path, environment: u64) {
+    fn make(&mut self, path: &Path, environment: Given) {
         let Some(area) = Area::get().filter(|area| area.enabled()) else {
             // Nobody listens any more, and the agent's file may be gone.
             if let Changed::Copied(copied) = Names::new().change(environment, Agent::Out) {
@@ -83,12 +106,8 @@ impl Preparation {
             }
             return;
         };
-        let page = sys::pages(PIECE);
-        if page.is_null() {
-            return;
-        }
-        // SAFETY: fresh pages.
-        let buffer = unsafe { slice::from_raw_parts_mut(page, PIECE) };
+        let Some(mut page) = Pages::new(PIECE) else { return };
+        let buffer = page.bytes();
         if let Some(program) = program::find(path, buffer) {
             let why = match self.bring_in(&program, environment, buffer) {
                 Ok(true) => Some(why::STARTED),
@@ -103,11 +122,10 @@ impl Preparation {
             }
             sys::close(program.file);
         }
-        sys::unmap(page as usize, PIECE);
     }
 
     /// Sees to it that the agent comes into the program, or says why it cannot. True if the loader brings it in, and it will say hello.
-    fn bring_in(&mut self, program: &Program, environment: u64, buffer: &mut [u8]) -> Result<bool, u32> {
+    fn bring_in(&mut self, program: &Program, environment: Given, buffer: &mut [u8]) -> Result<bool, u32> {
         if confined::since_the_start(buffer) {
             return Err(why::CONFINED);
         }
@@ -132,7 +150,7 @@ impl Preparation {
     }
 
     /// The loader shall not look in vain for what it cannot find, and say so.
-    fn leave_out(&mut self, why: u32, environment: u64) {
+    fn leave_out(&mut self, why: u32, environment: Given) {
         self.give_environment_back();
         if matches!(why, why::OTHER_USER | why::OTHER_ROOT | why::CONFINED | why::OTHER_COLLECTOR)
             && let Changed::Copied(copied) = Names::new().change(environment, Agent::Out)

@@ -1,7 +1,6 @@
 //! The last moment of the process: the collector may want to look at its memory before it is gone.
 
 use core::arch::naked_asm;
-use core::mem;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
@@ -9,7 +8,7 @@ use whyslow_heap_wire::area::{MOST_REGISTERS, flag};
 use whyslow_heap_wire::handshake::hook;
 
 use crate::area::Area;
-use crate::real::{self, other};
+use crate::real::{self, Function, other};
 use crate::state;
 use crate::{exec, link, ring, sys};
 
@@ -115,7 +114,7 @@ pub extern "C" fn quick() {
     noting_shim!(hook::QUICK_EXIT)
 }
 
-extern "C" fn orderly_noted(_: u64, kept: &Kept) {
+unsafe extern "C" fn orderly_noted(_: u64, kept: &Kept) {
     let (moment, thread) = (Moment::of_call(kept), sys::thread());
     // The agent's own way to the real function comes by here, too.
     if ORDERLY.thread.load(Acquire) == thread && ORDERLY.sp.load(Relaxed) >= moment.sp {
@@ -157,7 +156,7 @@ pub extern "C" fn finished() {
     shim!(finished_body)
 }
 
-extern "C" fn finished_body(_: u64, kept: &Kept) {
+unsafe extern "C" fn finished_body(_: u64, kept: &Kept) {
     FINISHED.store(sys::process(), Relaxed);
     if !real::is_set(hook::EXIT) {
         last_moment(Way::NearEnd, &Moment::of_end(kept));
@@ -187,12 +186,9 @@ fn free_libraries_own() {
     if sys::threads() != 1 || sys::signals_blocked() {
         return;
     }
-    for free in [link::libstdcxx_freeres(), link::libc_freeres()].into_iter().filter(|free| *free != 0) {
-        // SAFETY: nothing of the program runs any more, and this is the signature of both.
-        unsafe {
-            let free: extern "C" fn() = mem::transmute(free);
-            free();
-        }
+    for free in [link::libstdcxx_freeres(), link::libc_freeres()].into_iter().flatten() {
+        // SAFETY: nothing of the program runs any more, so that nobody uses what they free.
+        unsafe { free() };
     }
 }
 
@@ -263,9 +259,10 @@ pub extern "C" fn patched() {
     shim!(patched_body)
 }
 
-extern "C" fn patched_body(code: u64, kept: &Kept) -> ! {
+unsafe extern "C" fn patched_body(code: u64, kept: &Kept) -> ! {
     last_moment(Way::End, &Moment::of_end(kept));
-    leave_by(real::of(hook::EXIT), code)
+    // SAFETY: the function that this stands in for, with the caller's own argument.
+    unsafe { leave_by(real::of(hook::EXIT), code) }
 }
 
 /// libc's `syscall`, with a patch at its start: the end of the process, and the execution of another program, by their numbers.
@@ -302,7 +299,7 @@ extern "C" fn exit_group() {
     shim!(exit_group_body)
 }
 
-extern "C" fn exit_group_body(code: u64, kept: &Kept) -> ! {
+unsafe extern "C" fn exit_group_body(code: u64, kept: &Kept) -> ! {
     last_moment(Way::NearEnd, &Moment::of_call(kept));
     sys::exit(code as usize)
 }
@@ -321,9 +318,10 @@ pub extern "C" fn _Exit() {
     shim!(exit_body)
 }
 
-extern "C" fn exit_body(code: u64, kept: &Kept) -> ! {
+unsafe extern "C" fn exit_body(code: u64, kept: &Kept) -> ! {
     last_moment(Way::End, &Moment::of_end(kept));
-    leave_by(real::of_other(other::EXIT), code)
+    // SAFETY: the function that this stands in for, with the caller's own argument.
+    unsafe { leave_by(real::of_other(other::EXIT), code) }
 }
 
 /// libc's `quick_exit`. Its handlers run behind this, and then `_exit`, which is the better moment if it can be seen.
@@ -333,18 +331,22 @@ pub extern "C" fn quick_exit() {
     shim!(quick_exit_body)
 }
 
-extern "C" fn quick_exit_body(code: u64, kept: &Kept) -> ! {
-    orderly_noted(code, kept);
+unsafe extern "C" fn quick_exit_body(code: u64, kept: &Kept) -> ! {
+    // SAFETY: the shim's own argument.
+    unsafe { orderly_noted(code, kept) };
     if !real::is_set(hook::EXIT) {
         last_moment(Way::NearEnd, &Moment::of_call(kept));
     }
-    leave_by(real::of_other(other::QUICK_EXIT), code)
+    // SAFETY: the function that this stands in for, with the caller's own argument.
+    unsafe { leave_by(real::of_other(other::QUICK_EXIT), code) }
 }
 
-fn leave_by(real: u64, code: u64) -> ! {
-    if real != 0 {
-        // SAFETY: the function that this stands in for, with the caller's own argument.
-        unsafe { real::call(real, code, 0, 0, 0) };
+/// # Safety
+/// The function ends the program, and the code is the program's own argument.
+unsafe fn leave_by(real: Option<Function>, code: u64) -> ! {
+    if let Some(real) = real {
+        // SAFETY: the caller's promise.
+        unsafe { real.call([code]) };
     }
     sys::exit(code as usize)
 }

@@ -1,6 +1,6 @@
 //! The functions of the allocator, as the program calls them.
 //!
-//! A shim comes first: it puts the caller's registers on the stack where the walk begins (see [`Entry`]) and calls the body with
+//! A shim comes first: it puts the caller's registers on the stack where the walk begins (see [`Caller`]) and calls the body with
 //! the four arguments, the address of the registers, and the hook's number. So no frame of the agent has to be walked. What frees
 //! has no stack to walk: its shim only adds the number.
 
@@ -9,9 +9,9 @@ use core::arch::naked_asm;
 use whyslow_heap_wire::area::FILTER_FACTOR;
 use whyslow_heap_wire::handshake::hook;
 use whyslow_heap_wire::handshake::hook::{COUNT, GROUPS, PER_GROUP};
-use whyslow_selfwalk::Entry;
 
 use crate::real::{self, other};
+use crate::walk::Caller;
 use crate::{arena, events, exec, exit, loaded, sample, signals, unused};
 
 macro_rules! shim {
@@ -177,149 +177,151 @@ fn fill<const GROUP: usize>(all: &mut [u64; COUNT]) {
     }
 }
 
-extern "C" fn malloc_body(size: u64, b: u64, c: u64, d: u64, entry: *const Entry, slot: usize) -> u64 {
-    let real = real::of(slot);
-    if real == 0 {
-        return early(slot, size, 16);
-    }
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    events::allocation(slot, entry, size, false, || unsafe { real::call(real, size, b, c, d) })
+// The bodies below are called by the shims alone.
+//
+// SAFETY, of each: the shim passes its caller's own arguments on, and what the program promises of them is the promise of the function that
+// the hook stands in for. So that one may be called with them, returns what it says, and `old` or `block` is the caller's.
+
+unsafe extern "C" fn malloc_body(size: u64, b: u64, c: u64, d: u64, caller: Caller, slot: usize) -> u64 {
+    let Some(real) = real::of(slot) else { return early(slot, size, 16) };
+    // SAFETY: see above.
+    unsafe { events::allocation(slot, caller, size, false, || real.call([size, b, c, d])) }
 }
 
-extern "C" fn alloc_like_body(size: u64, b: u64, c: u64, d: u64, entry: *const Entry, slot: usize) -> u64 {
-    let real = real::of(slot);
+unsafe extern "C" fn alloc_like_body(size: u64, b: u64, c: u64, d: u64, caller: Caller, slot: usize) -> u64 {
+    let Some(real) = real::of(slot) else { return 0 };
     let zeroed = slot % PER_GROUP == hook::ALLOC_LIKE_2;
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    events::allocation(slot, entry, size, zeroed, || unsafe { real::call(real, size, b, c, d) })
+    // SAFETY: see above.
+    unsafe { events::allocation(slot, caller, size, zeroed, || real.call([size, b, c, d])) }
 }
 
-extern "C" fn calloc_body(count: u64, each: u64, c: u64, d: u64, entry: *const Entry, slot: usize) -> u64 {
-    let real = real::of(slot);
+unsafe extern "C" fn calloc_body(count: u64, each: u64, c: u64, d: u64, caller: Caller, slot: usize) -> u64 {
     let size = count.saturating_mul(each);
-    if real == 0 {
-        return early(slot, size, 16);
-    }
-    // SAFETY: the shim's, on the stack.
-    let caller = unsafe { (*entry).return_address };
-    let size = size.saturating_sub(loaded::own_share(each, caller));
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    events::allocation(slot, entry, size, true, || unsafe { real::call(real, count, each, c, d) })
+    let Some(real) = real::of(slot) else { return early(slot, size, 16) };
+    let size = size.saturating_sub(loaded::own_share(each, caller.return_address()));
+    // SAFETY: see above.
+    unsafe { events::allocation(slot, caller, size, true, || real.call([count, each, c, d])) }
 }
 
-extern "C" fn aligned_body(
+unsafe extern "C" fn aligned_body(
     alignment: u64,
     size: u64,
     c: u64,
     d: u64,
-    entry: *const Entry,
+    caller: Caller,
     slot: usize,
 ) -> u64 {
-    let real = real::of(slot);
-    if real == 0 {
-        return early(slot, size, alignment);
-    }
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    events::allocation(slot, entry, size, false, || unsafe { real::call(real, alignment, size, c, d) })
+    let Some(real) = real::of(slot) else { return early(slot, size, alignment) };
+    // SAFETY: see above.
+    unsafe { events::allocation(slot, caller, size, false, || real.call([alignment, size, c, d])) }
 }
 
-extern "C" fn posix_memalign_body(
+unsafe extern "C" fn posix_memalign_body(
     to: *mut u64,
     alignment: u64,
     size: u64,
     d: u64,
-    entry: *const Entry,
+    caller: Caller,
     slot: usize,
 ) -> u64 {
     const ENOMEM: u64 = 12;
-    let real = real::of(slot);
-    if real == 0 {
+    let Some(real) = real::of(slot) else {
         let block = early(slot, size, alignment);
         if block == 0 {
             return ENOMEM;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: see above: the program has room for an address there.
         unsafe { *to = block };
         return 0;
-    }
+    };
     let mut code = 0;
-    events::allocation(slot, entry, size, false, || {
-        // SAFETY: the function that the hook stands in for, with the caller's own arguments; it sets `to` when it returns 0.
+    let call = || {
+        // SAFETY: see above; the function sets `to` when it returns 0.
         unsafe {
-            code = real::call(real, to as u64, alignment, size, d);
+            code = real.call([to as u64, alignment, size, d]);
             if code as i32 == 0 { *to } else { 0 }
         }
-    });
+    };
+    // SAFETY: see above.
+    unsafe { events::allocation(slot, caller, size, false, call) };
     code
 }
 
-extern "C" fn realloc_body(old: u64, size: u64, c: u64, d: u64, entry: *const Entry, slot: usize) -> u64 {
-    let real = real::of(slot);
-    if real == 0 || arena::holds(old) {
-        return early_realloc(old, size, entry);
+unsafe extern "C" fn realloc_body(old: u64, size: u64, c: u64, d: u64, caller: Caller, slot: usize) -> u64 {
+    // SAFETY: see above.
+    unsafe {
+        match real::of(slot) {
+            Some(real) if !arena::holds(old) => {
+                resize(slot, caller, old, size, slot != hook::REALLOC, || real.call([old, size, c, d]))
+            }
+            _ => early_realloc(old, size, caller),
+        }
     }
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    resize(slot, entry, old, size, slot != hook::REALLOC, || unsafe { real::call(real, old, size, c, d) })
 }
 
-extern "C" fn reallocarray_body(
+unsafe extern "C" fn reallocarray_body(
     old: u64,
     count: u64,
     each: u64,
     d: u64,
-    entry: *const Entry,
+    caller: Caller,
     slot: usize,
 ) -> u64 {
-    let real = real::of(slot);
     let size = count.saturating_mul(each);
-    if real == 0 {
-        return realloc_body(old, size, 0, 0, entry, slot - hook::REALLOCARRAY + hook::REALLOC);
+    // SAFETY: see above.
+    unsafe {
+        match real::of(slot) {
+            None => realloc_body(old, size, 0, 0, caller, slot - hook::REALLOCARRAY + hook::REALLOC),
+            Some(_) if arena::holds(old) => early_realloc(old, size, caller),
+            Some(real) => resize(slot, caller, old, size, true, || real.call([old, count, each, d])),
+        }
     }
-    if arena::holds(old) {
-        return early_realloc(old, size, entry);
-    }
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    resize(slot, entry, old, size, true, || unsafe { real::call(real, old, count, each, d) })
 }
 
-extern "C" fn realloc_like_body(
+unsafe extern "C" fn realloc_like_body(
     old: u64,
     size: u64,
     c: u64,
     d: u64,
-    entry: *const Entry,
+    caller: Caller,
     slot: usize,
 ) -> u64 {
-    let real = real::of(slot);
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    resize(slot, entry, old, size, true, || unsafe { real::call(real, old, size, c, d) })
+    let Some(real) = real::of(slot) else { return 0 };
+    // SAFETY: see above.
+    unsafe { resize(slot, caller, old, size, true, || real.call([old, size, c, d])) }
 }
 
-extern "C" fn rust_realloc_body(
+unsafe extern "C" fn rust_realloc_body(
     old: u64,
     b: u64,
     c: u64,
     size: u64,
-    entry: *const Entry,
+    caller: Caller,
     slot: usize,
 ) -> u64 {
-    let real = real::of(slot);
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    resize(slot, entry, old, size, false, || unsafe { real::call(real, old, b, c, size) })
+    let Some(real) = real::of(slot) else { return 0 };
+    // SAFETY: see above.
+    unsafe { resize(slot, caller, old, size, false, || real.call([old, b, c, size])) }
 }
 
+/// # Safety
+/// As for [`events::reallocation`], but that `old` may be null.
 #[inline(always)]
-fn resize(
+unsafe fn resize(
     slot: usize,
-    entry: *const Entry,
+    caller: Caller,
     old: u64,
     size: u64,
     zeroed: bool,
     call: impl FnOnce() -> u64,
 ) -> u64 {
-    if old == 0 {
-        events::allocation(slot, entry, size, zeroed, call)
-    } else {
-        events::reallocation(entry, old, size, zeroed, call)
+    // SAFETY: passed on.
+    unsafe {
+        if old == 0 {
+            events::allocation(slot, caller, size, zeroed, call)
+        } else {
+            events::reallocation(caller, old, size, zeroed, call)
+        }
     }
 }
 
@@ -350,51 +352,60 @@ pub extern "C" fn free() {
 }
 
 /// The old name of `free`.
+///
+/// # Safety
+/// As for libc's.
 #[unsafe(no_mangle)]
-pub extern "C" fn cfree(block: u64) {
-    free_preloaded(block);
+pub unsafe extern "C" fn cfree(block: u64) {
+    // SAFETY: the caller's own argument.
+    unsafe { free_preloaded(block) };
 }
 
-extern "C" fn free_preloaded(block: u64) {
+unsafe extern "C" fn free_preloaded(block: u64) {
     if block == 0 || arena::holds(block) {
         return;
     }
-    events::free(block);
-    let real = real::of(hook::FREE);
-    if real != 0 {
-        // SAFETY: the function that this stands in for, with the caller's own argument.
-        unsafe { real::call(real, block, 0, 0, 0) };
+    // SAFETY: see above.
+    unsafe {
+        events::free(block);
+        if let Some(real) = real::of(hook::FREE) {
+            real.call([block]);
+        }
     }
 }
 
-extern "C" fn free_body(block: u64, b: u64, c: u64, d: u64, _entry: u64, slot: usize) -> u64 {
+unsafe extern "C" fn free_body(block: u64, b: u64, c: u64, d: u64, _caller: u64, slot: usize) -> u64 {
     if block != 0 {
-        events::free(block);
+        // SAFETY: see above.
+        unsafe { events::free(block) };
     }
-    let real = real::of(slot);
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    events::masked(|| unsafe { real::call(real, block, b, c, d) })
+    let Some(real) = real::of(slot) else { return 0 };
+    // SAFETY: see above.
+    events::masked(|| unsafe { real.call([block, b, c, d]) })
 }
 
 /// libc's `malloc_usable_size`.
+///
+/// # Safety
+/// As for libc's.
 #[unsafe(no_mangle)]
-pub extern "C" fn malloc_usable_size(block: u64) -> u64 {
+pub unsafe extern "C" fn malloc_usable_size(block: u64) -> u64 {
     if block != 0 && arena::holds(block) {
         return arena::size_of(block);
     }
     // Who asks may use all of it.
     unused::forget_if_any(block);
     match real::of_other(other::USABLE_SIZE) {
-        0 => 0,
+        None => 0,
         // SAFETY: the function that this stands in for, with the caller's own argument.
-        real => unsafe { real::call(real, block, 0, 0, 0) },
+        Some(real) => unsafe { real.call([block]) },
     }
 }
 
-extern "C" fn masked_body(a: u64, b: u64, c: u64, d: u64) -> u64 {
-    let real = real::of(hook::MASKED);
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    events::masked(|| unsafe { real::call(real, a, b, c, d) })
+unsafe extern "C" fn masked_body(a: u64, b: u64, c: u64, d: u64) -> u64 {
+    let Some(real) = real::of(hook::MASKED) else { return 0 };
+    // SAFETY: see above.
+    events::masked(|| unsafe { real.call([a, b, c, d]) })
 }
 
 /// Memory for who asks before the real functions are known: the loader, while it looks for them.
@@ -405,11 +416,15 @@ fn early(slot: usize, size: u64, alignment: u64) -> u64 {
     block
 }
 
+/// # Safety
+/// As for the bodies.
 #[cold]
-fn early_realloc(old: u64, size: u64, entry: *const Entry) -> u64 {
-    let new = malloc_body(size, 0, 0, 0, entry, hook::MALLOC);
+unsafe fn early_realloc(old: u64, size: u64, caller: Caller) -> u64 {
+    // SAFETY: `malloc` needs no promise.
+    let new = unsafe { malloc_body(size, 0, 0, 0, caller, hook::MALLOC) };
     if new != 0 && arena::holds(old) {
-        arena::copy_out(old, new, size);
+        // SAFETY: the new block is so long, and nobody has it yet.
+        unsafe { arena::copy_out(old, new, size) };
     }
     new
 }

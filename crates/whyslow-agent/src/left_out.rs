@@ -1,7 +1,6 @@
 //! Programs that are executed and cannot be recorded, or will be when their agent says hello, written where the collector reads them. It is the one way to tell it that still works
 //! under another user, behind another root folder, or without system calls.
 
-use core::ffi::CStr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use whyslow_heap_wire::left_out::{LeftOut, MOST_NAME, state, why};
@@ -58,13 +57,10 @@ fn is_same(entry: &LeftOut, why: u32, name: &[u8]) -> bool {
 fn name<'a>(path: &'a Path, file: i32, buffer: &'a mut [u8]) -> &'a [u8] {
     const ROOM_FOR_LINK: usize = 64;
     let (link, room) = buffer.split_at_mut(ROOM_FOR_LINK);
-    let link = program::link_to(file, link);
-    // SAFETY: the link's name ends with a zero byte.
-    let len = unsafe { sys::read_link(link, room) };
+    let len = sys::read_link(program::link_to(file, link), room);
     let name = match room.get(..len) {
         Some(name) if len > 0 => name,
-        // SAFETY: the kernel has just opened it by this name.
-        _ => unsafe { CStr::from_ptr(path.name) }.to_bytes(),
+        _ => path.name().unwrap_or(c"").to_bytes(),
     };
     name.get(name.len().saturating_sub(MOST_NAME)..).unwrap_or(name)
 }

@@ -4,7 +4,7 @@
 //! start    finds the collector, maps the area            patch    writes the collector's bytes over code
 //! hooks    malloc and the like, as the program calls     maps     mmap and the like
 //! events   what happens around one call                  walk     the stack as a number, modules: what it goes through
-//! state    what is known of a thread                     ring     records
+//! state    what is known of a thread, based: without TLS  ring     records
 //! sample   which allocations are kept                    unused   bytes that were never written
 //! exit     the last moment, signals: by a signal         exec     programs that this one executes, program: which
 //! loaded   libraries that come later                     environment what those get, left_out: which are not recorded
@@ -23,6 +23,7 @@ compile_error!("the agent knows x86-64 Linux only");
 
 mod area;
 mod arena;
+mod based;
 mod bytes;
 mod confined;
 mod environment;

@@ -3,6 +3,12 @@
 //! In a static program nobody does: there the words read 0.
 
 use core::arch::{asm, global_asm};
+use core::ffi::{c_char, c_void};
+use core::mem;
+use core::num::NonZeroU64;
+
+use crate::loaded::List;
+use crate::modules::{Found, Loaded};
 
 global_asm!(
     ".weak dlsym",
@@ -26,76 +32,88 @@ global_asm!(
 );
 
 macro_rules! imports {
-    ($($(#[$doc:meta])* $name:ident = $symbol:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $symbol:literal;)*) => {$(
         $(#[$doc])*
-        pub fn $name() -> u64 {
+        pub fn $name() -> Option<$type> {
             let address: u64;
-            // SAFETY: reads a word that the loader has filled.
+            // SAFETY: reads a word that the loader has filled with the symbol's address, or left 0. That is how an optional function
+            // or reference is laid out, and what the symbol stands for has this type in every library that has it.
             unsafe {
                 asm!(concat!("mov {}, qword ptr [rip + ", $symbol, "@GOTPCREL]"), out(reg) address,
                     options(nostack, readonly, preserves_flags));
+                mem::transmute::<u64, Option<$type>>(address)
             }
-            address
         }
     )*};
 }
 
+/// What [`dl_iterate_phdr`] calls.
+pub type Visit = unsafe extern "C" fn(*const Loaded, usize, *mut c_void) -> i32;
+
 imports! {
     /// `void *dlsym(void *, const char *)`
-    dlsym = "dlsym";
+    dlsym: unsafe extern "C" fn(usize, *const c_char) -> u64 = "dlsym";
     /// `int dl_iterate_phdr(int (*)(dl_phdr_info *, size_t, void *), void *)`
-    dl_iterate_phdr = "dl_iterate_phdr";
+    dl_iterate_phdr: unsafe extern "C" fn(Visit, *mut c_void) -> i32 = "dl_iterate_phdr";
     /// `int _dl_find_object(void *, dl_find_object *)`
-    dl_find_object = "_dl_find_object";
+    dl_find_object: unsafe extern "C" fn(u64, *mut Found) -> i32 = "_dl_find_object";
     /// `void __libc_freeres(void)`
-    libc_freeres = "__libc_freeres";
+    libc_freeres: unsafe extern "C" fn() = "__libc_freeres";
     /// `void __gnu_cxx::__freeres()`: libstdc++ has it.
-    libstdcxx_freeres = "_ZN9__gnu_cxx9__freeresEv";
+    libstdcxx_freeres: unsafe extern "C" fn() = "_ZN9__gnu_cxx9__freeresEv";
     /// `const char *gnu_get_libc_version(void)`: only glibc has it.
-    glibc_version = "gnu_get_libc_version";
+    glibc_version: unsafe extern "C" fn() -> *const c_char = "gnu_get_libc_version";
     /// `struct r_debug _r_debug`: glibc's loader has it.
-    loaders_list = "_r_debug";
+    loaders_list: &'static List = "_r_debug";
 }
 
-/// Where the thread's word for sampling lies behind its `fs` base; 0 if it has none.
-#[inline(always)]
-pub fn countdown_offset() -> u64 {
-    let offset: u64;
-    // SAFETY: reads a word that the loader has filled.
-    unsafe {
-        asm!("mov {}, qword ptr [rip + whyslow_countdown@GOTTPOFF]", out(reg) offset,
-            options(nostack, readonly, pure, preserves_flags));
+/// A word of the calling thread's storage, by its distance from the `fs` base.
+#[derive(Clone, Copy)]
+pub struct ThreadWord(NonZeroU64);
+
+impl ThreadWord {
+    /// The word that leads to the thread's state; none if the thread has no storage for the agent.
+    #[inline(always)]
+    pub fn of_state() -> Option<Self> {
+        let offset: u64;
+        // SAFETY: reads a word that the loader has filled.
+        unsafe {
+            asm!("mov {}, qword ptr [rip + whyslow_thread@GOTTPOFF]", out(reg) offset,
+                options(nostack, readonly, pure, preserves_flags));
+        }
+        NonZeroU64::new(offset).map(Self)
     }
-    offset
-}
 
-/// Where the thread's word lies behind its `fs` base; 0 if it has none.
-#[inline(always)]
-pub fn thread_word_offset() -> u64 {
-    let offset: u64;
-    // SAFETY: reads a word that the loader has filled.
-    unsafe {
-        asm!("mov {}, qword ptr [rip + whyslow_thread@GOTTPOFF]", out(reg) offset,
-            options(nostack, readonly, pure, preserves_flags));
+    /// The word that counts down to the next sample; none likewise.
+    #[inline(always)]
+    pub fn of_countdown() -> Option<Self> {
+        let offset: u64;
+        // SAFETY: reads a word that the loader has filled.
+        unsafe {
+            asm!("mov {}, qword ptr [rip + whyslow_countdown@GOTTPOFF]", out(reg) offset,
+                options(nostack, readonly, pure, preserves_flags));
+        }
+        NonZeroU64::new(offset).map(Self)
     }
-    offset
-}
 
-/// A word of the thread.
-#[inline(always)]
-pub fn thread_word(offset: u64) -> u64 {
-    let word: u64;
-    // SAFETY: the offset is that of one of the thread's words.
-    unsafe {
-        asm!("mov {}, qword ptr fs:[{}]", out(reg) word, in(reg) offset, options(nostack, readonly, preserves_flags));
+    /// What is in it.
+    #[inline(always)]
+    pub fn get(self) -> u64 {
+        let word: u64;
+        // SAFETY: the loader gave the distance of a word of ours, which every thread has from its first instruction to its last.
+        unsafe {
+            asm!("mov {}, qword ptr fs:[{}]", out(reg) word, in(reg) self.0.get(),
+                options(nostack, readonly, preserves_flags));
+        }
+        word
     }
-    word
-}
 
-/// Sets a word of the thread.
-pub fn set_thread_word(offset: u64, word: u64) {
-    // SAFETY: the offset is that of one of the thread's words.
-    unsafe {
-        asm!("mov qword ptr fs:[{}], {}", in(reg) offset, in(reg) word, options(nostack, preserves_flags));
-    };
+    /// Puts something into it.
+    #[inline(always)]
+    pub fn set(self, word: u64) {
+        // SAFETY: as in `get`; only this type knows the word.
+        unsafe {
+            asm!("mov qword ptr fs:[{}], {}", in(reg) self.0.get(), in(reg) word, options(nostack, preserves_flags));
+        };
+    }
 }

@@ -1,35 +1,49 @@
 //! Libraries that come later and bring an allocator of their own. The loader calls [`changed`] when they are mapped and none of their
 //! code has run, so they can be patched like what was there from the start.
 
+use core::ffi::{CStr, c_char};
 use core::ptr;
-use core::slice;
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicPtr, AtomicU64};
 
 use whyslow_heap_wire::handshake::{MOST_WELCOME, entered, hook};
 
 use crate::area::Area;
+use crate::sys::Pages;
 use crate::{confined, link, patch, real, start, state, sys};
 
 /// The loader's own list of libraries (`r_debug`), as debuggers read it.
 #[repr(C)]
-struct List {
+pub struct List {
     version: i32,
-    first: *const Library,
+    first: AtomicPtr<Library>,
     told_by: u64,
     state: i32,
     /// Where the loader itself lies.
-    loader: u64,
+    loader: AtomicU64,
 }
 
-/// A library in it (`link_map`).
+/// A library in it (`link_map`); only the loader makes them.
 #[repr(C)]
-struct Library {
+pub struct Library {
     base: u64,
-    name: u64,
+    name: *const c_char,
     /// Its dynamic section: an address that it has alone.
     dynamic: u64,
-    next: *const Library,
+    next: AtomicPtr<Library>,
+}
+
+impl Library {
+    /// What is added to the addresses in its file.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The path of its file; the program's is empty.
+    pub fn name(&self) -> &CStr {
+        // SAFETY: the loader's names end with a zero byte, and live as long as the entry.
+        if self.name.is_null() { c"" } else { unsafe { CStr::from_ptr(self.name) } }
+    }
 }
 
 /// Libraries that are known by their dynamic section; 0 for none. Bit 0 is a mark that [`look`] uses.
@@ -59,9 +73,8 @@ pub fn own_share(row: u64, caller: u64) -> u64 {
 
 fn remember_loader() {
     const MOST: u64 = 16 << 20;
-    let list = link::loaders_list();
-    // SAFETY: null, or the loader's own.
-    let start = unsafe { (list as *const List).as_ref() }.map_or(0, |list| list.loader);
+    let Some(list) = link::loaders_list() else { return };
+    let (list, start) = (ptr::from_ref(list) as u64, list.loader.load(Relaxed));
     // The list lies in its data, behind its code.
     if start != 0 && list.wrapping_sub(start) < MOST {
         LOADER[0].store(start, Relaxed);
@@ -70,36 +83,47 @@ fn remember_loader() {
 }
 
 /// Remembers what is there from the start.
-pub fn remember() {
+///
+/// # Safety
+/// As for [`libraries`].
+pub unsafe fn remember() {
     remember_loader();
-    for (row, library) in KNOWN.iter().zip(libraries()) {
+    // SAFETY: passed on.
+    for (row, library) in KNOWN.iter().zip(unsafe { libraries() }) {
         row.store(library, Relaxed);
     }
 }
 
 /// The loader's `_dl_debug_state`, with a patch at its start. It holds the loader's lock: nobody else is here.
-pub extern "C" fn changed() {
-    look();
-    let real = real::of(hook::LOADED);
-    if real != 0 {
+///
+/// # Safety
+/// Only the loader calls it.
+pub unsafe extern "C" fn changed() {
+    // SAFETY: the loader holds its lock.
+    unsafe { look() };
+    if let Some(real) = real::of(hook::LOADED) {
         // SAFETY: the function that the hook stands in for.
-        unsafe { real::call(real, 0, 0, 0, 0) };
+        unsafe { real.call([]) };
     }
 }
 
-fn libraries() -> impl Iterator<Item = u64> {
-    // SAFETY: the loader's list, which does not change under its lock; nor at the start, when there is one thread.
-    let mut next =
-        unsafe { (link::loaders_list() as *const List).as_ref() }.map_or(ptr::null(), |list| list.first);
+/// The dynamic sections of all libraries.
+///
+/// # Safety
+/// The list does not change meanwhile: the loader's lock is held, or there is one thread.
+unsafe fn libraries() -> impl Iterator<Item = u64> {
+    let mut next = link::loaders_list().map_or(ptr::null_mut(), |list| list.first.load(Relaxed));
     core::iter::from_fn(move || {
-        // SAFETY: as above.
+        // SAFETY: null, or an entry of the loader's list, which does not change.
         let library = unsafe { next.as_ref() }?;
-        next = library.next;
+        next = library.next.load(Relaxed);
         Some(library.dynamic & !MARK)
     })
 }
 
-fn look() {
+/// # Safety
+/// As for [`libraries`].
+unsafe fn look() {
     if !Area::get().is_some_and(|area| area.enabled()) {
         return;
     }
@@ -109,14 +133,16 @@ fn look() {
     }
     // Most are where they were the last time.
     let mut at = 0;
-    for library in libraries() {
+    // SAFETY: passed on.
+    for library in unsafe { libraries() } {
         let is_it = |at: usize| KNOWN[at % MOST].load(Relaxed) & !MARK == library;
         if let Some(found) = (at..at + MOST).find(|at| is_it(*at)) {
             KNOWN[found % MOST].store(library | MARK, Relaxed);
             at = found + 1;
         } else if let Some(free) = KNOWN.iter().find(|row| row.load(Relaxed) == 0) {
             free.store(library | MARK, Relaxed);
-            came(library);
+            // SAFETY: the loader holds its lock, and none of the library's code has run.
+            unsafe { came(library) };
         }
     }
     for row in &KNOWN {
@@ -132,26 +158,26 @@ fn look() {
 }
 
 /// Asks for what a new library needs, and does it.
-fn came(library: u64) -> Option<()> {
+///
+/// # Safety
+/// None of the library's code is executed meanwhile.
+unsafe fn came(library: u64) -> Option<()> {
     let place = PATCHED.iter().find(|patched| patched.0[0].load(Relaxed) == 0)?;
-    let memory = sys::pages(MOST_WELCOME);
-    if memory.is_null() {
-        return None;
-    }
-    // SAFETY: fresh pages.
-    let buffer = unsafe { slice::from_raw_parts_mut(memory, MOST_WELCOME) };
-    if !confined::since_the_start(buffer) {
+    let mut memory = Pages::new(MOST_WELCOME)?;
+    if !confined::since_the_start(memory.bytes()) {
         let socket = start::connect();
         if socket >= 0 {
-            patch_late(library, place, socket, buffer);
+            // SAFETY: passed on.
+            unsafe { patch_late(library, place, socket, memory.bytes()) };
             sys::close(socket);
         }
     }
-    sys::unmap(memory as usize, MOST_WELCOME);
     Some(())
 }
 
-fn patch_late(library: u64, place: &Patched, socket: i32, buffer: &mut [u8]) -> Option<()> {
+/// # Safety
+/// As for [`came`].
+unsafe fn patch_late(library: u64, place: &Patched, socket: i32, buffer: &mut [u8]) -> Option<()> {
     let mut hello = start::hello(entered::LOADED);
     hello.library = library;
     for (hook, address) in hello.hooks.iter_mut().enumerate() {
@@ -166,15 +192,16 @@ fn patch_late(library: u64, place: &Patched, socket: i32, buffer: &mut [u8]) -> 
     if file >= 0 {
         sys::close(file);
     }
-    let patches = patch::prepare(&buffer[..len])?;
+    // SAFETY: the collector's answer to the hello above, for this library alone.
+    let patches = unsafe { patch::prepare(&buffer[..len]) }?;
     let Some((page, len)) = patches.page() else { return Some(()) };
     if patches.apply() {
         for (word, value) in place.0.iter().zip([library, page, len]) {
             word.store(value, Relaxed);
         }
     } else {
+        real::forget_in(page, len);
         patches.undo();
-        forget_hooks(page, len);
     }
     Some(())
 }
@@ -185,18 +212,10 @@ fn went(library: u64) {
         let [whose, page, len] = &patched.0;
         if whose.load(Relaxed) == library {
             let (page, len) = (page.load(Relaxed), len.load(Relaxed));
-            forget_hooks(page, len);
-            sys::unmap(page as usize, len as usize);
+            real::forget_in(page, len);
+            // SAFETY: `patch` mapped it, for this library alone, and no hook calls into it any more.
+            unsafe { sys::unmap(page as usize, len as usize) };
             whose.store(0, Relaxed);
-        }
-    }
-}
-
-/// Hooks that call into a page have nothing to call any more.
-fn forget_hooks(page: u64, len: u64) {
-    for hook in 0..hook::COUNT {
-        if real::is_in(hook, page, len) {
-            real::set(hook, 0);
         }
     }
 }

@@ -3,16 +3,15 @@
 //! These functions take up to six arguments, so their shims pass the caller's registers as the seventh.
 
 use core::arch::naked_asm;
-use core::mem;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
 use whyslow_heap_wire::record::op;
-use whyslow_selfwalk::Entry;
 
 use crate::real::{self, other};
-use crate::state::{self, State, gate};
-use crate::{ring, sys, walk};
+use crate::state::{self, Inside};
+use crate::sys;
+use crate::walk::{self, Caller};
 
 /// Whether mappings are recorded.
 static WANTED: AtomicU32 = AtomicU32::new(0);
@@ -57,89 +56,83 @@ exported! {
     mremap => mremap_body;
 }
 
-extern "C" fn mmap_body(
+unsafe extern "C" fn mmap_body(
     at: u64,
     len: u64,
     rights: u64,
     how: u64,
     file: u64,
     offset: u64,
-    entry: *const Entry,
+    caller: Caller,
 ) -> u64 {
-    let call = || call(other::MMAP, [at, len, rights, how, file, offset]);
+    // SAFETY: the program's own arguments.
+    let call = || unsafe { call(other::MMAP, [at, len, rights, how, file, offset]) };
     if how & sys::MAP_ANONYMOUS as u64 == 0 {
         return call();
     }
-    let Some(state) = enter() else { return call() };
-    let noted = walk::note(state, entry);
-    let start = masked(state, call);
+    let Some(mut inside) = enter() else { return call() };
+    let noted = walk::note(&mut inside, caller);
+    let start = inside.masked(call);
     if start != FAILED && noted {
-        ring::map(state, op::MAP, start, len);
+        inside.writer().map(op::MAP, start, len);
     }
-    state.leave();
     start
 }
 
-extern "C" fn munmap_body(at: u64, len: u64, c: u64, d: u64, e: u64, f: u64, _entry: *const Entry) -> u64 {
-    let call = || call(other::MUNMAP, [at, len, c, d, e, f]);
-    if let Some(state) = enter() {
-        ring::map(state, op::UNMAP, at, len);
-        state.leave();
+unsafe extern "C" fn munmap_body(at: u64, len: u64, c: u64, d: u64, e: u64, f: u64, _caller: Caller) -> u64 {
+    // SAFETY: the program's own arguments.
+    let call = || unsafe { call(other::MUNMAP, [at, len, c, d, e, f]) };
+    if let Some(inside) = enter() {
+        inside.writer().map(op::UNMAP, at, len);
     }
     call()
 }
 
-extern "C" fn mremap_body(
+unsafe extern "C" fn mremap_body(
     old: u64,
     was: u64,
     len: u64,
     how: u64,
     to: u64,
     f: u64,
-    entry: *const Entry,
+    caller: Caller,
 ) -> u64 {
-    let call = || call(other::MREMAP, [old, was, len, how, to, f]);
-    let Some(state) = enter() else { return call() };
-    let noted = walk::note(state, entry);
+    // SAFETY: the program's own arguments.
+    let call = || unsafe { call(other::MREMAP, [old, was, len, how, to, f]) };
+    let Some(mut inside) = enter() else { return call() };
+    let noted = walk::note(&mut inside, caller);
     // A mapping that moves leaves a place that others may take before this returns.
     let moves = how & MREMAP_MAYMOVE != 0;
     if moves {
-        ring::map(state, op::UNMAP, old, was);
+        inside.writer().map(op::UNMAP, old, was);
     }
-    let start = masked(state, call);
+    let start = inside.masked(call);
     if start != FAILED {
         if !moves {
-            ring::map(state, op::UNMAP, old, was);
+            inside.writer().map(op::UNMAP, old, was);
         }
         if noted {
-            ring::map(state, op::MAP, start, len);
+            inside.writer().map(op::MAP, start, len);
         }
     } else if moves && noted {
-        ring::map(state, op::MAP, old, was);
+        inside.writer().map(op::MAP, old, was);
     }
-    state.leave();
     start
 }
 
-/// The state to record a mapping with; none if that is not asked for.
-fn enter() -> Option<&'static State> {
+/// Goes inside to record a mapping; none if that is not asked for.
+fn enter() -> Option<Inside> {
     if WANTED.load(Relaxed) == 0 { None } else { state::enter() }
 }
 
-fn masked(state: &State, call: impl FnOnce() -> u64) -> u64 {
-    state.set_gate(gate::MASKED);
-    let result = call();
-    state.set_gate(gate::BUSY);
-    result
-}
-
-fn call(function: usize, a: [u64; 6]) -> u64 {
+/// Calls libc's function.
+///
+/// # Safety
+/// The arguments are those of the program's own call.
+unsafe fn call(function: usize, arguments: [u64; 6]) -> u64 {
     match real::of_other(function) {
-        0 => FAILED,
-        // SAFETY: the function that this stands in for, with the caller's own arguments.
-        real => unsafe {
-            let real: extern "C" fn(u64, u64, u64, u64, u64, u64) -> u64 = mem::transmute(real);
-            real(a[0], a[1], a[2], a[3], a[4], a[5])
-        },
+        None => FAILED,
+        // SAFETY: the function that this stands in for; for the arguments, the caller's promise.
+        Some(real) => unsafe { real.call(arguments) },
     }
 }

@@ -4,187 +4,166 @@
 //! programs whose allocator it stands in for.
 
 use core::ffi::{CStr, c_char, c_void};
-use core::mem;
-use core::ptr;
+use core::ptr::{self, NonNull};
 use core::slice;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use whyslow_heap_wire::area::{MODULES_LEN, ModuleEntry};
-use whyslow_selfwalk::Module;
+use whyslow_heap_wire::area::ModuleEntry;
+use whyslow_selfwalk::{Module, Segment};
 
 use crate::area::Area;
+use crate::loaded::Library;
 use crate::{link, sys, walk};
 
-const PT_LOAD: u32 = 1;
-const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
+const PAGE: usize = 4096;
 
-/// A program header.
-#[repr(C)]
-pub struct Segment {
-    pub kind: u32,
-    flags: u32,
-    offset: u64,
-    pub address: u64,
-    physical: u64,
-    file_size: u64,
-    pub size: u64,
-    alignment: u64,
-}
-
-const PAGE: u64 = 4096;
-
-/// A static program's own headers: base, where they are, how many.
+/// A static program's own headers: its bias, where they are, how many.
 static PROGRAM: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 /// Says where a static program lies.
-pub fn set_program(base: u64, headers: u64, count: u64) {
-    for (word, value) in PROGRAM.iter().zip([base, headers, count]) {
+///
+/// # Safety
+/// So many program headers of the program are at this address for good.
+pub unsafe fn set_program(bias: u64, headers: u64, count: u64) {
+    for (word, value) in PROGRAM.iter().zip([bias, headers, count]) {
         word.store(value, Release);
     }
 }
 
-/// The module with this address. It is in the collector's list from now on.
-pub fn find(area: Area, address: u64) -> Option<Module> {
-    let (mut module, path) = if link::dl_find_object() != 0 {
-        let found = by_find_object(address)?;
-        // Of a module whose segments lie apart this is only one segment.
-        if is_whole(&found.0) { found } else { by_iteration(address).unwrap_or(found) }
-    } else if link::dl_iterate_phdr() != 0 {
+/// The module that a static program is; none if nobody has said where it lies.
+fn program() -> Option<Module<'static>> {
+    let [bias, headers, count] = [0, 1, 2].map(|index| PROGRAM[index].load(Acquire));
+    let headers = NonNull::new(headers as *mut Segment)?;
+    // SAFETY: `set_program` was promised that they are there for good; so is the program.
+    Some(unsafe { Module::new(bias, slice::from_raw_parts(headers.as_ptr(), count as usize)) })
+}
+
+/// A module and its path.
+type Named<'a> = (Module<'a>, &'a CStr);
+
+/// The module with this address, which is that of code on the calling thread's stack. It is in the collector's list from now on.
+///
+/// A module of which code is on a stack is not unloaded: that is what everything below relies on.
+pub fn find<'a>(area: Area, address: u64) -> Option<Module<'a>> {
+    let (module, path) = if let Some(find) = link::dl_find_object() {
+        // Of a module whose segments lie apart only one segment is found there.
+        by_find_object(find, address).or_else(|| by_iteration(address))?
+    } else if link::dl_iterate_phdr().is_some() {
         by_iteration(address)?
     } else {
-        let [base, headers, count] = [0, 1, 2].map(|index| PROGRAM[index].load(Acquire));
-        (from_segments(base, headers as *const Segment, count as usize, address)?, c"".as_ptr())
+        (program().filter(|program| program.holds(address))?, c"")
     };
-    if module.eh_frame_hdr == 0 {
-        // The program's, if it has none of its own. For another module it leads to nothing.
-        module.eh_frame_hdr = area.unwind_table();
-    }
-    // SAFETY: names of loaded modules end with a zero byte.
-    let path = if path.is_null() { c"" } else { unsafe { CStr::from_ptr(path) } };
     announce(area, &module, path.to_bytes());
-    Some(module)
+    // The program's, if it has none of its own. For another module it leads to nothing.
+    Some(module.or_with_table(area.unwind_table()))
 }
 
-fn by_find_object(address: u64) -> Option<(Module, *const c_char)> {
-    #[repr(C)]
-    struct Found {
-        flags: u64,
-        start: u64,
-        end: u64,
-        link_map: *const LinkMap,
-        eh_frame_hdr: u64,
-        reserved: [u64; 7],
-    }
-    #[repr(C)]
-    struct LinkMap {
-        base: u64,
-        name: *const c_char,
-    }
+/// What `_dl_find_object` finds (`struct dl_find_object`).
+#[repr(C)]
+pub struct Found {
+    flags: u64,
+    start: u64,
+    end: u64,
+    library: *const Library,
+    eh_frame_hdr: u64,
+    reserved: [u64; 7],
+}
+
+fn by_find_object<'a>(find: unsafe extern "C" fn(u64, *mut Found) -> i32, address: u64) -> Option<Named<'a>> {
     let mut found =
-        Found { flags: 0, start: 0, end: 0, link_map: ptr::null(), eh_frame_hdr: 0, reserved: [0; 7] };
-    // SAFETY: the function is there, and this is its signature.
-    let failed = unsafe {
-        let find: extern "C" fn(u64, *mut Found) -> i32 = mem::transmute(link::dl_find_object());
-        find(address, &raw mut found)
-    };
-    // SAFETY: the loader's entry lives as long as the module, and one of its addresses is on the stack.
-    let map = unsafe { found.link_map.as_ref() };
-    match (failed, map) {
-        (0, Some(map)) => {
-            let module = Module {
-                base: found.start,
-                start: found.start,
-                end: found.end,
-                eh_frame_hdr: found.eh_frame_hdr,
-            };
-            Some((module, map.name))
-        }
-        _ => None,
+        Found { flags: 0, start: 0, end: 0, library: ptr::null(), eh_frame_hdr: 0, reserved: [0; 7] };
+    // SAFETY: the loader writes one of these, and returns 0 if it has found the address.
+    if unsafe { find(address, &raw mut found) } != 0 {
+        return None;
     }
+    // SAFETY: the loader's entry lives as long as the module.
+    let library = unsafe { found.library.as_ref() }?;
+    // SAFETY: the loader found a segment there, which has at least a page.
+    let segments = unsafe { headers_at(found.start) }?;
+    // SAFETY: these are the module's headers, and this is its bias.
+    let module = unsafe { Module::new(library.base(), segments) };
+    let whole = module.start() == found.start && module.holds(address);
+    whole.then_some((module, library.name()))
 }
 
-/// Whether a module begins with its ELF header and has its unwind table.
-fn is_whole(module: &Module) -> bool {
-    const HEADER: [u8; 4] = *b"\x7fELF";
-    // SAFETY: the loader mapped at least a page here, and code on the stack keeps it.
-    let begins = unsafe { ptr::read_unaligned(module.start as *const [u8; 4]) } == HEADER;
-    begins && (module.eh_frame_hdr == 0 || (module.start..module.end).contains(&module.eh_frame_hdr))
+/// The program headers of a module that begins with its ELF header; none if it does not, or if they are not in its first page.
+///
+/// # Safety
+/// A page of a loaded module is mapped there, and stays for `'a`.
+unsafe fn headers_at<'a>(start: u64) -> Option<&'a [Segment]> {
+    #[repr(C)]
+    struct Header {
+        magic: [u8; 4],
+        _kind: [u8; 28],
+        headers_at: u64,
+        _more: [u16; 7],
+        size: u16,
+        count: u16,
+    }
+    const MAGIC: [u8; 4] = *b"\x7fELF";
+    // SAFETY: the page is there; plain numbers may have any value.
+    let header = unsafe { ptr::read_unaligned(start as *const Header) };
+    let (at, count) = (header.headers_at as usize, usize::from(header.count));
+    let fits = at.checked_add(count * size_of::<Segment>()).is_some_and(|end| end <= PAGE);
+    let right = header.magic == MAGIC && usize::from(header.size) == size_of::<Segment>();
+    if !right || !fits || !at.is_multiple_of(align_of::<Segment>()) || !start.is_multiple_of(PAGE as u64) {
+        return None;
+    }
+    // SAFETY: they lie in the page, and are aligned.
+    Some(unsafe { slice::from_raw_parts((start as usize + at) as *const Segment, count) })
 }
 
-fn by_iteration(address: u64) -> Option<(Module, *const c_char)> {
+fn by_iteration<'a>(address: u64) -> Option<Named<'a>> {
     let mut found = None;
     each(&mut |loaded| {
-        let module = from_segments(loaded.base, loaded.segments, loaded.count.into(), address);
-        found = module.map(|module| (module, loaded.name));
+        // SAFETY: these are the module's headers, and this is its bias. It stays longer than this look at it if it is the one that is looked
+        // for; others are forgotten at once.
+        let module =
+            unsafe { Module::new(loaded.bias, slice::from_raw_parts(loaded.segments, loaded.count.into())) };
+        found = module.holds(address).then(|| {
+            // SAFETY: names of loaded modules end with a zero byte, and stay as long as these.
+            let name = if loaded.name.is_null() { c"" } else { unsafe { CStr::from_ptr(loaded.name) } };
+            (module, name)
+        });
         found.is_some()
     });
     found
 }
 
-/// A module as the loader shows it.
+/// A module as the loader shows it (`dl_phdr_info`); only the loader makes them.
 #[repr(C)]
 pub struct Loaded {
-    pub base: u64,
+    bias: u64,
     name: *const c_char,
     segments: *const Segment,
     count: u16,
 }
 
 impl Loaded {
+    /// What is added to the addresses in its headers.
+    pub fn bias(&self) -> u64 {
+        self.bias
+    }
+
     /// Its program headers.
     pub fn segments(&self) -> &[Segment] {
-        // SAFETY: a module's headers are mapped as long as it is.
+        // SAFETY: the loader shows as many as there are, and keeps the module while it does.
         unsafe { slice::from_raw_parts(self.segments, self.count.into()) }
     }
 }
 
 /// Shows all modules in the loader's order, until it is told that this is enough.
 pub fn each(enough: &mut dyn FnMut(&Loaded) -> bool) {
-    extern "C" fn show(loaded: *const Loaded, _size: usize, enough: *mut c_void) -> i32 {
+    unsafe extern "C" fn show(loaded: *const Loaded, _size: usize, enough: *mut c_void) -> i32 {
         // SAFETY: the loader's, and ours from below.
         let (loaded, enough) = unsafe { (&*loaded, &mut *enough.cast::<&mut dyn FnMut(&Loaded) -> bool>()) };
         enough(loaded).into()
     }
-    if link::dl_iterate_phdr() == 0 {
-        return;
-    }
+    let Some(iterate) = link::dl_iterate_phdr() else { return };
     let mut enough = enough;
-    // SAFETY: the function is there, and this is its signature.
-    unsafe {
-        let iterate: extern "C" fn(
-            extern "C" fn(*const Loaded, usize, *mut c_void) -> i32,
-            *mut c_void,
-        ) -> i32 = mem::transmute(link::dl_iterate_phdr());
-        iterate(show, (&raw mut enough).cast());
-    }
-}
-
-fn from_segments(base: u64, headers: *const Segment, count: usize, address: u64) -> Option<Module> {
-    if headers.is_null() {
-        return None;
-    }
-    // SAFETY: a module's headers are mapped as long as it is.
-    let segments = unsafe { slice::from_raw_parts(headers, count) };
-    let mut module = Module { base: 0, start: u64::MAX, end: 0, eh_frame_hdr: 0 };
-    // Between segments that lie apart there may be others' code.
-    let mut inside = false;
-    for segment in segments {
-        let start = base.wrapping_add(segment.address);
-        match segment.kind {
-            PT_LOAD => {
-                let end = start.wrapping_add(segment.size);
-                module.start = module.start.min(start);
-                module.end = module.end.max(end);
-                inside |= (start..=end).contains(&address);
-            }
-            PT_GNU_EH_FRAME => module.eh_frame_hdr = start,
-            _ => {}
-        }
-    }
-    // An image's addresses count from the page of its first segment.
-    module.base = module.start / PAGE * PAGE;
-    inside.then_some(module)
+    // SAFETY: the loader passes on what it is given, and returns before this ends.
+    unsafe { iterate(show, (&raw mut enough).cast()) };
 }
 
 /// A module that is in the list: start, end, and a hash of the rest. End 0 for none.
@@ -194,63 +173,59 @@ const MOST_ANNOUNCED: usize = 1024;
 static ANNOUNCED: [Announced; MOST_ANNOUNCED] =
     [const { Announced([const { AtomicU64::new(0) }; 3]) }; MOST_ANNOUNCED];
 
-fn announce(area: Area, module: &Module, path: &[u8]) {
+fn announce(area: Area, module: &Module<'_>, path: &[u8]) {
     let key = hash(module, path);
     let known = |row: &Announced| {
         let [start, end, hash] = &row.0;
-        end.load(Acquire) == module.end && start.load(Relaxed) == module.start && hash.load(Relaxed) == key
+        end.load(Acquire) == module.end()
+            && start.load(Relaxed) == module.start()
+            && hash.load(Relaxed) == key
     };
     if ANNOUNCED.iter().any(known) {
         return;
     }
-    let Some(_lock) = Lock::take(area) else { return };
+    let Some(lock) = Lock::take(area) else { return };
     let generation = walk::generation_for_new_module(area);
-    if !append(area, module, path, generation) {
+    if !append(&lock, module, path, generation) {
         return;
     }
     // What lay there before is no longer what the list says of this place.
     for row in &ANNOUNCED {
         let [start, end, _] = &row.0;
-        if start.load(Relaxed) < module.end && module.start < end.load(Relaxed) {
+        if start.load(Relaxed) < module.end() && module.start() < end.load(Relaxed) {
             end.store(0, Relaxed);
         }
     }
     if let Some(row) = ANNOUNCED.iter().find(|row| row.0[1].load(Relaxed) == 0) {
-        row.0[0].store(module.start, Relaxed);
+        row.0[0].store(module.start(), Relaxed);
         row.0[2].store(key, Relaxed);
-        row.0[1].store(module.end, Release);
+        row.0[1].store(module.end(), Release);
     }
 }
 
-fn hash(module: &Module, path: &[u8]) -> u64 {
-    let mut hash = module.base ^ 0x9E37_79B9_7F4A_7C15;
+fn hash(module: &Module<'_>, path: &[u8]) -> u64 {
+    let mut hash = module.base() ^ 0x9E37_79B9_7F4A_7C15;
     for byte in path {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
     }
     hash
 }
 
-fn append(area: Area, module: &Module, path: &[u8], generation: u32) -> bool {
+fn append(lock: &Lock, module: &Module<'_>, path: &[u8], generation: u32) -> bool {
+    let area = lock.0;
     let used = &area.header().modules_used;
-    let at = used.load(Acquire) as usize;
-    let len = size_of::<ModuleEntry>() + path.len().next_multiple_of(8);
-    if at + len > MODULES_LEN {
-        return false;
-    }
     let entry = ModuleEntry {
-        base: module.base,
-        start: module.start,
-        end: module.end,
+        base: module.base(),
+        start: module.start(),
+        end: module.end(),
         generation,
         path_len: path.len() as u32,
     };
-    // SAFETY: the bytes lie in the area, behind all that is complete, and the lock keeps others away.
-    unsafe {
-        let to = area.modules().add(at);
-        ptr::write_unaligned(to.cast(), entry);
-        ptr::copy_nonoverlapping(path.as_ptr(), to.add(size_of::<ModuleEntry>()), path.len());
-    }
-    used.store((at + len) as u32, Release);
+    // SAFETY: the lock is held, and the list says so.
+    let Some(end) = (unsafe { area.write_module(used.load(Acquire) as usize, entry, path) }) else {
+        return false;
+    };
+    used.store(end as u32, Release);
     true
 }
 

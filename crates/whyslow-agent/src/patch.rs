@@ -19,7 +19,12 @@ pub struct Prepared<'a> {
 }
 
 /// Reads the answer, makes sure that the code to be patched is what the collector saw, and maps the pages. None: nothing was done.
-pub fn prepare(welcome: &[u8]) -> Option<Prepared<'_>> {
+///
+/// # Safety
+/// It is a collector's answer to this process's own hello: its patches are for code of this process that nobody executes while they are
+/// written (the program has not begun, or the loader's lock is held), lead to the hooks that the hello named, and its pages hold what the functions
+/// were.
+pub unsafe fn prepare(welcome: &[u8]) -> Option<Prepared<'_>> {
     let mut reader = Reader(welcome);
     let first: Welcome = reader.take()?;
     if first.version != VERSION {
@@ -32,7 +37,7 @@ pub fn prepare(welcome: &[u8]) -> Option<Prepared<'_>> {
     let reals = reader;
     reader.skip(first.reals as usize * size_of::<Real>())?;
     let patches = reader;
-    each(patches, first.patches, |patch: Patch| fits(&patch))?;
+    each(patches, first.patches, |patch: Patch| Site::find(patch).is_some())?;
     let mut unmapped = pages;
     for count in 0..first.pages {
         let (page, bytes) = unmapped.page()?;
@@ -55,12 +60,12 @@ impl Prepared<'_> {
         self.tell(|row| !is_preloaded(row));
         let mut done = 0;
         let all = each(self.patches, self.first.patches, |patch: Patch| {
-            let written = write(&patch, &patch.bytes);
+            let written = Site::find(patch).is_some_and(|site| site.write(&patch.bytes));
             done += u32::from(written);
             written
         });
         if all.is_none() {
-            each(self.patches, done, |patch: Patch| write(&patch, &patch.expected));
+            each(self.patches, done, |patch: Patch| Site(patch).write(&patch.expected));
             return false;
         }
         // These worked all the time, and must not depend on what may be taken back.
@@ -71,7 +76,8 @@ impl Prepared<'_> {
     fn tell(&self, wanted: impl Fn(&Real) -> bool) {
         each(self.reals, self.first.reals, |row: Real| {
             if wanted(&row) {
-                real::set(row.hook as usize, row.address);
+                // SAFETY: the collector knows what each hook stands in for (`prepare`).
+                unsafe { real::set(row.hook as usize, row.address) };
             }
             true
         });
@@ -91,7 +97,7 @@ impl Prepared<'_> {
 }
 
 /// Goes through rows; none as soon as one is refused.
-fn each<T: Copy>(mut reader: Reader, count: u32, mut accept: impl FnMut(T) -> bool) -> Option<()> {
+fn each<T: Plain>(mut reader: Reader<'_>, count: u32, mut accept: impl FnMut(T) -> bool) -> Option<()> {
     for _ in 0..count {
         if !accept(reader.take()?) {
             return None;
@@ -100,56 +106,86 @@ fn each<T: Copy>(mut reader: Reader, count: u32, mut accept: impl FnMut(T) -> bo
     Some(())
 }
 
-fn fits(patch: &Patch) -> bool {
-    let len = patch.len as usize;
-    if len > PATCH_LEN {
-        return false;
-    }
-    let mut now = [0u8; PATCH_LEN];
-    sys::peek(patch.address, &mut now[..len]) == len && now[..len] == patch.expected[..len]
-}
-
 fn put_page(page: &Page, bytes: &[u8]) -> bool {
     let len = u64::from(page.len).next_multiple_of(PAGE) as usize;
-    if !sys::pages_at(page.at as usize, len) {
+    if bytes.len() > len || !sys::pages_at(page.at as usize, len) {
         return false;
     }
-    // SAFETY: the pages were just mapped, and are long enough.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), page.at as *mut u8, bytes.len()) };
-    sys::protect(page.at as usize, len, READ | EXECUTE)
+    // SAFETY: the pages were just mapped, are long enough, and nobody knows of them yet.
+    unsafe {
+        ptr::copy_nonoverlapping(bytes.as_ptr(), page.at as *mut u8, bytes.len());
+        sys::protect(page.at as usize, len, READ | EXECUTE)
+    }
 }
 
-fn remove_pages(mut reader: Reader, count: u32) {
+/// Takes away the first so many pages, which [`put_page`] has mapped and no code leads to.
+fn remove_pages(mut reader: Reader<'_>, count: u32) {
     for _ in 0..count {
         if let Some((page, _)) = reader.page() {
-            sys::unmap(page.at as usize, u64::from(page.len).next_multiple_of(PAGE) as usize);
+            // SAFETY: see above.
+            unsafe { sys::unmap(page.at as usize, u64::from(page.len).next_multiple_of(PAGE) as usize) };
         }
     }
 }
 
-/// Writes over code. It stays executable meanwhile if the system allows that: another thread may be in the same page.
-fn write(patch: &Patch, bytes: &[u8; PATCH_LEN]) -> bool {
-    let start = patch.address / PAGE * PAGE;
-    let len = (patch.address + u64::from(patch.len)).next_multiple_of(PAGE) - start;
-    let (at, len) = (start as usize, len as usize);
-    if !sys::protect(at, len, READ | WRITE | EXECUTE) && !sys::protect(at, len, READ | WRITE) {
-        return false;
+/// A place in the code that a patch is for: what lies there is what the collector saw, or was until the patch was written.
+struct Site(Patch);
+
+impl Site {
+    /// None if something else lies there.
+    fn find(patch: Patch) -> Option<Self> {
+        let len = patch.len as usize;
+        let mut now = [0u8; PATCH_LEN];
+        let is_there = len <= PATCH_LEN
+            && sys::peek(patch.address, &mut now[..len]) == len
+            && now[..len] == patch.expected[..len];
+        is_there.then_some(Self(patch))
     }
-    for (offset, byte) in bytes[..patch.len as usize].iter().enumerate() {
-        // SAFETY: the code was compared before, and is writable now.
-        unsafe { ptr::write_volatile((patch.address as usize + offset) as *mut u8, *byte) };
+
+    /// Writes over the code. It stays executable meanwhile if the system allows that: another thread may be in the same page.
+    fn write(&self, bytes: &[u8; PATCH_LEN]) -> bool {
+        let Patch { address, len, .. } = self.0;
+        let start = address / PAGE * PAGE;
+        let pages = (address + u64::from(len)).next_multiple_of(PAGE) - start;
+        let (at, pages) = (start as usize, pages as usize);
+        // SAFETY: the pages hold the code; where it may not be executed meanwhile, nobody does (`prepare`).
+        let writable = unsafe {
+            sys::protect(at, pages, READ | WRITE | EXECUTE) || sys::protect(at, pages, READ | WRITE)
+        };
+        if !writable {
+            return false;
+        }
+        for (offset, byte) in bytes.iter().enumerate().take(len as usize) {
+            // SAFETY: so many bytes of code were compared before, and they are writable now.
+            unsafe { ptr::write_volatile((address as usize + offset) as *mut u8, *byte) };
+        }
+        // SAFETY: as code was before.
+        unsafe { sys::protect(at, pages, READ | EXECUTE) }
     }
-    sys::protect(at, len, READ | EXECUTE)
 }
+
+/// A structure of plain numbers: any bytes are one.
+///
+/// # Safety
+/// They are.
+unsafe trait Plain: Copy {}
+// SAFETY: the fields are integers and arrays of them.
+unsafe impl Plain for Welcome {}
+// SAFETY: likewise.
+unsafe impl Plain for Page {}
+// SAFETY: likewise.
+unsafe impl Plain for Real {}
+// SAFETY: likewise.
+unsafe impl Plain for Patch {}
 
 /// Reads plain structures one after the other.
 #[derive(Clone, Copy)]
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take<T: Copy>(&mut self) -> Option<T> {
+    fn take<T: Plain>(&mut self) -> Option<T> {
         let bytes = self.skip(size_of::<T>())?;
-        // SAFETY: long enough, and only structures of plain numbers are read.
+        // SAFETY: long enough, and any bytes are such a structure.
         Some(unsafe { ptr::read_unaligned(bytes.as_ptr().cast()) })
     }
 

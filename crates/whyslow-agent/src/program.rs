@@ -1,18 +1,34 @@
 //! What an exec will run: a program, or the interpreter of a script.
 
-use core::ffi::c_char;
+use core::ffi::{CStr, c_char};
 
 use crate::sys::{self, HERE, how};
 
-/// A path in a folder. An empty one with [`Path::ITSELF`] is what `folder` stands for.
+/// A path in a folder, as a program gives it to the kernel. An empty one with [`Path::ITSELF`] is what `folder` stands for.
+#[derive(Clone, Copy)]
 pub struct Path {
-    pub folder: i32,
-    pub name: *const c_char,
-    pub flags: u64,
+    folder: i32,
+    name: *const c_char,
+    flags: u64,
 }
 
 impl Path {
     pub const ITSELF: u64 = 0x1000;
+
+    /// # Safety
+    /// The name is what a program gives to an exec: a text that stays until that is done, or nonsense that the kernel cannot read.
+    pub unsafe fn new(folder: i32, name: *const c_char, flags: u64) -> Self {
+        Self { folder, name, flags }
+    }
+
+    /// The name, if the kernel can read it.
+    pub fn name(&self) -> Option<&CStr> {
+        if self.name.is_null() || !sys::is_readable(self.name as u64) {
+            return None;
+        }
+        // SAFETY: it is no nonsense, so it is a text that stays.
+        Some(unsafe { CStr::from_ptr(self.name) })
+    }
 }
 
 /// What is read of a file at a time.
@@ -29,11 +45,12 @@ pub struct Program {
 /// Looks for what will run. None for what cannot be executed, or is neither a program nor a script. The buffer is for reading.
 pub fn find(path: &Path, buffer: &mut [u8]) -> Option<Program> {
     const MOST_SCRIPTS: usize = 5;
-    let mut opened = open(path, buffer)?;
+    let mut opened = open(path.folder, path.name()?, path.flags, buffer)?;
     for _ in 0..MOST_SCRIPTS {
         let file = opened.file;
         let len = sys::read_at(file, 0, &mut buffer[..PIECE - 1]);
-        let Some(interpreter) = interpreter(buffer, len) else {
+        let mut name = [0; LONGEST + 1];
+        let Some(interpreter) = interpreter(&buffer[..len], &mut name) else {
             if opened.hidden {
                 return Some(Program { file, preloads: false });
             }
@@ -44,7 +61,7 @@ pub fn find(path: &Path, buffer: &mut [u8]) -> Option<Program> {
             break;
         };
         sys::close(file);
-        opened = open(&Path { folder: HERE, name: interpreter, flags: 0 }, buffer)?;
+        opened = open(HERE, interpreter, 0, buffer)?;
     }
     sys::close(opened.file);
     None
@@ -58,42 +75,31 @@ struct Opened {
     hidden: bool,
 }
 
-/// Opens what may be executed. The path may lie in the buffer.
-fn open(path: &Path, buffer: &mut [u8]) -> Option<Opened> {
+/// Opens what may be executed. The buffer is for another name of it.
+fn open(folder: i32, name: &CStr, flags: u64, buffer: &mut [u8]) -> Option<Opened> {
     const KIND: u32 = 0o170_000;
     const REGULAR: u32 = 0o100_000;
     const OTHERS_RIGHTS: u32 = 0o6000;
     const EACCES: i32 = 13;
-    if path.name.is_null() {
-        return None;
-    }
-    // SAFETY: the path is the program's, or ends with a zero byte.
-    let mode = unsafe { sys::know(path.folder, path.name, path.flags as usize) }?.mode;
+    let mode = sys::know(folder, name.as_ptr(), flags as usize)?.mode;
     if mode & KIND != REGULAR || mode & 0o111 == 0 {
         return None;
     }
-    let (folder, name) = if path.flags & Path::ITSELF != 0 && is_empty(path.name) {
-        (HERE, link_to(path.folder, buffer))
+    let (folder, name) = if flags & Path::ITSELF != 0 && name.is_empty() {
+        (HERE, link_to(folder, buffer))
     } else {
-        (path.folder, path.name)
+        (folder, name)
     };
-    // SAFETY: as above.
-    let mut file = unsafe { sys::open_at(folder, name, how::NO_TERMINAL | how::WITHOUT_WAITING) };
+    let mut file = sys::open_at(folder, name.as_ptr(), how::NO_TERMINAL | how::WITHOUT_WAITING);
     let hidden = file == -EACCES;
     if hidden {
-        // SAFETY: as above.
-        file = unsafe { sys::open_at(folder, name, how::NAME) };
+        file = sys::open_at(folder, name.as_ptr(), how::NAME);
     }
     (file >= 0).then_some(Opened { file, own_rights: mode & OTHERS_RIGHTS != 0, hidden })
 }
 
-fn is_empty(name: *const c_char) -> bool {
-    // SAFETY: the kernel has just read it.
-    unsafe { *name == 0 }
-}
-
 /// The path by which an open file is opened once more.
-pub fn link_to(file: i32, buffer: &mut [u8]) -> *const c_char {
+pub fn link_to(file: i32, buffer: &mut [u8]) -> &CStr {
     const FOLDER: &[u8] = b"/proc/self/fd/";
     let mut digits = 1;
     while digits < 10 && file as u32 >= 10u32.pow(digits) {
@@ -112,13 +118,15 @@ pub fn link_to(file: i32, buffer: &mut [u8]) -> *const c_char {
             }
         };
     }
-    buffer.as_ptr().cast()
+    CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
 }
 
-/// The interpreter that a script's first line names, as a text that ends with a zero byte. There is room behind the script.
-fn interpreter(buffer: &mut [u8], len: usize) -> Option<*const c_char> {
-    const LONGEST: usize = 255;
-    let first = &buffer[..len.min(LONGEST)];
+/// What is read of a script's first line.
+const LONGEST: usize = 255;
+
+/// The interpreter that a script's first line names.
+fn interpreter<'a>(script: &[u8], name: &'a mut [u8; LONGEST + 1]) -> Option<&'a CStr> {
+    let first = &script[..script.len().min(LONGEST)];
     if !first.starts_with(b"#!") {
         return None;
     }
@@ -126,8 +134,11 @@ fn interpreter(buffer: &mut [u8], len: usize) -> Option<*const c_char> {
     let line = first.iter().position(|byte| *byte == b'\n').unwrap_or(first.len());
     let start = 2 + first[2..line].iter().position(|byte| !is_space(byte))?;
     let end = first[start..line].iter().position(is_space).map_or(line, |len| start + len);
-    buffer[end] = 0;
-    Some(buffer[start..].as_ptr().cast())
+    name.fill(0);
+    for (to, from) in name.iter_mut().zip(&first[start..end]) {
+        *to = *from;
+    }
+    CStr::from_bytes_until_nul(name).ok()
 }
 
 const HEADER: usize = 64;

@@ -2,6 +2,7 @@
 
 use core::ffi::CStr;
 use core::mem;
+use core::num::NonZeroU64;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -46,29 +47,77 @@ const OTHER_NAMES: [&CStr; other::COUNT] =
 /// 0: nobody looked. 1: somebody looks. 2: all that can be found are there.
 static FOUND: AtomicU32 = AtomicU32::new(0);
 
-/// What a hook calls. 0 if there is nothing, or if the loader is about to find it and asks for memory itself.
-#[inline]
-pub fn of(hook: usize) -> u64 {
-    let Some(word) = REAL.get(hook) else { return 0 };
-    match word.load(Relaxed) {
-        0 => find(word),
-        real => real,
+/// A function that a hook stands in for.
+#[derive(Clone, Copy)]
+pub struct Function(NonZeroU64);
+
+impl Function {
+    /// Calls it with up to six arguments.
+    ///
+    /// # Safety
+    /// The arguments are those of the program's own call of the hook, or as good.
+    #[inline(always)]
+    pub unsafe fn call<const COUNT: usize>(self, arguments: [u64; COUNT]) -> u64 {
+        const { assert!(COUNT <= 6) };
+        let mut all = [0; 6];
+        all[..COUNT].copy_from_slice(&arguments);
+        let [a, b, c, d, e, f] = all;
+        // SAFETY: whoever made this has vouched for the function (`set`, `find_all`). In the C calling convention, arguments that are not
+        // looked at do no harm, so one with fewer of them may be called like one with four or six.
+        unsafe {
+            if COUNT <= 4 {
+                let function: unsafe extern "C" fn(u64, u64, u64, u64) -> u64 = mem::transmute(self.0);
+                function(a, b, c, d)
+            } else {
+                let function: unsafe extern "C" fn(u64, u64, u64, u64, u64, u64) -> u64 =
+                    mem::transmute(self.0);
+                function(a, b, c, d, e, f)
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn address(self) -> u64 {
+        self.0.get()
     }
 }
 
-/// One of the other functions; 0 if there is none.
+/// What a hook calls. None if there is nothing, or if the loader is about to find it and asks for memory itself.
 #[inline]
-pub fn of_other(other: usize) -> u64 {
-    match OTHER[other].load(Relaxed) {
-        0 => find(&OTHER[other]),
-        real => real,
+pub fn of(hook: usize) -> Option<Function> {
+    let word = REAL.get(hook)?;
+    match NonZeroU64::new(word.load(Relaxed)) {
+        None => find(word),
+        Some(real) => Some(Function(real)),
+    }
+}
+
+/// One of the other functions; none if there is none.
+#[inline]
+pub fn of_other(other: usize) -> Option<Function> {
+    let word = OTHER.get(other)?;
+    match NonZeroU64::new(word.load(Relaxed)) {
+        None => find(word),
+        Some(real) => Some(Function(real)),
     }
 }
 
 /// Sets what a hook calls.
-pub fn set(hook: usize, address: u64) {
+///
+/// # Safety
+/// At this address is the function that the hook stands in for, or its moved beginning, as long as it is set.
+pub unsafe fn set(hook: usize, address: u64) {
     if let Some(word) = REAL.get(hook) {
         word.store(address, Release);
+    }
+}
+
+/// Hooks that call into a range have nothing to call any more.
+pub fn forget_in(start: u64, len: u64) {
+    for word in &REAL {
+        if word.load(Relaxed).wrapping_sub(start) < len {
+            word.store(0, Release);
+        }
     }
 }
 
@@ -77,29 +126,25 @@ pub fn is_set(hook: usize) -> bool {
     REAL[hook].load(Relaxed) != 0
 }
 
-/// Whether what a hook calls lies in a range.
-pub fn is_in(hook: usize, start: u64, len: u64) -> bool {
-    REAL[hook].load(Relaxed).wrapping_sub(start) < len
-}
-
 #[cold]
 #[inline(never)]
-fn find(word: &AtomicU64) -> u64 {
+fn find(word: &AtomicU64) -> Option<Function> {
     if find_all() {
         start::early();
     }
-    word.load(Acquire)
+    NonZeroU64::new(word.load(Acquire)).map(Function)
 }
 
 /// Looks all functions up in the libraries behind this one. False if that is done or under way already, or cannot be done yet.
 pub fn find_all() -> bool {
-    if link::dlsym() == 0 && link::dl_iterate_phdr() == 0
+    if link::dlsym().is_none() && link::dl_iterate_phdr().is_none()
         || FOUND.compare_exchange(0, 1, Acquire, Relaxed).is_err()
     {
         return false;
     }
     for (hook, name) in NAMES {
-        set(hook, next(name));
+        // SAFETY: the next function of the hook's own name. Whoever has it loaded keeps it: the program is linked with it.
+        unsafe { set(hook, next(name)) };
     }
     for (word, name) in OTHER.iter().zip(OTHER_NAMES) {
         word.store(next(name), Release);
@@ -110,25 +155,9 @@ pub fn find_all() -> bool {
 
 fn next(name: &CStr) -> u64 {
     const RTLD_NEXT: usize = usize::MAX;
-    if link::dlsym() == 0 {
-        return symbols::next(name);
-    }
-    // SAFETY: `dlsym` is there, and this is its signature.
-    unsafe {
-        let dlsym: extern "C" fn(usize, *const core::ffi::c_char) -> u64 = mem::transmute(link::dlsym());
-        dlsym(RTLD_NEXT, name.as_ptr())
-    }
-}
-
-/// Calls a function with up to four arguments.
-///
-/// # Safety
-/// There must be a function at `address` that takes them.
-#[inline(always)]
-pub unsafe fn call(address: u64, a: u64, b: u64, c: u64, d: u64) -> u64 {
-    // SAFETY: the caller's; in the C calling convention, arguments that are not looked at do no harm.
-    unsafe {
-        let function: extern "C" fn(u64, u64, u64, u64) -> u64 = mem::transmute(address);
-        function(a, b, c, d)
+    match link::dlsym() {
+        // SAFETY: the name ends with a zero byte, and libc takes this number as a handle.
+        Some(dlsym) => unsafe { dlsym(RTLD_NEXT, name.as_ptr()) },
+        None => symbols::next(name),
     }
 }

@@ -4,6 +4,7 @@
 //! What is not sampled must cost next to nothing. So the bytes until the next sample are counted down in a word of the thread, which says
 //! "look closer" whenever it is 0, as it is where nothing is sampled; and a free looks at the filter alone, wherever that is.
 
+use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -11,8 +12,8 @@ use whyslow_heap_wire::area::{filter_slot, flag};
 use whyslow_heap_wire::handshake::hook;
 
 use crate::area::Area;
-use crate::state::State;
-use crate::{arena, link, real, ring};
+use crate::link::ThreadWord;
+use crate::{arena, real, ring};
 
 /// Where the filter is; 0 if nothing is sampled. It stays mapped when the recording ends before the program.
 pub static FILTER: AtomicU64 = AtomicU64::new(0);
@@ -20,7 +21,7 @@ pub static FILTER: AtomicU64 = AtomicU64::new(0);
 /// Lets frees look at the filter alone, if samples are asked for.
 pub fn prepare(area: Area) {
     let sampled = area.header().sample_bytes.load(Relaxed) != 0;
-    if !sampled || area.flags() & (flag::UNUSED | flag::MAPS) != 0 || real::of(hook::FREE) == 0 {
+    if !sampled || area.flags() & (flag::UNUSED | flag::MAPS) != 0 || real::of(hook::FREE).is_none() {
         return;
     }
     // What was given out before the real allocator was known must not reach it.
@@ -37,78 +38,90 @@ pub fn keep_from_free(block: u64) {
     }
 }
 
-/// Draws the first distance.
-pub fn start(state: &State, thread: u32) {
-    let seed = ring::counter() ^ (u64::from(thread) << 32);
-    state.random.set(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    // A forked child goes on with the distance that its thread had: a new one would put the next sample off.
-    if countdown(state) <= 0 {
-        draw(state);
-    }
+/// How far a thread's next sample is. All zero bytes are a new one. Nothing of it is held while something else runs, so that signal handlers
+/// may use it, too.
+#[repr(C)]
+pub struct Sampling {
+    /// Bytes until the next sample; only where the thread has no word for it.
+    countdown: Cell<i64>,
+    /// The last random number.
+    random: Cell<u64>,
 }
 
-/// Bytes until the next sample.
-#[inline]
-fn countdown(state: &State) -> i64 {
-    match link::countdown_offset() {
-        0 => state.countdown.get(),
-        offset => link::thread_word(offset).cast_signed(),
+impl Sampling {
+    /// Draws the first distance.
+    pub fn start(&self, thread: u32) {
+        let seed = ring::counter() ^ (u64::from(thread) << 32);
+        self.random.set(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        // A forked child goes on with the distance that its thread had: a new one would put the next sample off.
+        if self.countdown() <= 0 {
+            self.draw();
+        }
     }
-}
 
-#[inline]
-fn set_countdown(state: &State, bytes: i64) {
-    match link::countdown_offset() {
-        0 => state.countdown.set(bytes),
-        offset => link::set_thread_word(offset, bytes.cast_unsigned()),
+    /// Bytes until the next sample.
+    #[inline]
+    fn countdown(&self) -> i64 {
+        match ThreadWord::of_countdown() {
+            None => self.countdown.get(),
+            Some(word) => word.get().cast_signed(),
+        }
     }
-}
 
-/// Makes a call that may itself call functions that count down: what they take is given back.
-#[inline]
-pub fn uncounted(state: &State, call: impl FnOnce() -> u64) -> u64 {
-    let left = countdown(state);
-    let result = call();
-    set_countdown(state, left);
-    result
-}
-
-/// Whether an allocation of this size is not one of the sampled. If it may be one, nothing has changed.
-#[inline]
-pub fn passes(state: &State, size: u64) -> bool {
-    let left = countdown(state).saturating_sub_unsigned(size);
-    if left > 0 {
-        set_countdown(state, left);
+    #[inline]
+    fn set_countdown(&self, bytes: i64) {
+        match ThreadWord::of_countdown() {
+            None => self.countdown.set(bytes),
+            Some(word) => word.set(bytes.cast_unsigned()),
+        }
     }
-    left > 0
-}
 
-/// Whether an allocation of this size is one of the sampled.
-#[inline]
-pub fn takes(state: &State, size: u64) -> bool {
-    if size == 0 || passes(state, size) {
-        return false;
+    /// Makes a call that may itself call functions that count down: what they take is given back.
+    #[inline]
+    pub fn uncounted(&self, call: impl FnOnce() -> u64) -> u64 {
+        let left = self.countdown();
+        let result = call();
+        self.set_countdown(left);
+        result
     }
-    draw(state);
-    true
-}
 
-#[cold]
-#[inline(never)]
-fn draw(state: &State) {
-    let mean = Area::get().map_or(0, |area| area.header().sample_bytes.load(Relaxed));
-    if mean == 0 {
-        // Nobody asks, or nobody asks any more.
-        return set_countdown(state, if Area::get().is_some() { 0 } else { i64::MAX });
+    /// Whether an allocation of this size is not one of the sampled. If it may be one, nothing has changed.
+    #[inline]
+    pub fn passes(&self, size: u64) -> bool {
+        let left = self.countdown().saturating_sub_unsigned(size);
+        if left > 0 {
+            self.set_countdown(left);
+        }
+        left > 0
     }
-    let mut random = state.random.get();
-    random ^= random << 13;
-    random ^= random >> 7;
-    random ^= random << 17;
-    state.random.set(random);
-    // 52 random bits, never 0.
-    let distance = -logarithm((random >> 12) | 1, 52) * mean as f64;
-    set_countdown(state, (distance as i64).saturating_add(1));
+
+    /// Whether an allocation of this size is one of the sampled.
+    #[inline]
+    pub fn takes(&self, size: u64) -> bool {
+        if size == 0 || self.passes(size) {
+            return false;
+        }
+        self.draw();
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn draw(&self) {
+        let mean = Area::get().map_or(0, |area| area.header().sample_bytes.load(Relaxed));
+        if mean == 0 {
+            // Nobody asks, or nobody asks any more.
+            return self.set_countdown(if Area::get().is_some() { 0 } else { i64::MAX });
+        }
+        let mut random = self.random.get();
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        self.random.set(random);
+        // 52 random bits, never 0.
+        let distance = -logarithm((random >> 12) | 1, 52) * mean as f64;
+        self.set_countdown((distance as i64).saturating_add(1));
+    }
 }
 
 /// ln(number / 2^bits)

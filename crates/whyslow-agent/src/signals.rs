@@ -5,7 +5,6 @@
 //! Signals of a crash are left alone where a runtime asks the kernel whose handlers it takes the place of, and hands them on.
 
 use core::arch::naked_asm;
-use core::mem;
 use core::ptr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
@@ -76,8 +75,10 @@ fn take(row: usize) {
     const SA_SIGINFO: u64 = 4;
     const SA_RESTORER: u64 = 0x0400_0000;
     const SA_ONSTACK: u64 = 0x0800_0000;
-    let (signal, mut now) = (OURS[row], Action::default());
-    if sys::signal_action(signal, None, Some(&mut now)) && now.handler == SIG_DFL {
+    let signal = OURS[row];
+    if let Some(now) = sys::signal_action(signal)
+        && now.handler == SIG_DFL
+    {
         let ours = Action {
             handler: handler as *const () as u64,
             flags: SA_SIGINFO | SA_RESTORER | SA_ONSTACK,
@@ -85,7 +86,8 @@ fn take(row: usize) {
             mask: 0,
         };
         FLAGS[row].store(now.flags & !SA_RESTORER, Relaxed);
-        sys::signal_action(signal, Some(&ours), None);
+        // SAFETY: the handler has the signature that `SA_SIGINFO` asks for, and the restorer is one.
+        unsafe { sys::set_signal_action(signal, &ours) };
     }
 }
 
@@ -95,12 +97,15 @@ extern "C" fn restorer() {
     naked_asm!("mov eax, 15", "syscall")
 }
 
-extern "C" fn handler(signal: i32, info: *const Info, context: *const Context) {
+/// # Safety
+/// Only the kernel calls it.
+unsafe extern "C" fn handler(signal: i32, info: *const Info, context: *const Context) {
     // SAFETY: the kernel's, on the stack above this.
     let (moment, made_by_fault) = unsafe { (Moment::of_signal(&*context), (*info).code > 0) };
     exit::last_moment(Way::NearEnd, &moment);
     // The signal is blocked here: it comes again when this returns, to the program as it was. A crash does so by itself, with its address.
-    sys::signal_action(signal, Some(&Action::default()), None);
+    // SAFETY: the kernel's own way, without a handler.
+    unsafe { sys::set_signal_action(signal, &Action::default()) };
     if !(made_by_fault && OURS[..CRASHES].contains(&signal)) {
         sys::send_signal_to_self(signal);
     }
@@ -138,18 +143,19 @@ impl Moment {
 }
 
 /// libc's `sigaction`, with a patch at its start; its other functions of this kind come here.
-pub extern "C" fn sigaction(signal: i32, new: *const LibcAction, old: *mut LibcAction) -> i32 {
+///
+/// # Safety
+/// As for libc's.
+pub unsafe extern "C" fn sigaction(signal: i32, new: *const LibcAction, old: *mut LibcAction) -> i32 {
+    const FAILED: i32 = -1;
+    let Some(real) = real::of(hook::SIGACTION) else { return FAILED };
     // SAFETY: the function that the hook stands in for, with the caller's own arguments.
-    let result = unsafe {
-        let real: extern "C" fn(i32, *const LibcAction, *mut LibcAction) -> i32 =
-            mem::transmute(real::of(hook::SIGACTION));
-        real(signal, new, old)
-    };
+    let result = unsafe { real.call([signal as u64, new as u64, old as u64]) } as i32;
     if result == 0
         && let Some(row) = OURS.iter().position(|ours| *ours == signal).filter(|row| *row >= first())
     {
         let flags = FLAGS[row].load(Relaxed) as i32;
-        // SAFETY: libc has just written it.
+        // SAFETY: null, or the program's, which libc has just written.
         if let Some(old) = unsafe { old.as_mut() }
             && old.handler == handler as *const () as u64
         {

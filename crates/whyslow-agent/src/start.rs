@@ -12,43 +12,58 @@ use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
 use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
 
 use crate::area::Area;
-use crate::{confined, exit, hooks, link, loaded, maps, modules, patch, real, sample, signals, state, sys};
+use crate::link::{self, ThreadWord};
+use crate::sys::{self, Pages, Place};
+use crate::{based, confined, exit, hooks, loaded, maps, modules, patch, real, sample, signals, state};
 
 /// The loader's way in. glibc passes the environment, others do not.
-extern "C" fn preloaded(_count: i32, _arguments: *const *const c_char, environment: *const *const c_char) {
+///
+/// # Safety
+/// Only the loader calls it.
+unsafe extern "C" fn preloaded(
+    _count: i32,
+    _arguments: *const *const c_char,
+    environment: *const *const c_char,
+) {
     // Without a word per thread this is not the dynamic loader's call.
-    if link::thread_word_offset() == 0 {
+    if ThreadWord::of_state().is_none() {
         return;
     }
     real::find_all();
-    begin_once(environment);
+    // SAFETY: the loader's own argument, if this is glibc's.
+    unsafe { begin_once(environment) };
 }
 
 /// Somebody calls the allocator before the loader calls the agent: `.preinit_array`, or the constructor of a library that comes first.
 /// The real functions are known.
 pub fn early() {
-    if link::thread_word_offset() != 0 {
-        begin_once(ptr::null());
+    if ThreadWord::of_state().is_some() {
+        // SAFETY: no environment.
+        unsafe { begin_once(ptr::null()) };
     }
 }
 
 /// Set by whoever begins. What it calls itself must not begin again.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 
-fn begin_once(environment: *const *const c_char) {
+/// # Safety
+/// The environment is null, or what glibc's loader passes.
+unsafe fn begin_once(environment: *const *const c_char) {
     if BEGUN.swap(1, AcqRel) != 0 {
         return;
     }
     let mut path = [0u8; SOCKET_LEN];
-    let len = socket_from(environment, &mut path).or_else(|| socket_from_file(&mut path));
+    // SAFETY: passed on.
+    let len = unsafe { socket_from(environment, &mut path) }.or_else(|| socket_from_file(&mut path));
     if let Some(len) = len {
-        begin(entered::PRELOADED, &path[..len]);
+        // SAFETY: constructors run before the program's first thread, on the one that there is.
+        unsafe { begin(entered::PRELOADED, &path[..len]) };
     }
 }
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn(i32, *const *const c_char, *const *const c_char) = preloaded;
+static AT_START: unsafe extern "C" fn(i32, *const *const c_char, *const *const c_char) = preloaded;
 
 #[used]
 #[unsafe(link_section = ".fini_array")]
@@ -58,14 +73,15 @@ static AT_END: extern "C" fn() = exit::finished;
 /// program's headers in memory.
 ///
 /// # Safety
-/// `socket` must be a text that ends with a zero byte, and the headers must be there for good.
+/// `socket` must be a text that ends with a zero byte, the headers must be there for good, and nothing of the program runs yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn whyslow_agent_enter(socket: *const c_char, base: u64, headers: u64, count: u64) {
-    modules::set_program(base, headers, count);
-    state::look_for_base();
+    based::look_for_base();
     // SAFETY: the caller's promise.
-    let socket = unsafe { CStr::from_ptr(socket) };
-    begin(entered::INJECTED, socket.to_bytes());
+    unsafe {
+        modules::set_program(base, headers, count);
+        begin(entered::INJECTED, CStr::from_ptr(socket).to_bytes());
+    }
 }
 
 /// The longest path of a socket.
@@ -93,50 +109,40 @@ pub fn connect() -> i32 {
     sys::connect(&path[..len])
 }
 
-fn begin(entered: u32, socket: &[u8]) -> Option<()> {
+/// # Safety
+/// The program has one thread, and none of the code runs that patches may be for.
+unsafe fn begin(entered: u32, socket: &[u8]) -> Option<()> {
     for (to, from) in SOCKET.iter().zip(socket) {
         to.store(*from, Relaxed);
     }
     confined::remember();
-    loaded::remember();
-    let buffer = sys::pages(MOST_WELCOME);
-    if buffer.is_null() {
-        return None;
-    }
+    // SAFETY: there is one thread.
+    unsafe { loaded::remember() };
+    let mut buffer = Pages::new(MOST_WELCOME)?;
     let socket = sys::connect(socket);
     if socket >= 0 {
-        // SAFETY: fresh pages.
-        let buffer = unsafe { slice::from_raw_parts_mut(buffer, MOST_WELCOME) };
-        exchange(entered, socket, buffer);
+        // SAFETY: passed on.
+        unsafe { exchange(entered, socket, buffer.bytes()) };
         sys::close(socket);
     }
-    sys::unmap(buffer as usize, MOST_WELCOME);
     Some(())
 }
 
-fn exchange(entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
+/// # Safety
+/// As for [`begin`].
+unsafe fn exchange(entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
     // Everything gets its place before the collector looks for free ones to put patch pages in.
-    let base = sys::reserve_apart(area::FIRST_LEN);
-    if base.is_null() {
-        return None;
-    }
-    let took = state::watch_forks().then(|| exchange_at(base, entered, socket, buffer)).flatten();
-    if took.is_none() {
-        sys::unmap(base as usize, area::FIRST_LEN);
-    }
-    took
-}
-
-fn exchange_at(base: *mut u8, entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
-    if !say(socket, &hello(entered)) {
+    let place = Place::apart(area::FIRST_LEN)?;
+    if !state::watch_forks() || !say(socket, &hello(entered)) {
         return None;
     }
     let (len, file) = sys::receive(socket, buffer);
     if file < 0 {
         return None;
     }
-    let joined = patch::prepare(&buffer[..len]).and_then(|patches| {
-        let joined = join(base, file, &patches);
+    // SAFETY: the collector's answer to the hello above; for the rest, the caller's promise.
+    let joined = unsafe { patch::prepare(&buffer[..len]) }.and_then(|patches| {
+        let joined = join(place, file, &patches);
         if joined.is_none() {
             patches.undo();
         }
@@ -146,12 +152,12 @@ fn exchange_at(base: *mut u8, entered: u32, socket: i32, buffer: &mut [u8]) -> O
     joined
 }
 
-fn join(base: *mut u8, file: i32, patches: &patch::Prepared<'_>) -> Option<()> {
-    if !sys::map_shared_at(base, file, area::FIRST_LEN) {
+fn join(mut place: Place, file: i32, patches: &patch::Prepared<'_>) -> Option<()> {
+    if !place.map_shared(file) {
         return None;
     }
-    // SAFETY: the area begins with its header.
-    let header = unsafe { &*base.cast::<area::Header>() };
+    // SAFETY: the area begins with its header, and stays mapped as long as `place`.
+    let header = unsafe { place.at().cast::<area::Header>().as_ref() };
     if header.version.load(Acquire) != VERSION || !patches.apply() {
         return None;
     }
@@ -162,7 +168,8 @@ fn join(base: *mut u8, file: i32, patches: &patch::Prepared<'_>) -> Option<()> {
     if header.flags.load(Relaxed) & flag::MAPS != 0 {
         maps::record();
     }
-    Area::set(base, file);
+    // SAFETY: the area's file is mapped there, and is never given back.
+    unsafe { Area::set(place.keep(), file) };
     if let Some(area) = Area::get() {
         sample::prepare(area);
         if area.flags() & flag::WAIT_AT_EXIT != 0 {
@@ -174,7 +181,9 @@ fn join(base: *mut u8, file: i32, patches: &patch::Prepared<'_>) -> Option<()> {
 
 /// Sends a hello.
 pub fn say(socket: i32, hello: &Hello) -> bool {
-    // SAFETY: a plain structure.
+    const FIELDS: usize = 4 * 4 + 8 * (hook::COUNT + 2 + hook::PER_GROUP + 1);
+    const { assert!(size_of::<Hello>() == FIELDS, "a hello has no padding") };
+    // SAFETY: a structure of integers without padding is so many initialised bytes.
     let bytes = unsafe { slice::from_raw_parts(ptr::from_ref(hello).cast(), size_of::<Hello>()) };
     sys::send(socket, bytes)
 }
@@ -195,7 +204,7 @@ pub fn hello(entered: u32) -> Hello {
     };
     if entered == entered::PRELOADED {
         for (slot, next) in hello.next.iter_mut().enumerate() {
-            *next = real::of(slot);
+            *next = real::of(slot).map_or(0, real::Function::address);
         }
     }
     hello
@@ -211,8 +220,11 @@ fn own_range() -> (u64, u64) {
 }
 
 /// Copies the socket's path out of the environment; its length.
-fn socket_from(environment: *const *const c_char, path: &mut [u8]) -> Option<usize> {
-    if environment.is_null() || link::glibc_version() == 0 {
+///
+/// # Safety
+/// As for [`begin_once`].
+unsafe fn socket_from(environment: *const *const c_char, path: &mut [u8]) -> Option<usize> {
+    if environment.is_null() || link::glibc_version().is_none() {
         return None;
     }
     for index in 0.. {
@@ -236,11 +248,8 @@ fn socket_from_file(path: &mut [u8]) -> Option<usize> {
     if file < 0 {
         return None;
     }
-    let buffer = sys::pages(MOST);
-    let mut found = None;
-    if !buffer.is_null() {
-        // SAFETY: fresh pages.
-        let bytes = unsafe { slice::from_raw_parts_mut(buffer, MOST) };
+    let found = Pages::new(MOST).and_then(|mut pages| {
+        let bytes = pages.bytes();
         let mut len = 0;
         loop {
             match sys::read(file, &mut bytes[len..]) {
@@ -248,17 +257,14 @@ fn socket_from_file(path: &mut [u8]) -> Option<usize> {
                 more => len += more,
             }
         }
-        found = bytes[..len].split(|byte| *byte == 0).find_map(|text| value(text, path));
-        sys::unmap(buffer as usize, MOST);
-    }
+        bytes[..len].split(|byte| *byte == 0).find_map(|text| value(text, path))
+    });
     sys::close(file);
     found
 }
 
 fn value(text: &[u8], path: &mut [u8]) -> Option<usize> {
     let value = text.strip_prefix(SOCKET_VARIABLE.as_bytes())?.strip_prefix(b"=")?;
-    let to = path.get_mut(..value.len())?;
-    // SAFETY: both have this length.
-    unsafe { ptr::copy_nonoverlapping(value.as_ptr(), to.as_mut_ptr(), value.len()) };
+    path.get_mut(..value.len())?.copy_from_slice(value);
     Some(value.len())
 }

@@ -1,13 +1,14 @@
 //! What the agent knows of each thread: where its ring is, how far it is written, its last walks.
 //!
 //! A state is found by a word of thread-local storage. A static program has none to give, so there it is found by the
-//! thread's `fs` base. The memory of states is wiped when the program forks: a child finds all gates shut, and takes
+//! thread's `fs` base (see `based`). The first page of a state is wiped when the program forks: a child finds all gates shut, and takes
 //! rings of its own. That is the whole handling of `fork`; nothing has to be called.
 //!
-//! A signal handler that interrupts the agent finds the gate `BUSY` and uses a second state. A third level is counted as lost.
+//! The *gate* says who may use a state. [`Inside`] is the agent at work: it is made by shutting an open gate, on the state's own thread, and
+//! alone leads to the ring's writer and to the walker. Nobody makes a second one meanwhile: other threads have states of their own, what the allocator calls
+//! finds the gate `MASKED`, and a signal handler that interrupts the agent finds it `BUSY` and uses a second state. A third level is counted as lost.
 
-use core::arch::asm;
-use core::cell::{Cell, UnsafeCell};
+use core::cell::UnsafeCell;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, compiler_fence};
@@ -16,10 +17,15 @@ use whyslow_heap_wire::area::{self, MOST_STATES, RingHeader, flag, ring};
 use whyslow_selfwalk::Walker;
 
 use crate::area::Area;
-use crate::{link, sample, sys, walk};
+use crate::based;
+use crate::link::ThreadWord;
+use crate::ring::Writer;
+use crate::sample::Sampling;
+use crate::sys::{self, Pages};
+use crate::walk;
 
 /// The states of [`State::gate`].
-pub mod gate {
+mod gate {
     /// Not usable: new, or wiped by a fork.
     pub const SHUT: u32 = 0;
     /// Everything is recorded, and nothing else is asked for.
@@ -34,64 +40,43 @@ pub mod gate {
     pub const MASKED: u32 = 5;
 }
 
-/// One thread's state. All zero bytes are a new one.
-#[repr(C, align(64))]
-pub struct State {
-    pub gate: AtomicU32,
-    /// Records that may still repeat the last time.
-    pub repeat: Cell<u32>,
-    pub words: Cell<*mut u64>,
-    pub written: Cell<u64>,
-    /// Up to here there is room for any event.
-    pub limit: Cell<u64>,
-    ring: AtomicPtr<RingHeader>,
-    /// Ticks of the last stamp.
-    pub stamp: Cell<u64>,
-    /// Ticks since then, where they belong in a record.
-    pub since: Cell<u64>,
+const PAGE: usize = 4096;
 
-    /// Sampling: bytes until the next sample.
-    pub countdown: Cell<i64>,
-    /// Sampling: the last random number.
-    pub random: Cell<u64>,
+/// One thread's state. All zero bytes are a new one.
+///
+/// A fork in a signal handler zeroes the first page, when the handler comes back in the child even below an [`Inside`]. So everything in it is an atomic
+/// or a cell of which zero is a value, and each access stands on its own.
+#[repr(C, align(4096))]
+pub struct State {
+    gate: AtomicU32,
     /// What `gate` is when the agent is not at work.
-    pub open: Cell<u32>,
-    /// The module generation of the ring's frames.
-    pub generation: Cell<u32>,
-    /// The collector's heartbeat when the last time was read.
-    pub beat: Cell<u64>,
-    /// The collector did not move at this heartbeat, plus one.
-    pub gone_at: Cell<u64>,
+    open: AtomicU32,
+    writer: Writer,
+    sampling: Sampling,
+    /// The writer's ring, for other threads.
+    ring: AtomicPtr<RingHeader>,
     /// The thread; 0 for a state that was never used or was wiped, [`CLAIMED`] for one that changes hands.
     owner: AtomicU32,
     process: AtomicU32,
     /// The word that told threads apart when this was claimed; only without thread-local storage.
-    mark: Cell<u32>,
+    mark: AtomicU32,
     level: AtomicU32,
-    inner: Cell<*const State>,
-    walker: UnsafeCell<Walker>,
+    /// The state of a signal handler that interrupts the agent; null if there was none.
+    inner: AtomicPtr<State>,
+    walker: BehindFirstPage,
 }
+
+/// Not wiped by a fork: a walk may be under way.
+#[repr(C, align(4096))]
+struct BehindFirstPage(UnsafeCell<Walker>);
+
+const _: () = assert!(core::mem::offset_of!(State, walker) == PAGE);
 
 const CLAIMED: u32 = u32::MAX;
 
 impl State {
-    /// The ring's header. A state in use has one, but in a child that a signal handler forked from within the agent.
     #[inline(always)]
-    pub fn ring(&self) -> Option<&RingHeader> {
-        // SAFETY: null, or set before the state is used; rings stay mapped for good.
-        unsafe { self.ring.load(Relaxed).as_ref() }
-    }
-
-    /// The walker. Only who has the gate may ask.
-    #[expect(clippy::mut_from_ref, reason = "the gate is the lock")]
-    #[inline(always)]
-    pub fn walker(&self) -> &mut Walker {
-        // SAFETY: `BUSY` has one holder, on one thread.
-        unsafe { &mut *self.walker.get() }
-    }
-
-    #[inline(always)]
-    pub fn set_gate(&self, gate: u32) {
+    fn set_gate(&self, gate: u32) {
         compiler_fence(SeqCst);
         self.gate.store(gate, Relaxed);
         compiler_fence(SeqCst);
@@ -100,47 +85,148 @@ impl State {
     /// Opens the gate again. In a child that was forked meanwhile, by a signal handler that came back, it stays shut: what was not there before
     /// the fork is wiped.
     #[inline(always)]
-    pub fn leave(&self) {
-        self.set_gate(self.open.get());
+    fn leave(&self) {
+        self.set_gate(self.open.load(Relaxed));
+    }
+
+    /// Whether this is the state of the thread with this mark, or one that a fork wiped: then it is the thread's own, or nobody's.
+    pub fn is_marked(&self, mark: u32) -> bool {
+        self.owner.load(Relaxed) == 0 || self.mark.load(Relaxed) == mark
+    }
+
+    /// Sets what tells the thread apart from others.
+    pub fn set_mark(&self, mark: u32) {
+        self.mark.store(mark, Relaxed);
     }
 }
 
-/// The calling thread's state; none before its first event.
-#[inline(always)]
-pub fn mine() -> Option<&'static State> {
-    let offset = link::thread_word_offset();
-    let state = if offset != 0 { link::thread_word(offset) as *const State } else { by_base() };
-    // SAFETY: states stay mapped for good.
-    unsafe { state.as_ref() }
-}
+/// The calling thread's own state.
+#[derive(Clone, Copy)]
+pub struct Mine(&'static State);
 
-/// The state to use for an event, with its gate `BUSY`. None: let the event pass.
-#[inline(never)]
-pub fn enter() -> Option<&'static State> {
-    let area = Area::get()?;
-    let state = match mine() {
-        Some(state) => match state.gate.load(Relaxed) {
-            gate::OPEN | gate::SAMPLING | gate::SPECIAL => state,
-            gate::SHUT => {
-                note_fork();
-                register(area, state)?
-            }
-            gate::BUSY => inner(area, state)?,
-            _ => return None,
-        },
-        None => {
-            note_fork();
-            register(area, ptr::null())?
+impl Mine {
+    /// The calling thread's state; none before its first event.
+    #[inline(always)]
+    pub fn get() -> Option<Self> {
+        let state = match ThreadWord::of_state() {
+            Some(word) => word.get() as *const State,
+            None => based::mine(),
+        };
+        // SAFETY: null, or the state that `register` put there; states stay mapped for good.
+        unsafe { state.as_ref() }.map(Self)
+    }
+
+    /// Goes inside, if everything is recorded and nothing else is asked for.
+    #[inline(always)]
+    pub fn enter_if_all_is_recorded(self) -> Option<Inside> {
+        // SAFETY: the state is this thread's, and its gate is open.
+        (self.0.gate.load(Relaxed) == gate::OPEN).then(|| unsafe { Inside::new(self.0) })
+    }
+
+    /// Whether some is recorded, and the agent is not at work.
+    #[inline(always)]
+    pub fn is_sampling(self) -> bool {
+        self.0.gate.load(Relaxed) == gate::SAMPLING
+    }
+
+    /// How far the next sample is.
+    #[inline(always)]
+    pub fn sampling(self) -> &'static Sampling {
+        &self.0.sampling
+    }
+
+    /// Makes a call during which nothing is recorded, if anything is now.
+    #[inline(always)]
+    pub fn masked(self, call: impl FnOnce() -> u64) -> u64 {
+        if !matches!(self.0.gate.load(Relaxed), gate::OPEN | gate::SAMPLING | gate::SPECIAL) {
+            return call();
         }
-    };
-    state.set_gate(gate::BUSY);
-    Some(state)
+        self.0.set_gate(gate::MASKED);
+        let result = call();
+        self.0.leave();
+        result
+    }
 }
 
-/// The state of a signal handler that interrupted the agent.
-fn inner(area: Area, outer: &State) -> Option<&'static State> {
-    // SAFETY: states stay mapped for good.
-    let state = unsafe { outer.inner.get().as_ref() };
+/// The agent at work in a thread. The gate opens again when this is dropped.
+pub struct Inside(&'static State);
+
+impl Inside {
+    /// # Safety
+    /// The state is the calling thread's, or that of a signal handler in it, and there is no other [`Inside`] of it: its gate was not `BUSY` or
+    /// `MASKED`, or whoever left it so has ended.
+    #[inline(always)]
+    unsafe fn new(state: &'static State) -> Self {
+        state.set_gate(gate::BUSY);
+        Self(state)
+    }
+
+    /// Writes into the thread's ring.
+    #[inline(always)]
+    pub fn writer(&self) -> &Writer {
+        &self.0.writer
+    }
+
+    /// The thread's walks, and what writes them down.
+    #[inline(always)]
+    pub fn parts(&mut self) -> (&Writer, &mut Walker) {
+        // SAFETY: there is one `Inside` of a state, it is borrowed, and nothing else leads to the walker.
+        (&self.0.writer, unsafe { &mut *self.0.walker.0.get() })
+    }
+
+    /// How far the next sample is.
+    #[inline(always)]
+    pub fn sampling(&self) -> &Sampling {
+        &self.0.sampling
+    }
+
+    /// Makes a call during which what the allocator calls is its own business.
+    #[inline(always)]
+    pub fn masked(&mut self, call: impl FnOnce() -> u64) -> u64 {
+        self.0.set_gate(gate::MASKED);
+        let result = call();
+        self.0.set_gate(gate::BUSY);
+        result
+    }
+
+    /// The same, and what the allocator calls does not bring the next sample nearer.
+    pub fn masked_uncounted(&mut self, call: impl FnOnce() -> u64) -> u64 {
+        let sampling = &self.0.sampling;
+        self.masked(|| sampling.uncounted(call))
+    }
+}
+
+impl Drop for Inside {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// Goes inside for an event. None: let the event pass.
+#[inline(never)]
+pub fn enter() -> Option<Inside> {
+    let area = Area::get()?;
+    let Some(Mine(state)) = Mine::get() else {
+        note_fork();
+        return register(area, None);
+    };
+    match state.gate.load(Relaxed) {
+        // SAFETY: the state is this thread's, and its gate is open.
+        gate::OPEN | gate::SAMPLING | gate::SPECIAL => Some(unsafe { Inside::new(state) }),
+        gate::SHUT => {
+            note_fork();
+            register(area, Some(state))
+        }
+        gate::BUSY => enter_inner(area, state),
+        _ => None,
+    }
+}
+
+/// The same for a signal handler that interrupted the agent.
+fn enter_inner(area: Area, outer: &State) -> Option<Inside> {
+    // SAFETY: null, or a state; they stay mapped for good.
+    let state = unsafe { outer.inner.load(Relaxed).as_ref() };
     match state {
         Some(state) if state.owner.load(Relaxed) == outer.owner.load(Relaxed) => {
             match state.gate.load(Relaxed) {
@@ -149,35 +235,36 @@ fn inner(area: Area, outer: &State) -> Option<&'static State> {
                     None
                 }
                 gate::MASKED => None,
-                _ => Some(state),
+                // SAFETY: the state belongs to signal handlers of this thread, and none of them is inside.
+                _ => Some(unsafe { Inside::new(state) }),
             }
         }
         _ => {
-            let state = claim(area, 1, ptr::null())?;
-            outer.inner.set(state);
-            Some(state)
+            let inside = claim(area, 1, None)?;
+            outer.inner.store(ptr::from_ref(inside.0).cast_mut(), Relaxed);
+            Some(inside)
         }
     }
 }
 
-fn register(area: Area, wiped: *const State) -> Option<&'static State> {
-    let state = claim(area, 0, wiped)?;
-    match link::thread_word_offset() {
-        0 => set_by_base(state)?,
-        offset => link::set_thread_word(offset, ptr::from_ref(state) as u64),
+fn register(area: Area, wiped: Option<&'static State>) -> Option<Inside> {
+    let inside = claim(area, 0, wiped)?;
+    match ThreadWord::of_state() {
+        Some(word) => word.set(ptr::from_ref(inside.0) as u64),
+        None => based::set_mine(inside.0)?,
     }
-    Some(state)
+    Some(inside)
 }
 
 static STATES: [AtomicPtr<State>; MOST_STATES] = [const { AtomicPtr::new(ptr::null_mut()) }; MOST_STATES];
 static STATES_USED: AtomicUsize = AtomicUsize::new(0);
 /// What a state takes: whole pages.
-const STATE_BYTES: usize = size_of::<State>().next_multiple_of(4096);
+const STATE_BYTES: usize = size_of::<State>();
 /// Without a free ring, nobody asks for one again before this time.
 static RINGLESS_UNTIL: AtomicU64 = AtomicU64::new(0);
 
 /// A state with a ring: the thread's own that a fork wiped, one of a thread that has ended, or a new one.
-fn claim(area: Area, level: u32, wiped: *const State) -> Option<&'static State> {
+fn claim(area: Area, level: u32, wiped: Option<&'static State>) -> Option<Inside> {
     if !area.enabled() {
         return None;
     }
@@ -206,6 +293,8 @@ fn claim(area: Area, level: u32, wiped: *const State) -> Option<&'static State> 
         header.lost_ringless.fetch_add(1, Relaxed);
         return None;
     };
+    // SAFETY: the state was nobody's, or that of a thread that has ended; this thread has just become its owner.
+    let mut inside = unsafe { Inside::new(state) };
     let ring = area.ring(index);
     ring.pid.store(process, Relaxed);
     ring.tid.store(thread, Relaxed);
@@ -214,37 +303,38 @@ fn claim(area: Area, level: u32, wiped: *const State) -> Option<&'static State> 
     state.process.store(process, Relaxed);
     state.level.store(level, Relaxed);
     state.ring.store(ptr::from_ref(ring).cast_mut(), Release);
-    state.words.set(words);
-    state.written.set(ring.written.load(Relaxed));
-    state.limit.set(0);
-    state.gone_at.set(0);
-    state.generation.set(0);
     // What it had may be another thread's by now.
-    state.inner.set(ptr::null());
-    state.walker().forget();
-    state.open.set(match (area.flags() & (flag::UNUSED | flag::MAPS), header.sample_bytes.load(Relaxed)) {
-        (0, 0) => gate::OPEN,
-        (0, _) => gate::SAMPLING,
-        _ => gate::SPECIAL,
-    });
-    sample::start(state, thread);
+    state.inner.store(ptr::null_mut(), Relaxed);
+    state.open.store(
+        match (area.flags() & (flag::UNUSED | flag::MAPS), header.sample_bytes.load(Relaxed)) {
+            (0, 0) => gate::OPEN,
+            (0, _) => gate::SAMPLING,
+            _ => gate::SPECIAL,
+        },
+        Relaxed,
+    );
+    state.sampling.start(thread);
+    let (writer, walker) = inside.parts();
+    walker.forget();
+    // SAFETY: the ring was free, and is this state's from now on.
+    unsafe { writer.take(ring, words) };
     // From here on no thread repeats times: this ring's first one is later than all those.
     header.rings_active.fetch_add(1, SeqCst);
     crate::ring::alone_no_more();
-    crate::ring::first_stamp(state);
+    writer.first_stamp();
     ring.state.store(ring::LIVE, Release);
-    Some(state)
+    Some(inside)
 }
 
-fn find_state(wiped: *const State, thread: u32) -> Option<&'static State> {
-    // SAFETY: states stay mapped for good.
-    if let Some(state) = unsafe { wiped.as_ref() }
+/// A state that the thread becomes the owner of.
+fn find_state(wiped: Option<&'static State>, thread: u32) -> Option<&'static State> {
+    if let Some(state) = wiped
         && state.owner.compare_exchange(0, thread, AcqRel, Relaxed).is_ok()
     {
         return Some(state);
     }
     for slot in &STATES[..STATES_USED.load(Acquire).min(MOST_STATES)] {
-        // SAFETY: states stay mapped for good.
+        // SAFETY: null, or a state; they stay mapped for good.
         let Some(state) = (unsafe { slot.load(Acquire).as_ref() }) else { continue };
         let owner = state.owner.load(Acquire);
         if owner != 0
@@ -262,22 +352,29 @@ fn find_state(wiped: *const State, thread: u32) -> Option<&'static State> {
         STATES_USED.store(MOST_STATES, Release);
         return None;
     }
-    let state = sys::pages_wiped_on_fork(STATE_BYTES).cast::<State>();
-    STATES[index].store(state, Release);
-    // SAFETY: fresh zero bytes are a state.
-    let Some(state) = (unsafe { state.as_ref() }) else {
+    let Some(state) = new_state() else {
         // The next one may have more luck with this row, unless another thread took one meanwhile.
         let _ = STATES_USED.compare_exchange(index + 1, index, AcqRel, Relaxed);
         return None;
     };
+    STATES[index].store(ptr::from_ref(state).cast_mut(), Release);
     state.owner.store(thread, Release);
     Some(state)
+}
+
+fn new_state() -> Option<&'static State> {
+    let mut pages = Pages::new(STATE_BYTES)?;
+    if !pages.wipe_on_fork(PAGE) {
+        return None;
+    }
+    // SAFETY: the pages are as long as a state, whole pages are aligned like one, zero bytes are a new one, and they are never given back.
+    Some(unsafe { pages.keep().cast::<State>().as_ref() })
 }
 
 /// Whether the collector has given the state's ring back, because its thread has ended. A state that a fork wiped
 /// (its owner is 0) belongs to the thread whose word points to it, or to nobody.
 fn has_ended(state: &State, owner: u32) -> bool {
-    // SAFETY: rings stay mapped for good.
+    // SAFETY: null, or a ring; they stay mapped for good.
     let Some(ring) = (unsafe { state.ring.load(Acquire).as_ref() }) else { return false };
     match ring.state.load(Acquire) {
         ring::FREE => true,
@@ -317,11 +414,14 @@ static PARENT: AtomicU32 = AtomicU32::new(0);
 
 /// Begins to notice forks.
 pub fn watch_forks() -> bool {
-    let page = sys::pages_wiped_on_fork(4096).cast::<AtomicU32>();
-    // SAFETY: a fresh page.
-    let Some(mark) = (unsafe { page.as_ref() }) else { return false };
-    mark.store(1, Relaxed);
-    PROCESS_MARK.store(page, Release);
+    let Some(mut page) = Pages::new(PAGE) else { return false };
+    if !page.wipe_on_fork(PAGE) {
+        return false;
+    }
+    let mark = page.keep().cast::<AtomicU32>();
+    // SAFETY: a page of zeros that is never given back.
+    unsafe { mark.as_ref() }.store(1, Relaxed);
+    PROCESS_MARK.store(mark.as_ptr(), Release);
     PROCESS.store(sys::process(), Relaxed);
     true
 }
@@ -351,123 +451,4 @@ pub fn is_own_process() -> bool {
 
 fn clock() -> u64 {
     crate::ring::counter()
-}
-
-/// States by `fs` base, for programs without a loader.
-struct Based {
-    /// The base plus one; 0 for none.
-    key: AtomicU64,
-    state: AtomicPtr<State>,
-}
-
-const BASES: usize = 1 << 14;
-static BASED: [Based; BASES] =
-    [const { Based { key: AtomicU64::new(0), state: AtomicPtr::new(ptr::null_mut()) } }; BASES];
-/// Where a thread's number lies behind its base; 0 if that is not known, then the kernel is asked each time.
-static THREAD_AT: AtomicU32 = AtomicU32::new(0);
-/// Whether user code may read the base by an instruction.
-static BASE_READABLE: AtomicU32 = AtomicU32::new(0);
-
-/// Finds out how to read the `fs` base.
-pub fn look_for_base() {
-    const AT_HWCAP2: u64 = 26;
-    const HWCAP2_FSGSBASE: u64 = 2;
-    let file = sys::open(c"/proc/self/auxv");
-    let mut bytes = [0u8; 1024];
-    let len = if file >= 0 { sys::read(file, &mut bytes) } else { 0 };
-    sys::close(file);
-    for pair in bytes[..len].as_chunks::<16>().0 {
-        let (kind, value) = (u64_at(pair, 0), u64_at(pair, 8));
-        if kind == AT_HWCAP2 && value & HWCAP2_FSGSBASE != 0 {
-            BASE_READABLE.store(1, Relaxed);
-        }
-    }
-}
-
-fn u64_at(bytes: &[u8; 16], at: usize) -> u64 {
-    let mut word = 0;
-    for byte in bytes[at..at + 8].iter().rev() {
-        word = word << 8 | u64::from(*byte);
-    }
-    word
-}
-
-fn base() -> u64 {
-    if BASE_READABLE.load(Relaxed) == 0 {
-        return sys::fs_base();
-    }
-    let base: u64;
-    // SAFETY: the kernel allows it.
-    unsafe { asm!("rdfsbase {}", out(reg) base, options(nomem, nostack, preserves_flags)) };
-    base
-}
-
-fn based(base: u64, insert: bool) -> Option<&'static Based> {
-    let key = base.wrapping_add(1);
-    let start = (base >> 6).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50;
-    for step in 0..BASES as u64 {
-        let slot = &BASED[(start + step) as usize % BASES];
-        match slot.key.load(Acquire) {
-            found if found == key => return Some(slot),
-            0 if !insert => return None,
-            0 => match slot.key.compare_exchange(0, key, AcqRel, Acquire) {
-                Ok(_) => return Some(slot),
-                Err(found) if found == key => return Some(slot),
-                Err(_) => {}
-            },
-            _ => {}
-        }
-    }
-    None
-}
-
-/// The thread's number as far as it can be read without the kernel: the base is that of another thread soon after one has ended.
-fn thread_mark(base: u64) -> u32 {
-    match (base, THREAD_AT.load(Relaxed)) {
-        (0, _) => 0,
-        (_, 0) => sys::thread(),
-        // SAFETY: a thread's control block is readable as long as the thread lives, and was at this place before.
-        (base, at) => unsafe { ptr::read_volatile((base + u64::from(at)) as *const u32) },
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn by_base() -> *const State {
-    let base = base();
-    let Some(slot) = based(base, false) else { return ptr::null() };
-    let state = slot.state.load(Acquire);
-    // SAFETY: states stay mapped for good.
-    match unsafe { state.as_ref() } {
-        // A wiped one is the thread's own, or nobody's.
-        Some(found) if found.owner.load(Relaxed) == 0 || found.mark.get() == thread_mark(base) => state,
-        _ => ptr::null(),
-    }
-}
-
-fn set_by_base(state: &'static State) -> Option<()> {
-    let base = base();
-    if base != 0 && THREAD_AT.load(Relaxed) == 0 {
-        look_for_thread(base);
-    }
-    state.mark.set(thread_mark(base));
-    based(base, true)?.state.store(ptr::from_ref(state).cast_mut(), Release);
-    Some(())
-}
-
-/// Finds where libc keeps the thread's number in its control block: the one place that holds it.
-fn look_for_thread(base: u64) {
-    let thread = sys::thread();
-    let mut block = [0u8; 1024];
-    let len = sys::peek(base, &mut block);
-    let mut found = 0;
-    for (index, word) in block[..len].as_chunks::<4>().0.iter().enumerate().skip(4) {
-        if u32::from_le_bytes(*word) == thread {
-            if found != 0 {
-                return;
-            }
-            found = index as u32 * 4;
-        }
-    }
-    THREAD_AT.store(found, Relaxed);
 }

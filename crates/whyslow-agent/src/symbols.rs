@@ -1,7 +1,7 @@
 //! Functions of other modules by name, where the program has no `dlsym`: before glibc 2.34 that is in a library of its own,
 //! which many programs do not load.
 
-use core::ffi::CStr;
+use core::ffi::{CStr, c_char};
 
 use crate::modules::{self, Loaded};
 
@@ -15,6 +15,7 @@ const DT_VERSYM: u64 = 0x6fff_fff0;
 const HIDDEN: u16 = 0x8000;
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Symbol {
     name: u32,
     info: u8,
@@ -40,12 +41,12 @@ pub fn next(name: &CStr) -> u64 {
 }
 
 fn holds(loaded: &Loaded, address: u64) -> bool {
-    let relative = address.wrapping_sub(loaded.base);
-    let mut segments = loaded.segments().iter().filter(|segment| segment.kind == PT_LOAD);
-    segments.any(|segment| relative.wrapping_sub(segment.address) < segment.size)
+    let relative = address.wrapping_sub(loaded.bias());
+    let mut segments = loaded.segments().iter().filter(|segment| segment.kind() == PT_LOAD);
+    segments.any(|segment| relative.wrapping_sub(segment.address()) < segment.size())
 }
 
-/// A module's symbols, where they lie in memory.
+/// A module's symbols, where they lie in memory. The loader itself finds functions by them, so they are taken to be well-formed.
 struct Table {
     base: u64,
     names: u64,
@@ -56,13 +57,15 @@ struct Table {
 
 impl Table {
     fn of(loaded: &Loaded) -> Option<Self> {
-        let dynamic = loaded.segments().iter().find(|segment| segment.kind == PT_DYNAMIC)?;
-        let mut table = Table { base: loaded.base, names: 0, symbols: 0, versions: 0, hash: 0 };
-        let mut at = loaded.base.wrapping_add(dynamic.address);
+        let dynamic = loaded.segments().iter().find(|segment| segment.kind() == PT_DYNAMIC)?;
+        let bias = loaded.bias();
+        let mut table = Table { base: bias, names: 0, symbols: 0, versions: 0, hash: 0 };
+        let mut at = bias.wrapping_add(dynamic.address());
         loop {
-            let [tag, value] = word::<[u64; 2]>(at);
+            // SAFETY: the dynamic section ends with a tag of 0.
+            let [tag, value] = unsafe { word::<[u64; 2]>(at) };
             // Some loaders write addresses here, others leave what the file has.
-            let address = if value < loaded.base { loaded.base + value } else { value };
+            let address = if value < bias { bias + value } else { value };
             match tag {
                 0 => break,
                 DT_STRTAB => table.names = address,
@@ -81,15 +84,19 @@ impl Table {
             .to_bytes()
             .iter()
             .fold(5381u32, |hash, byte| hash.wrapping_mul(33).wrapping_add((*byte).into()));
-        let [buckets, first, filters, _shift] = word::<[u32; 4]>(self.hash);
+        // SAFETY: the hash table begins with four numbers.
+        let [buckets, first, filters, _shift] = unsafe { word::<[u32; 4]>(self.hash) };
         let buckets_at = self.hash + 16 + u64::from(filters) * 8;
         let chains_at = buckets_at + u64::from(buckets) * 4;
-        let mut index = word::<u32>(buckets_at + u64::from(hash.checked_rem(buckets)?) * 4);
+        let bucket = buckets_at + u64::from(hash.checked_rem(buckets)?) * 4;
+        // SAFETY: there are so many buckets.
+        let mut index = unsafe { word::<u32>(bucket) };
         if index < first {
             return None;
         }
         loop {
-            let chained = word::<u32>(chains_at + u64::from(index - first) * 4);
+            // SAFETY: a bucket's chain ends with an odd number.
+            let chained = unsafe { word::<u32>(chains_at + u64::from(index - first) * 4) };
             if chained | 1 == hash | 1
                 && let Some(address) = self.matches(index, name)
             {
@@ -104,21 +111,20 @@ impl Table {
 
     /// The address of a symbol if it is defined, has this name, and is what new programs get.
     fn matches(&self, index: u32, name: &CStr) -> Option<u64> {
-        let symbol: &Symbol = part(self.symbols + u64::from(index) * size_of::<Symbol>() as u64);
-        let name = name.to_bytes_with_nul();
-        // Names end with a zero byte, so this stops before it leaves one.
-        let same =
-            (0..name.len()).all(|at| name[at] == word::<u8>(self.names + u64::from(symbol.name) + at as u64));
-        let hidden = self.versions != 0 && word::<u16>(self.versions + u64::from(index) * 2) & HIDDEN != 0;
-        (same && symbol.section != 0 && !hidden).then(|| self.base.wrapping_add(symbol.value))
+        // SAFETY: the chain says that there is a symbol with this number.
+        let symbol: Symbol = unsafe { word(self.symbols + u64::from(index) * size_of::<Symbol>() as u64) };
+        // SAFETY: a symbol's name is a text in the table of names.
+        let its_name = unsafe { CStr::from_ptr((self.names + u64::from(symbol.name)) as *const c_char) };
+        // SAFETY: where there are versions, there is one for each symbol.
+        let hidden =
+            self.versions != 0 && unsafe { word::<u16>(self.versions + u64::from(index) * 2) } & HIDDEN != 0;
+        (its_name == name && symbol.section != 0 && !hidden).then(|| self.base.wrapping_add(symbol.value))
     }
 }
 
-fn part<T>(at: u64) -> &'static T {
-    // SAFETY: the loader has used these tables, and keeps them mapped.
-    unsafe { &*(at as *const T) }
-}
-
-fn word<T: Copy + 'static>(at: u64) -> T {
-    *part(at)
+/// # Safety
+/// A `T`, all of plain numbers, lies there.
+unsafe fn word<T: Copy>(at: u64) -> T {
+    // SAFETY: the caller's promise.
+    unsafe { (at as *const T).read_unaligned() }
 }

@@ -2,7 +2,9 @@
 
 use core::arch::asm;
 use core::ffi::{CStr, c_char};
-use core::ptr;
+use core::mem;
+use core::ptr::{self, NonNull};
+use core::slice;
 use core::sync::atomic::AtomicU32;
 
 use crate::signals::Action;
@@ -86,35 +88,59 @@ pub fn thread() -> u32 {
     unsafe { call(GETTID, [0; 6]) as u32 }
 }
 
-/// Zeroed pages; null if there are none.
-pub fn pages(bytes: usize) -> *mut u8 {
-    let rights = protection::READ | protection::WRITE;
-    // SAFETY: a new mapping where nothing is.
-    let result =
-        unsafe { call(MMAP, [0, bytes, rights, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0]) };
-    if failed(result) {
-        return ptr::null_mut();
-    }
-    keep_small(result as usize, bytes);
-    result as *mut u8
+/// A new mapping wherever the kernel finds room; none if there is none.
+fn map_anywhere(wish: usize, bytes: usize, rights: usize, how: usize) -> Option<NonNull<u8>> {
+    // SAFETY: without `MAP_FIXED` nothing that is mapped is touched: the place is only a wish.
+    let result = unsafe { call(MMAP, [wish, bytes, rights, how | MAP_NORESERVE, usize::MAX, 0]) };
+    if failed(result) { None } else { NonNull::new(result as *mut u8) }
 }
 
-/// Only what is used shall take memory, not two megabytes of it at the first touch.
-fn keep_small(at: usize, bytes: usize) {
-    // SAFETY: a hint about pages of ours; a kernel that does not know it has no such pages.
-    unsafe { call(MADVISE, [at, bytes, MADV_NOHUGEPAGE, 0, 0, 0]) };
+/// Zeroed pages of the agent's own. They are given back when this is dropped.
+pub struct Pages {
+    at: NonNull<u8>,
+    len: usize,
 }
 
-/// Zeroed pages that a forked child finds zeroed again; null if there are none.
-pub fn pages_wiped_on_fork(bytes: usize) -> *mut u8 {
-    let pages = pages(bytes);
-    // SAFETY: the pages are ours and hold nothing yet.
-    if !pages.is_null() && failed(unsafe { call(MADVISE, [pages as usize, bytes, MADV_WIPEONFORK, 0, 0, 0]) })
-    {
-        unmap(pages as usize, bytes);
-        return ptr::null_mut();
+impl Pages {
+    /// None if there is no memory.
+    pub fn new(len: usize) -> Option<Self> {
+        let rights = protection::READ | protection::WRITE;
+        let at = map_anywhere(0, len, rights, MAP_PRIVATE | MAP_ANONYMOUS)?;
+        // Only what is used shall take memory, not two megabytes of it at the first touch.
+        // SAFETY: a hint about these pages; a kernel that does not know it has no such pages.
+        unsafe { call(MADVISE, [at.as_ptr() as usize, len, MADV_NOHUGEPAGE, 0, 0, 0]) };
+        Some(Self { at, len })
     }
-    pages
+
+    /// Lets a forked child find the first so many bytes zeroed again. False if the kernel cannot.
+    pub fn wipe_on_fork(&mut self, len: usize) -> bool {
+        let len = len.min(self.len);
+        // SAFETY: changes nothing in this process, and the child has only this crate's code look at them.
+        !failed(unsafe { call(MADVISE, [self.at.as_ptr() as usize, len, MADV_WIPEONFORK, 0, 0, 0]) })
+    }
+
+    /// What is in them.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: so many bytes are mapped until this is dropped, they are initialised, and nobody else has their address.
+        unsafe { slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
+    }
+
+    /// Never gives them back.
+    pub fn keep(self) -> NonNull<u8> {
+        mem::ManuallyDrop::new(self).at
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: they are this handle's own, and it ends.
+        unsafe { unmap(self.at.as_ptr() as usize, self.len) };
+    }
+}
+
+/// So many zeroed bytes for good, or until [`unmap`]; null if there are none.
+pub fn pages_for_good(bytes: usize) -> *mut u8 {
+    Pages::new(bytes).map_or(ptr::null_mut(), |pages| pages.keep().as_ptr())
 }
 
 /// Zeroed, writable pages at exactly this place, where nothing may be.
@@ -125,69 +151,90 @@ pub fn pages_at(at: usize, bytes: usize) -> bool {
     let result = unsafe { call(MMAP, [at, bytes, rights, how, usize::MAX, 0]) };
     if !failed(result) && result as usize != at {
         // A kernel that does not know the flag took the place as a hint.
-        unmap(result as usize, bytes);
+        // SAFETY: it was mapped just now, and nobody knows of it.
+        unsafe { unmap(result as usize, bytes) };
         return false;
     }
     !failed(result)
 }
 
-/// A place of this length that nothing else takes; null if there is none.
-fn reserve(bytes: usize) -> *mut u8 {
-    // SAFETY: a new mapping where nothing is.
-    let result =
-        unsafe { call(MMAP, [0, bytes, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0]) };
-    if failed(result) { ptr::null_mut() } else { result as *mut u8 }
+/// A place that nothing else takes. It is given back when this is dropped, with what is mapped there.
+pub struct Place {
+    at: NonNull<u8>,
+    len: usize,
 }
 
-/// The same, not beside the libraries if possible: patches need places that a short jump reaches from there.
-pub fn reserve_apart(bytes: usize) -> *mut u8 {
-    const APART: usize = 4 << 30;
-    let beside = reserve(bytes);
-    if beside.is_null() {
-        return beside;
+impl Place {
+    /// Not beside the libraries if possible: patches need places that a short jump reaches from there. None if there is no room.
+    pub fn apart(len: usize) -> Option<Self> {
+        const APART: usize = 4 << 30;
+        let reserve = |wish: usize| {
+            let at = map_anywhere(wish, len, 0, MAP_PRIVATE | MAP_ANONYMOUS)?;
+            Some(Place { at, len })
+        };
+        let beside = reserve(0)?;
+        let wish = (beside.at.as_ptr() as usize).saturating_sub(APART);
+        Some(reserve(wish).unwrap_or(beside))
     }
-    let hint = (beside as usize).saturating_sub(APART);
-    // SAFETY: a new mapping where nothing is: the place is only a wish.
-    let apart =
-        unsafe { call(MMAP, [hint, bytes, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0]) };
-    if failed(apart) {
-        return beside;
+
+    /// Maps a shared file here. False on failure.
+    pub fn map_shared(&mut self, file: i32) -> bool {
+        let rights = protection::READ | protection::WRITE;
+        let how = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
+        let at = self.at.as_ptr() as usize;
+        // SAFETY: replaces only what was reserved for it.
+        !failed(unsafe { call(MMAP, [at, self.len, rights, how, file as usize, 0]) })
     }
-    unmap(beside as usize, bytes);
-    apart as *mut u8
+
+    /// Where it is.
+    pub fn at(&self) -> NonNull<u8> {
+        self.at
+    }
+
+    /// Never gives it back.
+    pub fn keep(self) -> NonNull<u8> {
+        mem::ManuallyDrop::new(self).at
+    }
 }
 
-/// Maps a part of a shared file; null on failure.
-pub fn map_shared(file: i32, offset: usize, bytes: usize) -> *mut u8 {
+impl Drop for Place {
+    fn drop(&mut self) {
+        // SAFETY: it is this handle's own, and it ends.
+        unsafe { unmap(self.at.as_ptr() as usize, self.len) };
+    }
+}
+
+/// Maps a part of a shared file for good; none on failure.
+pub fn map_shared(file: i32, offset: usize, bytes: usize) -> Option<NonNull<u8>> {
     let rights = protection::READ | protection::WRITE;
     // SAFETY: a new mapping where nothing is.
     let result = unsafe { call(MMAP, [0, bytes, rights, MAP_SHARED | MAP_NORESERVE, file as usize, offset]) };
-    if failed(result) { ptr::null_mut() } else { result as *mut u8 }
+    if failed(result) { None } else { NonNull::new(result as *mut u8) }
 }
 
 /// Maps a shared file once more, from what is mapped at this place on; none on failure.
-pub fn map_again(at: usize, bytes: usize) -> Option<usize> {
+pub fn map_again(at: usize, bytes: usize) -> Option<NonNull<u8>> {
     const MREMAP_MAYMOVE: usize = 1;
     // SAFETY: without an old length what is there stays, and the new mapping lies where nothing is.
     let result = unsafe { call(MREMAP, [at, 0, bytes, MREMAP_MAYMOVE, 0, 0]) };
-    (!failed(result)).then_some(result as usize)
+    if failed(result) { None } else { NonNull::new(result as *mut u8) }
 }
 
-/// Maps a shared file at a place that [`reserve_apart`] gave.
-pub fn map_shared_at(at: *mut u8, file: i32, bytes: usize) -> bool {
-    let rights = protection::READ | protection::WRITE;
-    let how = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
-    // SAFETY: replaces only what was reserved for it.
-    !failed(unsafe { call(MMAP, [at as usize, bytes, rights, how, file as usize, 0]) })
-}
-
-pub fn unmap(at: usize, bytes: usize) {
-    // SAFETY: only called with mappings that this crate made.
+/// Takes a mapping away.
+///
+/// # Safety
+/// This crate made it, and nobody uses it any more.
+pub unsafe fn unmap(at: usize, bytes: usize) {
+    // SAFETY: the caller's promise.
     unsafe { call(MUNMAP, [at, bytes, 0, 0, 0, 0]) };
 }
 
-pub fn protect(at: usize, bytes: usize, rights: usize) -> bool {
-    // SAFETY: only called with pages of ours and with code that is to be patched.
+/// Changes what may be done with pages. False if the system does not allow it.
+///
+/// # Safety
+/// They are the agent's own, or hold code that may be written over; whoever reads or executes them can still do so afterwards.
+pub unsafe fn protect(at: usize, bytes: usize, rights: usize) -> bool {
+    // SAFETY: the caller's promise.
     !failed(unsafe { call(MPROTECT, [at, bytes, rights, 0, 0, 0]) })
 }
 
@@ -255,15 +302,11 @@ pub mod how {
 
 /// Opens a file for reading; negative on failure.
 pub fn open(path: &CStr) -> i32 {
-    // SAFETY: the path ends with a zero byte.
-    unsafe { open_at(HERE, path.as_ptr(), 0) }
+    open_at(HERE, path.as_ptr(), 0)
 }
 
-/// Opens a file for reading, as `how` says; the negative error on failure.
-///
-/// # Safety
-/// `path` must be what a program gives to the system: wrong ones are refused.
-pub unsafe fn open_at(folder: i32, path: *const c_char, how: usize) -> i32 {
+/// Opens a file for reading, as `how` says; the negative error on failure. A path that cannot be read is refused.
+pub fn open_at(folder: i32, path: *const c_char, how: usize) -> i32 {
     const O_CLOEXEC: usize = 0o2_000_000;
     // SAFETY: the kernel only reads the path, and refuses what cannot be read.
     unsafe { call(OPENAT, [folder as usize, path as usize, O_CLOEXEC | how, 0, 0, 0]) as i32 }
@@ -277,13 +320,10 @@ pub struct Known {
     pub user: u32,
 }
 
-/// Looks at a file; none if there is no such file.
-///
-/// # Safety
-/// As for [`open_at`].
-pub unsafe fn know(folder: i32, path: *const c_char, flags: usize) -> Option<Known> {
+/// Looks at a file; none if there is no such file, or the path cannot be read.
+pub fn know(folder: i32, path: *const c_char, flags: usize) -> Option<Known> {
     let mut stat = [0u64; 18];
-    // SAFETY: a stat structure is 144 bytes; for the path, the caller's promise.
+    // SAFETY: a stat structure is 144 bytes; the kernel only reads the path, and refuses one that it cannot.
     let result = unsafe {
         call(NEWFSTATAT, [folder as usize, path as usize, stat.as_mut_ptr() as usize, flags, 0, 0])
     };
@@ -291,13 +331,13 @@ pub unsafe fn know(folder: i32, path: *const c_char, flags: usize) -> Option<Kno
 }
 
 /// Where a link leads to; how long that is, 0 on failure.
-///
-/// # Safety
-/// As for [`open_at`].
-pub unsafe fn read_link(path: *const c_char, into: &mut [u8]) -> usize {
-    // SAFETY: the kernel writes into `into` only; for the path, the caller's promise.
+pub fn read_link(path: &CStr, into: &mut [u8]) -> usize {
+    // SAFETY: the kernel reads the path, which ends with a zero byte, and writes into `into` only.
     let result = unsafe {
-        call(READLINKAT, [HERE as usize, path as usize, into.as_mut_ptr() as usize, into.len(), 0, 0])
+        call(
+            READLINKAT,
+            [HERE as usize, path.as_ptr() as usize, into.as_mut_ptr() as usize, into.len(), 0, 0],
+        )
     };
     if result < 0 { 0 } else { result as usize }
 }
@@ -391,12 +431,21 @@ pub fn threads() -> u64 {
     if failed(result) { 0 } else { stat[2].saturating_sub(2) }
 }
 
-/// Sets what a signal does, and tells what it did. False if there is no such signal.
-pub fn signal_action(signal: i32, new: Option<&Action>, old: Option<&mut Action>) -> bool {
-    let new = new.map_or(0, |new| ptr::from_ref(new) as usize);
-    let old = old.map_or(0, |old| ptr::from_mut(old) as usize);
-    // SAFETY: the kernel reads one and writes the other; handlers are the caller's business.
-    !failed(unsafe { call(RT_SIGACTION, [signal as usize, new, old, 8, 0, 0]) })
+/// What a signal does; none if there is no such signal.
+pub fn signal_action(signal: i32) -> Option<Action> {
+    let mut action = Action::default();
+    let to = ptr::from_mut(&mut action) as usize;
+    // SAFETY: the kernel writes one action, whose layout is the kernel's.
+    (!failed(unsafe { call(RT_SIGACTION, [signal as usize, 0, to, 8, 0, 0]) })).then_some(action)
+}
+
+/// Sets what a signal does.
+///
+/// # Safety
+/// The action's handler and restorer must be functions of the signatures that the kernel calls, or the handler one of its own numbers.
+pub unsafe fn set_signal_action(signal: i32, action: &Action) {
+    // SAFETY: the kernel reads one action; for what it calls, the caller's promise.
+    unsafe { call(RT_SIGACTION, [signal as usize, ptr::from_ref(action) as usize, 0, 8, 0, 0]) };
 }
 
 /// Sends a signal to the calling thread.

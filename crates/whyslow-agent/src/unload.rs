@@ -4,12 +4,15 @@ use crate::real::{self, other};
 use crate::walk;
 
 /// libc's `dlclose`.
+///
+/// # Safety
+/// As for libc's.
 #[unsafe(no_mangle)]
-pub extern "C" fn dlclose(handle: u64) -> u64 {
+pub unsafe extern "C" fn dlclose(handle: u64) -> u64 {
     let result = match real::of_other(other::DLCLOSE) {
-        0 => 0,
+        None => 0,
         // SAFETY: the function that this stands in for, with the caller's own argument.
-        real => unsafe { real::call(real, handle, 0, 0, 0) },
+        Some(real) => unsafe { real.call([handle]) },
     };
     walk::unloaded();
     result

@@ -37,7 +37,7 @@ static TABLE: AtomicPtr<Row> = AtomicPtr::new(ptr::null_mut());
 fn rows(block: u64) -> impl Iterator<Item = &'static Row> {
     let mut table = TABLE.load(Acquire);
     if table.is_null() {
-        let new = sys::pages(ROWS * size_of::<Row>()).cast();
+        let new = sys::pages_for_good(ROWS * size_of::<Row>()).cast();
         table = match TABLE.compare_exchange(ptr::null_mut(), new, AcqRel, Acquire) {
             Ok(_) => {
                 if let Some(area) = Area::get() {
@@ -47,14 +47,15 @@ fn rows(block: u64) -> impl Iterator<Item = &'static Row> {
                 new
             }
             Err(other) => {
-                sys::unmap(new as usize, ROWS * size_of::<Row>());
+                // SAFETY: it was mapped just now, and nobody knows of it.
+                unsafe { sys::unmap(new as usize, ROWS * size_of::<Row>()) };
                 other
             }
         };
     }
     let start = (block >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize >> 41;
     let reach = if table.is_null() { 0 } else { REACH };
-    // SAFETY: the index stays in the table, which is mapped for good.
+    // SAFETY: the index stays in the table, which is mapped for good; zero bytes are rows.
     (0..reach).map(move |step| unsafe { &*table.add((start + step) % ROWS) })
 }
 
@@ -105,8 +106,8 @@ fn fills_growth() -> bool {
     match ANSWER.load(Relaxed) {
         0 => {
             let (libc, realloc) = (link::glibc_version(), real::of(hook::REALLOC));
-            let module = Area::get().filter(|_| libc != 0).and_then(|area| modules::find(area, libc));
-            let is_libcs = module.is_some_and(|module| (module.start..module.end).contains(&realloc));
+            let module = libc.and_then(|libc| modules::find(Area::get()?, libc as usize as u64));
+            let is_libcs = module.zip(realloc).is_some_and(|(libc, realloc)| libc.holds(realloc.address()));
             ANSWER.store(if is_libcs { YES } else { NO }, Relaxed);
             is_libcs
         }
@@ -115,34 +116,47 @@ fn fills_growth() -> bool {
 }
 
 /// Fills a new block.
-pub fn fill_new(block: u64, size: u64) {
-    fill_from(0, block, size);
+///
+/// # Safety
+/// It has so many bytes, and nobody else has it.
+pub unsafe fn fill_new(block: u64, size: u64) {
+    // SAFETY: passed on.
+    unsafe { fill_from(0, block, size) };
 }
 
 /// A filled block that was so long is here now, with another size: what is new is filled, or the block is given up.
-pub fn fill_grown(was: u64, block: u64, size: u64) {
+///
+/// # Safety
+/// As for [`fill_new`].
+pub unsafe fn fill_grown(was: u64, block: u64, size: u64) {
     if size <= was || fills_growth() {
-        fill_from(was, block, size);
+        // SAFETY: passed on.
+        unsafe { fill_from(was, block, size) };
     }
 }
 
-fn fill_from(was: u64, block: u64, size: u64) {
+/// # Safety
+/// As for [`fill_new`].
+unsafe fn fill_from(was: u64, block: u64, size: u64) {
     if size > MOST_FILLED {
         return;
     }
     for offset in was.min(size)..size {
-        // SAFETY: the block was just given out with at least this size; nobody else has it yet.
+        // SAFETY: the byte is in the block, which nobody else has.
         unsafe { *((block + offset) as *mut u8) = fill_byte(offset) };
     }
     remember(block, size);
 }
 
 /// The bytes of a block that were never written; none if it was not filled.
-pub fn never_written(block: u64) -> Option<u64> {
+///
+/// # Safety
+/// If it was filled, it is still allocated, and the caller's.
+pub unsafe fn never_written(block: u64) -> Option<u64> {
     let size = row_of(block)?.size.load(Relaxed);
     let mut untouched = Untouched::default();
     for offset in 0..size {
-        // SAFETY: the block is still allocated, with this size.
+        // SAFETY: the block is still allocated, with at least this size: one that is freed or made smaller is forgotten.
         untouched.add(unsafe { ptr::read_volatile((block + offset) as *const u8) });
     }
     Some(untouched.bytes())

@@ -7,8 +7,8 @@ use whyslow_heap_wire::record::{MOST_TRAIL, SHORT_TRAIL};
 use whyslow_selfwalk::{Entry, Module, Rules, SHORT, TRAILS, World};
 
 use crate::area::Area;
-use crate::state::State;
-use crate::{modules, ring, sys};
+use crate::state::Inside;
+use crate::{modules, sys};
 
 const _: () = assert!(TRAILS == MOST_TRAIL + 1 && SHORT == SHORT_TRAIL);
 
@@ -20,17 +20,18 @@ static INHERITED: AtomicU32 = AtomicU32::new(0);
 
 struct Process(Area);
 
-impl World for Process {
-    fn module_of(&self, address: u64) -> Option<Module> {
+// SAFETY: memory comes from the kernel, which zeroes and aligns it, and is given to nobody else.
+unsafe impl World for Process {
+    fn module_of(&self, address: u64) -> Option<Module<'_>> {
         modules::find(self.0, address)
     }
 
     fn memory(&self, bytes: usize) -> *mut u8 {
-        sys::pages(bytes)
+        sys::pages_for_good(bytes)
     }
 
     fn deep_memory(&self, bytes: usize) -> *mut u8 {
-        sys::pages(bytes)
+        sys::pages_for_good(bytes)
     }
 
     /// musl has no tables for the code that calls `main` and the functions of threads.
@@ -43,32 +44,48 @@ impl World for Process {
         first.wrapping_sub(sp) < START_CODE || sys::fs_base().wrapping_sub(sp) < THREAD_START
     }
 
-    fn release(&self, memory: *mut u8, bytes: usize) {
-        sys::unmap(memory as usize, bytes);
+    unsafe fn release(&self, memory: *mut u8, bytes: usize) {
+        // SAFETY: `memory` gave it with this length, and the caller is done with it.
+        unsafe { sys::unmap(memory as usize, bytes) };
+    }
+}
+
+/// Who called a shim: the registers that it had, on the stack directly below its frame. The shim makes it, and waits above as long as it is used.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Caller(*const Entry);
+
+impl Caller {
+    /// Where the caller goes on.
+    #[inline(always)]
+    pub fn return_address(self) -> u64 {
+        // SAFETY: the shim's, on the stack.
+        unsafe { (*self.0).return_address }
     }
 }
 
 /// Makes the caller's stack the one of what is recorded next. False if that is lost.
 #[inline(always)]
-pub fn note(state: &State, entry: *const Entry) -> bool {
+pub fn note(inside: &mut Inside, caller: Caller) -> bool {
     let Some(area) = Area::get() else { return false };
+    let (writer, walker) = inside.parts();
     loop {
         let generation = GENERATION.load(Relaxed);
-        // SAFETY: the shim made the entry of the registers that its caller had, and waits above.
-        let walked = unsafe { state.walker().walk(&RULES, &Process(area), generation, entry) };
+        // SAFETY: a shim's caller has its registers directly below its frame.
+        let walked = unsafe { walker.walk(&RULES, &Process(area), generation, caller.0) };
         // A module that came into this walk may have begun a new generation.
         if GENERATION.load(Relaxed) != generation {
-            state.walker().forget();
+            walker.forget();
             continue;
         }
         if walked.same {
-            return ring::has_room(state);
+            return writer.has_room();
         }
-        if ring::stack(state, generation, &walked) {
+        if writer.stack(walker, generation, &walked) {
             return true;
         }
         // The collector does not know this one: from here on it must be told everything again.
-        state.walker().forget();
+        walker.forget();
         return false;
     }
 }

@@ -135,8 +135,15 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _size: usize, seen: 
         |header: &libc::Elf64_Phdr| info.dlpi_addr.wrapping_add(header.p_vaddr).wrapping_add(header.p_memsz);
     let end = loads().map(end_of).max().unwrap_or(0);
     let build_id = headers.iter().filter(|header| header.p_type == libc::PT_NOTE).find_map(|header| {
+        let loaded = loads().any(|load| {
+            let from_start = header.p_vaddr.wrapping_sub(load.p_vaddr);
+            from_start.checked_add(header.p_memsz).is_some_and(|end| end <= load.p_memsz)
+        });
+        if !loaded {
+            return None;
+        }
         let at = info.dlpi_addr.wrapping_add(header.p_vaddr);
-        // SAFETY: notes are loaded with the module.
+        // SAFETY: they lie in a segment that the loader has mapped, and keeps while it shows the module.
         let notes = unsafe { std::slice::from_raw_parts(at as *const u8, header.p_memsz as usize) };
         BuildId::in_notes(notes).map(|id| id.to_string())
     });

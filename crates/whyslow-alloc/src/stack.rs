@@ -78,10 +78,15 @@ pub(crate) fn here(thread: &Thread) -> u32 {
     let first = thread.walker.get();
     for turn in 0..TURNS {
         let number = (first + turn) % SLOTS;
-        if !SLOT[number].taken.swap(true, Ordering::Acquire) {
+        if let Some(mut taken) = Taken::new(&SLOT[number]) {
             thread.walker.set(number);
-            let id = walk(number, modules::generation());
-            SLOT[number].taken.store(false, Ordering::Release);
+            let generation = modules::generation();
+            // No closure: it would be a frame more or less.
+            let id = match taken.walker() {
+                Some(walker) => walk(walker, generation),
+                None => NONE,
+            };
+            drop(taken);
             return without_internal(id);
         }
         if turn % SLOTS == SLOTS - 1 {
@@ -91,9 +96,37 @@ pub(crate) fn here(thread: &Thread) -> u32 {
     NONE
 }
 
-/// Walks from its caller on, with the walker of this slot.
+/// A slot that one thread has to itself, until this is dropped.
+struct Taken(&'static Slot);
+
+impl Taken {
+    /// None if another thread has it.
+    fn new(slot: &'static Slot) -> Option<Self> {
+        (!slot.taken.swap(true, Ordering::Acquire)).then_some(Self(slot))
+    }
+
+    /// Its walker; none if there is no memory for it.
+    fn walker(&mut self) -> Option<&mut Numbered> {
+        let mut walker = self.0.walker.load(Ordering::Relaxed);
+        if walker.is_null() {
+            walker = Hosted.memory(size_of::<Numbered>()).cast();
+            self.0.walker.store(walker, Ordering::Relaxed);
+        }
+        // SAFETY: null, or memory of this size that is never given back; all-zero bytes are a walker. There is one `Taken` of a slot, and
+        // it is borrowed.
+        unsafe { walker.as_mut() }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.0.taken.store(false, Ordering::Release);
+    }
+}
+
+/// Walks from its caller on.
 #[unsafe(naked)]
-extern "C" fn walk(slot: usize, generation: u16) -> u32 {
+extern "C" fn walk(walker: &mut Numbered, generation: u16) -> u32 {
     core::arch::naked_asm!(
         ".cfi_startproc",
         "push rbx",
@@ -116,21 +149,13 @@ extern "C" fn walk(slot: usize, generation: u16) -> u32 {
     )
 }
 
-extern "C" fn walk_from(slot: usize, generation: u16, entry: *const Entry) -> u32 {
+/// # Safety
+/// The entry is on this thread's stack, directly below the frame of the shim's caller.
+unsafe extern "C" fn walk_from(walker: &mut Numbered, generation: u16, entry: *const Entry) -> u32 {
     let Some(tables) = TABLES.get().filter(|tables| !tables.nodes.is_empty()) else { return NONE };
-    let slot = &SLOT[slot];
-    let mut walker = slot.walker.load(Ordering::Relaxed);
-    if walker.is_null() {
-        walker = Hosted.memory(size_of::<Numbered>()).cast();
-        slot.walker.store(walker, Ordering::Relaxed);
-        if walker.is_null() {
-            return NONE;
-        }
-    }
     let stacks = Stacks { heads: tables.heads, nodes: tables.nodes, used: &USED };
-    // SAFETY: all-zero bytes are a new walker, and whoever has taken the slot is alone with it; the entry is on this thread's
-    // stack, directly below the frame of the shim's caller.
-    unsafe { (*walker).walk(&RULES, &stacks, &Hosted, generation, entry) }
+    // SAFETY: passed on.
+    unsafe { walker.walk(&RULES, &stacks, &Hosted, generation, entry) }
 }
 
 /// Forgets how to walk: a module was unloaded.

@@ -118,36 +118,33 @@ impl Tracee {
 
     /// Whether the signal that it is stopped at comes from an instruction of its own.
     pub(crate) fn signal_is_its_own(&self) -> io::Result<bool> {
-        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        self.request(libc::PTRACE_GETSIGINFO, 0, info.as_mut_ptr() as usize)?;
-        // SAFETY: zeroed, and filled by the kernel.
-        Ok(unsafe { info.assume_init() }.si_code > 0)
+        // SAFETY: the request fills this, of which zero bytes are a value.
+        let info: libc::siginfo_t = unsafe { self.get(libc::PTRACE_GETSIGINFO) }?;
+        Ok(info.si_code > 0)
     }
 
     /// All registers but those for floating-point numbers.
     pub(crate) fn registers(&self) -> io::Result<libc::user_regs_struct> {
-        let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
-        self.request(libc::PTRACE_GETREGS, 0, registers.as_mut_ptr() as usize)?;
-        // SAFETY: plain integers, zeroed, and filled by the kernel.
-        Ok(unsafe { registers.assume_init() })
+        // SAFETY: the request fills this, which is plain integers.
+        unsafe { self.get(libc::PTRACE_GETREGS) }
     }
 
     /// Sets them.
     pub(crate) fn set_registers(&self, registers: &libc::user_regs_struct) -> io::Result<()> {
-        self.request(libc::PTRACE_SETREGS, 0, ptr::from_ref(registers) as usize)
+        // SAFETY: the request reads this.
+        unsafe { self.request_at(libc::PTRACE_SETREGS, 0, ptr::from_ref(registers) as usize) }
     }
 
     /// The registers for floating-point numbers.
     pub(crate) fn float_registers(&self) -> io::Result<libc::user_fpregs_struct> {
-        let mut registers = MaybeUninit::<libc::user_fpregs_struct>::zeroed();
-        self.request(libc::PTRACE_GETFPREGS, 0, registers.as_mut_ptr() as usize)?;
-        // SAFETY: plain integers, zeroed, and filled by the kernel.
-        Ok(unsafe { registers.assume_init() })
+        // SAFETY: the request fills this, which is plain integers.
+        unsafe { self.get(libc::PTRACE_GETFPREGS) }
     }
 
     /// Sets them.
     pub(crate) fn set_float_registers(&self, registers: &libc::user_fpregs_struct) -> io::Result<()> {
-        self.request(libc::PTRACE_SETFPREGS, 0, ptr::from_ref(registers) as usize)
+        // SAFETY: the request reads this.
+        unsafe { self.request_at(libc::PTRACE_SETFPREGS, 0, ptr::from_ref(registers) as usize) }
     }
 
     /// Reads a word, of code too.
@@ -181,9 +178,29 @@ impl Tracee {
         }
     }
 
+    /// A request that takes integers.
     fn request(&self, request: libc::c_uint, address: usize, data: usize) -> io::Result<()> {
-        // SAFETY: callers pass what the request wants: integers, or a pointer to a structure of the right type that lives
-        // until the call returns.
+        // SAFETY: the kernel neither reads nor writes this process's memory for the requests above.
+        unsafe { self.request_at(request, address, data) }
+    }
+
+    /// A request that fills a structure.
+    ///
+    /// # Safety
+    /// The request fills a `T`, of which zero bytes are a value.
+    unsafe fn get<T>(&self, request: libc::c_uint) -> io::Result<T> {
+        let mut value = MaybeUninit::<T>::zeroed();
+        // SAFETY: there is room for what the request fills; for the rest, the caller's promise.
+        unsafe {
+            self.request_at(request, 0, value.as_mut_ptr() as usize)?;
+            Ok(value.assume_init())
+        }
+    }
+
+    /// # Safety
+    /// `data` is what the request wants: an integer, or a pointer to a structure of the right type.
+    unsafe fn request_at(&self, request: libc::c_uint, address: usize, data: usize) -> io::Result<()> {
+        // SAFETY: the caller's promise.
         let result = unsafe { libc::ptrace(request, self.pid, address, data) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }

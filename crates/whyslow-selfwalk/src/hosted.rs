@@ -6,7 +6,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use crate::{Module, World};
+use crate::{Module, Segment, World};
 
 /// The process as libc knows it.
 #[derive(Debug, Default, Clone, Copy)]
@@ -14,11 +14,14 @@ pub struct Hosted;
 
 struct Search {
     address: u64,
-    found: Option<Module>,
+    found: Option<Module<'static>>,
 }
 
-impl World for Hosted {
-    fn module_of(&self, address: u64) -> Option<Module> {
+const _: () = assert!(size_of::<Segment>() == size_of::<libc::Elf64_Phdr>());
+
+// SAFETY: memory comes from `mmap`, which zeroes and aligns it, and is given to nobody else.
+unsafe impl World for Hosted {
+    fn module_of(&self, address: u64) -> Option<Module<'_>> {
         let mut search = Search { address, found: None };
         // SAFETY: the callback gets our own `search` and returns before it ends.
         unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
@@ -35,8 +38,8 @@ impl World for Hosted {
         if memory == libc::MAP_FAILED { core::ptr::null_mut() } else { memory.cast() }
     }
 
-    fn release(&self, memory: *mut u8, bytes: usize) {
-        // SAFETY: it came from `memory` with this length.
+    unsafe fn release(&self, memory: *mut u8, bytes: usize) {
+        // SAFETY: it came from `memory` with this length, which the caller vouches for.
         unsafe { libc::munmap(memory.cast(), bytes) };
     }
 }
@@ -44,22 +47,13 @@ impl World for Hosted {
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
     // SAFETY: the loader passes a valid row, and `search` is what `module_of` passed.
     let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-    // SAFETY: the loader keeps the program headers of a loaded module.
-    let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let mut module = Module { base: 0, start: u64::MAX, end: 0, eh_frame_hdr: 0 };
-    for header in headers {
-        let at = info.dlpi_addr.wrapping_add(header.p_vaddr);
-        match header.p_type {
-            libc::PT_LOAD => {
-                module.start = module.start.min(at);
-                module.end = module.end.max(at.wrapping_add(header.p_memsz));
-            }
-            libc::PT_GNU_EH_FRAME => module.eh_frame_hdr = at,
-            _ => {}
-        }
-    }
-    module.base = module.start;
-    let inside = (module.start..module.end).contains(&search.address);
+    // SAFETY: a module has this many program headers in memory, of the layout of the ELF format, which `Segment` has. They and the segments
+    // stay as long as nobody unloads the module; whose address is on the stack is in use.
+    let module = unsafe {
+        let headers = core::slice::from_raw_parts(info.dlpi_phdr.cast(), usize::from(info.dlpi_phnum));
+        Module::new(info.dlpi_addr, headers)
+    };
+    let inside = module.holds(search.address);
     if inside {
         search.found = Some(module);
     }

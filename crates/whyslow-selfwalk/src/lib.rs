@@ -1,6 +1,7 @@
 //! The calling thread's own stack, fast.
 //!
 //! ```text
+//! module    a module in memory: segments and the bytes of its tables
 //! rules     what one step computes, remembered per return address for the whole process
 //! cfi       .eh_frame in memory → one rule
 //! step      one step by any rule
@@ -23,6 +24,7 @@
 mod cfi;
 #[cfg(feature = "hosted")]
 pub mod hosted;
+mod module;
 mod numbered;
 mod rules;
 mod stacks;
@@ -30,6 +32,7 @@ mod step;
 mod trails;
 mod walker;
 
+pub use module::{Module, Segment};
 pub use numbered::Numbered;
 pub use rules::Rules;
 pub use stacks::{NO_STACK, Node, Stacks};
@@ -49,26 +52,18 @@ pub struct Entry {
     pub return_address: u64,
 }
 
-/// A file mapped as code, by its addresses in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Module {
-    /// The address of relative address 0.
-    pub base: u64,
-    /// Where it starts.
-    pub start: u64,
-    /// Where it ends.
-    pub end: u64,
-    /// Its `.eh_frame_hdr`; 0 when it has none.
-    pub eh_frame_hdr: u64,
-}
-
 /// What a walk needs to know of the process, on the few occasions when its memory does not help.
-pub trait World {
+///
+/// # Safety
+/// Memory that is given is null, or has as many bytes as asked for, zeroed, aligned to 16, and is the walker's alone: for good, or until it
+/// gives it back.
+#[expect(unsafe_code, reason = "a walker writes into the memory that it is given")]
+pub unsafe trait World {
     /// The module with this address.
-    fn module_of(&self, address: u64) -> Option<Module>;
+    fn module_of(&self, address: u64) -> Option<Module<'_>>;
     /// So many zeroed bytes for a very deep stack; null when there are none.
     fn memory(&self, bytes: usize) -> *mut u8;
-    /// So many zeroed bytes, aligned to 16, for a walker that then remembers very deep stacks, too, and keeps them for good; null when there are
+    /// So many zeroed bytes for a walker that then remembers very deep stacks, too, and keeps them for good; null when there are
     /// none, or no need: then each walk of such a stack is as long as the first one.
     fn deep_memory(&self, _bytes: usize) -> *mut u8 {
         core::ptr::null_mut()
@@ -78,5 +73,8 @@ pub trait World {
         false
     }
     /// Takes back what `memory` gave.
-    fn release(&self, _memory: *mut u8, _bytes: usize) {}
+    ///
+    /// # Safety
+    /// It gave this, with this length, and nobody uses it any more.
+    unsafe fn release(&self, _memory: *mut u8, _bytes: usize) {}
 }

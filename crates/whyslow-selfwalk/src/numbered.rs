@@ -62,16 +62,17 @@ impl Numbered {
         if from != to {
             self.ids.copy_within(from..from + walked.kept, to);
         }
-        for at in (0..walked.fresh).rev() {
-            id = stacks.intern(id, self.walker.frame(at) | u64::from(generation) << 48);
+        for (row, frame) in (walked.kept..).zip(self.walker.frames(0..walked.fresh).rev()) {
+            id = stacks.intern(id, frame | u64::from(generation) << 48);
             if id == 0 {
-                self.forget();
                 break;
             }
-            let row = walked.kept + walked.fresh - 1 - at;
             if row < room(walked.to) {
                 self.ids[to + row] = id;
             }
+        }
+        if id == 0 {
+            self.forget();
         }
         self.last = id;
         id

@@ -52,11 +52,38 @@ struct More {
     rule: Rule,
 }
 
-/// A number of a trail, and how many of its rows belong to a stack.
+/// A number of a trail, and how many of its rows belong to a stack. That many rows of the trail are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
-    pub(crate) trail: usize,
-    pub(crate) len: usize,
+    trail: usize,
+    len: usize,
+}
+
+impl Part {
+    /// Nothing of any trail.
+    pub(crate) const NONE: Self = Self { trail: 0, len: 0 };
+
+    #[inline(always)]
+    pub(crate) fn trail(self) -> usize {
+        self.trail
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        self.len
+    }
+}
+
+/// A row that is written: [`Trails::find`] gives them out. It stays one until frames are noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row(usize);
+
+impl Row {
+    /// Rows between this one and one further out.
+    #[inline(always)]
+    pub(crate) fn distance_to(self, outer: Row) -> usize {
+        self.0 - outer.0
+    }
 }
 
 /// Where the rows are: in the trails themselves, or in memory for very deep stacks.
@@ -69,6 +96,54 @@ struct Rows {
     more: *mut More,
     /// How many.
     len: usize,
+}
+
+/// One row is read or written at a time, so no reference to any outlives the access.
+///
+/// # Safety
+/// Of all these: `row` is below `len`, and the rows are where the pointers say (see [`Trails::locate`]).
+impl Rows {
+    #[inline(always)]
+    unsafe fn key(&self, row: usize) -> Key {
+        debug_assert!(row < self.len);
+        // SAFETY: the caller vouches for the row.
+        unsafe { *self.key.add(row) }
+    }
+
+    #[inline(always)]
+    unsafe fn link(&self, row: usize) -> u32 {
+        debug_assert!(row < self.len);
+        // SAFETY: the caller vouches for the row.
+        unsafe { *self.link.add(row) }
+    }
+
+    #[inline(always)]
+    unsafe fn more(&self, row: usize) -> More {
+        debug_assert!(row < self.len);
+        // SAFETY: the caller vouches for the row.
+        unsafe { *self.more.add(row) }
+    }
+
+    #[inline(always)]
+    unsafe fn set_key(&mut self, row: usize, key: Key) {
+        debug_assert!(row < self.len);
+        // SAFETY: the caller vouches for the row.
+        unsafe { *self.key.add(row) = key };
+    }
+
+    #[inline(always)]
+    unsafe fn set_link(&mut self, row: usize, link: u32) {
+        debug_assert!(row < self.len);
+        // SAFETY: the caller vouches for the row.
+        unsafe { *self.link.add(row) = link };
+    }
+
+    #[inline(always)]
+    unsafe fn set_more(&mut self, row: usize, more: More) {
+        debug_assert!(row < self.len);
+        // SAFETY: the caller vouches for the row.
+        unsafe { *self.more.add(row) = more };
+    }
 }
 
 /// The trails of one thread. All-zero bytes have none; it is large, and only what is used is touched.
@@ -141,7 +216,8 @@ impl Trails {
         self.lens = [0; TRAILS];
     }
 
-    /// Finds the rows, before a walk: who remembers may have been moved since the last one.
+    /// Finds the rows, before a walk: who remembers may have been moved since the last one. All functions below need it; a walk has the trails
+    /// borrowed from here to its end.
     #[inline(always)]
     pub(crate) fn locate(&mut self) {
         if !self.deep {
@@ -176,53 +252,30 @@ impl Trails {
         if trail == 0 { self.rows.len - SHORT_ROWS } else { SHORT }
     }
 
-    #[expect(
-        clippy::mut_from_ref,
-        reason = "a walker has one user, and no row is held while another is asked for"
-    )]
-    #[inline(always)]
-    fn key(&self, row: usize) -> &mut Key {
-        debug_assert!(row < self.rows.len);
-        // SAFETY: rows are numbered within what was located.
-        unsafe { &mut *self.rows.key.add(row) }
-    }
-
-    #[expect(clippy::mut_from_ref, reason = "as above")]
-    #[inline(always)]
-    fn link(&self, row: usize) -> &mut u32 {
-        // SAFETY: as above.
-        unsafe { &mut *self.rows.link.add(row) }
-    }
-
-    #[expect(clippy::mut_from_ref, reason = "as above")]
-    #[inline(always)]
-    fn more(&self, row: usize) -> &mut More {
-        // SAFETY: as above.
-        unsafe { &mut *self.rows.more.add(row) }
-    }
-
     /// The row of a state, if there is one.
     #[inline(always)]
-    pub(crate) fn find(&self, pc: u64, sp: u64, bp_slot: u64) -> Option<usize> {
+    pub(crate) fn find(&self, pc: u64, sp: u64, bp_slot: u64) -> Option<Row> {
         let row = (self.places[place(pc, sp)] ^ tag(pc)) as usize;
         if row >= self.rows.len {
             return None;
         }
-        let key = *self.key(row);
+        // SAFETY: the row is below the length.
+        let (key, link) = unsafe { (self.rows.key(row), self.rows.link(row)) };
         if key.pc != pc || key.slot != sp.wrapping_sub(8) {
             return None;
         }
         let trail = trail_of(row);
         let is_there = row - base(trail) < self.lens[trail] as usize;
-        let same_bp = *self.link(row) & NEEDS_BP == 0 || self.more(row).bp_slot == bp_slot;
-        (is_there && same_bp).then_some(row)
+        // SAFETY: likewise.
+        let same_bp = link & NEEDS_BP == 0 || unsafe { self.rows.more(row) }.bp_slot == bp_slot;
+        (is_there && same_bp).then_some(Row(row))
     }
 
     /// The part of a trail from its root to this row.
     #[inline(always)]
-    pub(crate) fn part(row: usize) -> Part {
-        let trail = trail_of(row);
-        Part { trail, len: row - base(trail) + 1 }
+    pub(crate) fn part(row: Row) -> Part {
+        let trail = trail_of(row.0);
+        Part { trail, len: row.0 - base(trail) + 1 }
     }
 
     /// Checks the words that the walk read from this row to the root. `Err` has the row from which on they are not what they were.
@@ -231,46 +284,51 @@ impl Trails {
     /// The walk must be in this row's state. Then each word's address is known to be good once the words before it are unchanged,
     /// exactly as in a walk.
     #[inline(always)]
-    pub(crate) unsafe fn unchanged(&self, row: usize) -> Result<(), usize> {
-        let base = base(trail_of(row));
-        let mut at = row;
-        // SAFETY: rows of a trail up to this one were written; for the reads see above.
+    pub(crate) unsafe fn unchanged(&self, row: Row) -> Result<(), Row> {
+        let base = base(trail_of(row.0));
+        let rows = &self.rows;
+        let mut at = row.0;
+        // SAFETY: the rows from `base` to this one are written, and each one's link lies among them; for the reads see above.
         unsafe {
             loop {
-                let unusual = (*self.link(at) & ROW) as usize;
+                let unusual = (rows.link(at) & ROW) as usize;
                 while at > unusual {
-                    let next = *self.key(at - 1);
+                    let next = rows.key(at - 1);
                     if read(next.slot) != next.pc {
-                        return Err(at);
+                        return Err(Row(at));
                     }
                     at -= 1;
                 }
                 if at <= base {
                     break;
                 }
-                let next = *self.key(at - 1);
+                let next = rows.key(at - 1);
                 if !self.leads_on(at, next) {
-                    return Err(at);
+                    return Err(Row(at));
                 }
                 at -= 1;
             }
-            if self.more(base).rule.kind() >= rules::END || self.ends(base) { Ok(()) } else { Err(base) }
+            if rows.more(base).rule.kind() >= rules::END || self.ends(base) { Ok(()) } else { Err(Row(base)) }
         }
     }
 
-    fn state(&self, row: usize) -> State {
-        State { pc: self.key(row).pc, sp: self.key(row).slot + 8, bp_slot: self.more(row).bp_slot }
+    /// # Safety
+    /// The row is written, and is one that needs more than its key.
+    unsafe fn state(&self, row: usize) -> State {
+        // SAFETY: the caller vouches for the row.
+        let (key, more) = unsafe { (self.rows.key(row), self.rows.more(row)) };
+        State { pc: key.pc, sp: key.slot + 8, bp_slot: more.bp_slot }
     }
 
     /// Whether a step that is not by the stack pointer leads to the next frame.
     ///
     /// # Safety
-    /// The walk is at this row.
+    /// The walk is at this row, which is written and not the first of its trail.
     #[inline(always)]
     unsafe fn leads_on(&self, row: usize, next: Key) -> bool {
-        let More { bp_slot, rule } = *self.more(row);
-        // SAFETY: the frame's rule is followed.
+        // SAFETY: the row is written, and the frame's rule is followed.
         unsafe {
+            let More { bp_slot, rule } = self.rows.more(row);
             if rule.kind() == rules::BP {
                 let cfa = read(bp_slot).wrapping_add_signed(rule.offset());
                 return cfa == next.slot + 8 && read(next.slot) == next.pc;
@@ -284,9 +342,12 @@ impl Trails {
     #[inline(never)]
     unsafe fn leads_far(&self, row: usize, next: Key) -> bool {
         // A frame that needs rbx is never remembered.
-        // SAFETY: the frame's rule is followed.
-        let after = unsafe { follow(self.state(row), self.more(row).rule, || 0) };
-        let same_bp = |slot: u64| *self.link(row - 1) & NEEDS_BP == 0 || self.more(row - 1).bp_slot == slot;
+        // SAFETY: the frame's rule is followed; the row before is of the same trail.
+        let (after, outer_link, outer) = unsafe {
+            let after = follow(self.state(row), self.rows.more(row).rule, || 0);
+            (after, self.rows.link(row - 1), self.rows.more(row - 1))
+        };
+        let same_bp = |slot: u64| outer_link & NEEDS_BP == 0 || outer.bp_slot == slot;
         matches!(after, Ok(after) if after.pc == next.pc && after.sp == next.slot + 8 && same_bp(after.bp_slot))
     }
 
@@ -297,7 +358,7 @@ impl Trails {
     #[inline(never)]
     unsafe fn ends(&self, row: usize) -> bool {
         // SAFETY: as above.
-        unsafe { follow(self.state(row), self.more(row).rule, || 0) }.is_err()
+        unsafe { follow(self.state(row), self.rows.more(row).rule, || 0) }.is_err()
     }
 
     /// The trail that a stack goes to which begins with `kept` and has so many frames more. The rows that it shares are there then.
@@ -324,19 +385,32 @@ impl Trails {
         if to != kept.trail {
             let (from, to) = (base(kept.trail), base(to));
             for row in 0..kept.len.min(SHORT) {
-                *self.key(to + row) = *self.key(from + row);
-                *self.more(to + row) = *self.more(from + row);
-                *self.link(to + row) =
-                    (*self.link(from + row)).wrapping_add(to as u32).wrapping_sub(from as u32);
+                // SAFETY: a part's rows are written, and every trail has room for so many.
+                unsafe {
+                    self.rows.set_key(to + row, self.rows.key(from + row));
+                    self.rows.set_more(to + row, self.rows.more(from + row));
+                    let link = self.rows.link(from + row);
+                    self.rows.set_link(to + row, link.wrapping_add(to as u32).wrapping_sub(from as u32));
+                }
             }
         }
         to
     }
 
-    /// Notes a frame in a trail, whose rows below it are there. `needs_bp`: the rest of the walk needs the value of rbp; returns whether
+    /// Notes a frame in a trail. `needs_bp`: the rest of the walk needs the value of rbp; returns whether
     /// it does from this frame on.
+    ///
+    /// # Safety
+    /// The row is below what [`Self::room`] allows for its trail, and those of the frames further out are written; there are none for a root.
     #[inline(always)]
-    pub(crate) fn note(&mut self, row: usize, state: State, rule: Rule, root: bool, needs_bp: bool) -> bool {
+    pub(crate) unsafe fn note(
+        &mut self,
+        row: usize,
+        state: State,
+        rule: Rule,
+        root: bool,
+        needs_bp: bool,
+    ) -> bool {
         let kind = rule.kind();
         let (needs_bp, unusual) = if kind <= rules::BP {
             let by_bp = kind == rules::BP;
@@ -347,11 +421,14 @@ impl Trails {
         } else {
             (false, true)
         };
-        *self.key(row) = Key { pc: state.pc, slot: state.sp.wrapping_sub(8) };
-        let nearest = if unusual { row as u32 } else { *self.link(row - 1) & ROW };
-        *self.link(row) = nearest | if needs_bp { NEEDS_BP } else { 0 };
-        if unusual || needs_bp {
-            *self.more(row) = More { bp_slot: state.bp_slot, rule };
+        // SAFETY: the caller vouches for the row; a root is unusual, so that there is one before it.
+        unsafe {
+            self.rows.set_key(row, Key { pc: state.pc, slot: state.sp.wrapping_sub(8) });
+            let nearest = if unusual { row as u32 } else { self.rows.link(row - 1) & ROW };
+            self.rows.set_link(row, nearest | if needs_bp { NEEDS_BP } else { 0 });
+            if unusual || needs_bp {
+                self.rows.set_more(row, More { bp_slot: state.bp_slot, rule });
+            }
         }
         self.places[place(state.pc, state.sp)] = tag(state.pc) | row as u32;
         needs_bp
@@ -360,12 +437,22 @@ impl Trails {
     /// Whether the walk from this part's last frame to the root needs the value of rbp.
     #[inline(always)]
     pub(crate) fn needs_bp(&self, part: Part) -> bool {
-        part.len > 0 && *self.link(base(part.trail) + part.len - 1) & NEEDS_BP != 0
+        // SAFETY: a part's rows are written.
+        part.len > 0 && unsafe { self.rows.link(base(part.trail) + part.len - 1) } & NEEDS_BP != 0
     }
 
-    /// How many rows a trail has from now on.
+    /// Says that so many rows of a trail are written, and gives them as a part.
+    ///
+    /// # Safety
+    /// They are.
     #[inline(always)]
-    pub(crate) fn set_len(&mut self, trail: usize, len: usize) {
+    pub(crate) unsafe fn finish(&mut self, trail: usize, len: usize) -> Part {
         self.lens[trail] = len as u32;
+        Part { trail, len }
+    }
+
+    /// Forgets a trail.
+    pub(crate) fn forget_trail(&mut self, trail: usize) {
+        self.lens[trail] = 0;
     }
 }

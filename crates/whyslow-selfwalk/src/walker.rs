@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "a walk reads the thread's own stack")]
 
 use core::mem::MaybeUninit;
+use core::ops::Range;
 use core::ptr;
 
 use crate::cfi::{self, Context};
@@ -146,7 +147,7 @@ pub struct Walked {
     pub kept: usize,
     /// The trail that it goes to.
     pub to: usize,
-    /// Frames that are new: [`Walker::frame`].
+    /// Frames that are new: [`Walker::frames`].
     pub fresh: usize,
     /// Without kept frames: the outermost one is not the root, but where the walk had to end.
     pub cut: bool,
@@ -162,6 +163,8 @@ pub struct Walker {
     has_context: bool,
     /// The stack of the last walk.
     last: Part,
+    /// Its fresh frames.
+    count: usize,
     beyond: Beyond,
     /// The steps of a walk are elsewhere.
     deep: bool,
@@ -183,7 +186,8 @@ impl Walker {
         Self {
             generation: 0,
             has_context: false,
-            last: Part { trail: 0, len: 0 },
+            last: Part::NONE,
+            count: 0,
             beyond: Beyond { frames: ptr::null_mut(), room: 0 },
             deep: false,
             fresh: Steps::NONE,
@@ -196,7 +200,7 @@ impl Walker {
     /// Forgets all walks.
     pub fn forget(&mut self) {
         self.trails.forget();
-        self.last = Part { trail: 0, len: 0 };
+        self.last = Part::NONE;
     }
 
     /// Walks the calling thread's stack.
@@ -238,7 +242,7 @@ impl Walker {
                 // SAFETY: the state is the one from which these words were read, in this order.
                 match unsafe { self.trails.unchanged(row) } {
                     Ok(()) => break Some(row),
-                    Err(at) => in_vain += 1 + row - at,
+                    Err(at) => in_vain += 1 + row.distance_to(at),
                 }
             }
             let rule = match rules.find(pc) {
@@ -286,29 +290,34 @@ impl Walker {
             }
         };
 
-        let kept = joined.map_or(Part { trail: 0, len: 0 }, Trails::part);
+        let kept = joined.map_or(Part::NONE, Trails::part);
+        self.count = fresh;
         if fresh == 0 {
             let same = self.last == kept;
             self.last = kept;
-            return Walked { from: kept.trail, kept: kept.len, to: kept.trail, fresh, cut, same };
+            return Walked { from: kept.trail(), kept: kept.len(), to: kept.trail(), fresh, cut, same };
         }
         let to = self.trails.trail_for(kept, fresh);
         // SAFETY: `fresh` frames were written above.
         unsafe { self.remember(to, kept, fresh) };
-        Walked { from: kept.trail, kept: kept.len, to, fresh, cut, same: false }
+        Walked { from: kept.trail(), kept: kept.len(), to, fresh, cut, same: false }
     }
 
-    /// A fresh frame of the last walk, from the leaf on: an address of which one less is inside the call, or is the interrupted instruction.
+    /// The fresh frames of the last walk, from the leaf on, as far as they are in the range: addresses of which one less is inside the
+    /// call, or is the interrupted instruction.
     #[inline(always)]
-    pub fn frame(&self, at: usize) -> u64 {
-        // SAFETY: the last walk was this long, and wrote it.
-        let pc = unsafe {
-            match at.checked_sub(self.fresh.room) {
-                None => *self.fresh.pc.add(at),
-                Some(at) => *self.beyond.frames.add(at),
-            }
-        };
-        (pc & !EXACT) + (pc >> 63)
+    pub fn frames(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = u64> {
+        let (start, end) = (range.start.min(self.count), range.end.min(self.count));
+        (start..end).map(|at| {
+            // SAFETY: the last walk was at least this long: it wrote so many frames here, and the rest beyond.
+            let pc = unsafe {
+                match at.checked_sub(self.fresh.room) {
+                    None => *self.fresh.pc.add(at),
+                    Some(at) => *self.beyond.frames.add(at),
+                }
+            };
+            (pc & !EXACT) + (pc >> 63)
+        })
     }
 
     /// Puts the fresh frames behind those that are kept.
@@ -317,34 +326,35 @@ impl Walker {
     /// `fresh` frames are written.
     #[inline(always)]
     unsafe fn remember(&mut self, to: usize, kept: Part, fresh: usize) {
-        let len = kept.len + fresh;
+        let len = kept.len() + fresh;
         if len > self.trails.room(to) {
             return self.not_remembered(to);
         }
         let mut needs_bp = self.trails.needs_bp(kept);
         let mut repeatable = true;
-        let first = base(to) + kept.len;
-        let mut root = kept.len == 0;
+        let first = base(to) + kept.len();
+        let mut root = kept.len() == 0;
         for (row, at) in (first..).zip((0..fresh).rev()) {
             // SAFETY: written by the walk.
             let Step { state, rule } = unsafe { self.fresh.get(at) };
             repeatable &= rule.kind() != rules::GENERAL || !rule.uses().bx;
-            needs_bp = self.trails.note(row, state, rule, root, needs_bp);
+            // SAFETY: there is room for `len` rows, and those before this one are kept or were written just now.
+            needs_bp = unsafe { self.trails.note(row, state, rule, root, needs_bp) };
             root = false;
         }
         if !repeatable {
             return self.not_remembered(to);
         }
-        self.trails.set_len(to, len);
-        self.last = Part { trail: to, len };
+        // SAFETY: the kept rows are there, the others were written above.
+        self.last = unsafe { self.trails.finish(to, len) };
     }
 
     /// The walk cannot be repeated: it is too long, or not a function of what is remembered.
     #[cold]
     #[inline(never)]
     fn not_remembered(&mut self, to: usize) {
-        self.trails.set_len(to, 0);
-        self.last = Part { trail: 0, len: 0 };
+        self.trails.forget_trail(to);
+        self.last = Part::NONE;
     }
 
     /// The rule for a program counter that was not met before.
@@ -358,8 +368,9 @@ impl Walker {
             self.has_context = true;
         }
         let Some(module) = world.module_of(address) else { return Rule::UNKNOWN };
-        // SAFETY: the context was written above; the world vouches for its modules.
-        let rule = unsafe { cfi::rule_at(&module, address, self.context.assume_init_mut()) };
+        // SAFETY: the context was written above.
+        let context = unsafe { self.context.assume_init_mut() };
+        let rule = cfi::rule_at(&module, address, context);
         rules.insert(pc, rule);
         rule
     }
@@ -413,7 +424,7 @@ impl Walker {
                 }
                 self.trails.go_deep(memory.add(Steps::bytes(frames)), frames);
             }
-            self.last = Part { trail: 0, len: 0 };
+            self.last = Part::NONE;
             self.deep = true;
             return true;
         }
@@ -450,7 +461,8 @@ impl Walker {
             }
         };
         let cut = end == End::Cut && !world.begins_near(state.sp);
-        Walked { from: 0, kept: 0, to: 0, fresh: self.fresh.room + frames, cut, same: false }
+        self.count = self.fresh.room + frames;
+        Walked { from: 0, kept: 0, to: 0, fresh: self.count, cut, same: false }
     }
 }
 
@@ -463,9 +475,11 @@ impl Beyond {
             return false;
         }
         if !self.frames.is_null() {
-            // SAFETY: both have room for so many frames, and are different.
-            unsafe { ptr::copy_nonoverlapping(self.frames, larger, frames) };
-            world.release(self.frames.cast(), self.room * 8);
+            // SAFETY: both have room for so many frames, and are different; what came from the world goes back to it.
+            unsafe {
+                ptr::copy_nonoverlapping(self.frames, larger, frames);
+                world.release(self.frames.cast(), self.room * 8);
+            }
         }
         *self = Self { frames: larger, room };
         true
