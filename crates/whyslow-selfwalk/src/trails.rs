@@ -28,6 +28,10 @@ const PLACES: usize = 1 << 13;
 /// Rows that a walk may cost another one that goes the same way at first. Where it would cost more, it takes a trail of its own.
 const FEW: usize = 12;
 
+/// In [`Trails::lens`]: the rule of the trail's root promises a caller, which was not found. Here, so that the check of a usual walk needs
+/// nothing of its root but the key.
+const PROMISES_CALLER: u32 = 1 << 31;
+
 /// In [`Rows::link`]: the walk from here to the root needs the value of rbp.
 const NEEDS_BP: u32 = 1 << ROW_BITS;
 /// In [`Rows::link`]: a row.
@@ -155,7 +159,7 @@ pub(crate) struct Trails {
     rows: Rows,
     /// The rows are elsewhere.
     deep: bool,
-    /// Rows of each trail.
+    /// Rows of each trail, and [`PROMISES_CALLER`].
     lens: [u32; TRAILS],
     /// Rows by their state: a tag of the program counter in the upper bits, the row in the lower. Any entry may be out of date.
     places: [u32; PLACES],
@@ -220,7 +224,7 @@ impl Trails {
     /// borrowed from here to its end.
     #[inline(always)]
     pub(crate) fn locate(&mut self) {
-        if !self.deep {
+        if !self.deep && !ptr::eq(self.rows.key, self.key.as_ptr()) {
             self.rows = Rows {
                 key: self.key.as_mut_ptr(),
                 link: self.link.as_mut_ptr(),
@@ -265,10 +269,16 @@ impl Trails {
             return None;
         }
         let trail = trail_of(row);
-        let is_there = row - base(trail) < self.lens[trail] as usize;
+        let is_there = row - base(trail) < self.len(trail);
         // SAFETY: likewise.
         let same_bp = link & NEEDS_BP == 0 || unsafe { self.rows.more(row) }.bp_slot == bp_slot;
         (is_there && same_bp).then_some(Row(row))
+    }
+
+    /// Rows of a trail.
+    #[inline(always)]
+    fn len(&self, trail: usize) -> usize {
+        (self.lens[trail] & !PROMISES_CALLER) as usize
     }
 
     /// The part of a trail from its root to this row.
@@ -285,7 +295,8 @@ impl Trails {
     /// exactly as in a walk.
     #[inline(always)]
     pub(crate) unsafe fn unchanged(&self, row: Row) -> Result<(), Row> {
-        let base = base(trail_of(row.0));
+        let trail = trail_of(row.0);
+        let base = base(trail);
         let rows = &self.rows;
         let mut at = row.0;
         // SAFETY: the rows from `base` to this one are written, and each one's link lies among them; for the reads see above.
@@ -308,7 +319,8 @@ impl Trails {
                 }
                 at -= 1;
             }
-            if rows.more(base).rule.kind() >= rules::END || self.ends(base) { Ok(()) } else { Err(Row(base)) }
+            let promised = self.lens[trail] & PROMISES_CALLER != 0;
+            if !promised || self.ends(base) { Ok(()) } else { Err(Row(base)) }
         }
     }
 
@@ -364,7 +376,7 @@ impl Trails {
     /// The trail that a stack goes to which begins with `kept` and has so many frames more. The rows that it shares are there then.
     #[inline(always)]
     pub(crate) fn trail_for(&mut self, kept: Part, fresh: usize) -> usize {
-        let lost = (self.lens[kept.trail] as usize).saturating_sub(kept.len);
+        let lost = self.len(kept.trail).saturating_sub(kept.len);
         let len = kept.len + fresh;
         let fits = if kept.trail == 0 { len > SHORT } else { len <= SHORT };
         if fits && lost < FEW && kept.len > 0 { kept.trail } else { self.other_trail(kept, len) }
@@ -441,13 +453,18 @@ impl Trails {
         part.len > 0 && unsafe { self.rows.link(base(part.trail) + part.len - 1) } & NEEDS_BP != 0
     }
 
-    /// Says that so many rows of a trail are written, and gives them as a part.
+    /// Says that so many rows of a trail are written, and gives them as a part. The root is that of `kept`, or has this rule.
     ///
     /// # Safety
     /// They are.
     #[inline(always)]
-    pub(crate) unsafe fn finish(&mut self, trail: usize, len: usize) -> Part {
-        self.lens[trail] = len as u32;
+    pub(crate) unsafe fn finish(&mut self, trail: usize, len: usize, kept: Part, root: Rule) -> Part {
+        let promises = match (kept.len, root.kind() < rules::END) {
+            (0, false) => 0,
+            (0, true) => PROMISES_CALLER,
+            _ => self.lens[kept.trail] & PROMISES_CALLER,
+        };
+        self.lens[trail] = len as u32 | promises;
         Part { trail, len }
     }
 

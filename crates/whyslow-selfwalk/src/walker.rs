@@ -222,7 +222,7 @@ impl Walker {
             self.forget();
         }
         self.trails.locate();
-        if !self.deep {
+        if !self.deep && !ptr::eq(self.fresh.pc, self.usual.pc.as_ptr()) {
             self.fresh = Steps::usual(&mut self.usual);
         }
         let mut steps = self.fresh;
@@ -334,19 +334,23 @@ impl Walker {
         let mut repeatable = true;
         let first = base(to) + kept.len();
         let mut root = kept.len() == 0;
+        let mut outermost = Rule::END;
         for (row, at) in (first..).zip((0..fresh).rev()) {
             // SAFETY: written by the walk.
             let Step { state, rule } = unsafe { self.fresh.get(at) };
             repeatable &= rule.kind() != rules::GENERAL || !rule.uses().bx;
             // SAFETY: there is room for `len` rows, and those before this one are kept or were written just now.
             needs_bp = unsafe { self.trails.note(row, state, rule, root, needs_bp) };
+            if root {
+                outermost = rule;
+            }
             root = false;
         }
         if !repeatable {
             return self.not_remembered(to);
         }
         // SAFETY: the kept rows are there, the others were written above.
-        self.last = unsafe { self.trails.finish(to, len) };
+        self.last = unsafe { self.trails.finish(to, len, kept, outermost) };
     }
 
     /// The walk cannot be repeated: it is too long, or not a function of what is remembered.
