@@ -1,5 +1,8 @@
 //! What it costs to record the heap: whyslow, heaptrack and Valgrind's tools on the same load, in turn.
 
+mod in_rust;
+mod sampling;
+
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -91,6 +94,15 @@ pub(super) fn section(bench: &Bench, quick: bool, rounds: usize, command: &str) 
             let _ = writeln!(out, "The load was not measured: {error:#}\n");
         }
     }
+    let sampled =
+        build("heap_load", Variant::Release).and_then(|load| sampling::section(bench, &load, quick));
+    match sampled {
+        Ok(text) => out.push_str(&text),
+        Err(error) => {
+            let _ = writeln!(out, "Sampling mode was not measured: {error:#}\n");
+        }
+    }
+    out.push_str(&in_rust::section(bench, quick, rounds));
     match leak_check(bench, quick, rounds) {
         Ok(text) => out.push_str(&text),
         Err(error) => {
@@ -155,7 +167,7 @@ fn loads(bench: &Bench, quick: bool, rounds: usize) -> Result<String> {
     let mut aims = String::from("| load | aim | measured |\n|---|---|---|\n");
     let mut added = Vec::new();
     for ((kind, threads, aim), series) in LOADS.iter().zip(&results) {
-        let name = format!("{kind}, {threads} {}", if *threads == 1 { "thread" } else { "threads" });
+        let name = cell(kind, *threads);
         table(&mut out, &name, series);
         added.push(judge(&mut aims, &name, *aim, series));
     }
@@ -169,6 +181,11 @@ fn loads(bench: &Bench, quick: bool, rounds: usize) -> Result<String> {
     }
     let _ = writeln!(out, "{aims}");
     Ok(out)
+}
+
+/// A load's name.
+fn cell(kind: &str, threads: u64) -> String {
+    format!("{kind}, {threads} {}", if threads == 1 { "thread" } else { "threads" })
 }
 
 fn run(bench: &Bench, tool: &Tool, program: &Path, arguments: &[String]) -> Result<Cost> {
@@ -241,12 +258,6 @@ fn judge(aims: &mut String, name: &str, aim: f64, series: &[Series]) -> Option<f
     if let Some(theirs) = find(series, HEAPTRACK).and_then(|theirs| added(theirs, plain)) {
         let share = theirs.median / ours;
         let _ = writeln!(aims, "| {name} | at most a fifth of heaptrack's | 1/{share:.1} |");
-    }
-    if let Some(sampled) = find(series, SAMPLED) {
-        let pairs = sampled.costs.iter().zip(&plain.costs);
-        if let Some(share) = spread(pairs.map(|(cost, plain)| cost.program_ns / plain.program_ns - 1.0)) {
-            let _ = writeln!(aims, "| {name} | sampling under 3 % | {:+.1} % |", share.median * 100.0);
-        }
     }
     Some(ours)
 }

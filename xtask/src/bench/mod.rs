@@ -4,6 +4,7 @@ mod formats;
 mod heap;
 mod measure;
 mod memory;
+mod pairs;
 mod programs;
 mod quality;
 mod report;
