@@ -222,9 +222,13 @@ fn fde_by_header<'a>(
     bases: &BaseAddresses,
     address: u64,
 ) -> Result<Option<FrameDescriptionEntry<Slice<'a>>>, NoTable> {
-    let header = EhFrameHdr::new(image.section(&image.eh_frame_hdr), LittleEndian);
-    let header = header.parse(bases, 8).map_err(|_| NoTable)?;
+    let bytes = image.section(&image.eh_frame_hdr);
+    let header = EhFrameHdr::new(bytes, LittleEndian).parse(bases, 8).map_err(|_| NoTable)?;
     let table = header.table().ok_or(NoTable)?;
+    // gimli multiplies the number of rows without looking. A row is at least four bytes.
+    if table.iter(bases).size_hint().0 > bytes.len() / 4 {
+        return Err(NoTable);
+    }
     let pointer = table.lookup(address, bases).and_then(gimli::Pointer::direct).map_err(|_| NoTable)?;
     let Some(offset) = pointer.checked_sub(eh_frame_address(image)).and_then(|at| usize::try_from(at).ok())
     else {

@@ -110,3 +110,24 @@ proptest! {
         }
     }
 }
+
+/// A table that claims more rows than any file can hold is none; its functions are found without it.
+#[test]
+fn a_search_table_with_an_impossible_length_is_passed_over() {
+    use object::{Object as _, ObjectSection as _};
+    const UDATA8: u8 = 4;
+    let mut bytes = own_bytes();
+    let file = object::File::parse(&*bytes).unwrap();
+    let (at, _) = file.section_by_name(".eh_frame_hdr").unwrap().file_range().unwrap();
+    let (at, relative) = (at as usize, {
+        let (start, offset) = mapping_of(specimen as *const () as u64);
+        let image = Image::open("/proc/self/exe".as_ref()).unwrap();
+        image.relative_address(offset).unwrap() + (specimen as *const () as u64 - start)
+    });
+    // Version, three encodings, the place of .eh_frame, the number of rows.
+    bytes[at + 2] = UDATA8;
+    bytes[at + 8..at + 16].copy_from_slice(&(u64::MAX / 3).to_le_bytes());
+    let image = Image::from_bytes(bytes).unwrap();
+    let found = Cfi::default().find(&image, relative);
+    assert!(matches!(found.rule, Rule::Cfa { base: Register::RSP, offset: 8, .. }), "{found:?}");
+}
