@@ -80,10 +80,10 @@ fn write(mut ring: FakeRing<'_>, number: u64, live: u64, stacks: u32, records: u
         let slot = random % live;
         let address = ((number + 1) << 40) + slot * 48;
         if std::mem::replace(&mut used[slot as usize], true) {
-            ring.free(sys::ticks(), address);
+            ring.free(sys::now().0, address);
             written += 1;
         }
-        ring.alloc(sys::ticks(), address, ((random >> 32) as u32 % stacks) as u64 * 16, random >> 20 & 0xfff);
+        ring.alloc(sys::now().0, address, ((random >> 32) as u32 % stacks) as u64 * 16, random >> 20 & 0xfff);
         written += 1;
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use crate::chains::Chain;
+use crate::ids::{Address, EntryRow, Tick};
 use crate::sys;
 
 /// A live block: 24 bytes, so that a million of them stay cheap.
@@ -12,9 +13,9 @@ use crate::sys;
 pub(crate) struct Block {
     size: u64,
     /// When it was made.
-    pub tick: u64,
-    /// Who made it where: an entry of the tally.
-    pub entry: u32,
+    pub tick: Tick,
+    /// Who made it where.
+    pub entry: EntryRow,
     /// How many blocks its thread had made then, this one included.
     pub sequence: u32,
 }
@@ -26,7 +27,7 @@ const SHRANK: u64 = 1 << 62;
 const INHERITED: u64 = 1 << 61;
 
 impl Block {
-    pub(crate) fn new(size: u64, tick: u64, entry: u32, sequence: u32, chain: Chain) -> Self {
+    pub(crate) fn new(size: u64, tick: Tick, entry: EntryRow, sequence: u32, chain: Chain) -> Self {
         let flags = match chain {
             Chain::None => 0,
             Chain::Growing => GREW,
@@ -69,7 +70,7 @@ struct Slot {
     block: Block,
 }
 
-const EMPTY: Slot = Slot { key: 0, block: Block { size: 0, tick: 0, entry: 0, sequence: 0 } };
+const EMPTY: Slot = Slot { key: 0, block: Block { size: 0, tick: Tick(0), entry: EntryRow(0), sequence: 0 } };
 const FEWEST_SLOTS: usize = 64;
 
 /// Blocks by address: a table in which a block lies at the place its address leads to, or behind it.
@@ -108,28 +109,28 @@ impl Blocks {
 
     /// Asks for the memory of an address's place.
     #[inline]
-    pub(crate) fn prefetch(&self, address: u64) {
+    pub(crate) fn prefetch(&self, address: Address) {
         if !self.slots.is_empty() {
-            sys::prefetch(&self.slots[self.home(address | 1)]);
+            sys::prefetch(&self.slots[self.home(address.0 | 1)]);
         }
     }
 
     /// The block at an address.
     #[inline]
-    pub(crate) fn get(&self, address: u64) -> Option<&Block> {
+    pub(crate) fn get(&self, address: Address) -> Option<&Block> {
         if self.slots.is_empty() {
             return None;
         }
-        self.find(address | 1).ok().map(|at| &self.slots[at].block)
+        self.find(address.0 | 1).ok().map(|at| &self.slots[at].block)
     }
 
     /// Adds a block. What was there before.
     #[inline]
-    pub(crate) fn insert(&mut self, address: u64, block: Block) -> Option<Block> {
+    pub(crate) fn insert(&mut self, address: Address, block: Block) -> Option<Block> {
         if self.len >= self.slots.len() / 4 * 3 {
             self.grow();
         }
-        let key = address | 1;
+        let key = address.0 | 1;
         match self.find(key) {
             Ok(at) => Some(std::mem::replace(&mut self.slots[at].block, block)),
             Err(at) => {
@@ -153,11 +154,11 @@ impl Blocks {
 
     /// Takes a block out.
     #[inline]
-    pub(crate) fn remove(&mut self, address: u64) -> Option<Block> {
+    pub(crate) fn remove(&mut self, address: Address) -> Option<Block> {
         if self.slots.is_empty() {
             return None;
         }
-        let mut hole = self.find(address | 1).ok()?;
+        let mut hole = self.find(address.0 | 1).ok()?;
         let block = self.slots[hole].block;
         let mask = self.slots.len() - 1;
         // Blocks behind it that do not lie where their address leads move up.
@@ -194,28 +195,32 @@ impl Blocks {
     }
 
     /// All blocks with their addresses, in no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Block)> {
-        self.slots.iter().filter(|slot| slot.key != 0).map(|slot| (slot.key & !1, &slot.block))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Address, &Block)> {
+        self.slots.iter().filter(|slot| slot.key != 0).map(|slot| (Address(slot.key & !1), &slot.block))
     }
 }
+
+/// The number of a mapping in its process.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct MappingId(u32);
 
 /// A part of a mapping, or the whole of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub len: u64,
-    pub tick: u64,
-    pub entry: u32,
-    id: u32,
+    pub tick: Tick,
+    pub entry: EntryRow,
+    id: MappingId,
 }
 
 impl Piece {
     /// The number of its mapping.
-    pub(crate) fn mapping(&self) -> u32 {
+    pub(crate) fn mapping(&self) -> MappingId {
         self.id
     }
 }
 
-/// A part of a mapping that is gone.
+/// A part of a mapping that is unmapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// How much.
@@ -229,43 +234,43 @@ pub(crate) struct Cut {
 /// Mappings by address. A part that is unmapped is cut out.
 #[derive(Debug, Default)]
 pub(crate) struct Mappings {
-    pieces: BTreeMap<u64, Piece>,
+    pieces: BTreeMap<Address, Piece>,
     /// Mappings in more than one piece: how many.
-    split: FxHashMap<u32, u32>,
-    next_id: u32,
+    split: FxHashMap<MappingId, u32>,
+    next_id: MappingId,
 }
 
 impl Mappings {
     /// Adds a mapping where nothing is mapped.
-    pub(crate) fn add(&mut self, start: u64, len: u64, tick: u64, entry: u32) {
+    pub(crate) fn add(&mut self, start: Address, len: u64, tick: Tick, entry: EntryRow) {
         let id = self.next_id;
-        self.next_id = self.next_id.wrapping_add(1);
+        self.next_id = MappingId(id.0.wrapping_add(1));
         self.pieces.insert(start, Piece { len, tick, entry, id });
     }
 
     /// Takes a range out. What was in it, in order.
-    pub(crate) fn cut(&mut self, start: u64, len: u64) -> Vec<Cut> {
-        let end = start.saturating_add(len);
-        let touched: Vec<(u64, Piece)> = self
+    pub(crate) fn cut(&mut self, start: Address, len: u64) -> Vec<Cut> {
+        let end = start.plus(len);
+        let touched: Vec<(Address, Piece)> = self
             .pieces
             .range(..start)
             .next_back()
             .into_iter()
             .chain(self.pieces.range(start..end))
             .map(|(&at, &piece)| (at, piece))
-            .filter(|(at, piece)| at.saturating_add(piece.len) > start)
+            .filter(|(at, piece)| at.plus(piece.len) > start)
             .collect();
         let mut cuts = Vec::with_capacity(touched.len());
         for (at, piece) in touched {
-            let piece_end = at.saturating_add(piece.len);
+            let piece_end = at.plus(piece.len);
             self.pieces.remove(&at);
             let mut left = 0;
             if at < start {
-                self.pieces.insert(at, Piece { len: start - at, ..piece });
+                self.pieces.insert(at, Piece { len: start.0 - at.0, ..piece });
                 left += 1;
             }
             if piece_end > end {
-                self.pieces.insert(end, Piece { len: piece_end - end, ..piece });
+                self.pieces.insert(end, Piece { len: piece_end.0 - end.0, ..piece });
                 left += 1;
             }
             let pieces = self.split.get(&piece.id).copied().unwrap_or(1) + left - 1;
@@ -274,7 +279,7 @@ impl Mappings {
             } else {
                 self.split.remove(&piece.id);
             }
-            cuts.push(Cut { len: piece_end.min(end) - at.max(start), piece, last: pieces == 0 });
+            cuts.push(Cut { len: piece_end.min(end).0 - at.max(start).0, piece, last: pieces == 0 });
         }
         cuts
     }
@@ -286,7 +291,7 @@ impl Mappings {
 
     /// Takes out everything.
     pub(crate) fn cut_all(&mut self) -> Vec<Cut> {
-        self.cut(0, u64::MAX)
+        self.cut(Address(0), u64::MAX)
     }
 }
 
@@ -299,19 +304,19 @@ mod tests {
     #[test]
     fn a_block_is_small() {
         assert_eq!(size_of::<Slot>(), 32);
-        let block = Block::new(100, 7, 3, 9, Chain::Shrunk);
+        let block = Block::new(100, Tick(7), EntryRow(3), 9, Chain::Shrunk);
         assert!(block.chain() == Chain::Shrunk && block.size() == 100);
     }
 
     #[test]
-    fn a_mapping_with_a_hole_is_one_until_both_ends_are_gone() {
+    fn a_mapping_with_a_hole_is_one_until_both_ends_are_unmapped() {
         let mut mappings = Mappings::default();
-        mappings.add(0x1000, 0x3000, 1, 5);
+        mappings.add(Address(0x1000), 0x3000, Tick(1), EntryRow(5));
         let lens = |cuts: Vec<Cut>| cuts.iter().map(|cut| (cut.len, cut.last)).collect::<Vec<_>>();
-        assert_eq!(lens(mappings.cut(0x2000, 0x1000)), [(0x1000, false)]);
-        assert_eq!(lens(mappings.cut(0x2000, 0x1000)), []);
-        assert_eq!(lens(mappings.cut(0, 0x2000)), [(0x1000, false)]);
-        assert_eq!(lens(mappings.cut(0x1000, 0x9000)), [(0x1000, true)]);
+        assert_eq!(lens(mappings.cut(Address(0x2000), 0x1000)), [(0x1000, false)]);
+        assert_eq!(lens(mappings.cut(Address(0x2000), 0x1000)), []);
+        assert_eq!(lens(mappings.cut(Address(0), 0x2000)), [(0x1000, false)]);
+        assert_eq!(lens(mappings.cut(Address(0x1000), 0x9000)), [(0x1000, true)]);
         assert!(mappings.pieces.is_empty() && mappings.split.is_empty());
     }
 
@@ -322,8 +327,8 @@ mod tests {
             let mut expected = FxHashMap::default();
             for (tick, &(put, number)) in steps.iter().enumerate() {
                 // Few places at first, and addresses that share them.
-                let address = number << 40;
-                let block = Block::new(number, tick as u64, 0, 0, Chain::None);
+                let address = Address(number << 40);
+                let block = Block::new(number, Tick(tick as u64), EntryRow(0), 0, Chain::None);
                 if put {
                     prop_assert_eq!(blocks.insert(address, block), expected.insert(address, block));
                 } else {
@@ -331,7 +336,7 @@ mod tests {
                 }
                 prop_assert_eq!(blocks.get(address), expected.get(&address));
             }
-            let found: FxHashMap<u64, Block> = blocks.iter().map(|(address, block)| (address, *block)).collect();
+            let found: FxHashMap<Address, Block> = blocks.iter().map(|(address, block)| (address, *block)).collect();
             prop_assert_eq!(found, expected);
         }
 
@@ -351,10 +356,10 @@ mod tests {
                 }
                 let mut found = FxHashMap::default();
                 let mut ended = Vec::new();
-                for cut in mappings.cut(start, len) {
-                    *found.entry(cut.piece.tick).or_insert(0) += cut.len;
+                for cut in mappings.cut(Address(start), len) {
+                    *found.entry(cut.piece.tick.0).or_insert(0) += cut.len;
                     if cut.last {
-                        ended.push(cut.piece.tick);
+                        ended.push(cut.piece.tick.0);
                     }
                 }
                 prop_assert_eq!(&found, &expected);
@@ -362,7 +367,7 @@ mod tests {
                     prop_assert_eq!(ended.contains(owner), alive[owner] == 0);
                 }
                 if map {
-                    mappings.add(start, len, tick as u64, 0);
+                    mappings.add(Address(start), len, Tick(tick as u64), EntryRow(0));
                     bytes[start as usize..(start + len) as usize].fill(Some(tick as u64));
                     alive.insert(tick as u64, len);
                 }

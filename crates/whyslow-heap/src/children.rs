@@ -12,6 +12,7 @@ use whyslow_heap_wire::exec::{LEN, Message};
 use whyslow_inject::{Entry, InjectError, Injector, entry_of_file};
 
 use crate::drain::Drain;
+use crate::ids::Pid;
 use crate::packet::Connection;
 
 /// How long an exec may take after the asker's end of the socket has closed. Its own close is a part of the exec.
@@ -58,13 +59,13 @@ impl Usher<'_> {
     }
 
     fn enter(&self, connection: &Connection, pid: u32, injector: Injector, name: &Path) -> io::Result<()> {
-        let before = self.lock().processes.programs_of(pid);
+        let before = self.lock().processes.programs_of(Pid(pid));
         // Who does not hear this any more executes all the same.
         let _ = connection.send(&Message::Watched.to_bytes(), None);
         let mut asker = Asker { connection, since: Instant::now(), closed: None, failed: false };
         let result = injector.inject_unless(self.agent, self.socket, || asker.has_given_up());
         match result {
-            Ok(()) if self.lock().processes.programs_of(pid) == before => {
+            Ok(()) if self.lock().processes.programs_of(Pid(pid)) == before => {
                 self.note(&is_static(name, "its agent could not reach the collector"));
             }
             Ok(()) | Err(InjectError::Ended | InjectError::Dynamic) => {}

@@ -3,25 +3,26 @@
 
 use std::time::Duration;
 
+use crate::ids::Tick;
 use crate::sys;
 
 #[derive(Debug, Clone, Copy)]
 struct Pair {
-    ticks: u64,
+    tick: Tick,
     ns: u64,
 }
 
 impl Pair {
     /// Both clocks at one moment: of a few tries the one that was disturbed least.
     fn read() -> Self {
-        let mut best = (u64::MAX, Self { ticks: 0, ns: 0 });
+        let mut best = (u64::MAX, Self { tick: Tick(0), ns: 0 });
         for _ in 0..5 {
-            let before = sys::ticks();
+            let before = sys::now();
             let ns = whyslow_proc::monotonic_ns();
-            let after = sys::ticks();
-            let width = after.saturating_sub(before);
+            let after = sys::now();
+            let width = after.since(before);
             if width < best.0 {
-                best = (width, Self { ticks: before + width / 2, ns });
+                best = (width, Self { tick: before.plus(width / 2), ns });
             }
         }
         best.1
@@ -48,7 +49,7 @@ impl Clock {
     /// Takes the time since the start into account.
     pub(crate) fn adjust(&mut self) {
         let now = Pair::read();
-        let ticks = now.ticks.saturating_sub(self.first.ticks);
+        let ticks = now.tick.since(self.first.tick);
         if ticks > 0 {
             self.ns_per_tick = now.ns.saturating_sub(self.first.ns).max(1) as f64 / ticks as f64;
         }
@@ -66,17 +67,17 @@ impl Clock {
     }
 
     /// When a tick was.
-    pub(crate) fn ns(&self, tick: u64) -> u64 {
-        if tick >= self.first.ticks {
-            self.first.ns.saturating_add(self.span_ns(tick - self.first.ticks))
+    pub(crate) fn ns(&self, tick: Tick) -> u64 {
+        if tick >= self.first.tick {
+            self.first.ns.saturating_add(self.span_ns(tick.since(self.first.tick)))
         } else {
-            self.first.ns.saturating_sub(self.span_ns(self.first.ticks - tick))
+            self.first.ns.saturating_sub(self.span_ns(self.first.tick.since(tick)))
         }
     }
 
     /// The tick at the start.
-    pub(crate) fn first_tick(&self) -> u64 {
-        self.first.ticks
+    pub(crate) fn first_tick(&self) -> Tick {
+        self.first.tick
     }
 }
 
@@ -90,7 +91,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         clock.adjust();
         let before = whyslow_proc::monotonic_ns();
-        let now = clock.ns(sys::ticks());
+        let now = clock.ns(sys::now());
         let after = whyslow_proc::monotonic_ns();
         // Readings may be disturbed, so this is far coarser than the clock is.
         assert!(now + 5_000_000 > before && now < after + 5_000_000, "{before} {now} {after}");

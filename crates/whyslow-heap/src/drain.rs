@@ -15,6 +15,7 @@ use crate::area::Area;
 use crate::checks::Checks;
 use crate::clock::Clock;
 use crate::exits::Exit;
+use crate::ids::{AreaSlot, OwnPid, OwnTid, Pid, ProcessRow, RingNumber, Tick};
 use crate::inspect::ExitInspector;
 use crate::leaks::LiveBlock;
 use crate::left_out;
@@ -72,7 +73,7 @@ pub enum Until {
     /// As far as is safe now.
     Now,
     /// Up to this tick, whatever the clock says.
-    Tick(u64),
+    Tick(Tick),
     /// To the end: nobody writes any more.
     End,
 }
@@ -100,18 +101,18 @@ const RELEASE_EVERY_NS: u64 = 500_000_000;
 /// One program's area.
 pub(crate) struct Watched {
     pub area: Arc<Area>,
-    /// The row of the first process.
-    pub first: u32,
+    /// The first process.
+    pub first: ProcessRow,
     /// Whether process numbers inside are those outside.
     pub same_numbers: bool,
     /// The program's file.
     pub program: String,
     /// Why its agent could not begin, if it could not.
     pub likely_reason: String,
-    /// Living processes by the number they have inside: rows.
-    pub processes: FxHashMap<u32, u32>,
+    /// Living processes by the number they have inside.
+    pub processes: FxHashMap<OwnPid, ProcessRow>,
     /// All there ever were, likewise; the last one of each number.
-    ever: FxHashMap<u32, u32>,
+    ever: FxHashMap<OwnPid, ProcessRow>,
     pub exit: Exit,
     stacks: AreaStacks,
     known: Vec<bool>,
@@ -139,14 +140,14 @@ pub struct Drain {
     pub(crate) processes: Processes,
     pub(crate) inspector: Arc<dyn ExitInspector>,
     /// The process of which a snapshot is made: its exit waits.
-    pub(crate) looked_at: Option<u32>,
+    pub(crate) looked_at: Option<ProcessRow>,
     /// All events up to this tick were read in the last round.
-    pub(crate) read_until: u64,
+    pub(crate) read_until: Tick,
     /// No more programs are taken.
     closed: bool,
-    next_check: u64,
-    next_release: u64,
-    next_resident: u64,
+    next_check: Tick,
+    next_release: Tick,
+    next_resident: Tick,
     resident: Vec<CounterRow>,
     lost_events: u64,
     broken_rings: u64,
@@ -154,7 +155,7 @@ pub struct Drain {
     /// Programs that were started and are not recorded. Each has a note.
     programs_left_out: u64,
     /// Processes started by others than watched ones whose agent has not said hello: number and program.
-    pub(crate) expected: Vec<(u32, String)>,
+    pub(crate) expected: Vec<(Pid, String)>,
     /// Processes whose agent said hello, and could not begin.
     pub(crate) not_joined: u64,
     pub(crate) strangers: Strangers,
@@ -189,11 +190,11 @@ impl Drain {
             processes: Processes::default(),
             inspector,
             looked_at: None,
-            read_until: 0,
+            read_until: Tick(0),
             closed: false,
-            next_check: 0,
-            next_release: 0,
-            next_resident: 0,
+            next_check: Tick(0),
+            next_release: Tick(0),
+            next_resident: Tick(0),
             resident: Vec::new(),
             lost_events: 0,
             broken_rings: 0,
@@ -229,18 +230,19 @@ impl Drain {
         if self.closed {
             return false;
         }
-        let Arrival { area, pid, own_pid, allocators, notes } = arrival;
-        let now = self.tally.clock.ns(sys::ticks());
+        let Arrival { area, allocators, notes, .. } = arrival;
+        let (pid, own_pid) = (Pid(arrival.pid), OwnPid(arrival.own_pid));
+        let now = self.tally.clock().ns(sys::now());
         // A process that says hello again has become another program.
         if let Some(before) = self.processes.living(pid) {
-            self.processes.mark_executed(before);
+            self.processes.executed(before);
             self.adopt_rings();
             self.retire(before);
         }
         // What others had is given back before the new one takes anything.
         self.retire_ended();
         self.said_hello(pid, own_pid);
-        let row = self.tally.add_process(false);
+        let row = self.tally.process_added(false);
         let program = self.processes.add(row, Some(pid), own_pid, None, now);
         let slot = self.areas.iter().position(Option::is_none).unwrap_or_else(|| {
             self.areas.push(None);
@@ -248,13 +250,13 @@ impl Drain {
         });
         area.header()
             .stack_start
-            .store(Stat::of(pid).and_then(|stat| stat.stack_start).unwrap_or(0), Ordering::Relaxed);
+            .store(Stat::of(pid.0).and_then(|stat| stat.stack_start).unwrap_or(0), Ordering::Relaxed);
         self.areas[slot] = Some(Watched {
             area: Arc::new(area),
             first: row,
-            same_numbers: pid == own_pid,
+            same_numbers: pid.0 == own_pid.0,
             program: program.clone(),
-            likely_reason: likely_reason(pid),
+            likely_reason: likely_reason(pid.0),
             processes: FxHashMap::from_iter([(own_pid, row)]),
             ever: FxHashMap::from_iter([(own_pid, row)]),
             exit: Exit::Nobody,
@@ -300,9 +302,8 @@ impl Drain {
 
     /// Looks at all rings once.
     pub fn round(&mut self, until: Until) -> Round {
-        let now = sys::ticks();
-        let margin = self.tally.clock.span_ticks(MARGIN_NS);
-        let safe = now.saturating_sub(margin);
+        let now = sys::now();
+        let safe = now.minus(self.tally.clock().span_ticks(MARGIN_NS));
         if self.processes.are_few() {
             self.retire_ended();
         } else {
@@ -314,17 +315,17 @@ impl Drain {
         }
         // A ring that was taken while others were read might hold something older, and its process might follow one that has ended meanwhile.
         let processes = self.processes.count();
-        let gone = self.adopt_rings();
+        let ended = self.adopt_rings();
         if self.processes.count() != processes && self.processes.are_few() {
             self.retire_ended();
-            gone.into_iter().for_each(|row| self.retire(row));
+            ended.into_iter().for_each(|row| self.retire(row));
         }
         let horizon = match until {
             Until::Tick(tick) => tick,
             Until::Now if self.rings.len() > 1 => safe,
-            Until::Now | Until::End => u64::MAX,
+            Until::Now | Until::End => Tick::MAX,
         };
-        let latest = if matches!(until, Until::Tick(_)) { u64::MAX } else { sys::ticks() };
+        let latest = if matches!(until, Until::Tick(_)) { Tick::MAX } else { sys::now() };
         let events = self.merge(Limits { horizon, latest });
         for ring in &mut self.rings {
             ring.tell();
@@ -333,7 +334,7 @@ impl Drain {
             watched.area.header().heartbeat.fetch_add(1, Ordering::Release);
         }
         // Without merging, events of stale time may still come; they fall into the bucket that is then open.
-        self.tally.reach(if horizon == u64::MAX { safe } else { horizon });
+        self.tally.reach(if horizon == Tick::MAX { safe } else { horizon });
         self.close_rings();
         self.read_until = horizon;
         let awaited = self.attend_exits(horizon, now);
@@ -344,14 +345,14 @@ impl Drain {
     fn merge(&mut self, limits: Limits) -> u64 {
         let Self { rings, merger, tally, stacks, areas, processes, .. } = self;
         merger.run(rings, limits, |ring, event, force| {
-            let Some(watched) = areas.get_mut(ring.slot).and_then(Option::as_mut) else {
+            let Some(watched) = areas.get_mut(ring.slot.index()).and_then(Option::as_mut) else {
                 return Applied::Known;
             };
-            if processes.has_left(ring.process) {
+            if processes.has_exited(ring.process) {
                 return Applied::Known;
             }
-            if let Some(parent) = ring.inherits_from.take() {
-                tally.inherit(ring.process, parent);
+            if let Some(parent) = ring.forked_from.take() {
+                tally.forked(ring.process, parent);
             }
             if let Some(address) = ring.soon() {
                 tally.expect(ring.process, address);
@@ -360,9 +361,9 @@ impl Drain {
         })
     }
 
-    /// Takes rings that threads have taken. Processes that are new, and gone already.
-    fn adopt_rings(&mut self) -> Vec<u32> {
-        let mut gone = Vec::new();
+    /// Takes rings that threads have taken. Processes that are new, and have ended already.
+    fn adopt_rings(&mut self) -> Vec<ProcessRow> {
+        let mut ended = Vec::new();
         for slot in 0..self.areas.len() {
             let Some(watched) = &mut self.areas[slot] else { continue };
             let used = (watched.area.header().rings_used.load(Ordering::Acquire) as usize).min(MOST_RINGS);
@@ -378,46 +379,54 @@ impl Drain {
                     continue;
                 }
                 watched.known[number] = true;
-                let pid = header.pid.load(Ordering::Relaxed);
-                let tid = header.tid.load(Ordering::Relaxed);
-                let parent = watched.ever.get(&header.parent.load(Ordering::Relaxed)).copied();
-                let now = self.tally.clock.ns(sys::ticks());
+                let pid = OwnPid(header.pid.load(Ordering::Relaxed));
+                let tid = OwnTid(header.tid.load(Ordering::Relaxed));
+                let parent = OwnPid(header.parent.load(Ordering::Relaxed));
+                let parent = watched.ever.get(&parent).copied();
+                let now = self.tally.clock().ns(sys::now());
                 let process = match watched.processes.get(&pid) {
                     Some(&row) => row,
                     None => {
-                        let row = self.tally.add_process(true);
-                        let outside = watched.same_numbers.then_some(pid);
+                        let row = self.tally.process_added(true);
+                        let outside = watched.same_numbers.then_some(Pid(pid.0));
                         self.processes.add(row, outside, pid, parent.or(Some(watched.first)), now);
                         watched.processes.insert(pid, row);
                         watched.ever.insert(pid, row);
-                        if self.processes.is_gone(row) {
-                            gone.push(row);
+                        if self.processes.has_ended(row) {
+                            ended.push(row);
                         }
                         row
                     }
                 };
                 let tally = &mut self.tally;
-                let thread = self.processes.thread(process, tid, now, || tally.add_thread());
-                if let Some(mut ring) = Ring::new(&watched.area, slot, number, process, thread, tid) {
-                    ring.inherits_from = (process != watched.first).then(|| parent.unwrap_or(watched.first));
+                let thread = self.processes.ring_opened(process, tid, now, || tally.thread_added());
+                if let Some(mut ring) = Ring::new(
+                    &watched.area,
+                    AreaSlot::from(slot),
+                    RingNumber::from(number),
+                    process,
+                    thread,
+                    tid,
+                ) {
+                    ring.forked_from = (process != watched.first).then(|| parent.unwrap_or(watched.first));
                     self.rings.push(ring);
                 }
             }
         }
-        gone
+        ended
     }
 
-    /// Counts processes to their end that are gone by now, one after the other: a child that was killed before anyone saw it has had its time before the
+    /// Counts processes to their end that have ended by now, one after the other: a child that was killed before anyone saw it has had its time before the
     /// next one.
     fn retire_ended(&mut self) {
-        let gone_before_seen = self.adopt_rings();
-        for row in self.processes.look_for_ended().into_iter().chain(gone_before_seen) {
+        let ended_before_seen = self.adopt_rings();
+        for row in self.processes.look_for_ended().into_iter().chain(ended_before_seen) {
             self.retire(row);
         }
     }
 
-    /// Reads the rings of a process that is gone to the end, and counts it as ended: what it had is given back before others take more.
-    fn retire(&mut self, row: u32) {
+    /// Reads the rings of a process that has ended to the end, and counts it as ended: what it had is given back before others take more.
+    fn retire(&mut self, row: ProcessRow) {
         let (its, others) =
             std::mem::take(&mut self.rings).into_iter().partition(|ring: &Ring| ring.process == row);
         self.rings = its;
@@ -425,16 +434,16 @@ impl Drain {
             ring.look();
             ring.closing = true;
         }
-        self.merge(Limits { horizon: u64::MAX, latest: u64::MAX });
+        self.merge(Limits { horizon: Tick::MAX, latest: Tick::MAX });
         for ring in &mut self.rings {
             ring.tell();
         }
         self.close_rings();
         self.rings.extend::<Vec<Ring>>(others);
-        self.end_processes(sys::ticks());
+        self.end_processes(sys::now());
     }
 
-    /// Gives rings back whose threads are gone and that are read to the end.
+    /// Gives rings back whose threads have ended and that are read to the end.
     fn close_rings(&mut self) {
         let mut index = 0;
         while index < self.rings.len() {
@@ -446,22 +455,22 @@ impl Drain {
             let ring = self.rings.swap_remove(index);
             self.broken_rings += u64::from(ring.cursor.broken);
             ring.give_back();
-            if let Some(watched) = &mut self.areas[ring.slot] {
-                watched.known[ring.number] = false;
+            if let Some(watched) = &mut self.areas[ring.slot.index()] {
+                watched.known[ring.number.index()] = false;
             }
             if self.processes.ring_closed(ring.process, ring.tid) {
-                self.tally.end_thread(ring.thread);
+                self.tally.thread_ended(ring.thread);
             }
         }
     }
 
     /// What need not be done every round.
-    fn housekeep(&mut self, now: u64) {
+    fn housekeep(&mut self, now: Tick) {
         if now < self.next_check {
             return;
         }
-        self.next_check = now + self.tally.clock.span_ticks(CHECK_EVERY_NS);
-        // Those that were seen to be gone the last time: all their rings are known by now.
+        self.next_check = now.plus(self.tally.clock().span_ticks(CHECK_EVERY_NS));
+        // Those that were seen to have ended the last time: all their rings are known by now.
         self.end_processes(now);
         self.look_for_silent();
         self.processes.look_for_ended();
@@ -469,41 +478,41 @@ impl Drain {
             let at = ring.cursor.at;
             let idle = ring.told_at_check == at && ring.is_done();
             ring.told_at_check = at;
-            // A ring is looked at once more after its thread is seen to be gone: what it wrote last is there then.
+            // A ring is looked at once more after its thread is seen to have ended: what it wrote last is there then.
             ring.closing = ring.closing
-                || self.processes.is_gone(ring.process)
-                || (idle && self.processes.thread_is_gone(ring.process, ring.tid));
+                || self.processes.has_ended(ring.process)
+                || (idle && self.processes.thread_has_ended(ring.process, ring.tid));
         }
         if now >= self.next_resident {
-            self.next_resident = now + self.resident_pause(now);
+            self.next_resident = now.plus(self.resident_pause(now));
             self.sample_resident(now);
         }
         if now >= self.next_release {
-            self.next_release = now + self.tally.clock.span_ticks(RELEASE_EVERY_NS);
+            self.next_release = now.plus(self.tally.clock().span_ticks(RELEASE_EVERY_NS));
             self.look_for_strangers();
             self.release_areas();
         }
     }
 
-    fn resident_pause(&self, now: u64) -> u64 {
-        let elapsed = now.saturating_sub(self.tally.clock.first_tick());
-        (elapsed / 256).max(self.tally.clock.span_ticks(10_000_000))
+    fn resident_pause(&self, now: Tick) -> u64 {
+        let elapsed = now.since(self.tally.clock().first_tick());
+        (elapsed / 256).max(self.tally.clock().span_ticks(10_000_000))
     }
 
-    fn sample_resident(&mut self, now: u64) {
-        let time_ns = self.tally.clock.ns(now);
+    fn sample_resident(&mut self, now: Tick) {
+        let time_ns = self.tally.clock().ns(now);
         for (process, value) in self.processes.resident() {
             self.resident.push(CounterRow { process, kind: CounterKind::Resident, time_ns, value });
         }
     }
 
-    /// Counts processes as ended that are gone and whose rings are closed.
-    fn end_processes(&mut self, now: u64) {
+    /// Counts the end of processes that have ended and whose rings are closed.
+    fn end_processes(&mut self, now: Tick) {
         for row in self.processes.take_ended() {
             self.ended_unseen(row);
             self.name_if_not_joined(row);
-            self.tally.end_process(row, now, self.processes.end_of(row));
-            self.processes.ended(row, self.tally.clock.ns(now));
+            self.tally.process_ended(row, now, self.processes.end_of(row));
+            self.processes.end_counted(row, self.tally.clock().ns(now));
             for watched in self.areas.iter_mut().flatten() {
                 watched.processes.retain(|_, &mut process| process != row);
             }
@@ -543,8 +552,8 @@ impl Drain {
 
     /// What is new since the last time.
     pub fn take(&mut self) -> Batch {
-        self.tally.clock.adjust();
-        let mut counters = std::mem::take(&mut self.tally.counters);
+        self.tally.adjust_clock();
+        let (rows, mut counters) = self.tally.take_rows();
         counters.append(&mut self.resident);
         let (processes, threads, ended) = self.processes.take_new();
         Batch {
@@ -553,14 +562,14 @@ impl Drain {
             ended,
             modules: std::mem::take(&mut self.stacks.new_modules),
             stacks: std::mem::take(&mut self.stacks.new_stacks),
-            rows: std::mem::take(&mut self.tally.rows),
+            rows,
             counters,
         }
     }
 
     /// The live blocks of a process by address, as far as its rings are read.
     pub fn live_blocks(&self, pid: u32) -> Option<Vec<LiveBlock>> {
-        Some(self.tally.live(self.processes.living(pid)?).blocks)
+        Some(self.tally.live(self.processes.living(Pid(pid))?).blocks)
     }
 
     /// Switches all agents off and lets everyone go who waits, now and later.
@@ -580,12 +589,12 @@ impl Drain {
         self.last_looks();
         self.let_go();
         self.round(Until::End);
-        let now = sys::ticks();
-        self.tally.clock.adjust();
+        let now = sys::now();
+        self.tally.adjust_clock();
         self.name_missing();
         for row in self.processes.all_living() {
             self.ended_unseen(row);
-            self.tally.end_process(row, now, End::Exit);
+            self.tally.process_ended(row, now, End::Exit);
         }
         let (sites, transfers) = self.tally.finish();
         self.hear_of_left_out();
@@ -599,12 +608,12 @@ impl Drain {
 
     /// What is known of the whole so far.
     pub(crate) fn facts(&self, losses: &Losses) -> HeapFacts {
-        let totals = self.tally.totals;
+        let (peak, totals) = (self.tally.peak(), self.tally.totals());
         HeapFacts {
             sample_bytes: self.config.sample_bytes,
             sample_error: self.tally.sample_error(),
-            peak_bytes: totals.peak_bytes,
-            peak_ns: self.tally.clock.ns(totals.peak_tick),
+            peak_bytes: peak.bytes,
+            peak_ns: self.tally.clock().ns(peak.tick),
             unknown_frees: totals.unknown_frees,
             inherited_frees: totals.inherited_frees,
             lost_events: losses.events,
@@ -624,7 +633,8 @@ impl Drain {
 
     /// The largest processes.
     fn by_process(&self) -> Vec<HeapProcess> {
-        let mut rows: Vec<HeapProcess> = (0u32..)
+        let mut rows: Vec<HeapProcess> = (0..)
+            .map(ProcessRow)
             .zip(self.processes.seen())
             .map(|(row, seen)| {
                 let (peak_bytes, live_at_exit_bytes, live_at_exit_blocks) = self.tally.of_process(row);
@@ -646,7 +656,7 @@ impl Drain {
     /// What was lost so far.
     pub(crate) fn losses(&self) -> Losses {
         let mut losses = Losses {
-            events: self.lost_events.saturating_add(self.tally.totals.lost_frees),
+            events: self.lost_events.saturating_add(self.tally.totals().lost_frees),
             broken_rings: self.broken_rings
                 + self.rings.iter().filter(|ring| ring.cursor.broken).count() as u64,
         };

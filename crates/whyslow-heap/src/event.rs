@@ -6,15 +6,16 @@ use whyslow_heap_wire::area::RING_WORDS;
 use whyslow_heap_wire::record::{self, op};
 
 use crate::area::RingWords;
+use crate::ids::{Address, RingStack, Tick};
 use crate::trails::Trails;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
     /// When, in ticks. Never less than the ring's event before.
-    pub tick: u64,
+    pub tick: Tick,
     /// To which address.
-    pub address: u64,
+    pub address: Address,
     /// What.
     pub kind: Kind,
 }
@@ -22,24 +23,24 @@ pub(crate) struct Event {
 /// Kinds of events. Stacks are numbers of the ring's [`Trails`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A new block.
-    Alloc { stack: u32, size: u64 },
-    /// A block is given back.
-    Free,
-    /// A block is about to be moved or resized: it has no address for a while.
-    Leave,
-    /// The block that left is here now.
-    Realloc { stack: u32, size: u64 },
-    /// The block that left is where it was.
-    Stay,
-    /// The block that left was freed.
-    Gone,
-    /// So many bytes of the block were never written.
-    Unused { bytes: u64 },
-    /// A new mapping.
-    Map { stack: u32, size: u64 },
-    /// A range is given back.
-    Unmap { size: u64 },
+    /// A block is made.
+    Allocated { stack: RingStack, size: u64 },
+    /// A block is freed.
+    Freed,
+    /// A block begins to be moved or resized: it has no address for a while.
+    MoveBegun,
+    /// The block that is moved is here now.
+    Reallocated { stack: RingStack, size: u64 },
+    /// The block that was to be moved is where it was.
+    MoveFailed,
+    /// The block that was to be moved is freed.
+    MovingFreed,
+    /// A block was looked at: so many bytes were never written.
+    Examined { unused: u64 },
+    /// A mapping is made.
+    Mapped { stack: RingStack, size: u64 },
+    /// A range is no longer mapped.
+    Unmapped { size: u64 },
 }
 
 /// A place in a ring, and what the words before it said about those behind it.
@@ -49,8 +50,8 @@ pub(crate) struct Cursor {
     pub at: u64,
     /// The end of what is written.
     pub end: u64,
-    stamp: u64,
-    last: u64,
+    stamp: Tick,
+    last: Tick,
     pub trails: Trails,
     /// The writer does not keep to the rules: nothing more is read.
     pub broken: bool,
@@ -80,7 +81,7 @@ impl Cursor {
 
     /// The next event. No event is later than `latest`: a time from the future is a lie.
     #[inline]
-    pub(crate) fn next(&mut self, words: &RingWords, latest: u64) -> Option<Event> {
+    pub(crate) fn next(&mut self, words: &RingWords, latest: Tick) -> Option<Event> {
         let word_at = |at: u64| words[at as usize % RING_WORDS].load(Ordering::Relaxed);
         loop {
             if self.at == self.end {
@@ -95,7 +96,7 @@ impl Cursor {
             }
             match kind {
                 op::STAMP => {
-                    self.stamp = record::value_of(head);
+                    self.stamp = Tick(record::value_of(head));
                     self.at = self.at.wrapping_add(1);
                     continue;
                 }
@@ -119,24 +120,24 @@ impl Cursor {
             }
             let body = if len > 1 { word_at(self.at.wrapping_add(1)) } else { 0 };
             let kind = match kind {
-                op::FREE => Kind::Free,
-                op::LEAVE => Kind::Leave,
-                op::STAY => Kind::Stay,
-                op::GONE => Kind::Gone,
-                op::UNUSED => Kind::Unused { bytes: body },
-                op::UNMAP => Kind::Unmap { size: body.saturating_mul(PAGE).min(MOST_BYTES) },
+                op::FREE => Kind::Freed,
+                op::LEAVE => Kind::MoveBegun,
+                op::STAY => Kind::MoveFailed,
+                op::GONE => Kind::MovingFreed,
+                op::UNUSED => Kind::Examined { unused: body },
+                op::UNMAP => Kind::Unmapped { size: body.saturating_mul(PAGE).min(MOST_BYTES) },
                 _ => {
                     let stack = self.trails.current();
                     match kind {
-                        op::ALLOC => Kind::Alloc { stack, size: body.min(MOST_BYTES) },
-                        op::REALLOC => Kind::Realloc { stack, size: body.min(MOST_BYTES) },
-                        _ => Kind::Map { stack, size: body.saturating_mul(PAGE).min(MOST_BYTES) },
+                        op::ALLOC => Kind::Allocated { stack, size: body.min(MOST_BYTES) },
+                        op::REALLOC => Kind::Reallocated { stack, size: body.min(MOST_BYTES) },
+                        _ => Kind::Mapped { stack, size: body.saturating_mul(PAGE).min(MOST_BYTES) },
                     }
                 }
             };
             self.at = self.at.wrapping_add(len);
-            self.last = self.last.max((self.stamp + record::ticks_of(head)).min(latest));
-            return Some(Event { tick: self.last, address: record::address_of(head), kind });
+            self.last = self.last.max(self.stamp.plus(record::ticks_of(head)).min(latest));
+            return Some(Event { tick: self.last, address: Address(record::address_of(head)), kind });
         }
     }
 
@@ -167,7 +168,7 @@ mod tests {
         let memory = ring(words);
         let mut cursor = Cursor::new(0);
         cursor.extend(words.len() as u64);
-        let events = std::iter::from_fn(|| cursor.next(&memory, u64::MAX)).collect();
+        let events = std::iter::from_fn(|| cursor.next(&memory, Tick::MAX)).collect();
         (events, cursor)
     }
 
@@ -192,16 +193,28 @@ mod tests {
         assert_eq!(
             events,
             [
-                Event { tick: 1005, address: 0x4000, kind: Kind::Alloc { stack: 2, size: 24 } },
-                Event { tick: 1005, address: 0x4000, kind: Kind::Leave },
-                Event { tick: 1006, address: 0x8000, kind: Kind::Realloc { stack: 1, size: 1 << 40 } },
-                Event { tick: 1009, address: 0x8000, kind: Kind::Free },
-                Event { tick: 1009, address: 0x10000, kind: Kind::Map { stack: 2, size: 8192 } },
+                Event {
+                    tick: Tick(1005),
+                    address: Address(0x4000),
+                    kind: Kind::Allocated { stack: RingStack(2), size: 24 }
+                },
+                Event { tick: Tick(1005), address: Address(0x4000), kind: Kind::MoveBegun },
+                Event {
+                    tick: Tick(1006),
+                    address: Address(0x8000),
+                    kind: Kind::Reallocated { stack: RingStack(1), size: 1 << 40 }
+                },
+                Event { tick: Tick(1009), address: Address(0x8000), kind: Kind::Freed },
+                Event {
+                    tick: Tick(1009),
+                    address: Address(0x10000),
+                    kind: Kind::Mapped { stack: RingStack(2), size: 8192 }
+                },
             ]
         );
         assert!(!cursor.broken && cursor.at == cursor.end);
-        let node = cursor.trails.node(1);
-        assert_eq!((node.caller, node.frame), (Some(0), 0x1001));
+        let node = cursor.trails.node(RingStack(1));
+        assert_eq!((node.caller, node.frame), (Some(RingStack(0)), 0x1001));
     }
 
     #[test]
@@ -222,11 +235,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_words_can_be_read(words in proptest::collection::vec(any::<u64>(), 0..200), latest in any::<u64>()) {
+        fn any_words_can_be_read(words in proptest::collection::vec(any::<u64>(), 0..200), latest in any::<u64>().prop_map(Tick)) {
             let memory = ring(&words);
             let mut cursor = Cursor::new(0);
             cursor.extend(words.len() as u64);
-            let mut last = 0;
+            let mut last = Tick(0);
             while let Some(event) = cursor.next(&memory, latest) {
                 prop_assert!(event.tick >= last && event.tick <= latest);
                 last = event.tick;

@@ -8,6 +8,7 @@ use whyslow_heap_wire::area::MOST_STATES;
 use whyslow_profile::LeakCheck;
 
 use crate::drain::{Drain, Until, Watched};
+use crate::ids::{AreaSlot, OwnPid, OwnTid, ProcessRow, Tick};
 use crate::inspect::Findings;
 use crate::leaks::{Listed, Subject, Waiting};
 use crate::looks::Look;
@@ -17,6 +18,13 @@ use crate::tally::End;
 /// How long to sleep between two rounds for looks that are awaited.
 const PAUSE: Duration = Duration::from_micros(100);
 
+/// A thread in the last moment of its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exiting {
+    pid: OwnPid,
+    tid: OwnTid,
+}
+
 /// Who waits in an area.
 #[derive(Debug, Default)]
 pub(crate) enum Exit {
@@ -24,11 +32,11 @@ pub(crate) enum Exit {
     #[default]
     Nobody,
     /// This process, until everything up to this tick is read.
-    Reading { pid: u32, tid: u32, since: u64 },
+    Reading { who: Exiting, since: Tick },
     /// This process, until it was looked at.
-    Inspected { pid: u32, tid: u32, look: Look },
+    Inspected { who: Exiting, look: Look },
     /// This process may go; it has not left yet.
-    Allowed { pid: u32, tid: u32 },
+    Allowed { who: Exiting },
 }
 
 impl Watched {
@@ -36,15 +44,16 @@ impl Watched {
     pub(crate) fn is_awaited(&self) -> bool {
         let waiting = self.waiting();
         match self.exit {
-            Exit::Allowed { pid, tid } => waiting.is_some_and(|waiting| waiting != (pid, tid)),
+            Exit::Allowed { who } => waiting.is_some_and(|waiting| waiting != who),
             _ => waiting.is_some(),
         }
     }
 
-    fn waiting(&self) -> Option<(u32, u32)> {
+    fn waiting(&self) -> Option<Exiting> {
         let header = self.area.header();
         let pid = header.exiting_pid.load(Ordering::Acquire);
-        (pid != 0).then(|| (pid, header.exiting_tid.load(Ordering::Acquire)))
+        let who = || Exiting { pid: OwnPid(pid), tid: OwnTid(header.exiting_tid.load(Ordering::Acquire)) };
+        (pid != 0).then(who)
     }
 
     /// Ranges in its processes that are the agent's, from start to end.
@@ -66,61 +75,61 @@ impl Watched {
     }
 
     /// The thread that waits, as the program left it.
-    fn moment(&self, tid: u32) -> Waiting {
+    fn moment(&self, tid: OwnTid) -> Waiting {
         let header = self.area.header();
         let registers = header.exiting_registers.iter();
         Waiting {
-            tid,
+            tid: tid.0,
             sp: header.exiting_sp.load(Ordering::Relaxed),
             registers: registers.map(|register| register.load(Ordering::Relaxed)).collect(),
         }
     }
 
-    fn allow(&mut self, pid: u32, tid: u32) {
+    fn allow(&mut self, who: Exiting) {
         let header = self.area.header();
         header.exits_allowed.fetch_add(1, Ordering::AcqRel);
         sys::wake_all(&header.exits_allowed);
-        self.exit = Exit::Allowed { pid, tid };
+        self.exit = Exit::Allowed { who };
     }
 }
 
 impl Drain {
     /// Takes the next step for everyone who waits; whether anyone still does.
-    pub(crate) fn attend_exits(&mut self, horizon: u64, now: u64) -> bool {
+    pub(crate) fn attend_exits(&mut self, horizon: Tick, now: Tick) -> bool {
         let mut awaited = false;
-        for slot in 0..self.areas.len() {
+        for slot in (0..self.areas.len()).map(AreaSlot::from) {
             awaited |= self.attend(slot, horizon, now).unwrap_or(false);
         }
         awaited
     }
 
-    fn attend(&mut self, slot: usize, horizon: u64, now: u64) -> Option<bool> {
-        let watched = self.areas.get_mut(slot)?.as_mut()?;
+    fn attend(&mut self, slot: AreaSlot, horizon: Tick, now: Tick) -> Option<bool> {
+        let watched = self.areas.get_mut(slot.index())?.as_mut()?;
         let waiting = watched.waiting();
         match std::mem::take(&mut watched.exit) {
-            Exit::Reading { pid, tid, since } if waiting == Some((pid, tid)) => {
+            Exit::Reading { who, since } if waiting == Some(who) => {
                 if horizon < since {
-                    watched.exit = Exit::Reading { pid, tid, since };
+                    watched.exit = Exit::Reading { who, since };
                 } else {
-                    self.begin_look(slot, pid, tid, now);
+                    self.begin_look(slot, who, now);
                 }
             }
-            Exit::Inspected { pid, tid, mut look } => {
+            Exit::Inspected { who, mut look } => {
                 look.serve(horizon, |row| self.tally.live(row));
                 if look.is_finished() {
-                    watched.allow(pid, tid);
+                    watched.allow(who);
                     self.end_look(look, now);
                 } else {
-                    watched.exit = Exit::Inspected { pid, tid, look };
+                    watched.exit = Exit::Inspected { who, look };
                 }
             }
-            Exit::Allowed { pid, tid } if waiting == Some((pid, tid)) => {
-                watched.exit = Exit::Allowed { pid, tid };
+            Exit::Allowed { who } if waiting == Some(who) => {
+                watched.exit = Exit::Allowed { who };
                 // It was killed before it could say that it goes on.
-                let gone = watched.processes.get(&pid).is_none_or(|&row| self.processes.is_gone(row));
-                if gone {
+                let process = watched.processes.get(&who.pid);
+                if process.is_none_or(|&row| self.processes.has_ended(row)) {
                     let header = watched.area.header();
-                    for (held, by) in [(&header.exiting_pid, pid), (&header.exiting_tid, tid)] {
+                    for (held, by) in [(&header.exiting_pid, who.pid.0), (&header.exiting_tid, who.tid.0)] {
                         // Another one's by now: it stays.
                         let _ = held.compare_exchange(by, 0, Ordering::AcqRel, Ordering::Relaxed);
                     }
@@ -128,45 +137,46 @@ impl Drain {
                 }
             }
             Exit::Nobody | Exit::Reading { .. } | Exit::Allowed { .. } => {
-                if let Some((pid, tid)) = waiting {
-                    watched.exit = Exit::Reading { pid, tid, since: sys::ticks() };
+                if let Some(who) = waiting {
+                    watched.exit = Exit::Reading { who, since: sys::now() };
                 }
             }
         }
-        let exit = &self.areas.get(slot)?.as_ref()?.exit;
+        let exit = &self.areas.get(slot.index())?.as_ref()?.exit;
         Some(!matches!(exit, Exit::Nobody | Exit::Allowed { .. }))
     }
 
     /// Looks at a process that waits. One that has no blocks may go at once.
-    fn begin_look(&mut self, slot: usize, pid: u32, tid: u32, now: u64) {
-        let Some(watched) = self.areas.get_mut(slot).and_then(Option::as_mut) else { return };
-        let Some(&row) = watched.processes.get(&pid).filter(|&&row| !self.processes.has_left(row)) else {
-            watched.allow(pid, tid);
+    fn begin_look(&mut self, slot: AreaSlot, who: Exiting, now: Tick) {
+        let Some(watched) = self.areas.get_mut(slot.index()).and_then(Option::as_mut) else { return };
+        let Some(&row) = watched.processes.get(&who.pid).filter(|&&row| !self.processes.has_exited(row))
+        else {
+            watched.allow(who);
             return;
         };
         if self.looked_at == Some(row) {
-            watched.exit = Exit::Reading { pid, tid, since: 0 };
+            watched.exit = Exit::Reading { who, since: Tick(0) };
             return;
         }
-        let waiting = watched.moment(tid);
+        let waiting = watched.moment(who.tid);
         let look = self.look_at(row, slot, Some(waiting));
-        let Some(watched) = self.areas.get_mut(slot).and_then(Option::as_mut) else { return };
+        let Some(watched) = self.areas.get_mut(slot.index()).and_then(Option::as_mut) else { return };
         match look {
-            Some(look) => watched.exit = Exit::Inspected { pid, tid, look },
+            Some(look) => watched.exit = Exit::Inspected { who, look },
             None => {
-                watched.allow(pid, tid);
-                self.leave(row, now);
+                watched.allow(who);
+                self.process_exited(row, now);
             }
         }
     }
 
     /// Begins a look at a process of an area. None if there is nothing to see, or nobody could; that is noted.
-    fn look_at(&mut self, row: u32, slot: usize, waiting: Option<Waiting>) -> Option<Look> {
+    fn look_at(&mut self, row: ProcessRow, slot: AreaSlot, waiting: Option<Waiting>) -> Option<Look> {
         if !self.config.leak_check {
             return None;
         }
         let why = match self.processes.same_numbers(row) {
-            _ if self.tally.weights.sampled() => "only samples of the blocks are known",
+            _ if self.tally.is_sampled() => "only samples of the blocks are known",
             None => "it runs in a container",
             Some(_) if !self.tally.has_blocks(row) => {
                 self.checks.done();
@@ -176,9 +186,9 @@ impl Drain {
                 "it was forked with more blocks than whyslow keeps"
             }
             Some(pid) => {
-                let watched = self.areas.get(slot)?.as_ref()?;
+                let watched = self.areas.get(slot.index())?.as_ref()?;
                 let (skip, skip_listed) = (watched.skip(), watched.skip_listed());
-                let subject = Subject { pid, waiting, skip, skip_listed };
+                let subject = Subject { pid: pid.0, waiting, skip, skip_listed };
                 match Look::begin(row, subject, Arc::clone(&self.inspector)) {
                     Ok(look) => return Some(look),
                     Err(_) => "no thread could be started for it",
@@ -190,24 +200,24 @@ impl Drain {
     }
 
     /// Counts what a look found, and the process as ended.
-    fn end_look(&mut self, look: Look, now: u64) {
-        let row = look.row;
+    fn end_look(&mut self, look: Look, now: Tick) {
+        let row = look.process;
         match look.end() {
             Some(findings) => self.add_findings(row, findings),
             None => self.checks.missed(self.processes.who(row), "the leak check failed"),
         }
-        self.leave(row, now);
+        self.process_exited(row, now);
     }
 
-    /// Counts a process as ended: it does nothing any more but go.
-    fn leave(&mut self, row: u32, now: u64) {
-        self.tally.end_process(row, now, End::Exit);
-        self.processes.mark_left(row);
+    /// Counts a process as ended: it has nothing left to do but to end.
+    fn process_exited(&mut self, row: ProcessRow, now: Tick) {
+        self.tally.process_ended(row, now, End::Exit);
+        self.processes.exited(row);
     }
 
     /// Adds what a look at a process found.
-    fn add_findings(&mut self, row: u32, findings: Findings) {
-        self.tally.add_findings(&findings.stacks);
+    fn add_findings(&mut self, row: ProcessRow, findings: Findings) {
+        self.tally.found(&findings.stacks);
         match findings.leaks {
             LeakCheck::NotDone => {}
             LeakCheck::AtExit | LeakCheck::AtSnapshot(_) => self.checks.done(),
@@ -217,8 +227,10 @@ impl Drain {
     }
 
     /// A process has ended that nobody looked at.
-    pub(crate) fn ended_unseen(&mut self, row: u32) {
-        if !self.config.leak_check || self.processes.has_left(row) || self.processes.end_of(row) == End::Exec
+    pub(crate) fn ended_unseen(&mut self, row: ProcessRow) {
+        if !self.config.leak_check
+            || self.processes.has_exited(row)
+            || self.processes.end_of(row) == End::Exec
         {
             return;
         }
@@ -238,14 +250,15 @@ impl Drain {
             let slot = self.areas.iter().position(|watched| {
                 watched.as_ref().is_some_and(|watched| watched.processes.values().any(|&it| it == row))
             });
-            let goes = self.processes.is_gone(row) || self.processes.has_left(row);
-            if let Some(slot) = slot.filter(|slot| !goes && !self.is_waiting(*slot, row)) {
+            let goes = self.processes.has_ended(row) || self.processes.has_exited(row);
+            if let Some(slot) = slot.map(AreaSlot::from).filter(|slot| !goes && !self.is_waiting(*slot, row))
+            {
                 looks.extend(self.look_at(row, slot, None));
             }
         }
         loop {
             self.round(Until::Now);
-            let now = sys::ticks();
+            let now = sys::now();
             for look in &mut looks {
                 look.serve(self.read_until, |row| self.tally.live(row));
             }
@@ -261,8 +274,8 @@ impl Drain {
     }
 
     /// Whether a process of an area is being looked at in its last moment.
-    fn is_waiting(&self, slot: usize, row: u32) -> bool {
-        let exit = self.areas[slot].as_ref().map(|watched| &watched.exit);
-        matches!(exit, Some(Exit::Inspected { look, .. }) if look.row == row)
+    fn is_waiting(&self, slot: AreaSlot, row: ProcessRow) -> bool {
+        let exit = self.areas[slot.index()].as_ref().map(|watched| &watched.exit);
+        matches!(exit, Some(Exit::Inspected { look, .. }) if look.process == row)
     }
 }

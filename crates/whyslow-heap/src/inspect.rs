@@ -2,20 +2,21 @@
 
 use whyslow_profile::{HeapCounts, LeakCheck};
 
+use crate::ids::StackRow;
 use crate::leaks::{Live, Subject};
 
 /// What a look at a process found.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Findings {
-    /// Numbers to add to a stack's, given by its row: leak classes, unused and examined bytes, what was passed over. Other columns are not looked at.
-    pub stacks: Vec<(u32, HeapCounts)>,
+    /// Numbers to add to a stack's: leak classes, unused and examined bytes, what was passed over. Other columns are not looked at.
+    pub stacks: Vec<(StackRow, HeapCounts)>,
     /// Whether leaks were looked for, and why not. Who asked knows when that was.
     pub leaks: LeakCheck,
     /// What the reader should know, each with the next step.
     pub notes: Vec<String>,
 }
 
-/// Gives the live blocks of a process that stands still; their site is the row of the stack that made them.
+/// Gives the live blocks of a process that stands still.
 pub type TakeBlocks<'a> = dyn FnMut() -> Live + Send + 'a;
 
 /// Looks at processes. It is called on a thread of its own.

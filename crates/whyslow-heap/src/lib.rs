@@ -32,6 +32,7 @@ mod event;
 mod exits;
 mod folder;
 pub mod growth;
+mod ids;
 mod inspect;
 pub mod leaks;
 mod left_out;
@@ -57,10 +58,11 @@ mod weight;
 pub use collector::Collector;
 pub use drain::Config;
 pub use error::HeapError;
+pub use ids::{Address, ModuleRow, ProcessRow, StackRow, ThreadRow, Tick};
 pub use inspect::{ExitInspector, Findings, NoInspector, TakeBlocks};
 pub use outcome::{
     Batch, CounterKind, CounterRow, ModuleSeen, Outcome, ProcessSeen, Site, StackSeen, ThreadSeen,
-    TimelineRow,
+    TimelineRow, Transfer,
 };
 pub use plan::{PatchPage, PatchPlan, PatchPlanner};
 pub use request::{SnapshotError, request_snapshot};

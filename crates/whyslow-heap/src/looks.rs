@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use crate::ids::{ProcessRow, Tick};
 use crate::inspect::{ExitInspector, Findings};
 use crate::leaks::{Live, Subject};
 use crate::sys;
@@ -14,39 +15,43 @@ use crate::sys;
 #[derive(Debug)]
 pub(crate) struct Look {
     /// The process.
-    pub(crate) row: u32,
+    pub(crate) process: ProcessRow,
     thread: JoinHandle<Findings>,
     asks: Receiver<()>,
     gives: Sender<Live>,
     /// The blocks are wanted of this tick.
-    wanted: Option<u64>,
+    wanted: Option<Tick>,
 }
 
 impl Look {
-    /// Begins to look at the process of a row.
-    pub(crate) fn begin(row: u32, subject: Subject, inspector: Arc<dyn ExitInspector>) -> io::Result<Self> {
+    /// Begins to look at a process.
+    pub(crate) fn begin(
+        process: ProcessRow,
+        subject: Subject,
+        inspector: Arc<dyn ExitInspector>,
+    ) -> io::Result<Self> {
         let (ask, asks) = channel();
         let (gives, given) = channel();
         let look = move || {
-            // Without an answer the collector is gone, and nobody wants to know.
+            // Without an answer the collector has ended, and nobody wants to know.
             let mut take = move || ask.send(()).ok().and_then(|()| given.recv().ok()).unwrap_or_default();
             inspector.look(&subject, &mut take)
         };
         let thread = std::thread::Builder::new().name("heap-leaks".to_owned()).spawn(look)?;
-        Ok(Self { row, thread, asks, gives, wanted: None })
+        Ok(Self { process, thread, asks, gives, wanted: None })
     }
 
     /// Gives the blocks if they are asked for, and if everything up to that moment is read.
-    pub(crate) fn serve(&mut self, horizon: u64, live: impl FnOnce(u32) -> Live) {
+    pub(crate) fn serve(&mut self, horizon: Tick, live: impl FnOnce(ProcessRow) -> Live) {
         if self.asks.try_recv().is_ok() {
             // What was read in this round may be older.
-            self.wanted = Some(sys::ticks());
+            self.wanted = Some(sys::now());
             return;
         }
         if self.wanted.is_some_and(|tick| tick <= horizon) {
             self.wanted = None;
             // A look that failed wants them no more.
-            let _ = self.gives.send(live(self.row));
+            let _ = self.gives.send(live(self.process));
         }
     }
 

@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::event::Event;
+use crate::ids::Tick;
 use crate::ring::Ring;
 use crate::tally::Applied;
 
@@ -22,16 +23,16 @@ const SLACK: u64 = 256;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Events after this wait.
-    pub horizon: u64,
+    pub horizon: Tick,
     /// No event is later than this.
-    pub latest: u64,
+    pub latest: Tick,
 }
 
 /// Puts events in order. The heap is kept to save its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Merger {
-    waiting: BinaryHeap<Reverse<(u64, usize)>>,
-    near: Vec<(u64, usize)>,
+    waiting: BinaryHeap<Reverse<(Tick, usize)>>,
+    near: Vec<(Tick, usize)>,
 }
 
 impl Merger {
@@ -52,7 +53,7 @@ impl Merger {
             }
         }
         while let Some(Reverse((_, number))) = self.waiting.pop() {
-            let other = self.waiting.peek().map_or(u64::MAX, |&Reverse((tick, _))| tick);
+            let other = self.waiting.peek().map_or(Tick::MAX, |&Reverse((tick, _))| tick);
             let ring = &mut rings[number];
             while let Some(event) = ring.peek(limits.latest) {
                 if event.tick > other || event.tick > limits.horizon {
@@ -61,7 +62,7 @@ impl Merger {
                     }
                     break;
                 }
-                let alone = other.saturating_sub(event.tick) > SLACK;
+                let alone = other.since(event.tick) > SLACK;
                 if apply(ring, &event, alone) == Applied::Refused {
                     events += self.untangle(rings, number, event, limits, &mut apply);
                     break;
@@ -84,7 +85,7 @@ impl Merger {
     ) -> u64 {
         self.near.clear();
         while let Some(&Reverse((tick, number))) = self.waiting.peek()
-            && tick <= event.tick.saturating_add(SLACK)
+            && tick <= event.tick.plus(SLACK)
         {
             self.waiting.pop();
             self.near.push((tick, number));
@@ -97,7 +98,7 @@ impl Merger {
                 if taken {
                     ring.pop();
                     // It comes back with the time of its next event, or not at all.
-                    waiting.0 = ring.peek(limits.latest).map_or(u64::MAX, |event| event.tick);
+                    waiting.0 = ring.peek(limits.latest).map_or(Tick::MAX, |event| event.tick);
                 }
             }
         }
@@ -106,9 +107,9 @@ impl Merger {
             apply(ring, &event, true);
             ring.pop();
         }
-        let again = rings[refused].peek(limits.latest).map_or(u64::MAX, |event| event.tick);
+        let again = rings[refused].peek(limits.latest).map_or(Tick::MAX, |event| event.tick);
         self.near.push((again, refused));
-        let ready = self.near.drain(..).filter(|&(tick, _)| tick <= limits.horizon && tick < u64::MAX);
+        let ready = self.near.drain(..).filter(|&(tick, _)| tick <= limits.horizon && tick < Tick::MAX);
         self.waiting.extend(ready.map(Reverse));
         1
     }

@@ -9,6 +9,7 @@ use whyslow_proc::{Mapping, process};
 
 use crate::area::Area;
 use crate::drain::{Drain, Watched};
+use crate::ids::{OwnPid, Pid, ProcessRow};
 use crate::left_out;
 use crate::sys;
 
@@ -104,21 +105,21 @@ impl Watched {
 impl Drain {
     /// A process was started whose agent will say hello.
     pub(crate) fn expect(&mut self, pid: u32, program: &str) {
-        self.expected.push((pid, program.to_owned()));
+        self.expected.push((Pid(pid), program.to_owned()));
     }
 
     /// The agent of a process has said hello. Its numbers are those of the kernel and its own.
-    pub(crate) fn said_hello(&mut self, pid: u32, own_pid: u32) {
+    pub(crate) fn said_hello(&mut self, pid: Pid, own_pid: OwnPid) {
         self.expected.retain(|(expected, _)| *expected != pid);
         for watched in self.areas.iter().flatten() {
-            let its = |entry: &&LeftOut| entry.pid.load(Ordering::Relaxed) == own_pid;
+            let its = |entry: &&LeftOut| entry.pid.load(Ordering::Relaxed) == own_pid.0;
             started(&watched.area).filter(its).for_each(free);
         }
     }
 
     /// Names programs that were started, and whose processes have ended without a hello.
     pub(crate) fn look_for_silent(&mut self) {
-        self.name_silent(|watched, pid| watched.same_numbers && sys::thread_is_gone(pid, pid));
+        self.name_silent(|watched, pid| watched.same_numbers && sys::thread_has_ended(pid.0, pid.0));
     }
 
     /// Names all from which nothing was heard, at the end.
@@ -132,11 +133,11 @@ impl Drain {
         }
     }
 
-    fn name_silent(&mut self, is_over: impl Fn(&Watched, u32) -> bool) {
+    fn name_silent(&mut self, is_over: impl Fn(&Watched, OwnPid) -> bool) {
         let mut silent = Vec::new();
         for watched in self.areas.iter().flatten() {
             for entry in started(&watched.area) {
-                if is_over(watched, entry.pid.load(Ordering::Relaxed)) {
+                if is_over(watched, OwnPid(entry.pid.load(Ordering::Relaxed))) {
                     silent.push(left_out::silent(&left_out::name(entry)));
                     free(entry);
                 }
@@ -146,7 +147,7 @@ impl Drain {
     }
 
     /// A process has ended, or is about to be forgotten: was it recorded at all?
-    pub(crate) fn name_if_not_joined(&mut self, row: u32) {
+    pub(crate) fn name_if_not_joined(&mut self, row: ProcessRow) {
         let not_joined = |watched: &&Watched| watched.first == row && !watched.has_joined();
         let why =
             self.areas.iter().flatten().find(not_joined).map(|watched| {
@@ -160,7 +161,7 @@ impl Drain {
 
     /// Looks for processes that were started in ways that nobody sees from inside.
     pub(crate) fn look_for_strangers(&mut self) {
-        let watched = self.processes.living_pids();
+        let watched: Vec<u32> = self.processes.living_pids().into_iter().map(|pid| pid.0).collect();
         let mut expected: FxHashSet<u32> = watched.iter().copied().collect();
         for watched in self.areas.iter().flatten() {
             expected.extend(started(&watched.area).map(|entry| entry.pid.load(Ordering::Relaxed)));

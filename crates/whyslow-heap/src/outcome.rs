@@ -4,13 +4,15 @@
 
 use whyslow_profile::{Growth, GrowthBar, HeapCounts, HeapFacts};
 
+use crate::ids::{ModuleRow, ProcessRow, StackRow, ThreadRow};
+
 /// A process in which the agent runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessSeen {
     /// The operating system's number.
     pub pid: u32,
-    /// The process that made it, if the agent ran there too: a row.
-    pub parent: Option<u32>,
+    /// The process that made it, if the agent ran there too.
+    pub parent: Option<ProcessRow>,
     /// Its command name.
     pub name: String,
     /// When it was first seen.
@@ -20,8 +22,8 @@ pub struct ProcessSeen {
 /// A thread that allocated or freed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadSeen {
-    /// Its process: a row.
-    pub process: u32,
+    /// Its process.
+    pub process: ProcessRow,
     /// The operating system's number.
     pub tid: u32,
     /// Its name.
@@ -33,8 +35,8 @@ pub struct ThreadSeen {
 /// A file whose code is on a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleSeen {
-    /// A process that has it: a row.
-    pub process: u32,
+    /// A process that has it.
+    pub process: ProcessRow,
     /// Its path as the program sees it; `[vdso]` for the kernel's.
     pub path: String,
     /// Whether it is the program itself.
@@ -44,10 +46,10 @@ pub struct ModuleSeen {
 /// A node of the prefix tree of stacks; a parent comes before its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackSeen {
-    /// The caller's stack: a row.
-    pub parent: Option<u32>,
-    /// The module: a row. `None` for code in no known file.
-    pub module: Option<u32>,
+    /// The caller's stack.
+    pub parent: Option<StackRow>,
+    /// The module; `None` for code in no known file.
+    pub module: Option<ModuleRow>,
     /// The address of the call (return address minus one): relative to the module, or as it is without one.
     pub address: u64,
 }
@@ -57,10 +59,10 @@ pub struct StackSeen {
 pub struct TimelineRow {
     /// The start of the bucket.
     pub time_ns: u64,
-    /// Who allocated: a row.
-    pub thread: u32,
-    /// Where: a row.
-    pub stack: u32,
+    /// Who allocated.
+    pub thread: ThreadRow,
+    /// Where.
+    pub stack: StackRow,
     /// Blocks that were made.
     pub allocations: u64,
     /// Their bytes.
@@ -85,8 +87,8 @@ pub enum CounterKind {
 /// A value of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterRow {
-    /// The process: a row.
-    pub process: u32,
+    /// The process.
+    pub process: ProcessRow,
     /// What is counted.
     pub kind: CounterKind,
     /// When.
@@ -103,7 +105,7 @@ pub struct Batch {
     /// Threads.
     pub threads: Vec<ThreadSeen>,
     /// Processes that ended, and when.
-    pub ended: Vec<(u32, u64)>,
+    pub ended: Vec<(ProcessRow, u64)>,
     /// Modules.
     pub modules: Vec<ModuleSeen>,
     /// Stacks.
@@ -117,8 +119,8 @@ pub struct Batch {
 /// One allocating stack, at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// The stack: a row.
-    pub stack: u32,
+    /// The stack.
+    pub stack: StackRow,
     /// The numbers.
     pub counts: HeapCounts,
     /// How its live bytes went over time.
@@ -129,10 +131,23 @@ pub struct Site {
     pub lifetimes: Vec<u64>,
     /// How blocks grew, by size; their site is this one.
     pub chains: Vec<GrowthBar>,
-    /// Who had how many bytes at the peak: thread row, bytes.
-    pub peak_by_thread: Vec<(u32, u64)>,
-    /// Whose blocks were live at the end: thread row, bytes.
-    pub exit_by_thread: Vec<(u32, u64)>,
+    /// Who had how many bytes at the peak.
+    pub peak_by_thread: Vec<(ThreadRow, u64)>,
+    /// Whose blocks were live at the end, in bytes.
+    pub exit_by_thread: Vec<(ThreadRow, u64)>,
+}
+
+/// Blocks that one thread made and another one freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    /// Who made them.
+    pub from: ThreadRow,
+    /// Who freed them.
+    pub to: ThreadRow,
+    /// How many.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// Everything else, once the program has ended.
@@ -142,8 +157,8 @@ pub struct Outcome {
     pub batch: Batch,
     /// The sites.
     pub sites: Vec<Site>,
-    /// Who freed whose blocks: allocating thread, freeing thread, blocks, bytes; rows of two different threads.
-    pub transfers: Vec<(u32, u32, u64, u64)>,
+    /// Who freed whose blocks.
+    pub transfers: Vec<Transfer>,
     /// Facts about the whole. `peak_ns` and snapshot times are `CLOCK_MONOTONIC` here.
     pub facts: HeapFacts,
     /// What the reader should know, in words, each with the next step.

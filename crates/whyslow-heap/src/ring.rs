@@ -8,6 +8,9 @@ use whyslow_heap_wire::area::{RingHeader, ring};
 
 use crate::area::{Area, RingWords};
 use crate::event::{Cursor, Event};
+use crate::ids::{
+    Address, AreaSlot, EntryRow, OwnTid, ProcessRow, RingNumber, RingStack, StackRow, ThreadRow, Tick,
+};
 
 /// Words after which the writer is told how far it is read.
 const TELL_EVERY: u64 = 2048;
@@ -16,45 +19,45 @@ const TELL_EVERY: u64 = 2048;
 #[derive(Debug)]
 pub(crate) struct Ring {
     area: Arc<Area>,
-    /// Which area: a slot of the drain.
-    pub slot: usize,
+    /// Its area.
+    pub slot: AreaSlot,
     /// Which ring in it.
-    pub number: usize,
-    /// Whose: rows.
-    pub process: u32,
-    pub thread: u32,
-    pub tid: u32,
-    /// The process from which its own was forked: a row. None once that is counted.
-    pub inherits_from: Option<u32>,
+    pub number: RingNumber,
+    /// Whose.
+    pub process: ProcessRow,
+    pub thread: ThreadRow,
+    pub tid: OwnTid,
+    /// The process from which its own was forked. None once that is counted.
+    pub forked_from: Option<ProcessRow>,
     pub cursor: Cursor,
     /// Events that were read but not taken yet.
     ahead: VecDeque<Event>,
     told: u64,
     /// What `told` was when the thread was last looked for.
     pub told_at_check: u64,
-    /// The thread is gone: what is left is read, then the ring is given back.
+    /// The thread has ended: what is left is read, then the ring is given back.
     pub closing: bool,
     /// Entries of the tally by the number of the stack; [`UNKNOWN`] before it is asked for.
-    entries: Vec<u32>,
+    entries: Vec<EntryRow>,
     /// Rows of all programs' stacks, likewise.
-    pub rows: Vec<u32>,
+    pub rows: Vec<StackRow>,
 }
 
 /// How many events are read ahead, so that their memory can be asked for in time.
 const AHEAD: usize = 24;
-const UNKNOWN: u32 = u32::MAX;
+const UNKNOWN: EntryRow = EntryRow(u32::MAX);
 
 impl Ring {
     /// The ring of a thread; `None` if there is no such ring.
     pub(crate) fn new(
         area: &Arc<Area>,
-        slot: usize,
-        number: usize,
-        process: u32,
-        thread: u32,
-        tid: u32,
+        slot: AreaSlot,
+        number: RingNumber,
+        process: ProcessRow,
+        thread: ThreadRow,
+        tid: OwnTid,
     ) -> Option<Self> {
-        let at = area.ring(number)?.read.load(Ordering::Relaxed);
+        let at = area.ring(number.index())?.read.load(Ordering::Relaxed);
         Some(Self {
             area: Arc::clone(area),
             slot,
@@ -62,7 +65,7 @@ impl Ring {
             process,
             thread,
             tid,
-            inherits_from: None,
+            forked_from: None,
             cursor: Cursor::new(at),
             ahead: VecDeque::with_capacity(AHEAD),
             told: at,
@@ -74,7 +77,7 @@ impl Ring {
     }
 
     fn parts(&self) -> Option<(&RingHeader, &RingWords)> {
-        Some((self.area.ring(self.number)?, self.area.words(self.number)?))
+        Some((self.area.ring(self.number.index())?, self.area.words(self.number.index())?))
     }
 
     pub(crate) fn area(&self) -> &Arc<Area> {
@@ -83,14 +86,15 @@ impl Ring {
 
     /// Looks how far it is written: the words to read.
     pub(crate) fn look(&mut self) -> u64 {
-        let written = self.area.ring(self.number).map_or(0, |header| header.written.load(Ordering::Acquire));
+        let written =
+            self.area.ring(self.number.index()).map_or(0, |header| header.written.load(Ordering::Acquire));
         self.cursor.extend(written);
         self.cursor.end.wrapping_sub(self.cursor.at)
     }
 
     /// The next event.
     #[inline]
-    pub(crate) fn peek(&mut self, latest: u64) -> Option<Event> {
+    pub(crate) fn peek(&mut self, latest: Tick) -> Option<Event> {
         if self.ahead.len() <= AHEAD / 2 {
             self.read_ahead(latest);
         }
@@ -103,11 +107,11 @@ impl Ring {
         self.ahead.pop_front();
     }
 
-    fn read_ahead(&mut self, latest: u64) {
+    fn read_ahead(&mut self, latest: Tick) {
         if self.cursor.at.wrapping_sub(self.told) >= TELL_EVERY {
             self.tell();
         }
-        let Some(words) = self.area.words(self.number) else { return };
+        let Some(words) = self.area.words(self.number.index()) else { return };
         while self.ahead.len() < AHEAD {
             let Some(event) = self.cursor.next(words, latest) else { break };
             self.ahead.push_back(event);
@@ -116,19 +120,19 @@ impl Ring {
 
     /// The address of an event that comes soon.
     #[inline]
-    pub(crate) fn soon(&self) -> Option<u64> {
+    pub(crate) fn soon(&self) -> Option<Address> {
         self.ahead.get(AHEAD / 2).map(|event| event.address)
     }
 
     /// The entry of a stack, if it was asked for before.
     #[inline]
-    pub(crate) fn entry(&self, stack: u32) -> Option<u32> {
-        self.entries.get(stack as usize).copied().filter(|&entry| entry != UNKNOWN)
+    pub(crate) fn entry(&self, stack: RingStack) -> Option<EntryRow> {
+        self.entries.get(stack.index()).copied().filter(|&entry| entry != UNKNOWN)
     }
 
     /// Notes the entry of a stack.
-    pub(crate) fn set_entry(&mut self, stack: u32, entry: u32) {
-        let stack = stack as usize;
+    pub(crate) fn set_entry(&mut self, stack: RingStack, entry: EntryRow) {
+        let stack = stack.index();
         if self.entries.len() <= stack {
             self.entries.resize(stack + 1, UNKNOWN);
         }
@@ -150,7 +154,7 @@ impl Ring {
         self.ahead.is_empty()
     }
 
-    /// Gives the ring back. Its thread is gone.
+    /// Gives the ring back. Its thread has ended.
     pub(crate) fn give_back(&self) {
         if let Some((header, _)) = self.parts() {
             header.written.store(0, Ordering::Relaxed);

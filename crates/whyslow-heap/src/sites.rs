@@ -1,10 +1,12 @@
 //! The numbers of one allocating stack, over all threads.
 
+use rustc_hash::FxHashMap;
 use whyslow_profile::HeapCounts;
 
-use crate::chains::Chains;
+use crate::chains::{Chain, Chains};
 use crate::clock::Clock;
 use crate::course::Course;
+use crate::ids::{SiteRow, StackRow, ThreadRow};
 use crate::outcome::Site;
 use crate::sys;
 use crate::weight::{self, Weight, Weights};
@@ -54,40 +56,54 @@ impl<const N: usize> Bars<N> {
 }
 
 /// The numbers of one allocating stack. What every event changes comes first.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub(crate) struct SiteState {
     /// Live now.
-    pub live: Weight,
+    live: Weight,
     /// When it had the most bytes.
-    pub most: Weight,
+    most: Weight,
     /// How long blocks lived, in ticks, each block counted in units.
-    pub lifetime: u128,
+    lifetime: u128,
     sizes: Bars<48>,
     lifetimes: Bars<48>,
     /// Live bytes over time.
     course: Course,
-    /// The stack: a row.
-    pub stack: u32,
-    /// Made so far, up to the last whole bucket.
-    pub made: Weight,
+    stack: StackRow,
+    /// Made so far, up to the last rows.
+    allocated: Weight,
     /// Live when their process ended.
-    pub exit: Weight,
+    exit: Weight,
     /// Live when their process executed another program.
-    pub given_back: Weight,
-    pub temporary: u64,
-    pub unused_bytes: u64,
-    pub examined_bytes: u64,
+    given_back: Weight,
+    temporary: u64,
+    unused_bytes: u64,
+    examined_bytes: u64,
     /// Freed, and too large to be examined. Those that stay are in the findings.
-    pub passed_over: Weight,
-    pub grown: u64,
-    pub growth_chains: u64,
-    pub bytes_copied: u64,
-    pub largest_grown: u64,
-    pub chains: Chains,
-    pub freed_elsewhere: u64,
+    passed_over: Weight,
+    grown: u64,
+    growth_chains: u64,
+    bytes_copied: u64,
+    largest_grown: u64,
+    chains: Chains,
+    freed_elsewhere: u64,
     /// What looks at processes found: leak classes, and unused bytes of live blocks.
     findings: Option<Box<HeapCounts>>,
+}
+
+/// What a site has beyond what it has counted itself, while its processes live.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Beyond {
+    /// Since the last rows.
+    pub allocated: Weight,
+    pub temporary: u64,
+    pub unused: u64,
+    /// How long blocks have lived that have not ended.
+    pub lifetime: u128,
+    /// How large such blocks have grown.
+    pub chains: Chains,
+    /// Live in the process that is looked at.
+    pub live: Weight,
 }
 
 /// How many significant bits a number has.
@@ -96,8 +112,34 @@ fn bar(value: u64) -> usize {
 }
 
 impl SiteState {
-    pub(crate) fn new(stack: u32) -> Self {
-        Self { stack, ..Self::default() }
+    fn new(stack: StackRow) -> Self {
+        Self {
+            live: Weight::default(),
+            most: Weight::default(),
+            lifetime: 0,
+            sizes: Bars::default(),
+            lifetimes: Bars::default(),
+            course: Course::default(),
+            stack,
+            allocated: Weight::default(),
+            exit: Weight::default(),
+            given_back: Weight::default(),
+            temporary: 0,
+            unused_bytes: 0,
+            examined_bytes: 0,
+            passed_over: Weight::default(),
+            grown: 0,
+            growth_chains: 0,
+            bytes_copied: 0,
+            largest_grown: 0,
+            chains: Chains::default(),
+            freed_elsewhere: 0,
+            findings: None,
+        }
+    }
+
+    pub(crate) fn stack(&self) -> StackRow {
+        self.stack
     }
 
     /// Asks for the memory that a new block of this size will change.
@@ -116,7 +158,7 @@ impl SiteState {
 
     /// A block is made.
     #[inline]
-    pub(crate) fn came(&mut self, size: u64, weight: Weight) {
+    pub(crate) fn allocated(&mut self, size: u64, weight: Weight) {
         self.live += weight;
         if self.live.bytes > self.most.bytes {
             self.most = self.live;
@@ -126,42 +168,106 @@ impl SiteState {
 
     /// A block is freed after so many ticks.
     #[inline]
-    pub(crate) fn went(&mut self, weight: Weight, ticks: u64, clock: &Clock) {
-        self.left(weight, ticks);
+    pub(crate) fn freed(&mut self, weight: Weight, ticks: u64, clock: &Clock) {
+        self.part_freed(weight, ticks);
         self.lifetimes.add(clock.span_ns(ticks), weight.blocks);
     }
 
-    /// A block ends with its process.
-    pub(crate) fn left(&mut self, weight: Weight, ticks: u64) {
+    /// A part of a mapping is unmapped after so many ticks.
+    pub(crate) fn part_freed(&mut self, weight: Weight, ticks: u64) {
         self.live -= weight;
         self.lifetime = self.lifetime.wrapping_add(u128::from(ticks) * u128::from(weight.blocks));
     }
 
+    /// Another thread has freed a block that was made here.
+    pub(crate) fn freed_elsewhere(&mut self, blocks: u64) {
+        weight::add(&mut self.freed_elsewhere, blocks);
+    }
+
+    /// A block is taken from its process at its end after so many ticks; `at_exit`, if that is an exit.
+    pub(crate) fn ended_with_process(&mut self, weight: Weight, ticks: u64, at_exit: bool) {
+        self.part_freed(weight, ticks);
+        if at_exit {
+            self.exit += weight;
+        } else {
+            self.given_back += weight;
+        }
+    }
+
+    /// A block of another stack was made larger here.
+    pub(crate) fn grew(&mut self, size: u64, blocks: u64, copied: u64, before: Chain) {
+        weight::add(&mut self.grown, blocks);
+        weight::add(&mut self.bytes_copied, copied);
+        self.largest_grown = self.largest_grown.max(size);
+        if before == Chain::None {
+            weight::add(&mut self.growth_chains, blocks);
+        }
+        if before != Chain::Shrunk {
+            self.chains.grew(size, blocks, copied);
+        }
+    }
+
+    /// A block that had grown ends, or is made smaller for the first time.
+    pub(crate) fn growth_ended(&mut self, size: u64, weight: Weight) {
+        self.chains.reached(size, weight);
+    }
+
+    /// A block that is freed was looked at.
+    pub(crate) fn examined(&mut self, bytes: u64) {
+        weight::add(&mut self.examined_bytes, bytes);
+    }
+
+    /// A block that is freed was too large to be looked at.
+    pub(crate) fn passed_over(&mut self, weight: Weight) {
+        self.passed_over += weight;
+    }
+
+    /// Rows go out of what was done here.
+    pub(crate) fn rows_closed(&mut self, allocated: Weight, temporary: u64, unused: u64) {
+        self.allocated += allocated;
+        weight::add(&mut self.temporary, temporary);
+        weight::add(&mut self.unused_bytes, unused);
+    }
+
     /// A bucket in which something happened here ends.
-    pub(crate) fn went_on(&mut self, time_ns: u64) {
+    pub(crate) fn bucket_closed(&mut self, time_ns: u64) {
         self.course.add(time_ns, self.live.bytes);
+    }
+
+    /// The same as if everything ended now, and only one process had something at its exit.
+    pub(crate) fn as_if_ended(&self, beyond: &Beyond) -> Self {
+        let mut site = self.clone();
+        site.rows_closed(beyond.allocated, beyond.temporary, beyond.unused);
+        site.chains.merge(&beyond.chains);
+        site.lifetime = site.lifetime.wrapping_add(beyond.lifetime);
+        // What other processes have or had at their end was not freed either.
+        site.live += site.exit;
+        site.live -= beyond.live;
+        site.exit = beyond.live;
+        site.forget_leaks();
+        site
     }
 
     /// The numbers in words of the profile. All processes have ended.
     pub(crate) fn outcome(
         &self,
         peak: Weight,
-        peak_by_thread: Vec<(u32, u64)>,
-        exit_by_thread: Vec<(u32, u64)>,
+        peak_by_thread: Vec<(ThreadRow, u64)>,
+        exit_by_thread: Vec<(ThreadRow, u64)>,
         weights: &Weights,
         clock: &Clock,
     ) -> Site {
         let blocks = |units| weights.blocks(units);
         let nothing = HeapCounts::default();
         let found = self.findings.as_deref().unwrap_or(&nothing);
-        let mut freed = self.made;
+        let mut freed = self.allocated;
         freed -= self.live;
         freed -= self.exit;
         freed -= self.given_back;
         let lifetime = self.lifetime / u128::from(weights.unit());
         let counts = HeapCounts {
-            allocations: blocks(self.made.blocks),
-            bytes_allocated: self.made.bytes,
+            allocations: blocks(self.allocated.blocks),
+            bytes_allocated: self.allocated.bytes,
             frees: blocks(freed.blocks),
             bytes_freed: freed.bytes,
             peak_bytes: peak.bytes,
@@ -197,7 +303,7 @@ impl SiteState {
     }
 
     /// Forgets which blocks were lost when processes ended.
-    pub(crate) fn forget_leaks(&mut self) {
+    fn forget_leaks(&mut self) {
         if let Some(found) = &mut self.findings {
             let HeapCounts { unused_bytes, examined_bytes, passed_over_blocks, passed_over_bytes, .. } =
                 **found;
@@ -222,6 +328,42 @@ impl SiteState {
     }
 }
 
+/// All sites.
+#[derive(Debug, Default)]
+pub(crate) struct Sites {
+    sites: Vec<SiteState>,
+    by_stack: FxHashMap<StackRow, SiteRow>,
+}
+
+impl Sites {
+    /// The site of a stack, which there is from now on.
+    pub(crate) fn of_stack(&mut self, stack: StackRow) -> SiteRow {
+        let next = SiteRow::from(self.sites.len());
+        *self.by_stack.entry(stack).or_insert_with(|| {
+            self.sites.push(SiteState::new(stack));
+            next
+        })
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, site: SiteRow) -> &SiteState {
+        &self.sites[site.index()]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, site: SiteRow) -> &mut SiteState {
+        &mut self.sites[site.index()]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.sites.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &SiteState> {
+        self.sites.iter()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,6 +372,34 @@ mod tests {
     fn bars_hold_values_with_as_many_bits() {
         assert_eq!([0, 1, 2, 3, 4, 255, 256].map(bar), [0, 1, 2, 2, 3, 8, 9]);
         assert_eq!(bar(u64::MAX), 64);
+    }
+
+    #[test]
+    fn a_stack_has_one_site() {
+        let mut sites = Sites::default();
+        let rows = [7, 9, 7].map(|stack| sites.of_stack(StackRow(stack)));
+        assert_eq!((rows, sites.len()), ([SiteRow(0), SiteRow(1), SiteRow(0)], 2));
+        assert_eq!(sites.get(rows[1]).stack(), StackRow(9));
+    }
+
+    #[test]
+    fn what_an_exec_takes_was_not_freed_and_is_not_live_at_exit() {
+        let clock = Clock::start();
+        let mut sites = Sites::default();
+        let row = sites.of_stack(StackRow(1));
+        let site = sites.get_mut(row);
+        let block = Weight { blocks: 1, bytes: 8 };
+        for _ in 0..3 {
+            site.allocated(8, block);
+        }
+        site.freed(block, 1, &clock);
+        site.ended_with_process(block, 1, true);
+        site.ended_with_process(block, 1, false);
+        site.rows_closed(Weight { blocks: 3, bytes: 24 }, 0, 0);
+        let counts =
+            site.outcome(Weight::default(), Vec::new(), Vec::new(), &Weights::new(None), &clock).counts;
+        assert_eq!((counts.allocations, counts.frees, counts.live_at_exit_blocks), (3, 1, 1));
+        assert_eq!((counts.max_bytes, counts.bytes_freed), (24, 8));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use whyslow_profile::{HeapCounts, HeapSnapshot, LeakCheck};
 
 use crate::drain::{Drain, Until, Watched};
 use crate::exits::Exit;
+use crate::ids::{Pid, ProcessRow, StackRow};
 use crate::inspect::{ExitInspector, Findings};
 use crate::leaks::{Live, Subject};
 use crate::outcome::{Batch, CounterKind, CounterRow, Outcome};
@@ -109,7 +110,7 @@ impl Counter {
     }
 
     fn take(&self, drain: &Mutex<Drain>, pid: u32) -> Answer {
-        let look = match lock(drain).begin_snapshot(pid) {
+        let look = match lock(drain).begin_snapshot(Pid(pid)) {
             Ok(look) => look,
             Err(answer) => return answer,
         };
@@ -144,7 +145,7 @@ impl Drop for LookedAt<'_> {
 
 /// How to look at a process.
 pub(crate) struct Look {
-    row: u32,
+    row: ProcessRow,
     /// Or why its blocks cannot be judged.
     inspector: Result<Arc<dyn ExitInspector>, &'static str>,
     subject: Subject,
@@ -155,7 +156,7 @@ impl Look {
     fn take(&self, drain: &Mutex<Drain>) -> Option<Outcome> {
         let snapshot = || {
             std::thread::sleep(SETTLE);
-            lock(drain).snapshot(self.row, self.subject.pid)
+            lock(drain).snapshot(self.row, Pid(self.subject.pid))
         };
         let mut taken = None;
         let mut take = || {
@@ -184,7 +185,7 @@ fn impossible(why: &str) -> Findings {
 }
 
 fn add_findings(outcome: &mut Outcome, findings: Findings) {
-    let rows: FxHashMap<u32, usize> =
+    let rows: FxHashMap<StackRow, usize> =
         outcome.sites.iter().enumerate().map(|(row, site)| (site.stack, row)).collect();
     for (stack, more) in &findings.stacks {
         let Some(&row) = rows.get(stack) else { continue };
@@ -205,7 +206,7 @@ fn add_findings(outcome: &mut Outcome, findings: Findings) {
 
 impl Drain {
     /// Prepares a look at a process, which must be ended by forgetting `looked_at`.
-    pub(crate) fn begin_snapshot(&mut self, pid: u32) -> Result<Look, Answer> {
+    pub(crate) fn begin_snapshot(&mut self, pid: Pid) -> Result<Look, Answer> {
         // One that was forked just now has a ring already.
         self.round(Until::Now);
         self.processes.look_for_ended();
@@ -219,14 +220,14 @@ impl Drain {
         };
         let watched =
             self.areas.iter().flatten().find(|watched| watched.processes.values().any(|&it| it == row));
-        let ends = |exit: &Exit| matches!(exit, Exit::Inspected { look, .. } if look.row == row);
+        let ends = |exit: &Exit| matches!(exit, Exit::Inspected { look, .. } if look.process == row);
         if self.is_closed()
-            || self.processes.has_left(row)
+            || self.processes.has_exited(row)
             || watched.is_some_and(|watched| ends(&watched.exit))
         {
             return Err(Answer::Ended);
         }
-        let inspector = match (self.tally.weights.sampled(), self.processes.same_numbers(row)) {
+        let inspector = match (self.tally.is_sampled(), self.processes.same_numbers(row)) {
             (true, _) => Err("only samples of the blocks are known"),
             (false, None) => Err("the program runs in a container"),
             (false, Some(_)) => Ok(Arc::clone(&self.inspector)),
@@ -234,18 +235,18 @@ impl Drain {
         let skip = watched.map(Watched::skip).unwrap_or_default();
         let skip_listed = watched.and_then(Watched::skip_listed);
         self.looked_at = Some(row);
-        Ok(Look { row, inspector, subject: Subject { pid, waiting: None, skip, skip_listed } })
+        Ok(Look { row, inspector, subject: Subject { pid: pid.0, waiting: None, skip, skip_listed } })
     }
 
     /// Everything from the beginning up to now, and the live blocks of one process; `None` if that one has ended.
-    pub(crate) fn snapshot(&mut self, row: u32, pid: u32) -> Option<(Outcome, Live)> {
+    pub(crate) fn snapshot(&mut self, row: ProcessRow, pid: Pid) -> Option<(Outcome, Live)> {
         self.round(Until::Now);
         self.processes.look_for_ended();
-        if self.is_closed() || self.processes.has_left(row) || self.processes.is_gone(row) {
+        if self.is_closed() || self.processes.has_exited(row) || self.processes.has_ended(row) {
             return None;
         }
-        let now = sys::ticks();
-        let time_ns = self.tally.clock.ns(now);
+        let now = sys::now();
+        let time_ns = self.tally.clock().ns(now);
         let so_far = self.tally.so_far(row, &self.processes.of_threads(), now);
         let resident = self.processes.resident().into_iter();
         let resident = resident.map(|(process, value)| CounterRow {
@@ -259,7 +260,7 @@ impl Drain {
         let losses = self.losses();
         let mut facts = self.facts(&losses);
         facts.leaks = LeakCheck::NotDone;
-        facts.snapshot = Some(HeapSnapshot { pid, time_ns });
+        facts.snapshot = Some(HeapSnapshot { pid: pid.0, time_ns });
         let batch = Batch {
             processes,
             threads,

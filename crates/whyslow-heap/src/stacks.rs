@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use whyslow_heap_wire::area::{MODULES_LEN, ModuleEntry};
 
 use crate::area::Area;
+use crate::ids::{Generation, ModuleRow, ProcessRow, RingStack, StackRow};
 use crate::outcome::{ModuleSeen, StackSeen};
 use crate::trails::Trails;
 
@@ -17,37 +18,38 @@ const ENTRY_WORDS: usize = size_of::<ModuleEntry>() / 8;
 /// The tree, and what of it was not handed over yet.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
-    rows: FxHashMap<(u32, u32, u64), u32>,
+    rows: FxHashMap<(StackRow, ModuleRow, u64), StackRow>,
     /// A module's row, and a process that has it.
-    modules: FxHashMap<(String, bool), (u32, u32)>,
+    modules: FxHashMap<(String, bool), (ModuleRow, ProcessRow)>,
     pub new_stacks: Vec<StackSeen>,
     pub new_modules: Vec<ModuleSeen>,
 }
 
-/// No row.
-const NONE: u32 = u32::MAX;
+/// No row: outside of every stack, in no module.
+const ROOT: StackRow = StackRow(u32::MAX);
+const NOWHERE: ModuleRow = ModuleRow(u32::MAX);
 /// A node whose row was not asked for.
-const UNRESOLVED: u32 = u32::MAX - 1;
+const UNRESOLVED: StackRow = StackRow(u32::MAX - 1);
 
-fn seen(parent: u32, module: u32, address: u64) -> StackSeen {
+fn seen(parent: StackRow, module: ModuleRow, address: u64) -> StackSeen {
     StackSeen {
-        parent: (parent != NONE).then_some(parent),
-        module: (module != NONE).then_some(module),
+        parent: (parent != ROOT).then_some(parent),
+        module: (module != NOWHERE).then_some(module),
         address,
     }
 }
 
 impl Stacks {
-    fn stack(&mut self, parent: u32, module: u32, address: u64) -> u32 {
-        let next = self.rows.len() as u32;
+    fn stack(&mut self, parent: StackRow, module: ModuleRow, address: u64) -> StackRow {
+        let next = StackRow::from(self.rows.len());
         *self.rows.entry((parent, module, address)).or_insert_with(|| {
             self.new_stacks.push(seen(parent, module, address));
             next
         })
     }
 
-    fn module(&mut self, path: String, is_program: bool, process: u32) -> u32 {
-        let next = self.modules.len() as u32;
+    fn module(&mut self, path: String, is_program: bool, process: ProcessRow) -> ModuleRow {
+        let next = ModuleRow::from(self.modules.len());
         let known = self.modules.entry((path, is_program)).or_insert_with_key(|(path, _)| {
             self.new_modules.push(ModuleSeen { process, path: path.clone(), is_program });
             (next, process)
@@ -70,16 +72,16 @@ impl Stacks {
 
     /// All stacks there are, by row.
     pub(crate) fn all_stacks(&self) -> Vec<StackSeen> {
-        let mut all = vec![seen(NONE, NONE, 0); self.rows.len()];
+        let mut all = vec![seen(ROOT, NOWHERE, 0); self.rows.len()];
         for (&(parent, module, address), &row) in &self.rows {
-            all[row as usize] = seen(parent, module, address);
+            all[row.index()] = seen(parent, module, address);
         }
         all
     }
 
     /// The root of stacks that are not known, or not from there on.
-    fn unknown(&mut self) -> u32 {
-        self.stack(NONE, NONE, 0)
+    fn unknown(&mut self) -> StackRow {
+        self.stack(ROOT, NOWHERE, 0)
     }
 }
 
@@ -87,7 +89,7 @@ impl Stacks {
 #[derive(Debug)]
 struct Module {
     entry: ModuleEntry,
-    row: u32,
+    row: ModuleRow,
 }
 
 /// The stacks of one area.
@@ -95,19 +97,19 @@ struct Module {
 pub(crate) struct AreaStacks {
     /// What the program is, for modules without a path.
     program: String,
-    /// The first process: a row.
-    process: u32,
+    /// The first process.
+    process: ProcessRow,
     modules: Vec<Module>,
     /// Where addresses lie, by generation and address.
-    located: FxHashMap<(u32, u64), (u32, u64)>,
+    located: FxHashMap<(Generation, u64), (ModuleRow, u64)>,
     /// Those of them that lie in no module: a new one may have them.
-    nowhere: Vec<(u32, u64)>,
+    nowhere: Vec<(Generation, u64)>,
     /// Words of modules that were read.
     modules_read: usize,
 }
 
 impl AreaStacks {
-    pub(crate) fn new(program: String, process: u32) -> Self {
+    pub(crate) fn new(program: String, process: ProcessRow) -> Self {
         Self {
             program,
             process,
@@ -123,21 +125,21 @@ impl AreaStacks {
         &mut self,
         area: &Area,
         trails: &Trails,
-        rows: &mut Vec<u32>,
-        number: u32,
+        rows: &mut Vec<StackRow>,
+        number: RingStack,
         stacks: &mut Stacks,
-    ) -> u32 {
+    ) -> StackRow {
         // From the leaf to the first caller that is known; a caller's number is less than its own.
         let mut path = Vec::new();
         let mut next = Some(number);
-        let mut row = NONE;
+        let mut row = ROOT;
         while let Some(number) = next {
-            if let Some(&known) = rows.get(number as usize).filter(|&&row| row != UNRESOLVED) {
+            if let Some(&known) = rows.get(number.index()).filter(|&&row| row != UNRESOLVED) {
                 row = known;
                 break;
             }
             let node = trails.node(number);
-            path.push((number as usize, node));
+            path.push((number.index(), node));
             next = node.caller;
         }
         for (number, node) in path.into_iter().rev() {
@@ -147,18 +149,24 @@ impl AreaStacks {
                     stacks.stack(row, module, address)
                 }
                 None if node.root.cut => stacks.unknown(),
-                None => NONE,
+                None => ROOT,
             };
             if rows.len() <= number {
                 rows.resize(number + 1, UNRESOLVED);
             }
             rows[number] = row;
         }
-        if row == NONE { stacks.unknown() } else { row }
+        if row == ROOT { stacks.unknown() } else { row }
     }
 
     /// The module of a frame, and the address of its call in it.
-    fn locate(&mut self, area: &Area, frame: u64, generation: u32, stacks: &mut Stacks) -> (u32, u64) {
+    fn locate(
+        &mut self,
+        area: &Area,
+        frame: u64,
+        generation: Generation,
+        stacks: &mut Stacks,
+    ) -> (ModuleRow, u64) {
         self.read_modules(area, stacks);
         if let Some(&place) = self.located.get(&(generation, frame)) {
             return place;
@@ -166,13 +174,13 @@ impl AreaStacks {
         let call = frame.saturating_sub(1);
         let module = self.modules.iter().rev().find(|module| {
             let entry = &module.entry;
-            entry.generation <= generation && (entry.start..entry.end).contains(&call) && entry.base <= call
+            entry.generation <= generation.0 && (entry.start..entry.end).contains(&call) && entry.base <= call
         });
         let place = match module {
             Some(module) => (module.row, call - module.entry.base),
             None => {
                 self.nowhere.push((generation, frame));
-                (NONE, call)
+                (NOWHERE, call)
             }
         };
         self.located.insert((generation, frame), place);
@@ -230,9 +238,9 @@ mod tests {
     use crate::trails::Root;
 
     /// The row of a stack with these frames, as one ring would tell it.
-    fn row(nodes: &mut AreaStacks, area: &Area, stacks: &mut Stacks, root: Root, frames: &[u64]) -> u32 {
+    fn row(nodes: &mut AreaStacks, area: &Area, stacks: &mut Stacks, root: Root, frames: &[u64]) -> StackRow {
         let mut trails = Trails::default();
-        trails.set_generation(root.generation.into());
+        trails.set_generation(root.generation.0.into());
         let stack = Stack { from: 0, to: 0, cut: root.cut, kept: 0, fresh: frames.len() };
         assert!(trails.follow(stack, frames.iter().copied()));
         let number = trails.current();
@@ -240,7 +248,7 @@ mod tests {
     }
 
     fn in_generation(generation: u32) -> Root {
-        Root { generation, cut: false }
+        Root { generation: Generation(generation), cut: false }
     }
 
     fn put_module(area: &Area, base: u64, end: u64, generation: u32, path: &str) {
@@ -264,15 +272,18 @@ mod tests {
         put_module(&area, 0x1000, 0x2000, 0, "");
         put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
         let mut stacks = Stacks::default();
-        let mut nodes = AreaStacks::new("/bin/program".to_owned(), 0);
-        assert_eq!(row(&mut nodes, &area, &mut stacks, in_generation(0), &[0x1101, 0x5021, 0x9001]), 2);
-        assert_eq!(row(&mut nodes, &area, &mut stacks, in_generation(0), &[0x1101, 0x5021]), 1);
+        let mut nodes = AreaStacks::new("/bin/program".to_owned(), ProcessRow(0));
+        assert_eq!(
+            row(&mut nodes, &area, &mut stacks, in_generation(0), &[0x1101, 0x5021, 0x9001]),
+            StackRow(2)
+        );
+        assert_eq!(row(&mut nodes, &area, &mut stacks, in_generation(0), &[0x1101, 0x5021]), StackRow(1));
         assert_eq!(
             stacks.new_stacks,
             [
-                StackSeen { parent: None, module: Some(0), address: 0x100 },
-                StackSeen { parent: Some(0), module: Some(1), address: 0x20 },
-                StackSeen { parent: Some(1), module: None, address: 0x9000 },
+                StackSeen { parent: None, module: Some(ModuleRow(0)), address: 0x100 },
+                StackSeen { parent: Some(StackRow(0)), module: Some(ModuleRow(1)), address: 0x20 },
+                StackSeen { parent: Some(StackRow(1)), module: None, address: 0x9000 },
             ]
         );
         assert_eq!(
@@ -289,38 +300,41 @@ mod tests {
         put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
         put_module(&area, 0x5000, 0x6000, 3, "/lib/two.so");
         let mut stacks = Stacks::default();
-        let mut nodes = AreaStacks::new(String::new(), 0);
+        let mut nodes = AreaStacks::new(String::new(), ProcessRow(0));
         let [first, second] = [2, 3]
             .map(|generation| row(&mut nodes, &area, &mut stacks, in_generation(generation), &[0x5021]));
-        assert_eq!(stacks.new_stacks[first as usize].module, Some(0));
-        assert_eq!(stacks.new_stacks[second as usize].module, Some(1));
+        assert_eq!(stacks.new_stacks[first.index()].module, Some(ModuleRow(0)));
+        assert_eq!(stacks.new_stacks[second.index()].module, Some(ModuleRow(1)));
     }
 
     #[test]
     fn an_address_in_no_module_is_looked_for_again_when_one_comes() {
         let area = Area::create().expect("area");
         let mut stacks = Stacks::default();
-        let mut nodes = AreaStacks::new(String::new(), 0);
+        let mut nodes = AreaStacks::new(String::new(), ProcessRow(0));
         let mut module = |nodes: &mut AreaStacks| {
             let row = row(nodes, &area, &mut stacks, in_generation(0), &[0x5021]);
-            stacks.new_stacks[row as usize].module
+            stacks.new_stacks[row.index()].module
         };
         assert_eq!(module(&mut nodes), None);
         put_module(&area, 0x5000, 0x5000, 0, "/lib/empty.so");
         assert_eq!((module(&mut nodes), nodes.modules.len(), nodes.nowhere.len()), (None, 0, 1));
         put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
-        assert_eq!((module(&mut nodes), nodes.modules.len(), nodes.nowhere.len()), (Some(0), 1, 0));
+        assert_eq!(
+            (module(&mut nodes), nodes.modules.len(), nodes.nowhere.len()),
+            (Some(ModuleRow(0)), 1, 0)
+        );
     }
 
     #[test]
     fn a_stack_that_ends_early_has_an_unknown_root() {
         let area = Area::create().expect("area");
         let mut stacks = Stacks::default();
-        let mut nodes = AreaStacks::new(String::new(), 0);
+        let mut nodes = AreaStacks::new(String::new(), ProcessRow(0));
         let nothing = row(&mut nodes, &area, &mut stacks, in_generation(0), &[]);
-        let cut = row(&mut nodes, &area, &mut stacks, Root { generation: 0, cut: true }, &[0x21]);
-        assert_eq!(stacks.new_stacks[cut as usize].parent, Some(nothing));
-        assert_eq!(stacks.new_stacks[nothing as usize], seen(NONE, NONE, 0));
+        let cut = row(&mut nodes, &area, &mut stacks, Root { generation: Generation(0), cut: true }, &[0x21]);
+        assert_eq!(stacks.new_stacks[cut.index()].parent, Some(nothing));
+        assert_eq!(stacks.new_stacks[nothing.index()], seen(ROOT, NOWHERE, 0));
     }
 
     #[test]
@@ -330,7 +344,7 @@ mod tests {
         let mut rows = Vec::new();
         for (area, base) in [(&one, 0x5000), (&two, 0x7000)] {
             put_module(area, base, base + 0x1000, 0, "/lib/one.so");
-            let mut nodes = AreaStacks::new(String::new(), 0);
+            let mut nodes = AreaStacks::new(String::new(), ProcessRow(0));
             rows.push(row(&mut nodes, area, &mut stacks, in_generation(0), &[base + 0x21]));
         }
         assert_eq!(rows[0], rows[1]);
@@ -344,8 +358,8 @@ mod tests {
         area.modules()[at + 3].store(u64::MAX, Ordering::Relaxed);
         area.header().modules_used.store(u32::MAX, Ordering::Relaxed);
         let mut stacks = Stacks::default();
-        let mut nodes = AreaStacks::new(String::new(), 0);
+        let mut nodes = AreaStacks::new(String::new(), ProcessRow(0));
         row(&mut nodes, &area, &mut stacks, in_generation(0), &[0x5021]);
-        assert_eq!(stacks.new_stacks[0].module, Some(0));
+        assert_eq!(stacks.new_stacks[0].module, Some(ModuleRow(0)));
     }
 }

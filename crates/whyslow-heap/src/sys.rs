@@ -11,11 +11,13 @@ use rustix::fs::{MemfdFlags, StatVfsMountFlags};
 use rustix::thread::futex::{self, Timespec};
 use whyslow_heap_wire::record::TICK_SHIFT;
 
+use crate::ids::Tick;
+
 /// The time-stamp counter in ticks of the records.
 #[inline]
-pub fn ticks() -> u64 {
+pub fn now() -> Tick {
     // SAFETY: the instruction exists on every x86-64 and only reads a counter.
-    unsafe { std::arch::x86_64::_rdtsc() >> TICK_SHIFT }
+    Tick(unsafe { std::arch::x86_64::_rdtsc() >> TICK_SHIFT })
 }
 
 /// Asks for the memory of a value, without waiting for it.
@@ -70,8 +72,8 @@ pub(crate) fn wake_all(futex: &AtomicU32) {
     let _ = futex::wake(futex, futex::Flags::empty(), i32::MAX as u32);
 }
 
-/// Whether a thread is gone.
-pub(crate) fn thread_is_gone(pid: u32, tid: u32) -> bool {
+/// Whether a thread has ended.
+pub(crate) fn thread_has_ended(pid: u32, tid: u32) -> bool {
     let (Ok(pid), Ok(tid)) = (i32::try_from(pid), i32::try_from(tid)) else { return true };
     if pid <= 0 || tid <= 0 {
         return true;

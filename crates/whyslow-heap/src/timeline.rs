@@ -5,6 +5,7 @@
 //! ```
 
 use crate::clock::Clock;
+use crate::ids::Tick;
 
 const SHORTEST_NS: u64 = 10_000_000;
 const SHARE: u64 = 256;
@@ -12,11 +13,11 @@ const SHARE: u64 = 256;
 /// The current bucket.
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    first: u64,
-    /// Where the bucket starts, in ticks.
-    pub start: u64,
+    first: Tick,
+    /// Where the bucket starts.
+    pub start: Tick,
     /// Where it ends.
-    pub end: u64,
+    pub end: Tick,
 }
 
 impl Timeline {
@@ -28,11 +29,11 @@ impl Timeline {
     }
 
     /// Begins the bucket that this tick is in. Buckets without anything in them are left out.
-    pub(crate) fn next(&mut self, tick: u64, clock: &Clock) {
-        let elapsed = self.end.saturating_sub(self.first);
+    pub(crate) fn next(&mut self, tick: Tick, clock: &Clock) {
+        let elapsed = self.end.since(self.first);
         let width = clock.span_ticks(SHORTEST_NS).max(elapsed / SHARE).max(1);
-        self.start = self.end.saturating_add(tick.saturating_sub(self.end) / width * width);
-        self.end = self.start.saturating_add(width);
+        self.start = self.end.plus(tick.since(self.end) / width * width);
+        self.end = self.start.plus(width);
     }
 }
 
@@ -46,14 +47,14 @@ mod tests {
         let mut timeline = Timeline::new(&clock);
         let mut buckets = 1u64;
         let hour = clock.span_ticks(3_600_000_000_000);
-        while timeline.end < clock.first_tick() + hour {
+        while timeline.end < clock.first_tick().plus(hour) {
             let before = timeline.end;
             timeline.next(before, &clock);
             assert_eq!(timeline.start, before);
             buckets += 1;
         }
         assert!((1000..4000).contains(&buckets), "{buckets}");
-        let far = timeline.end + 10 * hour;
+        let far = timeline.end.plus(10 * hour);
         timeline.next(far, &clock);
         assert!(timeline.start <= far && far < timeline.end);
     }

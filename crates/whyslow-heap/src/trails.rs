@@ -7,6 +7,8 @@ use std::num::NonZeroU32;
 
 use whyslow_heap_wire::record::{MOST_TRAIL, SHORT_TRAIL, Stack};
 
+use crate::ids::{Generation, RingStack};
+
 /// Frames that a stack may have.
 const MOST_FRAMES: usize = 1 << 23;
 
@@ -17,7 +19,7 @@ struct Hash(u64, u64);
 impl Hash {
     fn root(root: Root) -> Self {
         let start = Self(0x6A09_E667_F3BC_C908, 0xBB67_AE85_84CA_A73B);
-        start.with(u64::from(root.generation) << 1 | u64::from(root.cut))
+        start.with(u64::from(root.generation.0) << 1 | u64::from(root.cut))
     }
 
     /// Of this stack and a frame that it calls.
@@ -49,7 +51,7 @@ struct Row {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Root {
     /// The modules that its frames belong to.
-    pub generation: u32,
+    pub generation: Generation,
     /// It does not begin at the root.
     pub cut: bool,
 }
@@ -67,23 +69,27 @@ impl Trail {
 /// A stack: a frame, and the stack that called it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// The number of the caller's node; none for what has no frame.
-    pub caller: Option<u32>,
+    /// The caller's; none for what has no frame.
+    pub caller: Option<RingStack>,
     /// An address of which one less is inside the call.
     pub frame: u64,
     /// What it begins with.
     pub root: Root,
 }
 
+/// One of a ring's trails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TrailNumber(usize);
+
 /// The trails of one ring, and the stacks that they have been.
 #[derive(Debug)]
 pub(crate) struct Trails {
     trails: Vec<Trail>,
-    generation: u32,
+    generation: Generation,
     /// The stack of what is made next: how much of which trail.
-    current: (usize, usize),
+    current: (TrailNumber, usize),
     /// Its number, once it was asked for.
-    number: Option<u32>,
+    number: Option<RingStack>,
     known: Known,
     /// Stacks by number. Callers come before who they call.
     nodes: Vec<Node>,
@@ -94,8 +100,8 @@ impl Default for Trails {
         let empty = || Trail { root: Root::default(), rows: Vec::new() };
         Self {
             trails: (0..=MOST_TRAIL).map(|_| empty()).collect(),
-            generation: 0,
-            current: (0, 0),
+            generation: Generation(0),
+            current: (TrailNumber(0), 0),
             number: None,
             known: Known::default(),
             nodes: Vec::new(),
@@ -106,15 +112,16 @@ impl Default for Trails {
 impl Trails {
     /// The frames that follow belong to these modules.
     pub(crate) fn set_generation(&mut self, generation: u64) {
-        self.generation = generation as u32;
+        self.generation = Generation(generation as u32);
     }
 
     /// Does what a `STACK` says; its fresh frames come outermost first. False if it says what cannot be.
     #[inline]
     pub(crate) fn follow(&mut self, stack: Stack, fresh: impl ExactSizeIterator<Item = u64>) -> bool {
-        let Stack { from, to, cut, kept, .. } = stack;
+        let Stack { cut, kept, .. } = stack;
+        let (from, to) = (TrailNumber(stack.from), TrailNumber(stack.to));
         let len = kept + fresh.len();
-        if kept > self.trails[from].rows.len() || len > MOST_FRAMES {
+        if kept > self.trails[from.0].rows.len() || len > MOST_FRAMES {
             return false;
         }
         self.number = None;
@@ -122,10 +129,10 @@ impl Trails {
             self.current = (from, kept);
             return true;
         }
-        if to != 0 && len > SHORT_TRAIL || from != to && !self.copy(from, to, kept) {
+        if to.0 != 0 && len > SHORT_TRAIL || from != to && !self.copy(from, to, kept) {
             return false;
         }
-        let trail = &mut self.trails[to];
+        let trail = &mut self.trails[to.0];
         if kept == 0 {
             trail.root = Root { generation: self.generation, cut };
         }
@@ -140,8 +147,8 @@ impl Trails {
     }
 
     #[cold]
-    fn copy(&mut self, from: usize, to: usize, len: usize) -> bool {
-        let Ok([from, to]) = self.trails.get_disjoint_mut([from, to]) else { return false };
+    fn copy(&mut self, from: TrailNumber, to: TrailNumber, len: usize) -> bool {
+        let Ok([from, to]) = self.trails.get_disjoint_mut([from.0, to.0]) else { return false };
         // Only a short part is ever copied: copying is more work than saying so.
         if len > SHORT_TRAIL {
             return false;
@@ -154,12 +161,12 @@ impl Trails {
 
     /// The number of the stack of what is made now.
     #[inline]
-    pub(crate) fn current(&mut self) -> u32 {
+    pub(crate) fn current(&mut self) -> RingStack {
         if let Some(number) = self.number {
             return number;
         }
         let (trail, len) = self.current;
-        let trail = &self.trails[trail];
+        let trail = &self.trails[trail.0];
         let hash = trail.hash(len.min(trail.rows.len()));
         let number = self.known.get(hash).unwrap_or_else(|| self.add(hash));
         self.number = Some(number);
@@ -168,33 +175,33 @@ impl Trails {
 
     /// Gives the current stack a number, and those of its beginnings that have none in this trail.
     #[cold]
-    fn add(&mut self, hash: Hash) -> u32 {
+    fn add(&mut self, hash: Hash) -> RingStack {
         let (trail, len) = self.current;
-        let Trail { root, rows } = &mut self.trails[trail];
+        let Trail { root, rows } = &mut self.trails[trail.0];
         let rows = &mut rows[..len];
         let first = rows.iter().rposition(|row| row.node.is_some()).map_or(0, |last| last + 1);
         let mut number = match first.checked_sub(1).and_then(|last| rows[last].node) {
-            Some(node) => node.get() - 1,
+            Some(node) => RingStack(node.get() - 1),
             None => push(&mut self.nodes, Node { caller: None, frame: 0, root: *root }),
         };
         for row in &mut rows[first..] {
             number = push(&mut self.nodes, Node { caller: Some(number), frame: row.frame, root: *root });
-            row.node = NonZeroU32::new(number.wrapping_add(1));
+            row.node = NonZeroU32::new(number.0.wrapping_add(1));
         }
         self.known.insert(hash, number);
         number
     }
 
     /// A stack by its number.
-    pub(crate) fn node(&self, number: u32) -> Node {
+    pub(crate) fn node(&self, number: RingStack) -> Node {
         let nothing = Node { caller: None, frame: 0, root: Root::default() };
-        self.nodes.get(number as usize).copied().unwrap_or(nothing)
+        self.nodes.get(number.index()).copied().unwrap_or(nothing)
     }
 }
 
-fn push(nodes: &mut Vec<Node>, node: Node) -> u32 {
+fn push(nodes: &mut Vec<Node>, node: Node) -> RingStack {
     nodes.push(node);
-    nodes.len() as u32 - 1
+    RingStack::from(nodes.len() - 1)
 }
 
 /// Numbers by hash: a table in which a hash lies where it leads to, or behind it. 96 bits of the hash decide: that two of a million stacks
@@ -227,21 +234,21 @@ impl Known {
     }
 
     #[inline]
-    fn get(&self, hash: Hash) -> Option<u32> {
+    fn get(&self, hash: Hash) -> Option<RingStack> {
         if self.slots.is_empty() {
             return None;
         }
-        self.find([hash.0, hash.1]).ok().map(|at| (self.slots[at][1] as u32).wrapping_sub(1))
+        self.find([hash.0, hash.1]).ok().map(|at| RingStack((self.slots[at][1] as u32).wrapping_sub(1)))
     }
 
-    fn insert(&mut self, hash: Hash, number: u32) {
+    fn insert(&mut self, hash: Hash, number: RingStack) {
         if self.len >= self.slots.len() / 4 * 3 {
             let len = (2 * self.slots.len()).max(32);
             for slot in std::mem::replace(&mut self.slots, vec![[0; 2]; len]) {
                 self.put(slot);
             }
         }
-        self.put([hash.0, (hash.1 & !NUMBER) | u64::from(number.wrapping_add(1))]);
+        self.put([hash.0, (hash.1 & !NUMBER) | u64::from(number.0.wrapping_add(1))]);
         self.len += 1;
     }
 
@@ -258,14 +265,14 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn follow(trails: &mut Trails, from: usize, to: usize, kept: usize, fresh: &[u64]) -> u32 {
+    fn follow(trails: &mut Trails, from: usize, to: usize, kept: usize, fresh: &[u64]) -> RingStack {
         let stack = Stack { from, to, cut: false, kept, fresh: fresh.len() };
         assert!(trails.follow(stack, fresh.iter().copied()));
         trails.current()
     }
 
     impl Trails {
-        fn frames(&self, number: u32) -> Vec<u64> {
+        fn frames(&self, number: RingStack) -> Vec<u64> {
             let node = self.node(number);
             let Some(caller) = node.caller else { return Vec::new() };
             let mut frames = self.frames(caller);
@@ -302,7 +309,7 @@ mod tests {
         let later = follow(&mut trails, 0, 1, 0, &[10, 20, 30]);
         assert_ne!(later, first);
         assert_eq!(trails.frames(later), [10, 20, 30]);
-        assert_eq!(trails.node(later).root, Root { generation: 1, cut: false });
+        assert_eq!(trails.node(later).root, Root { generation: Generation(1), cut: false });
     }
 
     #[test]
@@ -322,8 +329,10 @@ mod tests {
     #[test]
     fn many_stacks_keep_their_numbers() {
         let mut trails = Trails::default();
-        let numbers: Vec<u32> = (0..5000).map(|frame| follow(&mut trails, 0, 1, 0, &[7, frame])).collect();
-        let again: Vec<u32> = (0..5000).map(|frame| follow(&mut trails, 0, 1, 0, &[7, frame])).collect();
+        let numbers: Vec<RingStack> =
+            (0..5000).map(|frame| follow(&mut trails, 0, 1, 0, &[7, frame])).collect();
+        let again: Vec<RingStack> =
+            (0..5000).map(|frame| follow(&mut trails, 0, 1, 0, &[7, frame])).collect();
         assert_eq!(numbers, again);
         assert!(numbers.is_sorted_by(|one, other| one < other));
     }

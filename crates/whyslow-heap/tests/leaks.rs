@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
 use whyslow_heap::leaks::{self, Class, LeakError, Live, LiveBlock, Subject, Waiting as WaitingThread};
+use whyslow_heap::{Address, StackRow};
 
 /// Builds a program of this folder; `None` (said in words) if there is no compiler for it.
 fn build(folder: &Path, source: &str, options: &[&str]) -> Option<PathBuf> {
@@ -69,7 +70,12 @@ impl Waiting {
             let mut fields = line.splitn(3, ' ');
             let address = u64::from_str_radix(fields.next().unwrap(), 16).unwrap();
             let size = fields.next().unwrap().parse().unwrap();
-            blocks.push(LiveBlock { address, size, site: blocks.len() as u32, inherited: false });
+            blocks.push(LiveBlock {
+                address: Address(address),
+                size,
+                stack: StackRow(blocks.len() as u32),
+                inherited: false,
+            });
             words.push(fields.next().unwrap_or("").to_owned());
         }
         Self { child, says, blocks, words }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_heap::leaks::{self, LeakError, LeakReport, LiveBlock, Subject};
-use whyslow_heap::{ExitInspector, Findings, TakeBlocks};
+use whyslow_heap::{ExitInspector, Findings, StackRow, TakeBlocks};
 use whyslow_heap_wire::record::MOST_FILLED;
 use whyslow_profile::{HeapCounts, LeakCheck};
 
@@ -53,12 +53,12 @@ fn findings(
     report: Option<Result<LeakReport, LeakError>>,
     unused: Option<Unused>,
 ) -> Findings {
-    let mut stacks = FxHashMap::<u32, HeapCounts>::default();
+    let mut stacks = FxHashMap::<StackRow, HeapCounts>::default();
     let mut notes = Vec::new();
     let checked = match report {
         None => LeakCheck::NotDone,
         Some(Ok(report)) => {
-            stacks = report.sites(blocks);
+            stacks = report.by_stack(blocks);
             if report.unreadable_pages > 0 {
                 notes.push(format!(
                     "{} pages of process {pid} could not be read in the leak check; a block that only they point to \
@@ -74,7 +74,7 @@ fn findings(
         None => {}
         Some(Ok(unused)) => {
             for (block, unused) in blocks.iter().zip(unused).filter(|(block, _)| !block.inherited) {
-                let counts = stacks.entry(block.site).or_default();
+                let counts = stacks.entry(block.stack).or_default();
                 // Blocks that were too large to be filled hold nothing that would tell what was written.
                 if block.size > MOST_FILLED {
                     counts.passed_over_blocks += 1;

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_convert::Converter;
-use whyslow_heap::{Batch, CounterKind, Outcome};
+use whyslow_heap::{Batch, CounterKind, Outcome, ProcessRow, Transfer};
 use whyslow_proc::process;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
@@ -43,7 +43,7 @@ pub(crate) struct HeapRows {
     stacks: Vec<StackId>,
     /// The root of stacks that had to end early.
     cut: Option<StackId>,
-    counters: FxHashMap<(u32, CounterKind), CounterId>,
+    counters: FxHashMap<(ProcessRow, CounterKind), CounterId>,
 }
 
 impl HeapRows {
@@ -78,7 +78,7 @@ impl HeapRows {
         let metrics = self.metrics;
         for row in &batch.rows {
             let (Some(&thread), Some(&stack)) =
-                (self.threads.get(row.thread as usize), self.stacks.get(row.stack as usize))
+                (self.threads.get(row.thread.index()), self.stacks.get(row.stack.index()))
             else {
                 continue;
             };
@@ -97,7 +97,7 @@ impl HeapRows {
             }
         }
         for row in &batch.counters {
-            let Some(process) = self.processes.get(row.process as usize).map(|row| row.id) else { continue };
+            let Some(process) = self.processes.get(row.process.index()).map(|row| row.id) else { continue };
             let name = match row.kind {
                 CounterKind::Live => counter::LIVE,
                 CounterKind::Resident => counter::RESIDENT,
@@ -111,7 +111,7 @@ impl HeapRows {
             converter.builder.counter_value(counter, time, i64::try_from(value).unwrap_or(i64::MAX));
         }
         for &(process, time_ns) in &batch.ended {
-            let row = process as usize;
+            let row = process.index();
             let Some(process) = self.processes.get_mut(row) else { continue };
             process.ended = true;
             let id = process.id;
@@ -124,8 +124,8 @@ impl HeapRows {
         }
     }
 
-    fn pid(&self, row: u32) -> Option<u32> {
-        self.processes.get(row as usize).map(|process| process.pid)
+    fn pid(&self, row: ProcessRow) -> Option<u32> {
+        self.processes.get(row.index()).map(|process| process.pid)
     }
 
     fn add_tables(&mut self, converter: &mut Converter<LiveWorld>, batch: &Batch) {
@@ -144,9 +144,9 @@ impl HeapRows {
             self.modules.push(converter.module(pid, &module.path, kind));
         }
         for stack in &batch.stacks {
-            let module = stack.module.and_then(|row| self.modules.get(row as usize).copied());
+            let module = stack.module.and_then(|row| self.modules.get(row.index()).copied());
             let mut address = RelativeAddress(stack.address);
-            let mut parent = stack.parent.and_then(|row| self.stacks.get(row as usize).copied());
+            let mut parent = stack.parent.and_then(|row| self.stacks.get(row.index()).copied());
             if parent.is_some()
                 && parent == self.cut
                 && let Some(begin) = module.and_then(|module| converter.stack_begin(module, address))
@@ -192,7 +192,7 @@ impl HeapRows {
         let mut heap = Heap::default();
         let (peak, end) = (converter.since_start(outcome.facts.peak_ns), converter.since_start(end_ns));
         for site in &outcome.sites {
-            let Some(&stack) = self.stacks.get(site.stack as usize) else { continue };
+            let Some(&stack) = self.stacks.get(site.stack.index()) else { continue };
             let row = heap.sites.len() as u32;
             heap.sites.push(HeapSite { stack, counts: site.counts, growth: site.growth });
             for (of, blocks) in [(HistogramOf::Size, &site.sizes), (HistogramOf::Lifetime, &site.lifetimes)] {
@@ -211,15 +211,14 @@ impl HeapRows {
             ];
             for (metric, time, by_thread) in tables {
                 for &(thread, bytes) in by_thread.iter().filter(|(_, bytes)| *bytes > 0) {
-                    if let Some(&thread) = self.threads.get(thread as usize) {
+                    if let Some(&thread) = self.threads.get(thread.index()) {
                         converter.builder.sample(metric, time, thread, stack, bytes);
                     }
                 }
             }
         }
-        for &(from, to, blocks, bytes) in &outcome.transfers {
-            if let (Some(&from), Some(&to)) = (self.threads.get(from as usize), self.threads.get(to as usize))
-            {
+        for &Transfer { from, to, blocks, bytes } in &outcome.transfers {
+            if let (Some(&from), Some(&to)) = (self.threads.get(from.index()), self.threads.get(to.index())) {
                 heap.transfers.push(HeapTransfer { from, to, blocks, bytes });
             }
         }

@@ -89,7 +89,7 @@ fn leak_in(area: &Area, tid: u32, size: u64) {
     header.state.store(ring::LIVE, Ordering::Release);
     area.header().rings_active.store(1, Ordering::Relaxed);
     area.header().rings_used.store(1, Ordering::Release);
-    let words = [record::number(op::STAMP, sys::ticks()), record::head(op::ALLOC, 0, 0x5000), size];
+    let words = [record::number(op::STAMP, sys::now().0), record::head(op::ALLOC, 0, 0x5000), size];
     for (to, word) in area.words(0).expect("words").iter().zip(words) {
         to.store(word, Ordering::Relaxed);
     }
@@ -129,7 +129,7 @@ fn a_program_is_told_what_to_do_and_counted() {
     leak(&area, 1234);
     wait_until(|| area.ring(0).expect("a ring").read.load(Ordering::Acquire) == 3);
     let blocks = collector.live_blocks(std::process::id()).expect("known");
-    assert_eq!((blocks.len(), blocks[0].address, blocks[0].size), (1, 0x5000, 1234));
+    assert_eq!((blocks.len(), blocks[0].address, blocks[0].size), (1, crate::Address(0x5000), 1234));
     let outcome = collector.finish();
     assert_eq!(header.enabled.load(Ordering::Relaxed), 0);
     assert!(!folder.exists());
@@ -172,7 +172,7 @@ impl ExitInspector for Recorded {
         self.0.lock().expect("whole").push((subject.pid, tid, blocks.clone()));
         let counts =
             HeapCounts { definitely_lost_blocks: 1, definitely_lost_bytes: 77, ..HeapCounts::default() };
-        Findings { stacks: vec![(blocks[0].site, counts)], leaks: LeakCheck::AtExit, notes: Vec::new() }
+        Findings { stacks: vec![(blocks[0].stack, counts)], leaks: LeakCheck::AtExit, notes: Vec::new() }
     }
 }
 
@@ -308,7 +308,7 @@ impl ExitInspector for Looks {
         let bytes = blocks.iter().map(|block| block.size).sum();
         let counts =
             HeapCounts { definitely_lost_blocks: 1, definitely_lost_bytes: bytes, ..HeapCounts::default() };
-        Findings { stacks: vec![(blocks[0].site, counts)], leaks: LeakCheck::AtExit, notes: Vec::new() }
+        Findings { stacks: vec![(blocks[0].stack, counts)], leaks: LeakCheck::AtExit, notes: Vec::new() }
     }
 }
 

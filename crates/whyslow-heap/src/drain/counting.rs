@@ -7,6 +7,7 @@ use whyslow_heap_wire::area::filter_slot;
 
 use crate::area::Area;
 use crate::event::{Event, Kind};
+use crate::ids::{Address, EntryRow, RingStack};
 use crate::ring::Ring;
 use crate::stacks::{AreaStacks, Stacks};
 use crate::tally::{Applied, At, Tally};
@@ -24,45 +25,45 @@ pub(super) fn apply(
     let at =
         At { process: ring.process, thread: ring.thread, tick: event.tick, address: event.address, force };
     match event.kind {
-        Kind::Alloc { stack, size } => {
+        Kind::Allocated { stack, size } => {
             let entry = entry(tally, stacks, nodes, ring, stack);
-            tally.alloc(&at, entry, size)
+            tally.allocated(&at, entry, size)
         }
-        Kind::Free => {
-            let applied = tally.free(&at);
-            if applied == Applied::Known && tally.weights.sampled() {
+        Kind::Freed => {
+            let applied = tally.freed(&at);
+            if applied == Applied::Known && tally.is_sampled() {
                 forget(ring.area(), event.address);
             }
             applied
         }
-        Kind::Leave => tally.leave(&at, ring.number),
-        Kind::Realloc { stack, size } => {
+        Kind::MoveBegun => tally.move_begun(&at, ring.number),
+        Kind::Reallocated { stack, size } => {
             let entry = entry(tally, stacks, nodes, ring, stack);
-            let (applied, old_address) = tally.realloc(&at, ring.number, entry, size);
-            if let (Some(old_address), true) = (old_address, tally.weights.sampled()) {
+            let (applied, old_address) = tally.reallocated(&at, ring.number, entry, size);
+            if let (Some(old_address), true) = (old_address, tally.is_sampled()) {
                 forget(ring.area(), old_address);
             }
             applied
         }
-        Kind::Stay => tally.stay(&at, ring.number),
-        Kind::Gone => {
-            let applied = tally.gone(&at, ring.number);
-            if applied == Applied::Known && tally.weights.sampled() {
+        Kind::MoveFailed => tally.move_failed(&at, ring.number),
+        Kind::MovingFreed => {
+            let applied = tally.moving_freed(&at, ring.number);
+            if applied == Applied::Known && tally.is_sampled() {
                 forget(ring.area(), event.address);
             }
             applied
         }
-        Kind::Unused { bytes } => {
-            tally.unused(&at, bytes);
+        Kind::Examined { unused } => {
+            tally.examined(&at, unused);
             Applied::Known
         }
-        Kind::Map { stack, size } => {
+        Kind::Mapped { stack, size } => {
             let entry = entry(tally, stacks, nodes, ring, stack);
-            tally.map(&at, entry, size);
+            tally.mapped(&at, entry, size);
             Applied::Known
         }
-        Kind::Unmap { size } => {
-            tally.unmap(&at, size);
+        Kind::Unmapped { size } => {
+            tally.unmapped(&at, size);
             Applied::Known
         }
     }
@@ -70,7 +71,13 @@ pub(super) fn apply(
 
 /// The entry of a ring's stack.
 #[inline]
-fn entry(tally: &mut Tally, stacks: &mut Stacks, nodes: &mut AreaStacks, ring: &mut Ring, stack: u32) -> u32 {
+fn entry(
+    tally: &mut Tally,
+    stacks: &mut Stacks,
+    nodes: &mut AreaStacks,
+    ring: &mut Ring,
+    stack: RingStack,
+) -> EntryRow {
     match ring.entry(stack) {
         Some(entry) => entry,
         None => new_entry(tally, stacks, nodes, ring, stack),
@@ -83,8 +90,8 @@ fn new_entry(
     stacks: &mut Stacks,
     nodes: &mut AreaStacks,
     ring: &mut Ring,
-    stack: u32,
-) -> u32 {
+    stack: RingStack,
+) -> EntryRow {
     let area = Arc::clone(ring.area());
     let row = nodes.resolve(&area, &ring.cursor.trails, &mut ring.rows, stack, stacks);
     let entry = tally.entry(row, ring.thread);
@@ -92,9 +99,9 @@ fn new_entry(
     entry
 }
 
-/// A sampled block is gone: one less in the filter. A full count stays, since nobody knows how many there are.
-fn forget(area: &Area, address: u64) {
-    if let Some(count) = area.filter().get(filter_slot(address)) {
+/// A sampled block is freed: one less in the filter. A full count stays, since nobody knows how many there are.
+fn forget(area: &Area, address: Address) {
+    if let Some(count) = area.filter().get(filter_slot(address.0)) {
         let one_less = |count: u8| (count != u8::MAX).then(|| count.checked_sub(1)).flatten();
         // Nothing to take away is fine too.
         let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);

@@ -50,7 +50,7 @@ impl Index {
     /// Sorts them. Their number must fit into 31 bits.
     pub(crate) fn new(blocks: &[LiveBlock]) -> Self {
         let mut order: Vec<(u64, u32)> =
-            (0u32..).zip(blocks).map(|(row, block)| (block.address, row)).collect();
+            (0u32..).zip(blocks).map(|(row, block)| (block.address.0, row)).collect();
         order.sort_unstable();
         let mut index = Self {
             spans: Vec::with_capacity(blocks.len()),
@@ -177,9 +177,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ids::{Address, StackRow};
 
     fn block(address: u64, size: u64) -> LiveBlock {
-        LiveBlock { address, size, site: 0, inherited: false }
+        LiveBlock { address: Address(address), size, stack: StackRow(0), inherited: false }
     }
 
     #[test]
@@ -228,9 +229,9 @@ mod tests {
             let index = Index::new(&blocks);
             for (which, offset) in probes {
                 let near = blocks[which.index(blocks.len())];
-                let address = near.address.wrapping_add_signed(offset);
-                let expected = blocks.iter().position(|b| b.address <= address && address < b.end());
-                let expected_start = expected.map(|row| (row, blocks[row].address == address));
+                let address = near.address.0.wrapping_add_signed(offset);
+                let expected = blocks.iter().position(|b| b.address.0 <= address && address < b.end());
+                let expected_start = expected.map(|row| (row, blocks[row].address.0 == address));
                 prop_assert_eq!(index.find(address).map(|(found, start)| (index.row(found), start)), expected_start);
                 prop_assert_eq!(index.any_in(address, address + 1), expected.is_some());
             }

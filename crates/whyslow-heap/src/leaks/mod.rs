@@ -33,17 +33,19 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use whyslow_profile::HeapCounts;
 
+use crate::ids::{Address, StackRow};
+
 pub use snapshot::{check, unused_bytes};
 
 /// A block that was not freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveBlock {
     /// Where it starts.
-    pub address: u64,
+    pub address: Address,
     /// How many bytes were asked for.
     pub size: u64,
-    /// Who made it; only used for sums.
-    pub site: u32,
+    /// The stack that made it; only used for sums.
+    pub stack: StackRow,
     /// The process was forked from the one that made it: it holds pointers, and is nobody's leak here.
     pub inherited: bool,
 }
@@ -51,7 +53,7 @@ pub struct LiveBlock {
 impl LiveBlock {
     /// The first address behind it. A block of zero bytes counts as one byte, so that a pointer to it is one.
     pub(crate) fn end(&self) -> u64 {
-        self.address.saturating_add(self.size.max(1))
+        self.address.plus(self.size.max(1)).0
     }
 }
 
@@ -128,18 +130,18 @@ pub struct LeakReport {
 }
 
 impl LeakReport {
-    /// The sums per site: blocks and bytes of the four classes, and nothing else. Inherited blocks are the parent's.
-    pub fn sites(&self, blocks: &[LiveBlock]) -> FxHashMap<u32, HeapCounts> {
-        let mut sites = FxHashMap::<u32, HeapCounts>::default();
+    /// The sums per stack: blocks and bytes of the four classes, and nothing else. Inherited blocks are the parent's.
+    pub fn by_stack(&self, blocks: &[LiveBlock]) -> FxHashMap<StackRow, HeapCounts> {
+        let mut stacks = FxHashMap::<StackRow, HeapCounts>::default();
         for (block, class) in blocks.iter().zip(&self.classes).filter(|(block, _)| !block.inherited) {
-            class.count(block.size, sites.entry(block.site).or_default());
+            class.count(block.size, stacks.entry(block.stack).or_default());
         }
-        sites
+        stacks
     }
 }
 
 impl Class {
-    /// Adds one block of this class to a site's numbers.
+    /// Adds one block of this class to a stack's numbers.
     pub fn count(self, size: u64, counts: &mut HeapCounts) {
         let (blocks, bytes) = match self {
             Self::DefinitelyLost => (&mut counts.definitely_lost_blocks, &mut counts.definitely_lost_bytes),

@@ -1,97 +1,21 @@
 //! The numbers while the programs still run, as if everything ended now. Nothing changes by looking.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use super::Tally;
+use super::ends::ByThread;
+use crate::blocks::Block;
+use crate::chains::Chain;
+use crate::ids::{EntryRow, ProcessRow, Tick};
+use crate::outcome::{CounterRow, Site, TimelineRow, Transfer};
+use crate::sites::Beyond;
+use crate::weight::Weight;
 
-use super::{ByThread, Entry, Tally, Transfer};
-use crate::chains::{Chain, Chains};
-use crate::outcome::{CounterKind, CounterRow, Site, TimelineRow};
-use crate::weight::{Weight, Weights, add};
-
-/// What a thread did at a stack, over several buckets.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
-struct Sum {
-    made: Weight,
-    bytes_freed: u64,
-    temporary: u64,
-    unused: u64,
-}
-
-impl Sum {
-    /// This bucket's.
-    fn of(entry: &Entry) -> Self {
-        Self {
-            made: entry.made,
-            bytes_freed: entry.bytes_freed,
-            temporary: entry.temporary,
-            unused: entry.unused,
-        }
-    }
-
-    fn add(&mut self, more: &Self) {
-        self.made += more.made;
-        for (sum, more) in [
-            (&mut self.bytes_freed, more.bytes_freed),
-            (&mut self.temporary, more.temporary),
-            (&mut self.unused, more.unused),
-        ] {
-            add(sum, more);
-        }
-    }
-
-    fn row(&self, time_ns: u64, thread: u32, stack: u32, weights: &Weights) -> TimelineRow {
-        TimelineRow {
-            time_ns,
-            thread,
-            stack,
-            allocations: weights.blocks(self.made.blocks),
-            bytes_allocated: self.made.bytes,
-            bytes_freed: self.bytes_freed,
-            temporary: weights.blocks(self.temporary),
-            unused_bytes: self.unused,
-        }
-    }
-}
-
-/// The sums of all buckets that are closed.
-#[derive(Debug, Default)]
-pub(super) struct Sums {
-    by_entry: Vec<Sum>,
-    /// By stack: what threads did that have ended and left nothing behind, under the first such thread.
-    of_ended: FxHashMap<u32, (u32, Sum)>,
-}
-
-impl Sums {
-    /// A bucket is closed.
-    pub(super) fn close(&mut self, number: u32, entry: &Entry) {
-        let number = number as usize;
-        if self.by_entry.len() <= number {
-            self.by_entry.resize(number + 1, Sum::default());
-        }
-        self.by_entry[number].add(&Sum::of(entry));
-    }
-
-    /// An entry is thrown away.
-    pub(super) fn retire(&mut self, number: u32, stack: u32, thread: u32) {
-        let sum = self.by_entry.get_mut(number as usize).map(std::mem::take).unwrap_or_default();
-        self.of_ended.entry(stack).or_insert((thread, Sum::default())).1.add(&sum);
-    }
-
-    fn of(&self, number: u32) -> Sum {
-        self.by_entry.get(number as usize).copied().unwrap_or_default()
-    }
-}
-
-/// What a site has beyond what it has counted itself.
+/// What a site has beyond what it has counted itself, and by which threads.
 #[derive(Debug, Default, Clone)]
-struct Beyond {
-    bucket: Sum,
+struct OfSite {
+    beyond: Beyond,
     peak: Weight,
     peaks: ByThread,
-    now: Weight,
     nows: ByThread,
-    lifetime: u128,
-    /// How large blocks have grown that have not ended.
-    chains: Chains,
 }
 
 /// Everything that is counted so far.
@@ -107,110 +31,92 @@ pub(crate) struct SoFar {
 impl Tally {
     /// The numbers at this tick. What is live at the end is what is live now in this process; `process_of` says where each
     /// thread belongs.
-    pub(crate) fn so_far(&mut self, process: u32, process_of: &[u32], tick: u64) -> SoFar {
-        self.settle_log();
-        let mut by_site = vec![Beyond::default(); self.sites.len()];
+    pub(crate) fn so_far(&mut self, process: ProcessRow, process_of: &[ProcessRow], tick: Tick) -> SoFar {
+        self.accounts.settle(&self.rules);
+        let Self { heights, accounts, .. } = self;
+        let (sites, entries) = (accounts.sites(), accounts.entries());
+        let mut by_site = vec![OfSite::default(); sites.len()];
         let mut rows = Vec::new();
-        let time_ns = self.clock.ns(tick);
-        for &number in self.entry_of.values() {
-            let entry = &self.entries[number as usize];
-            let site = &mut by_site[entry.site as usize];
-            let bucket = Sum::of(entry);
-            site.bucket.add(&bucket);
-            let peak = entry.live.at_peak(self.epoch);
-            site.peak += peak;
+        for (number, entry) in entries.iter() {
+            let of_site = &mut by_site[entry.site().index()];
+            let (recent, beyond) = (entry.recent(), &mut of_site.beyond);
+            beyond.allocated += recent.allocated;
+            beyond.temporary = beyond.temporary.wrapping_add(recent.temporary);
+            beyond.unused = beyond.unused.wrapping_add(recent.unused);
+            let peak = entry.live().at_peak(heights.epoch());
+            of_site.peak += peak;
             if peak.bytes > 0 {
-                site.peaks.push((entry.thread, peak.bytes));
+                of_site.peaks.push((entry.thread(), peak.bytes));
             }
-            if process_of.get(entry.thread as usize) == Some(&process) {
-                site.now += entry.live.now;
-                if entry.live.now.bytes > 0 {
-                    site.nows.push((entry.thread, entry.live.now.bytes));
+            if process_of.get(entry.thread().index()) == Some(&process) {
+                let now = entry.live().now();
+                beyond.live += now;
+                if now.bytes > 0 {
+                    of_site.nows.push((entry.thread(), now.bytes));
                 }
             }
-            let mut sum = self.sums.of(number);
-            sum.add(&bucket);
-            rows.push((entry.thread, self.sites[entry.site as usize].stack, sum));
+            rows.push((entry.thread(), sites.get(entry.site()).stack(), entries.in_all(number)));
         }
-        rows.extend(self.sums.of_ended.iter().map(|(&stack, &(thread, sum))| (thread, stack, sum)));
-        rows.retain(|(_, _, sum)| *sum != Sum::default());
+        rows.extend(entries.of_swept().map(|(stack, thread, sum)| (thread, stack, sum)));
+        rows.retain(|(_, _, sum)| *sum != Default::default());
         rows.sort_unstable_by_key(|&(thread, stack, _)| (thread, stack));
         self.add_living(&mut by_site, tick);
-        let sites = self.sites.iter().zip(by_site).map(|(site, mut beyond)| {
-            let mut site = site.clone();
-            site.made += beyond.bucket.made;
-            add(&mut site.temporary, beyond.bucket.temporary);
-            add(&mut site.unused_bytes, beyond.bucket.unused);
-            site.chains.merge(&beyond.chains);
-            site.lifetime = site.lifetime.wrapping_add(beyond.lifetime);
-            // What other processes have or had at their end was not freed either.
-            site.live += site.exit;
-            site.live -= beyond.now;
-            site.exit = beyond.now;
-            site.forget_leaks();
-            beyond.peaks.sort_unstable();
-            beyond.nows.sort_unstable();
-            site.outcome(beyond.peak, beyond.peaks, beyond.nows, &self.weights, &self.clock)
+        let Self { rules, heights, accounts, .. } = self;
+        let sites = accounts.sites().iter().zip(by_site).map(|(site, mut of_site)| {
+            of_site.peaks.sort_unstable();
+            of_site.nows.sort_unstable();
+            let site = site.as_if_ended(&of_site.beyond);
+            site.outcome(of_site.peak, of_site.peaks, of_site.nows, &rules.weights, &rules.clock)
         });
+        let time_ns = rules.clock.ns(tick);
+        let row = |(thread, stack, sum): (_, _, super::entries::Activity)| {
+            sum.row(time_ns, thread, stack, &rules.weights)
+        };
         SoFar {
             sites: sites.collect(),
-            transfers: self.transfers(),
-            rows: rows
-                .into_iter()
-                .map(|(thread, stack, sum)| sum.row(time_ns, thread, stack, &self.weights))
-                .collect(),
-            counters: self.heights(time_ns),
+            transfers: accounts.transfers(rules),
+            rows: rows.into_iter().map(row).collect(),
+            counters: heights.counters_at(time_ns),
         }
     }
 
     /// Adds what is counted when blocks end, for those that have not.
-    fn add_living(&self, by_site: &mut [Beyond], tick: u64) {
-        let mut lived = |entry: u32, weight: Weight, since: u64| {
-            let site = &mut by_site[self.entries[entry as usize].site as usize];
-            let ticks = u128::from(tick.saturating_sub(since));
-            site.lifetime = site.lifetime.wrapping_add(ticks * u128::from(weight.blocks));
+    fn add_living(&self, by_site: &mut [OfSite], tick: Tick) {
+        let Self { rules, ledger, accounts, .. } = self;
+        let site_of = |entry: EntryRow| accounts.entries().get(entry).site().index();
+        let mut lived = |entry: EntryRow, blocks: u64, since: Tick| {
+            let beyond = &mut by_site[site_of(entry)].beyond;
+            let ticks = u128::from(tick.since(since)) * u128::from(blocks);
+            beyond.lifetime = beyond.lifetime.wrapping_add(ticks);
         };
-        let mut grown = Vec::new();
-        for process in &self.processes {
-            let away = process.away.values().filter_map(|away| away.block.as_ref());
-            let own = process.blocks.iter().map(|(_, block)| block).filter(|block| !block.inherited());
-            for block in own.chain(away) {
-                let weight = self.weights.of(block.size());
-                lived(block.entry, weight, block.tick);
-                if block.chain() == Chain::Growing {
-                    grown.push((block.entry, block.size(), weight));
-                }
-            }
-            let mut seen = FxHashSet::default();
-            for piece in process.mappings.pieces().filter(|piece| seen.insert(piece.mapping())) {
-                lived(piece.entry, Weight { blocks: self.weights.unit(), bytes: 0 }, piece.tick);
-            }
+        for block in ledger.own_blocks() {
+            lived(block.entry, rules.weights.of(block.size()).blocks, block.tick);
         }
-        for (entry, size, weight) in grown {
-            by_site[self.entries[entry as usize].site as usize].chains.reached(size, weight);
+        for piece in ledger.mappings() {
+            lived(piece.entry, rules.weights.unit(), piece.tick);
         }
-    }
-
-    /// Live bytes: how they went, where there is one process, and how much each has now.
-    fn heights(&self, now_ns: u64) -> Vec<CounterRow> {
-        let row = |process, time_ns, value| CounterRow { process, kind: CounterKind::Live, time_ns, value };
-        let course = self.course.points().filter(|&(time_ns, _)| time_ns < now_ns);
-        let course = course.filter(|_| self.processes.len() == 1);
-        let mut rows: Vec<_> = course.map(|(time_ns, value)| row(0, time_ns, value)).collect();
-        let living = self.processes.iter().enumerate().filter(|(_, process)| !process.ended);
-        rows.extend(living.map(|(number, process)| row(number as u32, now_ns, process.live.now.bytes)));
-        rows
+        let growing = |block: &&Block| block.chain() == Chain::Growing;
+        for block in ledger.own_blocks().filter(growing) {
+            let weight = rules.weights.of(block.size());
+            by_site[site_of(block.entry)].beyond.chains.reached(block.size(), weight);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::SWEEP_AFTER;
+    use rustc_hash::FxHashMap;
+
+    use super::super::threads::SWEEP_AFTER;
     use super::super::*;
     use crate::outcome::Site;
+    use crate::sys;
 
-    fn at(thread: u32, tick: u64, address: u64) -> At {
-        At { process: 0, thread, tick, address, force: true }
+    const PROCESS: ProcessRow = ProcessRow(0);
+    const RING: RingNumber = RingNumber(0);
+
+    fn at(thread: ThreadRow, tick: Tick, address: u64) -> At {
+        At { process: PROCESS, thread, tick, address: Address(address), force: true }
     }
 
     /// Two threads of one process: blocks of both, temporary ones, a transfer, growth, over several buckets.
@@ -219,39 +125,44 @@ mod tests {
         let second = clock.span_ticks(1_000_000_000);
         let first = clock.first_tick();
         let mut tally = Tally::new(clock, None, 1);
-        tally.add_process(false);
-        let threads = [tally.add_thread(), tally.add_thread()];
+        tally.process_added(false);
+        let threads = [tally.thread_added(), tally.thread_added()];
         for step in 0..300u64 {
-            let tick = first + step * second / 50;
+            let tick = first.plus(step * second / 50);
             let thread = threads[(step % 2) as usize];
-            let entry = tally.entry((step % 7) as u32, thread);
-            tally.alloc(&at(thread, tick, 0x1000 + step * 64), entry, 10 + step);
+            let entry = tally.entry(StackRow((step % 7) as u32), thread);
+            tally.allocated(&at(thread, tick, 0x1000 + step * 64), entry, 10 + step);
             match step % 5 {
-                1 => drop(tally.free(&at(thread, tick + 1, 0x1000 + step * 64))),
-                2 => drop(tally.free(&at(threads[0], tick + 1, 0x1000 + (step - 2) * 64))),
+                1 => drop(tally.freed(&at(thread, tick.plus(1), 0x1000 + step * 64))),
+                2 => drop(tally.freed(&at(threads[0], tick.plus(1), 0x1000 + (step - 2) * 64))),
                 3 => {
-                    tally.leave(&at(thread, tick + 1, 0x1000 + step * 64), 0);
-                    tally.realloc(&at(thread, tick + 2, 0x100_000 + step * 64), 0, entry, 40 + 3 * step);
+                    tally.move_begun(&at(thread, tick.plus(1), 0x1000 + step * 64), RING);
+                    tally.reallocated(
+                        &at(thread, tick.plus(2), 0x100_000 + step * 64),
+                        RING,
+                        entry,
+                        40 + 3 * step,
+                    );
                 }
                 _ => {}
             }
             if look && step % 10 == 0 {
-                tally.so_far(0, &[0, 0], tick + 5);
+                tally.so_far(PROCESS, &[PROCESS; 2], tick.plus(5));
             }
         }
         tally
     }
 
-    fn end(tally: &Tally) -> u64 {
-        tally.clock.first_tick() + tally.clock.span_ticks(6_000_000_000)
+    fn end(tally: &Tally) -> Tick {
+        tally.clock().first_tick().plus(tally.clock().span_ticks(6_000_000_000))
     }
 
     #[test]
     fn what_is_known_so_far_is_what_would_be_known_if_it_ended_now() {
         let mut tally = tally(false);
         let tick = end(&tally);
-        let so_far = tally.so_far(0, &[0, 0], tick);
-        tally.end_process(0, tick, crate::tally::End::Exit);
+        let so_far = tally.so_far(PROCESS, &[PROCESS; 2], tick);
+        tally.process_ended(PROCESS, tick, crate::tally::End::Exit);
         let (sites, transfers) = tally.finish();
         let numbers = |sites: &[Site]| {
             let of = |site: &Site| {
@@ -261,8 +172,8 @@ mod tests {
         };
         assert_eq!(numbers(&so_far.sites), numbers(&sites));
         assert_eq!(so_far.transfers, transfers);
-        let mut sums = FxHashMap::<(u32, u32), [u64; 4]>::default();
-        for row in &tally.rows {
+        let mut sums = FxHashMap::<(ThreadRow, StackRow), [u64; 4]>::default();
+        for row in &tally.take_rows().0 {
             let sum = sums.entry((row.thread, row.stack)).or_default();
             for (sum, more) in
                 sum.iter_mut().zip([row.allocations, row.bytes_allocated, row.bytes_freed, row.temporary])
@@ -282,7 +193,7 @@ mod tests {
         let (mut seen, mut unseen) = (tally(true), tally(false));
         for tally in [&mut seen, &mut unseen] {
             let tick = end(tally);
-            tally.end_process(0, tick, crate::tally::End::Exit);
+            tally.process_ended(PROCESS, tick, crate::tally::End::Exit);
         }
         let counts = |sites: Vec<Site>| {
             let of = |site: Site| (site.stack, HeapCounts { lifetime_ns: 0, ..site.counts }, site.sizes);
@@ -290,25 +201,25 @@ mod tests {
         };
         let ((seen_sites, seen_transfers), (sites, transfers)) = (seen.finish(), unseen.finish());
         assert_eq!((counts(seen_sites), seen_transfers), (counts(sites), transfers));
-        assert_eq!(seen.rows.len(), unseen.rows.len());
-        assert_eq!(seen.totals.peak_bytes, unseen.totals.peak_bytes);
+        assert_eq!(seen.take_rows().0.len(), unseen.take_rows().0.len());
+        assert_eq!(seen.peak().bytes, unseen.peak().bytes);
     }
 
     #[test]
     fn only_what_one_process_has_is_live() {
         let mut tally = Tally::new(Clock::start(), None, 1);
-        for process in 0..2 {
-            tally.add_process(process > 0);
-            let thread = tally.add_thread();
-            let entry = tally.entry(0, thread);
-            let size = 100 * (u64::from(process) + 1);
-            tally.alloc(
-                &At { process, thread, tick: crate::sys::ticks(), address: 0x1000, force: true },
+        for number in 0..2 {
+            let process = tally.process_added(number > 0);
+            let thread = tally.thread_added();
+            let entry = tally.entry(StackRow(0), thread);
+            let size = 100 * (number + 1);
+            tally.allocated(
+                &At { process, thread, tick: sys::now(), address: Address(0x1000), force: true },
                 entry,
                 size,
             );
         }
-        let counts = tally.so_far(1, &[0, 1], crate::sys::ticks()).sites[0].counts;
+        let counts = tally.so_far(ProcessRow(1), &[PROCESS, ProcessRow(1)], sys::now()).sites[0].counts;
         assert_eq!((counts.live_at_exit_bytes, counts.live_at_exit_blocks), (200, 1));
         assert_eq!((counts.bytes_allocated, counts.frees, counts.peak_bytes), (300, 0, 300));
     }
@@ -316,27 +227,49 @@ mod tests {
     #[test]
     fn threads_that_are_swept_away_are_counted_with_the_first_of_them() {
         let mut tally = Tally::new(Clock::start(), None, 1);
-        tally.add_process(false);
-        let second = tally.clock.span_ticks(1_000_000_000);
-        let mut tick = tally.clock.first_tick();
+        tally.process_added(false);
+        let second = tally.clock().span_ticks(1_000_000_000);
+        let mut tick = tally.clock().first_tick();
         // The peak, which nothing below comes near to.
-        let main = tally.add_thread();
-        let entry = tally.entry(9, main);
-        tally.alloc(&at(main, tick, 0x10), entry, 1 << 20);
-        tally.free(&at(main, tick, 0x10));
+        let main = tally.thread_added();
+        let entry = tally.entry(StackRow(9), main);
+        tally.allocated(&at(main, tick, 0x10), entry, 1 << 20);
+        tally.freed(&at(main, tick, 0x10));
         for _ in 0..3 * SWEEP_AFTER {
-            let thread = tally.add_thread();
-            let entry = tally.entry(3, thread);
-            tick += second;
-            tally.alloc(&at(thread, tick, 0x1000), entry, 10);
-            tally.free(&at(thread, tick + 1, 0x1000));
-            tally.end_thread(thread);
+            let thread = tally.thread_added();
+            let entry = tally.entry(StackRow(3), thread);
+            tick = tick.plus(second);
+            tally.allocated(&at(thread, tick, 0x1000), entry, 10);
+            tally.freed(&at(thread, tick.plus(1), 0x1000));
+            tally.thread_ended(thread);
         }
-        tally.reach(tick + second);
-        let threads = vec![0; 3 * SWEEP_AFTER + 1];
-        let rows = tally.so_far(0, &threads, tick + second).rows;
+        tally.reach(tick.plus(second));
+        let threads = vec![PROCESS; 3 * SWEEP_AFTER + 1];
+        let rows = tally.so_far(PROCESS, &threads, tick.plus(second)).rows;
         assert!(rows.len() < threads.len());
-        let allocations: u64 = rows.iter().filter(|row| row.stack == 3).map(|row| row.allocations).sum();
+        let allocations: u64 =
+            rows.iter().filter(|row| row.stack == StackRow(3)).map(|row| row.allocations).sum();
         assert_eq!(allocations, 3 * SWEEP_AFTER as u64);
+    }
+
+    #[test]
+    fn the_most_of_a_site_is_that_of_all_its_threads_together() {
+        let mut tally = Tally::new(Clock::start(), None, 1);
+        tally.process_added(false);
+        let threads = [tally.thread_added(), tally.thread_added()];
+        // So many sites that notes are sorted; the two entries of the first lie far apart.
+        let first = tally.entry(StackRow(0), threads[0]);
+        for stack in 1..1000 {
+            tally.entry(StackRow(stack), threads[0]);
+        }
+        let other = tally.entry(StackRow(0), threads[1]);
+        let at = |thread: usize, address| at(threads[thread], sys::now(), address);
+        tally.allocated(&at(0, 0x1000), first, 100);
+        tally.allocated(&at(1, 0x2000), other, 100);
+        tally.freed(&at(0, 0x1000));
+        tally.freed(&at(1, 0x2000));
+        tally.process_ended(PROCESS, sys::now(), End::Exit);
+        let (sites, _) = tally.finish();
+        assert_eq!((sites[0].counts.max_bytes, sites[0].counts.max_blocks), (200, 2));
     }
 }

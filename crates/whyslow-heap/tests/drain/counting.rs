@@ -8,7 +8,7 @@ use crate::fake::FakeRing;
 use proptest::prelude::*;
 use whyslow_heap::area::Area;
 use whyslow_heap::drain::{Arrival, Config, Drain, Until};
-use whyslow_heap::{Batch, NoInspector, Outcome, sys};
+use whyslow_heap::{Batch, NoInspector, Outcome, ProcessRow, Tick, Transfer, sys};
 use whyslow_heap_wire::record::op;
 
 const RINGS: usize = 3;
@@ -265,14 +265,14 @@ fn numbers(batches: &[Batch], outcome: &Outcome) -> Numbers {
     let threads: Vec<u64> =
         all().flat_map(|batch| &batch.threads).map(|thread| u64::from(thread.tid - FIRST_TID)).collect();
     for row in all().flat_map(|batch| &batch.rows) {
-        let (stack, thread) = (stacks[row.stack as usize], threads[row.thread as usize]);
+        let (stack, thread) = (stacks[row.stack.index()], threads[row.thread.index()]);
         add("row allocations", stack, thread, row.allocations);
         add("row bytes", stack, thread, row.bytes_allocated);
         add("row freed", stack, thread, row.bytes_freed);
         add("row temporary", stack, thread, row.temporary);
     }
     for site in &outcome.sites {
-        let stack = stacks[site.stack as usize];
+        let stack = stacks[site.stack.index()];
         let counts = &site.counts;
         for (name, value) in [
             ("allocations", counts.allocations),
@@ -304,16 +304,16 @@ fn numbers(batches: &[Batch], outcome: &Outcome) -> Numbers {
             add("copied by size", stack, bar.bar, bar.bytes_copied);
         }
         for &(thread, bytes) in &site.peak_by_thread {
-            add("peak by", stack, threads[thread as usize], bytes);
+            add("peak by", stack, threads[thread.index()], bytes);
         }
         for &(thread, bytes) in &site.exit_by_thread {
-            add("exit by", stack, threads[thread as usize], bytes);
+            add("exit by", stack, threads[thread.index()], bytes);
         }
         assert_eq!(site.lifetimes.iter().sum::<u64>(), counts.frees);
     }
-    for &(from, to, blocks, bytes) in &outcome.transfers {
-        add("transfer", threads[from as usize], threads[to as usize], blocks);
-        add("transfer bytes", threads[from as usize], threads[to as usize], bytes);
+    for &Transfer { from, to, blocks, bytes } in &outcome.transfers {
+        add("transfer", threads[from.index()], threads[to.index()], blocks);
+        add("transfer bytes", threads[from.index()], threads[to.index()], bytes);
     }
     add("the peak", 0, 0, outcome.facts.peak_bytes);
     numbers
@@ -347,16 +347,16 @@ fn run(
         match pauses.get(number) {
             // Anything up to now is safe, and so is anything before.
             Some(0..40) => {
-                drain.round(Until::Tick(happening.tick));
+                drain.round(Until::Tick(Tick(happening.tick)));
             }
             Some(40..60) => {
-                drain.round(Until::Tick(happening.tick - 3));
+                drain.round(Until::Tick(Tick(happening.tick - 3)));
                 batches.push(drain.take());
             }
             _ => {}
         }
     }
-    drain.round(Until::Tick(steps.last().map_or(0, |last| last.tick)));
+    drain.round(Until::Tick(Tick(steps.last().map_or(0, |last| last.tick))));
     let outcome = drain.finish(0);
     (numbers(&batches, &outcome), model.finish(), outcome)
 }
@@ -379,7 +379,7 @@ proptest! {
         order in Just([0, 1, 2]).prop_shuffle(),
         pauses in proptest::collection::vec(any::<u8>(), 250),
     ) {
-        let steps = program(&choices, sys::ticks() + 1000);
+        let steps = program(&choices, sys::now().0 + 1000);
         let (found, expected, outcome) = run(&steps, within, order, &pauses);
         for (key, value) in &expected {
             prop_assert_eq!((key, found.get(key)), (key, Some(value)));
@@ -396,7 +396,7 @@ proptest! {
 #[test]
 fn at_the_same_tick_a_free_comes_before_the_next_owner() {
     for order in [[0, 1, 2], [2, 1, 0]] {
-        let start = sys::ticks() + 1000;
+        let start = sys::now().0 + 1000;
         let steps = [
             Happening { ring: 0, tick: start, step: Step::Alloc { slot: 0, node: 1, size: 10 } },
             Happening { ring: 0, tick: start + 50, step: Step::Free { slot: 0 } },
@@ -413,7 +413,7 @@ fn at_the_same_tick_a_free_comes_before_the_next_owner() {
 fn a_free_of_nothing_is_counted_apart() {
     let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
     let area = arrive(&mut drain);
-    let tick = sys::ticks();
+    let tick = sys::now().0;
     let mut own = FakeRing::take(&area, 0, 1, FIRST_TID);
     let mut child = FakeRing::take(&area, 1, 77, FIRST_TID + 1);
     own.alloc(tick, address(1), call(1), 100);
@@ -421,25 +421,25 @@ fn a_free_of_nothing_is_counted_apart() {
     // The child's copy of the parent's block is not its own.
     child.free(tick + 2, address(1));
     child.alloc(tick + 3, address(1), call(1), 30);
-    drain.round(Until::Tick(tick + 3));
+    drain.round(Until::Tick(Tick(tick + 3)));
     let outcome = drain.finish(0);
     assert_eq!((outcome.facts.unknown_frees, outcome.facts.inherited_frees), (1, 1));
     assert_eq!(outcome.facts.peak_bytes, 130);
     let counts = outcome.sites[0].counts;
     assert_eq!((counts.frees, counts.live_at_exit_bytes), (0, 130));
     assert_eq!(outcome.facts.processes, 2);
-    assert_eq!(outcome.batch.processes[1].parent, Some(0));
+    assert_eq!(outcome.batch.processes[1].parent, Some(ProcessRow(0)));
 }
 
 #[test]
 fn a_block_at_the_place_of_a_live_one_replaces_it() {
     let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
     let area = arrive(&mut drain);
-    let tick = sys::ticks();
+    let tick = sys::now().0;
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
     ring.alloc(tick, address(1), call(1), 100);
     ring.alloc(tick + 1, address(1), call(2), 30);
-    drain.round(Until::Tick(tick + 1));
+    drain.round(Until::Tick(Tick(tick + 1)));
     let outcome = drain.finish(0);
     assert_eq!(outcome.facts.lost_events, 1);
     assert_eq!((outcome.sites[0].counts.frees, outcome.sites[1].counts.live_at_exit_bytes), (1, 30));
@@ -450,14 +450,14 @@ fn a_block_at_the_place_of_a_live_one_replaces_it() {
 fn mappings_count_by_their_bytes() {
     let mut drain = Drain::new(Config { maps: true, ..Config::default() }, Arc::new(NoInspector));
     let area = arrive(&mut drain);
-    let tick = sys::ticks();
+    let tick = sys::now().0;
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
     ring.stack(call(1));
     ring.put(tick, op::MAP, 0x7000_0000, &[10]);
     ring.put(tick + 1, op::UNMAP, 0x7000_2000, &[2]);
     ring.stack(call(2));
     ring.put(tick + 2, op::MAP, 0x7000_0000, &[1]);
-    drain.round(Until::Tick(tick + 2));
+    drain.round(Until::Tick(Tick(tick + 2)));
     let outcome = drain.finish(0);
     let (first, second) = (outcome.sites[0].counts, outcome.sites[1].counts);
     assert_eq!((first.allocations, first.bytes_allocated, first.frees), (1, 40960, 0));
@@ -470,7 +470,7 @@ fn mappings_count_by_their_bytes() {
 fn unused_bytes_belong_to_the_stack_that_asked_for_them() {
     let mut drain = Drain::new(Config { unused: true, ..Config::default() }, Arc::new(NoInspector));
     let area = arrive(&mut drain);
-    let tick = sys::ticks();
+    let tick = sys::now().0;
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
     ring.alloc(tick, address(1), call(1), 100);
     ring.alloc(tick, address(2), call(1), 50);
@@ -478,7 +478,7 @@ fn unused_bytes_belong_to_the_stack_that_asked_for_them() {
     ring.free(tick + 1, address(1));
     ring.put(tick + 2, op::UNUSED, address(2), &[u64::MAX]);
     ring.free(tick + 2, address(2));
-    drain.round(Until::Tick(tick + 2));
+    drain.round(Until::Tick(Tick(tick + 2)));
     let outcome = drain.finish(0);
     let counts = outcome.sites[0].counts;
     assert_eq!((counts.unused_bytes, counts.examined_bytes), (110, 150));
@@ -491,7 +491,7 @@ fn samples_stand_for_what_was_passed_over() {
     let config = Config { sample_bytes: Some(every), ..Config::default() };
     let mut drain = Drain::new(config, Arc::new(NoInspector));
     let area = arrive(&mut drain);
-    let tick = sys::ticks();
+    let tick = sys::now().0;
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
     // Every 64th of blocks of 64 bytes is kept, as chance would have it.
     let (blocks, kept) = (640_000u64, 10_000u64);
@@ -505,10 +505,10 @@ fn samples_stand_for_what_was_passed_over() {
         filter(slot).fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         ring.alloc(tick + block, address(slot), call(1), 64);
         if block % 1000 == 999 {
-            drain.round(Until::Tick(tick + block));
+            drain.round(Until::Tick(Tick(tick + block)));
         }
     }
-    drain.round(Until::Tick(tick + kept));
+    drain.round(Until::Tick(Tick(tick + kept)));
     for slot in 0..ADDRESSES {
         assert_eq!(filter(slot).load(std::sync::atomic::Ordering::Relaxed), 1);
     }

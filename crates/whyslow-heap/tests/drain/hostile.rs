@@ -88,7 +88,7 @@ fn a_time_from_the_future_does_not_stop_others() {
     let mut liar = FakeRing::take(&area, 0, 1, 1);
     let mut honest = FakeRing::take(&area, 1, 1, 2);
     liar.alloc(1 << 59, 0x1000, 1, 10);
-    honest.alloc(sys::ticks(), 0x2000, 1, 20);
+    honest.alloc(sys::now().0, 0x2000, 1, 20);
     let mut events = 0;
     for _ in 0..10_000 {
         events += drain.round(Until::Now).events;
@@ -106,7 +106,7 @@ fn more_bytes_than_a_number_holds_do_not_stop_the_drain() {
     let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
     let area = arrive(&mut drain);
     let mut ring = FakeRing::take(&area, 0, 1, 1);
-    let tick = sys::ticks();
+    let tick = sys::now().0;
     // 2^18 blocks of 2^47 bytes.
     for round in 0..64 {
         for block in 0..4096u64 {
@@ -123,7 +123,7 @@ fn a_damaged_ring_is_given_up_and_said_so() {
     let area = arrive(&mut drain);
     let mut ring = FakeRing::take(&area, 0, 1, 1);
     let mut good = FakeRing::take(&area, 1, 1, 2);
-    let tick = sys::ticks();
+    let tick = sys::now().0;
     ring.alloc(tick, 0x1000, 1, 10);
     ring.put(tick, 15, 0, &[]);
     good.alloc(tick, 0x2000, 1, 20);

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::Class::{DefinitelyLost as D, IndirectlyLost as I, PossiblyLost as P, Reachable as R};
 use super::*;
+use crate::ids::{Address, StackRow};
 
 /// Words by address; everything else is zero.
 #[derive(Default)]
@@ -37,8 +38,9 @@ fn classes(blocks: usize, pointers: &[(Option<usize>, u64, usize, u64)]) -> Vec<
         let from = from.map_or(ROOTS, at);
         memory.0.insert(from + offset, at(to) + into);
     }
-    let blocks: Vec<_> =
-        (0..blocks).map(|row| LiveBlock { address: at(row), size: 64, site: 0, inherited: false }).collect();
+    let blocks: Vec<_> = (0..blocks)
+        .map(|row| LiveBlock { address: Address(at(row)), size: 64, stack: StackRow(0), inherited: false })
+        .collect();
     let ranges = vec![Root { start: ROOTS, end: ROOTS + 0x100, pointers: Pointers::Any }];
     classify(&blocks, &Roots { ranges, words: Vec::new() }, &mut memory)
 }
@@ -107,8 +109,8 @@ fn words_that_are_not_aligned_are_no_pointers() {
 #[test]
 fn a_register_is_a_root() {
     let blocks = [
-        LiveBlock { address: 0x1000, size: 0, site: 0, inherited: false },
-        LiveBlock { address: 0x1010, size: 0, site: 0, inherited: false },
+        LiveBlock { address: Address(0x1000), size: 0, stack: StackRow(0), inherited: false },
+        LiveBlock { address: Address(0x1010), size: 0, stack: StackRow(0), inherited: false },
     ];
     let roots = Roots { ranges: Vec::new(), words: vec![0x1010] };
     assert_eq!(classify(&blocks, &roots, &mut Words::default()), [D, R]);
@@ -118,9 +120,9 @@ fn a_register_is_a_root() {
 fn a_block_that_starts_at_an_odd_address_is_read_at_its_words() {
     let mut memory = Words(BTreeMap::from([(0x2008, 0x3000), (0x2010, 0x4000)]));
     let blocks = [
-        LiveBlock { address: 0x2004, size: 16, site: 0, inherited: false },
-        LiveBlock { address: 0x3000, size: 8, site: 0, inherited: false },
-        LiveBlock { address: 0x4000, size: 8, site: 0, inherited: false },
+        LiveBlock { address: Address(0x2004), size: 16, stack: StackRow(0), inherited: false },
+        LiveBlock { address: Address(0x3000), size: 8, stack: StackRow(0), inherited: false },
+        LiveBlock { address: Address(0x4000), size: 8, stack: StackRow(0), inherited: false },
     ];
     let roots = Roots { ranges: Vec::new(), words: vec![0x2004] };
     assert_eq!(classify(&blocks, &roots, &mut memory), [R, R, D]);
@@ -131,8 +133,8 @@ fn a_pointer_in_the_middle_of_a_very_large_block_is_seen() {
     let far = 0x10_0000 + (5 << 20) + 8;
     let mut memory = Words(BTreeMap::from([(far, 0x1000)]));
     let blocks = [
-        LiveBlock { address: 0x10_0000, size: 8 << 20, site: 0, inherited: false },
-        LiveBlock { address: 0x1000, size: 32, site: 0, inherited: false },
+        LiveBlock { address: Address(0x10_0000), size: 8 << 20, stack: StackRow(0), inherited: false },
+        LiveBlock { address: Address(0x1000), size: 32, stack: StackRow(0), inherited: false },
     ];
     assert_eq!(classify(&blocks, &Roots { ranges: Vec::new(), words: vec![0x10_0000] }, &mut memory), [R, R]);
     assert_eq!(classify(&blocks, &Roots::default(), &mut memory), [D, I]);
@@ -140,7 +142,7 @@ fn a_pointer_in_the_middle_of_a_very_large_block_is_seen() {
 
 #[test]
 fn the_allocators_pointer_to_the_next_header_is_none() {
-    let blocks = [LiveBlock { address: 0x1010, size: 24, site: 0, inherited: false }];
+    let blocks = [LiveBlock { address: Address(0x1010), size: 24, stack: StackRow(0), inherited: false }];
     let mut memory = Words(BTreeMap::from([(ROOTS, 0x1020)]));
     let mut with = |pointers| {
         let ranges = vec![Root { start: ROOTS, end: ROOTS + 8, pointers }];
@@ -152,7 +154,7 @@ fn the_allocators_pointer_to_the_next_header_is_none() {
 
 #[test]
 fn interior_pointers_of_other_modules_data_count() {
-    let blocks = [LiveBlock { address: 0x1010, size: 24, site: 0, inherited: false }];
+    let blocks = [LiveBlock { address: Address(0x1010), size: 24, stack: StackRow(0), inherited: false }];
     let mut memory = Words(BTreeMap::from([(ROOTS, 0x1018)]));
     let ranges = vec![Root { start: ROOTS, end: ROOTS + 8, pointers: Pointers::NotToHeaders }];
     assert_eq!(classify(&blocks, &Roots { ranges, words: Vec::new() }, &mut memory), [P]);
@@ -160,7 +162,8 @@ fn interior_pointers_of_other_modules_data_count() {
 
 #[test]
 fn an_array_with_its_count_in_front_is_reachable_behind_the_count() {
-    let blocks = [LiveBlock { address: 0x1000, size: 8 + 3 * 24, site: 0, inherited: false }];
+    let blocks =
+        [LiveBlock { address: Address(0x1000), size: 8 + 3 * 24, stack: StackRow(0), inherited: false }];
     let mut memory = Words(BTreeMap::from([(0x1000, 3), (ROOTS, 0x1008)]));
     let ranges = vec![Root { start: ROOTS, end: ROOTS + 8, pointers: Pointers::Any }];
     let roots = Roots { ranges, words: Vec::new() };
@@ -171,7 +174,7 @@ fn an_array_with_its_count_in_front_is_reachable_behind_the_count() {
 
 #[test]
 fn the_second_base_of_an_object_is_as_good_as_the_first() {
-    let blocks = [LiveBlock { address: 0x1000, size: 64, site: 0, inherited: false }];
+    let blocks = [LiveBlock { address: Address(0x1000), size: 64, stack: StackRow(0), inherited: false }];
     let mut memory = Words(BTreeMap::from([(0x1000, 0x9000), (0x1020, 0x9100), (ROOTS, 0x1020)]));
     let ranges = vec![Root { start: ROOTS, end: ROOTS + 8, pointers: Pointers::Any }];
     let roots = Roots { ranges, words: Vec::new() };

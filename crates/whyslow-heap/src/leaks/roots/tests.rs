@@ -34,7 +34,12 @@ fn thread(sp: u64, fs: u64) -> Thread {
 fn ranges(maps: &str, threads: &[Thread], blocks: &[(u64, u64)], memory: &mut Words) -> Vec<(u64, u64)> {
     let blocks: Vec<_> = blocks
         .iter()
-        .map(|&(address, size)| LiveBlock { address, size, site: 0, inherited: false })
+        .map(|&(address, size)| LiveBlock {
+            address: crate::Address(address),
+            size,
+            stack: crate::StackRow(0),
+            inherited: false,
+        })
         .collect();
     let maps = Mapping::parse_all(maps.as_bytes());
     let roots = find(&maps, threads, &Index::new(&blocks), &[], memory);

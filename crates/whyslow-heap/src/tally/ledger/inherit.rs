@@ -7,8 +7,9 @@
 
 use std::collections::VecDeque;
 
-use super::Tally;
+use super::Ledger;
 use crate::blocks::{Block, Blocks};
+use crate::ids::{Address, ProcessRow};
 use crate::leaks::LiveBlock;
 
 /// Blocks that were freed last, of each process.
@@ -22,7 +23,7 @@ const MOST_PLACES_INHERITED: usize = 16 << 20;
 
 /// What a process has of the one that it was forked from.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Inherits {
+pub(super) enum Inherits {
     /// Nothing.
     #[default]
     Nothing,
@@ -34,11 +35,11 @@ pub(crate) enum Inherits {
 
 /// Blocks that a process freed last, with their addresses.
 #[derive(Debug, Default)]
-pub(super) struct LatelyFreed(VecDeque<(u64, Block)>);
+pub(super) struct LatelyFreed(VecDeque<(Address, Block)>);
 
 impl LatelyFreed {
     #[inline]
-    pub(super) fn add(&mut self, address: u64, block: Block) {
+    pub(super) fn add(&mut self, address: Address, block: Block) {
         if self.0.len() == MOST_LATELY_FREED {
             self.0.pop_front();
         }
@@ -50,35 +51,42 @@ impl LatelyFreed {
 #[derive(Debug, Default)]
 pub(super) struct Legacy {
     /// Whether anyone wants to know.
-    pub(super) kept: bool,
+    kept: bool,
     /// Blocks of processes that have ended.
-    left_behind: VecDeque<(u32, Blocks)>,
+    left_behind: VecDeque<(ProcessRow, Blocks)>,
     /// Places that inherited blocks take.
     places: usize,
 }
 
-impl Tally {
+impl Legacy {
+    #[inline]
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept
+    }
+}
+
+impl Ledger {
     /// Keeps from now on what a leak check of a forked process needs.
-    pub(crate) fn keep_legacy(&mut self) {
+    pub(in crate::tally) fn keep_legacy(&mut self) {
         self.legacy.kept = true;
     }
 
     /// Gives a process that has had no event yet the blocks of the one that it was forked from.
     #[cold]
-    pub(crate) fn inherit(&mut self, process: u32, parent: u32) {
-        let child = &self.processes[process as usize];
+    pub(in crate::tally) fn forked(&mut self, process: ProcessRow, parent: ProcessRow) {
+        let child = &self.processes[process.index()];
         if !self.legacy.kept || child.inherits != Inherits::Nothing || child.ended {
             return;
         }
-        let from = &self.processes[parent as usize];
+        let from = &self.processes[parent.index()];
         let left_behind = self.legacy.left_behind.iter().find(|(row, _)| *row == parent);
         let blocks = left_behind.map_or(&from.blocks, |(_, blocks)| blocks);
         let unknown = from.inherits == Inherits::Unknown
             || from.ended && left_behind.is_none()
             || self.legacy.places + blocks.places() > MOST_PLACES_INHERITED;
         let mut inherited = if unknown { Blocks::default() } else { blocks.in_child() };
-        let away = from.away.values().filter_map(|away| Some((away.address, away.block?)));
-        let others = away.chain(from.lately_freed.0.iter().rev().copied());
+        let moving = from.moving.values().filter_map(|moving| Some((moving.from, moving.block?)));
+        let others = moving.chain(from.lately_freed.0.iter().rev().copied());
         for (address, block) in others.filter(|_| !unknown) {
             if inherited.get(address).is_none() {
                 inherited.insert(address, block.in_child());
@@ -86,19 +94,19 @@ impl Tally {
         }
         let places = inherited.places();
         self.legacy.places += places;
-        let child = &mut self.processes[process as usize];
+        let child = &mut self.processes[process.index()];
         child.inherits = if unknown { Inherits::Unknown } else { Inherits::Blocks(places) };
         child.blocks = inherited;
     }
 
     /// Whether the blocks are known that a process was forked with.
-    pub(crate) fn knows_inherited(&self, process: u32) -> bool {
-        self.processes[process as usize].inherits != Inherits::Unknown
+    pub(in crate::tally) fn knows_inherited(&self, process: ProcessRow) -> bool {
+        self.processes[process.index()].inherits != Inherits::Unknown
     }
 
     /// A process has ended with these blocks.
-    pub(super) fn bequeath(&mut self, process: u32, blocks: Blocks) {
-        if let Inherits::Blocks(places) = self.processes[process as usize].inherits {
+    pub(super) fn bequeath(&mut self, process: ProcessRow, blocks: Blocks) {
+        if let Inherits::Blocks(places) = self.processes[process.index()].inherits {
             self.legacy.places -= places;
         }
         if !self.legacy.kept {
@@ -106,100 +114,106 @@ impl Tally {
         }
         let left_behind = &mut self.legacy.left_behind;
         left_behind.push_back((process, blocks));
-        let places = |left_behind: &VecDeque<(u32, Blocks)>| -> usize {
+        let places = |left_behind: &VecDeque<(ProcessRow, Blocks)>| -> usize {
             left_behind.iter().map(|(_, blocks)| blocks.places()).sum()
         };
         while left_behind.len() > MOST_LEFT_BEHIND || places(left_behind) > MOST_PLACES_LEFT_BEHIND {
-            if let Some((gone, _)) = left_behind.pop_front() {
-                self.processes[gone as usize].lately_freed = LatelyFreed::default();
+            if let Some((forgotten, _)) = left_behind.pop_front() {
+                self.processes[forgotten.index()].lately_freed = LatelyFreed::default();
             }
         }
     }
 }
 
 /// Drops inherited blocks where the process has one of its own by now. In the order of addresses.
-pub(super) fn drop_replaced(blocks: &mut Vec<LiveBlock>) {
+pub(in crate::tally) fn drop_replaced(blocks: &mut Vec<LiveBlock>) {
     if !blocks.iter().any(|block| block.inherited) {
         return;
     }
     let own: Vec<(u64, u64)> =
-        blocks.iter().filter(|block| !block.inherited).map(|block| (block.address, block.end())).collect();
+        blocks.iter().filter(|block| !block.inherited).map(|block| (block.address.0, block.end())).collect();
     blocks.retain(|block| {
         let next = own.partition_point(|&(start, _)| start < block.end());
-        !block.inherited || next == 0 || own[next - 1].1 <= block.address
+        !block.inherited || next == 0 || own[next - 1].1 <= block.address.0
     });
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Applied, At};
     use super::*;
     use crate::clock::Clock;
-    use crate::tally::End;
+    use crate::ids::{RingNumber, StackRow, ThreadRow};
+    use crate::sys;
+    use crate::tally::{Applied, At, End, Tally};
 
-    fn at(process: u32, address: u64) -> At {
-        At { process, thread: process, tick: crate::sys::ticks(), address, force: false }
+    const PARENT: ProcessRow = ProcessRow(0);
+    const CHILD: ProcessRow = ProcessRow(1);
+    const RING: RingNumber = RingNumber(0);
+
+    fn at(process: ProcessRow, address: u64) -> At {
+        let thread = ThreadRow(process.0);
+        At { process, thread, tick: sys::now(), address: Address(address), force: false }
     }
 
     /// A process with blocks of 100 bytes at these addresses, of which some are freed again, and the row of a child without any event.
     fn forked(addresses: &[u64], freed: &[u64]) -> Tally {
         let mut tally = Tally::new(Clock::start(), None, 1);
         tally.keep_legacy();
-        tally.add_process(false);
-        tally.add_thread();
-        let entry = tally.entry(0, 0);
+        tally.process_added(false);
+        tally.thread_added();
+        let entry = tally.entry(StackRow(0), ThreadRow(0));
         for &address in addresses {
-            assert_eq!(tally.alloc(&at(0, address), entry, 100), Applied::Known);
+            assert_eq!(tally.allocated(&at(PARENT, address), entry, 100), Applied::Known);
         }
         for &address in freed {
-            assert_eq!(tally.free(&at(0, address)), Applied::Known);
+            assert_eq!(tally.freed(&at(PARENT, address)), Applied::Known);
         }
-        tally.add_process(true);
-        tally.add_thread();
+        tally.process_added(true);
+        tally.thread_added();
         tally
     }
 
     /// Addresses, and whether they are inherited.
-    fn live(tally: &Tally, process: u32) -> Vec<(u64, bool)> {
-        tally.live(process).blocks.iter().map(|block| (block.address, block.inherited)).collect()
+    fn live(tally: &Tally, process: ProcessRow) -> Vec<(u64, bool)> {
+        tally.live(process).blocks.iter().map(|block| (block.address.0, block.inherited)).collect()
     }
 
     #[test]
     fn a_child_has_its_parents_blocks_and_they_count_for_nothing() {
         let mut tally = forked(&[0x1000, 0x2000, 0x3000, 0x4000], &[0x3000]);
-        tally.inherit(1, 0);
-        assert_eq!(live(&tally, 1), [0x1000, 0x2000, 0x3000, 0x4000].map(|address| (address, true)));
-        assert!(!tally.has_blocks(1) && tally.live_bytes == 300);
+        tally.forked(CHILD, PARENT);
+        assert_eq!(live(&tally, CHILD), [0x1000, 0x2000, 0x3000, 0x4000].map(|address| (address, true)));
+        assert!(!tally.has_blocks(CHILD) && tally.heights.bytes() == 300);
         // One is freed, one moved, one replaced, and one lies inside of a new one.
-        let entry = tally.entry(1, 1);
-        assert_eq!(tally.free(&at(1, 0x1000)), Applied::Known);
-        assert_eq!(tally.leave(&at(1, 0x2000), 0), Applied::Known);
-        tally.realloc(&at(1, 0x5000), 0, entry, 50);
-        assert_eq!(tally.alloc(&at(1, 0x3000), entry, 60), Applied::Known);
-        assert_eq!(tally.alloc(&at(1, 0x3f00), entry, 0x180), Applied::Known);
-        assert_eq!(live(&tally, 1), [0x3000, 0x3f00, 0x5000].map(|address| (address, false)));
-        assert_eq!((tally.totals.inherited_frees, tally.totals.lost_frees), (2, 0));
-        tally.end_process(1, crate::sys::ticks(), End::Exit);
-        assert_eq!((tally.live_bytes, tally.of_process(1).1), (300, 60 + 50 + 0x180));
-        assert_eq!(tally.legacy.places, 0);
+        let entry = tally.entry(StackRow(1), ThreadRow(1));
+        assert_eq!(tally.freed(&at(CHILD, 0x1000)), Applied::Known);
+        assert_eq!(tally.move_begun(&at(CHILD, 0x2000), RING), Applied::Known);
+        tally.reallocated(&at(CHILD, 0x5000), RING, entry, 50);
+        assert_eq!(tally.allocated(&at(CHILD, 0x3000), entry, 60), Applied::Known);
+        assert_eq!(tally.allocated(&at(CHILD, 0x3f00), entry, 0x180), Applied::Known);
+        assert_eq!(live(&tally, CHILD), [0x3000, 0x3f00, 0x5000].map(|address| (address, false)));
+        assert_eq!((tally.totals().inherited_frees, tally.totals().lost_frees), (2, 0));
+        tally.process_ended(CHILD, sys::now(), End::Exit);
+        assert_eq!((tally.heights.bytes(), tally.of_process(CHILD).1), (300, 60 + 50 + 0x180));
+        assert_eq!(tally.ledger.legacy.places, 0);
     }
 
     #[test]
     fn a_child_that_is_heard_of_after_its_parents_end_has_its_blocks() {
         let mut tally = forked(&[0x1000], &[]);
-        tally.end_process(0, crate::sys::ticks(), End::Exit);
-        tally.inherit(1, 0);
-        assert_eq!(live(&tally, 1), [(0x1000, true)]);
+        tally.process_ended(PARENT, sys::now(), End::Exit);
+        tally.forked(CHILD, PARENT);
+        assert_eq!(live(&tally, CHILD), [(0x1000, true)]);
         // Those of a process that ended long ago are not kept, which is not taken for none.
         for _ in 0..MOST_LEFT_BEHIND {
-            let row = tally.add_process(false);
-            tally.end_process(row, crate::sys::ticks(), End::Exit);
+            let row = tally.process_added(false);
+            tally.process_ended(row, sys::now(), End::Exit);
         }
-        let late = tally.add_process(true);
-        tally.inherit(late, 0);
-        assert!(!tally.knows_inherited(late) && tally.knows_inherited(1));
-        let its_child = tally.add_process(true);
-        tally.inherit(its_child, late);
+        let late = tally.process_added(true);
+        tally.forked(late, PARENT);
+        assert!(!tally.knows_inherited(late) && tally.knows_inherited(CHILD));
+        let its_child = tally.process_added(true);
+        tally.forked(its_child, late);
         assert!(!tally.knows_inherited(its_child));
     }
 }

@@ -1,0 +1,242 @@
+//! How many bytes are live: of everything, of each process, and what they were at the peak.
+//!
+//! The peak costs a few instructions per event, however many sites there are: whenever the total reaches a new maximum,
+//! a number ([`Epoch`]) changes. Each [`Peaked`] keeps what it had before its first change in the current epoch. So at the
+//! end, one that has not changed in the last epoch had at the peak what it has now, and any other what it kept.
+
+use whyslow_profile::Growth;
+
+use super::End;
+use crate::course::Course;
+use crate::ids::{ProcessRow, Tick};
+use crate::outcome::{CounterKind, CounterRow};
+use crate::weight::{Weight, add};
+
+/// How many peaks there were.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Epoch(pub u64);
+
+/// A number that remembers what it was at the peak.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Peaked {
+    now: Weight,
+    kept: Weight,
+    epoch: Epoch,
+}
+
+impl Peaked {
+    /// Nothing yet, also at the last peak.
+    pub(super) fn new(epoch: Epoch) -> Self {
+        Self { epoch, ..Self::default() }
+    }
+
+    #[inline]
+    fn keep(&mut self, epoch: Epoch) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.kept = self.now;
+        }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, weight: Weight, epoch: Epoch) {
+        self.keep(epoch);
+        self.now += weight;
+    }
+
+    #[inline]
+    pub(super) fn subtract(&mut self, weight: Weight, epoch: Epoch) {
+        self.keep(epoch);
+        self.now -= weight;
+    }
+
+    pub(super) fn now(&self) -> Weight {
+        self.now
+    }
+
+    pub(super) fn at_peak(&self, epoch: Epoch) -> Weight {
+        if self.epoch == epoch { self.kept } else { self.now }
+    }
+}
+
+/// One process.
+#[derive(Debug)]
+struct Height {
+    live: Peaked,
+    /// The most bytes that were live.
+    most: u64,
+    /// What was live when it ended.
+    at_exit: Weight,
+    ended: bool,
+}
+
+/// The most that was live, and when.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peak {
+    pub bytes: u64,
+    pub tick: Tick,
+}
+
+/// Live bytes of everything and of each process.
+#[derive(Debug, Default)]
+pub(super) struct Heights {
+    processes: Vec<Height>,
+    bytes: u64,
+    epoch: Epoch,
+    peak: Peak,
+    /// The peak moved in this bucket.
+    peak_moved: bool,
+    /// Live bytes of everything over time.
+    course: Course,
+}
+
+impl Heights {
+    pub(super) fn process_added(&mut self) -> ProcessRow {
+        let live = Peaked::new(self.epoch);
+        self.processes.push(Height { live, most: 0, at_exit: Weight::default(), ended: false });
+        ProcessRow::from(self.processes.len() - 1)
+    }
+
+    #[inline]
+    pub(super) fn allocated(&mut self, process: ProcessRow, weight: Weight) {
+        let process = &mut self.processes[process.index()];
+        process.live.add(weight, self.epoch);
+        process.most = process.most.max(process.live.now.bytes);
+        add(&mut self.bytes, weight.bytes);
+    }
+
+    #[inline]
+    pub(super) fn freed(&mut self, process: ProcessRow, weight: Weight) {
+        self.processes[process.index()].live.subtract(weight, self.epoch);
+        self.bytes = self.bytes.wrapping_sub(weight.bytes);
+    }
+
+    /// Looks whether this is a new maximum, after the last change that belongs to a moment.
+    #[inline]
+    pub(super) fn moment_ended(&mut self, tick: Tick) {
+        if self.bytes > self.peak.bytes {
+            self.peak = Peak { bytes: self.bytes, tick };
+            self.epoch.0 += 1;
+            self.peak_moved = true;
+        }
+    }
+
+    /// Whether the process had ended before.
+    pub(super) fn process_ended(&mut self, process: ProcessRow) -> bool {
+        std::mem::replace(&mut self.processes[process.index()].ended, true)
+    }
+
+    /// A block is taken from a process at its end.
+    pub(super) fn ended_with_process(&mut self, process: ProcessRow, weight: Weight, end: End) {
+        self.freed(process, weight);
+        if end == End::Exit {
+            self.processes[process.index()].at_exit += weight;
+        }
+    }
+
+    /// Notes how much there is before something is taken that nobody gives back.
+    pub(super) fn reached(&mut self, time_ns: u64) {
+        self.course.add(time_ns, self.bytes);
+    }
+
+    /// A bucket of the timeline ends: the values of the counters in it.
+    pub(super) fn bucket_closed(&mut self, peak_ns: u64, end_ns: u64, counters: &mut Vec<CounterRow>) {
+        for (row, process) in self.processes.iter().enumerate().filter(|(_, process)| !process.ended) {
+            if self.peak_moved {
+                counters.push(live_row(row.into(), peak_ns, process.live.at_peak(self.epoch).bytes));
+            }
+            counters.push(live_row(row.into(), end_ns, process.live.now.bytes));
+        }
+        self.course.add(end_ns, self.bytes);
+        self.peak_moved = false;
+    }
+
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    pub(super) fn peak(&self) -> Peak {
+        self.peak
+    }
+
+    /// Live bytes of everything.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Live bytes of a process.
+    pub(super) fn bytes_of(&self, process: ProcessRow) -> u64 {
+        self.processes[process.index()].live.now.bytes
+    }
+
+    /// The most that a process had, and what it had at its end.
+    pub(super) fn most_and_exit(&self, process: ProcessRow) -> (u64, Weight) {
+        let process = &self.processes[process.index()];
+        (process.most, process.at_exit)
+    }
+
+    /// How live bytes of everything changed.
+    pub(super) fn growth(&self) -> Growth {
+        self.course.growth()
+    }
+
+    /// Counters of this moment: the whole course where there is one process, and how much each has now.
+    pub(super) fn counters_at(&self, now_ns: u64) -> Vec<CounterRow> {
+        let course = self.course.points().filter(|&(time_ns, _)| time_ns < now_ns);
+        let course = course.filter(|_| self.processes.len() == 1);
+        let mut rows: Vec<_> =
+            course.map(|(time_ns, value)| live_row(ProcessRow(0), time_ns, value)).collect();
+        let living = self.processes.iter().enumerate().filter(|(_, process)| !process.ended);
+        rows.extend(living.map(|(row, process)| live_row(row.into(), now_ns, process.live.now.bytes)));
+        rows
+    }
+}
+
+/// A value of the counter of live bytes.
+pub(super) fn live_row(process: ProcessRow, time_ns: u64, value: u64) -> CounterRow {
+    CounterRow { process, kind: CounterKind::Live, time_ns, value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(bytes: u64) -> Weight {
+        Weight { blocks: 1, bytes }
+    }
+
+    #[test]
+    fn a_number_remembers_what_it_was_at_the_peak() {
+        let mut heights = Heights::default();
+        let [one, two] = [heights.process_added(), heights.process_added()];
+        let mut entry = Peaked::new(heights.epoch());
+        for (process, size) in [(one, 100), (two, 50)] {
+            entry.add(bytes(size), heights.epoch());
+            heights.allocated(process, bytes(size));
+            heights.moment_ended(Tick(size));
+        }
+        heights.freed(one, bytes(100));
+        entry.subtract(bytes(100), heights.epoch());
+        heights.allocated(two, bytes(20));
+        heights.moment_ended(Tick(999));
+        assert_eq!(heights.peak(), Peak { bytes: 150, tick: Tick(50) });
+        assert_eq!((entry.at_peak(heights.epoch()).bytes, entry.now().bytes), (150, 50));
+        assert_eq!((heights.most_and_exit(one).0, heights.most_and_exit(two).0), (100, 70));
+        let mut counters = Vec::new();
+        heights.bucket_closed(3, 4, &mut counters);
+        let values: Vec<_> = counters.iter().map(|row| (row.process, row.time_ns, row.value)).collect();
+        assert_eq!(values, [(one, 3, 100), (one, 4, 0), (two, 3, 50), (two, 4, 70)]);
+    }
+
+    #[test]
+    fn what_a_process_has_at_its_exit_is_kept_and_what_an_exec_takes_is_not() {
+        let mut heights = Heights::default();
+        let process = heights.process_added();
+        heights.allocated(process, bytes(30));
+        assert!(!heights.process_ended(process) && heights.process_ended(process));
+        heights.ended_with_process(process, bytes(10), End::Exec);
+        heights.ended_with_process(process, bytes(20), End::Exit);
+        assert_eq!((heights.bytes(), heights.most_and_exit(process)), (0, (30, bytes(20))));
+    }
+}
