@@ -82,7 +82,7 @@ impl Usher<'_> {
     }
 
     fn note(&self, why: &str) {
-        self.lock().leave_out(why);
+        self.lock().notices.left_out(why);
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
         usher.attend(&answerer, std::process::id(), first_thread, file).unwrap();
         let mut room = [0; LEN];
         let len = asker.try_receive(&mut room).unwrap().unwrap();
-        let notes = usher.lock().notes.clone();
+        let notes = usher.lock().notices.notes().to_vec();
         (Message::parse(&room[..len]), notes)
     }
 

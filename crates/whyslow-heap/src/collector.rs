@@ -157,7 +157,7 @@ fn run(drain: &Mutex<Drain>, shared: &Shared) {
 
 /// Sleeps until a ring fills or a while has passed.
 fn rest(drain: &Mutex<Drain>) {
-    let areas = lock(drain).areas();
+    let areas = lock(drain).areas.shared();
     for area in &areas {
         area.header().asleep.store(1, Ordering::SeqCst);
     }

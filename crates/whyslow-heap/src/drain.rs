@@ -1,35 +1,49 @@
 //! Reads the rings of all programs and keeps their processes and threads. Runs on one thread; knows nothing of the socket.
+//!
+//! ```text
+//! areas      shared memory of all programs: who lives there, which rings are read
+//! rings      the rings that are read, merged by time
+//! counting   an event → the tally
+//! chores     what need not be done every round
+//! notices    what the reader should know, each thing once; losses: what was lost
+//! ```
 
+mod areas;
+mod chores;
 mod counting;
 mod losses;
+mod notices;
+mod rings;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustc_hash::FxHashMap;
-use whyslow_heap_wire::area::{MOST_RINGS, flag, ring};
+use whyslow_heap_wire::area::flag;
 use whyslow_proc::process::Stat;
 use whyslow_profile::{HeapFacts, HeapProcess};
 
 use crate::area::Area;
 use crate::checks::Checks;
 use crate::clock::Clock;
-use crate::exits::Exit;
-use crate::ids::{AreaSlot, OwnPid, OwnTid, Pid, ProcessRow, RingNumber, Tick};
+use crate::ids::{OwnPid, Pid, ProcessRow, Tick};
 use crate::inspect::ExitInspector;
 use crate::leaks::LiveBlock;
-use crate::left_out;
-use crate::merge::{Limits, Merger};
-use crate::missing::{Strangers, likely_reason};
-use crate::outcome::{Batch, CounterKind, CounterRow, Outcome};
+use crate::merge::Limits;
+use crate::missing::{Missing, likely_reason};
+use crate::outcome::{Batch, Outcome};
 use crate::processes::Processes;
 use crate::ring::Ring;
-use crate::stacks::{AreaStacks, Stacks};
+use crate::stacks::Stacks;
 use crate::sys;
 use crate::tally::{Applied, End, Tally};
+use areas::TakenRing;
+pub(crate) use areas::{Areas, Watched};
+use chores::Chores;
+pub(crate) use chores::resident;
 use counting::apply;
 pub(crate) use losses::Losses;
-use losses::lost_events;
+pub(crate) use notices::Notices;
+use rings::Rings;
 
 /// What is recorded, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,53 +105,21 @@ pub struct Round {
 
 /// Events that are younger than this wait for those of other rings: 50 µs leave room for counters that differ.
 const MARGIN_NS: u64 = 50_000;
-/// How often threads and processes are looked for.
-const CHECK_EVERY_NS: u64 = 20_000_000;
 /// Processes that are told of one by one.
 const MOST_PROCESSES: usize = 1000;
-/// How often areas of ended programs are looked at.
-const RELEASE_EVERY_NS: u64 = 500_000_000;
-
-/// One program's area.
-pub(crate) struct Watched {
-    pub area: Arc<Area>,
-    /// The first process.
-    pub first: ProcessRow,
-    /// Whether process numbers inside are those outside.
-    pub same_numbers: bool,
-    /// The program's file.
-    pub program: String,
-    /// Why its agent could not begin, if it could not.
-    pub likely_reason: String,
-    /// Living processes by the number they have inside.
-    pub processes: FxHashMap<OwnPid, ProcessRow>,
-    /// All there ever were, likewise; the last one of each number.
-    ever: FxHashMap<OwnPid, ProcessRow>,
-    pub exit: Exit,
-    stacks: AreaStacks,
-    known: Vec<bool>,
-}
-
-impl Watched {
-    /// The same, unless nobody else has the area any more.
-    fn unless_alone(mut self) -> Option<Self> {
-        self.area = match Arc::try_unwrap(self.area) {
-            Ok(area) => Arc::new(area.unless_alone()?),
-            Err(area) => area,
-        };
-        Some(self)
-    }
-}
 
 /// The reader of all rings.
 pub struct Drain {
     pub(crate) config: Config,
     pub(crate) tally: Tally,
     pub(crate) stacks: Stacks,
-    pub(crate) areas: Vec<Option<Watched>>,
-    rings: Vec<Ring>,
-    merger: Merger,
+    pub(crate) areas: Areas,
+    rings: Rings,
     pub(crate) processes: Processes,
+    pub(crate) missing: Missing,
+    pub(crate) checks: Checks,
+    pub(crate) notices: Notices,
+    chores: Chores,
     pub(crate) inspector: Arc<dyn ExitInspector>,
     /// The process of which a snapshot is made: its exit waits.
     pub(crate) looked_at: Option<ProcessRow>,
@@ -145,22 +127,6 @@ pub struct Drain {
     pub(crate) read_until: Tick,
     /// No more programs are taken.
     closed: bool,
-    next_check: Tick,
-    next_release: Tick,
-    next_resident: Tick,
-    resident: Vec<CounterRow>,
-    lost_events: u64,
-    broken_rings: u64,
-    allocators: Vec<String>,
-    /// Programs that were started and are not recorded. Each has a note.
-    programs_left_out: u64,
-    /// Processes started by others than watched ones whose agent has not said hello: number and program.
-    pub(crate) expected: Vec<(Pid, String)>,
-    /// Processes whose agent said hello, and could not begin.
-    pub(crate) not_joined: u64,
-    pub(crate) strangers: Strangers,
-    pub(crate) checks: Checks,
-    pub(crate) notes: Vec<String>,
 }
 
 impl std::fmt::Debug for Drain {
@@ -175,8 +141,7 @@ impl std::fmt::Debug for Drain {
 impl Drain {
     /// A drain without any program.
     pub fn new(config: Config, inspector: Arc<dyn ExitInspector>) -> Self {
-        let clock = Clock::start();
-        let mut tally = Tally::new(clock, config.sample_bytes, config.temporary_within);
+        let mut tally = Tally::new(Clock::start(), config.sample_bytes, config.temporary_within);
         if config.leak_check && config.sample_bytes.is_none() {
             tally.keep_legacy();
         }
@@ -184,27 +149,17 @@ impl Drain {
             config,
             tally,
             stacks: Stacks::default(),
-            areas: Vec::new(),
-            rings: Vec::new(),
-            merger: Merger::default(),
+            areas: Areas::default(),
+            rings: Rings::default(),
             processes: Processes::default(),
+            missing: Missing::default(),
+            checks: Checks::default(),
+            notices: Notices::default(),
+            chores: Chores::default(),
             inspector,
             looked_at: None,
             read_until: Tick(0),
             closed: false,
-            next_check: Tick(0),
-            next_release: Tick(0),
-            next_resident: Tick(0),
-            resident: Vec::new(),
-            lost_events: 0,
-            broken_rings: 0,
-            allocators: Vec::new(),
-            programs_left_out: 0,
-            expected: Vec::new(),
-            not_joined: 0,
-            strangers: Strangers::default(),
-            checks: Checks::default(),
-            notes: Vec::new(),
         }
     }
 
@@ -244,59 +199,18 @@ impl Drain {
         self.said_hello(pid, own_pid);
         let row = self.tally.process_added(false);
         let program = self.processes.add(row, Some(pid), own_pid, None, now);
-        let slot = self.areas.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.areas.push(None);
-            self.areas.len() - 1
-        });
         area.header()
             .stack_start
             .store(Stat::of(pid.0).and_then(|stat| stat.stack_start).unwrap_or(0), Ordering::Relaxed);
-        self.areas[slot] = Some(Watched {
-            area: Arc::new(area),
-            first: row,
-            same_numbers: pid.0 == own_pid.0,
-            program: program.clone(),
-            likely_reason: likely_reason(pid.0),
-            processes: FxHashMap::from_iter([(own_pid, row)]),
-            ever: FxHashMap::from_iter([(own_pid, row)]),
-            exit: Exit::Nobody,
-            stacks: AreaStacks::new(program, row),
-            known: Vec::new(),
-        });
-        self.tell(allocators, notes);
+        self.areas.added(Watched::new(area, row, (pid, own_pid), program, likely_reason(pid.0)));
+        self.notices.add(allocators, notes);
         true
     }
 
-    /// Adds allocators that are watched, and what the reader should know.
-    pub(crate) fn tell(&mut self, allocators: Vec<String>, notes: Vec<String>) {
-        for (list, more) in [(&mut self.allocators, allocators), (&mut self.notes, notes)] {
-            for text in more {
-                if !list.contains(&text) {
-                    list.push(text);
-                }
-            }
-        }
-    }
-
-    /// Adds a program that was started and is not recorded, by the sentence that says why.
-    pub(crate) fn leave_out(&mut self, why: &str) {
-        let note = left_out::note(why);
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-            self.programs_left_out += 1;
-        }
-    }
-
-    /// Adds all those that agents could only write into their areas.
+    /// Adds all programs that agents could only write into their areas.
     pub(crate) fn hear_of_left_out(&mut self) {
-        for area in self.areas() {
-            self.leave_out_of(&area);
-        }
-    }
-
-    fn leave_out_of(&mut self, area: &Area) {
-        for why in left_out::told(area) {
-            self.leave_out(&why);
+        for area in self.areas.shared() {
+            self.notices.left_out_of(&area);
         }
     }
 
@@ -309,10 +223,7 @@ impl Drain {
         } else {
             self.adopt_rings();
         }
-        let mut fullest = 0;
-        for ring in &mut self.rings {
-            fullest = fullest.max(ring.look());
-        }
+        let fullest = self.rings.look();
         // A ring that was taken while others were read might hold something older, and its process might follow one that has ended meanwhile.
         let processes = self.processes.count();
         let ended = self.adopt_rings();
@@ -326,11 +237,8 @@ impl Drain {
             Until::Now | Until::End => Tick::MAX,
         };
         let latest = if matches!(until, Until::Tick(_)) { Tick::MAX } else { sys::now() };
-        let events = self.merge(Limits { horizon, latest });
-        for ring in &mut self.rings {
-            ring.tell();
-        }
-        for watched in self.areas.iter().flatten() {
+        let events = self.read(Limits { horizon, latest });
+        for watched in self.areas.iter() {
             watched.area.header().heartbeat.fetch_add(1, Ordering::Release);
         }
         // Without merging, events of stale time may still come; they fall into the bucket that is then open.
@@ -342,12 +250,10 @@ impl Drain {
         Round { events, fullest, awaited }
     }
 
-    fn merge(&mut self, limits: Limits) -> u64 {
-        let Self { rings, merger, tally, stacks, areas, processes, .. } = self;
-        merger.run(rings, limits, |ring, event, force| {
-            let Some(watched) = areas.get_mut(ring.slot.index()).and_then(Option::as_mut) else {
-                return Applied::Known;
-            };
+    fn read(&mut self, limits: Limits) -> u64 {
+        let Self { rings, tally, stacks, areas, processes, .. } = self;
+        rings.read(limits, |ring, event, force| {
+            let Some(watched) = areas.get_mut(ring.slot) else { return Applied::Known };
             if processes.has_exited(ring.process) {
                 return Applied::Known;
             }
@@ -364,52 +270,25 @@ impl Drain {
     /// Takes rings that threads have taken. Processes that are new, and have ended already.
     fn adopt_rings(&mut self) -> Vec<ProcessRow> {
         let mut ended = Vec::new();
-        for slot in 0..self.areas.len() {
-            let Some(watched) = &mut self.areas[slot] else { continue };
-            let used = (watched.area.header().rings_used.load(Ordering::Acquire) as usize).min(MOST_RINGS);
-            if watched.known.len() < used {
-                watched.known.resize(used, false);
-            }
-            for number in 0..used {
-                if watched.known[number] {
-                    continue;
-                }
-                let Some(header) = watched.area.ring(number) else { continue };
-                if header.state.load(Ordering::Acquire) != ring::LIVE {
-                    continue;
-                }
-                watched.known[number] = true;
-                let pid = OwnPid(header.pid.load(Ordering::Relaxed));
-                let tid = OwnTid(header.tid.load(Ordering::Relaxed));
-                let parent = OwnPid(header.parent.load(Ordering::Relaxed));
-                let parent = watched.ever.get(&parent).copied();
-                let now = self.tally.clock().ns(sys::now());
-                let process = match watched.processes.get(&pid) {
-                    Some(&row) => row,
-                    None => {
-                        let row = self.tally.process_added(true);
-                        let outside = watched.same_numbers.then_some(Pid(pid.0));
-                        self.processes.add(row, outside, pid, parent.or(Some(watched.first)), now);
-                        watched.processes.insert(pid, row);
-                        watched.ever.insert(pid, row);
-                        if self.processes.has_ended(row) {
-                            ended.push(row);
-                        }
-                        row
+        let Self { tally, processes, areas, rings, .. } = self;
+        for slot in areas.slots() {
+            let Some(watched) = areas.get_mut(slot) else { continue };
+            for TakenRing { number, pid, tid, parent } in watched.take_rings() {
+                let now = tally.clock().ns(sys::now());
+                let process = watched.living(pid).unwrap_or_else(|| {
+                    let row = tally.process_added(true);
+                    let outside = watched.same_numbers.then_some(Pid(pid.0));
+                    processes.add(row, outside, pid, parent.or(Some(watched.first)), now);
+                    watched.process_added(pid, row);
+                    if processes.has_ended(row) {
+                        ended.push(row);
                     }
-                };
-                let tally = &mut self.tally;
-                let thread = self.processes.ring_opened(process, tid, now, || tally.thread_added());
-                if let Some(mut ring) = Ring::new(
-                    &watched.area,
-                    AreaSlot::from(slot),
-                    RingNumber::from(number),
-                    process,
-                    thread,
-                    tid,
-                ) {
+                    row
+                });
+                let thread = processes.ring_opened(process, tid, now, || tally.thread_added());
+                if let Some(mut ring) = Ring::new(&watched.area, slot, number, process, thread, tid) {
                     ring.forked_from = (process != watched.first).then(|| parent.unwrap_or(watched.first));
-                    self.rings.push(ring);
+                    rings.opened(ring);
                 }
             }
         }
@@ -427,82 +306,39 @@ impl Drain {
 
     /// Reads the rings of a process that has ended to the end, and counts it as ended: what it had is given back before others take more.
     fn retire(&mut self, row: ProcessRow) {
-        let (its, others) =
-            std::mem::take(&mut self.rings).into_iter().partition(|ring: &Ring| ring.process == row);
-        self.rings = its;
-        for ring in &mut self.rings {
-            ring.look();
-            ring.closing = true;
-        }
-        self.merge(Limits { horizon: Tick::MAX, latest: Tick::MAX });
-        for ring in &mut self.rings {
-            ring.tell();
-        }
+        let others = self.rings.set_others_aside(row);
+        self.read(Limits { horizon: Tick::MAX, latest: Tick::MAX });
         self.close_rings();
-        self.rings.extend::<Vec<Ring>>(others);
+        self.rings.put_back(others);
         self.end_processes(sys::now());
     }
 
     /// Gives rings back whose threads have ended and that are read to the end.
     fn close_rings(&mut self) {
-        let mut index = 0;
-        while index < self.rings.len() {
-            let ring = &self.rings[index];
-            if !(ring.closing && ring.is_done()) {
-                index += 1;
-                continue;
+        let Self { tally, processes, areas, rings, .. } = self;
+        rings.close_done(|ring| {
+            areas.ring_closed(ring.slot, ring.number);
+            if processes.ring_closed(ring.process, ring.tid) {
+                tally.thread_ended(ring.thread);
             }
-            let ring = self.rings.swap_remove(index);
-            self.broken_rings += u64::from(ring.cursor.broken);
-            ring.give_back();
-            if let Some(watched) = &mut self.areas[ring.slot.index()] {
-                watched.known[ring.number.index()] = false;
-            }
-            if self.processes.ring_closed(ring.process, ring.tid) {
-                self.tally.thread_ended(ring.thread);
-            }
-        }
+        });
     }
 
     /// What need not be done every round.
     fn housekeep(&mut self, now: Tick) {
-        if now < self.next_check {
+        if !self.chores.is_time_to_check(now, self.tally.clock()) {
             return;
         }
-        self.next_check = now.plus(self.tally.clock().span_ticks(CHECK_EVERY_NS));
         // Those that were seen to have ended the last time: all their rings are known by now.
         self.end_processes(now);
         self.look_for_silent();
         self.processes.look_for_ended();
-        for ring in &mut self.rings {
-            let at = ring.cursor.at;
-            let idle = ring.told_at_check == at && ring.is_done();
-            ring.told_at_check = at;
-            // A ring is looked at once more after its thread is seen to have ended: what it wrote last is there then.
-            ring.closing = ring.closing
-                || self.processes.has_ended(ring.process)
-                || (idle && self.processes.thread_has_ended(ring.process, ring.tid));
-        }
-        if now >= self.next_resident {
-            self.next_resident = now.plus(self.resident_pause(now));
-            self.sample_resident(now);
-        }
-        if now >= self.next_release {
-            self.next_release = now.plus(self.tally.clock().span_ticks(RELEASE_EVERY_NS));
+        self.rings.look_for_ended(&self.processes);
+        self.chores.measure_resident(now, self.tally.clock(), &self.processes);
+        if self.chores.is_time_to_release(now, self.tally.clock()) {
             self.look_for_strangers();
-            self.release_areas();
-        }
-    }
-
-    fn resident_pause(&self, now: Tick) -> u64 {
-        let elapsed = now.since(self.tally.clock().first_tick());
-        (elapsed / 256).max(self.tally.clock().span_ticks(10_000_000))
-    }
-
-    fn sample_resident(&mut self, now: Tick) {
-        let time_ns = self.tally.clock().ns(now);
-        for (process, value) in self.processes.resident() {
-            self.resident.push(CounterRow { process, kind: CounterKind::Resident, time_ns, value });
+            // What agents could only write there is read before.
+            self.areas.release(|area| self.notices.left_out_of(area));
         }
     }
 
@@ -513,48 +349,20 @@ impl Drain {
             self.name_if_not_joined(row);
             self.tally.process_ended(row, now, self.processes.end_of(row));
             self.processes.end_counted(row, self.tally.clock().ns(now));
-            for watched in self.areas.iter_mut().flatten() {
-                watched.processes.retain(|_, &mut process| process != row);
-            }
+            self.areas.process_ended(row);
         }
-    }
-
-    /// Lets go of areas that nobody else has any more. A forked child that did nothing so far keeps one.
-    fn release_areas(&mut self) {
-        for slot in 0..self.areas.len() {
-            let Some(watched) = self.areas[slot].take_if(|watched| {
-                watched.processes.is_empty() && matches!(watched.exit, Exit::Nobody | Exit::Allowed { .. })
-            }) else {
-                continue;
-            };
-            let Watched { area, .. } = &watched;
-            let lost = lost_events(area);
-            let area = Arc::clone(area);
-            self.leave_out_of(&area);
-            drop(area);
-            match watched.unless_alone() {
-                None => self.lost_events = self.lost_events.saturating_add(lost),
-                watched => self.areas[slot] = watched,
-            }
-        }
-    }
-
-    /// The areas of all programs.
-    pub(crate) fn areas(&self) -> Vec<Arc<Area>> {
-        self.areas.iter().flatten().map(|watched| Arc::clone(&watched.area)).collect()
     }
 
     /// Whether a ring holds so many words, or a process waits.
     pub(crate) fn has_filled(&mut self, words: u64) -> bool {
-        self.rings.iter_mut().any(|ring| ring.look() >= words)
-            || self.areas.iter().flatten().any(Watched::is_awaited)
+        self.rings.has_filled(words) || self.areas.iter().any(Watched::is_awaited)
     }
 
     /// What is new since the last time.
     pub fn take(&mut self) -> Batch {
         self.tally.adjust_clock();
         let (rows, mut counters) = self.tally.take_rows();
-        counters.append(&mut self.resident);
+        counters.extend(self.chores.take_measured());
         let (processes, threads, ended) = self.processes.take_new();
         Batch {
             processes,
@@ -575,7 +383,7 @@ impl Drain {
     /// Switches all agents off and lets everyone go who waits, now and later.
     pub fn let_go(&mut self) {
         self.closed = true;
-        for watched in self.areas.iter().flatten() {
+        for watched in self.areas.iter() {
             let header = watched.area.header();
             header.enabled.store(0, Ordering::Release);
             header.asleep.store(0, Ordering::Release);
@@ -599,7 +407,7 @@ impl Drain {
         let (sites, transfers) = self.tally.finish();
         self.hear_of_left_out();
         let losses = self.losses();
-        let mut notes = std::mem::take(&mut self.notes);
+        let mut notes = self.notices.notes().to_vec();
         notes.extend(losses.notes());
         notes.extend(self.checks.notes());
         let facts = HeapFacts { collector_cpu_ns: cpu_ns, ..self.facts(&losses) };
@@ -622,10 +430,10 @@ impl Drain {
             processes_not_checked: self.checks.missing(),
             growth: self.tally.growth().label().to_owned(),
             unused: self.config.unused,
-            processes: self.processes.count().saturating_sub(self.not_joined),
+            processes: self.processes.count().saturating_sub(self.missing.not_joined()),
             by_process: self.by_process(),
-            allocators: self.allocators.clone(),
-            programs_left_out: self.programs_left_out,
+            allocators: self.notices.allocators().to_vec(),
+            programs_left_out: self.notices.programs_left_out(),
             collector_cpu_ns: 0,
             snapshot: None,
         }
@@ -655,15 +463,10 @@ impl Drain {
 
     /// What was lost so far.
     pub(crate) fn losses(&self) -> Losses {
-        let mut losses = Losses {
-            events: self.lost_events.saturating_add(self.tally.totals().lost_frees),
-            broken_rings: self.broken_rings
-                + self.rings.iter().filter(|ring| ring.cursor.broken).count() as u64,
-        };
-        for watched in self.areas.iter().flatten() {
-            losses.events = losses.events.saturating_add(lost_events(&watched.area));
+        Losses {
+            events: self.areas.lost_events().saturating_add(self.tally.totals().lost_frees),
+            broken_rings: self.rings.broken(),
         }
-        losses
     }
 
     /// Whether everyone was let go.

@@ -97,14 +97,14 @@ impl Drain {
     /// Takes the next step for everyone who waits; whether anyone still does.
     pub(crate) fn attend_exits(&mut self, horizon: Tick, now: Tick) -> bool {
         let mut awaited = false;
-        for slot in (0..self.areas.len()).map(AreaSlot::from) {
+        for slot in self.areas.slots() {
             awaited |= self.attend(slot, horizon, now).unwrap_or(false);
         }
         awaited
     }
 
     fn attend(&mut self, slot: AreaSlot, horizon: Tick, now: Tick) -> Option<bool> {
-        let watched = self.areas.get_mut(slot.index())?.as_mut()?;
+        let watched = self.areas.get_mut(slot)?;
         let waiting = watched.waiting();
         match std::mem::take(&mut watched.exit) {
             Exit::Reading { who, since } if waiting == Some(who) => {
@@ -126,8 +126,7 @@ impl Drain {
             Exit::Allowed { who } if waiting == Some(who) => {
                 watched.exit = Exit::Allowed { who };
                 // It was killed before it could say that it goes on.
-                let process = watched.processes.get(&who.pid);
-                if process.is_none_or(|&row| self.processes.has_ended(row)) {
+                if watched.living(who.pid).is_none_or(|row| self.processes.has_ended(row)) {
                     let header = watched.area.header();
                     for (held, by) in [(&header.exiting_pid, who.pid.0), (&header.exiting_tid, who.tid.0)] {
                         // Another one's by now: it stays.
@@ -142,15 +141,14 @@ impl Drain {
                 }
             }
         }
-        let exit = &self.areas.get(slot.index())?.as_ref()?.exit;
+        let exit = &self.areas.get(slot)?.exit;
         Some(!matches!(exit, Exit::Nobody | Exit::Allowed { .. }))
     }
 
     /// Looks at a process that waits. One that has no blocks may go at once.
     fn begin_look(&mut self, slot: AreaSlot, who: Exiting, now: Tick) {
-        let Some(watched) = self.areas.get_mut(slot.index()).and_then(Option::as_mut) else { return };
-        let Some(&row) = watched.processes.get(&who.pid).filter(|&&row| !self.processes.has_exited(row))
-        else {
+        let Some(watched) = self.areas.get_mut(slot) else { return };
+        let Some(row) = watched.living(who.pid).filter(|&row| !self.processes.has_exited(row)) else {
             watched.allow(who);
             return;
         };
@@ -160,7 +158,7 @@ impl Drain {
         }
         let waiting = watched.moment(who.tid);
         let look = self.look_at(row, slot, Some(waiting));
-        let Some(watched) = self.areas.get_mut(slot.index()).and_then(Option::as_mut) else { return };
+        let Some(watched) = self.areas.get_mut(slot) else { return };
         match look {
             Some(look) => watched.exit = Exit::Inspected { who, look },
             None => {
@@ -186,7 +184,7 @@ impl Drain {
                 "it was forked with more blocks than whyslow keeps"
             }
             Some(pid) => {
-                let watched = self.areas.get(slot.index())?.as_ref()?;
+                let watched = self.areas.get(slot)?;
                 let (skip, skip_listed) = (watched.skip(), watched.skip_listed());
                 let subject = Subject { pid: pid.0, waiting, skip, skip_listed };
                 match Look::begin(row, subject, Arc::clone(&self.inspector)) {
@@ -223,7 +221,7 @@ impl Drain {
             LeakCheck::AtExit | LeakCheck::AtSnapshot(_) => self.checks.done(),
             LeakCheck::Impossible(why) => self.checks.missed(self.processes.who(row), why),
         }
-        self.tell(Vec::new(), findings.notes);
+        self.notices.add(Vec::new(), findings.notes);
     }
 
     /// A process has ended that nobody looked at.
@@ -247,12 +245,9 @@ impl Drain {
         self.processes.look_for_ended();
         let mut looks: Vec<Look> = Vec::new();
         for row in self.processes.all_living() {
-            let slot = self.areas.iter().position(|watched| {
-                watched.as_ref().is_some_and(|watched| watched.processes.values().any(|&it| it == row))
-            });
             let goes = self.processes.has_ended(row) || self.processes.has_exited(row);
-            if let Some(slot) = slot.map(AreaSlot::from).filter(|slot| !goes && !self.is_waiting(*slot, row))
-            {
+            let slot = self.areas.slot_of(row);
+            if let Some(slot) = slot.filter(|slot| !goes && !self.is_waiting(*slot, row)) {
                 looks.extend(self.look_at(row, slot, None));
             }
         }
@@ -266,7 +261,7 @@ impl Drain {
                 self.end_look(looks.swap_remove(done), now);
             }
             let inspected = |watched: &Watched| matches!(watched.exit, Exit::Inspected { .. });
-            if looks.is_empty() && !self.areas.iter().flatten().any(inspected) {
+            if looks.is_empty() && !self.areas.iter().any(inspected) {
                 return;
             }
             std::thread::sleep(PAUSE);
@@ -275,7 +270,7 @@ impl Drain {
 
     /// Whether a process of an area is being looked at in its last moment.
     fn is_waiting(&self, slot: AreaSlot, row: ProcessRow) -> bool {
-        let exit = self.areas[slot.index()].as_ref().map(|watched| &watched.exit);
+        let exit = self.areas.get(slot).map(|watched| &watched.exit);
         matches!(exit, Some(Exit::Inspected { look, .. }) if look.process == row)
     }
 }

@@ -5,17 +5,18 @@
 //! ├─ listen       the socket, the agent's file, the hand-shake           folder, packet; plan: what others make of a program's code
 //! │  ├─ children     programs that watched ones execute and ask about
 //! │  └─ snapshot     everything so far, for someone who asks               request: who asks
-//! └─ drain        rounds over all rings
+//! └─ drain        rounds over all rings                                  areas, rings, counting, chores, notices
 //!    ├─ area          shared memory with a program
 //!    ├─ ring, event   words → events
 //!    ├─ merge         events of all rings in the order of time
-//!    ├─ stacks        nodes and modules of all programs → one tree
-//!    ├─ processes     who lives, who is gone                              left_out: who could not be recorded, missing: who should have been
+//!    ├─ stacks        nodes and modules of all programs → one tree         trails: as each ring tells them
+//!    ├─ processes     who lives, who has ended                            left_out: who could not be recorded, missing: who should have been
 //!    ├─ exits         a process waits at its end; looks: it is looked at, inspect: by whom, checks: which were and which not
-//!    └─ tally         all counting                                       pure: blocks, chains, sites, course, weight, timeline, clock
+//!    └─ tally         all counting: ledger, heights, accounts, threads, calendar     pure: blocks, chains, sites, course, weight, timeline, clock
+//! ids         typed numbers of all of these
 //! outcome     what comes out, in words of the profile                    (this is what the recorder writes)
 //! leaks/      reachability: snapshot of a stopped process → memcheck's classes; suppressions
-//! growth      how live bytes went over time
+//! growth      how live bytes changed over time
 //! ```
 
 pub mod area;

@@ -184,7 +184,7 @@ fn answer(connection: &Connection, desk: &Desk, place: Place<'_>) -> io::Result<
     }
     if hello.entered == entered::LOADED {
         let PatchPlan { allocators, notes, .. } = plan;
-        desk.drain.lock().unwrap_or_else(PoisonError::into_inner).tell(allocators, notes);
+        desk.drain.lock().unwrap_or_else(PoisonError::into_inner).notices.add(allocators, notes);
         return connection.send(&message, None);
     }
     let area = Area::create()?;

@@ -57,7 +57,7 @@ pub(crate) fn likely_reason(pid: u32) -> String {
 
 /// Children of watched processes in which there is no agent, and how often they were seen.
 #[derive(Debug, Default)]
-pub(crate) struct Strangers {
+struct Strangers {
     seen: FxHashMap<u32, u32>,
     named: FxHashSet<u32>,
 }
@@ -89,6 +89,23 @@ impl Strangers {
     }
 }
 
+/// Programs of which something is to be heard, and those that were not heard of.
+#[derive(Debug, Default)]
+pub(crate) struct Missing {
+    /// Processes started by others than watched ones whose agent has not said hello: number and program.
+    expected: Vec<(Pid, String)>,
+    /// Processes whose agent said hello, and could not begin.
+    not_joined: u64,
+    strangers: Strangers,
+}
+
+impl Missing {
+    /// Processes whose agent said hello, and could not begin.
+    pub(crate) fn not_joined(&self) -> u64 {
+        self.not_joined
+    }
+}
+
 /// Whether an area of ours is mapped in a process; none if that cannot be seen.
 fn has_agent(pid: u32) -> Option<bool> {
     let maps = Mapping::all_of(pid).ok().filter(|maps| !maps.is_empty())?;
@@ -105,13 +122,13 @@ impl Watched {
 impl Drain {
     /// A process was started whose agent will say hello.
     pub(crate) fn expect(&mut self, pid: u32, program: &str) {
-        self.expected.push((Pid(pid), program.to_owned()));
+        self.missing.expected.push((Pid(pid), program.to_owned()));
     }
 
     /// The agent of a process has said hello. Its numbers are those of the kernel and its own.
     pub(crate) fn said_hello(&mut self, pid: Pid, own_pid: OwnPid) {
-        self.expected.retain(|(expected, _)| *expected != pid);
-        for watched in self.areas.iter().flatten() {
+        self.missing.expected.retain(|(expected, _)| *expected != pid);
+        for watched in self.areas.iter() {
             let its = |entry: &&LeftOut| entry.pid.load(Ordering::Relaxed) == own_pid.0;
             started(&watched.area).filter(its).for_each(free);
         }
@@ -125,8 +142,8 @@ impl Drain {
     /// Names all from which nothing was heard, at the end.
     pub(crate) fn name_missing(&mut self) {
         self.name_silent(|_, _| true);
-        for (_, program) in std::mem::take(&mut self.expected) {
-            self.leave_out(&left_out::silent(&program));
+        for (_, program) in std::mem::take(&mut self.missing.expected) {
+            self.notices.left_out(&left_out::silent(&program));
         }
         for row in self.processes.all_living() {
             self.name_if_not_joined(row);
@@ -135,7 +152,7 @@ impl Drain {
 
     fn name_silent(&mut self, is_over: impl Fn(&Watched, OwnPid) -> bool) {
         let mut silent = Vec::new();
-        for watched in self.areas.iter().flatten() {
+        for watched in self.areas.iter() {
             for entry in started(&watched.area) {
                 if is_over(watched, OwnPid(entry.pid.load(Ordering::Relaxed))) {
                     silent.push(left_out::silent(&left_out::name(entry)));
@@ -143,19 +160,19 @@ impl Drain {
                 }
             }
         }
-        silent.iter().for_each(|why| self.leave_out(why));
+        silent.iter().for_each(|why| self.notices.left_out(why));
     }
 
     /// A process has ended, or is about to be forgotten: was it recorded at all?
     pub(crate) fn name_if_not_joined(&mut self, row: ProcessRow) {
         let not_joined = |watched: &&Watched| watched.first == row && !watched.has_joined();
         let why =
-            self.areas.iter().flatten().find(not_joined).map(|watched| {
+            self.areas.iter().find(not_joined).map(|watched| {
                 format!("{} could not be recorded: {}", watched.program, watched.likely_reason)
             });
         if let Some(why) = why {
-            self.not_joined += 1;
-            self.leave_out(&why);
+            self.missing.not_joined += 1;
+            self.notices.left_out(&why);
         }
     }
 
@@ -163,11 +180,11 @@ impl Drain {
     pub(crate) fn look_for_strangers(&mut self) {
         let watched: Vec<u32> = self.processes.living_pids().into_iter().map(|pid| pid.0).collect();
         let mut expected: FxHashSet<u32> = watched.iter().copied().collect();
-        for watched in self.areas.iter().flatten() {
+        for watched in self.areas.iter() {
             expected.extend(started(&watched.area).map(|entry| entry.pid.load(Ordering::Relaxed)));
         }
-        for program in self.strangers.look(&watched, &expected) {
-            self.leave_out(&left_out::stranger(&program));
+        for program in self.missing.strangers.look(&watched, &expected) {
+            self.notices.left_out(&left_out::stranger(&program));
         }
     }
 }

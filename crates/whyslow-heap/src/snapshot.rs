@@ -13,12 +13,12 @@ use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::snapshot::{MOST_TEXT, Reply, Request, status};
 use whyslow_profile::{HeapCounts, HeapSnapshot, LeakCheck};
 
-use crate::drain::{Drain, Until, Watched};
+use crate::drain::{Drain, Until, Watched, resident};
 use crate::exits::Exit;
 use crate::ids::{Pid, ProcessRow, StackRow};
 use crate::inspect::{ExitInspector, Findings};
 use crate::leaks::{Live, Subject};
-use crate::outcome::{Batch, CounterKind, CounterRow, Outcome};
+use crate::outcome::{Batch, Outcome};
 use crate::sys;
 
 /// Requests that may wait for their turn.
@@ -218,8 +218,7 @@ impl Drain {
                 self.processes.living_names().into_iter().map(|(pid, name)| format!("{pid} ({name})"));
             return Err(Answer::Unknown(others.collect::<Vec<_>>().join(", ")));
         };
-        let watched =
-            self.areas.iter().flatten().find(|watched| watched.processes.values().any(|&it| it == row));
+        let watched = self.areas.iter().find(|watched| watched.has(row));
         let ends = |exit: &Exit| matches!(exit, Exit::Inspected { look, .. } if look.process == row);
         if self.is_closed()
             || self.processes.has_exited(row)
@@ -248,13 +247,6 @@ impl Drain {
         let now = sys::now();
         let time_ns = self.tally.clock().ns(now);
         let so_far = self.tally.so_far(row, &self.processes.of_threads(), now);
-        let resident = self.processes.resident().into_iter();
-        let resident = resident.map(|(process, value)| CounterRow {
-            process,
-            kind: CounterKind::Resident,
-            time_ns,
-            value,
-        });
         let (processes, threads, ended) = self.processes.all();
         self.hear_of_left_out();
         let losses = self.losses();
@@ -268,9 +260,9 @@ impl Drain {
             modules: self.stacks.all_modules(),
             stacks: self.stacks.all_stacks(),
             rows: so_far.rows,
-            counters: so_far.counters.into_iter().chain(resident).collect(),
+            counters: so_far.counters.into_iter().chain(resident(&self.processes, time_ns)).collect(),
         };
-        let notes = self.notes.iter().cloned().chain(losses.notes()).collect();
+        let notes = self.notices.notes().iter().cloned().chain(losses.notes()).collect();
         let outcome = Outcome { batch, sites: so_far.sites, transfers: so_far.transfers, facts, notes };
         Some((outcome, self.tally.live(row)))
     }

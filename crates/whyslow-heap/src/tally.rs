@@ -128,7 +128,9 @@ impl Tally {
     /// A process that has had no event yet was forked from this one: it has its blocks.
     #[cold]
     pub(crate) fn forked(&mut self, process: ProcessRow, parent: ProcessRow) {
-        self.ledger.forked(process, parent);
+        if !self.heights.has_ended(process) {
+            self.ledger.forked(process, parent, self.heights.has_ended(parent));
+        }
     }
 
     /// The entry of a stack and a thread. It stays valid while the thread lives or has live blocks there.

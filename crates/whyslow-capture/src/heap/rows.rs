@@ -6,8 +6,9 @@ use whyslow_heap::{Batch, CounterKind, Outcome, ProcessRow, Transfer};
 use whyslow_proc::process;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
-    Counter, CounterId, GrowthBar, Heap, HeapSite, HeapTransfer, HistogramBar, HistogramOf, LocationId,
-    Metric, MetricId, ModuleId, ModuleKind, Origin, ProcessId, RelativeAddress, StackId, ThreadId, Unit,
+    Builder, Counter, CounterId, GrowthBar, Heap, HeapSite, HeapTransfer, HistogramBar, HistogramOf,
+    LocationId, Metric, MetricId, ModuleId, ModuleKind, Origin, Process, ProcessId, RelativeAddress, StackId,
+    ThreadId, Unit,
 };
 
 use crate::live::LiveWorld;
@@ -24,20 +25,11 @@ struct Metrics {
     unused: Option<MetricId>,
 }
 
-/// A process in which the agent runs.
-#[derive(Debug)]
-struct Watched {
-    id: ProcessId,
-    pid: u32,
-    name: String,
-    ended: bool,
-}
-
-/// Which rows of the profile the collector's rows have become.
+/// Which rows of the profile the collector's rows have become. What is known of them is in the profile only.
 #[derive(Debug)]
 pub(crate) struct HeapRows {
     metrics: Metrics,
-    processes: Vec<Watched>,
+    processes: Vec<ProcessId>,
     threads: Vec<ThreadId>,
     modules: Vec<ModuleId>,
     stacks: Vec<StackId>,
@@ -97,7 +89,7 @@ impl HeapRows {
             }
         }
         for row in &batch.counters {
-            let Some(process) = self.processes.get(row.process.index()).map(|row| row.id) else { continue };
+            let Some(&process) = self.processes.get(row.process.index()) else { continue };
             let name = match row.kind {
                 CounterKind::Live => counter::LIVE,
                 CounterKind::Resident => counter::RESIDENT,
@@ -112,11 +104,9 @@ impl HeapRows {
         }
         for &(process, time_ns) in &batch.ended {
             let row = process.index();
-            let Some(process) = self.processes.get_mut(row) else { continue };
-            process.ended = true;
-            let id = process.id;
+            let Some(&id) = self.processes.get(row) else { continue };
             // One that has become another program goes on.
-            if self.processes[row + 1..].iter().any(|later| later.id == id) {
+            if self.processes[row + 1..].contains(&id) {
                 continue;
             }
             let end_ns = Some(converter.since_start(time_ns));
@@ -124,22 +114,27 @@ impl HeapRows {
         }
     }
 
-    fn pid(&self, row: ProcessRow) -> Option<u32> {
-        self.processes.get(row.index()).map(|process| process.pid)
+    fn pid(&self, converter: &Converter<LiveWorld>, row: ProcessRow) -> Option<u32> {
+        self.processes.get(row.index()).map(|&id| converter.builder.process_row(id).pid)
     }
 
     fn add_tables(&mut self, converter: &mut Converter<LiveWorld>, batch: &Batch) {
         for process in &batch.processes {
-            let parent = process.parent.and_then(|row| self.pid(row));
+            let parent = process.parent.and_then(|row| self.pid(converter, row));
             let id = converter.task_process(process.pid, parent, &process.name, process.start_ns);
-            self.processes.push(Watched { id, pid: process.pid, name: process.name.clone(), ended: false });
+            // One that is told of again has become another program.
+            if self.processes.contains(&id) && !process.name.is_empty() {
+                let name = converter.builder.string(&process.name);
+                converter.builder.update_process(id, |row| row.name = name);
+            }
+            self.processes.push(id);
         }
         for thread in &batch.threads {
-            let pid = self.pid(thread.process).unwrap_or(0);
+            let pid = self.pid(converter, thread.process).unwrap_or(0);
             self.threads.push(converter.task_thread(pid, thread.tid, &thread.name, thread.start_ns));
         }
         for module in &batch.modules {
-            let pid = self.pid(module.process).unwrap_or(0);
+            let pid = self.pid(converter, module.process).unwrap_or(0);
             let kind = if module.is_program { ModuleKind::Program } else { ModuleKind::Library };
             self.modules.push(converter.module(pid, &module.path, kind));
         }
@@ -166,9 +161,13 @@ impl HeapRows {
     }
 
     /// What is to be said of processes that outlive the program which started them.
-    fn outliving(&self) -> Option<String> {
-        let lives = |process: &&Watched| !process.ended && process::runs(process.pid);
-        let living: Vec<_> = self.processes.iter().filter(lives).collect();
+    fn outliving(&self, builder: &Builder) -> Option<String> {
+        let mut processes = self.processes.clone();
+        processes.sort_unstable();
+        processes.dedup();
+        let rows = processes.into_iter().map(|id| builder.process_row(id));
+        let lives = |process: &&Process| process.end_ns.is_none() && process::runs(process.pid);
+        let living: Vec<_> = rows.filter(lives).collect();
         let first = living.first()?;
         let more = match living.len() {
             1 => String::new(),
@@ -177,7 +176,8 @@ impl HeapRows {
         Some(format!(
             "process {} ({}){more} went on when the program ended: what is recorded of it ends there; for a program \
              that goes into the background, use its option to stay in the foreground",
-            first.pid, first.name
+            first.pid,
+            builder.text(first.name)
         ))
     }
 
@@ -223,6 +223,31 @@ impl HeapRows {
             }
         }
         converter.builder.heap(heap);
-        self.outliving()
+        self.outliving(&converter.builder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_heap::ProcessSeen;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_becomes_another_program_is_one_process_with_its_last_name() {
+        let mut converter = Converter::new(LiveWorld::default(), 0, 0);
+        let mut rows = HeapRows::new(&mut converter, false, false);
+        let pid = std::process::id();
+        let seen = |name: &str, start_ns| ProcessSeen { pid, parent: None, name: name.to_owned(), start_ns };
+        let processes = vec![seen("sh", 1), seen("app", 5)];
+        let executed = Batch { processes, ended: vec![(ProcessRow(0), 5)], ..Batch::default() };
+        rows.add(&mut converter, &executed);
+        assert_eq!(rows.processes[0], rows.processes[1]);
+        let row = converter.builder.process_row(rows.processes[0]);
+        assert_eq!((converter.builder.text(row.name), row.end_ns), ("app", None));
+        assert!(rows.outliving(&converter.builder).is_some(), "it goes on");
+        rows.add(&mut converter, &Batch { ended: vec![(ProcessRow(1), 9)], ..Batch::default() });
+        assert_eq!(converter.builder.process_row(rows.processes[0]).end_ns, Some(9));
+        assert!(rows.outliving(&converter.builder).is_none());
     }
 }

@@ -1,9 +1,5 @@
 //! What was lost, in numbers and in words.
 
-use std::sync::atomic::Ordering;
-
-use crate::area::Area;
-
 /// What was lost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Losses {
@@ -33,11 +29,4 @@ impl Losses {
         }
         notes
     }
-}
-
-/// What an area's agents gave up.
-pub(super) fn lost_events(area: &Area) -> u64 {
-    let header = area.header();
-    let lost = header.lost_events.load(Ordering::Relaxed);
-    lost.saturating_add(header.lost_ringless.load(Ordering::Relaxed))
 }

@@ -14,7 +14,6 @@ use inherit::{Inherits, LatelyFreed, Legacy};
 struct Holdings {
     /// Its blocks' history began in another process.
     forked: bool,
-    ended: bool,
     blocks: Blocks,
     mappings: Mappings,
     /// Blocks without an address, by the ring whose writer moves them.
@@ -137,7 +136,6 @@ impl Ledger {
     /// A process has ended. Its blocks go to `each`; what it had mapped is returned.
     pub(super) fn process_ended(&mut self, process: ProcessRow, each: impl FnMut(&Block)) -> Vec<Cut> {
         let holdings = &mut self.processes[process.index()];
-        holdings.ended = true;
         holdings.own_blocks().for_each(each);
         holdings.moving.clear();
         let cuts = holdings.mappings.cut_all();

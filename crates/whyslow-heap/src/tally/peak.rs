@@ -126,6 +126,10 @@ impl Heights {
         std::mem::replace(&mut self.processes[process.index()].ended, true)
     }
 
+    pub(super) fn has_ended(&self, process: ProcessRow) -> bool {
+        self.processes[process.index()].ended
+    }
+
     /// A block is taken from a process at its end.
     pub(super) fn ended_with_process(&mut self, process: ProcessRow, weight: Weight, end: End) {
         self.freed(process, weight);

@@ -73,16 +73,16 @@ impl Ledger {
 
     /// Gives a process that has had no event yet the blocks of the one that it was forked from.
     #[cold]
-    pub(in crate::tally) fn forked(&mut self, process: ProcessRow, parent: ProcessRow) {
+    pub(in crate::tally) fn forked(&mut self, process: ProcessRow, parent: ProcessRow, parent_ended: bool) {
         let child = &self.processes[process.index()];
-        if !self.legacy.kept || child.inherits != Inherits::Nothing || child.ended {
+        if !self.legacy.kept || child.inherits != Inherits::Nothing {
             return;
         }
         let from = &self.processes[parent.index()];
         let left_behind = self.legacy.left_behind.iter().find(|(row, _)| *row == parent);
         let blocks = left_behind.map_or(&from.blocks, |(_, blocks)| blocks);
         let unknown = from.inherits == Inherits::Unknown
-            || from.ended && left_behind.is_none()
+            || parent_ended && left_behind.is_none()
             || self.legacy.places + blocks.places() > MOST_PLACES_INHERITED;
         let mut inherited = if unknown { Blocks::default() } else { blocks.in_child() };
         let moving = from.moving.values().filter_map(|moving| Some((moving.from, moving.block?)));

@@ -1,0 +1,250 @@
+//! The areas of all programs: who lives in them, and which of their rings are read.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustc_hash::FxHashMap;
+use whyslow_heap_wire::area::{MOST_RINGS, ring};
+
+use crate::area::Area;
+use crate::exits::Exit;
+use crate::ids::{AreaSlot, OwnPid, OwnTid, Pid, ProcessRow, RingNumber};
+use crate::stacks::AreaStacks;
+
+/// One program's area.
+pub(crate) struct Watched {
+    pub area: Arc<Area>,
+    /// The first process.
+    pub first: ProcessRow,
+    /// Whether process numbers inside are those outside.
+    pub same_numbers: bool,
+    /// The program's file.
+    pub program: String,
+    /// Why its agent could not begin, if it could not.
+    pub likely_reason: String,
+    pub exit: Exit,
+    pub stacks: AreaStacks,
+    /// Living processes by the number they have inside.
+    living: FxHashMap<OwnPid, ProcessRow>,
+    /// All there ever were, likewise; the last one of each number.
+    ever: FxHashMap<OwnPid, ProcessRow>,
+    /// Whether each ring is read.
+    is_read: Vec<bool>,
+}
+
+/// A ring that a thread has taken, and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TakenRing {
+    pub number: RingNumber,
+    pub pid: OwnPid,
+    pub tid: OwnTid,
+    /// The process of whose memory this one's is a copy, if that is known.
+    pub parent: Option<ProcessRow>,
+}
+
+impl Watched {
+    pub(super) fn new(
+        area: Area,
+        first: ProcessRow,
+        (pid, own_pid): (Pid, OwnPid),
+        program: String,
+        likely_reason: String,
+    ) -> Self {
+        Self {
+            area: Arc::new(area),
+            first,
+            same_numbers: pid.0 == own_pid.0,
+            program: program.clone(),
+            likely_reason,
+            exit: Exit::Nobody,
+            stacks: AreaStacks::new(program, first),
+            living: FxHashMap::from_iter([(own_pid, first)]),
+            ever: FxHashMap::from_iter([(own_pid, first)]),
+            is_read: Vec::new(),
+        }
+    }
+
+    /// The living process with this number inside.
+    pub(crate) fn living(&self, pid: OwnPid) -> Option<ProcessRow> {
+        self.living.get(&pid).copied()
+    }
+
+    /// Whether a process lives here.
+    pub(crate) fn has(&self, process: ProcessRow) -> bool {
+        self.living.values().any(|&row| row == process)
+    }
+
+    pub(super) fn process_added(&mut self, pid: OwnPid, process: ProcessRow) {
+        self.living.insert(pid, process);
+        self.ever.insert(pid, process);
+    }
+
+    /// Rings that threads have taken since the last time. From now on they are read.
+    pub(super) fn take_rings(&mut self) -> Vec<TakenRing> {
+        let used = (self.area.header().rings_used.load(Ordering::Acquire) as usize).min(MOST_RINGS);
+        if self.is_read.len() < used {
+            self.is_read.resize(used, false);
+        }
+        let mut taken = Vec::new();
+        for (number, is_read) in self.is_read.iter_mut().enumerate().filter(|(_, is_read)| !**is_read) {
+            let Some(header) = self.area.ring(number) else { continue };
+            if header.state.load(Ordering::Acquire) != ring::LIVE {
+                continue;
+            }
+            *is_read = true;
+            taken.push(TakenRing {
+                number: number.into(),
+                pid: OwnPid(header.pid.load(Ordering::Relaxed)),
+                tid: OwnTid(header.tid.load(Ordering::Relaxed)),
+                parent: self.ever.get(&OwnPid(header.parent.load(Ordering::Relaxed))).copied(),
+            });
+        }
+        taken
+    }
+
+    /// The same, unless nobody else has the area any more.
+    fn unless_alone(mut self) -> Option<Self> {
+        self.area = match Arc::try_unwrap(self.area) {
+            Ok(area) => Arc::new(area.unless_alone()?),
+            Err(area) => area,
+        };
+        Some(self)
+    }
+}
+
+/// All areas.
+#[derive(Default)]
+pub(crate) struct Areas {
+    slots: Vec<Option<Watched>>,
+    /// Events that agents gave up in areas that are released.
+    lost_events: u64,
+}
+
+impl Areas {
+    pub(super) fn added(&mut self, watched: Watched) {
+        let slot = self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[slot] = Some(watched);
+    }
+
+    /// All slots, whether there is an area in them or not.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = AreaSlot> + use<> {
+        (0..self.slots.len()).map(AreaSlot::from)
+    }
+
+    pub(crate) fn get(&self, slot: AreaSlot) -> Option<&Watched> {
+        self.slots.get(slot.index())?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: AreaSlot) -> Option<&mut Watched> {
+        self.slots.get_mut(slot.index())?.as_mut()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Watched> {
+        self.slots.iter().flatten()
+    }
+
+    /// Where a process lives.
+    pub(crate) fn slot_of(&self, process: ProcessRow) -> Option<AreaSlot> {
+        self.slots().find(|&slot| self.get(slot).is_some_and(|watched| watched.has(process)))
+    }
+
+    /// The areas themselves.
+    pub(crate) fn shared(&self) -> Vec<Arc<Area>> {
+        self.iter().map(|watched| Arc::clone(&watched.area)).collect()
+    }
+
+    /// A ring was given back.
+    pub(super) fn ring_closed(&mut self, slot: AreaSlot, number: RingNumber) {
+        if let Some(is_read) = self.get_mut(slot).and_then(|watched| watched.is_read.get_mut(number.index()))
+        {
+            *is_read = false;
+        }
+    }
+
+    /// The end of a process is counted.
+    pub(super) fn process_ended(&mut self, process: ProcessRow) {
+        for watched in self.slots.iter_mut().flatten() {
+            watched.living.retain(|_, &mut row| row != process);
+        }
+    }
+
+    /// Lets go of areas that nobody else has any more. A forked child that did nothing so far keeps one. `each` is called with all that might be
+    /// let go of.
+    pub(super) fn release(&mut self, mut each: impl FnMut(&Area)) {
+        let is_left = |watched: &mut Watched| {
+            watched.living.is_empty() && matches!(watched.exit, Exit::Nobody | Exit::Allowed { .. })
+        };
+        for slot in &mut self.slots {
+            let Some(watched) = slot.take_if(is_left) else { continue };
+            each(&watched.area);
+            let lost = lost_events(&watched.area);
+            *slot = watched.unless_alone();
+            if slot.is_none() {
+                self.lost_events = self.lost_events.saturating_add(lost);
+            }
+        }
+    }
+
+    /// Events that agents gave up.
+    pub(super) fn lost_events(&self) -> u64 {
+        self.iter().map(|watched| lost_events(&watched.area)).fold(self.lost_events, u64::saturating_add)
+    }
+}
+
+/// What an area's agents gave up.
+fn lost_events(area: &Area) -> u64 {
+    let header = area.header();
+    let lost = header.lost_events.load(Ordering::Relaxed);
+    lost.saturating_add(header.lost_ringless.load(Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: ProcessRow = ProcessRow(0);
+
+    fn watched() -> Watched {
+        let area = Area::create().expect("area");
+        Watched::new(area, FIRST, (Pid(70), OwnPid(7)), "/bin/program".to_owned(), String::new())
+    }
+
+    #[test]
+    fn a_ring_is_taken_once_until_it_is_closed() {
+        let mut areas = Areas::default();
+        areas.added(watched());
+        let slot = AreaSlot(0);
+        let area = Arc::clone(&areas.get(slot).expect("added").area);
+        area.header().rings_used.store(2, Ordering::Release);
+        let header = area.ring(1).expect("a ring");
+        header.pid.store(8, Ordering::Relaxed);
+        header.tid.store(9, Ordering::Relaxed);
+        header.parent.store(7, Ordering::Relaxed);
+        header.state.store(ring::LIVE, Ordering::Release);
+        let taken = TakenRing { number: RingNumber(1), pid: OwnPid(8), tid: OwnTid(9), parent: Some(FIRST) };
+        let take = |areas: &mut Areas| areas.get_mut(slot).expect("there").take_rings();
+        assert_eq!((take(&mut areas), take(&mut areas)), (vec![taken], Vec::new()));
+        areas.ring_closed(slot, RingNumber(1));
+        assert_eq!(take(&mut areas), [taken]);
+    }
+
+    #[test]
+    fn an_area_is_released_with_its_last_process_and_what_it_lost_stays() {
+        let mut areas = Areas::default();
+        areas.added(watched());
+        areas.iter().for_each(|watched| watched.area.header().lost_events.store(3, Ordering::Relaxed));
+        assert_eq!((areas.slot_of(FIRST), areas.slot_of(ProcessRow(1))), (Some(AreaSlot(0)), None));
+        let mut asked = 0;
+        areas.release(|_| asked += 1);
+        assert_eq!((asked, areas.iter().count()), (0, 1), "a process lives there");
+        areas.process_ended(FIRST);
+        areas.release(|_| asked += 1);
+        assert_eq!((asked, areas.iter().count(), areas.lost_events()), (1, 0, 3));
+        areas.added(watched());
+        assert_eq!(areas.slots().count(), 1, "its slot is used again");
+    }
+}
