@@ -21,6 +21,8 @@ mod column;
 mod heap;
 mod read;
 mod tables;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod version1;
 mod write;
 
