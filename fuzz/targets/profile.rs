@@ -22,7 +22,8 @@ fuzz_mutator!(|bytes: &mut [u8], len: usize, most: usize, seed: u32| {
     {
         let (before, room) = (changed.len(), changed.len() + GROWTH);
         changed.resize(room, 0);
-        changed.truncate(fuzzer_mutate(&mut changed, before, room));
+        let len = fuzzer_mutate(&mut changed, before, room);
+        changed.truncate(len);
         let file = dressed(&changed);
         if file.len() <= most {
             bytes[..file.len()].copy_from_slice(&file);
