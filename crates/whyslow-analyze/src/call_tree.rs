@@ -86,16 +86,25 @@ impl CallTree {
 
     /// The children of every node, heaviest first; equal ones in the order they were first seen.
     pub fn children(&self) -> Children {
+        self.children_from(0)
+    }
+
+    /// The same, without the children whose value is less than `least`.
+    pub fn children_from(&self, least: u64) -> Children {
+        let kept = || {
+            let rows = (0u32..).zip(&self.parent).zip(&self.total_value).skip(1);
+            rows.filter(|(_, total)| **total >= least).map(|((node, &parent), _)| (node, parent))
+        };
         let mut starts = vec![0u32; self.len() + 1];
-        for &parent in self.parent.iter().skip(1) {
+        for (_, parent) in kept() {
             starts[parent as usize + 1] += 1;
         }
         for node in 0..self.len() {
             starts[node + 1] += starts[node];
         }
         let mut next = starts.clone();
-        let mut nodes = vec![0; self.len().saturating_sub(1)];
-        for (node, &parent) in (0u32..).zip(&self.parent).skip(1) {
+        let mut nodes = vec![0; starts[self.len()] as usize];
+        for (node, parent) in kept() {
             let at = &mut next[parent as usize];
             nodes[*at as usize] = node;
             *at += 1;
@@ -123,7 +132,8 @@ impl Children {
     }
 }
 
-/// Merges stacks by call path; with `fold`, recursion stays at the nodes of its first round.
+/// Merges stacks by call path; with `fold`, recursion stays at the nodes of its first round. How often it comes again is
+/// known only then.
 pub(crate) fn merge(
     profile: &Profile,
     weights: &Weights,
@@ -141,10 +151,16 @@ pub(crate) fn merge(
         });
         growing.outwards(profile, stacks.collect());
     } else {
-        let (_, used) = weights.with_callees(profile);
-        growing.reserve(used.iter().filter(|&&count| count > 0).count());
+        let used = weights.used_stacks(profile);
+        if !fold
+            && options.max_depth == usize::MAX
+            && let Some(codes) = labels.distinct_by_location(profile, options.inline)
+        {
+            return (growing.copy(profile, weights, &used, &codes), Vec::new());
+        }
+        growing.reserve(used.iter().filter(|used| **used).count());
         let mut ends = vec![Cursor::default(); profile.stacks.len()];
-        for stack in (0..profile.stacks.len()).filter(|&stack| used[stack] > 0) {
+        for stack in (0..profile.stacks.len()).filter(|&stack| used[stack]) {
             let id = StackId::from(stack);
             let mut at = profile.stacks.parent(id).map_or(Cursor::default(), |parent| ends[parent.index()]);
             growing.descend(profile, &mut at, profile.stacks.location(id));
@@ -215,6 +231,33 @@ mod tests {
             built("main;c;+d;b 20\nmain;c;+d 3", &options),
             ["all 0/23", " main 0/23", "  c 3/23", "   b 20/20"]
         );
+    }
+
+    #[test]
+    fn stacks_of_functions_and_stacks_of_addresses_make_the_same_tree() {
+        // Every location is another function, and the tree a copy of the stacks; then two are one function.
+        let functions = "main;a;b 10\nmain;c 5\nmain;a 2";
+        assert_eq!(
+            built(functions, &TreeOptions::default()),
+            ["all 0/17", " main 0/17", "  a 2/12", "   b 10/10", "  c 5/5"]
+        );
+        let mut profile = testing::profile("main;a;b 10\nmain;c 5\nmain;a 2\nmain;d;b 1");
+        let named = |name: &str| {
+            let of = |row: &whyslow_profile::Function| profile.text(row.name) == name;
+            profile.functions.iter().position(of).expect("it is there")
+        };
+        let (a, d) = (named("a"), named("d"));
+        profile.functions[d] = profile.functions[a].clone();
+        let tree = CallTree::build(&profile, &Selection::default(), &TreeOptions::default());
+        assert_eq!(text(&profile, &tree), ["all 0/18", " main 0/18", "  a 2/13", "   b 11/11", "  c 5/5"]);
+    }
+
+    #[test]
+    fn children_can_be_asked_for_from_a_value_on() {
+        let profile = testing::profile("main;a 10\nmain;b 5\nmain;c 2");
+        let tree = CallTree::build(&profile, &Selection::default(), &TreeOptions::default());
+        let count = |least: u64| tree.children_from(least * SAMPLE_NS).of(1).len();
+        assert_eq!([count(0), count(3), count(10), count(11)], [3, 2, 1, 0]);
     }
 
     #[test]

@@ -70,7 +70,16 @@ impl<'a> Folding<'a> {
 
     /// The tree with its regions folded, and its recursion too.
     pub(crate) fn fold(&self, whole: &CallTree, options: &TreeOptions) -> (CallTree, Vec<Repeat>, Vec<Fold>) {
-        self.join_neighbours(&self.fold_regions(whole, options), options)
+        if self.family.iter().all(Option::is_none) {
+            let (tree, repeats) = self.fold_recursion(whole, options);
+            let folds = vec![Fold::default(); tree.len()];
+            return (tree, repeats, folds);
+        }
+        let regions = self.fold_regions(whole, options);
+        if regions.folds.iter().all(|fold| fold.frames == 0) {
+            return (regions.tree, regions.repeats, regions.folds);
+        }
+        self.join_neighbours(&regions, options)
     }
 
     fn family_of(&self, tree: &CallTree, node: usize) -> Option<Carrier> {
@@ -102,10 +111,35 @@ impl<'a> Folding<'a> {
         deepest.into_iter().map(|frames| frames >= LEAST_FRAMES).collect()
     }
 
+    /// The tree with only its recursion folded.
+    fn fold_recursion(&self, whole: &CallTree, options: &TreeOptions) -> (CallTree, Vec<Repeat>) {
+        let mut growing = Growing::new(self.labels, options, true);
+        growing.reserve(whole.len());
+        let mut ends = vec![Cursor::default(); whole.len()];
+        // Whether several nodes of the whole tree are one by now. Where that is not so, a node's children are new, as no
+        // two children of a node have the same label.
+        let mut merged = vec![false; whole.len()];
+        for node in 1..whole.len() {
+            let mut at = ends[whole.parent[node] as usize];
+            let (code, before) = (self.labels.code(whole.label[node]), growing.len());
+            if merged[at.node as usize] {
+                let _ = growing.step(&mut at, code, whole.inlined[node]);
+            } else {
+                growing.step_new(&mut at, code, whole.inlined[node]);
+            }
+            merged[at.node as usize] |= growing.len() == before;
+            ends[node] = at;
+            growing.add(at.node, whole.self_value[node]);
+        }
+        growing.add(0, whole.self_value[0]);
+        growing.finish()
+    }
+
     /// One node per region and family.
     fn fold_regions(&self, whole: &CallTree, options: &TreeOptions) -> Regions {
         let in_region = self.regions(whole);
         let mut growing = Growing::new(self.labels, options, true);
+        growing.reserve(whole.len());
         let mut ends = vec![Cursor::default(); whole.len()];
         // The family that each node's region is in, and the frames of it so far.
         let mut inside: Vec<Option<(Carrier, u32)>> = vec![None; whole.len()];
@@ -115,7 +149,7 @@ impl<'a> Folding<'a> {
         for node in 1..whole.len() {
             let parent = whole.parent[node] as usize;
             let mut at = ends[parent];
-            match self.family_of(whole, node).filter(|_| in_region[node]) {
+            match in_region[node].then(|| self.family_of(whole, node)).flatten() {
                 None => {
                     let _ = growing.step(&mut at, self.labels.code(whole.label[node]), whole.inlined[node]);
                 }

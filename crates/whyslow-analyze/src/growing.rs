@@ -7,6 +7,7 @@ use whyslow_profile::{LocationId, Profile, StackId};
 
 use crate::call_tree::{CallTree, TreeOptions};
 use crate::labels::{Label, Labels};
+use crate::selection::Weights;
 
 /// Cycles of more functions than this are not recognised as recursion.
 const LONGEST_CYCLE: usize = 4;
@@ -42,29 +43,32 @@ pub(crate) struct Cursor {
     since_repeat: u32,
 }
 
-/// The child of a node that was found last; the only one as long as there are not several.
-#[derive(Debug, Clone, Copy)]
-struct LastChild {
-    /// Its label's number; `u32::MAX` when there is no child.
-    code: u32,
-    node: u32,
-    several: bool,
+/// The children of a node: each knows the one that was added before it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Links {
+    /// The child that was added last; 0 when there is none.
+    youngest: u32,
+    /// The sibling that was added before this node; 0 when there is none.
+    older: u32,
+    /// Whether all children are in [`Growing::nodes`].
+    hashed: bool,
 }
 
-impl LastChild {
-    const NONE: Self = Self { code: u32::MAX, node: 0, several: false };
-}
+/// Children that are compared one by one; nodes with more have theirs in a map.
+const COMPARED: usize = 8;
 
 pub(crate) struct Growing<'a> {
     labels: &'a Labels,
     options: &'a TreeOptions,
     fold: bool,
+    /// Without labels as long as it grows.
     tree: CallTree,
+    /// The label's number of each node.
+    codes: Vec<u32>,
     repeats: Vec<Repeat>,
-    /// Node by parent node (high half) and label number (low half), for nodes with several children.
+    links: Vec<Links>,
+    /// Node by parent node (high half) and label number (low half), for nodes with many children.
     nodes: FxHashMap<u64, u32>,
-    /// The child found last under each node: most stacks repeat the path before them.
-    last: Vec<LastChild>,
 }
 
 impl<'a> Growing<'a> {
@@ -72,7 +76,7 @@ impl<'a> Growing<'a> {
     pub(crate) fn new(labels: &'a Labels, options: &'a TreeOptions, fold: bool) -> Self {
         let tree = CallTree {
             parent: vec![0],
-            label: vec![Label::Root],
+            label: Vec::new(),
             inlined: vec![false],
             self_value: vec![0],
             total_value: Vec::new(),
@@ -82,20 +86,21 @@ impl<'a> Growing<'a> {
             options,
             fold,
             tree,
+            codes: vec![labels.code(Label::Root)],
             repeats: vec![Repeat::default()],
+            links: vec![Links::default()],
             nodes: FxHashMap::default(),
-            last: vec![LastChild::NONE],
         }
     }
 
     /// Makes room for about so many nodes.
     pub(crate) fn reserve(&mut self, nodes: usize) {
         self.tree.parent.reserve(nodes);
-        self.tree.label.reserve(nodes);
+        self.codes.reserve(nodes);
         self.tree.inlined.reserve(nodes);
         self.tree.self_value.reserve(nodes);
         self.repeats.reserve(nodes);
-        self.last.reserve(nodes);
+        self.links.reserve(nodes);
     }
 
     /// Goes down one frame. Breaks when the tree is not to be deeper.
@@ -111,6 +116,24 @@ impl<'a> Growing<'a> {
         at.node = self.child(at.node, code, inlined);
         at.since_repeat += 1;
         ControlFlow::Continue(())
+    }
+
+    /// The same where the tree has no such frame at the cursor yet, unless it is one of recursion.
+    #[inline]
+    pub(crate) fn step_new(&mut self, at: &mut Cursor, code: u32, inlined: bool) {
+        if at.depth as usize >= self.options.max_depth {
+            return;
+        }
+        at.depth = at.depth.saturating_add(1);
+        if !(self.fold && self.again(at, code, inlined)) {
+            at.node = self.push(at.node, code, inlined);
+            at.since_repeat += 1;
+        }
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.codes.len()
     }
 
     /// Goes down all frames of a location, outermost first.
@@ -169,15 +192,27 @@ impl<'a> Growing<'a> {
 
     /// When this frame completes another round of the last frames, goes back to the end of the first round.
     fn again(&mut self, at: &mut Cursor, code: u32, inlined: bool) -> bool {
-        let label = self.labels.label(code);
         // The nodes up from here, and one place for each frame of two rounds.
         let mut up = [at.node; 2 * LONGEST_CYCLE];
-        for index in 1..up.len() {
-            up[index] = self.tree.parent[up[index - 1] as usize];
+        let (round, before) = up.split_at_mut(LONGEST_CYCLE);
+        let mut seen = false;
+        for index in 0..LONGEST_CYCLE {
+            if index > 0 {
+                round[index] = self.tree.parent[round[index - 1] as usize];
+            }
+            seen |= self.codes[round[index] as usize] == code;
         }
-        let label_of = |index: usize| self.tree.label[up[index] as usize];
+        if !seen {
+            return false;
+        }
+        let mut last = round[LONGEST_CYCLE - 1];
+        for node in before {
+            last = self.tree.parent[last as usize];
+            *node = last;
+        }
+        let code_of = |index: usize| self.codes[up[index] as usize];
         let round = (1..=LONGEST_CYCLE).find(|&frames| {
-            label_of(frames - 1) == label && (1..frames).all(|i| label_of(i - 1) == label_of(frames + i - 1))
+            code_of(frames - 1) == code && (1..frames).all(|i| code_of(i - 1) == code_of(frames + i - 1))
         });
         let Some(round) = round else { return false };
         let frames = round as u32;
@@ -188,9 +223,10 @@ impl<'a> Growing<'a> {
         at.since_repeat = 0;
         self.tree.inlined[at.node as usize] &= inlined;
         // Nobody knows whether code without a function is one function that calls itself.
-        if (0..round).any(|index| {
-            !matches!(self.tree.label[up[index] as usize], Label::Function(_) | Label::Carried(_))
-        }) {
+        let is_function = |index: usize| {
+            matches!(self.labels.label(code_of(index)), Label::Function(_) | Label::Carried(_))
+        };
+        if !(0..round).all(is_function) {
             return true;
         }
         let most = &mut self.repeats[at.node as usize];
@@ -202,37 +238,81 @@ impl<'a> Growing<'a> {
 
     /// The node for this label under `parent`.
     fn child(&mut self, parent: u32, code: u32, inlined: bool) -> u32 {
-        let last = self.last[parent as usize];
-        let next = self.tree.parent.len() as u32;
-        let key = |code: u32| u64::from(parent) << 32 | u64::from(code);
-        let node = if last.code == code {
-            last.node
-        } else if last.code == u32::MAX {
-            next
-        } else {
-            if !last.several {
-                self.nodes.insert(key(last.code), last.node);
+        match self.find(parent, code) {
+            Some(node) => {
+                self.tree.inlined[node as usize] &= inlined;
+                node
             }
-            *self.nodes.entry(key(code)).or_insert(next)
-        };
-        let several = last.several || last.code != code && last.code != u32::MAX;
-        if node == next {
-            self.tree.parent.push(parent);
-            self.tree.label.push(self.labels.label(code));
-            self.tree.inlined.push(inlined);
-            self.tree.self_value.push(0);
-            self.repeats.push(Repeat::default());
-            self.last.push(LastChild::NONE);
-        } else {
-            self.tree.inlined[node as usize] &= inlined;
+            None => self.push(parent, code, inlined),
         }
-        self.last[parent as usize] = LastChild { code, node, several };
+    }
+
+    /// The child of a node with this label.
+    fn find(&mut self, parent: u32, code: u32) -> Option<u32> {
+        let key = |code: u32| u64::from(parent) << 32 | u64::from(code);
+        let Links { youngest, hashed, .. } = self.links[parent as usize];
+        if !hashed {
+            let mut child = youngest;
+            for _ in 0..COMPARED {
+                if child == 0 {
+                    return None;
+                }
+                if self.codes[child as usize] == code {
+                    return Some(child);
+                }
+                child = self.links[child as usize].older;
+            }
+            child = youngest;
+            while child != 0 {
+                self.nodes.insert(key(self.codes[child as usize]), child);
+                child = self.links[child as usize].older;
+            }
+            self.links[parent as usize].hashed = true;
+        }
+        self.nodes.get(&key(code)).copied()
+    }
+
+    /// Adds a child that is not there yet.
+    fn push(&mut self, parent: u32, code: u32, inlined: bool) -> u32 {
+        let node = self.codes.len() as u32;
+        let links = &mut self.links[parent as usize];
+        let older = std::mem::replace(&mut links.youngest, node);
+        if links.hashed {
+            self.nodes.insert(u64::from(parent) << 32 | u64::from(code), node);
+        }
+        self.links.push(Links { older, ..Links::default() });
+        self.codes.push(code);
+        self.tree.parent.push(parent);
+        self.tree.inlined.push(inlined);
+        self.tree.self_value.push(0);
+        self.repeats.push(Repeat::default());
         node
+    }
+
+    /// The tree of stacks whose locations have one label each and no two the same: every used stack is a node.
+    pub(crate) fn copy(
+        mut self,
+        profile: &Profile,
+        weights: &Weights,
+        used: &[bool],
+        codes: &[u32],
+    ) -> CallTree {
+        let mut nodes = vec![0u32; used.len()];
+        for stack in (0..used.len()).filter(|&stack| used[stack]) {
+            let id = StackId::from(stack);
+            nodes[stack] = self.codes.len() as u32;
+            self.tree.parent.push(profile.stacks.parent(id).map_or(0, |parent| nodes[parent.index()]));
+            self.codes.push(codes[profile.stacks.location(id).index()]);
+            self.tree.self_value.push(weights.value[stack]);
+        }
+        self.tree.inlined = vec![false; self.codes.len()];
+        self.finish().0
     }
 
     /// Adds up the totals.
     pub(crate) fn finish(self) -> (CallTree, Vec<Repeat>) {
         let mut tree = self.tree;
+        tree.label = self.codes.iter().map(|code| self.labels.label(*code)).collect();
         let mut total = tree.self_value.clone();
         for node in (1..tree.len()).rev() {
             let parent = tree.parent[node] as usize;

@@ -89,7 +89,7 @@ fn follow(profile: &Profile, outline: &Outline, guide: &Outline, top: Label) -> 
     let mut path = HotPath::default();
     let mut reached = false;
     let (mut at, mut whole) = (0u32, 0u32);
-    while let Some(&child) = guide.children.of(at).first() {
+    while let Some(&child) = guide.children().of(at).first() {
         let (value, spent) = (guide.tree.total_value[child as usize], guide.tree.self_value[at as usize]);
         if reached && (value <= spent || share(value, outline.total_value()) < LEAST_SHARE) {
             break;
@@ -103,7 +103,7 @@ fn follow(profile: &Profile, outline: &Outline, guide: &Outline, top: Label) -> 
             break;
         }
         let same = |node: &&u32| outline.tree.label[**node as usize] == label;
-        let Some(&node) = outline.children.of(whole).iter().find(same) else { break };
+        let Some(&node) = outline.children().of(whole).iter().find(same) else { break };
         (at, whole) = (child, node);
         if label == top {
             reached = true;

@@ -197,6 +197,22 @@ impl Labels {
             None => self.code(without_frames(profile, location)),
         }
     }
+
+    /// The number of each location, where every location has one frame and no two have the same number. Stacks are then
+    /// a tree of labels already, as those of folded files are. `None` elsewhere.
+    pub(crate) fn distinct_by_location(&self, profile: &Profile, inline: bool) -> Option<Vec<u32>> {
+        let mut seen = vec![false; self.len()];
+        let locations = 0..profile.locations.len();
+        let codes = locations.map(LocationId::from).map(|location| {
+            let code = match shown(profile, location, inline) {
+                [] => self.code(without_frames(profile, location)),
+                [frame] => self.code(Label::Function(frame.function)),
+                _ => return None,
+            };
+            (!std::mem::replace(&mut seen[code as usize], true)).then_some(code)
+        });
+        codes.collect()
+    }
 }
 
 /// What a location without frames is.

@@ -1,5 +1,7 @@
 //! A call tree made for reading: recursion and boilerplate folded, small branches left out, and as a list in reading order.
 
+use std::sync::OnceLock;
+
 use whyslow_profile::Profile;
 
 use crate::call_tree::{CallTree, Children, TreeOptions, merge};
@@ -17,8 +19,8 @@ pub struct Outline {
     pub repeats: Vec<Repeat>,
     /// What is folded into a node beside recursion; the row is the node's.
     pub folds: Vec<Fold>,
-    /// The children of each node, heaviest first.
-    pub children: Children,
+    /// The children of each node, once they are asked for.
+    children: OnceLock<Children>,
 }
 
 /// A node of an [`Outline`] that is worth showing.
@@ -43,21 +45,34 @@ impl Outline {
 
     /// The same with everything folded that only carries other code: start-up, thread starts, executors and the like.
     pub fn folded(profile: &Profile, weights: &Weights, options: &TreeOptions) -> Self {
+        Self::folded_tree(profile, weights, &CallTree::from_weights(profile, weights, options), options)
+    }
+
+    /// The same where the tree of the weights is known already.
+    pub fn folded_tree(
+        profile: &Profile,
+        weights: &Weights,
+        whole: &CallTree,
+        options: &TreeOptions,
+    ) -> Self {
         let labels = Labels::new(profile);
         let folding = Folding::new(profile, &labels, weights, options.inline);
-        Self::from_whole(&merge(profile, weights, options, false).0, &folding, options)
+        Self::from_whole(whole, &folding, options)
     }
 
     pub(crate) fn from_whole(whole: &CallTree, folding: &Folding<'_>, options: &TreeOptions) -> Self {
         let (tree, repeats, folds) = folding.fold(whole, options);
-        let children = tree.children();
-        Self { tree, repeats, folds, children }
+        Self { tree, repeats, folds, children: OnceLock::new() }
     }
 
     pub(crate) fn from_parts((tree, repeats): (CallTree, Vec<Repeat>)) -> Self {
-        let children = tree.children();
         let folds = vec![Fold::default(); tree.len()];
-        Self { tree, repeats, folds, children }
+        Self { tree, repeats, folds, children: OnceLock::new() }
+    }
+
+    /// The children of each node, heaviest first.
+    pub fn children(&self) -> &Children {
+        self.children.get_or_init(|| self.tree.children())
     }
 
     /// Value of everything.
@@ -67,7 +82,7 @@ impl Outline {
 
     /// The children of a node whose value is at least `min_value`, heaviest first.
     pub fn children_from(&self, node: u32, min_value: u64) -> &[u32] {
-        let all = self.children.of(node);
+        let all = self.children().of(node);
         let kept = all.partition_point(|&child| self.tree.total_value[child as usize] >= min_value.max(1));
         &all[..kept]
     }

@@ -160,6 +160,19 @@ pub struct Weights {
 }
 
 impl Weights {
+    /// Whether there are samples at or below each stack.
+    pub(crate) fn used_stacks(&self, profile: &Profile) -> Vec<bool> {
+        let mut used: Vec<bool> = self.count.iter().map(|count| *count > 0).collect();
+        for stack in (0..profile.stacks.len()).rev() {
+            if used[stack]
+                && let Some(parent) = profile.stacks.parent(StackId::from(stack))
+            {
+                used[parent.index()] = true;
+            }
+        }
+        used
+    }
+
     /// Value and count of the samples at or below each stack.
     pub(crate) fn with_callees(&self, profile: &Profile) -> (Vec<u64>, Vec<u64>) {
         let (mut value, mut count) = (self.value.clone(), self.count.clone());

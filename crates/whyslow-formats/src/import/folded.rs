@@ -4,11 +4,13 @@
 //! `_[j]` was made at run time. Of two numbers (before and after, as tools that compare write them) the second is what
 //! flame graphs show; the first is a metric of its own. Lines that are no stack are left out, and counted.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Frame, LocationId, Metric, ModuleId, ModuleKind, StackId, Unit};
 
 use super::assemble::{Assembly, FunctionText};
-use super::{Format, ImportError, ImportOptions, Imported, lines};
+use super::{Format, ImportError, ImportOptions, Imported, lines, parallel};
 
 /// What our own folded output calls the place of missing outer frames.
 const TRUNCATED: &str = "[truncated stack]";
@@ -18,7 +20,7 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
     let decoded = utf16(start);
     let start = lines::whole(decoded.as_deref().unwrap_or(start));
     let (mut all, mut stacks, mut several) = (0, 0, false);
-    for (_, line) in content(start) {
+    for (_, line) in content(without_mark(start)) {
         all += 1;
         if let Some((stack, _)) = split_value(line).filter(|(stack, _)| !stack.trim_ascii().is_empty()) {
             stacks += 1;
@@ -28,9 +30,13 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
     lines::is_text(start) && stacks > 0 && (stacks == all || several && 2 * stacks > all)
 }
 
+/// The text without the mark of UTF-8 at its beginning.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
 /// The lines that are neither empty nor comments.
 fn content(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     lines::numbered_bytes(bytes)
         .map(|(number, line)| (number, line.trim_ascii_end()))
         .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
@@ -50,17 +56,18 @@ fn utf16(bytes: &[u8]) -> Option<Vec<u8>> {
 
 pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
     let decoded = utf16(bytes);
-    let bytes = decoded.as_deref().unwrap_or(bytes);
+    let parts = parts(without_mark(decoded.as_deref().unwrap_or(bytes)));
     let mut assembly = Assembly::new("folded stacks");
     assembly.note("folded stacks have no times, threads, lines or addresses; their values have no unit");
-    let scale = scale(bytes);
+    let mut columns = Columns::default();
+    parallel::in_order(&parts, |part| Columns::of(part), |part| columns.add(&part));
+    let (scale, two) = (columns.scale(), columns.are_two());
     // Parts of a sample are no samples.
     let metric =
         assembly.metric(Metric::of_name(if scale > 1.0 { "weight" } else { "samples" }, Unit::Count));
     let process = assembly.process(0, "folded");
     let thread = assembly.thread(process, 0, "all threads");
-    let before =
-        has_two_columns(bytes).then(|| assembly.metric(Metric::of_name("samples-before", Unit::Count)));
+    let before = two.then(|| assembly.metric(Metric::of_name("samples-before", Unit::Count)));
     if before.is_some() {
         assembly.note(
             "each stack has two values, as in a comparison: those after are samples, those before are samples-before",
@@ -72,29 +79,34 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     let mut frames = Frames::default();
     let mut left_out = lines::LeftOut::default();
     let mut stacks = 0u64;
-    for (number, line) in content(bytes) {
-        let Some((mut stack, value)) = split_value(line) else {
-            left_out.add(number, "a value should end the line");
-            continue;
-        };
-        let mut earlier = None;
-        if before.is_some()
-            && let Some((rest, first)) = split_value(stack)
-        {
-            (stack, earlier) = (rest, Some(first));
-        }
-        let Some(node) = frames.stack(&mut assembly, stack) else {
-            left_out.add(number, "there is a value, but no stack before it");
-            continue;
-        };
-        stacks += 1;
-        for (metric, value) in [(Some(metric), Some(value)), (before, earlier)] {
-            let value = value.map_or(0, |value| value.scaled(scale));
-            if let Some(metric) = metric.filter(|_| value > 0) {
-                assembly.sample(metric, 0, thread, node, value);
+    let mut lines_before = 0;
+    parallel::in_order(
+        &parts,
+        |part| Part::parse(part, scale, two),
+        |part| {
+            frames.begin(&part);
+            for line in &part.lines {
+                let node = match line.stack {
+                    Stack::Plain { shared, ref names } => {
+                        frames.plain_stack(&mut assembly, &part, shared, names)
+                    }
+                    Stack::Marked(text) => frames.marked_stack(&mut assembly, &String::from_utf8_lossy(text)),
+                    Stack::None(why) => {
+                        left_out.add(lines_before + line.number, why);
+                        continue;
+                    }
+                };
+                let Some(node) = node else { continue };
+                stacks += 1;
+                for (metric, value) in [(Some(metric), line.value), (before, line.earlier)] {
+                    if let Some(metric) = metric.filter(|_| value > 0) {
+                        assembly.sample(metric, 0, thread, node, value);
+                    }
+                }
             }
-        }
-    }
+            lines_before += part.line_count;
+        },
+    );
     if stacks == 0 {
         let empty = || ImportError::unusable(Format::Folded, "there is no stack in it");
         return Err(left_out.error(Format::Folded).unwrap_or_else(empty));
@@ -103,18 +115,67 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     assembly.finish()
 }
 
-/// What all values are multiplied with, so that none of them is rounded away: 1 when they are whole numbers, else a power
-/// of ten.
-fn scale(bytes: &[u8]) -> f64 {
-    let mut digits = 0;
-    for (_, line) in content(bytes) {
-        if let Some((rest, value)) = split_value(line) {
-            digits = digits.max(value.digits());
-            // Of a comparison, the first value too.
-            digits = digits.max(split_value(rest).map_or(0, |(_, first)| first.digits()));
-        }
+/// About how many bytes one thread reads at a time.
+const PART: usize = 1 << 20;
+
+/// The text in parts of whole lines.
+fn parts(mut text: &[u8]) -> Vec<&[u8]> {
+    let mut parts = Vec::with_capacity(text.len() / PART + 1);
+    while text.len() > PART
+        && let Some(end) = memchr::memchr(b'\n', &text[PART..])
+    {
+        let (part, rest) = text.split_at(PART + end + 1);
+        parts.push(part);
+        text = rest;
     }
-    10_f64.powi(digits.min(MOST_DIGITS).cast_signed())
+    if !text.is_empty() {
+        parts.push(text);
+    }
+    parts
+}
+
+/// What lines together say of their values.
+#[derive(Default)]
+struct Columns {
+    stacks: u64,
+    /// Stacks that end in two numbers.
+    with_two: u64,
+    /// The most digits behind a point.
+    digits: u32,
+}
+
+impl Columns {
+    fn of(text: &[u8]) -> Self {
+        let mut columns = Self::default();
+        for (_, line) in content(text) {
+            let Some((rest, value)) = split_value(line) else { continue };
+            // Of a comparison, the first value too.
+            let first = split_value(rest);
+            columns.add(&Self {
+                stacks: 1,
+                with_two: first.is_some_and(|(stack, _)| !stack.trim_ascii().is_empty()).into(),
+                digits: value.digits().max(first.map_or(0, |(_, first)| first.digits())),
+            });
+        }
+        columns
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.stacks += other.stacks;
+        self.with_two += other.with_two;
+        self.digits = self.digits.max(other.digits);
+    }
+
+    /// What all values are multiplied with, so that none of them is rounded away: 1 when they are whole numbers, else a
+    /// power of ten.
+    fn scale(&self) -> f64 {
+        10_f64.powi(self.digits.min(MOST_DIGITS).cast_signed())
+    }
+
+    /// Whether every stack ends in two numbers; a single one can do so because its last function ends in a number.
+    fn are_two(&self) -> bool {
+        self.stacks > 0 && self.with_two == self.stacks
+    }
 }
 
 /// Digits behind the point beyond these are rounded.
@@ -162,79 +223,148 @@ fn split_value(line: &[u8]) -> Option<(&[u8], Value)> {
     Some((&line[..at], value))
 }
 
-/// Whether every stack ends in two numbers; a single one can do so because its last function ends in a number.
-fn has_two_columns(bytes: &[u8]) -> bool {
-    let mut stacks = content(bytes).filter_map(|(_, line)| split_value(line)).peekable();
-    stacks.peek().is_some()
-        && stacks.all(|(rest, _)| split_value(rest).is_some_and(|(stack, _)| !stack.trim_ascii().is_empty()))
+/// Some lines as numbers, made without knowing of the others.
+struct Part<'a> {
+    line_count: u64,
+    lines: Vec<Line<'a>>,
+    /// Each different frame without marks.
+    texts: Vec<&'a [u8]>,
+    /// The rows in `texts` of the frames of plain stacks, one after the other.
+    frames: Vec<u32>,
 }
 
-/// Turns frames into locations.
+struct Line<'a> {
+    /// Its number among those of the part, from 1.
+    number: u64,
+    stack: Stack<'a>,
+    value: u64,
+    /// Of a comparison, the value before.
+    earlier: u64,
+}
+
+enum Stack<'a> {
+    /// Frames without marks: so many that are the outermost of the plain stack before it in this part, then these of
+    /// [`Part::frames`].
+    Plain { shared: u32, names: Range<u32> },
+    /// One with marks, to be read as text.
+    Marked(&'a [u8]),
+    /// None, and why.
+    None(&'static str),
+}
+
+impl<'a> Part<'a> {
+    fn parse(text: &'a [u8], scale: f64, two: bool) -> Self {
+        let mut part = Self { line_count: 0, lines: Vec::new(), texts: Vec::new(), frames: Vec::new() };
+        let mut names = Names::default();
+        for (number, line) in content(text) {
+            let (mut value, mut earlier) = (0, 0);
+            let stack = match split_value(line) {
+                None => Stack::None("a value should end the line"),
+                Some((mut stack, last)) => {
+                    value = last.scaled(scale);
+                    if two && let Some((rest, first)) = split_value(stack) {
+                        (stack, earlier) = (rest, first.scaled(scale));
+                    }
+                    names.stack(&mut part, stack)
+                }
+            };
+            part.lines.push(Line { number, stack, value, earlier });
+        }
+        let whole = text.strip_suffix(b"\n").unwrap_or(text);
+        part.line_count = memchr::memchr_iter(b'\n', whole).count() as u64 + 1;
+        part
+    }
+}
+
+/// Gives numbers to the frames of a part.
 #[derive(Default)]
-struct Frames<'a> {
-    kernel: Option<ModuleId>,
-    jit: Option<ModuleId>,
-    group: Vec<Frame>,
-    /// The stack before this one, and where each frame ends in it with the stack up to there. Files are usually sorted,
-    /// so that a stack shares most of its frames with the one before, and those need no look-up.
+struct Names<'a> {
+    /// The plain stack before this one, and where each of its frames ends. Files are usually sorted, so that a stack
+    /// shares most of its frames with the one before, and those need no look-up.
     before: &'a [u8],
-    ends: Vec<(usize, StackId)>,
-    /// Frames without marks that were seen.
-    plain: FxHashMap<&'a [u8], LocationId>,
+    ends: Vec<usize>,
+    rows: FxHashMap<&'a [u8], u32>,
 }
 
-impl<'a> Frames<'a> {
-    /// The stack that a line names; `None` when it names nothing.
-    fn stack(&mut self, assembly: &mut Assembly, text: &'a [u8]) -> Option<StackId> {
+impl<'a> Names<'a> {
+    fn stack(&mut self, part: &mut Part<'a>, text: &'a [u8]) -> Stack<'a> {
         let same = common_prefix(text, self.before);
         let is_end = |at: usize| at == text.len() || text[at] == b';';
-        while self.ends.last().is_some_and(|&(end, _)| end > same || !is_end(end)) {
+        while self.ends.last().is_some_and(|&end| end > same || !is_end(end)) {
             self.ends.pop();
         }
-        let (mut at, mut stack) = match self.ends.last() {
-            Some(&(end, stack)) => (end + 1, Some(stack)),
-            None => (0, None),
-        };
+        let mut at = self.ends.last().map_or(0, |end| end + 1);
         let rest = text.get(at..).unwrap_or_default();
-        if stack.is_none() && rest.trim_ascii().is_empty() {
-            return None;
+        if self.ends.is_empty() && rest.trim_ascii().is_empty() {
+            return Stack::None("there is a value, but no stack before it");
         }
         // What is the same as before had no marks.
-        if memchr::memmem::find(rest, b"_[").is_some()
+        if memchr::memchr_iter(b'[', rest).any(|at| at > 0 && rest[at - 1] == b'_')
             || rest.trim_ascii_start().starts_with(TRUNCATED.as_bytes())
         {
             self.before = b"";
             self.ends.clear();
-            return self.marked_stack(assembly, &String::from_utf8_lossy(text));
+            return Stack::Marked(text);
         }
+        let (shared, first) = (self.ends.len() as u32, part.frames.len() as u32);
         while at <= text.len() {
             let rest = &text[at..];
             let name = &rest[..memchr::memchr(b';', rest).unwrap_or(rest.len())];
             at += name.len();
-            let location = match self.plain.get(name) {
-                Some(&location) => location,
-                None => self.plain(assembly, name),
-            };
-            let node = assembly.stack(stack, location);
-            self.ends.push((at, node));
-            stack = Some(node);
+            let row = *self.rows.entry(name).or_insert_with(|| {
+                part.texts.push(name);
+                part.texts.len() as u32 - 1
+            });
+            part.frames.push(row);
+            self.ends.push(at);
             at += 1;
         }
         self.before = text;
-        stack
+        Stack::Plain { shared, names: first..part.frames.len() as u32 }
+    }
+}
+
+/// Turns frames into locations.
+#[derive(Default)]
+struct Frames {
+    kernel: Option<ModuleId>,
+    jit: Option<ModuleId>,
+    group: Vec<Frame>,
+    /// The locations of a part's frames, as far as they are known.
+    of_part: Vec<Option<LocationId>>,
+    /// The plain stack before this one, outermost first.
+    path: Vec<StackId>,
+}
+
+impl Frames {
+    fn begin(&mut self, part: &Part<'_>) {
+        self.path.clear();
+        self.of_part.clear();
+        self.of_part.resize(part.texts.len(), None);
     }
 
-    /// The place of a frame without marks.
-    fn plain(&mut self, assembly: &mut Assembly, text: &'a [u8]) -> LocationId {
-        let name = String::from_utf8_lossy(text);
-        let name = match name.trim() {
-            "" => "[no name]",
-            name => name,
-        };
-        let function = assembly.function(&FunctionText { name, ..FunctionText::default() });
-        let location = assembly.location(None, 0, &[Frame { function, file: None, line: 0 }]);
-        self.plain.insert(text, location);
-        location
+    /// The stack of a line whose frames have no marks.
+    fn plain_stack(
+        &mut self,
+        assembly: &mut Assembly,
+        part: &Part<'_>,
+        shared: u32,
+        names: &Range<u32>,
+    ) -> Option<StackId> {
+        self.path.truncate(shared as usize);
+        for &name in &part.frames[names.start as usize..names.end as usize] {
+            let row = name as usize;
+            let location = match self.of_part[row] {
+                Some(location) => location,
+                None => {
+                    let location = plain_location(assembly, part.texts[row]);
+                    self.of_part[row] = Some(location);
+                    location
+                }
+            };
+            self.path.push(assembly.stack(self.path.last().copied(), location));
+        }
+        self.path.last().copied()
     }
 
     /// The stack of a line whose frames may have marks.
@@ -279,6 +409,17 @@ impl<'a> Frames<'a> {
         self.group.clear();
         assembly.stack(parent, location)
     }
+}
+
+/// The place of a frame without marks.
+fn plain_location(assembly: &mut Assembly, text: &[u8]) -> LocationId {
+    let name = String::from_utf8_lossy(text);
+    let name = match name.trim() {
+        "" => "[no name]",
+        name => name,
+    };
+    let function = assembly.function(&FunctionText { name, ..FunctionText::default() });
+    assembly.location(None, 0, &[Frame { function, file: None, line: 0 }])
 }
 
 /// How many bytes two texts have in common at their start.
@@ -332,6 +473,33 @@ mod tests {
         expected.sort();
         assert_eq!(lines, expected);
         assert!(imported.profile.is_truncated(imported.profile.samples[0].stack[3]));
+    }
+
+    #[test]
+    fn a_large_file_is_read_in_parts_as_if_it_were_one() {
+        let line = |number: usize| match number {
+            45_000 => "no value".to_owned(),
+            number => {
+                format!("main;a{};module::function_{};leaf{} {}", number % 3, number % 50, number % 7, number)
+            }
+        };
+        let text = (1..=60_000).map(|number| line(number) + "\n").collect::<String>();
+        assert!(parts(text.as_bytes()).len() > 1);
+        let imported = import(&text);
+        let note = "line 45000 is left out: a value should end the line";
+        assert!(imported.notes.iter().any(|text| text == note), "{:?}", imported.notes);
+        let profile = &imported.profile;
+        assert_eq!(profile.stacks.len(), 1 + 3 + 150 + 1050);
+        let lines = (1..=60_000).filter(|number| *number != 45_000);
+        for (row, number) in lines.enumerate() {
+            let names = profile.stacks.towards_root(profile.samples[0].stack[row]).map(|stack| {
+                let [frame] = profile.frames.of(profile.stacks.location(stack)) else { panic!("one frame") };
+                profile.text(profile.functions[frame.function.index()].name)
+            });
+            let mut names: Vec<&str> = names.collect();
+            names.reverse();
+            assert_eq!(format!("{} {}", names.join(";"), profile.samples[0].value[row]), line(number));
+        }
     }
 
     #[test]

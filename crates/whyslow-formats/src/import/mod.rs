@@ -16,6 +16,7 @@ mod json;
 mod lines;
 mod massif;
 mod others;
+mod parallel;
 mod perf_data;
 mod perf_event;
 mod perf_script;

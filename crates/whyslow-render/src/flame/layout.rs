@@ -38,7 +38,8 @@ impl Layout {
     /// instead of splitting the wide frames. What is too narrow is then always the end of a row of siblings, so
     /// leaving it out moves nothing.
     pub(super) fn new(tree: &CallTree, minimum: u64) -> Self {
-        let children = tree.children();
+        let minimum = minimum.max(1);
+        let children = tree.children_from(minimum);
         let mut layout = Self { total: tree.total_value[0], ..Self::default() };
         // Nodes still to place, the next one on top. No recursion: stacks can be deeper than ours.
         let mut pending = vec![(0u32, 0u32, 0u64, layout.total)];
@@ -57,17 +58,17 @@ impl Layout {
             let first = pending.len();
             let mut left = start;
             let end = start + value;
+            // What is neither the node's own nor in a child that is wide enough.
+            let mut hidden = tree.total_value[at].saturating_sub(tree.self_value[at]);
             for &child in children.of(node) {
                 let wanted = tree.total_value[child as usize];
-                if wanted < minimum || wanted == 0 {
-                    layout.hidden_value += wanted;
-                    continue;
-                }
+                hidden = hidden.saturating_sub(wanted);
                 // A tree whose children outweigh their parent is wrong, but must not spill over its neighbours.
                 let room = end - left;
                 pending.push((child, depth + 1, left, room));
                 left += wanted.min(room);
             }
+            layout.hidden_value += hidden;
             pending[first..].reverse();
         }
         let weighty = tree.total_value.iter().filter(|value| **value > 0).count();

@@ -110,7 +110,7 @@ fn drawn(
     let unit = profile.metrics.get(selection.metric).map_or_else(Default::default, |metric| metric.unit);
     let options = FlameOptions { unit, ..options.clone() };
     if folded {
-        folded_svg(&Outline::folded(profile, &weights, tree), &whole, profile, &options)
+        folded_svg(&Outline::folded_tree(profile, &weights, &whole, tree), &whole, profile, &options)
     } else {
         svg(&whole, profile, &options)
     }

@@ -1,0 +1,65 @@
+//! Work on the parts of a file by several threads, and its results in the order of the parts.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+/// Most threads that work beside the calling one.
+const MOST_THREADS: usize = 8;
+
+/// Lets threads `work` on the parts, and hands over each result to `take`, which runs on the calling thread.
+pub(super) fn in_order<T: Sync, R: Send>(
+    parts: &[T],
+    work: impl Fn(&T) -> R + Sync,
+    mut take: impl FnMut(R),
+) {
+    let helpers = thread::available_parallelism().map_or(1, usize::from).saturating_sub(1);
+    let helpers = helpers.min(MOST_THREADS).min(parts.len().saturating_sub(1));
+    if helpers == 0 {
+        return parts.iter().for_each(|part| take(work(part)));
+    }
+    let next = AtomicUsize::new(0);
+    let (sender, results) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..helpers {
+            let (sender, next, work) = (sender.clone(), &next, &work);
+            scope.spawn(move || {
+                while let at = next.fetch_add(1, Ordering::Relaxed)
+                    && at < parts.len()
+                {
+                    // Nobody receives when the calling thread has panicked.
+                    let _ = sender.send((at, work(&parts[at])));
+                }
+            });
+        }
+        drop(sender);
+        let mut early: Vec<Option<R>> = parts.iter().map(|_| None).collect();
+        let mut wanted = 0;
+        for (at, result) in results {
+            early[at] = Some(result);
+            while let Some(result) = early.get_mut(wanted).and_then(Option::take) {
+                take(result);
+                wanted += 1;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_parts() {
+        let parts: Vec<usize> = (0..100).collect();
+        let mut taken = Vec::new();
+        let work = |part: &usize| {
+            // The first take longest.
+            thread::sleep(std::time::Duration::from_micros(100 - *part as u64));
+            part * 2
+        };
+        in_order(&parts, work, |result| taken.push(result));
+        assert_eq!(taken, parts.iter().map(|part| part * 2).collect::<Vec<_>>());
+        in_order(&[] as &[usize], |part| *part, |_| panic!("there is none"));
+    }
+}
