@@ -14,6 +14,7 @@
 use whyslow_profile::StackId;
 
 use crate::input::Dump;
+use crate::trail::Trail;
 use crate::walk::{Code, Ended, SignalFrame, Walk};
 use crate::world::{ReadError, World};
 
@@ -109,6 +110,11 @@ impl StackImage {
         Ok(())
     }
 
+    /// The drain in which it was read: no two images of a thread are of the same.
+    pub(crate) fn drain(&self) -> u64 {
+        self.drain
+    }
+
     fn can_grow(&self) -> bool {
         !self.whole
     }
@@ -179,9 +185,16 @@ pub(crate) struct Images {
     newest: Option<StackImage>,
     before: Option<StackImage>,
     interrupted: Option<SignalImage>,
+    /// The last walk.
+    pub(crate) trail: Trail,
 }
 
 impl Images {
+    /// An image that the sample agrees with, to look at.
+    pub(crate) fn agreeing(&self, dump: &Dump<'_>) -> Option<&StackImage> {
+        self.newest.iter().chain(&self.before).find(|image| image.agrees(dump))
+    }
+
     /// An image that the sample agrees with.
     pub(crate) fn find(&mut self, dump: &Dump<'_>) -> Option<&mut StackImage> {
         let Self { newest, before, .. } = self;
@@ -206,7 +219,8 @@ impl Images {
 
     pub(crate) fn memory(&self) -> usize {
         let interrupted = self.interrupted.iter().map(|image| &image.stack);
-        self.newest.iter().chain(&self.before).chain(interrupted).map(StackImage::memory).sum()
+        self.newest.iter().chain(&self.before).chain(interrupted).map(StackImage::memory).sum::<usize>()
+            + self.trail.memory()
     }
 }
 
@@ -219,7 +233,7 @@ pub(crate) struct Completion<'a, W> {
 }
 
 /// The frames of a walk that has reached its end.
-fn complete(walk: &Walk, code: &mut Code<'_>, joined: bool) -> Read {
+fn complete(walk: &mut Walk, code: &mut Code<'_>, joined: bool) -> Read {
     match walk.intern(code.builder, None, |_, _| {}) {
         Some(stack) if joined => Read::Joined(stack),
         Some(stack) => Read::Complete(stack),
@@ -244,7 +258,10 @@ impl<W: World> Completion<'_, W> {
     pub(crate) fn join(&self, walk: &mut Walk, code: &mut Code<'_>, images: &mut Images) -> Option<StackId> {
         let image = images.find(self.dump)?;
         let ended = self.run(walk, code, image);
-        self.finish(ended, walk, code, image)
+        let stack = self.finish(ended, walk, code, image)?;
+        let drain = image.drain;
+        images.trail.keep(walk, None, code.space.version(), Some(drain));
+        Some(stack)
     }
 
     /// By reading the live process, then making sure that the sample still stood.
@@ -265,6 +282,7 @@ impl<W: World> Completion<'_, W> {
         if StackImage::still_stands(self.world, self.pid, self.dump)
             && let Some(stack) = self.finish(ended, walk, code, image)
         {
+            images.trail.keep(walk, None, code.space.version(), Some(self.drain));
             return Read::Complete(stack);
         }
         images.drop_newest();
@@ -335,7 +353,7 @@ impl<W: World> Completion<'_, W> {
     fn finish(
         &self,
         ended: Ended,
-        walk: &Walk,
+        walk: &mut Walk,
         code: &mut Code<'_>,
         image: &mut StackImage,
     ) -> Option<StackId> {

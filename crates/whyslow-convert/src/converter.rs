@@ -16,7 +16,7 @@ pub use self::mappings::Limits;
 use self::tasks::{ProcessState, Tasks, ThreadState};
 use crate::input::{Input, Sample, Task};
 use crate::modules::Modules;
-use crate::walk::WalkedFrame;
+use crate::walk::Spare;
 use crate::world::World;
 
 /// Turns what sources hand over into rows of a profile's tables.
@@ -49,7 +49,7 @@ pub struct Converter<W> {
     image_memory: usize,
     /// Threads that have ended: the drain, the system's number, the row.
     ended: VecDeque<(u64, u32, ThreadId)>,
-    frames: Vec<WalkedFrame>,
+    spare: Spare,
     /// Sum of the raw sample values of each metric.
     totals: Vec<u64>,
     /// The rows of all processes and threads there ever were.
@@ -77,7 +77,7 @@ impl<W: World> Converter<W> {
             read_live: false,
             image_memory: 0,
             ended: VecDeque::new(),
-            frames: Vec::new(),
+            spare: Spare::default(),
             totals: Vec::new(),
             tasks: Tasks::default(),
         }

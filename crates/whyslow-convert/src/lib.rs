@@ -23,6 +23,7 @@ pub mod perf;
 mod space;
 #[cfg(test)]
 mod testing;
+mod trail;
 mod walk;
 mod world;
 

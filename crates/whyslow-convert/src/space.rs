@@ -29,14 +29,22 @@ impl Mapping {
 pub(crate) struct AddressSpace {
     /// Sorted, without overlaps.
     mappings: Arc<Vec<Mapping>>,
+    /// How often they were changed.
+    version: u64,
 }
 
 impl AddressSpace {
+    /// Changes whenever the mappings do.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Adds a mapping; what it covers of older ones is gone.
     pub(crate) fn insert(&mut self, new: Mapping) {
         if new.start >= new.end {
             return;
         }
+        self.version += 1;
         let mappings = Arc::make_mut(&mut self.mappings);
         let first = mappings.partition_point(|old| old.end <= new.start);
         let after = mappings.partition_point(|old| old.start < new.end).max(first);
@@ -70,6 +78,7 @@ impl AddressSpace {
 
     /// Lets every mapping of one module be of another: what its code is has become known.
     pub(crate) fn replace_module(&mut self, old: ModuleIndex, new: ModuleIndex) {
+        self.version += 1;
         Arc::make_mut(&mut self.mappings)
             .iter_mut()
             .filter(|mapping| mapping.module == old)
@@ -79,10 +88,12 @@ impl AddressSpace {
     /// Puts these mappings on top of older ones.
     pub(crate) fn put_on(&mut self, older: Self) {
         let newer = std::mem::replace(self, older);
+        self.version = self.version.max(newer.version) + 1;
         newer.mappings.iter().for_each(|mapping| self.insert(*mapping));
     }
 
     pub(crate) fn clear(&mut self) {
+        self.version += 1;
         self.mappings = Arc::default();
     }
 }

@@ -1,10 +1,11 @@
 //! Walking one stack: from the registers of a sample outwards, frame by frame.
 
 use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId};
-use whyslow_unwind::{Found, Memory, Registers, Rule, Step, StepError, is_after_call};
+use whyslow_unwind::{Found, Memory, Register, Registers, Rule, Step, StepError, is_after_call};
 
 use crate::modules::Modules;
 use crate::space::{AddressSpace, Mapping};
+use crate::trail::Word;
 
 /// More frames than any real stack has.
 const MOST_FRAMES: usize = 250_000;
@@ -16,6 +17,8 @@ pub(crate) struct WalkedFrame {
     pub(crate) sp: u64,
     pub(crate) ip: u64,
     pub(crate) bp: u64,
+    /// Words that were read before.
+    pub(crate) words: u32,
 }
 
 /// How a walk ended.
@@ -35,6 +38,13 @@ pub(crate) enum Ended {
 #[derive(Debug)]
 pub(crate) struct Walk {
     pub(crate) frames: Vec<WalkedFrame>,
+    /// The words that steps were made of, as far as they lead from one frame to the next.
+    pub(crate) words: Vec<Word>,
+    /// The stack of each frame once it is added to the tree, outermost first.
+    pub(crate) stacks: Vec<StackId>,
+    /// The frames from here outwards begin with return addresses, and each follows from the pointers of the one before and from
+    /// words.
+    pub(crate) fixed_from: usize,
     registers: Registers,
     /// Whether the instruction pointer is exact (innermost or interrupted), not a return address.
     exact: bool,
@@ -44,10 +54,20 @@ pub(crate) struct Walk {
     pub(crate) signal: Option<SignalFrame>,
 }
 
+/// Memory for the next walk.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    frames: Vec<WalkedFrame>,
+    words: Vec<Word>,
+    stacks: Vec<StackId>,
+}
+
 /// A place in a walk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {
     frames: usize,
+    words: usize,
+    fixed_from: usize,
     registers: Registers,
     exact: bool,
     entered: bool,
@@ -93,20 +113,31 @@ impl Code<'_> {
 
 impl Walk {
     /// Starts at a sample's registers, reusing the memory of an earlier walk.
-    pub(crate) fn start(registers: Registers, mut frames: Vec<WalkedFrame>) -> Self {
+    pub(crate) fn start(registers: Registers, spare: Spare) -> Self {
+        let Spare { mut frames, mut words, mut stacks } = spare;
         frames.clear();
-        Self { frames, registers, exact: true, entered: false, signal: None }
+        words.clear();
+        stacks.clear();
+        Self { frames, words, stacks, fixed_from: 1, registers, exact: true, entered: false, signal: None }
+    }
+
+    /// The memory of a walk that is over.
+    pub(crate) fn into_spare(self) -> Spare {
+        Spare { frames: self.frames, words: self.words, stacks: self.stacks }
     }
 
     /// Where the walk is, to come back to.
     pub(crate) fn mark(&self) -> Mark {
-        let Self { registers, exact, entered, signal, .. } = *self;
-        Mark { frames: self.frames.len(), registers, exact, entered, signal }
+        let Self { fixed_from, registers, exact, entered, signal, .. } = *self;
+        let (frames, words) = (self.frames.len(), self.words.len());
+        Mark { frames, words, fixed_from, registers, exact, entered, signal }
     }
 
     /// Goes back: what was found since came from memory that turned out to be wrong.
     pub(crate) fn rewind(&mut self, mark: &Mark) {
         self.frames.truncate(mark.frames);
+        self.words.truncate(mark.words);
+        self.fixed_from = mark.fixed_from;
         let Mark { registers, exact, entered, signal, .. } = *mark;
         (self.registers, self.exact, self.entered, self.signal) = (registers, exact, entered, signal);
     }
@@ -126,6 +157,7 @@ impl Walk {
             let ip = self.registers.ip();
             if !self.exact
                 && !self.entered
+                && self.registers.get(Register::RBP).is_some()
                 && let Some(stack) = known(self.registers.sp(), ip, self.registers.bp())
             {
                 return Ended::Known(stack);
@@ -165,20 +197,42 @@ impl Walk {
                 unwinder.step(found, relative.0, self.exact, &mut self.registers, memory)
             };
             match step {
-                Ok(Step::End) => return Ended::Complete,
+                Ok(Step::End) => {
+                    self.note_words(found.rule);
+                    return Ended::Complete;
+                }
                 Ok(step) => {
+                    self.note_words(found.rule);
                     self.exact = step == Step::Interrupted;
                     self.entered = false;
                     if self.exact {
                         let (ip, sp_then) = (self.registers.ip(), self.registers.sp());
                         self.signal = Some(SignalFrame { state: sp, ip, sp: sp_then });
+                        self.fixed_from = self.frames.len() + 1;
                     }
                 }
                 Err(StepError::Memory(address)) => return Ended::OutOfMemory(address),
                 Err(StepError::Impossible) => {
+                    self.fixed_from = self.frames.len();
                     return if self.is_entry(code) { Ended::Complete } else { Ended::Lost };
                 }
             }
+        }
+    }
+
+    /// Notes the words that the step just made is a function of, beside the pointers of its frame.
+    fn note_words(&mut self, rule: Rule) {
+        if rule == Rule::EndOfStack {
+            return;
+        }
+        let (Some(slot), Some(bp)) = (rule.frame_pointer_slot(), self.registers.get(Register::RBP)) else {
+            self.fixed_from = self.frames.len();
+            return;
+        };
+        let cfa = self.registers.sp();
+        self.words.push(Word { address: cfa.wrapping_sub(8), value: self.registers.ip() });
+        if let Some(slot) = slot {
+            self.words.push(Word { address: cfa.wrapping_add_signed(8 * i64::from(slot)), value: bp });
         }
     }
 
@@ -217,7 +271,7 @@ impl Walk {
 
     fn push(&mut self, location: LocationId) {
         let (sp, ip, bp) = (self.registers.sp(), self.registers.ip(), self.registers.bp());
-        self.frames.push(WalkedFrame { location, sp, ip, bp });
+        self.frames.push(WalkedFrame { location, sp, ip, bp, words: self.words.len() as u32 });
         self.entered = true;
     }
 
@@ -255,14 +309,16 @@ impl Walk {
 
     /// Adds the frames to the tree of stacks, from the outermost inwards; `each` sees every frame with its stack.
     pub(crate) fn intern(
-        &self,
+        &mut self,
         builder: &mut Builder,
         mut parent: Option<StackId>,
         mut each: impl FnMut(&WalkedFrame, StackId),
     ) -> Option<StackId> {
+        self.stacks.clear();
         for frame in self.frames.iter().rev() {
             let stack = builder.stack(parent, frame.location);
             each(frame, stack);
+            self.stacks.push(stack);
             parent = Some(stack);
         }
         parent

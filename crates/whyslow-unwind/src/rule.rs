@@ -67,6 +67,17 @@ impl Rule {
     /// Code that has put nothing on the stack: the return address is on top.
     pub const FRAMELESS: Self = Self::sp_plus(8);
 
+    /// Where the caller's frame pointer is, in words from the cfa, or that it stays as it is; `None` for rules that need more
+    /// than the instruction, stack and frame pointers, or lead to code that was interrupted.
+    pub fn frame_pointer_slot(&self) -> Option<Option<i8>> {
+        match *self {
+            Self::Cfa { base: Register::RSP | Register::RBP, slots, .. } => {
+                Some(Some(slots[1]).filter(|slot| *slot != NO_SLOT))
+            }
+            _ => None,
+        }
+    }
+
     /// `cfa = sp + offset`, nothing saved.
     pub(crate) const fn sp_plus(offset: i32) -> Self {
         Self::Cfa { base: Register::RSP, offset, slots: [NO_SLOT; 6] }

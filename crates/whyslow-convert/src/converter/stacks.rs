@@ -77,17 +77,30 @@ impl<W: World> Converter<W> {
     }
 
     fn walk(&mut self, registers: Registers, dump: &Dump<'_>, Task { pid, tid }: Task) -> Option<StackId> {
-        let Self { world, builder, modules, processes, threads, counters, drain, frames, .. } = self;
+        let Self { world, builder, modules, processes, threads, counters, drain, spare, .. } = self;
         let (process, thread) = (processes.get_mut(&pid)?, threads.get_mut(&tid)?);
         let mut code = Code { modules, space: &process.space, builder };
-        let mut walk = Walk::start(registers, std::mem::take(frames));
-        let ended = walk.run(&mut code, &mut |address| dump.read(address), |_, _, _| None);
+        let mut walk = Walk::start(registers, std::mem::take(spare));
+        let follower =
+            thread.images.trail.follow(dump, code.space.version(), || thread.images.agreeing(dump));
+        let ended =
+            walk.run(&mut code, &mut |address| dump.read(address), |sp, ip, bp| follower.known(sp, ip, bp));
+        let met = follower.met();
         let behind_signal =
             walk.signal.filter(|signal| signal.is_on_another_stack() && !dump.holds(signal.sp));
         let stack = match (ended, behind_signal) {
             (Ended::Complete, _) => {
                 counters.complete_in_dump += 1;
-                walk.intern(code.builder, None, |_, _| {})
+                let stack = walk.intern(code.builder, None, |_, _| {});
+                thread.images.trail.keep(&walk, None, code.space.version(), None);
+                stack
+            }
+            (Ended::Known(outer), _) => {
+                let joined = met.is_some_and(|met| met.joined);
+                *if joined { &mut counters.completed_by_join } else { &mut counters.complete_in_dump } += 1;
+                let stack = walk.intern(code.builder, Some(outer), |_, _| {});
+                thread.images.trail.keep(&walk, met, code.space.version(), None);
+                stack
             }
             (Ended::OutOfMemory(_), Some(signal)) => {
                 let completion = Completion { world: &*world, dump, pid, drain: *drain };
@@ -112,7 +125,7 @@ impl<W: World> Converter<W> {
                         process.readable &= !matches!(read, Read::Unreadable);
                         walk.rewind(&in_dump);
                         counters.cut_at_signal += 1;
-                        truncated(&walk, code.builder)
+                        truncated(&mut walk, code.builder)
                     }
                 }
             }
@@ -147,17 +160,17 @@ impl<W: World> Converter<W> {
                             process.readable &= !matches!(read, Read::Unreadable);
                             walk.rewind(&in_dump);
                             counters.truncated += 1;
-                            truncated(&walk, code.builder)
+                            truncated(&mut walk, code.builder)
                         }
                     }
                 }
             }
-            (Ended::OutOfMemory(_) | Ended::Lost | Ended::Known(_), _) => {
+            (Ended::OutOfMemory(_) | Ended::Lost, _) => {
                 counters.no_unwind_info += 1;
-                truncated(&walk, code.builder)
+                truncated(&mut walk, code.builder)
             }
         };
-        *frames = walk.frames;
+        *spare = walk.into_spare();
         if self.image_memory > IMAGES_MOST {
             self.image_memory = 0;
             self.threads.values_mut().for_each(|thread| thread.images = Images::default());
@@ -167,7 +180,7 @@ impl<W: World> Converter<W> {
 }
 
 /// A stack that is honest about its missing outer frames.
-fn truncated(walk: &Walk, builder: &mut Builder) -> Option<StackId> {
+fn truncated(walk: &mut Walk, builder: &mut Builder) -> Option<StackId> {
     let root = builder.stack(None, LocationId::TRUNCATED);
     walk.intern(builder, Some(root), |_, _| {})
 }
@@ -240,6 +253,67 @@ mod tests {
         assert_eq!((counters.completed_by_read, counters.completed_by_join, counters.truncated), (1, 1, 0));
         assert!(recorded.converter.has_read_live() || after_first > 0);
         assert_eq!(ends(recorded), ["/app+abb", "/app+abb"]);
+    }
+
+    /// A walk takes over what the one before found, but only from where every word is the same.
+    #[test]
+    fn a_walk_is_repeated_only_where_all_is_the_same() {
+        let functions = |inner: u64, middle: u64, outer: u64| {
+            let functions = (0..9).map(|at| match at {
+                0 => inner,
+                5 => middle,
+                at => 0x1100 + at,
+            });
+            MadeStack::new(SP, &functions.chain([outer]).collect::<Vec<u64>>(), FRAME, 0)
+        };
+        let cases = [
+            (0x1100, 0x1105, 0x1abc),
+            (0x1100, 0x1105, 0x1abc),
+            (0x1800, 0x1105, 0x1abc),
+            (0x1100, 0x1905, 0x1abc),
+            (0x1100, 0x1905, 0x1def),
+            (0x1100, 0x1105, 0x1def),
+            (0x1100, 0x1105, 0x1abc),
+        ];
+        let mut together = recorded();
+        let mut alone = Vec::new();
+        for (inner, middle, outer) in cases {
+            together.sample(APP, 1, functions(inner, middle, outer).dump(usize::MAX));
+            let mut single = recorded();
+            single.sample(APP, 1, functions(inner, middle, outer).dump(usize::MAX));
+            alone.extend(single.stacks());
+        }
+        assert_eq!(together.converter.counters.complete_in_dump, cases.len() as u64);
+        assert_eq!(together.stacks(), alone);
+    }
+
+    #[test]
+    fn a_walk_through_other_mappings_is_another_one() {
+        let mut recorded = recorded();
+        let stack = stack(0x1abc);
+        recorded.sample(APP, 1, stack.dump(usize::MAX));
+        recorded.map(100, "/other", 0x1000);
+        recorded.sample(APP, 2, stack.dump(usize::MAX));
+        assert_eq!(ends(recorded), ["/app+abb", "/other+abb"]);
+    }
+
+    /// The outer frames of the walk before are from an image that the sample does not agree with.
+    #[test]
+    fn a_walk_that_was_joined_is_repeated_only_with_its_image() {
+        let mut recorded = recorded();
+        let (then, mut now) = (stack(0x1abc), stack(0x1def));
+        now.bytes[COPIED - 0x100] ^= 1;
+        has(&mut recorded, &[&then]);
+        recorded.sample(APP, 1, then.dump(COPIED));
+        recorded.sample(APP, 2, then.dump(COPIED));
+        has(&mut recorded, &[&now]);
+        recorded.sample(APP, 3, now.dump(COPIED));
+        recorded.converter.begin_drain();
+        recorded.sample(APP, 4, now.dump(COPIED));
+        recorded.sample(APP, 5, then.dump(COPIED));
+        let counters = &recorded.converter.counters;
+        assert_eq!((counters.completed_by_read, counters.completed_by_join, counters.truncated), (2, 2, 1));
+        assert_eq!(ends(recorded), ["/app+abb", "/app+abb", "...", "/app+dee", "/app+abb"]);
     }
 
     /// The program has returned from the sample's outer frames and come back by another way.

@@ -1,0 +1,167 @@
+//! The last walk of a thread, for the next one to go only as far as the two differ.
+//!
+//! Where rules need nothing but the instruction, stack and frame pointers, a walk from a frame outwards is a function of these three and
+//! of the words that it reads:
+//!
+//! ```text
+//! walk(ip, sp, bp) = walk'(ip, sp, bp)   if the frames are equal, and so is every word that was read from there outwards
+//! ```
+//!
+//! So a walk that comes to a frame of the last one only compares those words. They are compared from the outermost inwards, once, and
+//! do not depend on each other, so that the processor waits for many of them at a time, where a walk waits for one after the
+//! other. What was taken from an image of the live stack counts as long as the dump agrees with the same image.
+
+use std::cell::Cell;
+
+use whyslow_profile::StackId;
+
+use crate::completion::StackImage;
+use crate::input::Dump;
+use crate::walk::Walk;
+
+/// Longer walks are not kept.
+const MOST_FRAMES: usize = 4096;
+
+/// A word that was read, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) address: u64,
+    pub(crate) value: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct TrailFrame {
+    sp: u64,
+    ip: u64,
+    bp: u64,
+    stack: StackId,
+    /// How many of the words lead from here outwards.
+    words: u32,
+}
+
+/// The last walk of a thread, from the outermost frame inwards.
+#[derive(Debug, Default)]
+pub(crate) struct Trail {
+    frames: Vec<TrailFrame>,
+    words: Vec<Word>,
+    /// The mappings that it went through.
+    space: u64,
+    /// The image that its outermost part is from.
+    image: Option<u64>,
+}
+
+/// Where a walk meets the trail of the one before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Met {
+    /// How many frames of the trail are those of this walk too.
+    frames: usize,
+    /// Whether its outermost part is from an image.
+    pub(crate) joined: bool,
+}
+
+/// A trail while a dump is compared with it.
+pub(crate) struct Follower<'a, F> {
+    trail: &'a Trail,
+    dump: &'a Dump<'a>,
+    /// Gives the image that the dump agrees with; asked at most once.
+    image: F,
+    /// Frames that are not inside of the walk's current one.
+    left: Cell<usize>,
+    /// How many words are the same, once they were compared.
+    same: Cell<Option<u32>>,
+    met: Cell<Option<Met>>,
+}
+
+impl Trail {
+    /// Compares a dump with this trail; `image` gives the image that the dump agrees with.
+    pub(crate) fn follow<'a, F: Fn() -> Option<&'a StackImage>>(
+        &'a self,
+        dump: &'a Dump<'a>,
+        space: u64,
+        image: F,
+    ) -> Follower<'a, F> {
+        let left = if self.space == space { self.frames.len() } else { 0 };
+        Follower { trail: self, dump, image, left: left.into(), same: Cell::new(None), met: Cell::new(None) }
+    }
+
+    /// Keeps a walk whose stacks are known: its own frames on top of those of the trail that it met.
+    pub(crate) fn keep(&mut self, walk: &Walk, met: Option<Met>, space: u64, image: Option<u64>) {
+        match met {
+            Some(met) => {
+                self.frames.truncate(met.frames);
+                self.words.truncate(self.frames.last().map_or(0, |frame| frame.words as usize));
+            }
+            None => {
+                self.clear();
+                (self.space, self.image) = (space, image);
+            }
+        }
+        // What is inside of a frame with another kind of rule depends on more.
+        let frames = walk.frames.get(walk.fixed_from..).unwrap_or_default();
+        if self.frames.len() + frames.len() > MOST_FRAMES {
+            return self.clear();
+        }
+        let mut end = walk.words.len();
+        for (frame, &stack) in frames.iter().rev().zip(&walk.stacks) {
+            self.words.extend_from_slice(&walk.words[frame.words as usize..end]);
+            end = frame.words as usize;
+            let words = self.words.len() as u32;
+            self.frames.push(TrailFrame { sp: frame.sp, ip: frame.ip, bp: frame.bp, stack, words });
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.frames.clear();
+        self.words.clear();
+        self.image = None;
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.frames.capacity() * size_of::<TrailFrame>() + self.words.capacity() * size_of::<Word>()
+    }
+}
+
+impl<'a, F: Fn() -> Option<&'a StackImage>> Follower<'a, F> {
+    /// The stack of a frame that the trail has too, if all is the same from there outwards.
+    pub(crate) fn known(&self, sp: u64, ip: u64, bp: u64) -> Option<StackId> {
+        let frames = &self.trail.frames;
+        let mut left = self.left.get();
+        while left > 0 && frames[left - 1].sp < sp {
+            left -= 1;
+        }
+        self.left.set(left);
+        let frame = frames.get(left.checked_sub(1)?)?;
+        if (frame.sp, frame.ip, frame.bp) != (sp, ip, bp) {
+            return None;
+        }
+        if self.same.get().is_none() {
+            self.same.set(Some(self.compare(frame.words)));
+        }
+        // Comparing may have found that nothing of the trail can be used.
+        if self.left.get() == 0 || self.same.get().is_none_or(|same| frame.words > same) {
+            return None;
+        }
+        self.met.set(Some(Met { frames: left, joined: self.trail.image.is_some() }));
+        Some(frame.stack)
+    }
+
+    /// How many of the first `most` words are what this sample's walk would read. Frames that come later have fewer.
+    fn compare(&self, most: u32) -> u32 {
+        let words = self.trail.words.iter().take(most as usize);
+        let Some(drain) = self.trail.image else {
+            let equal = |word: &&Word| self.dump.read(word.address) == Some(word.value);
+            return words.take_while(equal).count() as u32;
+        };
+        let Some(image) = (self.image)().filter(|image| image.drain() == drain) else {
+            self.left.set(0);
+            return 0;
+        };
+        let read = |address: u64| self.dump.read(address).or_else(|| image.read(address));
+        words.take_while(|word| read(word.address) == Some(word.value)).count() as u32
+    }
+
+    /// Where the walk met the trail, if it did.
+    pub(crate) fn met(&self) -> Option<Met> {
+        self.met.get()
+    }
+}
