@@ -82,6 +82,15 @@ impl Drop for GoFirst {
     }
 }
 
+/// Works on another thread, which gets its turn when nobody else wants it.
+pub(crate) fn work_last(work: fn()) -> std::thread::JoinHandle<()> {
+    const NICE: i32 = 19;
+    std::thread::spawn(move || {
+        let _ = rustix::process::setpriority_process(None, NICE);
+        work();
+    })
+}
+
 /// Lifts the limit of open files to what is allowed; attaching needs one per thread and CPU.
 pub(crate) fn raise_file_limit() {
     let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);

@@ -1,5 +1,8 @@
 //! Live recording on Linux: perf events, ring buffers, the life cycle of the recorded program.
 
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64/mod.rs"]
+mod arch;
 mod heap;
 mod host;
 mod launch;
@@ -71,6 +74,8 @@ pub struct Options {
     pub cpu: bool,
     /// Record the heap too.
     pub heap: Option<HeapOptions>,
+    /// Work that can be done while the program runs, on a thread that lets everyone else go first.
+    pub meanwhile: Option<fn()>,
 }
 
 impl Default for Options {
@@ -83,6 +88,7 @@ impl Default for Options {
             user_only: false,
             cpu: true,
             heap: None,
+            meanwhile: None,
         }
     }
 }

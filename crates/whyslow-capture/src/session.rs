@@ -155,6 +155,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         _ => Subject::Nobody,
     };
     let moved_aside = output_file.keep()?;
+    let meanwhile = options.meanwhile.map(host::work_last);
 
     let heap = heap.zip(heap_rows);
     let mut session = Session { records, heap, converter, writer, write_error: None, signals, subject };
@@ -208,6 +209,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     }
     let exit = meta.exit;
     let files = converter.files();
+    // What it could not do is not missed.
+    let _ = meanwhile.map(std::thread::JoinHandle::join);
     let path = output.to_owned();
     Ok(Recording { path, writer, meta, exit, files, write_error, moved_aside, _signals: signals })
 }

@@ -1,6 +1,6 @@
 //! Kernel functions, from `/proc/kallsyms`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::answers::{Answers, RawFrame, RawFunction};
 
@@ -20,37 +20,54 @@ pub(crate) struct Table {
 
 /// Answers for addresses that are relative to `_text`; `None` when the kernel hides its symbols.
 ///
-/// Reading `/proc/kallsyms` takes the kernel some 50 ms, so the part that is the same after every boot is kept in the
+/// Writing `/proc/kallsyms` takes the kernel some 40 ms, so the part that is the same after every boot is kept in the
 /// cache; only addresses in kernel modules, which move, make it be read again.
 pub(crate) fn resolve(addresses: &[u64], cache: Option<&Path>) -> Option<Answers> {
-    let table_name = || Some(format!("kernel-table-{}", whyslow_proc::kernel::build_id()?));
-    let file = cache.and_then(|folder| Some(folder.join("symbols").join(table_name()?)));
+    let file = cache.and_then(table_file);
     if let Some(core) = file.as_deref().and_then(load)
         && core.starts.last().is_some_and(|last| addresses.iter().all(|address| address <= last))
     {
         return Some(core.answer(addresses));
     }
-    let kallsyms = std::fs::read("/proc/kallsyms").ok()?;
-    let table = Table::parse(&String::from_utf8_lossy(&kallsyms))?;
-    if let Some(file) = file {
-        store(&file, &table.without_modules());
+    Some(read(file.as_deref())?.answer(addresses))
+}
+
+/// Makes sure that the cache has the names of this kernel.
+pub(crate) fn learn(cache: &Path) {
+    if let Some(file) = table_file(cache).filter(|file| !file.exists()) {
+        read(Some(&file));
     }
-    Some(table.answer(addresses))
+}
+
+/// The cache's file for this kernel.
+fn table_file(cache: &Path) -> Option<PathBuf> {
+    let name = format!("kernel-table-{}", whyslow_proc::kernel::build_id()?);
+    Some(cache.join("symbols").join(name))
+}
+
+/// Asks the kernel, and keeps what it says of itself in a file.
+fn read(file: Option<&Path>) -> Option<Table> {
+    let table = Table::parse(&std::fs::read("/proc/kallsyms").ok()?)?;
+    if let Some(file) = file {
+        match table.without_modules() {
+            Some(core) => store(file, &core),
+            None => store(file, &table),
+        }
+    }
+    Some(table)
 }
 
 impl Table {
-    /// Reads the text of `kallsyms`.
-    pub(crate) fn parse(kallsyms: &str) -> Option<Self> {
+    /// Reads the text of `kallsyms`: `ffffffff81000000 T _text`, and a tab and the module behind it.
+    pub(crate) fn parse(kallsyms: &[u8]) -> Option<Self> {
         let mut base = 0;
-        let mut rows: Vec<(u64, u8, &str)> = Vec::with_capacity(kallsyms.len() / 45);
-        for line in kallsyms.lines() {
-            let Some((address, rest)) = line.split_once(' ') else { continue };
-            let Ok(address) = u64::from_str_radix(address, 16) else { continue };
-            let Some((kind, name)) = rest.split_once(' ') else { continue };
-            if name == "_text" {
+        let mut rows: Vec<(u64, u8, &[u8])> = Vec::with_capacity(kallsyms.len() / 45);
+        for line in kallsyms.split(|byte| *byte == b'\n') {
+            let Some((address, &[b' ', kind, b' ', ref name @ ..])) = split_number(line) else { continue };
+            if name == b"_text" {
                 base = address;
             }
-            if matches!(kind, "t" | "T" | "w" | "W") {
+            if matches!(kind, b't' | b'T' | b'w' | b'W') {
                 rows.push((address, rank(kind, name), name));
             }
         }
@@ -59,18 +76,26 @@ impl Table {
             return None;
         }
         rows.iter_mut().for_each(|row| row.0 = row.0.wrapping_sub(base));
-        rows.sort_unstable();
+        // The kernel has them in order of their addresses, but for those of its modules.
+        rows.sort();
         rows.dedup_by_key(|row| row.0);
         let mut table = Self::default();
+        table.starts.reserve(rows.len());
+        table.ends.reserve(rows.len());
         for (start, _, name) in rows {
-            table.push(start, name);
+            table.push(start, &String::from_utf8_lossy(name));
         }
         Some(table)
     }
 
     fn push(&mut self, start: u64, name: &str) {
         self.starts.push(start);
-        self.names.extend(name.chars().map(|letter| if letter == '\t' { ' ' } else { letter }));
+        match name.split_once('\t') {
+            None => self.names.push_str(name),
+            Some((function, module)) => {
+                self.names.extend([function, " ", &module.replace('\t', " ")]);
+            }
+        }
         self.ends.push(self.names.len() as u32);
     }
 
@@ -80,15 +105,18 @@ impl Table {
         self.names.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// The functions of the kernel itself.
-    fn without_modules(&self) -> Self {
+    /// The functions of the kernel itself; `None` when there are no others.
+    fn without_modules(&self) -> Option<Self> {
+        if !(0..self.starts.len()).any(|row| split_module(self.name(row)).1.is_some()) {
+            return None;
+        }
         let mut core = Self::default();
         for (row, &start) in self.starts.iter().enumerate() {
             if split_module(self.name(row)).1.is_none() {
                 core.push(start, self.name(row));
             }
         }
-        core
+        Some(core)
     }
 
     /// One site per address.
@@ -146,9 +174,20 @@ fn store(file: &Path, table: &Table) {
 }
 
 /// The better name of an address is smaller: functions before marks, global before local.
-fn rank(kind: &str, name: &str) -> u8 {
-    let mark = matches!(name, "_text" | "_stext" | "_etext" | "_sinittext") || name.contains("_text_start");
-    u8::from(mark) * 2 + u8::from(kind != "T")
+fn rank(kind: u8, name: &[u8]) -> u8 {
+    let mark =
+        matches!(name, b"_text" | b"_stext" | b"_etext" | b"_sinittext") || name.ends_with(b"_text_start");
+    u8::from(mark) * 2 + u8::from(kind != b'T')
+}
+
+/// The hexadecimal number at the beginning, and what is behind it.
+fn split_number(line: &[u8]) -> Option<(u64, &[u8])> {
+    let digits = line.iter().position(|byte| *byte == b' ').filter(|digits| (1..=16).contains(digits))?;
+    let (number, rest) = line.split_at(digits);
+    let number = number
+        .iter()
+        .try_fold(0u64, |number, digit| Some(number << 4 | u64::from(char::from(*digit).to_digit(16)?)))?;
+    Some((number, rest))
 }
 
 /// The function's name and its kernel module: `("f", "ext4")` of `f [ext4]`.
@@ -184,7 +223,7 @@ not a line
     fn addresses_are_relative_to_the_text_and_modules_are_named() {
         let module = 0xffff_ffff_c010_0010_u64.wrapping_sub(0xffff_ffff_8100_0000);
         let wanted = [0, 0x150, 0x210, 0x350, 0x400, module, 0x80_0000, u64::MAX];
-        let answers = Table::parse(SAMPLE).unwrap().answer(&wanted);
+        let answers = Table::parse(SAMPLE.as_bytes()).unwrap().answer(&wanted);
         let names: Vec<_> = (0..wanted.len()).map(|index| name_of(&answers, index)).collect();
         assert_eq!(
             names,
@@ -205,16 +244,17 @@ not a line
     #[test]
     fn hidden_symbols_resolve_nothing() {
         let hidden = "0000000000000000 T _text\n0000000000000000 T vfs_read\n";
-        assert!(Table::parse(hidden).is_none());
-        assert!(Table::parse("").is_none());
+        assert!(Table::parse(hidden.as_bytes()).is_none());
+        assert!(Table::parse(b"").is_none());
     }
 
     #[test]
     fn the_core_is_kept_and_modules_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("kernel");
-        let table = Table::parse(SAMPLE).unwrap();
-        let core = table.without_modules();
+        let table = Table::parse(SAMPLE.as_bytes()).unwrap();
+        let core = table.without_modules().expect("there is a module");
+        assert_eq!(core.without_modules(), None);
         assert_eq!(core.starts.len() + 1, table.starts.len());
         store(&file, &core);
         assert_eq!(load(&file), Some(core));

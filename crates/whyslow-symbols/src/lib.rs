@@ -88,6 +88,13 @@ pub fn default_cache_folder() -> Option<PathBuf> {
     Some(cache.join("whyslow"))
 }
 
+/// Makes sure that the usual cache has the names of this machine's kernel, which take a while to read the first time.
+pub fn learn_kernel_names() {
+    if let Some(cache) = default_cache_folder() {
+        kernel::learn(&cache);
+    }
+}
+
 fn absolute(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }

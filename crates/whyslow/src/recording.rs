@@ -146,7 +146,9 @@ pub(crate) fn make_as(
     polish: impl FnOnce(&mut Profile),
 ) -> Result<Recorded> {
     let path = checked_path(name, keep)?;
-    let how = Options { duration: keep.duration, ..how };
+    let kernel = how.cpu && !how.user_only && !keep.no_symbol_cache;
+    let meanwhile = kernel.then_some(whyslow_symbols::learn_kernel_names as fn());
+    let how = Options { duration: keep.duration, meanwhile, ..how };
     let recording = record(target, &how, &path).map_err(explain)?;
     finish(recording, keep, volume, polish)
 }

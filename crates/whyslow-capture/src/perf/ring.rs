@@ -9,6 +9,8 @@ use linux_perf_event_reader::{RawData, RawEventRecord, RecordParseInfo, RecordTy
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 use rustix::mm::{MapFlags, ProtFlags};
 
+use crate::arch;
+
 /// A record in a ring.
 pub(crate) type Record<'a> = RawEventRecord<'a>;
 
@@ -82,16 +84,29 @@ impl Ring {
 }
 
 impl Ring {
+    /// Lets the processor fetch the beginning of what comes after the next `skip` bytes: the record there was written by another CPU
+    /// or long ago, and reading it would wait for memory.
+    fn fetch_ahead(&self, skip: u64) {
+        /// Header, process, time, registers, and the innermost bytes of the stack.
+        const LINES: usize = 6;
+        const LINE: usize = 64;
+        for line in 0..LINES {
+            if let RawData::Single(byte) = self.data(skip as usize + line * LINE, 1) {
+                arch::fetch(byte);
+            }
+        }
+    }
+
     /// The next whole record, if there is one.
     fn peek(&self, parse_info: RecordParseInfo) -> Option<(Record<'_>, u64)> {
         let available = self.head.wrapping_sub(self.tail);
         if available < HEADER as u64 {
             return None;
         }
-        let mut header = self.data(0, HEADER);
-        let kind = header.read_u32::<byteorder::NativeEndian>().ok()?;
-        let misc = header.read_u16::<byteorder::NativeEndian>().ok()?;
-        let size = header.read_u16::<byteorder::NativeEndian>().ok()?;
+        // Records begin at multiples of eight bytes, so that no header wraps around.
+        let RawData::Single(&[k0, k1, k2, k3, m0, m1, s0, s1]) = self.data(0, HEADER) else { return None };
+        let kind = u32::from_ne_bytes([k0, k1, k2, k3]);
+        let (misc, size) = (u16::from_ne_bytes([m0, m1]), u16::from_ne_bytes([s0, s1]));
         // The kernel never writes a record without its header; a size that says so would loop for ever.
         let size = u64::from(size).max(HEADER as u64);
         if size > available {
@@ -142,6 +157,7 @@ impl Merge {
             let ring = &mut self.rings[at];
             let size = match ring.peek(parse_info) {
                 Some((record, size)) => {
+                    ring.fetch_ahead(size);
                     take(&record);
                     size
                 }

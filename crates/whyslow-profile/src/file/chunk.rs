@@ -38,25 +38,44 @@ const COMPRESSION_LEVEL: i32 = 3;
 const MAX_RATIO: usize = 32;
 const SKIPPABLE_FRAME: u32 = 0x184D_2A50;
 
-/// A chunk as bytes to append to a file.
-pub(super) fn encode(kind: Kind, raw: &[u8]) -> io::Result<Vec<u8>> {
-    if raw.len() > MAX_RAW_LEN {
-        return Err(io::Error::other("a table is too large for one chunk"));
+/// Packs chunks. What zstd works with is made once.
+pub(super) struct Encoder(zstd::bulk::Compressor<'static>);
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Encoder")
     }
-    let mut stored = zstd::bulk::compress(raw, COMPRESSION_LEVEL)?;
-    if let Some(missing) = raw.len().div_ceil(MAX_RATIO).checked_sub(stored.len()).filter(|&len| len > 0) {
+}
+
+impl Encoder {
+    pub(super) fn new() -> io::Result<Self> {
+        zstd::bulk::Compressor::new(COMPRESSION_LEVEL).map(Self)
+    }
+
+    /// A chunk as bytes to append to a file.
+    pub(super) fn encode(&mut self, kind: Kind, raw: &[u8]) -> io::Result<Vec<u8>> {
+        if raw.len() > MAX_RAW_LEN {
+            return Err(io::Error::other("a table is too large for one chunk"));
+        }
+        Ok(finish(kind, raw.len(), self.0.compress(raw)?))
+    }
+}
+
+/// A chunk of packed bytes.
+fn finish(kind: Kind, raw_len: usize, mut stored: Vec<u8>) -> Vec<u8> {
+    if let Some(missing) = raw_len.div_ceil(MAX_RATIO).checked_sub(stored.len()).filter(|&len| len > 0) {
         stored.extend_from_slice(&SKIPPABLE_FRAME.to_le_bytes());
         stored.extend_from_slice(&(missing as u32).to_le_bytes());
         stored.resize(stored.len() + missing, 0);
     }
     let mut out = Vec::with_capacity(CHUNK_HEADER_LEN + stored.len());
     out.extend_from_slice(&kind);
-    out.extend_from_slice(&(raw.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(raw_len as u32).to_le_bytes());
     out.extend_from_slice(&(stored.len() as u32).to_le_bytes());
     let checksum = checksum(&out, &stored);
     out.extend_from_slice(&checksum.to_le_bytes());
     out.extend_from_slice(&stored);
-    Ok(out)
+    out
 }
 
 /// A chunk found in a file.

@@ -33,7 +33,11 @@ pub fn dressed(bare: &[u8]) -> Vec<u8> {
         let len = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
         let (raw, behind) = behind.split_at(len.min(behind.len()));
         // One that is too large for a chunk is left out.
-        chunks.extend(chunk::encode([head[0], head[1], head[2], head[3]], raw).unwrap_or_default());
+        chunks.extend(
+            chunk::Encoder::new()
+                .and_then(|mut encoder| encoder.encode([head[0], head[1], head[2], head[3]], raw))
+                .unwrap_or_default(),
+        );
         rest = behind;
     }
     let sealed_len = if start[1] == 0 { 0 } else { HEADER_LEN + chunks.len() };

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use super::chunk::{self, Kind};
+use super::chunk::{self, Encoder, Kind};
 use super::{HEADER_LEN, MAGIC, VERSION, heap, tables};
 use crate::builder::Builder;
 use crate::ids::{LocationId, MetricId};
@@ -20,6 +20,7 @@ const BYTES_PER_CHUNK: usize = 4 << 20;
 pub struct Writer {
     file: File,
     len: u64,
+    encoder: Encoder,
     /// Texts in the file.
     strings: usize,
     /// Symbols come last: their texts take the row numbers that a builder would give to its next ones.
@@ -30,7 +31,8 @@ impl Writer {
     /// Starts a profile in an empty file.
     pub fn new(mut file: File, meta: &Meta) -> io::Result<Self> {
         file.write_all(&header(0))?;
-        let mut writer = Self { file, len: HEADER_LEN as u64, strings: 0, has_symbols: false };
+        let (len, encoder) = (HEADER_LEN as u64, Encoder::new()?);
+        let mut writer = Self { file, len, encoder, strings: 0, has_symbols: false };
         writer.meta(meta)?;
         Ok(writer)
     }
@@ -217,7 +219,7 @@ impl Writer {
     }
 
     fn chunk(&mut self, kind: Kind, raw: &[u8]) -> io::Result<()> {
-        let bytes = chunk::encode(kind, raw)?;
+        let bytes = self.encoder.encode(kind, raw)?;
         self.file.write_all(&bytes)?;
         self.len += bytes.len() as u64;
         Ok(())
