@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deep, NONE, Payload, random, small } from '../test/make-payload.mjs';
-import { addUp, buildShape, countSamples, functionValues, invert, matchedValue, spanMask, stackWeights, type Selection, type ShapeOptions, type Transform } from './aggregate.ts';
+import { addUp, buildShape, countSamples, functionValues, invert, matchedValue, movedWeights, rowsOf, spanMask, stackWeights, type Selection, type ShapeOptions, type Transform } from './aggregate.ts';
 import { pathOf } from './flame/path.ts';
 import { Model } from './model.ts';
 import { decode } from './payload.ts';
@@ -28,6 +28,25 @@ function paths(model: Model, tree: { parent: Uint32Array; fn: Uint32Array; total
 
 const byName = (model: Model, values: Float64Array): Record<string, number> =>
   Object.fromEntries([...values].map((value, fn) => [model.short(fn), value / 100_000]).filter(([, value]) => value));
+
+test('a brush that moves weighs what one that is drawn anew does', () => {
+  for (let seed = 1; seed <= 20; seed++) {
+    const { profile: { samples: [samples], stacks } } = randomProfile(seed);
+    const end = samples!.time.at(-1)!, threads = seed % 2 ? undefined : Uint8Array.from({ length: 64 }, (_, at) => at % 2);
+    const weighed = (range: readonly [number, number]) => stackWeights(samples!, stacks.count, { ...ALL, threads, range });
+    const shares = [0, .1, .3, .35, .6, .8, 1.1];
+    let moved = 0;
+    for (const low of shares) for (const high of shares) for (const from of shares) for (const to of shares) {
+      const before = [low * end, high * end] as const, range = [from * end, to * end] as const;
+      if (low > high || from > to) continue;
+      const weights = movedWeights(samples!, { ...ALL, threads, range }, weighed(before), rowsOf(samples!.time, before));
+      if (!weights) continue;
+      moved++;
+      assert.deepEqual(weights, weighed(range), `${low}..${high} to ${from}..${to}`);
+    }
+    assert.ok(moved > 20, String(moved));
+  }
+});
 
 test('the tree of a small profile', () => {
   const model = new Model(decode(small()));

@@ -68,25 +68,47 @@ export function lowerBound(times: Float64Array, time: number): number {
   return low;
 }
 
+/** The first row of a time, and the first behind it. */
+export type Rows = readonly [number, number];
+
+export const rowsOf = (time: Float64Array, range: readonly [number, number] | undefined): Rows =>
+  range ? [lowerBound(time, range[0]), lowerBound(time, range[1])] : [0, time.length];
+
 /** What the selected samples weigh, per stack. */
-export function stackWeights(samples: SampleTable, stackCount: number, { threads, range, mask }: Selection): Float64Array {
+export function stackWeights(samples: SampleTable, stackCount: number, selection: Selection): Float64Array {
   const weights = new Float64Array(stackCount);
-  const { time, thread, stack, value } = samples;
-  const from = range ? lowerBound(time, range[0]) : 0;
-  const to = range ? lowerBound(time, range[1]) : time.length;
+  const [from, to] = rowsOf(samples.time, selection.range);
+  addRows(weights, samples, selection, from, to, 1);
+  return weights;
+}
+
+/**
+ * The same from the weights of other rows, by what is between the two; nothing when that is more than there is now. Values are whole
+ * numbers, so that taking away gives exactly what was there before.
+ */
+export function movedWeights(samples: SampleTable, selection: Selection, before: Float64Array, [low, high]: Rows): Float64Array | undefined {
+  const [from, to] = rowsOf(samples.time, selection.range);
+  if (Math.abs(from - low) + Math.abs(to - high) >= to - from) return undefined;
+  const weights = before.slice();
+  addRows(weights, samples, selection, low, Math.min(from, high), -1);
+  addRows(weights, samples, selection, from, Math.min(to, low), 1);
+  addRows(weights, samples, selection, Math.max(low, to), high, -1);
+  addRows(weights, samples, selection, Math.max(from, high), to, 1);
+  return weights;
+}
+
+function addRows(weights: Float64Array, { thread, stack, value }: SampleTable, { threads, mask }: Selection, from: number, to: number, sign: 1 | -1): void {
   for (let i = from; i < to; i++) {
     if (threads !== undefined && threads[thread[i]!] !== 1) continue;
     if (mask !== undefined && mask[i] !== 1) continue;
     const at = stack[i]!;
-    if (at !== NONE) weights[at]! += value[i]!;
+    if (at !== NONE) weights[at]! += sign * value[i]!;
   }
-  return weights;
 }
 
 /** How many samples are selected. */
 export function countSamples(samples: SampleTable, { threads, range, mask }: Selection): number {
-  const from = range ? lowerBound(samples.time, range[0]) : 0;
-  const to = range ? lowerBound(samples.time, range[1]) : samples.time.length;
+  const [from, to] = rowsOf(samples.time, range);
   if (!threads && !mask) return to - from;
   let count = 0;
   for (let i = from; i < to; i++) {

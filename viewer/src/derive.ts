@@ -1,12 +1,12 @@
 // What panels ask of a model and a state: call trees, function tables, matches. Each answer is kept until something it
 // depends on changes, so every panel may ask in every render.
 
-import { addUp, buildShape, countSamples, functionValues, invert, lowerBound, shapeOf, spanMask, stackWeights, type CallTree, type Selection, type Shape } from './aggregate.ts';
+import { addUp, buildShape, countSamples, functionValues, invert, movedWeights, rowsOf, shapeOf, spanMask, stackWeights, type CallTree, type Rows, type Selection, type Shape } from './aggregate.ts';
 import { foldCarriers } from './carriers.ts';
 import { nodeAt, pathOf } from './flame/path.ts';
 import { foldRecursion } from './fold.ts';
 import type { Model } from './model.ts';
-import { NONE } from './payload.ts';
+import { NONE, type SampleTable } from './payload.ts';
 import { Pattern, PatternError } from './regex.ts';
 import { namedLike } from './spanrows.ts';
 import { timeRange, type State } from './state.ts';
@@ -59,12 +59,27 @@ export function selection(model: Model, state: State): Selection {
 /** The moment that live bytes are shown of. */
 export const liveAt = (model: Model, state: State): number => timeRange(state)?.[1] ?? model.duration;
 
+/** The weights that were asked for last, and the samples that they are of. */
+interface Weighed { key: string; rows: Rows; weights: Float64Array }
+
+const weighed = new WeakMap<Model, Weighed>();
+
+/** Weights of the selected samples; while a brush is moved, made of those before by what it gains and leaves. */
+function brushedWeights(model: Model, state: State, samples: SampleTable, count: number): Float64Array {
+  const key = JSON.stringify([state.metric, state.threads, state.spans]), chosen = selection(model, state);
+  const before = weighed.get(model);
+  const moved = before?.key === key ? movedWeights(samples, chosen, before.weights, before.rows) : undefined;
+  const weights = moved ?? stackWeights(samples, count, chosen);
+  weighed.set(model, { key, rows: rowsOf(samples.time, chosen.range), weights });
+  return weights;
+}
+
 /** What the selected samples weigh, per stack of the profile. */
 export const weights = remembered<Float64Array>(2, selectionKey, (model, state) => {
   const samples = model.profile.samples[state.metric];
   const { count } = model.profile.stacks;
   if (!samples) return new Float64Array(count);
-  const weights = stackWeights(samples, count, selection(model, state));
+  const weights = brushedWeights(model, state, samples, count);
   // A free of a block from before the recording has no allocation to be taken from.
   return state.metric === model.live ? weights.map(weight => Math.max(0, weight)) : weights;
 });
@@ -74,8 +89,8 @@ export const threadValues = remembered<Float64Array>(2, state => JSON.stringify(
   const values = new Float64Array(Math.max(1, model.profile.threads.count));
   const samples = model.profile.samples[model.drawn(state.metric)];
   if (!samples) return values;
-  const { mask } = selection(model, state), range = timeRange(state);
-  const from = range ? lowerBound(samples.time, range[0]) : 0, to = range ? lowerBound(samples.time, range[1]) : samples.time.length;
+  const { mask } = selection(model, state);
+  const [from, to] = rowsOf(samples.time, timeRange(state));
   for (let i = from; i < to; i++) if (!mask || mask[i] === 1) values[samples.thread[i]!]! += samples.value[i]!;
   return values;
 });

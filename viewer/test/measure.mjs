@@ -1,8 +1,9 @@
-// Measures the viewer in Chromium on a large made-up profile: opening, brushing, zooming, scrolling. Prints JSON.
+// Measures the viewer in Chromium and in Firefox on a large made-up profile: opening, brushing, zooming. Prints JSON, with
+// Firefox under its name. What is not installed is left out.
 //
 //   node measure.mjs [FILE.html]      (without a file: 1,000,000 samples over 200,000 stack nodes)
 
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,9 +12,11 @@ import { gzipSync } from 'node:zlib';
 import { large } from './make-payload.mjs';
 import { page } from './page.mjs';
 
-const { chromium } = createRequire(new URL('../../browser-tests/package.json', import.meta.url))('playwright-core');
+const { chromium, firefox } = createRequire(new URL('../../browser-tests/package.json', import.meta.url))('playwright-core');
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium', FIREFOX = process.env.FIREFOX ?? '/usr/bin/firefox-esr';
+const STEPS = 40;
 const folder = mkdtempSync(join(tmpdir(), 'whyslow-measure-'));
 let file = process.argv[2];
 if (!file) {
@@ -21,23 +24,9 @@ if (!file) {
   writeFileSync(file, page(gzipSync(large())));
 }
 const median = list => [...list].sort((a, b) => a - b)[list.length >> 1];
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS });
-const opened = [], openedCpu = [];
-let tab, metrics;
-// CPU time of the page's main thread: what the work costs, also on a busy machine.
-const cpu = async () => (await metrics.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
-for (let run = 0; run < 3; run++) {
-  await tab?.close();
-  tab = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-  metrics = await tab.context().newCDPSession(tab);
-  await metrics.send('Performance.enable', { timeDomain: 'threadTicks' });
-  await tab.goto(pathToFileURL(file).href);
-  await tab.waitForSelector('.app');
-  opened.push(await tab.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))));
-  openedCpu.push(await cpu());
-}
+
 // From the pointer event to the picture: handlers, aggregation, all visible panels, drawing of the next frame.
-const during = (what, steps) => tab.evaluate(([what, steps]) => new Promise(done => {
+const during = (tab, what) => tab.evaluate(([what, steps]) => new Promise(done => {
   const target = document.querySelector(what === 'brush' ? '.timeline-window canvas' : '.flame-scroll canvas');
   const { left, top, width, height } = target.getBoundingClientRect();
   const times = [];
@@ -53,14 +42,42 @@ const during = (what, steps) => tab.evaluate(([what, steps]) => new Promise(done
     requestAnimationFrame(() => { const { port1, port2 } = new MessageChannel(); port1.onmessage = () => { times.push(performance.now() - begun); if (++n < steps) setTimeout(step, 20); else { if (what === 'brush') send('pointerup', 0, 0); done(times); } }; port2.postMessage(0); });
   };
   step();
-}), [what, steps]);
-const STEPS = 40;
-const result = { html_bytes: statSync(file).size, load: loadavg().map(load => +load.toFixed(1)), open_ms: opened.map(Math.round), open_cpu_ms: openedCpu.map(Math.round) };
-for (const [name, what] of [['brush', 'brush'], ['zoom', 'zoom'], ['brush_callers', 'brush']]) {
-  if (name === 'brush_callers') await tab.keyboard.press('i');
-  const before = await cpu(), times = await during(what, STEPS);
-  result[name] = { median_ms: +median(times).toFixed(1), worst_ms: +Math.max(...times).toFixed(1), cpu_ms_per_step: +((await cpu() - before) / STEPS).toFixed(1) };
+}), [what, STEPS]);
+
+/** `cpu` gives a function that tells the CPU time of a page's main thread: what the work costs, also on a busy machine. */
+async function measured(browser, cpu) {
+  const opened = [], openedCpu = [];
+  let tab, used;
+  for (let run = 0; run < 3; run++) {
+    await tab?.close();
+    tab = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    tab.setDefaultTimeout(120_000);
+    used = await cpu(tab);
+    await tab.goto(pathToFileURL(file).href);
+    await tab.waitForSelector('.app');
+    opened.push(await tab.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))));
+    openedCpu.push(await used());
+  }
+  const result = { open_ms: opened.map(Math.round), open_cpu_ms: openedCpu.map(Math.round) };
+  for (const [name, what] of [['brush', 'brush'], ['zoom', 'zoom'], ['brush_callers', 'brush']]) {
+    if (name === 'brush_callers') await tab.keyboard.press('i');
+    const before = await used(), times = await during(tab, what);
+    result[name] = { median_ms: +median(times).toFixed(1), worst_ms: +Math.max(...times).toFixed(1), cpu_ms_per_step: +((await used() - before) / STEPS).toFixed(1) };
+  }
+  await browser.close();
+  return result;
+}
+
+async function cpuByDevtools(tab) {
+  const metrics = await tab.context().newCDPSession(tab);
+  await metrics.send('Performance.enable', { timeDomain: 'threadTicks' });
+  return async () => (await metrics.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
+}
+
+const result = { html_bytes: statSync(file).size, load: loadavg().map(load => +load.toFixed(1)) };
+if (existsSync(CHROMIUM)) Object.assign(result, await measured(await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: 120_000 }), cpuByDevtools));
+if (existsSync(FIREFOX)) {
+  result.firefox = await measured(await firefox.launch({ channel: 'moz-firefox', executablePath: FIREFOX, timeout: 120_000 }), async () => async () => NaN);
 }
 console.log(JSON.stringify(result, null, 1));
-await browser.close();
 rmSync(folder, { recursive: true });

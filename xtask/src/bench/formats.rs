@@ -118,7 +118,7 @@ fn viewer() -> Result<String> {
     let number = |path: &str| measured.pointer(path).and_then(serde_json::Value::as_f64).context("no number");
     let mut opened: Vec<f64> = (0..3).map(|run| number(&format!("/open_ms/{run}"))).collect::<Result<_>>()?;
     opened.sort_by(f64::total_cmp);
-    Ok(format!(
+    let mut text = format!(
         "The viewer with 1,000,000 samples over 200,000 stack nodes, in headless Chromium without a GPU: {:.1} MB of HTML, \
          first picture after {:.2} s, brush to redraw {:.0} ms (worst of 40 steps {:.0} ms; {:.0} ms of CPU), a zoom step {:.0} ms.\n",
         number("/html_bytes")? / 1e6,
@@ -127,5 +127,14 @@ fn viewer() -> Result<String> {
         number("/brush/worst_ms")?,
         number("/brush/cpu_ms_per_step")?,
         number("/zoom/median_ms")?,
-    ))
+    );
+    let _ = match (number("/firefox/brush/median_ms"), number("/firefox/brush/worst_ms")) {
+        (Ok(median), Ok(worst)) => writeln!(
+            text,
+            "In Firefox: brush to redraw {median:.0} ms (worst of 40 steps {worst:.0} ms), a zoom step {:.0} ms.",
+            number("/firefox/zoom/median_ms")?,
+        ),
+        _ => writeln!(text, "Firefox was not measured: it is not installed."),
+    };
+    Ok(text)
 }
