@@ -13,6 +13,7 @@
 
 use whyslow_profile::StackId;
 
+use crate::arch::SIGNAL_STATE;
 use crate::input::Dump;
 use crate::trail::Trail;
 use crate::walk::{Code, Ended, SignalFrame, Walk};
@@ -24,8 +25,6 @@ const EDGE: usize = 8 << 10;
 /// Read at first, and the most that is read for one image.
 const FIRST_READ: usize = 256 << 10;
 const MOST_READ: usize = 16 << 20;
-/// The kernel's `ucontext` and `siginfo`.
-const SIGNAL_STATE: usize = 432;
 
 impl<'a> Dump<'a> {
     fn end(&self) -> u64 {

@@ -14,6 +14,9 @@
 //! recorded file knows the file and the disk, that of the tests is made up. `perf` turns the kernel's records into inputs, for every source
 //! that has such records.
 
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64/mod.rs"]
+mod arch;
 mod completion;
 mod converter;
 mod input;

@@ -7,8 +7,9 @@ use linux_perf_event_reader::{
     Mmap2Record, MmapRecord, RawData, RawEventRecord, RecordType, SampleRecord,
 };
 use whyslow_profile::MetricId;
-use whyslow_unwind::{Register, Registers};
 
+pub use crate::arch::USER_REGISTERS;
+use crate::arch::user_registers;
 use crate::input::{Dump, Input, Mapped, Sample, Task, UserStack};
 use crate::modules::KERNEL;
 
@@ -19,27 +20,6 @@ const USER_MARK: u64 = -512_i64 as u64;
 
 /// In the protection of a mapping: it is code.
 const PROT_EXEC: u32 = 4;
-
-/// The general registers: the kernel's number of each in its mask, and the DWARF number.
-pub const USER_REGISTERS: [(u64, Register); 17] = [
-    (0, Register(0)),
-    (1, Register(3)),
-    (2, Register(2)),
-    (3, Register(1)),
-    (4, Register(4)),
-    (5, Register(5)),
-    (6, Register(6)),
-    (7, Register(7)),
-    (8, Register(16)),
-    (16, Register(8)),
-    (17, Register(9)),
-    (18, Register(10)),
-    (19, Register(11)),
-    (20, Register(12)),
-    (21, Register(13)),
-    (22, Register(14)),
-    (23, Register(15)),
-];
 
 /// The event that a record belongs to. The layout of its records is in each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,18 +176,6 @@ fn mapped_in_old_form<'a>(mmap: &MmapRecord<'a>, time_ns: u64) -> Option<Input<'
         offset: mmap.page_offset,
         executable: mmap.is_executable,
     }))
-}
-
-/// The registers of a sample; `None` for kernel threads and tasks that are exiting.
-fn user_registers(sample: &SampleRecord<'_>) -> Option<Registers> {
-    let values = sample.user_regs.as_ref()?;
-    let mut registers = Registers::new(values.get(8)?, values.get(7)?, values.get(6)?);
-    for (bit, name) in USER_REGISTERS {
-        if let Some(value) = values.get(bit) {
-            registers.set(name, value);
-        }
-    }
-    (registers.get(Register::RIP)? != 0).then_some(registers)
 }
 
 fn task(pid: i32, tid: i32) -> Task {

@@ -3,6 +3,7 @@
 use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId};
 use whyslow_unwind::{Found, Memory, Register, Registers, Rule, Step, StepError, is_after_call};
 
+use crate::arch::SYSTEM_CALL;
 use crate::modules::Modules;
 use crate::space::{AddressSpace, Mapping};
 use crate::trail::Word;
@@ -102,11 +103,10 @@ impl SignalFrame {
 impl Code<'_> {
     /// Whether the instruction before an address is a system call.
     pub(crate) fn is_behind_system_call(&self, ip: u64) -> bool {
-        const SYSCALL: [u8; 2] = [0x0f, 0x05];
         self.space.find(ip.wrapping_sub(1)).is_some_and(|mapping| {
             let image = self.modules.get(mapping.module).unwinder.image();
-            let before = mapping.relative_address(ip).0.wrapping_sub(SYSCALL.len() as u64);
-            image.is_some_and(|image| image.code_at(before, SYSCALL.len()) == SYSCALL)
+            let before = mapping.relative_address(ip).0.wrapping_sub(SYSTEM_CALL.len() as u64);
+            image.is_some_and(|image| image.code_at(before, SYSTEM_CALL.len()) == SYSTEM_CALL)
         })
     }
 }

@@ -8,9 +8,8 @@ use gimli::{
     UnwindSection, UnwindTableRow, Value,
 };
 
+use crate::arch::{self, Memory, NO_SLOT, Register, Registers, Rule, Step, StepError};
 use crate::image::Image;
-use crate::registers::{Register, Registers};
-use crate::rule::{Memory, NO_SLOT, Rule, Step, StepError};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 type Row = UnwindTableRow<usize>;
@@ -70,14 +69,14 @@ impl Cfi {
             return Found::untabled(Rule::EndOfStack);
         }
         // Go has a table for it that does not say what it is.
-        if let Some(rule) = crate::trampoline::rule(image, address) {
+        if let Some(rule) = arch::trampoline_rule(image, address) {
             return Found::untabled(rule);
         }
         let bases = bases(image);
         let found = self
             .find_eh_frame(image, &bases, address)
             .or_else(|| self.find_debug_frame(image, &bases, address))
-            .or_else(|| crate::plt::rule(image, address).map(Found::untabled));
+            .or_else(|| arch::plt_rule(image, address).map(Found::untabled));
         found.unwrap_or(Found::untabled(Rule::Unknown))
     }
 

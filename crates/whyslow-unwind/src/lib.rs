@@ -13,23 +13,19 @@
 //! unwinder   per-module cache of rules
 //! ```
 //!
-//! Only x86-64 is known here; another architecture needs its own `registers`, `rule`, `plt` and `prologue`.
+//! `registers`, `rule`, `plt`, `prologue` and `trampoline` are those of x86-64, in a folder of that name; another processor needs a folder
+//! with the same files.
 
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64/mod.rs"]
+mod arch;
 mod cfi;
 mod go;
 mod image;
-mod plt;
-mod prologue;
-mod registers;
-mod rule;
-mod trampoline;
 mod unwinder;
 
+pub use arch::{Memory, Register, Registers, Rule, Step, StepError, is_after_call, is_trampoline};
 pub use cfi::{Cfi, Found};
 pub use go::{GO_TABLES, GoFunction, go_functions};
 pub use image::{Image, ImageError, UnwindTables};
-pub use prologue::is_after_call;
-pub use registers::{Register, Registers};
-pub use rule::{Memory, Rule, Step, StepError};
-pub use trampoline::is_trampoline;
 pub use unwinder::Unwinder;

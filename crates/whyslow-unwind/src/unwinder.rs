@@ -2,11 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::arch::{self, Memory, Registers, Rule, Step, StepError};
 use crate::cfi::{Cfi, Found};
 use crate::image::Image;
-use crate::prologue;
-use crate::registers::Registers;
-use crate::rule::{self, Memory, Rule, Step, StepError};
 
 /// One module's rules. `T` is what the caller wants to remember with each address.
 #[derive(Debug)]
@@ -64,9 +62,9 @@ impl<T: Copy> Unwinder<T> {
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
         let step = match found.rule {
-            Rule::Cfa { base, offset, slots } => rule::apply_cfa(base, offset, &slots, registers, memory)?,
+            Rule::Cfa { base, offset, slots } => arch::apply_cfa(base, offset, &slots, registers, memory)?,
             Rule::EndOfStack => return Ok(Step::End),
-            Rule::SignalFrame => rule::apply_signal_frame(registers, memory)?,
+            Rule::SignalFrame => arch::apply_signal_frame(registers, memory)?,
             Rule::Unusual(number) => {
                 let image = self.image.as_ref().ok_or(StepError::Impossible)?;
                 self.cfi.apply_unusual(image, number, registers, memory)?
@@ -84,13 +82,13 @@ impl<T: Copy> Unwinder<T> {
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
         let code = self.image.as_ref().map_or(&[][..], |image| image.code_at(address, 8));
-        let rule = if innermost { prologue::rule_at(code) } else { prologue::FRAME_POINTER };
-        if rule == prologue::FRAME_POINTER && registers.bp() == 0 {
+        let rule = if innermost { arch::prologue_rule(code) } else { arch::FRAME_POINTER };
+        if rule == arch::FRAME_POINTER && registers.bp() == 0 {
             // A cleared frame pointer marks the outermost frame, but only a caller is known to use it as such.
             return if innermost { Err(StepError::Impossible) } else { Ok(Step::End) };
         }
         match rule {
-            Rule::Cfa { base, offset, slots } => rule::apply_cfa(base, offset, &slots, registers, memory),
+            Rule::Cfa { base, offset, slots } => arch::apply_cfa(base, offset, &slots, registers, memory),
             _ => Err(StepError::Impossible),
         }
     }

@@ -1,6 +1,6 @@
 //! What one step from a frame to its caller computes.
 
-use crate::registers::{Register, Registers};
+use super::registers::{Register, Registers};
 
 /// The target's memory as far as it is known.
 pub trait Memory {

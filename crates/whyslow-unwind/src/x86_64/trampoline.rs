@@ -5,8 +5,8 @@
 //! 0f 05                  syscall
 //! ```
 
+use super::rule::Rule;
 use crate::image::Image;
-use crate::rule::Rule;
 
 const CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 const SYSCALL: u64 = 7;

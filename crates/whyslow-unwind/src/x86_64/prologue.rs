@@ -1,8 +1,8 @@
 //! Code without unwind information: follow the frame pointer, and look at the instructions to know whether
 //! it is set up yet.
 
-use crate::registers::Register;
-use crate::rule::{NO_SLOT, Rule};
+use super::registers::Register;
+use super::rule::{NO_SLOT, Rule};
 
 const PUSH_RBP: u8 = 0x55;
 const MOV_RBP_RSP: [&[u8]; 2] = [&[0x48, 0x89, 0xe5], &[0x48, 0x8b, 0xec]];

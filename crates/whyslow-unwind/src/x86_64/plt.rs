@@ -6,8 +6,8 @@
 //! .plt.got, .plt.sec:  jmp *GOT[n]
 //! ```
 
+use super::rule::Rule;
 use crate::image::{Image, Section};
-use crate::rule::Rule;
 
 const ENTRY: u64 = 16;
 

@@ -1,0 +1,7 @@
+//! Machine code that tells how a frame came about.
+
+/// The instruction of a system call.
+pub(crate) const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
+
+/// Bytes of the kernel's `ucontext` and `siginfo` in a signal frame.
+pub(crate) const SIGNAL_STATE: usize = 432;

@@ -1,0 +1,8 @@
+//! Conversion as far as it depends on the processor, for x86-64.
+
+mod code;
+mod registers;
+
+pub(crate) use code::{SIGNAL_STATE, SYSTEM_CALL};
+pub use registers::USER_REGISTERS;
+pub(crate) use registers::user_registers;

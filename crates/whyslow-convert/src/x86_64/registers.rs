@@ -1,0 +1,37 @@
+//! Registers as the kernel's samples have them.
+
+use linux_perf_event_reader::SampleRecord;
+use whyslow_unwind::{Register, Registers};
+
+/// The general registers: the kernel's number of each in its mask, and the DWARF number.
+pub const USER_REGISTERS: [(u64, Register); 17] = [
+    (0, Register(0)),
+    (1, Register(3)),
+    (2, Register(2)),
+    (3, Register(1)),
+    (4, Register(4)),
+    (5, Register(5)),
+    (6, Register(6)),
+    (7, Register(7)),
+    (8, Register(16)),
+    (16, Register(8)),
+    (17, Register(9)),
+    (18, Register(10)),
+    (19, Register(11)),
+    (20, Register(12)),
+    (21, Register(13)),
+    (22, Register(14)),
+    (23, Register(15)),
+];
+
+/// The registers of a sample; `None` for kernel threads and tasks that are exiting.
+pub(crate) fn user_registers(sample: &SampleRecord<'_>) -> Option<Registers> {
+    let values = sample.user_regs.as_ref()?;
+    let mut registers = Registers::new(values.get(8)?, values.get(7)?, values.get(6)?);
+    for (bit, name) in USER_REGISTERS {
+        if let Some(value) = values.get(bit) {
+            registers.set(name, value);
+        }
+    }
+    (registers.get(Register::RIP)? != 0).then_some(registers)
+}

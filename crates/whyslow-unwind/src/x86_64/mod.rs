@@ -1,0 +1,16 @@
+//! Unwinding as far as it depends on the processor, for x86-64.
+
+mod plt;
+mod prologue;
+mod registers;
+mod rule;
+mod trampoline;
+
+pub(crate) use plt::rule as plt_rule;
+pub use prologue::is_after_call;
+pub(crate) use prologue::{FRAME_POINTER, rule_at as prologue_rule};
+pub use registers::{Register, Registers};
+pub use rule::{Memory, Rule, Step, StepError};
+pub(crate) use rule::{NO_SLOT, apply_cfa, apply_signal_frame};
+pub use trampoline::is_trampoline;
+pub(crate) use trampoline::rule as trampoline_rule;
