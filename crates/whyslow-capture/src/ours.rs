@@ -2,7 +2,7 @@
 //! told from ours by a number at a fixed place, before anything else is read of them.
 
 use byteorder::NativeEndian;
-use linux_perf_event_reader::RecordType;
+use linux_perf_event_reader::{RecordType, SampleFormat};
 use rustc_hash::FxHashSet;
 
 use crate::perf::Record;
@@ -102,11 +102,14 @@ impl Tree {
 }
 
 /// The process of a record; `None` when it is of none. Samples begin with the address, then process and thread, as
-/// [`crate::perf::Plan`] asks for them.
+/// [`crate::perf::Plan`] asks for them; where there are several events, with the event before that.
 fn process_of(record: &Record<'_>) -> Option<u32> {
     let mut data = record.data;
     match record.record_type {
-        RecordType::SAMPLE => data.skip(8).ok()?,
+        RecordType::SAMPLE => {
+            let names_event = record.parse_info.sample_format.contains(SampleFormat::IDENTIFIER);
+            data.skip(if names_event { 16 } else { 8 }).ok()?;
+        }
         RecordType::FORK | RecordType::EXIT | RecordType::COMM | RecordType::MMAP | RecordType::MMAP2 => {}
         _ => return None,
     }

@@ -39,7 +39,7 @@ pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampl
         stack_bytes: 0,
         bound,
     };
-    let refused = match Events::open(&Scope::System, cpus, plan(Bound::Cpu), options.stack_bytes) {
+    let refused = match Events::open(&Scope::System, cpus, plan(Bound::Cpu), options.stack_bytes, &[]) {
         Ok(events) => {
             let ours = match whom {
                 Whom::Child(child) => Ours::from_exec_of(*child),
@@ -65,6 +65,6 @@ pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampl
         }
     };
     let bound = Bound::Thread { enable_on_exec: on_exec };
-    let events = Events::open(&Scope::Threads(threads), cpus, plan(bound), options.stack_bytes)?;
+    let events = Events::open(&Scope::Threads(threads), cpus, plan(bound), options.stack_bytes, &[])?;
     Ok(Sampled { events, ours: Ours::Chosen, sampling: Sampling::Threads, on_exec })
 }

@@ -132,7 +132,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         events,
         ours,
         reader: perf::Reader::default(),
-        event: perf::Event { metric, period: 1, unwinds: true },
+        kinds: vec![perf::Event { metric, period: 1, unwinds: true }],
     });
     if !on_exec && let Err(error) = records.as_ref().map_or(Ok(()), |records| records.events.enable()) {
         if let Some(child) = suspended {
@@ -271,7 +271,8 @@ struct Records {
     events: Events,
     ours: Ours,
     reader: perf::Reader,
-    event: perf::Event,
+    /// What the samples of each event are, in the order of `events.layouts`.
+    kinds: Vec<perf::Event>,
 }
 
 struct Session {
@@ -325,11 +326,12 @@ impl Session {
         let Self { records, converter, .. } = self;
         converter.begin_drain();
         converter.world.marks.collect();
-        if let Some(Records { events, ours, reader, event }) = records {
+        if let Some(Records { events, ours, reader, kinds }) = records {
             ours.search(process::parents);
-            events.merge.drain(until, events.parse_info, |record| {
+            let layouts = &events.layouts;
+            events.merge.drain(until, layouts, |record| {
                 if ours.takes(record)
-                    && let Some(input) = reader.read(record, event)
+                    && let Some(input) = reader.read(record, &kinds[layouts.event(record)])
                 {
                     converter.take(&input);
                 }

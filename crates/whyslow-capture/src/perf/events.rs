@@ -8,6 +8,7 @@ use linux_perf_event_reader::{Endianness, PerfEventAttr, RecordParseInfo};
 use perf_event_open_sys::{self as perf, bindings as sys};
 
 use super::attr::{Plan, core_type};
+use super::layouts::Layouts;
 use super::ring::{Merge, Ring};
 
 /// Largest ring per CPU.
@@ -40,7 +41,8 @@ pub(crate) struct Events {
     /// Bytes of each ring.
     pub(crate) ring_bytes: usize,
     pub(crate) plan: Plan,
-    pub(crate) parse_info: RecordParseInfo,
+    /// How records are laid out: those of the plan's event, then those of the events beside it.
+    pub(crate) layouts: Layouts,
 }
 
 /// Why events could not be opened.
@@ -77,12 +79,14 @@ impl OpenError {
 }
 
 impl Events {
-    /// Opens the best plan the kernel accepts, with the largest rings it allows.
+    /// Opens the best plan the kernel accepts, with the largest rings it allows. The records of the events `beside` it go into the
+    /// same rings; they must have the same clock, and their samples an address, a task and a time.
     pub(crate) fn open(
         scope: &Scope,
         cpus: &[u32],
         wanted: Plan,
         stack_bytes: Option<u32>,
+        beside: &[sys::perf_event_attr],
     ) -> Result<Self, OpenError> {
         let (most, total) = match scope {
             Scope::Threads(_) => (RING_MOST, RINGS_TOTAL),
@@ -91,27 +95,40 @@ impl Events {
         let share = (total / cpus.len().max(1)).clamp(RING_LEAST, most);
         first_accepted(wanted.choices(), 1 << share.ilog2(), |plan, ring_bytes| {
             let plan = Plan { stack_bytes: stack_bytes.unwrap_or(default_stack_bytes(ring_bytes)), ..plan };
-            Self::open_exactly(scope, cpus, plan, ring_bytes)
+            Self::open_exactly(scope, cpus, plan, ring_bytes, beside)
         })
     }
 
-    fn open_exactly(scope: &Scope, cpus: &[u32], plan: Plan, ring_bytes: usize) -> Result<Self, OpenError> {
+    fn open_exactly(
+        scope: &Scope,
+        cpus: &[u32],
+        plan: Plan,
+        ring_bytes: usize,
+        beside: &[sys::perf_event_attr],
+    ) -> Result<Self, OpenError> {
         let threads: &[u32] = match scope {
             Scope::Threads(threads) => threads,
             Scope::System => &[u32::MAX],
         };
-        let mut opened = Self {
-            events: Vec::with_capacity(cpus.len() * threads.len()),
-            owners: Vec::new(),
-            merge: Merge::default(),
-            ring_bytes,
-            plan,
-            parse_info: parse_info(&plan.attr(None)).map_err(OpenError::Other)?,
+        // A record of a single event need not name it.
+        let named = |mut attr: sys::perf_event_attr| {
+            if !beside.is_empty() {
+                attr.sample_type |= u64::from(sys::PERF_SAMPLE_IDENTIFIER);
+                attr.set_sample_id_all(1);
+            }
+            attr
         };
+        let mut beside = beside.iter().copied().map(named).collect::<Vec<_>>();
+        let main = named(plan.attr(None));
+        let layouts = std::iter::once(&main).chain(&beside).map(parse_info);
+        let layouts: Vec<RecordParseInfo> = layouts.collect::<io::Result<_>>().map_err(OpenError::Other)?;
+        let mut ids = vec![Vec::new(); layouts.len()];
+        let mut events = Vec::with_capacity(cpus.len() * threads.len() * layouts.len());
+        let mut owners = Vec::new();
         let mut rings = Vec::with_capacity(cpus.len());
         let mut off_line = None;
         for &cpu in cpus {
-            let mut attr = plan.attr(core_type(Path::new("/sys"), cpu));
+            let mut attr = named(plan.attr(core_type(Path::new("/sys"), cpu)));
             attr.__bindgen_anon_2.wakeup_watermark = watermark(ring_bytes) as u32;
             let mut owner: Option<RawFd> = None;
             for &thread in threads {
@@ -137,19 +154,29 @@ impl Events {
                         })?;
                         rings.push(ring);
                         owner = Some(event.as_raw_fd());
-                        opened.owners.push(event.as_raw_fd());
+                        owners.push(event.as_raw_fd());
                     }
                     Some(owner) => redirect(event.as_fd(), owner).map_err(OpenError::Other)?,
                 }
-                opened.events.push(event);
+                let ring = owner.unwrap_or(event.as_raw_fd());
+                if !beside.is_empty() {
+                    ids[0].push(id_of(event.as_fd()).map_err(OpenError::Other)?);
+                }
+                events.push(event);
+                for (attr, ids) in beside.iter_mut().zip(&mut ids[1..]) {
+                    let event = open(attr, thread.cast_signed(), cpu)?;
+                    redirect(event.as_fd(), ring).map_err(OpenError::Other)?;
+                    ids.push(id_of(event.as_fd()).map_err(OpenError::Other)?);
+                    events.push(event);
+                }
             }
         }
         if rings.is_empty() {
             // The same answer for every CPU is about the event.
             return Err(off_line.map_or(OpenError::Gone, OpenError::Unsupported));
         }
-        opened.merge = Merge::new(rings);
-        Ok(opened)
+        let layouts = Layouts::several(layouts.into_iter().zip(ids).collect());
+        Ok(Self { events, owners, merge: Merge::new(rings), ring_bytes, plan, layouts })
     }
 
     /// Starts all events at once (attached recordings; started programs begin at exec).
@@ -220,6 +247,15 @@ fn redirect(event: BorrowedFd<'_>, owner: RawFd) -> io::Result<()> {
     // SAFETY: both are open event descriptors; the call changes only kernel state.
     let result = unsafe { perf::ioctls::SET_OUTPUT(event.as_raw_fd(), owner as _) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The kernel's number for an event, which its records name.
+#[expect(unsafe_code, reason = "system calls without a safe wrapper")]
+fn id_of(event: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut id = 0;
+    // SAFETY: an open event descriptor; the kernel writes eight bytes to `id`.
+    let result = unsafe { perf::ioctls::ID(event.as_raw_fd(), &raw mut id) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
 }
 
 #[expect(unsafe_code, reason = "system calls without a safe wrapper")]

@@ -2,6 +2,7 @@
 
 mod attr;
 mod events;
+mod layouts;
 mod ring;
 
 pub(crate) use attr::{Bound, Plan};

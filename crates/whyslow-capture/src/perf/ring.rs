@@ -5,10 +5,11 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use linux_perf_event_reader::{RawData, RawEventRecord, RecordParseInfo, RecordType};
+use linux_perf_event_reader::{RawData, RawEventRecord, RecordType};
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 use rustix::mm::{MapFlags, ProtFlags};
 
+use super::layouts::Layouts;
 use crate::arch;
 
 /// A record in a ring.
@@ -65,6 +66,20 @@ impl Ring {
         self.positions().1.store(self.tail, Ordering::Release);
     }
 
+    /// Lets the processor fetch the beginning of what comes after the next `skip` bytes: the record there was written by another CPU
+    /// or long ago, and reading it would wait for memory.
+    fn fetch_ahead(&self, skip: u64) {
+        /// Header, process, time, registers, and the innermost bytes of the stack.
+        const LINES: usize = 6;
+        const LINE: usize = 64;
+        let size = self.map_len - self.page;
+        for line in 0..LINES {
+            let at = (self.tail as usize).wrapping_add(skip as usize + line * LINE) & (size - 1);
+            // SAFETY: the place is inside the data area, whose length is `size`. It is not read: the kernel may be writing there.
+            arch::fetch(unsafe { self.map.as_ptr().add(self.page + at) });
+        }
+    }
+
     /// `len` bytes from our position on, in two parts where they wrap around.
     fn data(&self, skip: usize, len: usize) -> RawData<'_> {
         let size = self.map_len - self.page;
@@ -84,21 +99,8 @@ impl Ring {
 }
 
 impl Ring {
-    /// Lets the processor fetch the beginning of what comes after the next `skip` bytes: the record there was written by another CPU
-    /// or long ago, and reading it would wait for memory.
-    fn fetch_ahead(&self, skip: u64) {
-        /// Header, process, time, registers, and the innermost bytes of the stack.
-        const LINES: usize = 6;
-        const LINE: usize = 64;
-        for line in 0..LINES {
-            if let RawData::Single(byte) = self.data(skip as usize + line * LINE, 1) {
-                arch::fetch(byte);
-            }
-        }
-    }
-
     /// The next whole record, if there is one.
-    fn peek(&self, parse_info: RecordParseInfo) -> Option<(Record<'_>, u64)> {
+    fn peek(&self, layouts: &Layouts) -> Option<(Record<'_>, u64)> {
         let available = self.head.wrapping_sub(self.tail);
         if available < HEADER as u64 {
             return None;
@@ -113,7 +115,7 @@ impl Ring {
             return None;
         }
         let body = self.data(HEADER, size as usize - HEADER);
-        Some((RawEventRecord::new(RecordType(kind), misc, body, parse_info), size))
+        Some((layouts.record(RecordType(kind), misc, body), size))
     }
 }
 
@@ -139,15 +141,10 @@ impl Merge {
 
     /// Hands over all records up to a time, oldest first. Later ones stay: another ring may still get one that
     /// is older.
-    pub(crate) fn drain(
-        &mut self,
-        until: u64,
-        parse_info: RecordParseInfo,
-        mut take: impl FnMut(&Record<'_>),
-    ) -> u64 {
+    pub(crate) fn drain(&mut self, until: u64, layouts: &Layouts, mut take: impl FnMut(&Record<'_>)) -> u64 {
         for (ring, next) in self.rings.iter_mut().zip(&mut self.next_time) {
             ring.refresh();
-            *next = next_time(ring, parse_info);
+            *next = next_time(ring, layouts);
         }
         let mut records = 0;
         loop {
@@ -155,7 +152,7 @@ impl Merge {
             let oldest = oldest.filter_map(|(at, time)| time.map(|time| (time, at))).min();
             let Some((_, at)) = oldest.filter(|(time, _)| *time <= until) else { return records };
             let ring = &mut self.rings[at];
-            let size = match ring.peek(parse_info) {
+            let size = match ring.peek(layouts) {
                 Some((record, size)) => {
                     ring.fetch_ahead(size);
                     take(&record);
@@ -165,13 +162,88 @@ impl Merge {
             };
             ring.tail = ring.tail.wrapping_add(size);
             ring.release();
-            self.next_time[at] = next_time(ring, parse_info);
+            self.next_time[at] = next_time(ring, layouts);
             records += 1;
         }
     }
 }
 
 /// The time of a ring's next record; records without one come first.
-fn next_time(ring: &Ring, parse_info: RecordParseInfo) -> Option<u64> {
-    ring.peek(parse_info).map(|(record, _)| record.timestamp().unwrap_or(0))
+fn next_time(ring: &Ring, layouts: &Layouts) -> Option<u64> {
+    ring.peek(layouts).map(|(record, _)| record.timestamp().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::FileExt as _;
+
+    use linux_perf_event_reader::SampleFormat;
+
+    use super::super::layouts::tests::layout;
+    use super::*;
+
+    const DATA: usize = 4096;
+    /// Where the kernel's position is in the first page.
+    const DATA_HEAD: u64 = 1024;
+
+    /// A ring with records as the kernel writes them: kind and words.
+    fn ring(records: &[(RecordType, &[u64])]) -> Ring {
+        let file: File = tempfile::tempfile().unwrap();
+        let page = rustix::param::page_size() as u64;
+        file.set_len(page + DATA as u64).unwrap();
+        let mut bytes = Vec::new();
+        for (kind, words) in records {
+            bytes.extend(kind.0.to_ne_bytes());
+            bytes.extend(0u16.to_ne_bytes());
+            bytes.extend((HEADER as u16 + 8 * words.len() as u16).to_ne_bytes());
+            bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        }
+        file.write_all_at(&bytes, page).unwrap();
+        file.write_all_at(&(bytes.len() as u64).to_ne_bytes(), DATA_HEAD).unwrap();
+        Ring::map(file.as_fd(), DATA).unwrap()
+    }
+
+    /// The clock's samples have a period, those of the other event an address in front and none; both events write into both rings.
+    #[test]
+    fn records_of_several_events_are_read_by_their_own_layout_in_order_of_time() {
+        const CLOCK: u64 = 7;
+        const SWITCH: u64 = 9;
+        const TASK: u64 = 5 | 6 << 32;
+        let base = SampleFormat::IDENTIFIER | SampleFormat::TID | SampleFormat::TIME;
+        let layouts = Layouts::several(vec![
+            (layout(base | SampleFormat::PERIOD), vec![CLOCK, CLOCK + 100]),
+            (layout(base | SampleFormat::IP), vec![SWITCH]),
+        ]);
+        let first = ring(&[
+            (RecordType::SAMPLE, &[CLOCK, TASK, 10, 1000]),
+            (RecordType::SAMPLE, &[SWITCH, 0x77, TASK, 30]),
+        ]);
+        let second = ring(&[
+            (RecordType::SAMPLE, &[SWITCH, 0x66, TASK, 20]),
+            // An exit: process, parent, threads, time; task, time and event behind it.
+            (RecordType::EXIT, &[5 | 1 << 32, 6 | 1 << 32, 35, TASK, 35, CLOCK + 100]),
+            (RecordType::SAMPLE, &[CLOCK + 100, TASK, 40, 2000]),
+        ]);
+        let mut seen = Vec::new();
+        let records = Merge::new(vec![first, second]).drain(35, &layouts, |record| {
+            let time = record.timestamp();
+            match record.parse() {
+                Ok(linux_perf_event_reader::EventRecord::Sample(sample)) => {
+                    seen.push((layouts.event(record), time, sample.ip, sample.period));
+                }
+                Ok(_) => seen.push((layouts.event(record), time, None, None)),
+                Err(error) => panic!("{error}"),
+            }
+        });
+        assert_eq!(records, 4, "the last one is later");
+        let expected = [
+            (0, Some(10), None, Some(1000)),
+            (1, Some(20), Some(0x66), None),
+            (1, Some(30), Some(0x77), None),
+            (0, Some(35), None, None),
+        ];
+        assert_eq!(seen, expected);
+    }
 }
