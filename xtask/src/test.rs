@@ -25,6 +25,7 @@ const STEPS: &[Step] = &[
     Step { name: "tools", run: tools },
     Step { name: "format", run: format },
     Step { name: "lints", run: lints },
+    Step { name: "CPU recording alone", run: cpu_recording_alone },
     Step { name: "documentation", run: documentation },
     Step { name: "examples in documentation", run: doc_tests },
     Step { name: "viewer bundle", run: viewer_bundle },
@@ -133,6 +134,27 @@ fn lints() -> Result<Outcome> {
             .arg(agent_target)
             .args(["--", "-D", "warnings"]),
     )
+}
+
+/// The recorder builds without its feature `heap`, and then with none of the heap's crates.
+fn cpu_recording_alone() -> Result<Outcome> {
+    const ALONE: [&str; 3] = ["--package", "whyslow-capture", "--no-default-features"];
+    if !process::succeeds(cargo().args(["check", "--quiet"]).args(ALONE))? {
+        return Ok(Outcome::Failed);
+    }
+    let tree =
+        process::output(cargo().args(["tree", "--edges", "normal,build", "--prefix", "none"]).args(ALONE))?;
+    let of_heap = |line: &&str| {
+        ["whyslow-heap", "whyslow-inject", "whyslow-agent", "whyslow-selfwalk"]
+            .iter()
+            .any(|name| line.starts_with(name))
+    };
+    let found: Vec<&str> = tree.lines().filter(of_heap).collect();
+    if found.is_empty() {
+        return Ok(Outcome::Ok);
+    }
+    eprintln!("CPU recording needs crates of the heap: {}", found.join(", "));
+    Ok(Outcome::Failed)
 }
 
 fn documentation() -> Result<Outcome> {

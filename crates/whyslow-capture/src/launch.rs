@@ -139,6 +139,7 @@ impl Running {
     }
 
     /// Ends it: it cannot be recorded as it should.
+    #[cfg(feature = "heap")]
     pub(crate) fn kill(&self) {
         whyslow_proc::send_signal(self.pid, libc::SIGKILL);
         self.wait();

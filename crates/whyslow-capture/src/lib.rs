@@ -3,6 +3,10 @@
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
 mod arch;
+#[cfg(feature = "heap")]
+mod heap;
+#[cfg(not(feature = "heap"))]
+#[path = "no_heap.rs"]
 mod heap;
 mod host;
 mod launch;
@@ -23,8 +27,11 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+#[cfg(not(feature = "heap"))]
+pub use heap::HeapOptions;
 pub use trial::{Granted, Refused, Trial, trial};
 use whyslow_elf::FileBytes;
+#[cfg(feature = "heap")]
 pub use whyslow_heap::Config as HeapOptions;
 use whyslow_profile::file::Writer;
 use whyslow_profile::{ExitStatus, Meta, ModuleId};
