@@ -265,6 +265,21 @@ not a line
     }
 
     #[test]
+    fn names_are_learned_once_and_where_the_kernel_shows_them() {
+        let cache = tempfile::tempdir().unwrap();
+        learn(cache.path());
+        let shown = std::fs::read("/proc/kallsyms").ok().is_some_and(|text| Table::parse(&text).is_some());
+        let file = table_file(cache.path());
+        assert_eq!(file.as_deref().is_some_and(Path::exists), shown && file.is_some());
+        if let Some(file) = file.filter(|file| file.exists()) {
+            assert!(load(&file).is_some_and(|table| !table.starts.is_empty()));
+            std::fs::write(&file, "what is there stays").unwrap();
+            learn(cache.path());
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), "what is there stays");
+        }
+    }
+
+    #[test]
     fn a_module_is_split_from_its_function() {
         assert_eq!(split_module("ext4_read [ext4]"), ("ext4_read", Some("ext4")));
         assert_eq!(split_module("vfs_read"), ("vfs_read", None));
