@@ -6,9 +6,10 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
-    Builder, Counter, Growth, GrowthBar, Heap, HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar,
-    HistogramOf, Host, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Origin, Process,
-    ProcessId, RelativeAddress, StackId, SymbolState, Thread, ThreadId, Unit, file,
+    Builder, Counter, Growth, GrowthBar, Heap, HeapCounts, HeapFacts, HeapNote, HeapSite, HeapTransfer,
+    HistogramBar, HistogramOf, Host, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised,
+    Origin, Process, ProcessId, RecordingNote, RelativeAddress, StackId, SymbolState, Thread, ThreadId, Unit,
+    file,
 };
 
 use crate::ad_hoc::EventRow;
@@ -247,16 +248,12 @@ fn heap(outcome: &Outcome, threads: &[ThreadId], sites: &[StackId]) -> Heap {
 
 fn meta(recorded: &Recorded, unknown_stacks: bool) -> Meta {
     let (note, heap) = match &recorded.counted {
-        Counted::Heap(outcome) => (
-            "only what went through the Rust program's global allocator is counted, from the start of the profiler on: \
-             `whyslow heap` sees C code and the whole run",
-            Some(heap_facts(outcome)),
-        ),
-        Counted::Events { .. } => ("the program has counted events of its own, without their times", None),
+        Counted::Heap(outcome) => (Note::from(HeapNote::OnlyGlobalAllocator), Some(heap_facts(outcome))),
+        Counted::Events { .. } => (RecordingNote::OwnEvents.into(), None),
     };
-    let mut notes = vec![note.to_owned()];
+    let mut notes = vec![note];
     if unknown_stacks {
-        notes.push("some stacks could not be noted and are shown as truncated".to_owned());
+        notes.push(HeapNote::StacksNotKept.into());
     }
     Meta {
         command: std::env::args_os().map(|part| part.to_string_lossy().into_owned()).collect(),

@@ -22,6 +22,7 @@ mod own;
 #[cfg(test)]
 mod properties;
 mod quality;
+mod remark;
 mod selection;
 mod spans;
 #[cfg(any(test, feature = "testing"))]
@@ -47,7 +48,8 @@ pub use own::{
     Beneath, By, Charge, Charges, HotLine, HotLines, Nearness, OwnLine, OwnRow, OwnTable, StackFrame,
     frames_of,
 };
-pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, Severity, Warning};
+pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, Warning};
+pub use remark::{About, Fact, Remark, Severity, no_leak_check};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use whyslow_convert::{Converter, perf};
 use whyslow_proc::{kernel, machine, process};
 use whyslow_profile::file::Writer;
-use whyslow_profile::{HeapFacts, KernelView, Meta, Metric, Sampler, Sampling, StillRunning, Trigger};
+use whyslow_profile::{HeapFacts, KernelView, Meta, Metric, Note, Sampler, Sampling, StillRunning, Trigger};
 
 use crate::heap::{self, HeapRows, HeapWatch};
 use crate::host;
@@ -185,8 +185,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     if let Some((watch, rows)) = heap {
         let outcome = watch.finish();
         let outliving = rows.finish(&mut converter, &outcome, end_ns);
-        meta.notes.extend(outcome.notes);
-        meta.notes.extend(outliving.filter(|_| meta.exit.is_some()));
+        let outliving = outliving.filter(|_| meta.exit.is_some());
+        meta.notes.extend(outcome.notes.into_iter().chain(outliving).map(Note::from));
         let leaks = heap::explain(outcome.facts.leaks.clone(), meta.exit);
         meta.heap = Some(HeapFacts { leaks, ..heap::since(start_ns, outcome.facts) });
     }
@@ -200,7 +200,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     }
     let own = host::own_usage();
     meta.counters = std::mem::take(&mut converter.counters);
-    meta.notes.extend(converter.world.marks.notes());
+    meta.notes.extend(converter.world.marks.notes().into_iter().map(Note::from));
     meta.counters.recorder_max_resident_bytes = own.max_resident_bytes;
     meta.counters.recorder_cpu_ns =
         (own.user + own.system).saturating_sub(own_before.user + own_before.system).as_nanos() as u64;

@@ -1,6 +1,6 @@
 //! Which processes were looked at for leaks, and which could not be, and why.
 
-use whyslow_profile::LeakCheck;
+use whyslow_profile::{HeapNote, LeakCheck, NoLeakCheck};
 
 /// Processes that are named; the others are only counted.
 const MOST_NAMED: usize = 20;
@@ -16,7 +16,7 @@ pub(crate) struct Checks {
 #[derive(Debug)]
 struct Missed {
     who: String,
-    why: String,
+    why: NoLeakCheck,
 }
 
 impl Checks {
@@ -26,9 +26,9 @@ impl Checks {
     }
 
     /// A process could not be looked at.
-    pub(crate) fn missed(&mut self, who: String, why: impl Into<String>) {
+    pub(crate) fn missed(&mut self, who: String, why: NoLeakCheck) {
         if self.missed.len() < MOST_NAMED {
-            self.missed.push(Missed { who, why: why.into() });
+            self.missed.push(Missed { who, why });
         } else {
             self.more += 1;
         }
@@ -48,15 +48,16 @@ impl Checks {
         }
     }
 
-    /// A sentence for each that could not be looked at where others were.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    /// A note of each that could not be looked at where others were.
+    pub(crate) fn notes(&self) -> Vec<HeapNote> {
         if self.done == 0 {
             return Vec::new();
         }
-        let named = self.missed.iter().map(|Missed { who, why }| {
-            format!("{who} was not looked at for leaks: {why}. What it lost is not in the recording.")
+        let named = self.missed.iter().map(|Missed { who, why }| HeapNote::ProcessNotChecked {
+            process: who.clone(),
+            why: why.clone(),
         });
-        let more = (self.more > 0).then(|| format!("{} more processes were not either.", self.more));
+        let more = (self.more > 0).then_some(HeapNote::MoreProcessesNotChecked { processes: self.more });
         named.chain(more).collect()
     }
 }
@@ -69,16 +70,15 @@ mod tests {
     fn a_process_that_was_looked_at_hides_none_that_was_not() {
         let mut checks = Checks::default();
         assert_eq!((checks.outcome(), checks.missing()), (LeakCheck::NotDone, 0));
-        checks.missed("process 7 (app)".to_owned(), "signal 9 ended it");
-        assert_eq!(checks.outcome(), LeakCheck::Impossible("signal 9 ended it".to_owned()));
+        checks.missed("process 7 (app)".to_owned(), NoLeakCheck::InContainer);
+        assert_eq!(checks.outcome(), LeakCheck::Impossible(NoLeakCheck::InContainer));
         assert_eq!((checks.missing(), checks.notes().len()), (0, 0), "it is the check that is missing");
         checks.done();
         assert_eq!((checks.outcome(), checks.missing()), (LeakCheck::AtExit, 1));
-        assert!(
-            checks.notes()[0].starts_with("process 7 (app) was not looked at for leaks: signal 9 ended it.")
-        );
+        let process = "process 7 (app)".to_owned();
+        assert_eq!(checks.notes(), [HeapNote::ProcessNotChecked { process, why: NoLeakCheck::InContainer }]);
         for _ in 0..MOST_NAMED {
-            checks.missed("another".to_owned(), "of this");
+            checks.missed("another".to_owned(), NoLeakCheck::NoThread);
         }
         assert_eq!((checks.missing(), checks.notes().len()), (1 + MOST_NAMED as u64, MOST_NAMED + 1));
     }

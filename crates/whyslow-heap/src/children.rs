@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use whyslow_heap_wire::exec::{LEN, Message};
 use whyslow_inject::{Entry, InjectError, Injector, entry_of_file};
+use whyslow_profile::WhyLeftOut;
 
 use crate::drain::Drain;
 use crate::ids::Pid;
@@ -41,20 +42,18 @@ impl Usher<'_> {
         let name = name_of(&file);
         let refusal = match entry_of_file(&file, &name) {
             Entry::Preload => return connection.send(&Message::Preload.to_bytes(), None),
-            Entry::Impossible(why) => why,
-            Entry::Inject if !first_thread => {
-                format!("{} is static, and not the first thread of its process executed it", name.display())
-            }
+            Entry::Impossible(why) => WhyLeftOut::Refused { why },
+            Entry::Inject if !first_thread => WhyLeftOut::StaticLaterThread,
             Entry::Inject => match Injector::watch(pid) {
                 Ok(injector) => {
                     drop(file);
                     return self.enter(connection, pid, injector, &name);
                 }
                 Err(InjectError::Ended) => return go(),
-                Err(error) => is_static(&name, &error.to_string()),
+                Err(error) => WhyLeftOut::Static { error: error.to_string() },
             },
         };
-        self.note(&refusal);
+        self.leave_out(&name, refusal);
         go()
     }
 
@@ -66,13 +65,13 @@ impl Usher<'_> {
         let result = injector.inject_unless(self.agent, self.socket, || asker.has_given_up());
         match result {
             Ok(()) if self.lock().processes.programs_of(Pid(pid)) == before => {
-                self.note(&is_static(name, "its agent could not reach the collector"));
+                self.leave_out(name, WhyLeftOut::StaticNoCollector);
             }
             Ok(()) | Err(InjectError::Ended | InjectError::Dynamic) => {}
             Err(InjectError::NotExecuted) if asker.failed => {
                 return connection.send(&Message::Go.to_bytes(), None);
             }
-            Err(error) => self.note(&is_static(name, &error.to_string())),
+            Err(error) => self.leave_out(name, WhyLeftOut::Static { error: error.to_string() }),
         }
         Ok(())
     }
@@ -81,13 +80,9 @@ impl Usher<'_> {
         self.drain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, why: &str) {
-        self.lock().notices.left_out(why);
+    fn leave_out(&self, program: &Path, why: WhyLeftOut) {
+        self.lock().notices.left_out(program.display().to_string(), why);
     }
-}
-
-fn is_static(name: &Path, why: &str) -> String {
-    format!("{} is static, and the agent could not be brought in: {why}", name.display())
 }
 
 /// What an open file is called.
@@ -130,9 +125,10 @@ mod tests {
     use crate::drain::Config;
     use crate::inspect::NoInspector;
     use crate::packet::Listener;
+    use whyslow_profile::HeapNote;
 
     /// What the collector answers this process, which asks about a file, and what it notes.
-    fn asked(file: Option<&Path>, first_thread: bool) -> (Option<Message>, Vec<String>) {
+    fn asked(file: Option<&Path>, first_thread: bool) -> (Option<Message>, Vec<HeapNote>) {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let listener = Listener::bind(&socket).unwrap();
@@ -169,14 +165,15 @@ mod tests {
         let (arm, own) = (program(183), program(62));
         for (file, first_thread, why) in [
             (&arm, true, "is not a program for x86-64"),
-            (&own, false, "not the first thread"),
+            (&own, false, "StaticLaterThread"),
             (&own, true, "may not"),
         ] {
             let (answer, notes) = asked(Some(file.path()), first_thread);
             assert_eq!(answer, Some(Message::Go), "{why}");
             let name = file.path().display().to_string();
             assert!(
-                matches!(&notes[..], [note] if note.starts_with(&name) && note.contains(why)),
+                matches!(&notes[..], [HeapNote::ProgramLeftOut { program, why: reason }]
+                    if *program == name && format!("{reason:?}").contains(why)),
                 "{notes:?}"
             );
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use whyslow_heap_wire::SOCKET_VARIABLE;
 use whyslow_heap_wire::area::RING_WORDS;
+use whyslow_profile::HeapNote;
 
 use crate::drain::{Config, Drain, Until};
 use crate::error::HeapError;
@@ -112,11 +113,7 @@ impl Collector {
         let mut outcome = lock(&self.drain).finish(cpu);
         outcome.facts.collector_cpu_ns += sys::thread_cpu_ns().saturating_sub(before);
         if failed {
-            outcome.notes.push(
-                "the heap collector stopped before the program's end because of a fault of its own; \
-                 numbers end there: please report it"
-                    .to_owned(),
-            );
+            outcome.notes.push(HeapNote::CollectorFailed);
         }
         outcome
     }

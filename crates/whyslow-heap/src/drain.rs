@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 use whyslow_heap_wire::area::flag;
 use whyslow_proc::process::Stat;
-use whyslow_profile::{HeapFacts, HeapProcess};
+use whyslow_profile::{HeapFacts, HeapNote, HeapProcess};
 
 use crate::area::Area;
 use crate::checks::Checks;
@@ -78,7 +78,7 @@ pub struct Arrival {
     /// Its allocators, in words.
     pub allocators: Vec<String>,
     /// What the reader should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<HeapNote>,
 }
 
 /// How far a round goes.
@@ -408,7 +408,7 @@ impl Drain {
         self.hear_of_left_out();
         let losses = self.losses();
         let mut notes = self.notices.notes().to_vec();
-        notes.extend(losses.notes());
+        notes.extend(losses.note());
         notes.extend(self.checks.notes());
         let facts = HeapFacts { collector_cpu_ns: cpu_ns, ..self.facts(&losses) };
         Outcome { batch: self.take(), sites, transfers, facts, notes }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use whyslow_heap_wire::area::MOST_STATES;
-use whyslow_profile::LeakCheck;
+use whyslow_profile::{LeakCheck, NoLeakCheck};
 
 use crate::drain::{Drain, Until, Watched};
 use crate::ids::{AreaSlot, OwnPid, OwnTid, ProcessRow, Tick};
@@ -174,22 +174,20 @@ impl Drain {
             return None;
         }
         let why = match self.processes.same_numbers(row) {
-            _ if self.tally.is_sampled() => "only samples of the blocks are known",
-            None => "it runs in a container",
+            _ if self.tally.is_sampled() => NoLeakCheck::OnlySamples,
+            None => NoLeakCheck::InContainer,
             Some(_) if !self.tally.has_blocks(row) => {
                 self.checks.done();
                 return None;
             }
-            Some(_) if !self.tally.knows_inherited(row) => {
-                "it was forked with more blocks than whyslow keeps"
-            }
+            Some(_) if !self.tally.knows_inherited(row) => NoLeakCheck::TooManyInherited,
             Some(pid) => {
                 let watched = self.areas.get(slot)?;
                 let (skip, skip_listed) = (watched.skip(), watched.skip_listed());
                 let subject = Subject { pid: pid.0, waiting, skip, skip_listed };
                 match Look::begin(row, subject, Arc::clone(&self.inspector)) {
                     Ok(look) => return Some(look),
-                    Err(_) => "no thread could be started for it",
+                    Err(_) => NoLeakCheck::NoThread,
                 }
             }
         };
@@ -202,7 +200,7 @@ impl Drain {
         let row = look.process;
         match look.end() {
             Some(findings) => self.add_findings(row, findings),
-            None => self.checks.missed(self.processes.who(row), "the leak check failed"),
+            None => self.checks.missed(self.processes.who(row), NoLeakCheck::CheckFailed),
         }
         self.process_exited(row, now);
     }
@@ -233,8 +231,7 @@ impl Drain {
             return;
         }
         if self.tally.has_blocks(row) {
-            let why = "it ended without calling exit (it was killed, or made the system call itself)";
-            self.checks.missed(self.processes.who(row), why);
+            self.checks.missed(self.processes.who(row), NoLeakCheck::EndedWithoutExit);
         } else {
             self.checks.done();
         }

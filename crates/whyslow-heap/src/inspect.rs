@@ -1,6 +1,6 @@
 //! Looking at a process in its last moment, while it waits, or when someone asks: where leaks are found.
 
-use whyslow_profile::{HeapCounts, LeakCheck};
+use whyslow_profile::{HeapCounts, HeapNote, LeakCheck};
 
 use crate::ids::StackRow;
 use crate::leaks::{Live, Subject};
@@ -12,8 +12,8 @@ pub struct Findings {
     pub stacks: Vec<(StackRow, HeapCounts)>,
     /// Whether leaks were looked for, and why not. Who asked knows when that was.
     pub leaks: LeakCheck,
-    /// What the reader should know, each with the next step.
-    pub notes: Vec<String>,
+    /// What the reader should know.
+    pub notes: Vec<HeapNote>,
 }
 
 /// Gives the live blocks of a process that stands still.

@@ -15,6 +15,7 @@ use whyslow_heap_wire::area::flag;
 use whyslow_heap_wire::exec::Message;
 use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
 use whyslow_heap_wire::snapshot::Request;
+use whyslow_profile::HeapNote;
 
 use crate::area::Area;
 use crate::children::Usher;
@@ -175,10 +176,7 @@ fn answer(connection: &Connection, desk: &Desk, place: Place<'_>) -> io::Result<
     let mut plan = desk.planner.plan(&hello, pid);
     let mut message = welcome(VERSION, &plan);
     if message.len() > MOST_WELCOME {
-        plan.notes.push(format!(
-            "process {pid} needs more patches than fit into one message, so its own allocators are not watched; \
-             build it with the system's allocator"
-        ));
+        plan.notes.push(HeapNote::TooManyPatches { pid });
         message = welcome(VERSION, &PatchPlan::default());
         plan.allocators.clear();
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_heap_wire::left_out::{LeftOut, state, why};
 use whyslow_proc::{Mapping, process};
+use whyslow_profile::WhyLeftOut;
 
 use crate::area::Area;
 use crate::drain::{Drain, Watched};
@@ -39,19 +40,11 @@ fn free(entry: &LeftOut) {
 }
 
 /// Why an agent that is there could not begin, as far as the limits of its process tell.
-pub(crate) fn likely_reason(pid: u32) -> String {
+pub(crate) fn likely_reason(pid: u32) -> WhyLeftOut {
     match (process::limit(pid, "Max open files"), process::limit(pid, "Max address space")) {
-        (Some(files), _) if files < FEW_FILES => {
-            format!("it may open only {files} files at a time (`ulimit -n`): allow it {FEW_FILES}")
-        }
-        (_, Some(space)) if space < LITTLE_SPACE => {
-            format!(
-                "its limit of address space (`ulimit -v`) is {} MiB: allow it {} MiB more",
-                space >> 20,
-                LITTLE_SPACE >> 20
-            )
-        }
-        _ => "there was no memory or no descriptor for it".to_owned(),
+        (Some(files), _) if files < FEW_FILES => WhyLeftOut::FewFiles { files, enough: FEW_FILES },
+        (_, Some(bytes)) if bytes < LITTLE_SPACE => WhyLeftOut::LittleSpace { bytes, more: LITTLE_SPACE },
+        _ => WhyLeftOut::NoRoom,
     }
 }
 
@@ -143,7 +136,7 @@ impl Drain {
     pub(crate) fn name_missing(&mut self) {
         self.name_silent(|_, _| true);
         for (_, program) in std::mem::take(&mut self.missing.expected) {
-            self.notices.left_out(&left_out::silent(&program));
+            self.notices.left_out(program, WhyLeftOut::Silent);
         }
         for row in self.processes.all_living() {
             self.name_if_not_joined(row);
@@ -155,24 +148,25 @@ impl Drain {
         for watched in self.areas.iter() {
             for entry in started(&watched.area) {
                 if is_over(watched, OwnPid(entry.pid.load(Ordering::Relaxed))) {
-                    silent.push(left_out::silent(&left_out::name(entry)));
+                    silent.push(left_out::name(entry));
                     free(entry);
                 }
             }
         }
-        silent.iter().for_each(|why| self.notices.left_out(why));
+        for program in silent {
+            self.notices.left_out(program, WhyLeftOut::Silent);
+        }
     }
 
     /// A process has ended, or is about to be forgotten: was it recorded at all?
     pub(crate) fn name_if_not_joined(&mut self, row: ProcessRow) {
         let not_joined = |watched: &&Watched| watched.first == row && !watched.has_joined();
-        let why =
-            self.areas.iter().find(not_joined).map(|watched| {
-                format!("{} could not be recorded: {}", watched.program, watched.likely_reason)
-            });
-        if let Some(why) = why {
+        let watched = self.areas.iter().find(not_joined);
+        if let Some((program, why)) =
+            watched.map(|watched| (watched.program.to_string(), watched.likely_reason.clone()))
+        {
             self.missing.not_joined += 1;
-            self.notices.left_out(&why);
+            self.notices.left_out(program, why);
         }
     }
 
@@ -184,7 +178,7 @@ impl Drain {
             expected.extend(started(&watched.area).map(|entry| entry.pid.load(Ordering::Relaxed)));
         }
         for program in self.missing.strangers.look(&watched, &expected) {
-            self.notices.left_out(&left_out::stranger(&program));
+            self.notices.left_out(program, WhyLeftOut::UnseenStart);
         }
     }
 }
@@ -208,7 +202,7 @@ mod tests {
 
     #[test]
     fn limits_are_named_where_they_are_near() {
-        assert_eq!(likely_reason(std::process::id()), "there was no memory or no descriptor for it");
-        assert_eq!(likely_reason(0), "there was no memory or no descriptor for it");
+        assert_eq!(likely_reason(std::process::id()), WhyLeftOut::NoRoom);
+        assert_eq!(likely_reason(0), WhyLeftOut::NoRoom);
     }
 }

@@ -2,7 +2,7 @@
 //! processes of the recording, in the order in which the rows appear in the batches. Times are `CLOCK_MONOTONIC`
 //! nanoseconds.
 
-use whyslow_profile::{Growth, GrowthBar, HeapCounts, HeapFacts};
+use whyslow_profile::{Growth, GrowthBar, HeapCounts, HeapFacts, HeapNote};
 
 use crate::ids::{ModuleRow, ProcessRow, StackRow, ThreadRow};
 
@@ -161,6 +161,6 @@ pub struct Outcome {
     pub transfers: Vec<Transfer>,
     /// Facts about the whole. `peak_ns` and snapshot times are `CLOCK_MONOTONIC` here.
     pub facts: HeapFacts,
-    /// What the reader should know, in words, each with the next step.
-    pub notes: Vec<String>,
+    /// What the reader should know.
+    pub notes: Vec<HeapNote>,
 }

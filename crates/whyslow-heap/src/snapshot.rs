@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::snapshot::{MOST_TEXT, Reply, Request, status};
-use whyslow_profile::{HeapCounts, HeapSnapshot, LeakCheck};
+use whyslow_profile::{HeapCounts, HeapSnapshot, LeakCheck, NoLeakCheck};
 
 use crate::drain::{Drain, Until, Watched, resident};
 use crate::exits::Exit;
@@ -147,7 +147,7 @@ impl Drop for LookedAt<'_> {
 pub(crate) struct Look {
     row: ProcessRow,
     /// Or why its blocks cannot be judged.
-    inspector: Result<Arc<dyn ExitInspector>, &'static str>,
+    inspector: Result<Arc<dyn ExitInspector>, NoLeakCheck>,
     subject: Subject,
 }
 
@@ -167,9 +167,9 @@ impl Look {
         let findings = match &self.inspector {
             Ok(inspector) => {
                 let look = || inspector.look(&self.subject, &mut take);
-                catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| impossible("the leak check failed"))
+                catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| impossible(NoLeakCheck::CheckFailed))
             }
-            Err(why) => impossible(why),
+            Err(why) => impossible(why.clone()),
         };
         let mut outcome = match taken {
             Some(outcome) => outcome?,
@@ -180,8 +180,8 @@ impl Look {
     }
 }
 
-fn impossible(why: &str) -> Findings {
-    Findings { leaks: LeakCheck::Impossible(why.to_owned()), ..Findings::default() }
+fn impossible(why: NoLeakCheck) -> Findings {
+    Findings { leaks: LeakCheck::Impossible(why), ..Findings::default() }
 }
 
 fn add_findings(outcome: &mut Outcome, findings: Findings) {
@@ -227,8 +227,8 @@ impl Drain {
             return Err(Answer::Ended);
         }
         let inspector = match (self.tally.is_sampled(), self.processes.same_numbers(row)) {
-            (true, _) => Err("only samples of the blocks are known"),
-            (false, None) => Err("the program runs in a container"),
+            (true, _) => Err(NoLeakCheck::OnlySamples),
+            (false, None) => Err(NoLeakCheck::InContainer),
             (false, Some(_)) => Ok(Arc::clone(&self.inspector)),
         };
         let skip = watched.map(Watched::skip).unwrap_or_default();
@@ -262,7 +262,7 @@ impl Drain {
             rows: so_far.rows,
             counters: so_far.counters.into_iter().chain(resident(&self.processes, time_ns)).collect(),
         };
-        let notes = self.notices.notes().iter().cloned().chain(losses.notes()).collect();
+        let notes = self.notices.notes().iter().cloned().chain(losses.note()).collect();
         let outcome = Outcome { batch, sites: so_far.sites, transfers: so_far.transfers, facts, notes };
         Some((outcome, self.tally.live(row)))
     }

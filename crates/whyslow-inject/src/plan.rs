@@ -4,6 +4,7 @@ use std::path::Path;
 
 use whyslow_heap_wire::handshake::{Hello, Patch, Real, entered, hook};
 use whyslow_proc::process;
+use whyslow_profile::{HeapFacts, HeapNote, Unwatched};
 
 use crate::allocators::{Order, telling_names};
 use crate::image::{Files, Function, Image};
@@ -36,8 +37,8 @@ pub struct Plan {
     pub hands_crashes_on: bool,
     /// The allocators that are watched, by name.
     pub allocators: Vec<String>,
-    /// What will not be seen, and what to do about it.
-    pub notes: Vec<String>,
+    /// What will not be seen.
+    pub notes: Vec<HeapNote>,
 }
 
 /// Looks at a process whose agent waits for an answer, and says what to patch.
@@ -50,9 +51,7 @@ pub fn plan(hello: &Hello, pid: u32) -> Plan {
     let maps = match Maps::of(pid) {
         Ok(maps) => maps,
         Err(error) => {
-            planner.note(format!(
-                "the mappings of process {pid} cannot be read ({error}): nothing was patched in it"
-            ));
+            planner.note(HeapNote::MappingsUnreadable { pid, error: error.to_string() });
             return planner.plan;
         }
     };
@@ -99,12 +98,12 @@ impl Planner<'_> {
         let files = match Files::open(&link, &name) {
             Ok(files) => files,
             Err(error) => {
-                self.note(format!("{path} cannot be read ({error}): allocators inside of it are not seen"));
+                self.note(HeapNote::FileUnreadable { path: path.into_owned(), error: error.to_string() });
                 return;
             }
         };
         let Some(image) = Image::read(&files, maps, &path) else {
-            self.note(format!("{path} is not understood: allocators inside of it are not seen"));
+            self.note(HeapNote::FileNotUnderstood { path: path.into_owned() });
             return;
         };
         let is_static = self.hello.entered == entered::INJECTED || !image.has_interpreter;
@@ -173,9 +172,7 @@ impl Planner<'_> {
             }
         }
         if !has_exit {
-            self.note(
-                "the C library's _exit was not found: the last moment of the process is not seen".to_owned(),
-            );
+            self.note(HeapNote::NoExitFunction);
         }
     }
 
@@ -191,7 +188,7 @@ impl Planner<'_> {
         }
         match Image::read(&files, maps, path).filter(|image| image.range.contains(&self.hello.library)) {
             Some(image) => self.watch(&image, maps, &Found::in_library(&image)),
-            None => self.note(format!("{path} is not understood: the allocator inside of it is not seen")),
+            None => self.note(HeapNote::FileNotUnderstood { path: path.to_owned() }),
         }
     }
 
@@ -220,39 +217,31 @@ impl Planner<'_> {
 
     /// Says what is missing.
     fn explain(&mut self, image: &Image<'_>, found: &Found<'_>, path: &str, is_static: bool) {
+        let path = path.to_owned();
         if found.only_shims {
-            self.note(format!(
-                "{path} has an allocator written in Rust, which is watched where the compiler calls it: calls that were inlined \
-                 are not seen. With whyslow-alloc around it, all are."
-            ));
+            self.note(HeapNote::RustAllocator { path: path.clone() });
         }
         if !found.targets.is_empty() {
             return;
         }
         if image.has_section(".go.buildinfo") {
-            self.note(format!("{path} is written in Go: its heap has no functions that could be watched"));
+            self.note(HeapNote::GoHeap { path });
         } else if !image.has_symbols {
-            let advice = "Build it with symbols (Cargo: strip = \"none\"), install its debug file, or use whyslow-alloc.";
             let named = [("<jemalloc>", "jemalloc"), ("mimalloc: ", "mimalloc")];
             let inside = named.iter().find(|(text, _)| image.contains(text)).map(|(_, name)| *name);
             if let Some(name) = inside {
-                self.note(format!("{path} has {name} inside, but no symbols to find it by: its blocks are not seen. {advice}"));
-                // The profile knows these words: `HeapFacts::NOT_SEEN`.
-                self.plan.allocators.push(format!("{name} (not seen)"));
+                self.note(HeapNote::AllocatorWithoutSymbols { path, allocator: name.to_owned() });
+                self.plan.allocators.push(format!("{name} {}", HeapFacts::NOT_SEEN));
             } else if is_static {
-                self.note(format!(
-                    "{path} is static and has no symbols: its allocator is not found. {advice}"
-                ));
+                self.note(HeapNote::StaticWithoutSymbols { path });
             } else if !["malloc", "calloc", "realloc", "posix_memalign"]
                 .iter()
                 .any(|name| image.imports(name))
             {
-                self.note(format!(
-                    "{path} has no symbols and does not ask for malloc: an allocator inside of it is not seen. {advice}"
-                ));
+                self.note(HeapNote::NoSymbolsNoMalloc { path });
             }
         } else if is_static {
-            self.note(format!("{path} is static, and no allocator that is known was found in it"));
+            self.note(HeapNote::NoKnownAllocator { path });
         }
     }
 
@@ -332,28 +321,19 @@ impl Planner<'_> {
     }
 
     fn unseen(&mut self, job: &Job<'_>, why: &str) {
-        let name = job.function.name;
-        self.note(match job.rows {
-            Rows::Only(hook::MASKED) => {
-                format!("{name} cannot be watched ({why}): what it frees once more is counted as unknown")
-            }
-            Rows::Only(hook::EXECVE..=hook::FEXECVE) => {
-                format!("{name} cannot be watched ({why}): static programs that it starts are not seen")
-            }
-            Rows::Only(hook::SIGACTION | hook::SYSCALL) => {
-                format!("{name} cannot be watched ({why}): an end by a signal or a system call is not seen")
-            }
-            Rows::Only(hook::ORDERLY_EXIT | hook::QUICK_EXIT) => {
-                format!("{name} cannot be watched ({why}): what lies on the stack behind it may hide a leak")
-            }
-            Rows::Only(hook::LOADED) => {
-                format!("{name} cannot be watched ({why}): allocators in libraries that are loaded later are not seen")
-            }
-            _ => format!("calls of {name} are not seen: {why}"),
-        });
+        let unseen = match job.rows {
+            Rows::Only(hook::MASKED) => Unwatched::FreedBefore,
+            Rows::Only(hook::EXECVE..=hook::FEXECVE) => Unwatched::StaticPrograms,
+            Rows::Only(hook::SIGACTION | hook::SYSCALL) => Unwatched::Ends,
+            Rows::Only(hook::ORDERLY_EXIT | hook::QUICK_EXIT) => Unwatched::HiddenLeaks,
+            Rows::Only(hook::LOADED) => Unwatched::LaterLibraries,
+            _ => Unwatched::Calls,
+        };
+        let (function, why) = (job.function.name.to_owned(), why.to_owned());
+        self.note(HeapNote::FunctionNotWatched { function, why, unseen });
     }
 
-    fn note(&mut self, note: String) {
+    fn note(&mut self, note: HeapNote) {
         self.plan.notes.push(note);
     }
 }

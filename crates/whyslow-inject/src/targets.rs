@@ -50,7 +50,7 @@ impl<'d> Found<'d> {
                 found.push(function, shape);
             }
             if found.only_shims {
-                found.allocators.push("an allocator written in Rust");
+                found.allocators.push(whyslow_profile::HeapFacts::PARTLY_SEEN);
             }
         }
         found

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{StackId, ThreadId};
+use crate::note::NoLeakCheck;
 
 /// The names of the metrics of a heap recording. A sample's stack is always the one that allocated.
 pub mod metric {
@@ -252,6 +253,7 @@ pub struct HeapFacts {
     /// How many allocations a block may outlive and still be temporary; 1: freed before the next one.
     pub temporary_within: u64,
     /// Whether a leak check was made, and why not.
+    #[serde(flatten)]
     pub leaks: LeakCheck,
     /// Processes that no leak check could be made of, where others were checked. A note names each.
     pub processes_not_checked: u64,
@@ -317,17 +319,61 @@ pub struct HeapSnapshot {
 
 /// Whether leaks were looked for.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "StoredLeakCheck", into = "StoredLeakCheck")]
 pub enum LeakCheck {
     /// Not asked for, or not possible.
     #[default]
     NotDone,
     /// Not done for this reason.
-    Impossible(String),
+    Impossible(NoLeakCheck),
     /// Done when the program ended.
     AtExit,
     /// Done on demand while the program ran, at this time in nanoseconds since the recording began.
     AtSnapshot(u64),
+}
+
+/// A leak check as two fields of the file. Earlier versions know the first alone, where a reason is a sentence.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct StoredLeakCheck {
+    leaks: StoredLeaks,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_leak_check: Option<serde_json::Value>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredLeaks {
+    #[default]
+    NotDone,
+    Impossible(String),
+    AtExit,
+    AtSnapshot(u64),
+}
+
+impl From<StoredLeakCheck> for LeakCheck {
+    fn from(stored: StoredLeakCheck) -> Self {
+        match (stored.leaks, stored.no_leak_check) {
+            (StoredLeaks::AtExit, _) => Self::AtExit,
+            (StoredLeaks::AtSnapshot(time_ns), _) => Self::AtSnapshot(time_ns),
+            (_, Some(why)) => Self::Impossible(NoLeakCheck::from_json(&why)),
+            (StoredLeaks::Impossible(text), None) => Self::Impossible(NoLeakCheck::Text { text }),
+            (StoredLeaks::NotDone, None) => Self::NotDone,
+        }
+    }
+}
+
+impl From<LeakCheck> for StoredLeakCheck {
+    fn from(check: LeakCheck) -> Self {
+        let (leaks, no_leak_check) = match check {
+            LeakCheck::NotDone => (StoredLeaks::NotDone, None),
+            // A value of this type always is JSON.
+            LeakCheck::Impossible(why) => (StoredLeaks::NotDone, serde_json::to_value(why).ok()),
+            LeakCheck::AtExit => (StoredLeaks::AtExit, None),
+            LeakCheck::AtSnapshot(time_ns) => (StoredLeaks::AtSnapshot(time_ns), None),
+        };
+        Self { leaks, no_leak_check }
+    }
 }
 
 impl Heap {
@@ -351,5 +397,54 @@ impl Heap {
             largest_grown: largest(|counts| counts.largest_grown).unwrap_or(0),
             ..HeapCounts::from_numbers(sum)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaks(json: &str) -> LeakCheck {
+        serde_json::from_str::<HeapFacts>(json).unwrap().leaks
+    }
+
+    #[test]
+    fn a_reason_is_a_fact_and_that_of_earlier_versions_a_sentence() {
+        let facts = |leaks| HeapFacts { leaks, peak_bytes: u64::MAX, ..HeapFacts::default() };
+        for check in [
+            LeakCheck::NotDone,
+            LeakCheck::AtExit,
+            LeakCheck::AtSnapshot(u64::MAX),
+            LeakCheck::Impossible(NoLeakCheck::EndedBySignal { signal: 9 }),
+            LeakCheck::Impossible(NoLeakCheck::Text { text: "a sentence".to_owned() }),
+        ] {
+            let json = serde_json::to_string(&facts(check.clone())).unwrap();
+            assert_eq!(serde_json::from_str::<HeapFacts>(&json).unwrap(), facts(check));
+        }
+        assert_eq!(leaks("{}"), LeakCheck::NotDone);
+        assert_eq!(leaks(r#"{"leaks":{"at_snapshot":7}}"#), LeakCheck::AtSnapshot(7));
+        let text = LeakCheck::Impossible(NoLeakCheck::Text { text: "it was killed".to_owned() });
+        assert_eq!(leaks(r#"{"leaks":{"impossible":"it was killed"}}"#), text);
+    }
+
+    #[test]
+    fn earlier_versions_read_a_reason_as_not_done() {
+        let facts = HeapFacts {
+            leaks: LeakCheck::Impossible(NoLeakCheck::EndedBySignal { signal: 9 }),
+            ..HeapFacts::default()
+        };
+        let json = serde_json::to_value(&facts).unwrap();
+        assert_eq!(json["leaks"], "not_done");
+        assert_eq!(json["no_leak_check"], serde_json::json!({"id": "ended-by-signal", "signal": 9}));
+    }
+
+    #[test]
+    fn a_reason_of_a_later_version_is_told_as_it_is() {
+        let LeakCheck::Impossible(NoLeakCheck::Text { text }) =
+            leaks(r#"{"no_leak_check":{"id":"eclipse"}}"#)
+        else {
+            panic!("it is a text")
+        };
+        assert!(text.ends_with("has noted eclipse"), "{text}");
     }
 }

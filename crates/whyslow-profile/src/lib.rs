@@ -23,11 +23,13 @@
 mod coded;
 mod builder;
 mod carrier;
+mod facts;
 pub mod file;
 pub mod heap;
 mod ids;
 mod meta;
 mod metric;
+mod note;
 mod pool;
 mod strings;
 mod tables;
@@ -47,6 +49,9 @@ pub use ids::{
 };
 pub use meta::{Counters, ExitStatus, Host, KernelView, Meta, Sampling, StillRunning};
 pub use metric::{Metric, Origin, OverTime, Sampler, Subject, Trigger};
+pub use note::{
+    HeapNote, ImportNote, LeftOutSamples, NoLeakCheck, Note, RecordingNote, Unwatched, WhyLeftOut,
+};
 pub use pool::Pool;
 pub use strings::Strings;
 pub use tables::{

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::heap::HeapFacts;
+use crate::note::Note;
 
 /// Facts about the recording as a whole. Kept as JSON inside the file: unknown fields are ignored, missing
 /// ones take their default, so that old and new versions read each other.
@@ -47,8 +48,10 @@ pub struct Meta {
     pub still_running: Vec<StillRunning>,
     /// What was found about the heap, when it was recorded.
     pub heap: Option<HeapFacts>,
-    /// What the recorder wants its reader to know, in words, each with the next step.
-    pub notes: Vec<String>,
+    /// What the recorder wants its reader to know. In files of earlier versions, `notes` are sentences; a reader that knows only
+    /// those does not stumble over facts.
+    #[serde(rename = "noted", alias = "notes")]
+    pub notes: Vec<Note>,
 }
 
 /// Reads an enum of which a later version may know more variants than this one.

@@ -11,7 +11,7 @@ use whyslow_analyze::{
     By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Quality, Selection,
     SortBy, Threads, TreeOptions,
 };
-use whyslow_profile::{GrowthBar, KernelView, LeakCheck, Profile, Trigger, Unit};
+use whyslow_profile::{GrowthBar, KernelView, LeakCheck, NoLeakCheck, Profile, Trigger, Unit};
 use whyslow_render::json::{self, Context};
 
 fn program() -> Profile {
@@ -254,7 +254,8 @@ fn a_site_is_a_line_of_the_user_with_its_numbers() {
 #[test]
 fn without_a_leak_check_there_are_no_classes_but_the_reason() {
     let mut profile = with_heap();
-    profile.meta.heap.as_mut().unwrap().leaks = LeakCheck::Impossible("it was killed".to_owned());
+    profile.meta.heap.as_mut().unwrap().leaks =
+        LeakCheck::Impossible(NoLeakCheck::Text { text: "it was killed".to_owned() });
     let view = &views(&profile)[0];
     assert!(view["heap"]["leaks"].is_null() && view["sites"][0]["leaks"].is_null());
     assert_eq!(view["heap"]["leak_check"], "impossible: it was killed");

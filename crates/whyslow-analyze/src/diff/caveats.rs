@@ -7,6 +7,7 @@ use whyslow_profile::{
 };
 
 use crate::labels::module_file_name;
+use crate::remark::{About, Fact, Remark, Severity};
 use crate::units::Count;
 
 /// One of two profiles.
@@ -27,67 +28,52 @@ impl fmt::Display for Which {
     }
 }
 
-/// Something that makes a difference other than the change that is looked for.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Caveat {
-    /// Both are one recording.
-    SameRecording,
-    /// They are of different programs.
-    Program([String; 2]),
-    /// The same program was called differently: the words of both between what they have in common.
-    Arguments([Vec<String>; 2]),
-    /// The program ended differently.
-    End([String; 2]),
-    /// The recorder was killed.
-    Incomplete(Which),
-    /// Samples or events are missing, so many.
-    Lost(Which, u64),
-    /// The program was built without optimisation, the other one with.
-    DebugBuild(Which),
-    /// Machines differ.
-    Machine([String; 2]),
-    /// Sampled at different rates, per second.
-    Frequency([u32; 2]),
-    /// Other things triggered the samples.
-    Source,
-    /// Kernel time is in one of them only; this one lacks it.
-    KernelHidden(Which),
-    /// Bytes between two samples of the heap; `None` where all was counted.
-    HeapSampling([Option<u64>; 2]),
-    /// Different allocators were watched.
-    Allocators([String; 2]),
-    /// Allocations may be missing, because an allocator was not found or seen only in part.
-    PartlySeen(Which),
-    /// Leaks were looked for in one of them only; this one lacks them.
-    NoLeakCheck(Which),
-    /// One was taken while the program ran.
-    Snapshot(Which),
-    /// A block counted as temporary when it outlived less than so many others.
-    TemporaryWithin([u64; 2]),
+whyslow_profile::facts! {
+    /// Something that makes a difference other than the change that is looked for. What a warning tells of one recording has the
+    /// warning's id here.
+    #[derive(Debug, Clone, PartialEq)]
+    pub enum Caveat {
+        /// Both are one recording.
+        "same-recording" => SameRecording,
+        /// They are of different programs.
+        "program" => Program([String; 2]),
+        /// The same program was called differently: the words of both between what they have in common.
+        "arguments" => Arguments([Vec<String>; 2]),
+        /// The program ended differently.
+        "end" => End([String; 2]),
+        /// The recorder was killed.
+        "incomplete" => Incomplete(Which),
+        /// Samples or events are missing, so many.
+        "lost" => Lost(Which, u64),
+        /// The program was built without optimisation, the other one with.
+        "debug-build" => DebugBuild(Which),
+        /// Machines differ.
+        "machine" => Machine([String; 2]),
+        /// Sampled at different rates, per second.
+        "frequency" => Frequency([u32; 2]),
+        /// Other things triggered the samples.
+        "source" => Source,
+        /// Kernel time is in one of them only; this one lacks it.
+        "kernel-hidden" => KernelHidden(Which),
+        /// Bytes between two samples of the heap; `None` where all was counted.
+        "heap-sampling" => HeapSampling([Option<u64>; 2]),
+        /// Different allocators were watched.
+        "allocators" => Allocators([String; 2]),
+        /// Allocations may be missing, because an allocator was not found or seen only in part.
+        "partly-seen" => PartlySeen(Which),
+        /// Leaks were looked for in one of them only; this one lacks them.
+        "no-leak-check" => NoLeakCheck(Which),
+        /// One was taken while the program ran.
+        "snapshot" => Snapshot(Which),
+        /// A block counted as temporary when it outlived less than so many others.
+        "temporary-within" => TemporaryWithin([u64; 2]),
+    }
 }
 
-impl Caveat {
-    /// The name used in JSON.
-    pub fn id(&self) -> &'static str {
-        match self {
-            Self::SameRecording => "same-recording",
-            Self::Program(_) => "program",
-            Self::Arguments(_) => "arguments",
-            Self::End(_) => "end",
-            Self::Incomplete(_) => "incomplete",
-            Self::Lost(..) => "lost",
-            Self::DebugBuild(_) => "debug-build",
-            Self::Machine(_) => "machine",
-            Self::Frequency(_) => "frequency",
-            Self::Source => "source",
-            Self::KernelHidden(_) => "kernel-hidden",
-            Self::HeapSampling(_) => "heap-sampling",
-            Self::Allocators(_) => "allocators",
-            Self::PartlySeen(_) => "partly-seen",
-            Self::NoLeakCheck(_) => "no-leak-check",
-            Self::Snapshot(_) => "snapshot",
-            Self::TemporaryWithin(_) => "temporary-within",
-        }
+impl Fact for Caveat {
+    fn remark(&self) -> Remark {
+        let (id, about, severity) = (self.id(), About::Comparison, Severity::Warning);
+        Remark { id, about, severity, text: self.to_string(), fix: None }
     }
 }
 

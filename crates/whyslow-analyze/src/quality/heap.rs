@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::quality::{Grade, Quality};
     use crate::testing;
-    use whyslow_profile::{KernelView, Optimised, SymbolState};
+    use whyslow_profile::{KernelView, NoLeakCheck, Optimised, SymbolState};
 
     const ONE: &str = "main;app::load@l.rs:7 : allocations=99 frees=98 bytes_allocated=100 peak_bytes=50";
 
@@ -150,11 +150,11 @@ mod tests {
             facts.unknown_frees = 2;
             facts.sample_bytes = Some(524_288);
             facts.sample_error = Some(0.01);
-            facts.leaks = LeakCheck::Impossible("the program was killed".to_owned());
+            facts.leaks = LeakCheck::Impossible(NoLeakCheck::EndedBySignal { signal: 9 });
         });
         assert_eq!(ids(&quality), ["unknown-frees", "heap-sampled", "no-leak-check"]);
         assert!(quality.warnings[1].to_string().ends_with("estimates (bytes allocated ±2.0 %)"));
-        assert_eq!(quality.warnings[2].to_string(), "leaks were not looked for: the program was killed");
+        assert_eq!(quality.warnings[2].to_string(), "leaks were not looked for: signal 9 ended the program");
     }
 
     #[test]

@@ -10,10 +10,11 @@ use whyslow_profile::{KernelView, LocationId, Profile, Sampler, Sampling, StackI
 
 pub use heap::HeapQuality;
 pub use jit::Runtime;
-pub use warning::{BuiltWith, ModuleShare, Severity, Warning};
+pub use warning::{BuiltWith, ModuleShare, Warning};
 
 use crate::counting::is_counted;
 use crate::labels::{Label, Labels, is_named};
+use crate::remark::{Fact, Remark, Severity};
 use crate::selection::{Selection, Weights};
 use crate::units::share;
 
@@ -134,6 +135,11 @@ impl Quality {
         quality
     }
 
+    /// What is wrong, in words, worst first.
+    pub fn remarks(&self) -> Vec<Remark> {
+        self.warnings.iter().map(Fact::remark).collect()
+    }
+
     /// Share of the expected samples that came, when that is known.
     pub fn achieved_share(&self) -> Option<f64> {
         let expected = self.expected_samples.filter(|expected| *expected > 0)?;
@@ -184,7 +190,7 @@ impl Quality {
         if let Some(cpus) = profile.meta.only_cpus.clone() {
             warnings.push(Warning::SomeCpus { cpus });
         }
-        warnings.extend(profile.meta.notes.iter().cloned().map(Warning::Recorder));
+        warnings.extend(profile.meta.notes.iter().cloned().map(Warning::Noted));
         warning::settle(&mut warnings);
         warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
         self.warnings = warnings;
@@ -198,7 +204,7 @@ impl Quality {
             Some(Severity::Warning) => Grade::Fair,
             // What is missing is told in a note of the recorder.
             _ if self.heap.as_ref().is_some_and(|heap| heap.partly_seen) => Grade::Fair,
-            Some(Severity::Note) | None => Grade::Good,
+            Some(Severity::Note | Severity::Fine) | None => Grade::Good,
         };
     }
 
@@ -413,7 +419,7 @@ mod tests {
         meta.counters.throttled = 2;
         meta.counters.unobservable_execs = 1;
         meta.counters.lost_records = 3;
-        meta.notes.push("a note".to_owned());
+        meta.notes.push(whyslow_profile::Note::Text("a note".to_owned()));
         profile.sealed = false;
         let quality = Quality::of(&profile);
         assert_eq!(

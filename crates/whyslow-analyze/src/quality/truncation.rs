@@ -87,7 +87,8 @@ fn where_lost(profile: &Profile, weights: &Weights) -> Option<(String, BuiltWith
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quality::{Quality, Severity};
+    use crate::quality::Quality;
+    use crate::remark::Severity;
     use crate::testing;
 
     fn warning(folded: &str, change: impl FnOnce(&mut Profile)) -> Warning {

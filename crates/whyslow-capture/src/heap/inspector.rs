@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use whyslow_heap::leaks::{self, LeakError, LeakReport, LiveBlock, Subject};
 use whyslow_heap::{ExitInspector, Findings, StackRow, TakeBlocks};
 use whyslow_heap_wire::record::MOST_FILLED;
-use whyslow_profile::{HeapCounts, LeakCheck};
+use whyslow_profile::{HeapCounts, HeapNote, LeakCheck, NoLeakCheck};
 
 /// What to look for.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl ExitInspector for Inspector {
 fn not_wanted(subject: &Subject) -> LeakCheck {
     match subject.waiting {
         Some(_) => LeakCheck::NotDone,
-        None => LeakCheck::Impossible("the recording was started with --no-leak-check".to_owned()),
+        None => LeakCheck::Impossible(NoLeakCheck::NotWanted),
     }
 }
 
@@ -60,15 +60,11 @@ fn findings(
         Some(Ok(report)) => {
             stacks = report.by_stack(blocks);
             if report.unreadable_pages > 0 {
-                notes.push(format!(
-                    "{} pages of process {pid} could not be read in the leak check; a block that only they point to \
-                     seems lost",
-                    report.unreadable_pages
-                ));
+                notes.push(HeapNote::UnreadablePages { pid, pages: report.unreadable_pages });
             }
             LeakCheck::AtExit
         }
-        Some(Err(error)) => LeakCheck::Impossible(error.to_string()),
+        Some(Err(error)) => LeakCheck::Impossible(NoLeakCheck::OutOfReach { error: error.to_string() }),
     };
     match unused {
         None => {}
@@ -86,7 +82,7 @@ fn findings(
             }
         }
         Some(Err(error)) => {
-            notes.push(format!("blocks that were live at the end were not examined: {error}"));
+            notes.push(HeapNote::LiveBlocksNotExamined { error: error.to_string() });
         }
     }
     let mut stacks = stacks.into_iter().collect::<Vec<_>>();

@@ -6,9 +6,9 @@ use whyslow_heap::{Batch, CounterKind, Outcome, ProcessRow, Transfer};
 use whyslow_proc::process;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
-    Builder, Counter, CounterId, GrowthBar, Heap, HeapSite, HeapTransfer, HistogramBar, HistogramOf,
-    LocationId, Metric, MetricId, ModuleId, ModuleKind, Origin, Process, ProcessId, RelativeAddress, StackId,
-    ThreadId, Unit,
+    Builder, Counter, CounterId, GrowthBar, Heap, HeapNote, HeapSite, HeapTransfer, HistogramBar,
+    HistogramOf, LocationId, Metric, MetricId, ModuleId, ModuleKind, Origin, Process, ProcessId,
+    RelativeAddress, StackId, ThreadId, Unit,
 };
 
 use crate::live::LiveWorld;
@@ -160,8 +160,8 @@ impl HeapRows {
         }
     }
 
-    /// What is to be said of processes that outlive the program which started them.
-    fn outliving(&self, builder: &Builder) -> Option<String> {
+    /// Processes that outlive the program which started them.
+    fn outliving(&self, builder: &Builder) -> Option<HeapNote> {
         let mut processes = self.processes.clone();
         processes.sort_unstable();
         processes.dedup();
@@ -169,16 +169,9 @@ impl HeapRows {
         let lives = |process: &&Process| process.end_ns.is_none() && process::runs(process.pid);
         let living: Vec<_> = rows.filter(lives).collect();
         let first = living.first()?;
-        let more = match living.len() {
-            1 => String::new(),
-            count => format!(" and {} more", count - 1),
-        };
-        Some(format!(
-            "process {} ({}){more} went on when the program ended: what is recorded of it ends there; for a program \
-             that goes into the background, use its option to stay in the foreground",
-            first.pid,
-            builder.text(first.name)
-        ))
+        let more = living.len() as u64 - 1;
+        let name = builder.text(first.name).to_owned();
+        Some(HeapNote::ProcessesWentOn { pid: first.pid, name, more })
     }
 
     /// Adds the end: what does not add up over time. What is to be said of it.
@@ -187,7 +180,7 @@ impl HeapRows {
         converter: &mut Converter<LiveWorld>,
         outcome: &Outcome,
         end_ns: u64,
-    ) -> Option<String> {
+    ) -> Option<HeapNote> {
         self.add(converter, &outcome.batch);
         let mut heap = Heap::default();
         let (peak, end) = (converter.since_start(outcome.facts.peak_ns), converter.since_start(end_ns));

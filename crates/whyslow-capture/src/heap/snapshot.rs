@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use whyslow_convert::Converter;
 use whyslow_heap::{Outcome, SnapshotWriter};
 use whyslow_profile::file::Writer;
-use whyslow_profile::{HeapFacts, LeakCheck, Meta};
+use whyslow_profile::{HeapFacts, LeakCheck, Meta, Note};
 
 use super::HeapRows;
 use crate::live::LiveWorld;
@@ -47,7 +47,7 @@ impl SnapshotWriter for Snapshots {
         let _ = rows.finish(&mut converter, outcome, end_ns);
         let meta = Meta {
             duration_ns: end_ns.saturating_sub(*start_ns),
-            notes: outcome.notes.clone(),
+            notes: outcome.notes.iter().cloned().map(Note::from).collect(),
             heap: Some(since(*start_ns, outcome.facts.clone())),
             ..meta.clone()
         };

@@ -9,7 +9,9 @@ use rustc_hash::FxHashMap;
 use whyslow_convert::TaskRows;
 use whyslow_mark::wire::{Kind, Record, VERSION};
 use whyslow_proc::process;
-use whyslow_profile::{Builder, Counter, CounterId, ProcessId, Span, StringId, ThreadId, Unit};
+use whyslow_profile::{
+    Builder, Counter, CounterId, ProcessId, RecordingNote, Span, StringId, ThreadId, Unit,
+};
 
 use file::MarkerFile;
 pub(crate) use file::{is_marker_file, thread_in_name};
@@ -41,7 +43,7 @@ pub(crate) struct Marks {
     taken: u64,
     text_bytes: usize,
     lost: u64,
-    notes: Vec<String>,
+    notes: Vec<RecordingNote>,
 }
 
 /// A mark that was read, until all records of its time are there.
@@ -72,7 +74,7 @@ impl Marks {
                 folder.remove_stale();
                 marks.folder = Some(folder);
             }
-            Err(error) => marks.notes.push(format!("marks of the program could not be recorded: {error}")),
+            Err(error) => marks.notes.push(RecordingNote::MarksNotRecorded { error: error.to_string() }),
         }
         marks
     }
@@ -134,7 +136,7 @@ impl Marks {
                     Ok(Some(found)) => found,
                     Ok(None) => break true,
                     Err(_) => {
-                        notes.push(format!("the marks of process {} are not understood", pipe.pid));
+                        notes.push(RecordingNote::MarksNotUnderstood { pid: pipe.pid });
                         break false;
                     }
                 };
@@ -142,10 +144,7 @@ impl Marks {
                 *lost += u64::from(record.lost);
                 if record.kind == Kind::Hello {
                     if record.end_ns != VERSION {
-                        notes.push(format!(
-                            "process {} uses another version of whyslow-mark; use the one of this whyslow",
-                            pipe.pid
-                        ));
+                        notes.push(RecordingNote::MarksOfOtherVersion { pid: pipe.pid });
                         break false;
                     }
                     if !std::mem::replace(&mut pipe.greeted, true) {
@@ -262,13 +261,10 @@ impl Marks {
     }
 
     /// What the profile should say about its marks, once all are there.
-    pub(crate) fn notes(&mut self) -> Vec<String> {
+    pub(crate) fn notes(&mut self) -> Vec<RecordingNote> {
         let mut notes = std::mem::take(&mut self.notes);
         if self.lost > 0 {
-            notes.push(format!(
-                "{} marks of the program are missing: it made more than can be recorded; mark longer spans",
-                self.lost
-            ));
+            notes.push(RecordingNote::LostMarks { marks: self.lost });
         }
         notes
     }

@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
-    Counter, CounterId, Frame, Function, FunctionId, LocationId, Metric, MetricId, Module, ModuleId,
-    ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress, Samples, Span, StackId, StringId,
-    SymbolState, Thread, ThreadId, Unit,
+    Counter, CounterId, Frame, Function, FunctionId, ImportNote, LeftOutSamples, LocationId, Metric,
+    MetricId, Module, ModuleId, ModuleKind, Note, Optimised, Process, ProcessId, Profile, RelativeAddress,
+    Samples, Span, StackId, StringId, SymbolState, Thread, ThreadId, Unit,
 };
 use whyslow_symbols::{Given, describe};
 
@@ -38,7 +38,7 @@ pub(crate) struct FunctionText<'a> {
 pub(crate) struct Assembly {
     /// What is there already. Threads and processes may be changed in place.
     pub(crate) profile: Profile,
-    notes: Vec<String>,
+    notes: Vec<ImportNote>,
     left_out: u64,
     /// Modules by path, those that were added by it.
     modules: FxHashMap<Box<str>, ModuleId>,
@@ -99,18 +99,17 @@ impl Assembly {
     }
 
     /// Says once what the format could not hold or was left out.
-    pub(crate) fn note(&mut self, note: impl Into<String>) {
-        let note = note.into();
+    pub(crate) fn note(&mut self, note: ImportNote) {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }
 
-    /// Says how many samples were left out and why; nothing for none.
-    pub(crate) fn leave_out(&mut self, count: u64, why: &str) {
-        if count > 0 {
-            self.left_out += count;
-            self.note(format!("{why} are left out: {count}"));
+    /// Says how many samples were left out and which; nothing for none.
+    pub(crate) fn leave_out(&mut self, samples: u64, which: LeftOutSamples) {
+        if samples > 0 {
+            self.left_out += samples;
+            self.note(ImportNote::SamplesLeftOut { samples, which });
         }
     }
 
@@ -329,8 +328,8 @@ impl Assembly {
             let counters = profile.counter_values.time_ns.iter();
             profile.meta.duration_ns = samples.chain(spans).chain(counters).copied().max().unwrap_or(0);
         }
-        profile.meta.notes = self.notes.clone();
-        Ok(Imported { profile: self.profile, notes: self.notes, left_out: self.left_out })
+        profile.meta.notes = self.notes.into_iter().map(Note::from).collect();
+        Ok(Imported { profile: self.profile, left_out: self.left_out })
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! The same lines as callgrind's without calls: `fl=file`, `fn=function`, then a line number and its costs.
 
+use whyslow_profile::ImportNote;
+
 use super::assemble::Assembly;
 use super::{Format, ImportError, ImportOptions, Imported, callgrind, lines};
 
@@ -18,7 +20,7 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
 pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
     let costs = callgrind::parse(Format::Cachegrind, bytes)?;
     let mut assembly = Assembly::new("cachegrind");
-    assembly.note("cachegrind counts per line: there are no call stacks, times, threads or modules");
+    assembly.note(ImportNote::CachegrindLines);
     callgrind::assemble(assembly, costs)
 }
 

@@ -18,7 +18,8 @@ mod parse;
 mod tree;
 
 use whyslow_profile::{
-    Metric, MetricId, ModuleId, ModuleKind, Origin, StringId, Subject, SymbolState, ThreadId, Unit,
+    ImportNote, Metric, MetricId, ModuleId, ModuleKind, Origin, StringId, Subject, SymbolState, ThreadId,
+    Unit,
 };
 
 use super::assemble::{Assembly, FunctionText, drop_empty_metrics};
@@ -48,12 +49,9 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
 pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
     let costs = parse::parse(Format::Callgrind, bytes)?;
     let mut assembly = Assembly::new("callgrind");
-    assembly.note("callgrind counts, it does not sample: there are no times, and no threads apart");
+    assembly.note(ImportNote::CallgrindCounts);
     if costs.functions.iter().any(|function| !function.calls.is_empty()) {
-        assembly.note(
-            "callgrind keeps calls, not stacks: where a function has several callers, its callees' costs are divided \
-             among them in proportion; own and inclusive costs of functions are exact unless they call each other in turn",
-        );
+        assembly.note(ImportNote::CallgrindCalls);
     }
     assemble(assembly, costs)
 }

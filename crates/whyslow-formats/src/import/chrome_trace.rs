@@ -20,7 +20,7 @@ mod v8;
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
-use whyslow_profile::{CounterId, Metric, ProcessId, Span, StringId, ThreadId, Unit};
+use whyslow_profile::{CounterId, ImportNote, Metric, ProcessId, Span, StringId, ThreadId, Unit};
 
 use super::assemble::Assembly;
 use super::{Format, ImportError, ImportOptions, Imported, json};
@@ -54,7 +54,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
         Ok(()) => {}
         // The closing bracket of the list may be missing: programs that crash cannot write it.
         Err(error) if error.is_eof() && text.trim_ascii_start().starts_with(b"[") && trace.events > 0 => {
-            trace.assembly.note("the list of events has no end: the program was stopped while it wrote");
+            trace.assembly.note(ImportNote::EventsWithoutEnd);
         }
         Err(error) => return Err(json::located(Format::ChromeTrace, bytes, text, &error)),
     }
@@ -298,21 +298,15 @@ impl Trace {
         self.v8.finish(&mut self.assembly, since);
         sampled.finish(&mut self.assembly, &sampled_on, since);
         if fractions {
-            self.assembly.note("counter values that are no whole numbers are rounded");
+            self.assembly.note(ImportNote::RoundedCounters);
         }
         let still_open: usize = self.open.values().map(Vec::len).sum();
         self.unmatched += still_open as u64;
         if self.unmatched > 0 {
-            self.assembly.note(format!(
-                "{} events have no counterpart (a begin without an end or the reverse) and are left out",
-                self.unmatched
-            ));
+            self.assembly.note(ImportNote::UnmatchedEvents { events: self.unmatched });
         }
         if self.left_out > 0 {
-            self.assembly.note(format!(
-                "{} events of other kinds (flows, objects, memory dumps) are left out",
-                self.left_out
-            ));
+            self.assembly.note(ImportNote::OtherEvents { events: self.left_out });
         }
         self.assembly.finish()
     }

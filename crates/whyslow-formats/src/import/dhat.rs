@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use whyslow_profile::heap::{LeakCheck, metric};
 use whyslow_profile::{
-    Frame, HeapCounts, HeapFacts, LocationId, Metric, MetricId, Origin, StackId, ThreadId, Unit,
+    Frame, HeapCounts, HeapFacts, ImportNote, LocationId, Metric, MetricId, NoLeakCheck, Origin, StackId,
+    ThreadId, Unit,
 };
 
 use super::assemble::{Assembly, FunctionText};
@@ -98,7 +99,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
         |unit: &Option<Text<'_>>, usual: &str| unit.as_ref().is_some_and(|unit| unit.as_str() != usual);
     if custom(&file.bsu, "bytes") || custom(&file.bksu, "blocks") {
         let unit = file.bsu.as_ref().map_or("units", Text::as_str);
-        assembly.note(format!("its values are counted in {unit}, not in bytes"));
+        assembly.note(ImportNote::NotBytes { unit: unit.to_owned() });
     }
     let locations: Vec<LocationId> =
         file.ftbl.iter().map(|frame| location(&mut assembly, frame.as_str())).collect();
@@ -127,15 +128,15 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
             peak_bytes: peak,
             peak_ns: file.tg.filter(|_| is_time).map_or(0, |time| json::nanoseconds(time.0, 1e3)),
             temporary_within: 1,
-            leaks: LeakCheck::Impossible("DHAT does not look for pointers to what was not freed".to_owned()),
+            leaks: LeakCheck::Impossible(NoLeakCheck::OtherTool { tool: "DHAT".to_owned() }),
             processes: 1,
             allocators: vec!["malloc".to_owned()],
             ..HeapFacts::default()
         };
         rows.finish(&mut assembly, facts, thread);
-        assembly.note("DHAT does not know which blocks were temporary and which grew");
+        assembly.note(ImportNote::DhatBlocks);
     }
-    assembly.note("the format has no times and no threads: all samples are at the start, on one thread");
+    assembly.note(ImportNote::NoTimesAndThreads);
     assembly.finish()
 }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Frame, LocationId, Metric, ModuleId, ModuleKind, StackId, Unit};
+use whyslow_profile::{Frame, ImportNote, LocationId, Metric, ModuleId, ModuleKind, StackId, Unit};
 
 use super::assemble::{Assembly, FunctionText};
 use super::{Format, ImportError, ImportOptions, Imported, lines, parallel};
@@ -58,7 +58,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     let decoded = utf16(bytes);
     let parts = parts(without_mark(decoded.as_deref().unwrap_or(bytes)));
     let mut assembly = Assembly::new("folded stacks");
-    assembly.note("folded stacks have no times, threads, lines or addresses; their values have no unit");
+    assembly.note(ImportNote::FoldedStacks);
     let mut columns = Columns::default();
     parallel::in_order(&parts, |part| Columns::of(part), |part| columns.add(&part));
     let (scale, two) = (columns.scale(), columns.are_two());
@@ -69,12 +69,10 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     let thread = assembly.thread(process, 0, "all threads");
     let before = two.then(|| assembly.metric(Metric::of_name("samples-before", Unit::Count)));
     if before.is_some() {
-        assembly.note(
-            "each stack has two values, as in a comparison: those after are samples, those before are samples-before",
-        );
+        assembly.note(ImportNote::TwoColumns);
     }
     if scale > 1.0 {
-        assembly.note(format!("values that are no whole numbers: all are in units of 1/{scale}"));
+        assembly.note(ImportNote::Fractions { scale: scale as u64 });
     }
     let mut frames = Frames::default();
     let mut left_out = lines::LeftOut::default();
@@ -525,7 +523,7 @@ mod tests {
     fn fractions_are_not_rounded_away() {
         let imported = import("a;b 0.25\na 0.1\nc 3\nd 2.0\n");
         assert_eq!(imported.profile.samples[0].value, [25, 10, 300, 200]);
-        assert!(imported.notes.iter().any(|note| note.ends_with("1/100")), "{:?}", imported.notes);
+        assert!(imported.notes(ImportNote::Fractions { scale: 100 }));
         assert_eq!(import("a 6.\nb 1.0\n").profile.samples[0].value, [6, 1]);
     }
 
@@ -533,8 +531,8 @@ mod tests {
     fn what_is_no_stack_is_left_out_and_named() {
         let imported = import("# made by a tool\na;b 1\n\na;b\n12\nc 2\n");
         assert_eq!(imported.profile.samples[0].value, [1, 2]);
-        let note = "2 lines are left out; the first is line 4: a value should end the line";
-        assert!(imported.notes.iter().any(|text| text == note), "{:?}", imported.notes);
+        let what = "a value should end the line".to_owned();
+        assert!(imported.notes(ImportNote::UnreadableLines { lines: 2, first: 4, what }));
         let error = read(b"# only\na;b\n", &ImportOptions::default()).expect_err("no value");
         assert_eq!(error.to_string(), "as folded stacks it is wrong at line 2: a value should end the line");
         assert!(read(b"\n", &ImportOptions::default()).is_err());

@@ -17,7 +17,10 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::heap::{LeakCheck, counter, metric};
-use whyslow_profile::{Frame, HeapCounts, HeapFacts, LocationId, Metric, MetricId, ModuleId, StackId, Unit};
+use whyslow_profile::{
+    Frame, HeapCounts, HeapFacts, ImportNote, LocationId, Metric, MetricId, ModuleId, NoLeakCheck, StackId,
+    Unit,
+};
 
 use super::assemble::{Assembly, FunctionText};
 use super::heap::Rows;
@@ -295,13 +298,13 @@ fn assemble(
         peak_bytes: whole.peak,
         peak_ns: whole.peak_ns,
         temporary_within: 1,
-        leaks: LeakCheck::Impossible("heaptrack does not look for pointers to what was not freed".to_owned()),
+        leaks: LeakCheck::Impossible(NoLeakCheck::OtherTool { tool: "heaptrack".to_owned() }),
         processes: 1,
         allocators: vec!["malloc".to_owned()],
         ..HeapFacts::default()
     };
     rows.finish(&mut assembly, facts, thread);
-    assembly.note("heaptrack has no threads and no lifetimes, and knows times to 10 ms");
+    assembly.note(ImportNote::HeaptrackTimes);
     assembly.finish()
 }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use whyslow_profile::ImportNote;
+
 use super::{Format, ImportError};
 
 /// Lines without their ends. The number of the first is 1.
@@ -55,12 +57,9 @@ impl LeftOut {
     }
 
     /// How many there are, and where the first is.
-    pub(super) fn note(&self) -> Option<String> {
-        let (line, what) = self.first.as_ref()?;
-        Some(match self.count {
-            1 => format!("line {line} is left out: {what}"),
-            count => format!("{count} lines are left out; the first is line {line}: {what}"),
-        })
+    pub(super) fn note(&self) -> Option<ImportNote> {
+        let (first, what) = self.first.clone()?;
+        Some(ImportNote::UnreadableLines { lines: self.count, first, what })
     }
 
     /// The first of them as an error, for files in which nothing else is.

@@ -20,7 +20,7 @@
 //! A tree goes from the allocating function outwards; each line says how many lines of callers are below it.
 
 use whyslow_profile::heap::{counter, metric};
-use whyslow_profile::{LocationId, Metric, MetricId, ThreadId, Unit};
+use whyslow_profile::{ImportNote, LocationId, Metric, MetricId, ThreadId, Unit};
 
 use super::assemble::Assembly;
 use super::{Format, ImportError, ImportOptions, Imported, dhat, lines};
@@ -105,11 +105,9 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
             assembly.counter_value(live, ns(snapshot.time), i64::try_from(snapshot.heap).unwrap_or(i64::MAX));
         }
     } else {
-        assembly.note(
-            "its time is counted in instructions or bytes: the timeline is left out; try: --time-unit=ms",
-        );
+        assembly.note(ImportNote::MassifTime);
     }
-    assembly.note("massif knows who had how much at some moments, and not how often anything was allocated");
+    assembly.note(ImportNote::MassifMoments);
     assembly.finish()
 }
 

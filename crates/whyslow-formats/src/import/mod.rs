@@ -27,6 +27,9 @@ mod speedscope;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use whyslow_analyze::Fact;
+#[cfg(test)]
+use whyslow_profile::ImportNote;
 use whyslow_profile::{Profile, Samples};
 
 /// How to import.
@@ -49,15 +52,19 @@ impl Default for ImportOptions {
 /// A recording of another tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
-    /// The recording.
+    /// The recording. Its notes say what the format could not hold or was left out.
     pub profile: Profile,
-    /// What the format could not hold or was left out, one sentence each.
-    pub notes: Vec<String>,
     /// How many samples are not in the profile because they could not be read or placed.
     pub left_out: u64,
 }
 
 impl Imported {
+    /// Whether a note says this.
+    #[cfg(test)]
+    pub(crate) fn notes(&self, note: ImportNote) -> bool {
+        self.profile.meta.notes.contains(&note.into())
+    }
+
     /// Whether there is nothing to look at.
     fn is_empty(&self) -> bool {
         let Profile { samples, spans, counters, heap, .. } = &self.profile;
@@ -245,7 +252,8 @@ pub fn import_bytes(
     let format = format.or_else(|| guess(start)).ok_or_else(|| others::named(start))?;
     let imported = format.read(bytes, options)?;
     if imported.left_out > 0 && imported.is_empty() {
-        let what = format!("none of its samples can be shown; {}", imported.notes.join("; "));
+        let notes = imported.profile.meta.notes.iter().map(|note| note.remark().text);
+        let what = format!("none of its samples can be shown; {}", notes.collect::<Vec<_>>().join("; "));
         return Err(ImportError::unusable(format, what));
     }
     Ok((format, imported))

@@ -17,7 +17,9 @@ use linux_perf_event_reader::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_convert::{Converter, Limits, perf};
-use whyslow_profile::{Builder, KernelView, Meta, Metric, MetricId, ModuleId, Profile, Sampler, Unit};
+use whyslow_profile::{
+    Builder, ImportNote, KernelView, Meta, Metric, MetricId, ModuleId, Note, Profile, Sampler, Unit,
+};
 
 use super::assemble::{check_sums, drop_empty_metrics};
 use super::{Format, ImportError, ImportOptions, Imported, perf_event};
@@ -167,8 +169,8 @@ impl Conversion {
         keep_seen(&mut converted.world.changed, &profile);
         keep_seen(&mut converted.world.unproven, &profile);
         let notes = notes(header, &converted, seen, self.samples);
-        profile.meta.notes.clone_from(&notes);
-        Ok(Imported { profile, notes, left_out: seen.broken + converted.idle_samples })
+        profile.meta.notes = notes.into_iter().map(Note::from).collect();
+        Ok(Imported { profile, left_out: seen.broken + converted.idle_samples })
     }
 }
 
@@ -208,72 +210,47 @@ fn meta(header: &Header, converted: &Converter<RecordedWorld>) -> Meta {
     meta
 }
 
-/// What its reader should know, each with how much it concerns.
-fn notes(header: &Header, converted: &Converter<RecordedWorld>, seen: Seen, samples: u64) -> Vec<String> {
+/// What its reader should know.
+fn notes(header: &Header, converted: &Converter<RecordedWorld>, seen: Seen, samples: u64) -> Vec<ImportNote> {
     let mut notes = Vec::new();
-    let list = |paths: &[String]| match paths {
-        [one] => one.clone(),
-        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
-        [] => String::new(),
-    };
-    let foreign = !matches!(header.facts.arch.as_str(), "x86_64" | "");
+    let arch = &header.facts.arch;
+    let foreign = !matches!(arch.as_str(), "x86_64" | "");
     let dumps = header.events.iter().any(|event| event.attr.sample_format.contains(SampleFormat::STACK_USER));
     if header.unfinished {
-        notes.push(
-            "perf was stopped before it finished the file; build ids and host are not known".to_owned(),
-        );
+        notes.push(ImportNote::PerfUnfinished);
     }
     if dumps && foreign {
-        notes
-            .push(format!("stack bytes of {} are not unwound; only callchains are shown", header.facts.arch));
+        notes.push(ImportNote::ForeignStackBytes { arch: arch.clone() });
     }
     let branches = header.events.iter().any(plain::has_branch_stacks);
     if branches && samples > 0 {
-        notes.push(
-            "stacks are the calls that the CPU itself remembers (LBR): those beyond its 16 or 32 are missing; try: perf \
-             record --call-graph dwarf"
-                .to_owned(),
-        );
+        notes.push(ImportNote::LbrStacks);
     } else if !dumps && converted.without_stack == samples && samples > 0 {
-        notes.push("perf recorded no call stacks; try: perf record --call-graph dwarf".to_owned());
+        notes.push(ImportNote::NoCallStacks);
     } else if !dumps && samples > 0 {
-        notes.push(
-            "stacks are the kernel's callchains: code without frame pointers is missing from them; try: perf record \
-             --call-graph dwarf"
-                .to_owned(),
-        );
+        notes.push(ImportNote::KernelCallchains);
     }
     if converted.counters.truncated > 0 {
-        notes.push(format!(
-            "{} of {samples} stacks go on beyond the bytes that perf copied and stay truncated; try: perf record \
-             --call-graph dwarf,65528, or whyslow record, which completes them",
-            converted.counters.truncated
-        ));
+        notes.push(ImportNote::BeyondCopiedBytes { stacks: converted.counters.truncated, of: samples });
     }
-    if !converted.world.changed.is_empty() {
-        notes.push(format!(
-            "{} changed since the recording (another build id): no names and no unwinding there",
-            list(&converted.world.changed)
-        ));
+    if let [file, more @ ..] = &converted.world.changed[..] {
+        notes.push(ImportNote::ChangedFiles { file: file.clone(), more: more.len() as u64 });
     }
-    if !converted.world.unproven.is_empty() {
-        notes.push(format!(
-            "the recording has no build id of {}: the files of this machine are used",
-            list(&converted.world.unproven)
-        ));
+    if let [file, more @ ..] = &converted.world.unproven[..] {
+        notes.push(ImportNote::UnprovenFiles { file: file.clone(), more: more.len() as u64 });
     }
     let kernel = header.events.iter().any(|event| !event.attr.flags.contains(AttrFlags::EXCLUDE_KERNEL));
     if kernel && !converted.world.same_kernel {
-        notes.push("it was recorded under another kernel: kernel functions have no names".to_owned());
+        notes.push(ImportNote::OtherKernel);
     }
     if converted.idle_samples > 0 {
-        notes.push(format!("{} samples of idle CPUs are left out", converted.idle_samples));
+        notes.push(ImportNote::IdleCpus { samples: converted.idle_samples });
     }
     if seen.traces > 0 {
-        notes.push("hardware traces (Intel PT and the like) are not read".to_owned());
+        notes.push(ImportNote::HardwareTraces);
     }
     if seen.broken > 0 {
-        notes.push(format!("{} records that cannot be understood are left out", seen.broken));
+        notes.push(ImportNote::UnknownRecords { records: seen.broken });
     }
     notes
 }

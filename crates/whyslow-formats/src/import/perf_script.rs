@@ -14,7 +14,8 @@ mod head;
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
-    Frame, LocationId, Metric, MetricId, ModuleId, ModuleKind, ProcessId, Sampler, StackId, ThreadId, Unit,
+    Frame, ImportNote, LeftOutSamples, LocationId, Metric, MetricId, ModuleId, ModuleKind, ProcessId,
+    Sampler, StackId, ThreadId, Unit,
 };
 
 use super::assemble::{Assembly, FunctionText};
@@ -185,10 +186,7 @@ impl Script {
             return known;
         }
         if head.pid.is_none() {
-            assembly.note(
-                "perf script printed no process numbers: all threads are shown as one process; try: perf script -F \
-                 +pid",
-            );
+            assembly.note(ImportNote::NoProcessNumbers);
         }
         let process = *processes
             .entry(head.pid)
@@ -324,17 +322,14 @@ impl Script {
             self.assembly.profile.metrics[..=clock.index()].rotate_right(1);
             self.assembly.profile.samples[..=clock.index()].rotate_right(1);
         }
-        self.assembly.note("perf script has no module addresses and no unwind quality; perf.data has");
+        self.assembly.note(ImportNote::PerfScriptText);
         if !self.stacks {
-            self.assembly.note("there are no call stacks; try: perf record --call-graph dwarf");
+            self.assembly.note(ImportNote::NoCallStacks);
         }
         if self.without_time > 0 {
-            let count = self.without_time;
-            self.assembly.note(format!(
-                "{count} samples have no time and are at the start; try: perf script -F +time"
-            ));
+            self.assembly.note(ImportNote::SamplesWithoutTime { samples: self.without_time });
         }
-        self.assembly.leave_out(self.without_address, "samples without an address");
+        self.assembly.leave_out(self.without_address, LeftOutSamples::WithoutAddress);
         left_out.note().into_iter().for_each(|note| self.assembly.note(note));
         self.assembly.finish()
     }

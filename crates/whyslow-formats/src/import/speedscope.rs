@@ -1,7 +1,7 @@
 //! speedscope's own file: one profile per thread, sampled or as events that open and close frames.
 
 use serde::Deserialize;
-use whyslow_profile::{Frame, LocationId, Metric, MetricId, ProcessId, StackId, ThreadId, Unit};
+use whyslow_profile::{Frame, ImportNote, LocationId, Metric, MetricId, ProcessId, StackId, ThreadId, Unit};
 
 use super::assemble::{Assembly, FunctionText};
 use super::json::{self, Index, Number, Text, nanoseconds};
@@ -141,7 +141,7 @@ impl Import<'_, '_> {
             "sampled" => self.sampled(row, profile, target),
             "evented" => self.evented(row, profile, target),
             kind => {
-                self.assembly.note(format!("profiles of the type '{kind}' are left out"));
+                self.assembly.note(ImportNote::ProfilesLeftOut { kind: kind.to_owned() });
                 Ok(())
             }
         }
@@ -207,7 +207,7 @@ impl Import<'_, '_> {
             }
         }
         if !open.is_empty() {
-            self.assembly.note("frames that were never closed end with the last event");
+            self.assembly.note(ImportNote::OpenFrames);
         }
         Ok(())
     }
@@ -222,8 +222,7 @@ impl Import<'_, '_> {
             _ => {}
         }
         if !target.is_time {
-            self.assembly
-                .note("values that are not times have no place in time: all samples are at the start");
+            self.assembly.note(ImportNote::ValuesWithoutTimes);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Recordings of perf, Valgrind, Chrome and V8, and what they say.
 
 use whyslow_formats::import::{self, Format, ImportOptions, Imported};
-use whyslow_profile::{CodeKind, KernelView, ModuleKind, Profile, Unit};
+use whyslow_profile::{CodeKind, ImportNote, KernelView, ModuleKind, Note, Profile, Unit};
 
 use crate::support::{imported, totals};
 
@@ -53,7 +53,7 @@ fn perf_data_with_callchains_and_two_events() {
     assert!(deepest.unwrap() >= 8, "{deepest:?}");
     let kernel = profile.modules.iter().filter(|module| module.kind == ModuleKind::Kernel).count();
     assert_eq!(kernel, 1);
-    assert!(imported.notes[0].starts_with("stacks are the kernel's callchains"));
+    assert_eq!(imported.profile.meta.notes[0], Note::from(ImportNote::KernelCallchains));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use whyslow_analyze::{Quality, Selection};
 use whyslow_formats::export::{Export, write_dhat};
 use whyslow_formats::import::{self, Format, ImportError, ImportOptions};
-use whyslow_profile::{Profile, Unit};
+use whyslow_profile::{ImportNote, Note, Profile, Unit};
 
 use crate::support::{from_bytes, imported, lines, sample, totals};
 
@@ -23,7 +23,7 @@ fn threads(profile: &Profile) -> Vec<(&str, u32, &str, u32)> {
 fn samplys_file_has_threads_modules_and_cpu_time() {
     let imported = imported("samply.json", Format::Firefox);
     let profile = &imported.profile;
-    assert_eq!(imported.notes, Vec::<String>::new());
+    assert_eq!(imported.profile.meta.notes, []);
     assert_eq!(metrics(profile), [("cpu-time", Unit::Nanoseconds)]);
     assert_eq!(
         threads(profile),
@@ -104,7 +104,7 @@ fn pprof_has_metrics_inlined_lines_and_threads() {
     assert_eq!(threads(profile)[1], ("app", 0, "all threads", 0));
     assert_eq!(threads(profile)[0], labelled);
     assert_eq!((profile.main_sampler().rate_hz, profile.meta.duration_ns), (100, 2_000_000_000));
-    assert_eq!(imported.notes, ["the format has no times: all samples are at the start"]);
+    assert_eq!(imported.profile.meta.notes, [Note::from(ImportNote::NoTimes)]);
     let frames = profile.frames.of(2.into());
     let shown: Vec<_> = frames
         .iter()

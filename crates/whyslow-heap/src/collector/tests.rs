@@ -11,7 +11,7 @@ use whyslow_heap_wire::area::{flag, ring};
 use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, Patch, Real};
 use whyslow_heap_wire::record::{self, op};
 use whyslow_heap_wire::snapshot::{Reply, Request, status};
-use whyslow_profile::{HeapCounts, LeakCheck};
+use whyslow_profile::{HeapCounts, HeapNote, LeakCheck};
 
 use super::*;
 use crate::area::Area;
@@ -27,7 +27,7 @@ fn plan(hello: &Hello, pid: u32) -> PatchPlan {
         reals: vec![Real { hook: 3, reserved: 0, address: 0x7010 }],
         patches: vec![Patch { address: 0x9000, len: 5, reserved: 0, bytes: [4; 16], expected: [5; 16] }],
         allocators: vec!["malloc".to_owned()],
-        notes: vec!["a note".to_owned()],
+        notes: vec![HeapNote::NoExitFunction],
         ..PatchPlan::default()
     }
 }
@@ -136,7 +136,7 @@ fn a_program_is_told_what_to_do_and_counted() {
     assert_eq!(outcome.facts.peak_bytes, 1234);
     assert_eq!(
         (outcome.facts.allocators, outcome.notes),
-        (vec!["malloc".to_owned()], vec!["a note".to_owned()])
+        (vec!["malloc".to_owned()], vec![HeapNote::NoExitFunction])
     );
     assert_eq!(outcome.sites[0].counts.live_at_exit_bytes, 1234);
     assert_eq!(outcome.batch.processes[0].pid, std::process::id());

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 use whyslow_heap_wire::area::{MOST_RINGS, ring};
+use whyslow_profile::WhyLeftOut;
 
 use crate::area::Area;
 use crate::exits::Exit;
@@ -21,7 +22,7 @@ pub(crate) struct Watched {
     /// The program's file.
     pub program: String,
     /// Why its agent could not begin, if it could not.
-    pub likely_reason: String,
+    pub likely_reason: WhyLeftOut,
     pub exit: Exit,
     pub stacks: AreaStacks,
     /// Living processes by the number they have inside.
@@ -48,7 +49,7 @@ impl Watched {
         first: ProcessRow,
         (pid, own_pid): (Pid, OwnPid),
         program: String,
-        likely_reason: String,
+        likely_reason: WhyLeftOut,
     ) -> Self {
         Self {
             area: Arc::new(area),
@@ -210,7 +211,7 @@ mod tests {
 
     fn watched() -> Watched {
         let area = Area::create().expect("area");
-        Watched::new(area, FIRST, (Pid(70), OwnPid(7)), "/bin/program".to_owned(), String::new())
+        Watched::new(area, FIRST, (Pid(70), OwnPid(7)), "/bin/program".to_owned(), WhyLeftOut::NoRoom)
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! What was lost, in numbers and in words.
+//! What was lost.
+
+use whyslow_profile::HeapNote;
 
 /// What was lost.
 #[derive(Debug, Clone, Copy)]
@@ -10,23 +12,8 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    /// In words, each with the next step.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.events > 0 {
-            notes.push(format!(
-                "{} allocator events were lost, so numbers are a little off; leave a core to whyslow, \
-                 or record samples with --sample",
-                self.events
-            ));
-        }
-        if self.broken_rings > 0 {
-            notes.push(format!(
-                "the records of {} threads are damaged and were left out from there on; the program may have \
-                 written over the agent's memory: run it under a memory checker",
-                self.broken_rings
-            ));
-        }
-        notes
+    /// What is to be known beyond the number of lost events, which is a fact of its own.
+    pub(crate) fn note(&self) -> Option<HeapNote> {
+        (self.broken_rings > 0).then_some(HeapNote::DamagedRecords { threads: self.broken_rings })
     }
 }

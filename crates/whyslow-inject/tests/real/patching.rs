@@ -2,6 +2,7 @@
 
 use crate::support::{Bench, Ran};
 use whyslow_heap_wire::handshake::hook;
+use whyslow_profile::{HeapNote, Unwatched};
 
 const GROUP: usize = hook::PER_GROUP;
 
@@ -36,7 +37,7 @@ fn a_static_programs_libc_is_patched_completely() {
         // A static libc allocates before `main`.
         let nothing = bench.hooked(&bench.gcc("nothing", CALLS, &[options, &["-DNOTHING"]].concat()));
         assert_eq!(ran.output.stdout, b"done\n", "{name}");
-        assert_eq!(ran.plan.notes, Vec::<String>::new(), "{name}");
+        assert_eq!(ran.plan.notes, Vec::<HeapNote>::new(), "{name}");
         assert_eq!(ran.plan.allocators, ["static libc"], "{name}");
         let of = |ran: &Ran, row: usize| ran.hooks.get(&row).copied().unwrap_or_default();
         let calls = |row: usize| of(&ran, row).0 - of(&nothing, row).0;
@@ -81,7 +82,7 @@ int main(void) {
 "#;
     let Some(bench) = Bench::new() else { return };
     let ran = bench.hooked(&bench.gcc("threads", THREADS, &["-static", "-pthread"]));
-    assert_eq!(ran.plan.notes, Vec::<String>::new());
+    assert_eq!(ran.plan.notes, Vec::<HeapNote>::new());
     assert_eq!(ran.hooks[&hook::MASKED].0, 3);
 }
 
@@ -89,7 +90,7 @@ int main(void) {
 fn a_dynamic_program_gets_its_great_moments_patched_and_nothing_else() {
     let Some(bench) = Bench::new() else { return };
     let ran = bench.hooked(&bench.gcc("dynamic", "int main(void) { return 0; }", &[]));
-    assert_eq!(ran.plan.notes, Vec::<String>::new());
+    assert_eq!(ran.plan.notes, Vec::<HeapNote>::new());
     assert_eq!(ran.plan.allocators, ["libc"]);
     let mut rows: Vec<usize> = ran.plan.reals.iter().map(|real| real.hook as usize).collect();
     rows.sort_unstable();
@@ -117,11 +118,16 @@ fn functions_that_are_hard_to_move_still_do_what_they_did() {
         let said = String::from_utf8_lossy(&ran.output.stdout);
         assert_eq!(said, "55 21 1005 8 10 7 14 6 77 123 456 1508 -1 1508 -1\n", "{name}");
         assert!(ran.plan.allocators.iter().any(|allocator| allocator == "mimalloc"), "{name}");
+        let unseen = |function: &str, why: &str| HeapNote::FunctionNotWatched {
+            function: function.to_owned(),
+            why: why.to_owned(),
+            unseen: Unwatched::Calls,
+        };
         assert_eq!(
             ran.plan.notes,
             [
-                "calls of mi_free_size are not seen: it is too short",
-                "calls of mi_malloc_small are not seen: it jumps back to its own first bytes",
+                unseen("mi_free_size", "it is too short"),
+                unseen("mi_malloc_small", "it jumps back to its own first bytes"),
             ],
             "{name}"
         );
@@ -205,8 +211,7 @@ fn an_allocator_written_in_rust_is_watched_at_the_compilers_functions() {
     let ran = bench.hooked(&bench.rustc("bump", BUMP, &["-Copt-level=0"]));
     assert_eq!(ran.output.stdout, b"done\n");
     assert_eq!(ran.plan.allocators, ["libc", "an allocator written in Rust"]);
-    assert_eq!(ran.plan.notes.len(), 1);
-    assert!(ran.plan.notes[0].contains("whyslow-alloc"));
+    assert!(matches!(&ran.plan.notes[..], [HeapNote::RustAllocator { .. }]), "{:?}", ran.plan.notes);
     assert_eq!(ran.hooks[&(GROUP + hook::RUST_REALLOC)].0, 100);
     assert!(ran.hooks[&(GROUP + hook::ALLOC_LIKE)].0 >= 100);
     assert!(ran.hooks[&(GROUP + hook::FREE_LIKE)].0 >= 100);
@@ -249,7 +254,7 @@ fn a_dynamic_program_with_a_malloc_of_its_own_is_patched() {
     let options = ["-O1", "-rdynamic", "-fno-builtin", "-fno-inline", "-fno-optimize-sibling-calls"];
     let ran = bench.hooked(&bench.gcc("own", source, &options));
     assert_eq!(ran.plan.allocators, ["the program's own malloc"]);
-    assert_eq!(ran.plan.notes, Vec::<String>::new());
+    assert_eq!(ran.plan.notes, Vec::<HeapNote>::new());
     let malloc = ran.hooks[&(GROUP + hook::MALLOC)];
     assert!(malloc.0 >= 20, "libc uses it too, perhaps");
     assert_eq!(ran.hooks[&(2 * GROUP + hook::MALLOC)], (10, 70));
@@ -274,14 +279,14 @@ fn a_stripped_program_is_patched_by_its_debug_file_or_not_at_all() {
     }
     assert!(run(&["--strip-all", "--add-gnu-debuglink=stripped.debug", "stripped"]));
     let ran = bench.hooked(&program);
-    assert_eq!(ran.plan.notes, Vec::<String>::new());
+    assert_eq!(ran.plan.notes, Vec::<HeapNote>::new());
     assert!(ran.hooks[&(GROUP + hook::MALLOC)].0 >= 100);
 
     std::fs::remove_file(bench.path("stripped.debug")).unwrap();
     let ran = bench.hooked(&program);
     assert_eq!(ran.output.stdout, b"done\n");
-    assert_eq!((ran.plan.patches.len(), ran.plan.notes.len()), (0, 1));
-    assert!(ran.plan.notes[0].contains("strip = \"none\""));
+    assert_eq!(ran.plan.patches.len(), 0);
+    assert!(matches!(&ran.plan.notes[..], [HeapNote::StaticWithoutSymbols { .. }]), "{:?}", ran.plan.notes);
 }
 
 #[test]
@@ -306,7 +311,7 @@ fn a_librarys_allocators_are_patched() {
     let ran = bench.hooked(&program);
     assert!(ran.output.status.success());
     assert_eq!(ran.plan.allocators, ["libc", "mimalloc"]);
-    assert_eq!(ran.plan.notes, Vec::<String>::new());
+    assert_eq!(ran.plan.notes, Vec::<HeapNote>::new());
     assert_eq!(ran.plan.patches.len(), 4 + MOMENTS, "mi_malloc, mi_free, malloc, operator new");
     assert_eq!(ran.hooks[&(GROUP + hook::MALLOC)], (10, 50));
     assert_eq!(ran.hooks[&(GROUP + hook::FREE)].0, 10);

@@ -1,8 +1,8 @@
 //! Files of other versions: newer ones are named, and what a later version adds is skipped.
 
 use whyslow_profile::{
-    KernelView, Metric, Origin, OverTime, Profile, Sampler, Samples, StackId, Subject, ThreadId, Trigger,
-    Unit, file, file::ReadError,
+    KernelView, LeakCheck, Metric, NoLeakCheck, Note, Origin, OverTime, Profile, Sampler, Samples, StackId,
+    Subject, ThreadId, Trigger, Unit, file, file::ReadError,
 };
 
 use crate::support::{self, RawChunk};
@@ -68,6 +68,27 @@ fn facts_that_only_a_later_version_knows_read_as_unknown() {
     json["added_later"] = 1.into();
     meta.raw = serde_json::to_vec(&json).unwrap();
     assert!(file::read_bytes(&support::join(&chunks, true)).unwrap() == profile);
+}
+
+#[test]
+fn sentences_of_earlier_files_are_notes() {
+    let profile = support::profile(12, 40);
+    let mut chunks = support::split(&support::file_bytes(&profile));
+    let meta = chunks.iter_mut().find(|chunk| chunk.kind == *b"META").unwrap();
+    let facts = serde_json::json!({
+        "notes": ["3 marks of the program are missing", "pooled from 2 recordings"],
+        "heap": {"peak_bytes": 7, "leaks": {"impossible": "signal 9 ended the program"}},
+    });
+    meta.raw = serde_json::to_vec(&facts).unwrap();
+    let read = file::read_bytes(&support::join(&chunks, true)).unwrap();
+    let sentences = ["3 marks of the program are missing", "pooled from 2 recordings"];
+    assert_eq!(read.meta.notes, sentences.map(|text| Note::Text(text.to_owned())));
+    let why = NoLeakCheck::Text { text: "signal 9 ended the program".to_owned() };
+    let heap = read.meta.heap.as_ref().unwrap();
+    assert_eq!((heap.peak_bytes, &heap.leaks), (7, &LeakCheck::Impossible(why)));
+    // Written anew, they stay what they are.
+    let again = file::read_bytes(&support::file_bytes(&read)).unwrap();
+    assert_eq!((again.meta.notes, again.meta.heap), (read.meta.notes, read.meta.heap));
 }
 
 /// A file of version 1 with these facts about the whole recording and the metrics of these names, which have a name and a unit.

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use whyslow_profile::{
     Code, CodeKind, Counters, ExitStatus, Frame, Function, FunctionId, Host, KernelView, LocationId, Meta,
-    Metric, Module, ModuleId, ModuleKind, Optimised, Process, ProcessId, Profile, RelativeAddress, Sampler,
-    Samples, SourceLine, StackId, SymbolState, Thread, ThreadId, Trigger, file,
+    Metric, Module, ModuleId, ModuleKind, Note, Optimised, Process, ProcessId, Profile, RelativeAddress,
+    Sampler, Samples, SourceLine, StackId, SymbolState, Thread, ThreadId, Trigger, file,
 };
 
 fn expected() -> Profile {
@@ -38,7 +38,7 @@ fn expected() -> Profile {
             completed_by_join: 1,
             ..Counters::default()
         },
-        notes: vec!["a note".into()],
+        notes: vec![Note::Text("a note".into())],
         ..Meta::default()
     };
     let mut text = |text: &str| p.strings.push(text);

@@ -2,10 +2,10 @@
 
 use whyslow_profile::{
     Code, CodeKind, Counter, CounterId, ExitStatus, Frame, Function, FunctionId, Growth, GrowthBar,
-    HeapCounts, HeapFacts, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, KernelView, LocationId,
-    Meta, Metric, Module, ModuleId, ModuleKind, Optimised, Origin, OverTime, Process, ProcessId, Profile,
-    RelativeAddress, Sampler, Samples, Sampling, SourceLine, Span, StackId, StillRunning, StringId, Subject,
-    SymbolState, Thread, ThreadId, Trigger, Unit,
+    HeapCounts, HeapFacts, HeapNote, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, ImportNote,
+    KernelView, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised, Origin, OverTime,
+    Process, ProcessId, Profile, RecordingNote, RelativeAddress, Sampler, Samples, Sampling, SourceLine,
+    Span, StackId, StillRunning, StringId, Subject, SymbolState, Thread, ThreadId, Trigger, Unit, WhyLeftOut,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -220,7 +220,18 @@ fn meta(r: &mut Random) -> Meta {
             ..Host::default()
         },
         counters: whyslow_profile::Counters { lost_samples: r.number(), ..Default::default() },
-        notes: (0..r.below(3)).map(|_| r.text()).collect(),
+        notes: (0..r.below(4)).map(|_| note(r)).collect(),
+    }
+}
+
+fn note(r: &mut Random) -> Note {
+    match r.below(4) {
+        0 => Note::Text(r.text()),
+        1 => RecordingNote::PooledWithoutHeap { files: (0..r.below(3)).map(|_| r.text()).collect() }.into(),
+        2 => {
+            HeapNote::ProgramLeftOut { program: r.text(), why: WhyLeftOut::Refused { why: r.text() } }.into()
+        }
+        _ => ImportNote::UnreadableLines { lines: r.number(), first: r.number(), what: r.text() }.into(),
     }
 }
 

@@ -10,7 +10,7 @@ use super::base64::{self, Blocks};
 use super::payload::{compressed, write_container};
 use super::sha256::sha256;
 use crate::flame::text::{push_xml, visible};
-use crate::text::headline;
+use crate::text::{headline, remark_line};
 use crate::units::Percent;
 
 /// Functions in the table for readers without scripts.
@@ -137,9 +137,9 @@ fn without_scripts(page: &Page<'_>, quality: &Quality) -> String {
     html.push_str("</h1>\n<p>");
     push_xml(&mut html, &visible(&plain(&headline(quality))));
     html.push_str("</p>\n");
-    for warning in &quality.warnings {
+    for remark in quality.remarks() {
         html.push_str("<p>");
-        push_xml(&mut html, &visible(&format!("{}: {warning}", warning.severity().label())));
+        push_xml(&mut html, &visible(&remark_line(&remark)));
         html.push_str("</p>\n");
     }
     html.push_str(

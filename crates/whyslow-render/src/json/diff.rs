@@ -1,10 +1,11 @@
 //! What changed between two profiles. `docs/diff-json.md` describes the names.
 
 use serde::Serialize;
+use whyslow_analyze::Fact;
 use whyslow_analyze::diff::{Change, DiffRow, Place};
 use whyslow_profile::Profile;
 
-use super::{MetricJson, Named, QualityBody, Run};
+use super::{MetricJson, Named, QualityBody, RemarkJson, Run};
 use crate::text::{DiffFile, DiffView};
 
 /// The name and version of the schema. Fields may be added within a version; none changes its meaning.
@@ -114,11 +115,6 @@ impl<'a> RowJson<'a> {
 /// A comparison, with all its rows unless the view says how many.
 pub fn diff<'a>(view: &DiffView<'a>) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
-    struct CaveatJson {
-        id: &'static str,
-        message: String,
-    }
-    #[derive(Serialize)]
     struct Body<'a> {
         schema: &'static str,
         before: SideJson<'a>,
@@ -127,7 +123,7 @@ pub fn diff<'a>(view: &DiffView<'a>) -> impl Serialize + use<'a> {
         shared_metrics: &'a [String],
         counted: bool,
         runs: [u32; 2],
-        caveats: Vec<CaveatJson>,
+        caveats: Vec<RemarkJson>,
         totals: Vec<TotalJson<'a>>,
         rows_are: &'static str,
         rows: Vec<RowJson<'a>>,
@@ -135,8 +131,7 @@ pub fn diff<'a>(view: &DiffView<'a>) -> impl Serialize + use<'a> {
     }
     let DiffView { diff, before, after, limit } = *view;
     let limit = limit.unwrap_or(usize::MAX);
-    let caveats =
-        diff.caveats.iter().map(|caveat| CaveatJson { id: caveat.id(), message: caveat.to_string() });
+    let caveats = diff.caveats.iter().map(|caveat| RemarkJson::from(caveat.remark()));
     let totals = diff.totals.iter().map(|total| TotalJson {
         what: &total.what,
         unit: total.unit.label(),

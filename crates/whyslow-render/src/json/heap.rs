@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use whyslow_analyze::heap::{Capacity, Ends, SiteOrder, SiteRow, Sites, TrailStep};
-use whyslow_analyze::{CallTree, Label, StackFrame, frames_of};
+use whyslow_analyze::{CallTree, Fact, Label, StackFrame, Warning, frames_of, no_leak_check};
 use whyslow_profile::{HeapCounts, HeapFacts, HeapProcess, HeapSnapshot, LeakCheck, Profile};
 
 /// Frames of a site's stack that are written, from the inside out.
@@ -160,7 +160,11 @@ impl<'a> HeapJson<'a> {
         let totals = &sites.totals;
         let (leak_check, leak_check_ns) = match &facts.leaks {
             LeakCheck::NotDone => ("not done".into(), None),
-            LeakCheck::Impossible(why) => (format!("impossible: {why}").into(), None),
+            LeakCheck::Impossible(why) => {
+                let fix = Warning::NoLeakCheck(why.clone()).remark().fix.map(|fix| format!("; {fix}"));
+                let why = no_leak_check(why);
+                (format!("impossible: {why}{}", fix.unwrap_or_default()).into(), None)
+            }
             LeakCheck::AtExit => ("at exit".into(), None),
             LeakCheck::AtSnapshot(time_ns) => ("at a snapshot".into(), Some(*time_ns)),
         };

@@ -4,6 +4,7 @@ mod diff;
 mod groups;
 mod heap;
 mod own;
+mod remark;
 
 use std::borrow::Cow;
 
@@ -21,6 +22,7 @@ pub use self::groups::groups;
 use self::heap::HeapBody;
 pub use self::own::hot_lines;
 use self::own::{OwnJson, OwnStepJson};
+pub use self::remark::RemarkJson;
 use crate::text::{kernel_label, sampling_label, source_label};
 
 /// The name and version of the schema. Fields may be added within a version; none changes its meaning.
@@ -551,25 +553,11 @@ pub(crate) struct QualityBody {
     frequency_hz: u32,
     expected_samples: Option<u64>,
     incomplete: bool,
-    warnings: Vec<WarningJson>,
-}
-
-#[derive(Debug, Serialize)]
-struct WarningJson {
-    id: &'static str,
-    severity: &'static str,
-    message: String,
-    fix: Option<String>,
+    warnings: Vec<RemarkJson>,
 }
 
 impl QualityBody {
     pub(crate) fn new(quality: &Quality) -> Self {
-        let warnings = quality.warnings.iter().map(|warning| WarningJson {
-            id: warning.id(),
-            severity: warning.severity().label(),
-            message: warning.to_string(),
-            fix: warning.fix(),
-        });
         Self {
             grade: quality.grade.label(),
             samples: quality.samples,
@@ -587,7 +575,7 @@ impl QualityBody {
             frequency_hz: quality.frequency_hz,
             expected_samples: quality.expected_samples,
             incomplete: quality.incomplete,
-            warnings: warnings.collect(),
+            warnings: quality.remarks().into_iter().map(RemarkJson::from).collect(),
         }
     }
 }

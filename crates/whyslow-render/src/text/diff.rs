@@ -2,14 +2,15 @@
 
 use anstyle::{AnsiColor, Style};
 use whyslow_analyze::diff::{Change, Diff, DiffRow, Place, Total, Verdict, Which};
-use whyslow_analyze::{CallTree, Percent, Quality, Severity, is_start_up};
+use whyslow_analyze::{CallTree, Fact, Percent, Quality, is_start_up};
 use whyslow_profile::{CodeKind, Profile, Unit};
 
 use super::layout::{
     BOLD, DIM, Page, columns, cut, flow, kind_style, label_name, left, place, push_line, push_titled, right,
-    severity_style, styled, wrap,
+    styled, wrap,
 };
 use super::quality::headline;
+use super::remark::remark_lines;
 use super::summary::command_line;
 use crate::sanitize::clean;
 use crate::units::{Count, value};
@@ -71,8 +72,7 @@ fn head(view: &DiffView<'_>, page: Page) -> String {
         push_titled(&mut out, title, BOLD, &[cut(&text, room), headline(file.quality)]);
     }
     for caveat in &view.diff.caveats {
-        let lines = wrap(&clean(&caveat.to_string()), page.width.saturating_sub(9));
-        push_titled(&mut out, "warning: ", severity_style(Severity::Warning), &lines);
+        out.push_str(&remark_lines(&caveat.remark(), page.width));
     }
     let worth = if view.diff.counted {
         "counted exactly; how much one run differs from the next is not known from one run each"

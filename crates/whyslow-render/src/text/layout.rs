@@ -6,6 +6,7 @@ pub(super) use whyslow_analyze::number_of;
 use whyslow_analyze::{CallTree, Grade, Label, Severity};
 use whyslow_profile::{CodeKind, Profile, Unit};
 
+use super::remark::severity_style;
 use crate::names::{beginning, shorten};
 pub(super) use crate::names::{columns, cut, place};
 use crate::sanitize::clean;
@@ -79,19 +80,11 @@ pub(super) fn kind_style(kind: CodeKind) -> Style {
     }
 }
 
-pub(super) fn severity_style(severity: Severity) -> Style {
-    match severity {
-        Severity::Serious => AnsiColor::Red.on_default().bold(),
-        Severity::Warning => AnsiColor::Yellow.on_default(),
-        Severity::Note => DIM,
-    }
-}
-
 pub(super) fn grade_style(grade: Grade) -> Style {
     match grade {
         Grade::Poor => severity_style(Severity::Serious),
         Grade::Fair => severity_style(Severity::Warning),
-        Grade::Good => AnsiColor::Green.on_default(),
+        Grade::Good => severity_style(Severity::Fine),
     }
 }
 

@@ -1,12 +1,10 @@
 //! How far a profile can be trusted, in words.
 
-use whyslow_analyze::{HeapQuality, Quality, Severity, Warning};
+use whyslow_analyze::{Fact, HeapQuality, Quality, Remark, Severity};
 use whyslow_profile::{KernelView, Sampling, Trigger};
 
-use super::layout::{
-    BOLD, PLAIN, Page, columns, grade_style, left, number_of, push_line, push_titled, severity_style, styled,
-    wrap,
-};
+use super::layout::{PLAIN, Page, grade_style, left, number_of, push_line, push_titled, styled, wrap};
+use super::remark::{push_remark, remark_lines};
 use crate::sanitize::clean;
 use crate::units::{Count, Percent, bytes};
 
@@ -33,8 +31,8 @@ pub fn quality(quality: &Quality, width: usize) -> String {
     if !quality.warnings.is_empty() {
         out.push('\n');
     }
-    for warning in &quality.warnings {
-        out.push_str(&warning_lines(warning, width));
+    for remark in quality.remarks() {
+        out.push_str(&remark_lines(&remark, width));
     }
     out
 }
@@ -107,7 +105,7 @@ pub fn headline(quality: &Quality) -> String {
 pub fn verdict(quality: &Quality) -> String {
     match worst(quality) {
         Some(worst) => {
-            format!("{}; {}: {}", headline(quality), worst.severity().label(), worst_words(quality, worst))
+            format!("{}; {}: {}", headline(quality), worst.severity.label(), worst_words(quality, &worst))
         }
         None => headline(quality),
     }
@@ -118,36 +116,20 @@ pub fn verdict_lines(quality: &Quality, page: Page) -> String {
     let mut out = String::new();
     push_line(&mut out, &headline(quality));
     if let Some(worst) = worst(quality) {
-        let label = format!("{}: ", worst.severity().label());
-        let text = wrap(&worst_words(quality, worst), page.width.saturating_sub(columns(&label)));
-        push_titled(&mut out, &label, severity_style(worst.severity()), &text);
+        push_remark(&mut out, worst.severity, &worst_words(quality, &worst), page.width);
     }
     out
 }
 
-/// The worst warning; notes are for those who ask.
-fn worst(quality: &Quality) -> Option<&Warning> {
-    quality.warnings.first().filter(|worst| worst.severity() > Severity::Note)
+/// The worst that is wrong; notes are for those who ask.
+fn worst(quality: &Quality) -> Option<Remark> {
+    quality.warnings.first().map(Fact::remark).filter(|worst| worst.severity > Severity::Note)
 }
 
-fn worst_words(quality: &Quality, worst: &Warning) -> String {
+fn worst_words(quality: &Quality, worst: &Remark) -> String {
     let more = quality.warnings.len() - 1;
-    let words = clean(&worst.to_string()).into_owned();
+    let words = clean(&worst.text).into_owned();
     if more > 0 { format!("{words} (+{more} more: `report FILE quality`)") } else { words }
-}
-
-/// A warning and its fix, wrapped.
-pub(super) fn warning_lines(warning: &Warning, width: usize) -> String {
-    let severity = warning.severity();
-    let label = format!("{}: ", severity.label());
-    let mut out = String::new();
-    let text = wrap(&clean(&warning.to_string()), width.saturating_sub(columns(&label)));
-    push_titled(&mut out, &label, severity_style(severity), &text);
-    if let Some(fix) = warning.fix() {
-        let label = "  fix: ";
-        push_titled(&mut out, label, BOLD, &wrap(&fix, width.saturating_sub(columns(label))));
-    }
-    out
 }
 
 /// The word for what triggered the samples, as in JSON.

@@ -1,7 +1,9 @@
 //! The one-screen answer.
 
 use whyslow_analyze::heap::Sites;
-use whyslow_analyze::{By, CallTree, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality, Threads};
+use whyslow_analyze::{
+    By, CallTree, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality, Threads,
+};
 use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile};
 
 use super::functions::rows;
@@ -11,7 +13,8 @@ use super::layout::{
     styled,
 };
 use super::own::{MEANING, name_in_crate, own_rows};
-use super::quality::{headline, warning_lines};
+use super::quality::headline;
+use super::remark::remark_lines;
 use super::tree::repeat_note;
 use crate::sanitize::clean;
 use crate::units::{Count, bytes, duration};
@@ -92,7 +95,7 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
     }
     push_line(&mut head, &headline(quality));
     for warning in &quality.warnings[..warnings] {
-        head.push_str(&warning_lines(warning, page.width));
+        head.push_str(&remark_lines(&warning.remark(), page.width));
     }
     let more = quality.warnings.len() - warnings;
     if more > 0 {

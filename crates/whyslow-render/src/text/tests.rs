@@ -615,7 +615,7 @@ fn quality_in_full() {
     profile.meta.kernel = KernelView::Hidden;
     profile.meta.system_time_ns = profile.meta.user_time_ns / 4;
     profile.meta.counters.lost_samples = 4;
-    profile.meta.notes.push("a note from the recorder".to_owned());
+    profile.meta.notes.push(whyslow_profile::Note::Text("a note from the recorder".to_owned()));
     insta::assert_snapshot!(plain(&quality(&Quality::of(&profile), 80)), @r#"
     fair: 2,000 samples, 100.0 % of stacks complete, 4 lost
 
@@ -651,7 +651,7 @@ fn hostile_names_reach_no_terminal() {
     profile.modules[0].path = hostile;
     profile.modules[0].symbols = whyslow_profile::SymbolState::Names;
     profile.meta.command = vec!["\x1b]0;title\x07".to_owned()];
-    profile.meta.notes = vec!["\x1b[31m".to_owned()];
+    profile.meta.notes = vec![whyslow_profile::Note::Text("\x1b[31m".to_owned())];
     profile.meta.imported_from = Some("\x1b[31m".to_owned());
     let everything = Selection::default();
     let page = Page::new(&profile, 0, 80);

@@ -85,7 +85,7 @@ fn hostile_names_stay_text() {
         let mut profile = testing::profile("main;f 30");
         let text = profile.strings.push(name);
         profile.meta.command = vec![name.to_owned()];
-        profile.meta.notes = vec![name.to_owned()];
+        profile.meta.notes = vec![whyslow_profile::Note::Text(name.to_owned())];
         profile.functions[1].name = text;
         profile.functions[1].file = Some(text);
         profile.threads[0].name = text;

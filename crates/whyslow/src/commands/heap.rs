@@ -171,9 +171,10 @@ fn verdict(profile: &Profile) -> Verdict {
         Some((LeakCheck::AtExit | LeakCheck::AtSnapshot(_), facts)) => {
             not_seen(facts).map_or(Verdict::Clean, Verdict::Unknown)
         }
-        Some((LeakCheck::Impossible(why), _)) => {
-            Verdict::Unknown(format!("leaks could not be looked for: {why}"))
-        }
+        Some((LeakCheck::Impossible(why), _)) => Verdict::Unknown(format!(
+            "leaks could not be looked for: {}",
+            whyslow_analyze::no_leak_check(why)
+        )),
         Some((LeakCheck::NotDone, _)) | None => {
             Verdict::Unknown("leaks could not be looked for: no program was entered".to_owned())
         }

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use whyslow_analyze::{Overview, Quality, is_counted};
+use whyslow_analyze::{Fact, Overview, Quality, is_counted};
 use whyslow_formats::import::{Format, STDIN};
 use whyslow_profile::{Profile, file};
-use whyslow_render::sanitize::clean;
+use whyslow_render::text::remark_line;
 
 use crate::cli::Volume;
 use crate::exit::Exit;
@@ -63,14 +63,11 @@ pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
     })?;
     if volume > Volume::Quiet {
         note(&summary(&args.file, format, &imported.profile, &output));
-        for text in &imported.notes {
-            note(&format!("whyslow: note: {}\n", clean(text)));
-        }
-        for warning in Quality::of(&imported.profile).warnings {
-            if warning.is_of_names() {
-                let fix = warning.fix().map_or(String::new(), |fix| format!("; fix: {fix}"));
-                note(&format!("whyslow: warning: {}{}\n", clean(&warning.to_string()), clean(&fix)));
-            }
+        let notes = imported.profile.meta.notes.iter().map(Fact::remark);
+        let warnings = Quality::of(&imported.profile).warnings;
+        let of_names = warnings.iter().filter(|warning| warning.is_of_names()).map(Fact::remark);
+        for remark in notes.chain(of_names) {
+            note(&format!("whyslow: {}\n", remark_line(&remark)));
         }
     }
     Ok(Exit::Success)

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use whyslow_analyze::Quality;
 use whyslow_analyze::heap::{has_heap, is_heap_only};
-use whyslow_profile::{Pool, Profile, file};
-use whyslow_render::sanitize::clean;
+use whyslow_profile::{Note, Pool, Profile, RecordingNote, file};
 use whyslow_render::units::{Count, duration};
 
 use crate::cli::Volume;
@@ -103,7 +102,7 @@ struct Runs {
     first: Option<(String, Vec<String>)>,
     others: Vec<String>,
     with_heap: Vec<String>,
-    count: usize,
+    count: u64,
 }
 
 impl Runs {
@@ -120,23 +119,18 @@ impl Runs {
         }
     }
 
-    fn notes(&self) -> Vec<String> {
-        let mut notes = vec![format!("pooled from {} recordings, one after the other", self.count)];
+    fn notes(&self) -> Vec<Note> {
+        let mut notes = vec![RecordingNote::Pooled { recordings: self.count }];
         if let (Some((first, _)), [other, ..]) = (&self.first, self.others.as_slice()) {
-            let others = self.others.len();
-            notes.push(format!(
-                "{} of them ran another command than {}, the first being {}: shares are of all of them together",
-                others,
-                clean(first),
-                clean(other)
-            ));
+            notes.push(RecordingNote::PooledCommands {
+                others: self.others.len() as u64,
+                first: first.clone(),
+                other: other.clone(),
+            });
         }
         if !self.with_heap.is_empty() {
-            notes.push(format!(
-                "the heap of {} is left out: peaks and leaks do not add up; `whyslow report` of each file has it",
-                clean(&self.with_heap.join(", "))
-            ));
+            notes.push(RecordingNote::PooledWithoutHeap { files: self.with_heap.clone() });
         }
-        notes
+        notes.into_iter().map(Note::from).collect()
     }
 }

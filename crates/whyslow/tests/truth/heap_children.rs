@@ -9,7 +9,7 @@ use whyslow_lab_harness::{Variant, build_or_skip, run, skip};
 use crate::heap_recorded::{
     HeapRecorded, as_nobody, assert_exact, code, record_program, record_program_in, text,
 };
-use crate::recorded::{PATIENCE, whyslow};
+use crate::recorded::{PATIENCE, notes, whyslow};
 
 const STATIC: [Variant; 3] = [Variant::Static, Variant::StaticPie, Variant::Musl];
 
@@ -30,7 +30,7 @@ fn text_of(path: &Path) -> &str {
 
 /// Nothing was left out.
 fn assert_nothing_is_missing(heap: &HeapRecorded) {
-    let notes = &heap.profile().meta.notes;
+    let notes = notes(heap.profile());
     assert!(!notes.iter().any(|note| note.contains("not in the recording")), "{notes:?}");
 }
 
@@ -182,7 +182,7 @@ fn programs_whose_addresses_are_not_random_are_followed() {
     for variant in STATIC {
         let Some(program) = build_or_skip("heap_counts", variant) else { continue };
         let heap = starts(setarch, &["-R", text_of(&starter), "spawn", text_of(&program), "1", "200"]);
-        let notes = &heap.profile().meta.notes;
+        let notes = notes(heap.profile());
         assert!(!notes.iter().any(|note| note.contains("no free place")), "{notes:?}");
     }
 }
@@ -219,7 +219,7 @@ fn a_static_program_that_cannot_be_entered_is_named() {
 
 fn assert_named(heap: &HeapRecorded, program: &Path, why: &str) {
     let start = format!("{} {why}", program.display());
-    let notes = &heap.profile().meta.notes;
+    let notes = notes(heap.profile());
     assert!(notes.iter().any(|note| note.starts_with(&start)), "nothing says {start:?}: {notes:?}");
 }
 
@@ -317,7 +317,7 @@ fn an_ordinary_user_may_start_static_programs_but_not_look_into_set_uid_ones() {
     let output = run(&mut command, PATIENCE).unwrap();
     assert_eq!(code(&output), 0, "{}", text(&output.stderr));
     let profile = whyslow_profile::file::read(&folder.path().join("run.whyslow")).unwrap();
-    let notes = &profile.meta.notes;
+    let notes = notes(&profile);
     let refused = format!("{} is set-uid", privileged.display());
     assert!(notes.iter().any(|note| note.starts_with(&refused)), "{notes:?}");
     assert!(!notes.iter().any(|note| note.starts_with(text_of(&copy))), "{notes:?}");
@@ -333,7 +333,7 @@ fn allocators_in_libraries_that_come_later_are_counted_exactly() {
     for name in ["mimalloc", "jemalloc", "a library's own malloc"] {
         assert!(allocators.iter().any(|known| known == name), "{name} is not in {allocators:?}");
     }
-    let notes = &heap.profile().meta.notes;
+    let notes = notes(heap.profile());
     assert!(notes.is_empty(), "{notes:?}");
 }
 

@@ -117,8 +117,8 @@ fn a_stripped_static_program_is_refused_with_a_reason() {
     assert!(!said.contains("every allocation counted"), "{said}");
     assert!(said.contains("no allocation seen"), "{said}");
     let profile = whyslow_profile::file::read(&folder.path().join("run.whyslow")).unwrap();
-    let reason = format!("{} is static and has no symbols: its allocator is not found.", stripped.display());
-    let notes = &profile.meta.notes;
+    let reason = format!("{} is static and has no symbols: its allocator is not found", stripped.display());
+    let notes = crate::recorded::notes(&profile);
     assert!(notes.iter().any(|note| note.starts_with(&reason)), "{notes:?}");
     let facts = profile.meta.heap.as_ref().unwrap();
     assert!(facts.allocators.is_empty(), "{:?}", facts.allocators);
@@ -162,7 +162,7 @@ fn a_rust_allocator_is_counted_or_what_is_missing_is_said() {
             claims.iter().all(|(name, claimed)| heap.at(function, name) == *claimed)
         });
         let reason = "has an allocator written in Rust, which is watched where the compiler calls it: calls that were inlined are not seen";
-        let notes = &heap.profile().meta.notes;
+        let notes = crate::recorded::notes(heap.profile());
         let is_said = notes.iter().any(|note| note.contains(reason))
             && heap.profile().meta.heap.as_ref().unwrap().is_partly_seen();
         assert!(whole || is_said, "{lto:?}: counts are not whole, and nothing says so: {notes:?}");

@@ -7,7 +7,7 @@ use whyslow_lab_harness::{Variant, build_or_skip, run};
 use whyslow_profile::{LocationId, file};
 
 use crate::heap_recorded::{HeapRecorded, assert_exact, code, record_program, text};
-use crate::recorded::{PATIENCE, whyslow};
+use crate::recorded::{PATIENCE, notes, whyslow};
 
 #[test]
 fn forked_processes_have_a_heap_of_their_own() {
@@ -226,7 +226,7 @@ fn a_process_that_outlives_the_program_is_named() {
     let mut command = whyslow(folder.path());
     command.args(["heap", "-o", "run.whyslow", "--", "sh", "-c", script]).args([&program, &out]);
     let output = run(&mut command, PATIENCE).unwrap();
-    let notes = file::read(&folder.path().join("run.whyslow")).unwrap().meta.notes.join("\n");
+    let notes = notes(&file::read(&folder.path().join("run.whyslow")).unwrap()).join("\n");
     assert!(notes.contains(" went on when the program ended"), "{notes}\n{}", text(&output.stderr));
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use whyslow_analyze::Fact;
 use whyslow_lab_harness::{Truth, Variant, build_or_skip, run};
 use whyslow_profile::{CodeKind, Profile, StackId, file};
 
@@ -145,4 +146,9 @@ fn function_names_are_cut_to_their_last_segment() {
     ] {
         assert_eq!(last_segment(name), last);
     }
+}
+
+/// What the notes of a profile say.
+pub(crate) fn notes(profile: &Profile) -> Vec<String> {
+    profile.meta.notes.iter().map(|note| note.remark().text).collect()
 }

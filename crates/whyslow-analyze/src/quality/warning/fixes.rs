@@ -1,6 +1,7 @@
 //! What to do about a warning, and how the fixes of several agree.
 
 use super::{BuiltWith, ModuleShare, Warning};
+use crate::remark::{Fact, leak_check_fix};
 
 /// The fix for Go programs without debug information and unwind tables.
 const WHOLE_GO: &str = "build without `-ldflags=\"-s -w\"`, and do not run `strip`";
@@ -26,7 +27,7 @@ impl BuiltWith {
 
 impl Warning {
     /// What to type or change, when something can be done.
-    pub fn fix(&self) -> Option<String> {
+    pub(crate) fn fix(&self) -> Option<String> {
         let lower = |frequency_hz: u32| format!("-F {}", (frequency_hz / 2).max(1));
         Some(match self {
             Self::Incomplete => {
@@ -172,7 +173,9 @@ impl Warning {
                  your own; the agent itself needs some 20 MB of address space (`ulimit -v`) and 2 MB more per thread"
                     .to_owned()
             }
-            Self::SomeCpus { .. } | Self::NoLeakCheck(_) | Self::Recorder(_) => return None,
+            Self::NoLeakCheck(why) => return leak_check_fix(why).map(str::to_owned),
+            Self::Noted(note) => return note.remark().fix,
+            Self::SomeCpus { .. } => return None,
         })
     }
 }

@@ -4,33 +4,12 @@
 mod fixes;
 mod words;
 
-use whyslow_profile::{StillRunning, Unit};
+use whyslow_profile::{NoLeakCheck, Note, StillRunning, Unit};
 
 pub(super) use fixes::settle;
 
 use super::jit::Runtime;
-
-/// How much a warning matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Good to know.
-    Note,
-    /// Something is missing from the answer.
-    Warning,
-    /// The answer may be wrong.
-    Serious,
-}
-
-impl Severity {
-    /// The word used in text and JSON.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Serious => "serious",
-        }
-    }
-}
+use crate::remark::{About, Fact, Remark, Severity};
 
 /// A module and its share of the samples.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,249 +52,258 @@ impl BuiltWith {
     }
 }
 
-/// Something wrong with a profile. `Display` says what, [`Warning::fix`] what to do.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Warning {
-    /// The recording was not ended properly.
-    Incomplete,
-    /// There is nothing in it.
-    NoSamples {
-        /// A higher rate that may help.
-        raise_to: Option<u32>,
-    },
-    /// There is too little in it.
-    TooFewSamples {
-        /// How many samples there are.
-        samples: u64,
-        /// A higher rate that may help.
-        raise_to: Option<u32>,
-    },
-    /// These modules were compiled without optimisation.
-    DebugBuild(Vec<ModuleShare>),
-    /// These modules have no names.
-    Stripped(Vec<ModuleShare>),
-    /// These modules have names but no lines.
-    NoDebugInfo(Vec<ModuleShare>),
-    /// The files of these modules were not found.
-    MissingFile(Vec<ModuleShare>),
-    /// The files of these modules were deleted or replaced before anybody could read them.
-    ReplacedFile(Vec<ModuleShare>),
-    /// Nobody has looked for the names of these modules.
-    NotSymbolised(Vec<ModuleShare>),
-    /// Outer frames are missing: more stack was in use than was copied.
-    Truncated {
-        /// Share of the samples.
-        share: f64,
-        /// How many bytes of each stack are worth copying instead, if more than were.
-        copy_more: Option<u32>,
-    },
-    /// Outer frames are missing because code cannot be unwound.
-    NoUnwindInfo {
-        /// Share of the samples.
-        share: f64,
-        /// The module in whose code most of the stacks end.
-        module: Option<String>,
-        /// How that is built.
-        built_with: BuiltWith,
-    },
-    /// Outer frames are missing because code that was made at run time keeps no frame pointers.
-    JitStacks {
-        /// Share of the samples.
-        share: f64,
-        /// What made the code.
-        runtime: Runtime,
-    },
-    /// Stacks end at a signal handler that runs on a stack of its own.
-    CutAtSignal {
-        /// Share of the samples.
-        share: f64,
-    },
-    /// Code that was made at run time has no names.
-    UnnamedJit {
-        /// Share of the samples.
-        share: f64,
-        /// What the share is of.
-        unit: Unit,
-        /// What made the code.
-        runtime: Runtime,
-    },
-    /// Functions have no names, and nothing that is known of their modules explains it.
-    Unnamed {
-        /// Share of the samples.
-        share: f64,
-        /// What the samples count.
-        unit: Unit,
-    },
-    /// Code ran that belongs to no file.
-    UnknownCode {
-        /// Share of the samples.
-        share: f64,
-        /// What the share is of.
-        unit: Unit,
-    },
-    /// Samples were lost.
-    Lost {
-        /// How many.
-        lost: u64,
-        /// Share of all samples that were taken.
-        share: f64,
-        /// Samples asked for per second of CPU time.
-        frequency_hz: u32,
-    },
-    /// News of mapped files, threads or processes was lost.
-    LostRecords {
-        /// How many.
-        lost: u64,
-        /// Samples asked for per second of CPU time.
-        frequency_hz: u32,
-    },
-    /// The kernel lowered the rate.
-    Throttled {
-        /// How often.
-        times: u64,
-        /// Samples asked for per second of CPU time.
-        frequency_hz: u32,
-    },
-    /// Fewer samples came than the CPU time should have given.
-    FewerSamplesThanExpected {
-        /// How many came.
-        samples: u64,
-        /// How many should have come.
-        expected: u64,
-        /// A higher rate that may help.
-        raise_to: Option<u32>,
-    },
-    /// Threads ended before their first sample.
-    NotSampled {
-        /// Share of the CPU time that no sample fell into.
-        share: f64,
-        /// How many threads have no sample at all.
-        threads: u64,
-        /// A rate that is worth trying.
-        raise_to: Option<u32>,
-    },
-    /// Processes ran on when the recording ended.
-    StillRunning {
-        /// How many of each name, the program first when it is one of them.
-        processes: Vec<StillRunning>,
-        /// Whether the program itself is one of them.
-        program: bool,
-    },
-    /// Only some CPUs were recorded.
-    SomeCpus {
-        /// Which, such as `0,2-3`.
-        cpus: String,
-    },
-    /// Kernel time has no samples.
-    KernelHidden {
-        /// Share of the CPU time, where that is known.
-        missing_share: Option<f64>,
-        /// Whether that time is shown as not sampled, and not missing altogether.
-        accounted: bool,
-        /// The level of `perf_event_paranoid` that shows it.
-        level: i8,
-    },
-    /// Kernel functions have no names.
-    KernelUnnamed {
-        /// Share of the samples in the kernel.
-        share: f64,
-    },
-    /// Programs were started that may not be observed.
-    UnobservableExecs {
-        /// How many.
-        times: u64,
-        /// Whether anything else was recorded.
-        other_samples: bool,
-    },
-    /// A part of the CPU time is what it cost to record the heap.
-    AgentTime {
-        /// Share of the samples.
-        share: f64,
-    },
-    /// The heap was recorded, and no allocation was seen.
-    NoAllocations,
-    /// Allocations and frees were lost.
-    LostHeapEvents {
-        /// How many.
-        lost: u64,
-        /// Share of all allocations and frees.
-        share: f64,
-    },
-    /// Blocks were freed that nobody saw being made.
-    UnknownFrees {
-        /// How many.
-        frees: u64,
-        /// Share of all frees.
-        share: f64,
-    },
-    /// Not every allocation was recorded.
-    HeapSampled {
-        /// Bytes between two samples on average.
-        sample_bytes: u64,
-        /// Relative standard error of the bytes allocated, when it is known.
-        error: Option<f64>,
-    },
-    /// Outer frames of allocating stacks are missing.
-    CutHeapStacks {
-        /// Share of the allocated bytes.
-        share: f64,
-        /// The module in whose code most of the stacks end; none for code that was made at run time.
-        module: Option<String>,
-        /// How that is built.
-        built_with: BuiltWith,
-    },
-    /// Processes ran whose heap is not in the recording.
-    HeapNotRecorded {
-        /// How many.
-        processes: u64,
-        /// Of how many.
-        of: u64,
-    },
-    /// Leaks could not be looked for, and why.
-    NoLeakCheck(String),
-    /// What the recorder had to say.
-    Recorder(String),
+whyslow_profile::facts! {
+    /// Something wrong with a profile. `Display` says what, [`Fact::remark`] all of it.
+    #[derive(Debug, Clone, PartialEq)]
+    pub enum Warning {
+        /// The recording was not ended properly.
+        "incomplete" => Incomplete,
+        /// There is nothing in it.
+        "no-samples" => NoSamples {
+            /// A higher rate that may help.
+            raise_to: Option<u32>,
+        },
+        /// There is too little in it.
+        "too-few-samples" => TooFewSamples {
+            /// How many samples there are.
+            samples: u64,
+            /// A higher rate that may help.
+            raise_to: Option<u32>,
+        },
+        /// These modules were compiled without optimisation.
+        "debug-build" => DebugBuild(Vec<ModuleShare>),
+        /// These modules have no names.
+        "stripped" => Stripped(Vec<ModuleShare>),
+        /// These modules have names but no lines.
+        "no-debug-info" => NoDebugInfo(Vec<ModuleShare>),
+        /// The files of these modules were not found.
+        "missing-file" => MissingFile(Vec<ModuleShare>),
+        /// The files of these modules were deleted or replaced before anybody could read them.
+        "replaced-file" => ReplacedFile(Vec<ModuleShare>),
+        /// Nobody has looked for the names of these modules.
+        "not-symbolised" => NotSymbolised(Vec<ModuleShare>),
+        /// Outer frames are missing: more stack was in use than was copied.
+        "truncated-stacks" => Truncated {
+            /// Share of the samples.
+            share: f64,
+            /// How many bytes of each stack are worth copying instead, if more than were.
+            copy_more: Option<u32>,
+        },
+        /// Outer frames are missing because code cannot be unwound.
+        "no-unwind-info" => NoUnwindInfo {
+            /// Share of the samples.
+            share: f64,
+            /// The module in whose code most of the stacks end.
+            module: Option<String>,
+            /// How that is built.
+            built_with: BuiltWith,
+        },
+        /// Outer frames are missing because code that was made at run time keeps no frame pointers.
+        "jit-stacks" => JitStacks {
+            /// Share of the samples.
+            share: f64,
+            /// What made the code.
+            runtime: Runtime,
+        },
+        /// Stacks end at a signal handler that runs on a stack of its own.
+        "cut-at-signal" => CutAtSignal {
+            /// Share of the samples.
+            share: f64,
+        },
+        /// Code that was made at run time has no names.
+        "jit-unnamed" => UnnamedJit {
+            /// Share of the samples.
+            share: f64,
+            /// What the share is of.
+            unit: Unit,
+            /// What made the code.
+            runtime: Runtime,
+        },
+        /// Functions have no names, and nothing that is known of their modules explains it.
+        "unnamed" => Unnamed {
+            /// Share of the samples.
+            share: f64,
+            /// What the samples count.
+            unit: Unit,
+        },
+        /// Code ran that belongs to no file.
+        "unknown-code" => UnknownCode {
+            /// Share of the samples.
+            share: f64,
+            /// What the share is of.
+            unit: Unit,
+        },
+        /// Samples were lost.
+        "lost-samples" => Lost {
+            /// How many.
+            lost: u64,
+            /// Share of all samples that were taken.
+            share: f64,
+            /// Samples asked for per second of CPU time.
+            frequency_hz: u32,
+        },
+        /// News of mapped files, threads or processes was lost.
+        "lost-records" => LostRecords {
+            /// How many.
+            lost: u64,
+            /// Samples asked for per second of CPU time.
+            frequency_hz: u32,
+        },
+        /// The kernel lowered the rate.
+        "throttled" => Throttled {
+            /// How often.
+            times: u64,
+            /// Samples asked for per second of CPU time.
+            frequency_hz: u32,
+        },
+        /// Fewer samples came than the CPU time should have given.
+        "fewer-samples" => FewerSamplesThanExpected {
+            /// How many came.
+            samples: u64,
+            /// How many should have come.
+            expected: u64,
+            /// A higher rate that may help.
+            raise_to: Option<u32>,
+        },
+        /// Threads ended before their first sample.
+        "not-sampled" => NotSampled {
+            /// Share of the CPU time that no sample fell into.
+            share: f64,
+            /// How many threads have no sample at all.
+            threads: u64,
+            /// A rate that is worth trying.
+            raise_to: Option<u32>,
+        },
+        /// Processes ran on when the recording ended.
+        "still-running" => StillRunning {
+            /// How many of each name, the program first when it is one of them.
+            processes: Vec<StillRunning>,
+            /// Whether the program itself is one of them.
+            program: bool,
+        },
+        /// Only some CPUs were recorded.
+        "some-cpus" => SomeCpus {
+            /// Which, such as `0,2-3`.
+            cpus: String,
+        },
+        /// Kernel time has no samples.
+        "kernel-hidden" => KernelHidden {
+            /// Share of the CPU time, where that is known.
+            missing_share: Option<f64>,
+            /// Whether that time is shown as not sampled, and not missing altogether.
+            accounted: bool,
+            /// The level of `perf_event_paranoid` that shows it.
+            level: i8,
+        },
+        /// Kernel functions have no names.
+        "kernel-names-hidden" => KernelUnnamed {
+            /// Share of the samples in the kernel.
+            share: f64,
+        },
+        /// Programs were started that may not be observed.
+        "unobservable-execs" => UnobservableExecs {
+            /// How many.
+            times: u64,
+            /// Whether anything else was recorded.
+            other_samples: bool,
+        },
+        /// A part of the CPU time is what it cost to record the heap.
+        "agent-time" => AgentTime {
+            /// Share of the samples.
+            share: f64,
+        },
+        /// The heap was recorded, and no allocation was seen.
+        "no-allocations" => NoAllocations,
+        /// Allocations and frees were lost.
+        "lost-heap-events" => LostHeapEvents {
+            /// How many.
+            lost: u64,
+            /// Share of all allocations and frees.
+            share: f64,
+        },
+        /// Blocks were freed that nobody saw being made.
+        "unknown-frees" => UnknownFrees {
+            /// How many.
+            frees: u64,
+            /// Share of all frees.
+            share: f64,
+        },
+        /// Not every allocation was recorded.
+        "heap-sampled" => HeapSampled {
+            /// Bytes between two samples on average.
+            sample_bytes: u64,
+            /// Relative standard error of the bytes allocated, when it is known.
+            error: Option<f64>,
+        },
+        /// Outer frames of allocating stacks are missing.
+        "cut-heap-stacks" => CutHeapStacks {
+            /// Share of the allocated bytes.
+            share: f64,
+            /// The module in whose code most of the stacks end; none for code that was made at run time.
+            module: Option<String>,
+            /// How that is built.
+            built_with: BuiltWith,
+        },
+        /// Processes ran whose heap is not in the recording.
+        "heap-not-recorded" => HeapNotRecorded {
+            /// How many.
+            processes: u64,
+            /// Of how many.
+            of: u64,
+        },
+        /// Leaks could not be looked for, and why.
+        "no-leak-check" => NoLeakCheck(NoLeakCheck),
+        /// What the recorder or importer had to say, under an id of its own.
+        "recorder-note" => Noted(Note),
+    }
+}
+
+impl Fact for Warning {
+    fn remark(&self) -> Remark {
+        if let Self::Noted(note) = self {
+            return note.remark();
+        }
+        let (id, about, severity) = (self.id(), self.about(), self.severity());
+        Remark { id, about, severity, text: self.to_string(), fix: self.fix() }
+    }
 }
 
 impl Warning {
-    /// A short name that stays the same for ever.
-    pub fn id(&self) -> &'static str {
+    fn about(&self) -> About {
         match self {
-            Self::Incomplete => "incomplete",
-            Self::NoSamples { .. } => "no-samples",
-            Self::TooFewSamples { .. } => "too-few-samples",
-            Self::DebugBuild(_) => "debug-build",
-            Self::Stripped(_) => "stripped",
-            Self::NoDebugInfo(_) => "no-debug-info",
-            Self::MissingFile(_) => "missing-file",
-            Self::ReplacedFile(_) => "replaced-file",
-            Self::NotSymbolised(_) => "not-symbolised",
-            Self::Truncated { .. } => "truncated-stacks",
-            Self::NoUnwindInfo { .. } => "no-unwind-info",
-            Self::JitStacks { .. } => "jit-stacks",
-            Self::CutAtSignal { .. } => "cut-at-signal",
-            Self::UnnamedJit { .. } => "jit-unnamed",
-            Self::UnknownCode { .. } => "unknown-code",
-            Self::Unnamed { .. } => "unnamed",
-            Self::Lost { .. } => "lost-samples",
-            Self::LostRecords { .. } => "lost-records",
-            Self::Throttled { .. } => "throttled",
-            Self::FewerSamplesThanExpected { .. } => "fewer-samples",
-            Self::NotSampled { .. } => "not-sampled",
-            Self::StillRunning { .. } => "still-running",
-            Self::SomeCpus { .. } => "some-cpus",
-            Self::KernelHidden { .. } => "kernel-hidden",
-            Self::KernelUnnamed { .. } => "kernel-names-hidden",
-            Self::UnobservableExecs { .. } => "unobservable-execs",
-            Self::AgentTime { .. } => "agent-time",
-            Self::NoAllocations => "no-allocations",
-            Self::LostHeapEvents { .. } => "lost-heap-events",
-            Self::UnknownFrees { .. } => "unknown-frees",
-            Self::HeapSampled { .. } => "heap-sampled",
-            Self::CutHeapStacks { .. } => "cut-heap-stacks",
-            Self::HeapNotRecorded { .. } => "heap-not-recorded",
-            Self::NoLeakCheck(_) => "no-leak-check",
-            Self::Recorder(_) => "recorder-note",
+            Self::Incomplete | Self::StillRunning { .. } | Self::Noted(_) => About::Recording,
+            Self::NoSamples { .. }
+            | Self::TooFewSamples { .. }
+            | Self::Lost { .. }
+            | Self::LostRecords { .. }
+            | Self::Throttled { .. }
+            | Self::FewerSamplesThanExpected { .. }
+            | Self::NotSampled { .. }
+            | Self::SomeCpus { .. }
+            | Self::KernelHidden { .. }
+            | Self::UnobservableExecs { .. }
+            | Self::AgentTime { .. } => About::Samples,
+            Self::DebugBuild(_) => About::Build,
+            Self::Stripped(_)
+            | Self::NoDebugInfo(_)
+            | Self::MissingFile(_)
+            | Self::ReplacedFile(_)
+            | Self::NotSymbolised(_)
+            | Self::UnnamedJit { .. }
+            | Self::Unnamed { .. }
+            | Self::UnknownCode { .. }
+            | Self::KernelUnnamed { .. } => About::Names,
+            Self::Truncated { .. }
+            | Self::NoUnwindInfo { .. }
+            | Self::JitStacks { .. }
+            | Self::CutAtSignal { .. } => About::Stacks,
+            Self::NoAllocations
+            | Self::LostHeapEvents { .. }
+            | Self::UnknownFrees { .. }
+            | Self::HeapSampled { .. }
+            | Self::CutHeapStacks { .. }
+            | Self::HeapNotRecorded { .. } => About::Heap,
+            Self::NoLeakCheck(_) => About::Leaks,
         }
     }
 
@@ -360,7 +348,7 @@ impl Warning {
     }
 
     /// How much it matters.
-    pub fn severity(&self) -> Severity {
+    pub(crate) fn severity(&self) -> Severity {
         match self {
             Self::NoSamples { .. }
             | Self::DebugBuild(_)
@@ -396,7 +384,7 @@ impl Warning {
             | Self::SomeCpus { .. }
             | Self::HeapSampled { .. }
             | Self::NoLeakCheck(_)
-            | Self::Recorder(_) => Severity::Note,
+            | Self::Noted(_) => Severity::Note,
             _ => Severity::Warning,
         }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use whyslow_profile::{StillRunning, Unit};
 
 use super::{ModuleShare, Warning};
+use crate::remark::{Fact, no_leak_check};
 use crate::units::{Count, Percent, number_of};
 
 impl fmt::Display for Warning {
@@ -202,8 +203,8 @@ impl fmt::Display for Warning {
                     Count(*of)
                 )
             }
-            Self::NoLeakCheck(why) => write!(f, "leaks were not looked for: {why}"),
-            Self::Recorder(note) => f.write_str(note),
+            Self::NoLeakCheck(why) => write!(f, "leaks were not looked for: {}", no_leak_check(why)),
+            Self::Noted(note) => f.write_str(&note.remark().text),
         }
     }
 }

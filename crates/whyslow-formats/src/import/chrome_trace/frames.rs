@@ -9,7 +9,7 @@
 use rustc_hash::FxHashMap;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
-use whyslow_profile::{Frame, Metric, StackId, ThreadId, Unit};
+use whyslow_profile::{Frame, LeftOutSamples, Metric, StackId, ThreadId, Unit};
 
 use super::super::assemble::{Assembly, FunctionText};
 use super::super::dhat::file_and_line;
@@ -81,7 +81,7 @@ impl FrameSamples {
                 _ => without_stack += 1,
             }
         }
-        assembly.leave_out(without_stack, "samples without a stack");
+        assembly.leave_out(without_stack, LeftOutSamples::WithoutStack);
     }
 
     fn stack<'s>(

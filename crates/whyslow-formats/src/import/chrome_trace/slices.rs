@@ -1,6 +1,6 @@
 //! The stretches of work of one thread: spans, and what the thread did at each moment.
 
-use whyslow_profile::{Frame, FunctionId, MetricId, Span, StackId, StringId, ThreadId};
+use whyslow_profile::{Frame, FunctionId, ImportNote, MetricId, Span, StackId, StringId, ThreadId};
 
 use super::super::assemble::{Assembly, FunctionText};
 
@@ -54,7 +54,7 @@ impl Slices {
         since: impl Fn(f64) -> u64,
     ) {
         if !self.open.is_empty() {
-            assembly.note("stretches that never end are taken to last until their thread's last event");
+            assembly.note(ImportNote::OpenStretches);
             let last = self.last;
             self.whole.extend(self.open.drain(..).map(|slice| Slice { end: last.max(slice.start), ..slice }));
         }
@@ -84,9 +84,7 @@ impl Slices {
         }
         leave(assembly, metric, thread, &mut running, &mut now, u64::MAX);
         if overlapping {
-            assembly.note(
-                "stretches of a thread that overlap without being nested are cut in stacks, not as spans",
-            );
+            assembly.note(ImportNote::OverlappingStretches);
         }
     }
 }

@@ -66,7 +66,7 @@ fn stretches_become_spans_and_stacks() {
             .collect();
         assert_eq!(counters, [("memory free", 90), ("memory used", 10)]);
         assert_eq!(profile.meta.duration_ns, 250_000);
-        assert!(imported.notes.iter().any(|note| note.starts_with("1 events of other kinds")));
+        assert!(imported.notes(ImportNote::OtherEvents { events: 1 }));
     }
 }
 
@@ -75,7 +75,7 @@ fn a_list_without_its_end_is_read() {
     let cut = &EVENTS[..EVENTS.len() - 1];
     assert!(folded(&import(cut)).contains(&"outer 120000".to_owned()));
     let half = &EVENTS[..EVENTS.len() - 20];
-    assert!(import(half).notes.iter().any(|note| note.contains("no end")));
+    assert!(import(half).notes(ImportNote::EventsWithoutEnd));
     let object = format!(r#"{{"traceEvents":{half}"#);
     let error = read(object.as_bytes(), &ImportOptions::default()).expect_err("cut").to_string();
     assert!(error.starts_with("as a Chrome trace it is wrong at byte "), "{error}");
@@ -91,7 +91,7 @@ fn odd_traces_are_said_to_be_odd() {
     // `a` never ends and is taken to last until 70; `c` outlives `b`.
     assert_eq!(folded(&imported), ["a 30000", "a;b 10000", "a;b;c 20000"]);
     assert_eq!(imported.profile.spans.len(), 3);
-    assert_eq!(imported.notes.len(), 3, "{:?}", imported.notes);
+    assert_eq!(imported.profile.meta.notes.len(), 3, "{:?}", imported.profile.meta.notes);
     assert!(read(b"[]", &ImportOptions::default()).is_err());
     assert!(read(b"[{\"ph\":\"M\"}]", &ImportOptions::default()).is_err());
 }
@@ -111,7 +111,7 @@ fn a_cpuprofile_is_read() {
     assert_eq!(profile.samples[0].time_ns, [0, 20_000, 90_000]);
     let frame = profile.frames.of(profile.stacks.location(profile.samples[0].stack[0]))[0];
     assert_eq!((frame.line, frame.file.map(|file| profile.text(file))), (10, Some("file:///a.js")));
-    assert!(imported.notes.iter().any(|note| note.contains("idle")));
+    assert!(imported.notes(ImportNote::IdleLeftOut));
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
-use whyslow_profile::{Frame, LocationId, Metric, Sampler, StackId, ThreadId};
+use whyslow_profile::{Frame, ImportNote, LocationId, Metric, Sampler, StackId, ThreadId};
 
 use super::super::assemble::{Assembly, FunctionText};
 use super::super::json::{Number, Text};
@@ -185,7 +185,7 @@ impl Profile {
             match name.as_str() {
                 "(root)" => {}
                 "(idle)" => {
-                    assembly.note("idle time is left out");
+                    assembly.note(ImportNote::IdleLeftOut);
                     stack = None;
                 }
                 name => {

@@ -15,7 +15,7 @@ mod values;
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use whyslow_profile::{ModuleId, ModuleKind, ProcessId, StackId};
+use whyslow_profile::{ImportNote, LeftOutSamples, ModuleId, ModuleKind, ProcessId, StackId};
 
 use self::code::Code;
 use self::gecko::Gecko;
@@ -96,7 +96,7 @@ impl<'f, 'a> Import<'f, 'a> {
         ours.host.cpu = text(&meta.cpu_name);
         ours.host.cpus = meta.logical_cpus.and_then(|cpus| cpus.0).unwrap_or(0);
         if meta.preprocessed_profile_version.is_some_and(|version| version > NEWEST) {
-            assembly.note(format!("its version is newer than {NEWEST}: what that added is left out"));
+            assembly.note(ImportNote::NewerFormat { known: NEWEST.into() });
         }
         Self {
             file,
@@ -139,7 +139,7 @@ impl<'f, 'a> Import<'f, 'a> {
         for counter in file.counters.iter().flatten() {
             self.counter(counter);
         }
-        self.assembly.leave_out(self.without_stack, "samples without a stack");
+        self.assembly.leave_out(self.without_stack, LeftOutSamples::WithoutStack);
         self.assembly.finish()
     }
 

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
-use whyslow_profile::{Span, StringId, ThreadId, Unit};
+use whyslow_profile::{ImportNote, Span, StringId, ThreadId, Unit};
 
 use super::Import;
 use super::code::texts_of;
@@ -65,7 +65,7 @@ impl Import<'_, '_> {
         }
         let unfinished: usize = open.values().map(Vec::len).sum();
         if unfinished > 0 {
-            self.assembly.note("markers that began and did not end are left out");
+            self.assembly.note(ImportNote::OpenMarkers);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What samples weigh: which metrics a file holds is known only when all of it was seen.
 
-use whyslow_profile::{Metric, StackId, ThreadId, Unit};
+use whyslow_profile::{ImportNote, LeftOutSamples, Metric, StackId, ThreadId, Unit};
 
 use super::NS_PER_MS;
 use super::schema::{Meta, SampleTable};
@@ -95,16 +95,14 @@ impl Values {
     /// Adds the metrics and their samples.
     pub(super) fn add_to(self, assembly: &mut Assembly) {
         if self.over_bytes {
-            assembly.note("its time axis is an offset in a file: offsets are shown as times");
+            assembly.note(ImportNote::OffsetsAsTimes);
         }
         if self.negative > 0 {
-            assembly.note(format!(
-                "samples with a negative weight (of a comparison) are left out: {}",
-                self.negative
-            ));
+            let which = LeftOutSamples::Negative;
+            assembly.note(ImportNote::SamplesLeftOut { samples: self.negative, which });
         }
         if self.freed > 0 {
-            assembly.note(format!("memory that was given back is left out: {} events", self.freed));
+            assembly.note(ImportNote::FreedLeftOut { events: self.freed });
         }
         if !self.counts.is_empty() {
             add(assembly, "count", Unit::Count, self.counts.iter(), |row| row.value);

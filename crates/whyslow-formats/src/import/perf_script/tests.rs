@@ -78,13 +78,13 @@ fn fields_can_be_missing() {
     // perf script -F comm,tid,cpu,event,sym,dso
     let imported = import("app 7 [000] cycles: \n\tadd (/bin/app)\n\tmain (/bin/app)\n\n");
     assert_eq!(stacks(&imported, 0), ["main;add 0 1"]);
-    assert!(imported.notes.iter().any(|note| note.contains("one process")));
+    assert!(imported.notes(ImportNote::NoProcessNumbers));
     // Without call stacks, samples follow each other without an empty line, padded on the left.
     let imported = import(
         "     bad 7 1.5: 10 task-clock:  dead f+0x1 (/bin/bad)\n     bad 7 1.6: 10 task-clock:  beef g (/bin/bad)\n",
     );
     assert_eq!(stacks(&imported, 0), ["f 0 10", "g 100000000 10"]);
-    assert!(imported.notes.iter().any(|note| note.contains("no call stacks")));
+    assert!(imported.notes(ImportNote::NoCallStacks));
 }
 
 /// The threads with a sample each: `comm pid/tid`.
@@ -199,8 +199,8 @@ fn what_is_no_sample_is_left_out_and_named() {
         "app 7 1.5: 10 cycles: \n\t12 f (x)\n\nrubbish\napp 7 1.5: PERF_RECORD_COMM exec: t:7/7\nmore\n";
     let imported = import(text);
     assert_eq!(stacks(&imported, 0), ["f 0 10"]);
-    let note = "2 lines are left out; the first is line 4: this is neither a sample nor a frame of one";
-    assert!(imported.notes.iter().any(|text| text == note), "{:?}", imported.notes);
+    let what = "this is neither a sample nor a frame of one".to_owned();
+    assert!(imported.notes(ImportNote::UnreadableLines { lines: 2, first: 4, what }));
     let error =
         read(b"# nothing\nrubbish\n", &ImportOptions::default()).expect_err("nothing else").to_string();
     assert_eq!(

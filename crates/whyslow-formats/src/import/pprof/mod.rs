@@ -8,7 +8,10 @@ mod tables;
 mod wire;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Frame, LocationId, Metric, MetricId, ModuleId, ModuleKind, ProcessId, ThreadId, Unit};
+use whyslow_profile::{
+    Frame, ImportNote, LeftOutSamples, LocationId, Metric, MetricId, ModuleId, ModuleKind, ProcessId,
+    ThreadId, Unit,
+};
 
 use self::tables::{Label, Location, Sample, Tables, ValueType, each_sample};
 use self::wire::{Message, Value};
@@ -271,20 +274,19 @@ impl<'t, 'a> Import<'t, 'a> {
             frames.push(Frame { function, file, line: small(line.line) });
         }
         if frames.is_empty() {
-            self.assembly
-                .note("places without a name stay without one: pprof's own `-symbolize` gives them names");
+            self.assembly.note(ImportNote::PprofUnnamed);
         }
         self.assembly.location(module, address, &frames)
     }
 
     fn finish(mut self) -> Result<Imported, ImportError> {
         let assembly = &mut self.assembly;
-        assembly.note("the format has no times: all samples are at the start");
-        assembly.leave_out(self.negative, "negative values (of a comparison)");
-        assembly.leave_out(self.without_stack, "samples without a stack");
+        assembly.note(ImportNote::NoTimes);
+        assembly.leave_out(self.negative, LeftOutSamples::Negative);
+        assembly.leave_out(self.without_stack, LeftOutSamples::WithoutStack);
         if !self.left_out_labels.is_empty() {
             self.left_out_labels.truncate(5);
-            assembly.note(format!("labels are left out: {}", self.left_out_labels.join(", ")));
+            assembly.note(ImportNote::LabelsLeftOut { labels: self.left_out_labels });
         }
         self.assembly.finish()
     }

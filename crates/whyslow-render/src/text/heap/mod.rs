@@ -7,7 +7,7 @@ mod spread;
 mod tests;
 
 use whyslow_analyze::heap::{Interval, SiteOrder, SiteRow, Sites, Trail};
-use whyslow_analyze::{Overview, Percent, Quality, Warning};
+use whyslow_analyze::{Fact, Overview, Percent, Quality, Warning};
 use whyslow_profile::{HeapCounts, HeapFacts, Profile, Unit};
 
 pub use self::part::heap_part;
@@ -18,7 +18,8 @@ use self::sections::{
 use super::layout::{
     BOLD, DIM, Page, columns, cut, label_name, number_of, push_line, push_titled, styled, wrap,
 };
-use super::quality::{headline, warning_lines};
+use super::quality::headline;
+use super::remark::remark_lines;
 use super::summary::{command_line, exit_words, next_commands, quoted};
 use crate::sanitize::clean;
 use crate::units::{Count, bytes, duration};
@@ -180,7 +181,7 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let warnings = quality.warnings.iter().filter(|warning| !matches!(warning, Warning::NoLeakCheck(_)));
     let warnings = warnings.collect::<Vec<_>>();
     for warning in warnings.iter().take(MOST_WARNINGS) {
-        out.push_str(&warning_lines(warning, page.width));
+        out.push_str(&remark_lines(&warning.remark(), page.width));
     }
     if warnings.len() > MOST_WARNINGS {
         let more = warnings.len() - MOST_WARNINGS;

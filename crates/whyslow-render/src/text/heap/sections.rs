@@ -1,16 +1,18 @@
 //! The parts of the heap's screen.
 
 use whyslow_analyze::heap::{CapacityAdvice, Grower, SiteOrder, SiteRow, Trail, TrailStep, live_over_time};
-use whyslow_analyze::{CallTree, Label, Overview, Percent, Severity, StackFrame};
+use whyslow_analyze::{
+    CallTree, Fact, Label, Overview, Percent, Severity, StackFrame, Warning, no_leak_check,
+};
 use whyslow_profile::{HeapFacts, HeapProcess, LeakCheck, Profile, StringId, Unit};
 
 use super::{HeapView, blocks_of, push_indented, push_section};
 use crate::names::shorten;
 use crate::sanitize::clean;
 use crate::text::layout::{
-    BOLD, DIM, Page, columns, kind_style, label_name, place, push_line, push_titled, right, severity_style,
-    styled, wrap,
+    BOLD, DIM, Page, columns, kind_style, label_name, place, push_line, push_titled, right, styled, wrap,
 };
+use crate::text::remark::{push_fix, severity_style};
 use crate::units::{Count, bytes, duration};
 
 const VALUE: usize = 12;
@@ -233,7 +235,9 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
             return out;
         }
         LeakCheck::Impossible(why) => {
-            push_section(&mut out, "leaks", &format!("not looked for: {}", clean(why)), 0, 0, page);
+            let words = clean(&no_leak_check(why)).into_owned();
+            push_section(&mut out, "leaks", &format!("not looked for: {words}"), 0, 0, page);
+            push_fix(&mut out, &Warning::NoLeakCheck(why.clone()).remark(), page.width);
             return out;
         }
     }

@@ -2,7 +2,8 @@
 
 use whyslow_analyze::{Selection, testing};
 use whyslow_profile::{
-    GrowthBar, HeapProcess, HeapSnapshot, HeapTransfer, HistogramBar, HistogramOf, LeakCheck, ThreadId,
+    GrowthBar, HeapProcess, HeapSnapshot, HeapTransfer, HistogramBar, HistogramOf, LeakCheck, NoLeakCheck,
+    ThreadId,
 };
 
 use super::*;
@@ -275,7 +276,7 @@ fn lost_events_and_a_missing_leak_check_are_said() {
     let facts = profile.meta.heap.as_mut().unwrap();
     facts.lost_events = 12;
     facts.unknown_frees = 3;
-    facts.leaks = LeakCheck::Impossible("the program was killed".to_owned());
+    facts.leaks = LeakCheck::Impossible(NoLeakCheck::EndedBySignal { signal: 9 });
     let text = screen(&profile, 100, |_| {});
     assert!(
         text.contains("poor: every allocation counted, 100.0 % of stacks complete, 12 lost\nserious: 12 "),
@@ -340,7 +341,7 @@ fn hostile_names_reach_no_terminal() {
     profile.threads.iter_mut().for_each(|thread| thread.name = hostile);
     profile.meta.command = vec!["\x1b]0;title\x07".to_owned()];
     let facts = profile.meta.heap.as_mut().unwrap();
-    facts.leaks = LeakCheck::Impossible("\x1b[31m".to_owned());
+    facts.leaks = LeakCheck::Impossible(NoLeakCheck::Text { text: "\x1b[31m".to_owned() });
     facts.allocators = vec!["\x1b[31m".to_owned()];
     facts.growth = "\x1b[31m".to_owned();
     let text = screen(&profile, 100, |view| view.histograms = true);

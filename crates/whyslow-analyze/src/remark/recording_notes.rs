@@ -1,0 +1,52 @@
+//! What notes of any recording say.
+
+use whyslow_profile::RecordingNote;
+
+use super::{About, Fact, Remark};
+use crate::units::{Count, number_of};
+
+impl Fact for RecordingNote {
+    fn remark(&self) -> Remark {
+        let note = |about, text: String| Remark::note(self.id(), about, text);
+        match self {
+            Self::MarksNotRecorded { error } => {
+                note(About::Marks, format!("marks of the program could not be recorded: {error}"))
+            }
+            Self::MarksNotUnderstood { pid } => {
+                note(About::Marks, format!("the marks of process {pid} are not understood"))
+                    .or("let it use the whyslow-mark of this whyslow")
+            }
+            Self::MarksOfOtherVersion { pid } => {
+                note(About::Marks, format!("process {pid} uses another version of whyslow-mark"))
+                    .or("let it use the whyslow-mark of this whyslow")
+            }
+            Self::LostMarks { marks } => {
+                let marks =
+                    number_of(*marks, "mark of the program is missing", "marks of the program are missing");
+                note(About::Marks, format!("{marks}: it made more than can be recorded"))
+                    .or("mark longer spans")
+            }
+            Self::OwnEvents => note(
+                About::Recording,
+                "the program has counted events of its own, without their times".to_owned(),
+            ),
+            Self::Pooled { recordings } => note(
+                About::Recording,
+                format!("pooled from {} recordings, one after the other", Count(*recordings)),
+            ),
+            Self::PooledCommands { others, first, other } => note(
+                About::Recording,
+                format!(
+                    "{} of them ran another command than {first}, the first being {other}: shares are of all of them \
+                     together",
+                    Count(*others)
+                ),
+            ),
+            Self::PooledWithoutHeap { files } => note(
+                About::Heap,
+                format!("the heap of {} is left out: peaks and leaks do not add up", files.join(", ")),
+            )
+            .or("`whyslow report` of each file has it"),
+        }
+    }
+}

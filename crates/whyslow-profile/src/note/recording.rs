@@ -1,0 +1,52 @@
+//! Notes of any recording.
+
+use serde::{Deserialize, Serialize};
+
+crate::facts! {
+    /// What whyslow tells of a recording of its own, and of several as one.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "id", rename_all = "kebab-case")]
+    pub enum RecordingNote {
+        /// The program could not be given a place for its marks.
+        "marks-not-recorded" => MarksNotRecorded {
+            /// What the system said.
+            error: String,
+        },
+        /// What a process wrote are no marks.
+        "marks-not-understood" => MarksNotUnderstood {
+            /// The process.
+            pid: u32,
+        },
+        /// A process marks with another version of whyslow-mark.
+        "marks-of-other-version" => MarksOfOtherVersion {
+            /// The process.
+            pid: u32,
+        },
+        /// The program made more marks than could be recorded.
+        "lost-marks" => LostMarks {
+            /// How many are missing.
+            marks: u64,
+        },
+        /// The program counted events of its own, whose times are not known.
+        "own-events" => OwnEvents,
+        /// Several recordings are one.
+        "pooled" => Pooled {
+            /// How many.
+            recordings: u64,
+        },
+        /// Recordings of different commands are one.
+        "pooled-commands" => PooledCommands {
+            /// How many have another command than the first.
+            others: u64,
+            /// The first file.
+            first: String,
+            /// The first file with another command.
+            other: String,
+        },
+        /// Recordings are one without their heaps.
+        "pooled-without-heap" => PooledWithoutHeap {
+            /// The files with a heap.
+            files: Vec<String>,
+        },
+    }
+}
