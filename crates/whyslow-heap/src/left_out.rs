@@ -10,7 +10,7 @@ use crate::area::Area;
 /// All that an area tells of.
 pub(crate) fn told(area: &Area) -> Vec<HeapNote> {
     let mut told: Vec<HeapNote> = area.left_out().iter().filter_map(note).collect();
-    let more = u64::from(area.header().left_out_more.load(Ordering::Relaxed));
+    let more = area.header().left_out_more.load(Ordering::Relaxed);
     if more > 0 {
         told.push(HeapNote::MoreProgramsLeftOut { programs: more });
     }

@@ -1,8 +1,16 @@
 //! Families of facts: enums whose variants have ids that stay the same for ever.
 
+/// A family of facts, made by [`facts!`](crate::facts).
+pub trait Family {
+    /// The ids of all its facts, in their order.
+    const IDS: &'static [&'static str];
+}
+
 /// Declares an enum of facts and the id of each. Files and JSON name a fact by its id; words are made where it is shown.
 ///
 /// ```
+/// use whyslow_profile::Family;
+///
 /// whyslow_profile::facts! {
 ///     /// What can be said of a day.
 ///     #[derive(Debug)]
@@ -39,10 +47,11 @@ macro_rules! facts {
             ),+
         }
 
-        impl $name {
-            /// The ids of all variants, in their order.
-            $vis const IDS: &'static [&'static str] = &[$($id),+];
+        impl $crate::Family for $name {
+            const IDS: &'static [&'static str] = &[$($id),+];
+        }
 
+        impl $name {
             /// A short name that stays the same for ever.
             $vis fn id(&self) -> &'static str {
                 match self {

@@ -39,6 +39,7 @@ use std::path::{Component, Path, PathBuf};
 
 pub use builder::Builder;
 pub use carrier::{Carrier, Role};
+pub use facts::Family;
 pub use heap::{
     Growth, GrowthBar, Heap, HeapCounts, HeapFacts, HeapProcess, HeapSite, HeapSnapshot, HeapTransfer,
     HistogramBar, HistogramOf, LeakCheck,

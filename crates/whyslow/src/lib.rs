@@ -14,6 +14,8 @@ mod open;
 mod output;
 mod profile_file;
 mod recording;
+#[cfg(test)]
+mod remark_ids;
 mod serve;
 mod suppress;
 mod targets;

@@ -6,7 +6,9 @@ mod modules;
 mod truncation;
 mod warning;
 
-use whyslow_profile::{KernelView, LocationId, Profile, Sampler, Sampling, StackId, Trigger, Unit};
+use whyslow_profile::{
+    HeapNote, KernelView, LocationId, Note, Profile, Sampler, Sampling, StackId, Trigger, Unit,
+};
 
 pub use heap::HeapQuality;
 pub use jit::Runtime;
@@ -183,14 +185,19 @@ impl Quality {
         if let Some(heap) = &self.heap {
             heap.warn(profile, &mut warnings);
         }
-        if !profile.meta.still_running.is_empty() {
+        // Who went on is told once: by the heap's note where nothing else was recorded.
+        let went_on = |note: &&Note| matches!(note, Note::Heap(HeapNote::ProcessesWentOn { .. }));
+        let is_noted = heap_only && profile.meta.notes.iter().any(|note| went_on(&note));
+        let still_running = !profile.meta.still_running.is_empty() && !is_noted;
+        if still_running {
             let processes = profile.meta.still_running.clone();
             warnings.push(Warning::StillRunning { processes, program: profile.meta.exit.is_none() });
         }
         if let Some(cpus) = profile.meta.only_cpus.clone() {
             warnings.push(Warning::SomeCpus { cpus });
         }
-        warnings.extend(profile.meta.notes.iter().cloned().map(Warning::Noted));
+        let notes = profile.meta.notes.iter().filter(|note| !(still_running && went_on(note)));
+        warnings.extend(notes.cloned().map(Warning::Noted));
         warning::settle(&mut warnings);
         warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
         self.warnings = warnings;
@@ -419,7 +426,7 @@ mod tests {
         meta.counters.throttled = 2;
         meta.counters.unobservable_execs = 1;
         meta.counters.lost_records = 3;
-        meta.notes.push(whyslow_profile::Note::Text("a note".to_owned()));
+        meta.notes.push(Note::Text("a note".to_owned()));
         profile.sealed = false;
         let quality = Quality::of(&profile);
         assert_eq!(
@@ -563,6 +570,27 @@ mod tests {
             message, "kernel time is not in the profile",
             "how much is not known of attached processes"
         );
+    }
+
+    #[test]
+    fn who_runs_on_is_told_once() {
+        let row = whyslow_profile::StillRunning { name: "daemon".to_owned(), processes: 1 };
+        let note = HeapNote::ProcessesWentOn { pid: 7, name: "daemon".to_owned(), more: 0 };
+        let mut profile = testing::profile("main;a 300");
+        let heap = "main;b : allocations=9 frees=9 bytes_allocated=9";
+        testing::add_heap(&mut profile, heap);
+        let mut alone = testing::heap_profile(heap);
+        for profile in [&mut profile, &mut alone] {
+            profile.meta.still_running = vec![row.clone()];
+            profile.meta.notes = vec![note.clone().into()];
+        }
+        let told = |profile: &Profile| {
+            Quality::of(profile).remarks().iter().map(|remark| remark.id).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&profile), ["still-running"]);
+        assert_eq!(told(&alone), ["processes-went-on"]);
+        alone.meta.notes.clear();
+        assert_eq!(told(&alone), ["still-running"]);
     }
 
     #[test]

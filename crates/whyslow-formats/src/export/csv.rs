@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use whyslow_analyze::{CallTree, FunctionTable, Label, SortBy};
 
-use super::{Export, one_line};
+use super::{Export, LeftOut, one_line};
 
 /// Writes one row per function, heaviest first, and says what the format cannot hold.
-pub fn write_csv(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+pub fn write_csv(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let profile = export.profile;
     let unit = export.unit().label();
     writeln!(

@@ -86,7 +86,7 @@ impl Point {
 }
 
 /// Writes the places that allocated, and says what the format cannot hold.
-pub fn write_dhat(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+pub fn write_dhat(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let profile = export.profile;
     if profile.heap.is_empty() {
         return Err(no_heap("dhat"));
@@ -133,11 +133,7 @@ pub fn write_dhat(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<St
         ftbl,
     };
     serde_json::to_writer(&mut *out, &file)?;
-    let mut notes = vec![
-        "the timeline".to_owned(),
-        "temporary allocations, growth and classes of leaks".to_owned(),
-        "which thread allocated".to_owned(),
-    ];
-    notes.extend(export.left_out(&[LeftOut::Spans, LeftOut::Code]));
-    Ok(notes)
+    let mut left_out = vec![LeftOut::Timeline, LeftOut::Temporary, LeftOut::Threads];
+    left_out.extend(export.left_out(&[LeftOut::Spans, LeftOut::Code]));
+    Ok(left_out)
 }

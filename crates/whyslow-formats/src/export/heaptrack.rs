@@ -19,11 +19,11 @@ const VERSION: &str = "v 10400 3";
 const PAGE: u64 = 4096;
 
 /// Writes events that add up to the recorded numbers, and says what the format cannot hold.
-pub fn write_heaptrack(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+pub fn write_heaptrack(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     write_at_most(export, out, ALLOCATIONS)
 }
 
-fn write_at_most(export: &Export<'_>, out: &mut dyn Write, limit: u64) -> io::Result<Vec<String>> {
+fn write_at_most(export: &Export<'_>, out: &mut dyn Write, limit: u64) -> io::Result<Vec<LeftOut>> {
     let profile = export.profile;
     if profile.heap.is_empty() {
         return Err(no_heap("heaptrack"));
@@ -36,32 +36,24 @@ fn write_at_most(export: &Export<'_>, out: &mut dyn Write, limit: u64) -> io::Re
     writeln!(file.out, "I {PAGE:x} 0")?;
     let traces = file.tables(export.inline)?;
     file.events(&timeline, &events, &traces)?;
-    let mut notes = vec![
-        "which thread allocated".to_owned(),
-        "lifetimes, growth and classes of leaks".to_owned(),
-        "sizes of single blocks (each is written with the average of its stack and time)".to_owned(),
-    ];
+    let mut left_out = vec![LeftOut::Threads, LeftOut::Lifetimes, LeftOut::Sizes];
     if events.one_in > 1 {
-        notes.push(format!(
-            "that many lines: one of every {} short-lived allocations is written, and blocks that stayed are put together",
-            events.one_in
-        ));
+        left_out.push(LeftOut::OneIn(events.one_in));
     }
     if events.added > 0 {
-        notes.push(format!("the exact number of calls: it is {} too high", events.added));
+        left_out.push(LeftOut::AddedCalls(events.added));
     }
     if events.not_temporary > 0 {
-        let what = "temporary blocks that were freed much later";
-        notes.push(format!("{what} ({} count as others)", events.not_temporary));
+        left_out.push(LeftOut::LateTemporary(events.not_temporary));
     }
     if file.cut > 0 {
-        notes.push(format!("{} bytes of short-lived blocks, which would exceed the peak", file.cut));
+        left_out.push(LeftOut::AbovePeak(file.cut));
     }
     if timeline.peak_missed > 0 {
-        notes.push(format!("{} bytes at the peak that the timeline does not have", timeline.peak_missed));
+        left_out.push(LeftOut::PeakMissed(timeline.peak_missed));
     }
-    notes.extend(export.left_out(&[LeftOut::Spans, LeftOut::Code]));
-    Ok(notes)
+    left_out.extend(export.left_out(&[LeftOut::Spans, LeftOut::Code]));
+    Ok(left_out)
 }
 
 struct File<'p, 'o> {

@@ -16,7 +16,7 @@ const DETAILED: usize = 10;
 const THRESHOLD: u64 = 1;
 
 /// Writes the heap over time, and says what the format cannot hold.
-pub fn write_massif(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+pub fn write_massif(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let profile = export.profile;
     if profile.heap.is_empty() {
         return Err(no_heap("massif"));
@@ -53,16 +53,12 @@ pub fn write_massif(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<
             Tree::new(&sites, &live).write(&sites, total, out)?;
         }
     }
-    let mut notes = vec![
-        "how many blocks there were".to_owned(),
-        "what was made and freed between two snapshots".to_owned(),
-        "which thread allocated".to_owned(),
-    ];
+    let mut left_out = vec![LeftOut::Blocks, LeftOut::BetweenSnapshots, LeftOut::Threads];
     if timeline.peak_missed > 0 {
-        notes.push(format!("{} bytes at the peak that the timeline does not have", timeline.peak_missed));
+        left_out.push(LeftOut::PeakMissed(timeline.peak_missed));
     }
-    notes.extend(export.left_out(&[LeftOut::Spans, LeftOut::Code]));
-    Ok(notes)
+    left_out.extend(export.left_out(&[LeftOut::Spans, LeftOut::Code]));
+    Ok(left_out)
 }
 
 /// Which periods end with a snapshot: the peak, the last, and others evenly between them.

@@ -1,4 +1,4 @@
-//! What a profile becomes in other tools' formats. Every writer says in words what its format cannot hold.
+//! What a profile becomes in other tools' formats. Every writer says what its format cannot hold.
 
 mod csv;
 mod dhat;
@@ -6,6 +6,7 @@ mod firefox;
 mod folded;
 mod heap;
 mod heaptrack;
+mod left_out;
 mod massif;
 mod perf_script;
 mod places;
@@ -20,6 +21,7 @@ pub use dhat::write_dhat;
 pub use firefox::write_firefox;
 pub use folded::{FoldedOptions, FoldedRoot, write_folded};
 pub use heaptrack::write_heaptrack;
+pub use left_out::LeftOut;
 pub use massif::write_massif;
 pub use perf_script::write_perf_script;
 pub use pprof::write_pprof;
@@ -68,11 +70,12 @@ impl<'p> Export<'p> {
         (file.map(|file| self.profile.text(file)), function.map_or(0, |function| function.line))
     }
 
-    /// The words about metrics that a format of one metric leaves out.
-    fn other_metrics(&self) -> Option<String> {
+    /// The metrics that a format of one metric leaves out.
+    fn other_metrics(&self) -> Option<LeftOut> {
         let others = self.profile.metrics.iter().enumerate().filter(|&(row, _)| row != self.selection.metric);
-        let others: Vec<&str> = others.map(|(_, metric)| self.profile.text(metric.name)).collect();
-        (!others.is_empty()).then(|| format!("other metrics: {}", others.join(", ")))
+        let others: Vec<String> =
+            others.map(|(_, metric)| self.profile.text(metric.name).to_owned()).collect();
+        (!others.is_empty()).then_some(LeftOut::Metrics(others))
     }
 
     fn has_inlined(&self) -> bool {
@@ -80,38 +83,19 @@ impl<'p> Export<'p> {
         self.inline && locations.any(|location| self.profile.frames.of(location).len() > 1)
     }
 
-    /// What most formats leave out, each where the profile has it.
-    fn left_out(&self, candidates: &[LeftOut]) -> Vec<String> {
+    /// Those of the candidates that the profile has.
+    fn left_out(&self, candidates: &[LeftOut]) -> Vec<LeftOut> {
         let profile = self.profile;
-        let text = |candidate: &LeftOut| match candidate {
-            LeftOut::Metrics => self.other_metrics(),
-            LeftOut::Times => Some("when each sample was taken".to_owned()),
-            LeftOut::Inlining => self.has_inlined().then(|| "which frames were inlined".to_owned()),
-            LeftOut::Lines => {
-                let has_lines = profile.functions.iter().any(|function| function.file.is_some());
-                has_lines.then(|| "source lines".to_owned())
-            }
-            LeftOut::Spans => (!profile.spans.is_empty()).then(|| "spans".to_owned()),
-            LeftOut::Counters => (!profile.counters.is_empty()).then(|| "counters".to_owned()),
-            LeftOut::Code => {
-                let kept = !profile.code.rows.is_empty() || !profile.sources.rows.is_empty();
-                kept.then(|| "kept source and machine code".to_owned())
-            }
+        let is_there = |candidate: &&LeftOut| match candidate {
+            LeftOut::Inlining => self.has_inlined(),
+            LeftOut::Lines => profile.functions.iter().any(|function| function.file.is_some()),
+            LeftOut::Spans => !profile.spans.is_empty(),
+            LeftOut::Counters => !profile.counters.is_empty(),
+            LeftOut::Code => !profile.code.rows.is_empty() || !profile.sources.rows.is_empty(),
+            _ => true,
         };
-        candidates.iter().filter_map(text).collect()
+        candidates.iter().filter(is_there).cloned().collect()
     }
-}
-
-/// What a format may not be able to hold.
-#[derive(Debug, Clone, Copy)]
-enum LeftOut {
-    Metrics,
-    Times,
-    Inlining,
-    Lines,
-    Spans,
-    Counters,
-    Code,
 }
 
 /// A text on one line: control characters become spaces.

@@ -14,7 +14,7 @@ use super::places::{module_of, places};
 use super::{Export, LeftOut, one_line};
 
 /// Writes the samples, and says what the format cannot hold.
-pub fn write_perf_script(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+pub fn write_perf_script(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let profile = export.profile;
     let event = one_line(export.metric_name()).replace([' ', ':'], "-");
     // The text of each stack's own location, made once.
@@ -42,7 +42,8 @@ pub fn write_perf_script(export: &Export<'_>, out: &mut dyn Write) -> io::Result
         }
         writeln!(out)?;
     }
-    Ok(export.left_out(&[LeftOut::Metrics, LeftOut::Lines, LeftOut::Spans, LeftOut::Counters, LeftOut::Code]))
+    let others = export.left_out(&[LeftOut::Lines, LeftOut::Spans, LeftOut::Counters, LeftOut::Code]);
+    Ok(export.other_metrics().into_iter().chain(others).collect())
 }
 
 /// The lines of one location, innermost frame first.
@@ -83,7 +84,7 @@ mod tests {
         let selection = Selection::default();
         let mut out = Vec::new();
         let notes = write_perf_script(&Export::new(&profile, &selection, true), &mut out).expect("memory");
-        assert_eq!(notes, Vec::<String>::new());
+        assert_eq!(notes, []);
         assert_eq!(
             String::from_utf8(out).expect("UTF-8"),
             "main 100/100 0.000000000:    1000000 cpu-time:\n\

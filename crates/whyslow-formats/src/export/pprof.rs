@@ -17,13 +17,13 @@ use super::{Export, LeftOut};
 const MODULE_SPACE: u64 = 1 << 40;
 
 /// Writes the profile, and says what the format cannot hold.
-pub fn write_pprof(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+pub fn write_pprof(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let mut packed = GzEncoder::new(out, Compression::default());
     packed.write_all(&encode(export))?;
     packed.finish()?;
-    let mut notes = other_heap_metrics(export);
-    notes.extend(export.left_out(&[LeftOut::Times, LeftOut::Spans, LeftOut::Counters, LeftOut::Code]));
-    Ok(notes)
+    let mut left_out: Vec<LeftOut> = other_heap_metrics(export).into_iter().collect();
+    left_out.extend(export.left_out(&[LeftOut::Times, LeftOut::Spans, LeftOut::Counters, LeftOut::Code]));
+    Ok(left_out)
 }
 
 /// A message being written.
@@ -219,13 +219,13 @@ fn period(export: &Export<'_>) -> Option<(&'static str, Unit, u64)> {
     }
 }
 
-/// The words about metrics of a heap that have no type.
-fn other_heap_metrics(export: &Export<'_>) -> Vec<String> {
+/// Metrics of a heap that have no type.
+fn other_heap_metrics(export: &Export<'_>) -> Option<LeftOut> {
     let profile = export.profile;
     let names = profile.metrics.iter().map(|metric| profile.text(metric.name));
-    let left: Vec<&str> =
-        names.filter(|name| profile.meta.heap.is_some() && NOT_IN_PPROF.contains(name)).collect();
-    if left.is_empty() { Vec::new() } else { vec![format!("other metrics: {}", left.join(", "))] }
+    let left = names.filter(|name| profile.meta.heap.is_some() && NOT_IN_PPROF.contains(name));
+    let left: Vec<String> = left.map(str::to_owned).collect();
+    (!left.is_empty()).then_some(LeftOut::Metrics(left))
 }
 
 fn unit_name(unit: Unit) -> &'static str {

@@ -51,7 +51,7 @@ struct Thread {
 }
 
 /// Writes one profile per thread, the busiest one shown first, and says what the format cannot hold.
-pub fn write_speedscope(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+pub fn write_speedscope(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let mut frames = Frames { export, rows: Vec::new(), ids: FxHashMap::default(), of: FxHashMap::default() };
     let unit = match export.unit() {
         Unit::Nanoseconds => "nanoseconds",
@@ -87,14 +87,13 @@ pub fn write_speedscope(export: &Export<'_>, out: &mut dyn Write) -> io::Result<
         profiles,
     };
     serde_json::to_writer(&mut *out, &file)?;
-    let mut notes = export.left_out(&[LeftOut::Metrics, LeftOut::Inlining]);
+    let mut left_out: Vec<LeftOut> = export.other_metrics().into_iter().collect();
+    left_out.extend(export.left_out(&[LeftOut::Inlining]));
     if export.unit() == Unit::Nanoseconds {
-        notes.push(
-            "when each sample was taken (the samples of a thread follow each other without gaps)".to_owned(),
-        );
+        left_out.push(LeftOut::Gaps);
     }
-    notes.extend(export.left_out(&[LeftOut::Lines, LeftOut::Spans, LeftOut::Counters, LeftOut::Code]));
-    Ok(notes)
+    left_out.extend(export.left_out(&[LeftOut::Lines, LeftOut::Spans, LeftOut::Counters, LeftOut::Code]));
+    Ok(left_out)
 }
 
 /// A thread with what tells it from others of its name.

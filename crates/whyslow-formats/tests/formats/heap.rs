@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use whyslow_analyze::{Selection, testing};
 use whyslow_formats::export::{
-    Export, write_dhat, write_firefox, write_heaptrack, write_massif, write_pprof, write_speedscope,
+    Export, LeftOut, write_dhat, write_firefox, write_heaptrack, write_massif, write_pprof, write_speedscope,
 };
 use whyslow_formats::import::Format;
 use whyslow_profile::{HeapCounts, ModuleKind, Profile, Unit, heap::metric};
@@ -15,9 +15,9 @@ use whyslow_profile::{HeapCounts, ModuleKind, Profile, Unit, heap::metric};
 use crate::heap_script::{Script, parser};
 use crate::support::{from_bytes, totals};
 
-type Write = fn(&Export<'_>, &mut dyn io::Write) -> io::Result<Vec<String>>;
+type Write = fn(&Export<'_>, &mut dyn io::Write) -> io::Result<Vec<LeftOut>>;
 
-pub(crate) fn written(profile: &Profile, write: Write) -> (String, Vec<String>) {
+pub(crate) fn written(profile: &Profile, write: Write) -> (String, Vec<LeftOut>) {
     let mut bytes = Vec::new();
     let notes = write(&Export::new(profile, &Selection::default(), true), &mut bytes).unwrap();
     (String::from_utf8(bytes).unwrap(), notes)

@@ -4,7 +4,7 @@ use std::io;
 
 use whyslow_analyze::{Selection, testing};
 use whyslow_formats::export::{
-    Export, write_csv, write_firefox, write_perf_script, write_pprof, write_speedscope,
+    Export, LeftOut, write_csv, write_firefox, write_perf_script, write_pprof, write_speedscope,
 };
 use whyslow_formats::import::Format;
 use whyslow_profile::Profile;
@@ -59,7 +59,7 @@ fn profile(names: &[String]) -> Profile {
 
 fn written(
     profile: &Profile,
-    write: fn(&Export<'_>, &mut dyn io::Write) -> io::Result<Vec<String>>,
+    write: fn(&Export<'_>, &mut dyn io::Write) -> io::Result<Vec<LeftOut>>,
 ) -> Vec<u8> {
     let selection = Selection::default();
     let mut bytes = Vec::new();

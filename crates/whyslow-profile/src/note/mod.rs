@@ -93,6 +93,7 @@ pub(crate) fn words_of_unknown(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Family;
 
     fn read(json: &str) -> Note {
         serde_json::from_str(json).unwrap()

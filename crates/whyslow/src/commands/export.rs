@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use whyslow_analyze::Selection;
 use whyslow_formats::export::{
-    Export, write_csv, write_dhat, write_firefox, write_heaptrack, write_massif, write_perf_script,
+    Export, LeftOut, write_csv, write_dhat, write_firefox, write_heaptrack, write_massif, write_perf_script,
     write_pprof, write_speedscope,
 };
 use whyslow_formats::{FoldedOptions, FoldedRoot, write_folded};
@@ -128,14 +128,15 @@ pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
             packer.finish().map(drop)
         })?;
     } else {
-        output.write(|out| write(args, &profile, &selection, out).map(|notes| left_out = notes))?;
+        output.write(|out| write(args, &profile, &selection, out).map(|what| left_out = what))?;
     }
     if volume > Volume::Quiet {
         if let Output::File(path) = &output {
             note(&format!("whyslow: wrote {}\n", path.display()));
         }
         if !left_out.is_empty() {
-            note(&format!("whyslow: note: this format cannot hold: {}\n", clean(&left_out.join("; "))));
+            let what = left_out.iter().map(LeftOut::to_string).collect::<Vec<_>>().join("; ");
+            note(&format!("whyslow: note: this format cannot hold: {}\n", clean(&what)));
         }
     }
     Ok(Exit::Success)
@@ -147,7 +148,7 @@ fn write(
     profile: &Profile,
     selection: &Selection,
     mut out: &mut dyn Write,
-) -> io::Result<Vec<String>> {
+) -> io::Result<Vec<LeftOut>> {
     let inline = !args.filters.no_inline;
     let export = || Export::new(profile, selection, inline);
     match args.to {
@@ -162,15 +163,15 @@ fn write(
         Kind::PerfScript => write_perf_script(&export(), out),
         Kind::Csv => write_csv(&export(), out),
         Kind::Dhat | Kind::Heaptrack | Kind::Massif => {
-            let mut notes = match args.to {
+            let mut left_out = match args.to {
                 Kind::Dhat => write_dhat(&export(), out)?,
                 Kind::Heaptrack => write_heaptrack(&export(), out)?,
                 _ => write_massif(&export(), out)?,
             };
             if !selection.is_everything() {
-                notes.push("filters: the heap is written whole".to_owned());
+                left_out.push(LeftOut::HeapFilters);
             }
-            Ok(notes)
+            Ok(left_out)
         }
         Kind::Svg => {
             out.write_all(flame::picture(profile, selection, inline).as_bytes())?;
@@ -180,11 +181,7 @@ fn write(
             let name = args.profile.file.file_name().unwrap_or(args.profile.file.as_os_str());
             write_page(&Page::new(profile, &name.to_string_lossy()), out)?;
             let filtered = !selection.is_everything();
-            Ok(if filtered {
-                vec!["filters: the page has all samples, and filters of its own".to_owned()]
-            } else {
-                Vec::new()
-            })
+            Ok(if filtered { vec![LeftOut::PageFilters] } else { Vec::new() })
         }
     }
 }

@@ -43,7 +43,7 @@ fn ms(ns: u64) -> f64 {
 }
 
 /// Writes the profile as JSON, and says what the format cannot hold.
-pub fn write_firefox(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+pub fn write_firefox(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let mut texts = Texts::default();
     let rows = threads_to_write(export);
     let pids = pids(export);
@@ -57,7 +57,7 @@ pub fn write_firefox(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec
         pages: [],
     };
     serde_json::to_writer(&mut *out, &file)?;
-    Ok(export.left_out(&[LeftOut::Metrics, LeftOut::Code]))
+    Ok(export.other_metrics().into_iter().chain(export.left_out(&[LeftOut::Code])).collect())
 }
 
 /// All threads, or with a filter those that have samples.

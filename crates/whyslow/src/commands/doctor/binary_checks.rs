@@ -8,7 +8,7 @@ use whyslow_elf::{DebugFolders, FileBytes};
 use whyslow_unwind::UnwindTables;
 
 use super::binary::{Binary, DebugInfo, Kind, NotElf};
-use super::checkup::Item;
+use super::checkup::{Check, Item};
 use crate::failure::{Failure, Result};
 
 /// Most of its functions set up frame pointers.
@@ -29,7 +29,7 @@ pub(super) fn check(path: &Path) -> Result<Vec<Item>> {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return Ok(vec![
-                Item::problem("file", "you may not read it")
+                Item::problem(Check::File, "you may not read it")
                     .so("the kernel removes perf events from programs that their user may not read")
                     .fix(format!("chmod +r {name}, as its owner")),
             ]);
@@ -42,7 +42,7 @@ pub(super) fn check(path: &Path) -> Result<Vec<Item>> {
         Ok(binary) => binary,
         Err(NotElf::Script(interpreter)) => {
             return Ok(vec![
-                Item::note("file", format!("a script for {interpreter}"))
+                Item::loss(Check::File, format!("a script for {interpreter}"))
                     .so("profiles show the interpreter's functions, not the script's")
                     .fix("whyslow doctor with the program that the script starts"),
             ]);
@@ -68,7 +68,7 @@ fn judge(binary: &Binary, mode: u32, host: &str) -> Vec<Item> {
 }
 
 fn file(binary: &Binary, mode: u32, host: &str) -> Item {
-    const CHECK: &str = "file";
+    const CHECK: Check = Check::File;
     let linked = if binary.is_static { "static" } else { "dynamic" };
     let language = if binary.is_rust { ", Rust" } else { "" };
     let found = match binary.kind {
@@ -98,7 +98,7 @@ fn file(binary: &Binary, mode: u32, host: &str) -> Item {
 }
 
 fn debug_info(binary: &Binary) -> Item {
-    const CHECK: &str = "debug info";
+    const CHECK: Check = Check::DebugInfo;
     let fix = if binary.is_rust {
         "cargo whyslow, or CARGO_PROFILE_RELEASE_DEBUG=1 CARGO_PROFILE_RELEASE_STRIP=none cargo build --release"
     } else {
@@ -111,26 +111,26 @@ fn debug_info(binary: &Binary) -> Item {
         DebugInfo::Separate(file) => {
             Item::ok(CHECK, format!("lines and inlined functions, in {}", file.display()))
         }
-        DebugInfo::Link(file) => Item::note(CHECK, format!("in another file, {file}, which is not found"))
+        DebugInfo::Link(file) => Item::loss(CHECK, format!("in another file, {file}, which is not found"))
             .so(lost)
             .fix(
                 "install its debug package (-dbgsym, -debuginfo), or put the file beside the program or into .debug there",
             ),
-        DebugInfo::OnlyStd => Item::note(CHECK, "only of the standard library").so(lost).fix(fix),
-        DebugInfo::None => Item::note(CHECK, "none").so(lost).fix(fix),
+        DebugInfo::OnlyStd => Item::loss(CHECK, "only of the standard library").so(lost).fix(fix),
+        DebugInfo::None => Item::loss(CHECK, "none").so(lost).fix(fix),
     }
 }
 
 fn symbols(binary: &Binary) -> Item {
-    const CHECK: &str = "symbols";
+    const CHECK: Check = Check::Symbols;
     let fix = if binary.is_rust {
         "strip = \"none\" in the profile, or cargo whyslow"
     } else {
         "link without -s, and do not strip"
     };
     match binary.symbols {
-        (0, 0) => Item::note(CHECK, "none").so("functions appear as addresses").fix(fix),
-        (0, dynamic) => Item::note(CHECK, format!("only the {dynamic} that the dynamic linker needs"))
+        (0, 0) => Item::loss(CHECK, "none").so("functions appear as addresses").fix(fix),
+        (0, dynamic) => Item::loss(CHECK, format!("only the {dynamic} that the dynamic linker needs"))
             .so("most functions appear as addresses")
             .fix(fix),
         (all, _) => Item::ok(CHECK, format!("{all} names")),
@@ -138,10 +138,10 @@ fn symbols(binary: &Binary) -> Item {
 }
 
 fn optimisation(binary: &Binary) -> Item {
-    const CHECK: &str = "optimisation";
+    const CHECK: Check = Check::Optimisation;
     match binary.optimised {
         Some(true) => Item::ok(CHECK, "yes"),
-        Some(false) => Item::note(CHECK, "none: a debug build")
+        Some(false) => Item::loss(CHECK, "none: a debug build")
             .so("its time goes elsewhere than in the program you ship")
             .fix(if binary.is_rust { "cargo build --release, or cargo whyslow" } else { "compile with -O2" }),
         None => Item::ok(CHECK, "not known: this file does not tell"),
@@ -149,12 +149,12 @@ fn optimisation(binary: &Binary) -> Item {
 }
 
 fn unwinding(binary: &Binary) -> Item {
-    const CHECK: &str = "unwind tables";
+    const CHECK: Check = Check::UnwindTables;
     match binary.tables {
         UnwindTables { index: true, .. } => Item::ok(CHECK, ".eh_frame with index"),
         UnwindTables { eh_frame: true, .. } => Item::ok(CHECK, ".eh_frame"),
         UnwindTables { debug_frame: true, .. } => Item::ok(CHECK, ".debug_frame"),
-        _ => Item::note(CHECK, "none")
+        _ => Item::loss(CHECK, "none")
             .so("stacks are complete only where the code keeps frame pointers")
             .fix(if binary.is_rust {
                 "RUSTFLAGS=\"-C force-unwind-tables=yes\""
@@ -165,7 +165,7 @@ fn unwinding(binary: &Binary) -> Item {
 }
 
 fn frame_pointers(binary: &Binary) -> Item {
-    const CHECK: &str = "frame pointers";
+    const CHECK: Check = Check::FramePointers;
     let tables = binary.tables != UnwindTables::default();
     match binary.frame_pointers {
         None => Item::ok(CHECK, "not known: there are no symbols to look at"),
@@ -174,7 +174,7 @@ fn frame_pointers(binary: &Binary) -> Item {
             CHECK,
             format!("in {:.0} % of functions; not needed, there are unwind tables", share * 100.0),
         ),
-        Some(share) => Item::note(CHECK, format!("in {:.0} % of functions", share * 100.0))
+        Some(share) => Item::loss(CHECK, format!("in {:.0} % of functions", share * 100.0))
             .so("without unwind tables, stacks will be truncated")
             .fix(if binary.is_rust {
                 "RUSTFLAGS=\"-C force-frame-pointers=yes\""
@@ -185,10 +185,10 @@ fn frame_pointers(binary: &Binary) -> Item {
 }
 
 fn build_id(binary: &Binary) -> Item {
-    const CHECK: &str = "build id";
+    const CHECK: Check = Check::BuildId;
     match &binary.build_id {
         Some(id) => Item::ok(CHECK, id.clone()),
-        None => Item::note(CHECK, "none")
+        None => Item::loss(CHECK, "none")
             .so("its symbols are not kept between runs, and separate debug info is not found by id")
             .fix(if binary.is_rust {
                 "RUSTFLAGS=\"-C link-arg=-Wl,--build-id\""
@@ -200,8 +200,8 @@ fn build_id(binary: &Binary) -> Item {
 
 #[cfg(test)]
 mod tests {
-    use super::super::checkup::State;
     use super::*;
+    use whyslow_analyze::Severity;
 
     fn good() -> Binary {
         Binary {
@@ -217,12 +217,12 @@ mod tests {
         }
     }
 
-    fn states(binary: &Binary, mode: u32) -> Vec<(&'static str, State)> {
+    fn states(binary: &Binary, mode: u32) -> Vec<(Check, Severity)> {
         let items = judge(binary, mode, "x86_64");
         items
             .into_iter()
-            .filter(|item| item.state != State::Ok)
-            .map(|item| (item.check, item.state))
+            .filter(|item| item.severity != Severity::Fine)
+            .map(|item| (item.check, item.severity))
             .collect()
     }
 
@@ -234,20 +234,30 @@ mod tests {
     #[test]
     fn each_lack_is_noted() {
         let stripped = Binary { debug: DebugInfo::None, symbols: (0, 10), frame_pointers: None, ..good() };
-        assert_eq!(states(&stripped, 0o755), [("debug info", State::Note), ("symbols", State::Note)]);
+        assert_eq!(
+            states(&stripped, 0o755),
+            [(Check::DebugInfo, Severity::Warning), (Check::Symbols, Severity::Warning)]
+        );
         let debug = Binary { optimised: Some(false), ..good() };
-        assert_eq!(states(&debug, 0o755), [("optimisation", State::Note)]);
+        assert_eq!(states(&debug, 0o755), [(Check::Optimisation, Severity::Warning)]);
         let bare = Binary { tables: UnwindTables::default(), build_id: None, ..good() };
         assert_eq!(
             states(&bare, 0o755),
-            [("unwind tables", State::Note), ("frame pointers", State::Note), ("build id", State::Note)]
+            [
+                (Check::UnwindTables, Severity::Warning),
+                (Check::FramePointers, Severity::Warning),
+                (Check::BuildId, Severity::Warning)
+            ]
         );
     }
 
     #[test]
     fn what_cannot_be_recorded_is_a_problem() {
-        assert_eq!(states(&good(), 0o4755), [("file", State::Problem)]);
-        assert_eq!(states(&good(), 0o644), [("file", State::Problem)]);
-        assert_eq!(states(&Binary { arch: "aarch64".into(), ..good() }, 0o755), [("file", State::Problem)]);
+        assert_eq!(states(&good(), 0o4755), [(Check::File, Severity::Serious)]);
+        assert_eq!(states(&good(), 0o644), [(Check::File, Severity::Serious)]);
+        assert_eq!(
+            states(&Binary { arch: "aarch64".into(), ..good() }, 0o755),
+            [(Check::File, Severity::Serious)]
+        );
     }
 }

@@ -7,7 +7,7 @@ use whyslow_capture::{Granted, Options, Refused};
 use whyslow_proc::kernel::{self, Settings};
 use whyslow_proc::process::Status;
 
-use super::checkup::Item;
+use super::checkup::{Check, Item};
 use super::probe::Probe;
 use super::virtualisation::Virtualisation;
 
@@ -74,7 +74,7 @@ impl Machine {
     }
 
     fn perf_events(&self) -> Item {
-        const CHECK: &str = "perf events";
+        const CHECK: Check = Check::PerfEvents;
         let Err(Refused::Events(number)) = self.probe.events else {
             return Item::ok(CHECK, format!("granted ({})", self.paranoid_text()));
         };
@@ -102,10 +102,10 @@ impl Machine {
     }
 
     fn kernel_time(&self, granted: &Granted) -> Item {
-        const CHECK: &str = "kernel time";
+        const CHECK: Check = Check::KernelTime;
         match granted.kernel {
             true => Item::ok(CHECK, "is recorded"),
-            false => Item::note(CHECK, format!("is not recorded ({})", self.paranoid_text()))
+            false => Item::loss(CHECK, format!("is not recorded ({})", self.paranoid_text()))
                 .so("profiles hold user code only; time in system calls is missing from them")
                 .sysctl("kernel.perf_event_paranoid=1")
                 .or_group(),
@@ -113,23 +113,23 @@ impl Machine {
     }
 
     fn kernel_names(&self) -> Item {
-        const CHECK: &str = "kernel names";
+        const CHECK: Check = Check::KernelNames;
         if self.kernel_addresses {
             return Item::ok(CHECK, "are readable");
         }
         let setting =
             self.settings.kptr_restrict.map_or_else(String::new, |level| format!(" (kptr_restrict {level})"));
-        Item::note(CHECK, format!("are hidden{setting}"))
+        Item::loss(CHECK, format!("are hidden{setting}"))
             .so("kernel functions appear without names")
             .sysctl("kernel.kptr_restrict=0 kernel.perf_event_paranoid=1")
     }
 
     fn hardware(&self, granted: &Granted) -> Item {
-        const CHECK: &str = "cycle counter";
+        const CHECK: Check = Check::CycleCounter;
         if granted.cycles {
             return Item::ok(CHECK, "is there: samples come from the hardware");
         }
-        let item = Item::note(CHECK, "is not there: samples come from the kernel's CPU clock")
+        let item = Item::loss(CHECK, "is not there: samples come from the kernel's CPU clock")
             .so("shares are as true; kernel code that runs with interrupts off is blamed on its end");
         match &self.virtualisation.machine {
             Some(_) => item.fix("let the host pass its PMU on to this virtual machine, if it can"),
@@ -138,10 +138,10 @@ impl Machine {
     }
 
     fn sample_rate(&self) -> Item {
-        const CHECK: &str = "sample rate";
+        const CHECK: Check = Check::SampleRate;
         let usual = u64::from(Options::default().frequency_hz);
         match self.settings.perf_event_max_sample_rate {
-            Some(rate) if rate < usual => Item::note(CHECK, format!("at most {rate} per second"))
+            Some(rate) if rate < usual => Item::loss(CHECK, format!("at most {rate} per second"))
                 .so(format!("the usual {usual} per second is refused; use -F {rate} or less"))
                 .sysctl("kernel.perf_event_max_sample_rate=100000"),
             Some(rate) => Item::ok(CHECK, format!("up to {rate} per second")),
@@ -150,7 +150,7 @@ impl Machine {
     }
 
     fn live_stacks(&self) -> Item {
-        const CHECK: &str = "live stacks";
+        const CHECK: Check = Check::LiveStacks;
         match self.settings.ptrace_scope {
             _ if self.probe.memory_is_readable && self.can(CAP_SYS_PTRACE) => {
                 Item::ok(CHECK, "memory of recorded programs is readable")
@@ -165,7 +165,7 @@ impl Machine {
             }
             scope => {
                 let setting = scope.map_or_else(String::new, |scope| format!(" (ptrace_scope {scope})"));
-                let item = Item::note(CHECK, format!("memory of programs is not readable{setting}"))
+                let item = Item::loss(CHECK, format!("memory of programs is not readable{setting}"))
                     .so("very deep stacks stay truncated more often");
                 match scope {
                     Some(3..) => item.fix("boot with another setting: 3 cannot be changed"),
@@ -181,19 +181,19 @@ impl Machine {
     fn surroundings(&self) -> Vec<Item> {
         let mut items = Vec::new();
         if self.virtualisation.wsl {
-            let item = Item::note("system", "Windows Subsystem for Linux");
+            let item = Item::note(Check::System, "Windows Subsystem for Linux");
             items.push(item.so("recording works; timings include Windows' own scheduling"));
         } else if let Some(machine) = &self.virtualisation.machine {
-            let item = Item::note("system", format!("a virtual machine{}", named(machine)));
+            let item = Item::note(Check::System, format!("a virtual machine{}", named(machine)));
             items.push(item.so(
                 "other guests take time that no profile can see: repeat measurements before you believe them",
             ));
         }
         if let Some(container) = &self.virtualisation.container {
-            items.push(Item::ok("container", container.clone()));
+            items.push(Item::ok(Check::Container, container.clone()));
         }
         if self.status.is_filtered() && self.probe.events.is_ok() {
-            items.push(Item::ok("seccomp", "a filter is on; it lets perf events through"));
+            items.push(Item::ok(Check::Seccomp, "a filter is on; it lets perf events through"));
         }
         items
     }
@@ -201,18 +201,18 @@ impl Machine {
     fn disk(&self) -> Option<Item> {
         let (folder, free) = self.probe.cache.as_ref()?;
         let Some(free) = free else {
-            let item = Item::note("symbol cache", format!("{} cannot be written", folder.display()));
+            let item = Item::loss(Check::SymbolCache, format!("{} cannot be written", folder.display()));
             return Some(
                 item.so("symbols are read afresh each time").fix("set XDG_CACHE_HOME to a folder of yours"),
             );
         };
         let found = format!("{} MB free in {}", free / 1_000_000, folder.display());
         Some(if *free < ENOUGH_DISK {
-            Item::note("symbol cache", found)
+            Item::loss(Check::SymbolCache, found)
                 .so("symbols may be read afresh each time")
                 .fix("free some space, or set XDG_CACHE_HOME to a folder with more")
         } else {
-            Item::ok("symbol cache", found)
+            Item::ok(Check::SymbolCache, found)
         })
     }
 }
@@ -223,19 +223,19 @@ fn named(machine: &str) -> String {
 
 /// The rings that the recorder got.
 fn buffers(granted: &Granted) -> Item {
-    const CHECK: &str = "buffers";
+    const CHECK: Check = Check::Buffers;
     let ring = granted.ring_bytes as u64 >> 10;
     let found = format!("{ring} KiB per CPU, {} CPUs", granted.cpus);
     if ring >= GOOD_RING_KIB {
         return Item::ok(CHECK, found);
     }
-    Item::note(CHECK, found)
+    Item::loss(CHECK, found)
         .so("less stack is copied per sample, and samples may be lost when the machine is busy")
         .sysctl("kernel.perf_event_mlock_kb=2052")
 }
 
 fn no_buffers(number: i32) -> Item {
-    Item::problem("buffers", format!("no memory for them may be locked: {}", error_name(number)))
+    Item::problem(Check::Buffers, format!("no memory for them may be locked: {}", error_name(number)))
         .so("nothing can be recorded while other recordings hold what this user may lock")
         .sysctl("kernel.perf_event_mlock_kb=2052")
 }
@@ -251,8 +251,8 @@ mod tests {
 
     use whyslow_profile::Sampling;
 
-    use super::super::checkup::State;
     use super::*;
+    use whyslow_analyze::Severity;
 
     const EVENTS: Granted = Granted {
         sampling: Sampling::Threads,
@@ -283,7 +283,7 @@ mod tests {
         Machine::read(root(files).path(), probe).check()
     }
 
-    fn item<'a>(items: &'a [Item], check: &str) -> &'a Item {
+    fn item(items: &[Item], check: Check) -> &Item {
         items.iter().find(|item| item.check == check).unwrap()
     }
 
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_good_machine_has_nothing_but_ok() {
         let items = check(&BARE_METAL, GRANTED);
-        assert!(items.iter().all(|item| item.state == State::Ok), "{items:?}");
+        assert!(items.iter().all(|item| item.severity == Severity::Fine), "{items:?}");
     }
 
     #[test]
@@ -309,20 +309,20 @@ mod tests {
             ("proc/kallsyms", "0000000000000000 T _text\n0000000000000000 T _stext\n"),
         ];
         let items = check(&files, Probe { events: Ok(Granted { kernel: false, ..EVENTS }), ..GRANTED });
-        assert_eq!(item(&items, "perf events").state, State::Ok);
-        assert_eq!(item(&items, "kernel time").state, State::Note);
+        assert_eq!(item(&items, Check::PerfEvents).severity, Severity::Fine);
+        assert_eq!(item(&items, Check::KernelTime).severity, Severity::Warning);
         assert_eq!(
-            item(&items, "kernel time").fix.as_deref(),
+            item(&items, Check::KernelTime).fix.as_deref(),
             Some("sudo sysctl kernel.perf_event_paranoid=1")
         );
-        assert!(!items.iter().any(|item| item.check == "kernel names"), "they do not matter then");
+        assert!(!items.iter().any(|item| item.check == Check::KernelNames), "they do not matter then");
     }
 
     #[test]
     fn a_setting_is_given_for_now_for_good_and_for_a_group() {
         let files = [("proc/sys/kernel/perf_event_paranoid", "2\n")];
         let items = check(&files, Probe { events: Ok(Granted { kernel: false, ..EVENTS }), ..GRANTED });
-        let kernel_time = item(&items, "kernel time");
+        let kernel_time = item(&items, Check::KernelTime);
         assert_eq!(
             kernel_time.permanent.as_deref(),
             Some("printf '%s\\n' kernel.perf_event_paranoid=1 | sudo tee -a /etc/sysctl.d/99-whyslow.conf")
@@ -338,18 +338,18 @@ mod tests {
             ("proc/sys/kernel/kptr_restrict", "1\n"),
             ("proc/kallsyms", "0000000000000000 T _text\n0000000000000000 T _stext\n"),
         ];
-        assert_eq!(item(&check(&files, GRANTED), "kernel names").found, "are hidden (kptr_restrict 1)");
+        assert_eq!(item(&check(&files, GRANTED), Check::KernelNames).found, "are hidden (kptr_restrict 1)");
     }
 
     #[test]
     fn debians_paranoid_three_prevents_recording() {
         let files = [("proc/sys/kernel/perf_event_paranoid", "3\n"), ("proc/self/status", "CapEff:\t0\n")];
         let items = check(&files, refused(Errno::ACCESS));
-        let perf = item(&items, "perf events");
-        assert_eq!(perf.state, State::Problem);
+        let perf = item(&items, Check::PerfEvents);
+        assert_eq!(perf.severity, Severity::Serious);
         assert_eq!(perf.found, "refused: Permission denied (perf_event_paranoid 3)");
         assert_eq!(perf.fix.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
-        assert!(!items.iter().any(|item| item.check == "kernel time"));
+        assert!(!items.iter().any(|item| item.check == Check::KernelTime));
     }
 
     #[test]
@@ -361,15 +361,19 @@ mod tests {
         ];
         let items = check(&files, refused(Errno::PERM));
         assert!(
-            item(&items, "perf events").fix.as_deref().unwrap().contains("--security-opt seccomp=unconfined")
+            item(&items, Check::PerfEvents)
+                .fix
+                .as_deref()
+                .unwrap()
+                .contains("--security-opt seccomp=unconfined")
         );
-        assert_eq!(item(&items, "container").found, "Docker");
+        assert_eq!(item(&items, Check::Container).found, "Docker");
     }
 
     #[test]
     fn a_kernel_without_perf_events() {
         let items = check(&[], refused(Errno::NOSYS));
-        assert!(item(&items, "perf events").fix.as_deref().unwrap().contains("CONFIG_PERF_EVENTS"));
+        assert!(item(&items, Check::PerfEvents).fix.as_deref().unwrap().contains("CONFIG_PERF_EVENTS"));
     }
 
     #[test]
@@ -379,38 +383,42 @@ mod tests {
             ("sys/class/dmi/id/sys_vendor", "QEMU\n"),
         ];
         let items = check(&files, Probe { events: Ok(Granted { cycles: false, ..EVENTS }), ..GRANTED });
-        assert_eq!(item(&items, "cycle counter").state, State::Note);
-        assert_eq!(item(&items, "system").found, "a virtual machine (QEMU/KVM)");
+        assert_eq!(item(&items, Check::CycleCounter).severity, Severity::Warning);
+        assert_eq!(item(&items, Check::System).found, "a virtual machine (QEMU/KVM)");
     }
 
     #[test]
     fn windows_is_recognised() {
         let files = [("proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n")];
-        assert_eq!(item(&check(&files, GRANTED), "system").found, "Windows Subsystem for Linux");
+        assert_eq!(item(&check(&files, GRANTED), Check::System).found, "Windows Subsystem for Linux");
     }
 
     #[test]
     fn rings_are_those_that_the_recorder_got() {
         let with = |ring_bytes| Probe { events: Ok(Granted { ring_bytes, ..EVENTS }), ..GRANTED };
         let items = check(&BARE_METAL, with(512 << 10));
-        assert_eq!(item(&items, "buffers").found, "512 KiB per CPU, 4 CPUs");
-        assert_eq!(item(&items, "buffers").state, State::Ok);
+        assert_eq!(item(&items, Check::Buffers).found, "512 KiB per CPU, 4 CPUs");
+        assert_eq!(item(&items, Check::Buffers).severity, Severity::Fine);
         let items = check(&BARE_METAL, with(64 << 10));
-        assert_eq!(item(&items, "buffers").found, "64 KiB per CPU, 4 CPUs");
-        assert_eq!(item(&items, "buffers").state, State::Note);
+        assert_eq!(item(&items, Check::Buffers).found, "64 KiB per CPU, 4 CPUs");
+        assert_eq!(item(&items, Check::Buffers).severity, Severity::Warning);
         let none = Probe { events: Err(Refused::Rings(Errno::PERM.raw_os_error())), ..GRANTED };
         let items = check(&BARE_METAL, none);
-        assert_eq!(item(&items, "buffers").state, State::Problem);
-        assert_eq!(item(&items, "perf events").state, State::Ok);
+        assert_eq!(item(&items, Check::Buffers).severity, Severity::Serious);
+        assert_eq!(item(&items, Check::PerfEvents).severity, Severity::Fine);
     }
 
     #[test]
     fn strict_yama_is_noted() {
         let strict = [("proc/sys/kernel/yama/ptrace_scope", "2\n")];
-        assert_eq!(item(&check(&strict, GRANTED), "live stacks").state, State::Ok, "it was tried, and works");
+        assert_eq!(
+            item(&check(&strict, GRANTED), Check::LiveStacks).severity,
+            Severity::Fine,
+            "it was tried, and works"
+        );
         let items = check(&strict, Probe { memory_is_readable: false, ..GRANTED });
         assert_eq!(
-            item(&items, "live stacks").fix.as_deref(),
+            item(&items, Check::LiveStacks).fix.as_deref(),
             Some("sudo sysctl kernel.yama.ptrace_scope=1")
         );
     }

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
+use whyslow_analyze::Severity;
 
-use self::checkup::{Item, State};
+use self::checkup::{Item, ItemJson};
 use self::machine::Machine;
 use crate::cli::Format;
 use crate::exit::Exit;
@@ -36,17 +37,20 @@ pub(crate) struct DoctorArgs {
     format: Format,
 }
 
+/// The ids of all checks.
+#[cfg(test)]
+pub(crate) const CHECK_IDS: &[&str] = <checkup::Check as whyslow_profile::Family>::IDS;
+
 /// What was found out.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Report {
     /// Whether nothing prevents a recording.
     can_record: bool,
     machine: Vec<Item>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     binary: Option<BinaryReport>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct BinaryReport {
     path: String,
     checks: Vec<Item>,
@@ -61,12 +65,11 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
     });
     let binary = binary.transpose()?;
     let all = machine.iter().chain(binary.iter().flat_map(|binary| &binary.checks));
-    let can_record = !all.into_iter().any(|item| item.state == State::Problem);
+    let can_record = !all.into_iter().any(|item| item.severity == Severity::Serious);
     let report = Report { can_record, machine, binary };
     let text = match args.format {
         Format::Text => report.text(),
-        Format::Json => serde_json::to_string_pretty(&report)
-            .map(|json| json + "\n")
+        Format::Json => whyslow_render::json::to_string(&report.json())
             .map_err(|error| Failure::new(format!("doctor: {error}")))?,
     };
     output::print(&text)?;
@@ -74,6 +77,32 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
 }
 
 impl Report {
+    fn json(&self) -> impl Serialize + '_ {
+        #[derive(Serialize)]
+        struct Json<'a> {
+            can_record: bool,
+            machine: Vec<ItemJson<'a>>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            binary: Option<BinaryJson<'a>>,
+        }
+        #[derive(Serialize)]
+        struct BinaryJson<'a> {
+            path: &'a str,
+            checks: Vec<ItemJson<'a>>,
+        }
+        fn items(items: &[Item]) -> Vec<ItemJson<'_>> {
+            items.iter().map(ItemJson::from).collect()
+        }
+        Json {
+            can_record: self.can_record,
+            machine: items(&self.machine),
+            binary: self
+                .binary
+                .as_ref()
+                .map(|binary| BinaryJson { path: &binary.path, checks: items(&binary.checks) }),
+        }
+    }
+
     fn text(&self) -> String {
         let mut text = checkup::table("Machine", &self.machine);
         if let Some(binary) = &self.binary {
