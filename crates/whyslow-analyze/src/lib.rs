@@ -53,4 +53,4 @@ pub use remark::{About, Fact, Remark, Severity, no_leak_check};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
-pub use units::{Count, Percent, number_of};
+pub use units::{Count, Percent, bytes, duration, number_of, value};

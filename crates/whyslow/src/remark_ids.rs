@@ -2,6 +2,7 @@
 
 use whyslow_analyze::Warning;
 use whyslow_analyze::diff::Caveat;
+use whyslow_analyze::heap::Advice;
 use whyslow_formats::export::LeftOut;
 use whyslow_profile::{Family, HeapNote, ImportNote, RecordingNote};
 
@@ -10,8 +11,17 @@ use crate::commands::doctor::CHECK_IDS;
 /// What a warning tells of a recording and a caveat of one of two.
 const OF_BOTH: [&str; 4] = ["incomplete", "debug-build", "kernel-hidden", "no-leak-check"];
 
-fn families() -> [&'static [&'static str]; 7] {
-    [Warning::IDS, RecordingNote::IDS, HeapNote::IDS, ImportNote::IDS, Caveat::IDS, LeftOut::IDS, CHECK_IDS]
+fn families() -> [&'static [&'static str]; 8] {
+    [
+        Warning::IDS,
+        RecordingNote::IDS,
+        HeapNote::IDS,
+        ImportNote::IDS,
+        Caveat::IDS,
+        LeftOut::IDS,
+        CHECK_IDS,
+        Advice::IDS,
+    ]
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Answers about the heap: which lines allocate, what was live when, and who freed whose blocks.
 
+mod advice;
 mod capacity;
 mod grains;
 mod intervals;
@@ -10,6 +11,7 @@ mod spread;
 mod trail;
 mod wrappers;
 
+pub use advice::Advice;
 pub use capacity::{Capacity, CapacityAdvice};
 pub(crate) use grains::Grains;
 pub use intervals::{Ends, Interval, Intervals};

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::heap::{Capacity, Ends, SiteOrder, SiteRow, Sites, TrailStep};
+use whyslow_analyze::heap::{Ends, SiteOrder, SiteRow, Sites, TrailStep};
 use whyslow_analyze::{CallTree, Fact, Label, StackFrame, Warning, frames_of, no_leak_check};
 use whyslow_profile::{HeapCounts, HeapFacts, HeapProcess, HeapSnapshot, LeakCheck, Profile};
+
+use super::RemarkJson;
 
 /// Frames of a site's stack that are written, from the inside out.
 const MOST_FRAMES: usize = 256;
@@ -117,6 +119,7 @@ struct GrowthJson {
     spared_reallocations: Option<u64>,
     spared_bytes_copied: Option<u64>,
     typical_unused_bytes: Option<u64>,
+    advice: Option<RemarkJson>,
 }
 
 #[derive(Debug, Serialize)]
@@ -212,7 +215,7 @@ impl<'a> SiteJson<'a> {
             crate_name: crate_name.map(|name| profile.text(name)),
             own: row.own.map(|own| LineJson::new(profile, &own)),
             callers: callers(profile, sites, row),
-            counts: Counts::new(&row.counts, row.advice.capacity()),
+            counts: Counts::new(&row.counts, Some(row)),
             peak_bytes: row.counts.peak_bytes,
             max_bytes: row.counts.max_bytes,
             max_blocks: row.counts.max_blocks,
@@ -265,7 +268,9 @@ fn frame_text(profile: &Profile, frame: &StackFrame) -> String {
 }
 
 impl Counts {
-    fn new(counts: &HeapCounts, capacity: Option<&Capacity>) -> Self {
+    /// The numbers of a line, or of the whole.
+    fn new(counts: &HeapCounts, line: Option<&SiteRow>) -> Self {
+        let capacity = line.and_then(|row| row.advice.capacity());
         Self {
             allocations: counts.allocations,
             frees: counts.frees,
@@ -286,6 +291,7 @@ impl Counts {
                 spared_reallocations: capacity.map(|capacity| capacity.spared_reallocations),
                 spared_bytes_copied: capacity.map(|capacity| capacity.spared_bytes),
                 typical_unused_bytes: capacity.map(|capacity| capacity.typical_unused),
+                advice: line.and_then(SiteRow::told).map(|advice| advice.remark().into()),
             },
         }
     }

@@ -1,6 +1,6 @@
 //! The parts of the heap's screen.
 
-use whyslow_analyze::heap::{CapacityAdvice, Grower, SiteOrder, SiteRow, Trail, TrailStep, live_over_time};
+use whyslow_analyze::heap::{Grower, SiteOrder, SiteRow, Trail, TrailStep, live_over_time};
 use whyslow_analyze::{
     CallTree, Fact, Label, Overview, Percent, Severity, StackFrame, Warning, no_leak_check,
 };
@@ -195,28 +195,10 @@ fn growth_sentence(profile: &Profile, row: &SiteRow) -> String {
             times(counts.grown)
         ),
     };
-    let capacity = match row.advice {
-        CapacityAdvice::Silent => return grew,
-        CapacityAdvice::NoFit { half_within } => {
-            return format!("{grew}: no capacity fits them all, half stay within {}", bytes(half_within));
-        }
-        CapacityAdvice::Reserve(capacity) => capacity,
-    };
-    let at_once = match row.grower {
-        Grower::Vec | Grower::String => format!("with_capacity for {}", bytes(capacity.bytes)),
-        Grower::Block => format!("{} at once", bytes(capacity.bytes)),
-    };
-    let spared = if capacity.spared_reallocations == counts.grown {
-        "all of that".to_owned()
-    } else {
-        let copied = bytes(capacity.spared_bytes);
-        format!("{} of the reallocations and {copied} of the copying", Count(capacity.spared_reallocations))
-    };
-    let cost = match capacity.typical_unused {
-        0 => "at no cost to a typical one".to_owned(),
-        unused => format!("and leave {} of a typical one unused", bytes(unused)),
-    };
-    format!("{grew}: {at_once} would spare {spared}, {cost}")
+    match row.told() {
+        Some(advice) => format!("{grew}: {}", advice.remark().text),
+        None => grew,
+    }
 }
 
 fn times(count: u64) -> String {
