@@ -230,11 +230,16 @@ fn a_site_is_a_line_of_the_user_with_its_numbers() {
     let numbers = ["allocations", "frees", "bytes_allocated", "peak_bytes", "peak_blocks", "temporary"];
     assert_eq!(numbers.map(|name| site[name].as_u64().unwrap()), [10, 9, 640, 310, 4, 3]);
     assert_eq!(site["lifetime_mean_ns"], 600);
+    let advice = serde_json::json!({
+        "id": "reserve-capacity", "about": "heap", "severity": "note", "fix": null,
+        "message": "with_capacity for 4.00 KiB would spare 1,100 of the reallocations and 4.88 KiB of the copying, and leave 96 B \
+                    of a typical one unused",
+    });
     assert_eq!(
         site["growth"],
         serde_json::json!(
             {"chains": 2, "grown": 4, "bytes_copied": 90, "largest": 128, "suggested_capacity": 4096,
-             "spared_reallocations": 1100, "spared_bytes_copied": 5000, "typical_unused_bytes": 96}
+             "spared_reallocations": 1100, "spared_bytes_copied": 5000, "typical_unused_bytes": 96, "advice": advice}
         )
     );
     assert_eq!(

@@ -362,7 +362,7 @@ fn requests_that_cannot_be_met_are_answered() {
     assert_eq!(ask(&collector, &of_another_version.to_bytes()).0, status::FAILED);
     let (became, _, content) = ask(&collector, &Request::new(std::process::id()).to_bytes());
     assert_eq!(became, status::TAKEN);
-    assert!(content.expect("a file").contains("the leak check failed"));
+    assert!(content.expect("a file").contains("CheckFailed"));
     assert_eq!(collector.finish().facts.peak_bytes, 77);
 }
 
