@@ -3,8 +3,7 @@
 //! ```text
 //! module    a module in memory: segments and the bytes of its tables
 //! rules     what one step computes, remembered per return address for the whole process
-//! cfi       .eh_frame in memory → one rule
-//! step      one step by any rule
+//! arch      what the processor has to do with it: registers, rules, one step (`x86_64/`)
 //! walker    one thread's walk: from the leaf to a frame that it remembers, then a check of the remembered words
 //! trails    what it remembers: many walks, row by row
 //! stacks    nodes (caller, return address), shared between threads
@@ -21,36 +20,25 @@
 
 #![no_std]
 
-mod cfi;
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64/mod.rs"]
+mod arch;
 #[cfg(feature = "hosted")]
 pub mod hosted;
 mod module;
 mod numbered;
 mod rules;
 mod stacks;
-mod step;
 mod trails;
 mod walker;
 
+pub use arch::Entry;
 pub use module::{Module, Segment};
 pub use numbered::Numbered;
 pub use rules::Rules;
 pub use stacks::{NO_STACK, Node, Stacks};
 pub use trails::{LONGEST, SHORT, TRAILS};
 pub use walker::{Walked, Walker};
-
-/// The registers of a caller, as the first instructions of a callee put them on the stack: `push rbx; push rbp`. The caller's stack
-/// pointer is the address of this plus its size.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct Entry {
-    /// The caller's frame pointer.
-    pub rbp: u64,
-    /// Another register that a few functions describe their frame by.
-    pub rbx: u64,
-    /// Where the caller goes on.
-    pub return_address: u64,
-}
 
 /// What a walk needs to know of the process, on the few occasions when its memory does not help.
 ///

@@ -8,8 +8,7 @@
 
 use core::ptr;
 
-use crate::rules::{self, Rule};
-use crate::step::{State, follow, read};
+use crate::arch::{self, Rule, State, follow, read};
 
 /// Frames of the longest stack that is remembered, in trail 0, without memory for more.
 pub const LONGEST: usize = 1 << 14;
@@ -341,7 +340,7 @@ impl Trails {
         // SAFETY: the row is written, and the frame's rule is followed.
         unsafe {
             let More { bp_slot, rule } = self.rows.more(row);
-            if rule.kind() == rules::BP {
+            if rule.kind() == arch::BP {
                 let cfa = read(bp_slot).wrapping_add_signed(rule.offset());
                 return cfa == next.slot + 8 && read(next.slot) == next.pc;
             }
@@ -424,10 +423,10 @@ impl Trails {
         needs_bp: bool,
     ) -> bool {
         let kind = rule.kind();
-        let (needs_bp, unusual) = if kind <= rules::BP {
-            let by_bp = kind == rules::BP;
+        let (needs_bp, unusual) = if kind <= arch::BP {
+            let by_bp = kind == arch::BP;
             (by_bp || (needs_bp && !rule.saves_bp()), by_bp || root)
-        } else if kind < rules::END {
+        } else if kind < arch::END {
             let uses = rule.uses();
             (uses.bp || (needs_bp && uses.keeps_bp), true)
         } else {
@@ -459,7 +458,7 @@ impl Trails {
     /// They are.
     #[inline(always)]
     pub(crate) unsafe fn finish(&mut self, trail: usize, len: usize, kept: Part, root: Rule) -> Part {
-        let promises = match (kept.len, root.kind() < rules::END) {
+        let promises = match (kept.len, root.kind() < arch::END) {
             (0, false) => 0,
             (0, true) => PROMISES_CALLER,
             _ => self.lens[kept.trail] & PROMISES_CALLER,

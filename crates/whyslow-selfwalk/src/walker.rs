@@ -6,9 +6,8 @@ use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::ptr;
 
-use crate::cfi::{self, Context};
-use crate::rules::{self, EXACT, Rule};
-use crate::step::{End, State, follow, is_caller_of, read};
+use crate::arch::{self, Context, End, Rule, State, follow, is_caller_of, read};
+use crate::rules::EXACT;
 use crate::trails::{DEEPEST, LONGEST, Part, Trails, base, deep_bytes};
 use crate::{Entry, Rules, World};
 
@@ -252,11 +251,11 @@ impl Walker {
             // SAFETY: `fresh` is below the room: see the check at the end of the loop.
             unsafe { steps.set(fresh, State { pc, sp, bp_slot }, rule) };
             fresh += 1;
-            if rule.kind() <= rules::BP {
+            if rule.kind() <= arch::BP {
                 // Read in any case, so that there is no branch on which register it is: the slot is always on the stack.
                 // SAFETY: see above.
                 let bp = unsafe { read(bp_slot) };
-                let base = if rule.kind() == rules::BP { bp } else { sp };
+                let base = if rule.kind() == arch::BP { bp } else { sp };
                 let cfa = base.wrapping_add_signed(rule.offset());
                 if !is_caller_of(cfa, sp) {
                     cut = true;
@@ -269,7 +268,7 @@ impl Walker {
                 if pc == 0 {
                     break None;
                 }
-            } else if rule.kind() == rules::END {
+            } else if rule.kind() == arch::END {
                 break None;
             } else {
                 // SAFETY: the frame's rule is followed.
@@ -338,7 +337,7 @@ impl Walker {
         for (row, at) in (first..).zip((0..fresh).rev()) {
             // SAFETY: written by the walk.
             let Step { state, rule } = unsafe { self.fresh.get(at) };
-            repeatable &= rule.kind() != rules::GENERAL || !rule.uses().bx;
+            repeatable &= rule.kind() != arch::GENERAL || !rule.uses().bx;
             // SAFETY: there is room for `len` rows, and those before this one are kept or were written just now.
             needs_bp = unsafe { self.trails.note(row, state, rule, root, needs_bp) };
             if root {
@@ -374,7 +373,7 @@ impl Walker {
         let Some(module) = world.module_of(address) else { return Rule::UNKNOWN };
         // SAFETY: the context was written above.
         let context = unsafe { self.context.assume_init_mut() };
-        let rule = cfi::rule_at(&module, address, context);
+        let rule = arch::rule_at(&module, address, context);
         rules.insert(pc, rule);
         rule
     }

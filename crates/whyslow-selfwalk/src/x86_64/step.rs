@@ -2,7 +2,8 @@
 
 #![expect(unsafe_code, reason = "a walk reads the thread's own stack")]
 
-use crate::rules::{self, Base, EXACT, Rule, SIGNAL_RBP, SIGNAL_RIP, SIGNAL_RSP, SavedBp};
+use super::rule::{self, Base, Rule, SIGNAL_RBP, SIGNAL_RIP, SIGNAL_RSP, SavedBp};
+use crate::rules::EXACT;
 
 /// The largest frame that is believed when only rbp says so.
 const MOST_FRAME_BYTES: u64 = 1 << 30;
@@ -50,10 +51,10 @@ pub(crate) fn is_caller_of(cfa: u64, sp: u64) -> bool {
 #[cold]
 pub(crate) unsafe fn follow(state: State, rule: Rule, bx_slot: impl Fn() -> u64) -> Result<State, End> {
     let next = match rule.kind() {
-        rules::END => return Err(End::Root),
-        rules::SP | rules::BP => {
+        rule::END => return Err(End::Root),
+        rule::SP | rule::BP => {
             // SAFETY: the frame's rule is followed.
-            let base = if rule.kind() == rules::BP { unsafe { read(state.bp_slot) } } else { state.sp };
+            let base = if rule.kind() == rule::BP { unsafe { read(state.bp_slot) } } else { state.sp };
             let cfa = base.wrapping_add_signed(rule.offset());
             if !is_caller_of(cfa, state.sp) {
                 return Err(End::Cut);
@@ -61,13 +62,13 @@ pub(crate) unsafe fn follow(state: State, rule: Rule, bx_slot: impl Fn() -> u64)
             // SAFETY: likewise.
             State { pc: unsafe { read(cfa - 8) }, sp: cfa, bp_slot: rule.bp_slot(cfa, state.bp_slot) }
         }
-        rules::SIGNAL => {
+        rule::SIGNAL => {
             // SAFETY: the kernel's frame lies at the stack pointer.
             let (pc, sp) = unsafe { (read(state.sp + SIGNAL_RIP), read(state.sp + SIGNAL_RSP)) };
             let pc = if pc == 0 { 0 } else { pc | EXACT };
             State { pc, sp, bp_slot: state.sp + SIGNAL_RBP }
         }
-        rules::GENERAL => {
+        rule::GENERAL => {
             let general = rule.unpacked();
             // Read only if the rule needs it: where rbp is not needed, its slot is not checked.
             // SAFETY: rbp lies on the stack.

@@ -8,8 +8,8 @@ use gimli::{
     UnwindTableRow,
 };
 
+use super::rule::{Base, General, Rule, SIGNAL_RSP, SavedBp};
 use crate::Module;
-use crate::rules::{Base, General, Rule, SIGNAL_RSP, SavedBp};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
