@@ -1,10 +1,10 @@
 //! States by `fs` base, for programs without a loader.
 
-use core::arch::asm;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
+use crate::arch::thread::base;
 use crate::state::State;
 use crate::sys;
 
@@ -20,43 +20,6 @@ static BASED: [Based; BASES] =
     [const { Based { key: AtomicU64::new(0), state: AtomicPtr::new(ptr::null_mut()) } }; BASES];
 /// Where a thread's number lies behind its base; 0 if that is not known, then the kernel is asked each time.
 static THREAD_AT: AtomicU32 = AtomicU32::new(0);
-/// Whether user code may read the base by an instruction.
-static BASE_READABLE: AtomicU32 = AtomicU32::new(0);
-
-/// Finds out how to read the `fs` base.
-pub fn look_for_base() {
-    const AT_HWCAP2: u64 = 26;
-    const HWCAP2_FSGSBASE: u64 = 2;
-    let file = sys::open(c"/proc/self/auxv");
-    let mut bytes = [0u8; 1024];
-    let len = if file >= 0 { sys::read(file, &mut bytes) } else { 0 };
-    sys::close(file);
-    for pair in bytes[..len].as_chunks::<16>().0 {
-        let (kind, value) = (u64_at(pair, 0), u64_at(pair, 8));
-        if kind == AT_HWCAP2 && value & HWCAP2_FSGSBASE != 0 {
-            BASE_READABLE.store(1, Relaxed);
-        }
-    }
-}
-
-fn u64_at(bytes: &[u8; 16], at: usize) -> u64 {
-    let mut word = 0;
-    for byte in bytes[at..at + 8].iter().rev() {
-        word = word << 8 | u64::from(*byte);
-    }
-    word
-}
-
-fn base() -> u64 {
-    if BASE_READABLE.load(Relaxed) == 0 {
-        return sys::fs_base();
-    }
-    let base: u64;
-    // SAFETY: the kernel allows it.
-    unsafe { asm!("rdfsbase {}", out(reg) base, options(nomem, nostack, preserves_flags)) };
-    base
-}
-
 fn based(base: u64, insert: bool) -> Option<&'static Based> {
     let key = base.wrapping_add(1);
     let start = (base >> 6).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50;

@@ -21,6 +21,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32};
 use whyslow_heap_wire::left_out::why;
 use whyslow_heap_wire::{AGENT_NAME, SOCKET_VARIABLE};
 
+use crate::arch::thread;
 use crate::start::{self, SOCKET_LEN};
 use crate::sys::{self, HERE, Pages};
 
@@ -320,18 +321,18 @@ pub struct Copied(&'static Kept);
 
 impl Copied {
     fn take(len: usize) -> Option<Self> {
-        let (thread, owner) = (sys::thread(), sys::fs_base());
+        let (user, owner) = (sys::thread(), thread::base_by_call());
         let mut at = ALL_KEPT.load(Acquire);
         // SAFETY: null, or one in the list; all of them are there for good.
         while let Some(kept) = unsafe { at.as_ref() } {
             // What this very thread uses is in use: a signal handler interrupted it.
-            if kept.owner == owner && kept.len >= len && kept.user.load(Relaxed) != thread {
-                kept.user.store(thread, Relaxed);
+            if kept.owner == owner && kept.len >= len && kept.user.load(Relaxed) != user {
+                kept.user.store(user, Relaxed);
                 return Some(Copied(kept));
             }
             at = kept.next.cast_mut();
         }
-        Self::make(len, thread, owner)
+        Self::make(len, user, owner)
     }
 
     fn make(len: usize, thread: u32, owner: u64) -> Option<Self> {

@@ -1,16 +1,16 @@
 //! The last moment of the process: the collector may want to look at its memory before it is gone.
 
-use core::arch::naked_asm;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 use whyslow_heap_wire::area::{MOST_REGISTERS, flag};
 use whyslow_heap_wire::handshake::hook;
 
+use crate::arch::exit::Kept;
 use crate::area::Area;
 use crate::real::{self, Function, other};
 use crate::state;
-use crate::{exec, link, ring, sys};
+use crate::{link, ring, sys};
 
 /// From where the end is near.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,9 +26,6 @@ pub struct Moment {
     sp: u64,
     registers: [u64; MOST_REGISTERS],
 }
-
-/// The registers that a function keeps for its caller, as [`push_kept`] leaves them on the stack. Above them is the return address.
-type Kept = [u64; 6];
 
 impl Moment {
     pub fn new(sp: u64, registers: [u64; MOST_REGISTERS]) -> Self {
@@ -70,51 +67,9 @@ struct Orderly {
 static ORDERLY: Orderly =
     Orderly { thread: AtomicU32::new(0), sp: AtomicU64::new(0), kept: [const { AtomicU64::new(0) }; 6] };
 
-/// Puts the registers of [`Kept`] on the stack, and the address of the lowest into the second argument.
-macro_rules! push_kept {
-    () => {
-        push_kept!("r15", "r14", "r13", "r12", "rbp", "rbx")
-    };
-    ($($register:literal),*) => {
-        concat!($("push ", $register, "\n.cfi_adjust_cfa_offset 8\n",)* "mov rsi, rsp")
-    };
-}
-
-/// Notes the moment, and goes on to the function that this stands in for.
-macro_rules! noting_shim {
-    ($hook:expr) => {
-        naked_asm!(
-            ".cfi_startproc",
-            push_kept!(),
-            "push rdi",
-            ".cfi_adjust_cfa_offset 8",
-            "call {noted}",
-            "pop rdi",
-            ".cfi_adjust_cfa_offset -8",
-            "add rsp, 48",
-            ".cfi_adjust_cfa_offset -48",
-            "jmp qword ptr [rip + {real} + {hook}]",
-            ".cfi_endproc",
-            noted = sym orderly_noted,
-            real = sym real::REAL,
-            hook = const 8 * $hook,
-        )
-    };
-}
-
-/// libc's `exit`, with a patch at its start.
-#[unsafe(naked)]
-pub extern "C" fn orderly() {
-    noting_shim!(hook::ORDERLY_EXIT)
-}
-
-/// libc's `quick_exit`, likewise.
-#[unsafe(naked)]
-pub extern "C" fn quick() {
-    noting_shim!(hook::QUICK_EXIT)
-}
-
-unsafe extern "C" fn orderly_noted(_: u64, kept: &Kept) {
+/// # Safety
+/// A shim calls it, with the code of its own caller.
+pub unsafe extern "C" fn orderly_noted(_: u64, kept: &Kept) {
     let (moment, thread) = (Moment::of_call(kept), sys::thread());
     // The agent's own way to the real function comes by here, too.
     if ORDERLY.thread.load(Acquire) == thread && ORDERLY.sp.load(Relaxed) >= moment.sp {
@@ -127,36 +82,14 @@ unsafe extern "C" fn orderly_noted(_: u64, kept: &Kept) {
     ORDERLY.thread.store(thread, Release);
 }
 
-/// Calls `body` with the caller's argument and the registers that the caller has.
-macro_rules! shim {
-    ($body:ident) => {
-        naked_asm!(
-            ".cfi_startproc",
-            push_kept!(),
-            "sub rsp, 8",
-            ".cfi_adjust_cfa_offset 8",
-            "call {body}",
-            "add rsp, 56",
-            ".cfi_adjust_cfa_offset -56",
-            "ret",
-            ".cfi_endproc",
-            body = sym $body,
-        )
-    };
-}
-
 /// The process that has had its last moment.
 static DONE: AtomicU32 = AtomicU32::new(0);
 /// The process in which libc has run the program's exit functions.
 static FINISHED: AtomicU32 = AtomicU32::new(0);
 
-/// libc runs the exit functions, of which the agent's are among the last.
-#[unsafe(naked)]
-pub extern "C" fn finished() {
-    shim!(finished_body)
-}
-
-unsafe extern "C" fn finished_body(_: u64, kept: &Kept) {
+/// # Safety
+/// A shim calls it, with the code of its own caller.
+pub unsafe extern "C" fn finished_body(_: u64, kept: &Kept) {
     FINISHED.store(sys::process(), Relaxed);
     if !real::is_set(hook::EXIT) {
         last_moment(Way::NearEnd, &Moment::of_end(kept));
@@ -253,85 +186,32 @@ impl Patience {
     }
 }
 
-/// Where libc's `_exit` jumps to, patched at its start.
-#[unsafe(naked)]
-pub extern "C" fn patched() {
-    shim!(patched_body)
-}
-
-unsafe extern "C" fn patched_body(code: u64, kept: &Kept) -> ! {
+/// # Safety
+/// A shim calls it, with the code of its own caller.
+pub unsafe extern "C" fn patched_body(code: u64, kept: &Kept) -> ! {
     last_moment(Way::End, &Moment::of_end(kept));
     // SAFETY: the function that this stands in for, with the caller's own argument.
     unsafe { leave_by(real::of(hook::EXIT), code) }
 }
 
-/// libc's `syscall`, with a patch at its start: the end of the process, and the execution of another program, by their numbers.
-#[unsafe(naked)]
-pub extern "C" fn syscall() {
-    naked_asm!(
-        ".cfi_startproc",
-        "cmp rdi, 231",
-        "je 2f",
-        "cmp rdi, 59",
-        "jne 3f",
-        "cmp qword ptr [rip + {real} + {execve_hook}], 0",
-        "je 3f",
-        "mov rdi, rsi",
-        "mov rsi, rdx",
-        "mov rdx, rcx",
-        "jmp {execve}",
-        "2:",
-        "mov rdi, rsi",
-        "jmp {group}",
-        "3:",
-        "jmp qword ptr [rip + {real} + {syscall_hook}]",
-        ".cfi_endproc",
-        real = sym real::REAL,
-        execve_hook = const 8 * hook::EXECVE,
-        syscall_hook = const 8 * hook::SYSCALL,
-        execve = sym exec::execve,
-        group = sym exit_group,
-    )
-}
-
-#[unsafe(naked)]
-extern "C" fn exit_group() {
-    shim!(exit_group_body)
-}
-
-unsafe extern "C" fn exit_group_body(code: u64, kept: &Kept) -> ! {
+/// # Safety
+/// A shim calls it, with the code of its own caller.
+pub unsafe extern "C" fn exit_group_body(code: u64, kept: &Kept) -> ! {
     last_moment(Way::NearEnd, &Moment::of_call(kept));
     sys::exit(code as usize)
 }
 
-/// libc's `_exit`.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub extern "C" fn _exit() {
-    shim!(exit_body)
-}
-
-/// libc's `_Exit`.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub extern "C" fn _Exit() {
-    shim!(exit_body)
-}
-
-unsafe extern "C" fn exit_body(code: u64, kept: &Kept) -> ! {
+/// # Safety
+/// A shim calls it, with the code of its own caller.
+pub unsafe extern "C" fn exit_body(code: u64, kept: &Kept) -> ! {
     last_moment(Way::End, &Moment::of_end(kept));
     // SAFETY: the function that this stands in for, with the caller's own argument.
     unsafe { leave_by(real::of_other(other::EXIT), code) }
 }
 
-/// libc's `quick_exit`. Its handlers run behind this, and then `_exit`, which is the better moment if it can be seen.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub extern "C" fn quick_exit() {
-    shim!(quick_exit_body)
-}
-
-unsafe extern "C" fn quick_exit_body(code: u64, kept: &Kept) -> ! {
+/// # Safety
+/// A shim calls it, with the code of its own caller.
+pub unsafe extern "C" fn quick_exit_body(code: u64, kept: &Kept) -> ! {
     // SAFETY: the shim's own argument.
     unsafe { orderly_noted(code, kept) };
     if !real::is_set(hook::EXIT) {

@@ -1,132 +1,19 @@
 //! The functions of the allocator, as the program calls them.
 //!
-//! A shim comes first: it puts the caller's registers on the stack where the walk begins (see [`Caller`]) and calls the body with
-//! the four arguments, the address of the registers, and the hook's number. So no frame of the agent has to be walked. What frees
-//! has no stack to walk: its shim only adds the number.
+//! They come in by the shims of `arch::hooks`, with their caller's registers.
 
-use core::arch::naked_asm;
-
-use whyslow_heap_wire::area::FILTER_FACTOR;
 use whyslow_heap_wire::handshake::hook;
 use whyslow_heap_wire::handshake::hook::{COUNT, GROUPS, PER_GROUP};
 
+use crate::arch::exit as ends;
+use crate::arch::hooks::{
+    hook_aligned_alloc, hook_alloc_like, hook_alloc_like_2, hook_calloc, hook_free, hook_malloc, hook_masked,
+    hook_memalign, hook_posix_memalign, hook_pvalloc, hook_realloc, hook_realloc_like, hook_reallocarray,
+    hook_rust_realloc, hook_valloc,
+};
 use crate::real::{self, other};
 use crate::walk::Caller;
-use crate::{arena, events, exec, exit, loaded, sample, signals, unused};
-
-macro_rules! shim {
-    ($slot:expr, $body:ident) => {
-        naked_asm!(
-            ".cfi_startproc",
-            "push rbx",
-            ".cfi_adjust_cfa_offset 8",
-            "push rbp",
-            ".cfi_adjust_cfa_offset 8",
-            "mov r8, rsp",
-            "mov r9d, {slot}",
-            "sub rsp, 8",
-            ".cfi_adjust_cfa_offset 8",
-            "call {body}",
-            "add rsp, 24",
-            ".cfi_adjust_cfa_offset -24",
-            "ret",
-            ".cfi_endproc",
-            slot = const $slot,
-            body = sym $body,
-        )
-    };
-}
-
-/// libc's functions, which the loader finds by name.
-macro_rules! exported {
-    ($($name:ident $slot:ident => $body:ident;)*) => {$(
-        /// libc's function of this name.
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        pub extern "C" fn $name() {
-            shim!(hook::$slot, $body)
-        }
-    )*};
-}
-
-/// libc's `malloc`. An allocation that a sampled recording does not take goes on to the real one from here, without a frame. Where
-/// nothing is sampled the thread's word is 0.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub extern "C" fn malloc() {
-    naked_asm!(
-        ".cfi_startproc",
-        "mov rax, qword ptr [rip + whyslow_countdown@GOTTPOFF]",
-        "mov rcx, qword ptr fs:[rax]",
-        "sub rcx, rdi",
-        "jbe {slow}",
-        "mov qword ptr fs:[rax], rcx",
-        "jmp qword ptr [rip + {real} + {malloc}]",
-        ".cfi_endproc",
-        slow = sym malloc_shim,
-        real = sym real::REAL,
-        malloc = const 8 * hook::MALLOC,
-    )
-}
-
-#[unsafe(naked)]
-extern "C" fn malloc_shim() {
-    shim!(hook::MALLOC, malloc_body)
-}
-
-exported! {
-    calloc CALLOC => calloc_body;
-    realloc REALLOC => realloc_body;
-    posix_memalign POSIX_MEMALIGN => posix_memalign_body;
-    aligned_alloc ALIGNED_ALLOC => aligned_body;
-    memalign MEMALIGN => aligned_body;
-    valloc VALLOC => malloc_body;
-    pvalloc PVALLOC => malloc_body;
-    reallocarray REALLOCARRAY => reallocarray_body;
-}
-
-/// Where patched functions jump to, once per group.
-macro_rules! patched {
-    ($($hook:ident $slot:ident => $body:ident;)*) => {$(
-        #[unsafe(naked)]
-        extern "C" fn $hook<const GROUP: usize>() {
-            shim!(GROUP * PER_GROUP + hook::$slot, $body)
-        }
-    )*};
-}
-
-patched! {
-    hook_malloc MALLOC => malloc_body;
-    hook_calloc CALLOC => calloc_body;
-    hook_realloc REALLOC => realloc_body;
-    hook_posix_memalign POSIX_MEMALIGN => posix_memalign_body;
-    hook_aligned_alloc ALIGNED_ALLOC => aligned_body;
-    hook_memalign MEMALIGN => aligned_body;
-    hook_valloc VALLOC => malloc_body;
-    hook_pvalloc PVALLOC => malloc_body;
-    hook_reallocarray REALLOCARRAY => reallocarray_body;
-    hook_alloc_like ALLOC_LIKE => alloc_like_body;
-    hook_alloc_like_2 ALLOC_LIKE_2 => alloc_like_body;
-    hook_realloc_like REALLOC_LIKE => realloc_like_body;
-    hook_rust_realloc RUST_REALLOC => rust_realloc_body;
-}
-
-#[unsafe(naked)]
-extern "C" fn hook_free<const GROUP: usize, const SLOT: usize>() {
-    naked_asm!(
-        ".cfi_startproc",
-        "mov r9d, {slot}",
-        "jmp {body}",
-        ".cfi_endproc",
-        slot = const GROUP * PER_GROUP + SLOT,
-        body = sym free_body,
-    )
-}
-
-#[unsafe(naked)]
-extern "C" fn hook_masked() {
-    naked_asm!(".cfi_startproc", "jmp {body}", ".cfi_endproc", body = sym masked_body)
-}
+use crate::{arena, events, exec, loaded, sample, signals, unused};
 
 /// Where all hooks are.
 pub fn all() -> [u64; COUNT] {
@@ -140,16 +27,16 @@ pub fn all() -> [u64; COUNT] {
     fill::<6>(&mut all);
     fill::<7>(&mut all);
     const { assert!(GROUPS == 8) };
-    all[hook::EXIT] = exit::patched as *const () as u64;
+    all[hook::EXIT] = ends::patched as *const () as u64;
     all[hook::MASKED] = hook_masked as *const () as u64;
     all[hook::EXECVE] = exec::execve as *const () as u64;
     all[hook::EXECVEAT] = exec::execveat as *const () as u64;
     all[hook::FEXECVE] = exec::fexecve as *const () as u64;
     all[hook::LOADED] = loaded::changed as *const () as u64;
     all[hook::SIGACTION] = signals::sigaction as *const () as u64;
-    all[hook::SYSCALL] = exit::syscall as *const () as u64;
-    all[hook::ORDERLY_EXIT] = exit::orderly as *const () as u64;
-    all[hook::QUICK_EXIT] = exit::quick as *const () as u64;
+    all[hook::SYSCALL] = ends::syscall as *const () as u64;
+    all[hook::ORDERLY_EXIT] = ends::orderly as *const () as u64;
+    all[hook::QUICK_EXIT] = ends::quick as *const () as u64;
     all
 }
 
@@ -182,20 +69,34 @@ fn fill<const GROUP: usize>(all: &mut [u64; COUNT]) {
 // SAFETY, of each: the shim passes its caller's own arguments on, and what the program promises of them is the promise of the function that
 // the hook stands in for. So that one may be called with them, returns what it says, and `old` or `block` is the caller's.
 
-unsafe extern "C" fn malloc_body(size: u64, b: u64, c: u64, d: u64, caller: Caller, slot: usize) -> u64 {
+pub unsafe extern "C" fn malloc_body(size: u64, b: u64, c: u64, d: u64, caller: Caller, slot: usize) -> u64 {
     let Some(real) = real::of(slot) else { return early(slot, size, 16) };
     // SAFETY: see above.
     unsafe { events::allocation(slot, caller, size, false, || real.call([size, b, c, d])) }
 }
 
-unsafe extern "C" fn alloc_like_body(size: u64, b: u64, c: u64, d: u64, caller: Caller, slot: usize) -> u64 {
+pub unsafe extern "C" fn alloc_like_body(
+    size: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+    caller: Caller,
+    slot: usize,
+) -> u64 {
     let Some(real) = real::of(slot) else { return 0 };
     let zeroed = slot % PER_GROUP == hook::ALLOC_LIKE_2;
     // SAFETY: see above.
     unsafe { events::allocation(slot, caller, size, zeroed, || real.call([size, b, c, d])) }
 }
 
-unsafe extern "C" fn calloc_body(count: u64, each: u64, c: u64, d: u64, caller: Caller, slot: usize) -> u64 {
+pub unsafe extern "C" fn calloc_body(
+    count: u64,
+    each: u64,
+    c: u64,
+    d: u64,
+    caller: Caller,
+    slot: usize,
+) -> u64 {
     let size = count.saturating_mul(each);
     let Some(real) = real::of(slot) else { return early(slot, size, 16) };
     let size = size.saturating_sub(loaded::own_share(each, caller.return_address()));
@@ -203,7 +104,7 @@ unsafe extern "C" fn calloc_body(count: u64, each: u64, c: u64, d: u64, caller: 
     unsafe { events::allocation(slot, caller, size, true, || real.call([count, each, c, d])) }
 }
 
-unsafe extern "C" fn aligned_body(
+pub unsafe extern "C" fn aligned_body(
     alignment: u64,
     size: u64,
     c: u64,
@@ -216,7 +117,7 @@ unsafe extern "C" fn aligned_body(
     unsafe { events::allocation(slot, caller, size, false, || real.call([alignment, size, c, d])) }
 }
 
-unsafe extern "C" fn posix_memalign_body(
+pub unsafe extern "C" fn posix_memalign_body(
     to: *mut u64,
     alignment: u64,
     size: u64,
@@ -247,7 +148,14 @@ unsafe extern "C" fn posix_memalign_body(
     code
 }
 
-unsafe extern "C" fn realloc_body(old: u64, size: u64, c: u64, d: u64, caller: Caller, slot: usize) -> u64 {
+pub unsafe extern "C" fn realloc_body(
+    old: u64,
+    size: u64,
+    c: u64,
+    d: u64,
+    caller: Caller,
+    slot: usize,
+) -> u64 {
     // SAFETY: see above.
     unsafe {
         match real::of(slot) {
@@ -259,7 +167,7 @@ unsafe extern "C" fn realloc_body(old: u64, size: u64, c: u64, d: u64, caller: C
     }
 }
 
-unsafe extern "C" fn reallocarray_body(
+pub unsafe extern "C" fn reallocarray_body(
     old: u64,
     count: u64,
     each: u64,
@@ -278,7 +186,7 @@ unsafe extern "C" fn reallocarray_body(
     }
 }
 
-unsafe extern "C" fn realloc_like_body(
+pub unsafe extern "C" fn realloc_like_body(
     old: u64,
     size: u64,
     c: u64,
@@ -291,7 +199,7 @@ unsafe extern "C" fn realloc_like_body(
     unsafe { resize(slot, caller, old, size, true, || real.call([old, size, c, d])) }
 }
 
-unsafe extern "C" fn rust_realloc_body(
+pub unsafe extern "C" fn rust_realloc_body(
     old: u64,
     b: u64,
     c: u64,
@@ -325,32 +233,6 @@ unsafe fn resize(
     }
 }
 
-/// libc's `free`. A block that no sampled recording has goes on to the real one from here.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub extern "C" fn free() {
-    naked_asm!(
-        ".cfi_startproc",
-        "mov rdx, qword ptr [rip + {filter}]",
-        "test rdx, rdx",
-        "je {slow}",
-        "movabs rcx, {factor}",
-        "mov rax, rdi",
-        "shr rax, 3",
-        "imul rax, rcx",
-        "shr rax, 48",
-        "cmp byte ptr [rdx + rax], 0",
-        "jne {slow}",
-        "jmp qword ptr [rip + {real} + {free}]",
-        ".cfi_endproc",
-        slow = sym free_preloaded,
-        filter = sym sample::FILTER,
-        factor = const FILTER_FACTOR,
-        real = sym real::REAL,
-        free = const 8 * hook::FREE,
-    )
-}
-
 /// The old name of `free`.
 ///
 /// # Safety
@@ -361,7 +243,7 @@ pub unsafe extern "C" fn cfree(block: u64) {
     unsafe { free_preloaded(block) };
 }
 
-unsafe extern "C" fn free_preloaded(block: u64) {
+pub unsafe extern "C" fn free_preloaded(block: u64) {
     if block == 0 || arena::holds(block) {
         return;
     }
@@ -374,7 +256,7 @@ unsafe extern "C" fn free_preloaded(block: u64) {
     }
 }
 
-unsafe extern "C" fn free_body(block: u64, b: u64, c: u64, d: u64, _caller: u64, slot: usize) -> u64 {
+pub unsafe extern "C" fn free_body(block: u64, b: u64, c: u64, d: u64, _caller: u64, slot: usize) -> u64 {
     if block != 0 {
         // SAFETY: see above.
         unsafe { events::free(block) };
@@ -402,7 +284,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: u64) -> u64 {
     }
 }
 
-unsafe extern "C" fn masked_body(a: u64, b: u64, c: u64, d: u64) -> u64 {
+pub unsafe extern "C" fn masked_body(a: u64, b: u64, c: u64, d: u64) -> u64 {
     let Some(real) = real::of(hook::MASKED) else { return 0 };
     // SAFETY: see above.
     events::masked(|| unsafe { real.call([a, b, c, d]) })

@@ -10,7 +10,8 @@
 //! loaded   libraries that come later                     environment what those get, left_out: which are not recorded
 //! confined system calls that are forbidden
 //! real     the functions stood in for, symbols: finding them, arena: memory before they are known
-//! link     what the loader gives, sys: system calls, bytes: memcpy and the like
+//! link     what the loader gives, sys: system calls
+//! arch     what the processor has to do with it (`x86_64/`)
 //! ```
 //!
 //! It lives in programs that know nothing of it. So it needs no library, locks nothing that the program could wait for, allocates
@@ -21,10 +22,12 @@
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the agent knows x86-64 Linux only");
 
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64/mod.rs"]
+mod arch;
 mod area;
 mod arena;
 mod based;
-mod bytes;
 mod confined;
 mod environment;
 mod events;

@@ -1,8 +1,5 @@
 //! The program's own mappings, when they are asked for: memory without a file.
-//!
-//! These functions take up to six arguments, so their shims pass the caller's registers as the seventh.
 
-use core::arch::naked_asm;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -24,39 +21,9 @@ pub fn record() {
 const FAILED: u64 = u64::MAX;
 const MREMAP_MAYMOVE: u64 = 1;
 
-macro_rules! exported {
-    ($($name:ident => $body:ident;)*) => {$(
-        /// libc's function of this name.
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        pub extern "C" fn $name() {
-            naked_asm!(
-                ".cfi_startproc",
-                "push rbx",
-                ".cfi_adjust_cfa_offset 8",
-                "push rbp",
-                ".cfi_adjust_cfa_offset 8",
-                "push rsp",
-                ".cfi_adjust_cfa_offset 8",
-                "call {body}",
-                "add rsp, 24",
-                ".cfi_adjust_cfa_offset -24",
-                "ret",
-                ".cfi_endproc",
-                body = sym $body,
-            )
-        }
-    )*};
-}
-
-exported! {
-    mmap => mmap_body;
-    mmap64 => mmap_body;
-    munmap => munmap_body;
-    mremap => mremap_body;
-}
-
-unsafe extern "C" fn mmap_body(
+/// # Safety
+/// As for libc\'s function of this name; the shim calls it.
+pub unsafe extern "C" fn mmap_body(
     at: u64,
     len: u64,
     rights: u64,
@@ -79,7 +46,17 @@ unsafe extern "C" fn mmap_body(
     start
 }
 
-unsafe extern "C" fn munmap_body(at: u64, len: u64, c: u64, d: u64, e: u64, f: u64, _caller: Caller) -> u64 {
+/// # Safety
+/// As for libc\'s function of this name; the shim calls it.
+pub unsafe extern "C" fn munmap_body(
+    at: u64,
+    len: u64,
+    c: u64,
+    d: u64,
+    e: u64,
+    f: u64,
+    _caller: Caller,
+) -> u64 {
     // SAFETY: the program's own arguments.
     let call = || unsafe { call(other::MUNMAP, [at, len, c, d, e, f]) };
     if let Some(inside) = enter() {
@@ -88,7 +65,9 @@ unsafe extern "C" fn munmap_body(at: u64, len: u64, c: u64, d: u64, e: u64, f: u
     call()
 }
 
-unsafe extern "C" fn mremap_body(
+/// # Safety
+/// As for libc\'s function of this name; the shim calls it.
+pub unsafe extern "C" fn mremap_body(
     old: u64,
     was: u64,
     len: u64,

@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_char};
 
+use crate::arch;
 use crate::sys::{self, HERE, how};
 
 /// A path in a folder, as a program gives it to the kernel. An empty one with [`Path::ITSELF`] is what `folder` stands for.
@@ -147,14 +148,13 @@ fn is_elf(buffer: &[u8], len: usize) -> bool {
     len >= HEADER && buffer.starts_with(b"\x7fELF")
 }
 
-/// Whether an ELF file asks for the dynamic loader of x86-64. Its header is in the buffer.
+/// Whether an ELF file is for this processor and asks for its dynamic loader. Its header is in the buffer.
 fn has_loader(file: i32, buffer: &mut [u8]) -> bool {
-    const FOR_X86_64: u16 = 62;
     const SEGMENT: usize = 56;
     const PT_INTERP: [u8; 4] = 3u32.to_le_bytes();
     let half = |at: usize| u16::from_le_bytes([buffer[at], buffer[at + 1]]);
     // 64 bits, the lower byte first.
-    if buffer[4] != 2 || buffer[5] != 1 || half(18) != FOR_X86_64 {
+    if buffer[4] != 2 || buffer[5] != 1 || half(18) != arch::ELF_MACHINE {
         return false;
     }
     let count = half(56) as usize;

@@ -2,7 +2,6 @@
 //!
 //! A writer is reached by who is inside its state (see `state::Inside`), so nothing here is shared but the ring's `written` and `read`.
 
-use core::arch::x86_64::{_mm_lfence, _rdtsc};
 use core::cell::Cell;
 use core::ops::Range;
 use core::ptr;
@@ -13,6 +12,7 @@ use whyslow_heap_wire::area::{RING_WORDS, RingHeader};
 use whyslow_heap_wire::record::{self, MOST_FRESH, MOST_TICKS, Stack, TICK_SHIFT, op};
 use whyslow_selfwalk::{Walked, Walker};
 
+use crate::arch::counter::{counter, counter_after};
 use crate::area::{Area, RingWords};
 use crate::sys;
 
@@ -27,21 +27,6 @@ static ALONE: AtomicU64 = AtomicU64::new(0);
 /// Somebody has taken a second ring.
 pub fn alone_no_more() {
     ALONE.store(0, SeqCst);
-}
-
-/// The time-stamp counter.
-#[inline(always)]
-pub fn counter() -> u64 {
-    // SAFETY: reads a counter.
-    unsafe { _rdtsc() }
-}
-
-/// The counter, not before everything that comes before it in the program is done.
-#[inline(always)]
-fn counter_after() -> u64 {
-    // SAFETY: waits.
-    unsafe { _mm_lfence() };
-    counter()
 }
 
 /// Changes whenever the collector has looked: a time is not repeated for longer than that.

@@ -11,9 +11,10 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 use whyslow_heap_wire::area::{filter_slot, flag};
 use whyslow_heap_wire::handshake::hook;
 
+use crate::arch::counter::counter;
+use crate::arch::thread::ThreadWord;
 use crate::area::Area;
-use crate::link::ThreadWord;
-use crate::{arena, real, ring};
+use crate::{arena, real};
 
 /// Where the filter is; 0 if nothing is sampled. It stays mapped when the recording ends before the program.
 pub static FILTER: AtomicU64 = AtomicU64::new(0);
@@ -51,7 +52,7 @@ pub struct Sampling {
 impl Sampling {
     /// Draws the first distance.
     pub fn start(&self, thread: u32) {
-        let seed = ring::counter() ^ (u64::from(thread) << 32);
+        let seed = counter() ^ (u64::from(thread) << 32);
         self.random.set(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         // A forked child goes on with the distance that its thread had: a new one would put the next sample off.
         if self.countdown() <= 0 {

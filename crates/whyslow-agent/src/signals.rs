@@ -4,7 +4,6 @@
 //!
 //! Signals of a crash are left alone where a runtime asks the kernel whose handlers it takes the place of, and hands them on.
 
-use core::arch::naked_asm;
 use core::ptr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
@@ -12,6 +11,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use whyslow_heap_wire::area::flag;
 use whyslow_heap_wire::handshake::hook;
 
+use crate::arch::signals::{Context, RED_ZONE, restorer};
 use crate::area::Area;
 use crate::exit::{self, Moment, Way};
 use crate::{real, sys};
@@ -91,12 +91,6 @@ fn take(row: usize) {
     }
 }
 
-/// How the kernel takes back what it put on the stack.
-#[unsafe(naked)]
-extern "C" fn restorer() {
-    naked_asm!("mov eax, 15", "syscall")
-}
-
 /// # Safety
 /// Only the kernel calls it.
 unsafe extern "C" fn handler(signal: i32, info: *const Info, context: *const Context) {
@@ -119,26 +113,15 @@ pub struct Info {
     code: i32,
 }
 
-/// What the kernel leaves of the interrupted program (`ucontext`), as far as it is looked at.
-#[repr(C)]
-pub struct Context {
-    _before: [u64; 5],
-    registers: [u64; 16],
-}
-
-/// Where the stack pointer is among them.
-const SP: usize = 15;
-
 impl Moment {
     /// The moment in which a signal interrupted the program.
     fn of_signal(context: &Context) -> Self {
-        const RED_ZONE: u64 = 128;
         const LARGEST_FRAME: u64 = 64 << 10;
         let frame = ptr::from_ref(context) as u64;
-        let sp = context.registers[SP];
+        let sp = context.sp();
         // The kernel's frame holds all other registers. On a stack of its own it is not found; then only those are missing.
         let same_stack = sp.wrapping_sub(frame) < LARGEST_FRAME;
-        Moment::new(if same_stack { frame } else { sp.wrapping_sub(RED_ZONE) }, context.registers)
+        Moment::new(if same_stack { frame } else { sp.wrapping_sub(RED_ZONE) }, context.registers())
     }
 }
 

@@ -11,10 +11,11 @@ use whyslow_heap_wire::area::{self, flag};
 use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
 use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
 
+use crate::arch::thread::{self, ThreadWord};
 use crate::area::Area;
-use crate::link::{self, ThreadWord};
+use crate::link;
 use crate::sys::{self, Pages, Place};
-use crate::{based, confined, exit, hooks, loaded, maps, modules, patch, real, sample, signals, state};
+use crate::{arch, confined, hooks, loaded, maps, modules, patch, real, sample, signals, state};
 
 /// The loader's way in. glibc passes the environment, others do not.
 ///
@@ -67,7 +68,7 @@ static AT_START: unsafe extern "C" fn(i32, *const *const c_char, *const *const c
 
 #[used]
 #[unsafe(link_section = ".fini_array")]
-static AT_END: extern "C" fn() = exit::finished;
+static AT_END: extern "C" fn() = arch::exit::finished;
 
 /// The way in for static programs: called once, before the program's first instruction, with the collector's socket and the
 /// program's headers in memory.
@@ -76,7 +77,7 @@ static AT_END: extern "C" fn() = exit::finished;
 /// `socket` must be a text that ends with a zero byte, the headers must be there for good, and nothing of the program runs yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn whyslow_agent_enter(socket: *const c_char, base: u64, headers: u64, count: u64) {
-    based::look_for_base();
+    thread::look_for_base();
     // SAFETY: the caller's promise.
     unsafe {
         modules::set_program(base, headers, count);

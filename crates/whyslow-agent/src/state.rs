@@ -16,9 +16,10 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, compiler_
 use whyslow_heap_wire::area::{self, MOST_STATES, RingHeader, flag, ring};
 use whyslow_selfwalk::Walker;
 
+use crate::arch::counter::counter;
+use crate::arch::thread::ThreadWord;
 use crate::area::Area;
 use crate::based;
-use crate::link::ThreadWord;
 use crate::ring::Writer;
 use crate::sample::Sampling;
 use crate::sys::{self, Pages};
@@ -450,5 +451,5 @@ pub fn is_own_process() -> bool {
 }
 
 fn clock() -> u64 {
-    crate::ring::counter()
+    counter()
 }

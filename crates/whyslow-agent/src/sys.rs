@@ -1,46 +1,18 @@
 //! System calls, made directly: they leave `errno` alone, and need no libc.
 
-use core::arch::asm;
 use core::ffi::{CStr, c_char};
 use core::mem;
 use core::ptr::{self, NonNull};
 use core::slice;
 use core::sync::atomic::AtomicU32;
 
+use crate::arch::calls::{
+    CLOSE, CONNECT, EXIT_GROUP, FACCESSAT, FACCESSAT2, FGETXATTR, FUTEX, GETPID, GETRESGID, GETRESUID,
+    GETTID, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP, NANOSLEEP, NEWFSTATAT, OPENAT, PREAD64,
+    PROCESS_VM_READV, READ, READLINKAT, RECVMSG, RT_SIGACTION, RT_SIGPROCMASK, SENDMSG, SENDTO, SETSOCKOPT,
+    SOCKET, TGKILL, call,
+};
 use crate::signals::Action;
-
-const READ: usize = 0;
-const CLOSE: usize = 3;
-const MMAP: usize = 9;
-const MPROTECT: usize = 10;
-const MUNMAP: usize = 11;
-const RT_SIGACTION: usize = 13;
-const RT_SIGPROCMASK: usize = 14;
-const PREAD64: usize = 17;
-const MREMAP: usize = 25;
-const MADVISE: usize = 28;
-const NANOSLEEP: usize = 35;
-const GETPID: usize = 39;
-const SOCKET: usize = 41;
-const CONNECT: usize = 42;
-const SENDTO: usize = 44;
-const SENDMSG: usize = 46;
-const RECVMSG: usize = 47;
-const SETSOCKOPT: usize = 54;
-const GETRESUID: usize = 118;
-const GETRESGID: usize = 120;
-const ARCH_PRCTL: usize = 158;
-const GETTID: usize = 186;
-const FGETXATTR: usize = 193;
-const FUTEX: usize = 202;
-const EXIT_GROUP: usize = 231;
-const TGKILL: usize = 234;
-const OPENAT: usize = 257;
-const NEWFSTATAT: usize = 262;
-const READLINKAT: usize = 267;
-const FACCESSAT: usize = 269;
-const PROCESS_VM_READV: usize = 310;
-const FACCESSAT2: usize = 439;
 
 /// Protection bits of a mapping.
 pub mod protection {
@@ -58,21 +30,6 @@ const MAP_NORESERVE: usize = 0x4000;
 const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
 const MADV_NOHUGEPAGE: usize = 15;
 const MADV_WIPEONFORK: usize = 18;
-
-/// The call itself. Negative numbers are errors.
-///
-/// # Safety
-/// As the call's.
-unsafe fn call(number: usize, a: [usize; 6]) -> isize {
-    let result: isize;
-    // SAFETY: the caller answers for the call; the kernel clobbers only these registers.
-    unsafe {
-        asm!("syscall", inlateout("rax") number as isize => result,
-            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],
-            lateout("rcx") _, lateout("r11") _, options(nostack));
-    }
-    result
-}
 
 fn failed(result: isize) -> bool {
     (-4095..0).contains(&result)
@@ -474,15 +431,6 @@ pub fn peek(at: u64, into: &mut [u8]) -> usize {
         )
     };
     if result < 0 { 0 } else { result as usize }
-}
-
-/// The thread's `fs` base, from the kernel.
-pub fn fs_base() -> u64 {
-    const ARCH_GET_FS: usize = 0x1003;
-    let mut base = 0u64;
-    // SAFETY: writes `base` only.
-    unsafe { call(ARCH_PRCTL, [ARCH_GET_FS, &raw mut base as usize, 0, 0, 0, 0]) };
-    base
 }
 
 /// Connects to a Unix socket that keeps packets whole; negative on failure. Waits five seconds at most for anything.

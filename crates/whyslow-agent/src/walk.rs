@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use whyslow_heap_wire::record::{MOST_TRAIL, SHORT_TRAIL};
 use whyslow_selfwalk::{Entry, Module, Rules, SHORT, TRAILS, World};
 
+use crate::arch::thread;
 use crate::area::Area;
 use crate::state::Inside;
 use crate::{modules, sys};
@@ -41,7 +42,7 @@ unsafe impl World for Process {
         /// That, and thread-local storage, which lies between the stack and what `fs` points to.
         const THREAD_START: u64 = 1024;
         let first = self.0.header().stack_start.load(Relaxed);
-        first.wrapping_sub(sp) < START_CODE || sys::fs_base().wrapping_sub(sp) < THREAD_START
+        first.wrapping_sub(sp) < START_CODE || thread::base_by_call().wrapping_sub(sp) < THREAD_START
     }
 
     unsafe fn release(&self, memory: *mut u8, bytes: usize) {

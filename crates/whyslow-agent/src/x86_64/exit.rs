@@ -1,0 +1,140 @@
+//! How the program's end comes in: with the registers that its caller has.
+
+use core::arch::naked_asm;
+
+use whyslow_heap_wire::handshake::hook;
+
+use crate::exit::{exit_body, exit_group_body, finished_body, orderly_noted, patched_body, quick_exit_body};
+use crate::{exec, real};
+
+/// The registers that a function keeps for its caller, as [`push_kept`] leaves them on the stack. Above them is the return address.
+pub type Kept = [u64; 6];
+
+/// Puts the registers of [`Kept`] on the stack, and the address of the lowest into the second argument.
+macro_rules! push_kept {
+    () => {
+        push_kept!("r15", "r14", "r13", "r12", "rbp", "rbx")
+    };
+    ($($register:literal),*) => {
+        concat!($("push ", $register, "\n.cfi_adjust_cfa_offset 8\n",)* "mov rsi, rsp")
+    };
+}
+
+/// Notes the moment, and goes on to the function that this stands in for.
+macro_rules! noting_shim {
+    ($hook:expr) => {
+        naked_asm!(
+            ".cfi_startproc",
+            push_kept!(),
+            "push rdi",
+            ".cfi_adjust_cfa_offset 8",
+            "call {noted}",
+            "pop rdi",
+            ".cfi_adjust_cfa_offset -8",
+            "add rsp, 48",
+            ".cfi_adjust_cfa_offset -48",
+            "jmp qword ptr [rip + {real} + {hook}]",
+            ".cfi_endproc",
+            noted = sym orderly_noted,
+            real = sym real::REAL,
+            hook = const 8 * $hook,
+        )
+    };
+}
+
+/// libc's `exit`, with a patch at its start.
+#[unsafe(naked)]
+pub extern "C" fn orderly() {
+    noting_shim!(hook::ORDERLY_EXIT)
+}
+
+/// libc's `quick_exit`, likewise.
+#[unsafe(naked)]
+pub extern "C" fn quick() {
+    noting_shim!(hook::QUICK_EXIT)
+}
+
+/// Calls `body` with the caller's argument and the registers that the caller has.
+macro_rules! shim {
+    ($body:ident) => {
+        naked_asm!(
+            ".cfi_startproc",
+            push_kept!(),
+            "sub rsp, 8",
+            ".cfi_adjust_cfa_offset 8",
+            "call {body}",
+            "add rsp, 56",
+            ".cfi_adjust_cfa_offset -56",
+            "ret",
+            ".cfi_endproc",
+            body = sym $body,
+        )
+    };
+}
+
+/// libc runs the exit functions, of which the agent's are among the last.
+#[unsafe(naked)]
+pub extern "C" fn finished() {
+    shim!(finished_body)
+}
+
+/// Where libc's `_exit` jumps to, patched at its start.
+#[unsafe(naked)]
+pub extern "C" fn patched() {
+    shim!(patched_body)
+}
+
+/// libc's `syscall`, with a patch at its start: the end of the process, and the execution of another program, by their numbers.
+#[unsafe(naked)]
+pub extern "C" fn syscall() {
+    naked_asm!(
+        ".cfi_startproc",
+        "cmp rdi, 231",
+        "je 2f",
+        "cmp rdi, 59",
+        "jne 3f",
+        "cmp qword ptr [rip + {real} + {execve_hook}], 0",
+        "je 3f",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "jmp {execve}",
+        "2:",
+        "mov rdi, rsi",
+        "jmp {group}",
+        "3:",
+        "jmp qword ptr [rip + {real} + {syscall_hook}]",
+        ".cfi_endproc",
+        real = sym real::REAL,
+        execve_hook = const 8 * hook::EXECVE,
+        syscall_hook = const 8 * hook::SYSCALL,
+        execve = sym exec::execve,
+        group = sym exit_group,
+    )
+}
+
+#[unsafe(naked)]
+extern "C" fn exit_group() {
+    shim!(exit_group_body)
+}
+
+/// libc's `_exit`.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub extern "C" fn _exit() {
+    shim!(exit_body)
+}
+
+/// libc's `_Exit`.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub extern "C" fn _Exit() {
+    shim!(exit_body)
+}
+
+/// libc's `quick_exit`. Its handlers run behind this, and then `_exit`, which is the better moment if it can be seen.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub extern "C" fn quick_exit() {
+    shim!(quick_exit_body)
+}

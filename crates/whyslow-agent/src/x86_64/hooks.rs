@@ -1,0 +1,157 @@
+//! How the program's calls of the allocator come in.
+//!
+//! A shim puts the caller's registers on the stack where the walk begins (see `walk::Caller`) and calls the body with
+//! the four arguments, the address of the registers, and the hook's number. So no frame of the agent has to be walked. What frees
+//! has no stack to walk: its shim only adds the number.
+
+use core::arch::naked_asm;
+
+use whyslow_heap_wire::area::FILTER_FACTOR;
+use whyslow_heap_wire::handshake::hook;
+use whyslow_heap_wire::handshake::hook::PER_GROUP;
+
+use crate::hooks::{
+    aligned_body, alloc_like_body, calloc_body, free_body, free_preloaded, malloc_body, masked_body,
+    posix_memalign_body, realloc_body, realloc_like_body, reallocarray_body, rust_realloc_body,
+};
+use crate::{real, sample};
+
+macro_rules! shim {
+    ($slot:expr, $body:ident) => {
+        naked_asm!(
+            ".cfi_startproc",
+            "push rbx",
+            ".cfi_adjust_cfa_offset 8",
+            "push rbp",
+            ".cfi_adjust_cfa_offset 8",
+            "mov r8, rsp",
+            "mov r9d, {slot}",
+            "sub rsp, 8",
+            ".cfi_adjust_cfa_offset 8",
+            "call {body}",
+            "add rsp, 24",
+            ".cfi_adjust_cfa_offset -24",
+            "ret",
+            ".cfi_endproc",
+            slot = const $slot,
+            body = sym $body,
+        )
+    };
+}
+
+/// libc's functions, which the loader finds by name.
+macro_rules! exported {
+    ($($name:ident $slot:ident => $body:ident;)*) => {$(
+        /// libc's function of this name.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub extern "C" fn $name() {
+            shim!(hook::$slot, $body)
+        }
+    )*};
+}
+
+/// libc's `malloc`. An allocation that a sampled recording does not take goes on to the real one from here, without a frame. Where
+/// nothing is sampled the thread's word is 0.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub extern "C" fn malloc() {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rax, qword ptr [rip + whyslow_countdown@GOTTPOFF]",
+        "mov rcx, qword ptr fs:[rax]",
+        "sub rcx, rdi",
+        "jbe {slow}",
+        "mov qword ptr fs:[rax], rcx",
+        "jmp qword ptr [rip + {real} + {malloc}]",
+        ".cfi_endproc",
+        slow = sym malloc_shim,
+        real = sym real::REAL,
+        malloc = const 8 * hook::MALLOC,
+    )
+}
+
+#[unsafe(naked)]
+extern "C" fn malloc_shim() {
+    shim!(hook::MALLOC, malloc_body)
+}
+
+exported! {
+    calloc CALLOC => calloc_body;
+    realloc REALLOC => realloc_body;
+    posix_memalign POSIX_MEMALIGN => posix_memalign_body;
+    aligned_alloc ALIGNED_ALLOC => aligned_body;
+    memalign MEMALIGN => aligned_body;
+    valloc VALLOC => malloc_body;
+    pvalloc PVALLOC => malloc_body;
+    reallocarray REALLOCARRAY => reallocarray_body;
+}
+
+/// Where patched functions jump to, once per group.
+macro_rules! patched {
+    ($($hook:ident $slot:ident => $body:ident;)*) => {$(
+        #[unsafe(naked)]
+        pub extern "C" fn $hook<const GROUP: usize>() {
+            shim!(GROUP * PER_GROUP + hook::$slot, $body)
+        }
+    )*};
+}
+
+patched! {
+    hook_malloc MALLOC => malloc_body;
+    hook_calloc CALLOC => calloc_body;
+    hook_realloc REALLOC => realloc_body;
+    hook_posix_memalign POSIX_MEMALIGN => posix_memalign_body;
+    hook_aligned_alloc ALIGNED_ALLOC => aligned_body;
+    hook_memalign MEMALIGN => aligned_body;
+    hook_valloc VALLOC => malloc_body;
+    hook_pvalloc PVALLOC => malloc_body;
+    hook_reallocarray REALLOCARRAY => reallocarray_body;
+    hook_alloc_like ALLOC_LIKE => alloc_like_body;
+    hook_alloc_like_2 ALLOC_LIKE_2 => alloc_like_body;
+    hook_realloc_like REALLOC_LIKE => realloc_like_body;
+    hook_rust_realloc RUST_REALLOC => rust_realloc_body;
+}
+
+#[unsafe(naked)]
+pub extern "C" fn hook_free<const GROUP: usize, const SLOT: usize>() {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov r9d, {slot}",
+        "jmp {body}",
+        ".cfi_endproc",
+        slot = const GROUP * PER_GROUP + SLOT,
+        body = sym free_body,
+    )
+}
+
+#[unsafe(naked)]
+pub extern "C" fn hook_masked() {
+    naked_asm!(".cfi_startproc", "jmp {body}", ".cfi_endproc", body = sym masked_body)
+}
+
+/// libc's `free`. A block that no sampled recording has goes on to the real one from here.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub extern "C" fn free() {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rdx, qword ptr [rip + {filter}]",
+        "test rdx, rdx",
+        "je {slow}",
+        "movabs rcx, {factor}",
+        "mov rax, rdi",
+        "shr rax, 3",
+        "imul rax, rcx",
+        "shr rax, 48",
+        "cmp byte ptr [rdx + rax], 0",
+        "jne {slow}",
+        "jmp qword ptr [rip + {real} + {free}]",
+        ".cfi_endproc",
+        slow = sym free_preloaded,
+        filter = sym sample::FILTER,
+        factor = const FILTER_FACTOR,
+        real = sym real::REAL,
+        free = const 8 * hook::FREE,
+    )
+}
