@@ -135,13 +135,15 @@ pub mod flag {
     pub const WAIT_IN_CRASH: u32 = 8;
 }
 
-/// By which [`filter_slot`] mixes.
-pub const FILTER_FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+/// How many bits of an address [`filter_slot`] leaves out at the low end, and by how many it shifts the high ones down.
+pub const FILTER_SHIFTS: [u32; 2] = [10, 26];
 
-/// The hash of an address in the filter of sampled blocks.
+/// The place of an address in the filter of sampled blocks: the kilobyte that it lies in. Every free looks there, and those of a program that works
+/// in one part of its heap find the same few lines of the processor's cache.
 #[inline]
 pub const fn filter_slot(address: u64) -> usize {
-    ((address >> 3).wrapping_mul(FILTER_FACTOR) >> 48) as usize
+    let [low, high] = FILTER_SHIFTS;
+    ((address >> low) ^ (address >> high)) as usize % FILTER_LEN
 }
 
 /// One thread's ring. The agent owns the first half, the collector the second.
@@ -211,3 +213,27 @@ pub const fn chunk_at(chunk: usize) -> usize {
 const _: () = assert!(size_of::<Header>() == 384 && size_of::<RingHeader>() == 128);
 const _: () =
     assert!(LEFT_AT.is_multiple_of(4096) && WORDS_AT.is_multiple_of(4096) && MODULES_AT.is_multiple_of(4096));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_frees_of_one_part_of_the_heap_share_lines_of_the_filter() {
+        const LINE: usize = 64;
+        let start = 0x5555_dead_0000;
+        let slots = (0..64 << 10).step_by(16).map(|offset| filter_slot(start + offset));
+        let mut lines = slots.map(|slot| slot / LINE);
+        let first = lines.next();
+        assert!(lines.all(|line| Some(line) == first));
+    }
+
+    #[test]
+    fn parts_of_64_megabytes_have_different_places() {
+        let slots: [usize; 8] =
+            core::array::from_fn(|arena| filter_slot(0x7f00_0000_1000 + ((arena as u64) << 26)));
+        for (at, slot) in slots.iter().enumerate() {
+            assert!(!slots[..at].contains(slot) && *slot < FILTER_LEN);
+        }
+    }
+}

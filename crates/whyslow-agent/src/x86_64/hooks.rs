@@ -6,7 +6,7 @@
 
 use core::arch::naked_asm;
 
-use whyslow_heap_wire::area::FILTER_FACTOR;
+use whyslow_heap_wire::area::{FILTER_LEN, FILTER_SHIFTS};
 use whyslow_heap_wire::handshake::hook;
 use whyslow_heap_wire::handshake::hook::PER_GROUP;
 
@@ -139,18 +139,21 @@ pub extern "C" fn free() {
         "mov rdx, qword ptr [rip + {filter}]",
         "test rdx, rdx",
         "je {slow}",
-        "movabs rcx, {factor}",
         "mov rax, rdi",
-        "shr rax, 3",
-        "imul rax, rcx",
-        "shr rax, 48",
+        "shr rax, {low}",
+        "mov rcx, rdi",
+        "shr rcx, {high}",
+        "xor eax, ecx",
+        "and eax, {most}",
         "cmp byte ptr [rdx + rax], 0",
         "jne {slow}",
         "jmp qword ptr [rip + {real} + {free}]",
         ".cfi_endproc",
         slow = sym free_preloaded,
         filter = sym sample::FILTER,
-        factor = const FILTER_FACTOR,
+        low = const FILTER_SHIFTS[0],
+        high = const FILTER_SHIFTS[1],
+        most = const FILTER_LEN - 1,
         real = sym real::REAL,
         free = const 8 * hook::FREE,
     )
