@@ -133,6 +133,9 @@ compile_error!("whyslow-alloc walks stacks of Linux on x86-64 only");
 
 mod ad_hoc;
 mod alloc;
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64/mod.rs"]
+mod arch;
 mod check;
 mod dhat;
 mod events;

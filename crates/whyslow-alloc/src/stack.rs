@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize
 use whyslow_selfwalk::hosted::Hosted;
 use whyslow_selfwalk::{Entry, Node, Numbered, Rules, Stacks, World};
 
+use crate::arch::walk;
 use crate::modules;
 use crate::watch::Thread;
 
@@ -124,34 +125,13 @@ impl Drop for Taken {
     }
 }
 
-/// Walks from its caller on.
-#[unsafe(naked)]
-extern "C" fn walk(walker: &mut Numbered, generation: u16) -> u32 {
-    core::arch::naked_asm!(
-        ".cfi_startproc",
-        "push rbx",
-        ".cfi_adjust_cfa_offset 8",
-        "push rbp",
-        ".cfi_adjust_cfa_offset 8",
-        "mov rdx, rsp",
-        "sub rsp, 8",
-        ".cfi_adjust_cfa_offset 8",
-        "call {walk_from}",
-        "add rsp, 8",
-        ".cfi_adjust_cfa_offset -8",
-        "pop rbp",
-        ".cfi_adjust_cfa_offset -8",
-        "pop rbx",
-        ".cfi_adjust_cfa_offset -8",
-        "ret",
-        ".cfi_endproc",
-        walk_from = sym walk_from,
-    )
-}
-
 /// # Safety
 /// The entry is on this thread's stack, directly below the frame of the shim's caller.
-unsafe extern "C" fn walk_from(walker: &mut Numbered, generation: u16, entry: *const Entry) -> u32 {
+pub(crate) unsafe extern "C" fn walk_from(
+    walker: &mut Numbered,
+    generation: u16,
+    entry: *const Entry,
+) -> u32 {
     let Some(tables) = TABLES.get().filter(|tables| !tables.nodes.is_empty()) else { return NONE };
     let stacks = Stacks { heads: tables.heads, nodes: tables.nodes, used: &USED };
     // SAFETY: passed on.

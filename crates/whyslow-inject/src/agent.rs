@@ -1,6 +1,6 @@
 //! The agent's file, laid out for an address.
 
-use object::elf::{R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE, R_X86_64_TPOFF64};
+use crate::arch::relocation;
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget};
 use whyslow_elf::Elf;
 
@@ -89,11 +89,11 @@ impl<'d> Agent<'d> {
             let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
             let addend = relocation.addend() as u64;
             let value = match r_type {
-                R_X86_64_RELATIVE => base.wrapping_add(addend),
+                relocation::RELATIVE => base.wrapping_add(addend),
                 // The program's thread area does not exist yet, and the agent does without.
-                R_X86_64_TPOFF64 => 0,
-                R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT => self.symbol(relocation.target(), base)?,
-                R_X86_64_64 => match self.symbol(relocation.target(), base)? {
+                relocation::THREAD_OFFSET => 0,
+                relocation::SYMBOL | relocation::FUNCTION => self.symbol(relocation.target(), base)?,
+                relocation::ADDRESS => match self.symbol(relocation.target(), base)? {
                     0 => 0,
                     address => address.wrapping_add(addend),
                 },

@@ -11,8 +11,8 @@ use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use whyslow_elf::{DebugFolders, Elf, ElfFile, Segment};
 
+use crate::arch::Code64;
 use crate::maps::Maps;
-use crate::prologue::Code64;
 use crate::unwind_table;
 
 /// A module's file, and its separate debug file if its symbols were stripped.

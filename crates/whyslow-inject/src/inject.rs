@@ -18,18 +18,13 @@ use whyslow_proc::kernel::Settings;
 use whyslow_proc::process::{self, Auxiliary};
 
 use crate::agent::Agent;
+use crate::arch::{CALL, RED_ZONE, Registers};
 use crate::tracee::{Stop, Tracee};
 
 /// How long the agent may take if nothing else is said. It waits for the collector, which reads the program's symbols.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it is asked whether there will be an exec.
 const PATIENCE_FOR_EXEC: Duration = Duration::from_millis(2);
-/// `syscall; int3`
-const CALL: [u8; 3] = [0x0f, 0x05, 0xcc];
-/// The bytes below the stack pointer that belong to the program.
-const RED_ZONE: u64 = 128;
-/// The code segment of 64-bit programs.
-const CODE_64: u64 = 0x33;
 
 /// Why the agent could not be brought in. The program runs on without it.
 #[derive(Debug, thiserror::Error)]
@@ -198,14 +193,13 @@ impl Injector {
     }
 
     fn enter(&mut self, agent: &Agent<'_>, socket: &Path) -> Result<(), InjectError> {
-        let mut registers = self.tracee.registers()?;
-        if registers.cs != CODE_64 {
+        let registers = self.tracee.registers()?;
+        if !registers.are_of_64_bits() {
             return Err(InjectError::Foreign);
         }
-        // From here on there is no system call under way that could be repeated.
-        registers.orig_rax = u64::MAX;
+        let registers = registers.outside_of_calls();
         let floats = self.tracee.float_registers()?;
-        let start = registers.rip;
+        let start = registers.pc();
         let code = self.tracee.word(start)?;
         let mut call = code.to_le_bytes();
         call[..CALL.len()].copy_from_slice(&CALL);
@@ -226,7 +220,7 @@ impl Injector {
         &mut self,
         agent: &Agent<'_>,
         socket: &Path,
-        registers: &libc::user_regs_struct,
+        registers: &Registers,
     ) -> Result<(), InjectError> {
         let program = Program::of(self.tracee.pid())?;
         let socket = CString::new(socket.as_os_str().as_bytes())
@@ -234,23 +228,17 @@ impl Injector {
         let base = self.map(agent, registers)?;
 
         let path = socket.as_bytes_with_nul();
-        let path_at = (registers.rsp - RED_ZONE - path.len() as u64) & !15;
+        let path_at = (registers.sp() - RED_ZONE - path.len() as u64) & !15;
         let stack = path_at - 8;
         self.tracee.write(path_at, path)?;
-        self.tracee.write(stack, &(registers.rip + 2).to_le_bytes())?;
-        let mut entering = *registers;
-        entering.rip = base + agent.enter;
-        entering.rsp = stack;
-        entering.rbp = 0;
-        entering.rdi = path_at;
-        entering.rsi = program.bias(registers.rip)?;
-        entering.rdx = program.headers;
-        entering.rcx = program.header_count;
-        self.run(&entering, registers.rip + CALL.len() as u64).map(drop)
+        self.tracee.write(stack, &(registers.pc() + 2).to_le_bytes())?;
+        let arguments = [path_at, program.bias(registers.pc())?, program.headers, program.header_count];
+        let entering = registers.entering(base + agent.enter, stack, arguments);
+        self.run(&entering, registers.pc() + CALL.len() as u64).map(drop)
     }
 
     /// Lets the process map the agent, and writes it there. Returns its address.
-    fn map(&mut self, agent: &Agent<'_>, registers: &libc::user_regs_struct) -> Result<u64, InjectError> {
+    fn map(&mut self, agent: &Agent<'_>, registers: &Registers) -> Result<u64, InjectError> {
         let writable = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         let private = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
         let arguments = [0, agent.len, writable, private, u64::MAX, 0];
@@ -265,27 +253,23 @@ impl Injector {
 
     fn system_call(
         &mut self,
-        registers: &libc::user_regs_struct,
+        registers: &Registers,
         number: i64,
-        [rdi, rsi, rdx, r10, r8, r9]: [u64; 6],
+        arguments: [u64; 6],
         what: &'static str,
     ) -> Result<u64, InjectError> {
-        let calling = libc::user_regs_struct { rax: number as u64, rdi, rsi, rdx, r10, r8, r9, ..*registers };
-        let after = self.run(&calling, registers.rip + CALL.len() as u64)?;
-        match after.rax as i64 {
+        let calling = registers.calling(number, arguments);
+        let after = self.run(&calling, registers.pc() + CALL.len() as u64)?.returned();
+        match after as i64 {
             error @ -4095..=-1 => {
                 Err(InjectError::Refused { what, error: io::Error::from_raw_os_error(-error as i32) })
             }
-            _ => Ok(after.rax),
+            _ => Ok(after),
         }
     }
 
     /// Runs the process from these registers until it meets the `int3` that ends at `end`.
-    fn run(
-        &mut self,
-        registers: &libc::user_regs_struct,
-        end: u64,
-    ) -> Result<libc::user_regs_struct, InjectError> {
+    fn run(&mut self, registers: &Registers, end: u64) -> Result<Registers, InjectError> {
         self.tracee.set_registers(registers)?;
         self.tracee.go_on(0)?;
         let until = Instant::now() + self.patience;
@@ -299,7 +283,7 @@ impl Injector {
                 }
                 Stop::Signal(signal) => {
                     let now = self.tracee.registers()?;
-                    if signal == libc::SIGTRAP && now.rip == end {
+                    if signal == libc::SIGTRAP && now.pc() == end {
                         return Ok(now);
                     }
                     if is_fault(signal) && self.tracee.signal_is_its_own()? {

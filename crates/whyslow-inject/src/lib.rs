@@ -4,18 +4,19 @@
 //! plan      which functions of a process must be patched, and every byte of the patches
 //! entry     whether a program can be preloaded, must be injected, or neither
 //! inject    maps the agent into a static program that is stopped at its exec
+//! arch      what the processor has to do with it: instructions, registers (`x86_64/`)
 //! ```
 
 mod agent;
 mod allocators;
-mod calls;
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64/mod.rs"]
+mod arch;
 mod entry;
 mod image;
 mod inject;
 mod maps;
-mod page;
 mod plan;
-mod prologue;
 mod rust_shims;
 mod targets;
 mod tracee;

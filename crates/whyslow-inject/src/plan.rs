@@ -7,10 +7,9 @@ use whyslow_proc::process;
 use whyslow_profile::{HeapFacts, HeapNote, Unwatched};
 
 use crate::allocators::{Order, telling_names};
+use crate::arch::{MOST_PER_FUNCTION, Page, Prologue, Refusal};
 use crate::image::{Files, Function, Image};
 use crate::maps::Maps;
-use crate::page::{MOST_PER_FUNCTION, Page};
-use crate::prologue::{Prologue, Refusal};
 use crate::targets::Found;
 
 /// Code to be mapped at an address.

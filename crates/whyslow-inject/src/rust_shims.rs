@@ -13,7 +13,7 @@
 use std::collections::HashSet;
 
 use crate::allocators::{LIBC, RUST_SHIMS, Shape};
-use crate::calls::targets;
+use crate::arch::targets;
 use crate::image::{Function, Image, Slot};
 
 /// How many calls deep libc's allocator is looked for: the function itself, the allocator's method, `System`'s method, a helper.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::allocators::{self, Shape};
-use crate::calls::targets;
+use crate::arch::targets;
 use crate::image::{Function, Image, Slot};
 use crate::rust_shims;
 

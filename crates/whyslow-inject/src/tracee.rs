@@ -6,6 +6,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::time::{Duration, Instant};
 
+use crate::arch::{FloatRegisters, Registers};
+
 /// How long to sleep between two looks at a process that runs. The agent needs about a millisecond.
 const NAP: Duration = Duration::from_micros(100);
 
@@ -124,25 +126,25 @@ impl Tracee {
     }
 
     /// All registers but those for floating-point numbers.
-    pub(crate) fn registers(&self) -> io::Result<libc::user_regs_struct> {
+    pub(crate) fn registers(&self) -> io::Result<Registers> {
         // SAFETY: the request fills this, which is plain integers.
         unsafe { self.get(libc::PTRACE_GETREGS) }
     }
 
     /// Sets them.
-    pub(crate) fn set_registers(&self, registers: &libc::user_regs_struct) -> io::Result<()> {
+    pub(crate) fn set_registers(&self, registers: &Registers) -> io::Result<()> {
         // SAFETY: the request reads this.
         unsafe { self.request_at(libc::PTRACE_SETREGS, 0, ptr::from_ref(registers) as usize) }
     }
 
     /// The registers for floating-point numbers.
-    pub(crate) fn float_registers(&self) -> io::Result<libc::user_fpregs_struct> {
+    pub(crate) fn float_registers(&self) -> io::Result<FloatRegisters> {
         // SAFETY: the request fills this, which is plain integers.
         unsafe { self.get(libc::PTRACE_GETFPREGS) }
     }
 
     /// Sets them.
-    pub(crate) fn set_float_registers(&self, registers: &libc::user_fpregs_struct) -> io::Result<()> {
+    pub(crate) fn set_float_registers(&self, registers: &FloatRegisters) -> io::Result<()> {
         // SAFETY: the request reads this.
         unsafe { self.request_at(libc::PTRACE_SETFPREGS, 0, ptr::from_ref(registers) as usize) }
     }

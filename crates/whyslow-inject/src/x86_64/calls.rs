@@ -2,8 +2,8 @@
 
 use iced_x86::{FlowControl, OpKind};
 
+use super::prologue::{Code64, instructions};
 use crate::image::{Image, Slot};
-use crate::prologue::{Code64, instructions};
 
 /// Where a function calls or jumps to, as far as that is written in the file. Addresses are the file's. What
 /// goes through the procedure linkage table is what it leads to.

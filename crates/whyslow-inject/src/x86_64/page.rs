@@ -7,8 +7,8 @@
 
 use whyslow_heap_wire::handshake::{PATCH_LEN, Patch, Real};
 
+use super::prologue::{JUMP_LEN, Prologue, Refusal};
 use crate::allocators::Order;
-use crate::prologue::{JUMP_LEN, Prologue, Refusal};
 
 /// More than one function ever needs.
 pub(crate) const MOST_PER_FUNCTION: usize = 192;
