@@ -179,6 +179,19 @@ fn signal_handlers_may_allocate_at_any_instruction() {
 }
 
 #[test]
+fn a_signal_handler_may_fork_while_the_agent_walks() {
+    let safe = program("safe", "safe.c", &["-shared", "-fPIC"]);
+    let stress = program("forking-signals", "stress.c", &[]);
+    let collector = Collector::new(Wish::default());
+    let mut command = collector.command_with(&stress, &safe);
+    let run = finish(collector, &mut command, &["forks_in_signals"]);
+    assert!(run.status.success());
+    let pids: std::collections::BTreeSet<u32> =
+        run.areas[0].records.iter().map(|record| record.pid).collect();
+    assert!(pids.len() > 100, "children that came back from the handler were recorded: {}", pids.len());
+}
+
+#[test]
 fn a_child_that_borrows_its_parents_memory_uses_its_ring() {
     let run = stress("spawns", Wish::default(), &["spawns"]);
     assert!(run.status.success());

@@ -199,6 +199,40 @@ static void signals(void) {
     setitimer(ITIMER_PROF, &every, NULL);
 }
 
+// A handler that interrupts the agent forks, and comes back in both processes.
+static volatile sig_atomic_t in_child;
+
+static void forking_handler(int signal) {
+    (void)signal;
+    int saved = errno, status;
+    pid_t child = fork();
+    if (child == 0) { in_child = 1; return; }
+    CHECK(child > 0);
+    while (waitpid(child, &status, 0) < 0) CHECK(errno == EINTR);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    handled++;
+    errno = saved;
+}
+
+static __attribute__((noinline)) int descend(int left, unsigned ways) {
+    volatile char frame[16];
+    frame[0] = 0;
+    if (left == 0) { free(malloc(40)); return frame[0]; }
+    int below = ways & 1 ? descend(left - 1, ways >> 1) : descend(left - 1, ways >> 1) + 1;
+    return below + frame[0];
+}
+
+static void forks_in_signals(void) {
+    struct sigaction action = {.sa_handler = forking_handler, .sa_flags = SA_RESTART};
+    sigaction(SIGPROF, &action, NULL);
+    struct itimerval every = {{0, 1000}, {0, 1000}};
+    setitimer(ITIMER_PROF, &every, NULL);
+    unsigned ways = 1;
+    while (handled < 200 && !in_child) { ways = ways * 1103515245 + 12345; descend(20 + ways % 7, ways >> 7); }
+    if (in_child) { for (int i = 0; i < 100; i++) descend(20, i); _exit(0); }
+    setitimer(ITIMER_PROF, &(struct itimerval){0}, NULL);
+}
+
 static void spawns(void) {
     extern char **environ;
     char *arguments[] = {"true", NULL};
@@ -234,6 +268,7 @@ int main(int count, char **arguments) {
     if (!strcmp(what, "crowd")) { rounds = 20; run_threads(1000, churn); clear_slots(); }
     if (!strcmp(what, "forks")) forks();
     if (!strcmp(what, "signals")) signals();
+    if (!strcmp(what, "forks_in_signals")) forks_in_signals();
     if (!strcmp(what, "spawns")) spawns();
     if (!strcmp(what, "plugins")) plugins(arguments + 2);
     if (!strcmp(what, "maps")) {
