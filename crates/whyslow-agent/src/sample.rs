@@ -14,10 +14,13 @@ use whyslow_heap_wire::handshake::hook;
 use crate::arch::counter::counter;
 use crate::arch::thread::ThreadWord;
 use crate::area::Area;
-use crate::{arena, real};
+use crate::{arena, real, unused};
 
 /// Where the filter is; 0 if nothing is sampled. It stays mapped when the recording ends before the program.
 pub static FILTER: AtomicU64 = AtomicU64::new(0);
+
+/// The same for `realloc`; 0 also where that is not glibc's own.
+pub static FILTER_OF_REALLOC: AtomicU64 = AtomicU64::new(0);
 
 /// Lets frees look at the filter alone, if samples are asked for.
 pub fn prepare(area: Area) {
@@ -28,6 +31,9 @@ pub fn prepare(area: Area) {
     // What was given out before the real allocator was known must not reach it.
     FILTER.store(area.filter().as_ptr() as u64, Release);
     arena::given_out().for_each(keep_from_free);
+    if unused::realloc_is_glibcs() {
+        FILTER_OF_REALLOC.store(FILTER.load(Relaxed), Release);
+    }
 }
 
 /// Lets the free of a block that is not the real allocator's look closer.

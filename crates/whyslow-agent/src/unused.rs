@@ -97,9 +97,9 @@ pub fn forget_if_any(block: u64) {
     }
 }
 
-/// Whether what a block gains in `realloc` may be filled: only with glibc's own, where nothing else can make a block larger and the program
+/// Whether `realloc` is glibc's own. What a block gains there may be filled: nothing else can make a block larger, and the program
 /// has to ask for what it may use beyond its wish. jemalloc's `xallocx` and mimalloc's `mi_expand` are not seen.
-fn fills_growth() -> bool {
+pub fn realloc_is_glibcs() -> bool {
     const NO: u32 = 1;
     const YES: u32 = 2;
     static ANSWER: AtomicU32 = AtomicU32::new(0);
@@ -129,7 +129,7 @@ pub unsafe fn fill_new(block: u64, size: u64) {
 /// # Safety
 /// As for [`fill_new`].
 pub unsafe fn fill_grown(was: u64, block: u64, size: u64) {
-    if size <= was || fills_growth() {
+    if size <= was || realloc_is_glibcs() {
         // SAFETY: passed on.
         unsafe { fill_from(was, block, size) };
     }

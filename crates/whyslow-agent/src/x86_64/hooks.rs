@@ -78,13 +78,61 @@ extern "C" fn malloc_shim() {
 
 exported! {
     calloc CALLOC => calloc_body;
-    realloc REALLOC => realloc_body;
     posix_memalign POSIX_MEMALIGN => posix_memalign_body;
     aligned_alloc ALIGNED_ALLOC => aligned_body;
     memalign MEMALIGN => aligned_body;
     valloc VALLOC => malloc_body;
     pvalloc PVALLOC => malloc_body;
     reallocarray REALLOCARRAY => reallocarray_body;
+}
+
+/// Goes on at `slow` if a block may be one that a sampled recording has; the filter is in `rdx`.
+macro_rules! look_at_filter {
+    () => {
+        concat!(
+            "test rdx, rdx\n",
+            "je {slow}\n",
+            "mov rax, rdi\n",
+            "shr rax, {low}\n",
+            "mov rcx, rdi\n",
+            "shr rcx, {high}\n",
+            "xor eax, ecx\n",
+            "and eax, {most}\n",
+            "cmp byte ptr [rdx + rax], 0\n",
+            "jne {slow}",
+        )
+    };
+}
+
+/// libc's `realloc`. A block that no sampled recording has goes on to glibc's own from here, unless its new size is sampled: that one calls no
+/// other function that counts down.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub extern "C" fn realloc() {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rdx, qword ptr [rip + {filter}]",
+        look_at_filter!(),
+        "mov rax, qword ptr [rip + whyslow_countdown@GOTTPOFF]",
+        "mov rcx, qword ptr fs:[rax]",
+        "sub rcx, rsi",
+        "jbe {slow}",
+        "mov qword ptr fs:[rax], rcx",
+        "jmp qword ptr [rip + {real} + {realloc}]",
+        ".cfi_endproc",
+        slow = sym realloc_shim,
+        filter = sym sample::FILTER_OF_REALLOC,
+        low = const FILTER_SHIFTS[0],
+        high = const FILTER_SHIFTS[1],
+        most = const FILTER_LEN - 1,
+        real = sym real::REAL,
+        realloc = const 8 * hook::REALLOC,
+    )
+}
+
+#[unsafe(naked)]
+extern "C" fn realloc_shim() {
+    shim!(hook::REALLOC, realloc_body)
 }
 
 /// Where patched functions jump to, once per group.
@@ -137,16 +185,7 @@ pub extern "C" fn free() {
     naked_asm!(
         ".cfi_startproc",
         "mov rdx, qword ptr [rip + {filter}]",
-        "test rdx, rdx",
-        "je {slow}",
-        "mov rax, rdi",
-        "shr rax, {low}",
-        "mov rcx, rdi",
-        "shr rcx, {high}",
-        "xor eax, ecx",
-        "and eax, {most}",
-        "cmp byte ptr [rdx + rax], 0",
-        "jne {slow}",
+        look_at_filter!(),
         "jmp qword ptr [rip + {real} + {free}]",
         ".cfi_endproc",
         slow = sym free_preloaded,
