@@ -285,9 +285,14 @@ fn samples_are_unbiased_and_their_ends_are_seen() {
     let run = stress("sample", Wish { sample_bytes: rate, ..Wish::default() }, &["sample"]);
     assert!(run.status.success());
     let area = &run.areas[0];
-    for (size, count) in [(33u64, 200_000f64), (33 + 64 * 16, 210_000.0), (33 + 64 * 160, 200_000.0)] {
-        let samples =
-            area.records.iter().filter(|record| record.op == op::ALLOC && record.size == size).count();
+    for (kind, size, count) in [
+        (op::ALLOC, 33u64, 200_000f64),
+        (op::ALLOC, 33 + 64 * 16, 210_000.0),
+        (op::ALLOC, 33 + 64 * 160, 200_000.0),
+        (op::ALLOC, 33 + 64 * 32, 100_000.0),
+        (op::REALLOC, 33 + 64 * 64, 100_000.0),
+    ] {
+        let samples = area.records.iter().filter(|record| record.op == kind && record.size == size).count();
         let chance = 1.0 - (-(size as f64) / rate as f64).exp();
         let (mean, deviation) = (count * chance, (count * chance * (1.0 - chance)).sqrt());
         let off = (samples as f64 - mean) / deviation;

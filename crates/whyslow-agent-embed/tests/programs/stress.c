@@ -304,6 +304,11 @@ int main(int count, char **arguments) {
         size_t sizes[] = {33, 33 + 64 * 16, 33 + 64 * 160};
         for (int k = 0; k < 3; k++) for (int i = 0; i < 200000; i++) end_block(new_block(sizes[k]), sizes[k]);
         for (int i = 0; i < 10000; i++) new_block(33 + 64 * 16);
+        for (int i = 0; i < 100000; i++) {
+            void *p = new_block(33 + 64 * 32);
+            void *q = realloc(p, 33 + 64 * 64); goes(33 + 64 * 32); came(q, 33 + 64 * 64);
+            end_block(q, 33 + 64 * 64);
+        }
     }
     if (!strcmp(what, "ends")) {
         for (int i = 0; i < 1000; i++) new_block(tagged(i));
