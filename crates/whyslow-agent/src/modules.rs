@@ -42,15 +42,18 @@ fn program() -> Option<Module<'static>> {
 /// A module and its path.
 type Named<'a> = (Module<'a>, &'a CStr);
 
-/// The module with this address, which is that of code on the calling thread's stack. It is in the collector's list from now on.
+/// The module with this address. It is in the collector's list from now on.
 ///
-/// A module of which code is on a stack is not unloaded: that is what everything below relies on.
-pub fn find<'a>(area: Area, address: u64) -> Option<Module<'a>> {
+/// # Safety
+/// It is not unloaded during `'a`: its code is on the calling thread's stack, or it is libc.
+pub unsafe fn find<'a>(area: Area, address: u64) -> Option<Module<'a>> {
     let (module, path) = if let Some(find) = link::dl_find_object() {
         // Of a module whose segments lie apart only one segment is found there.
-        by_find_object(find, address).or_else(|| by_iteration(address))?
+        // SAFETY: passed on.
+        unsafe { by_find_object(find, address).or_else(|| by_iteration(address)) }?
     } else if link::dl_iterate_phdr().is_some() {
-        by_iteration(address)?
+        // SAFETY: passed on.
+        unsafe { by_iteration(address) }?
     } else {
         (program().filter(|program| program.holds(address))?, c"")
     };
@@ -70,7 +73,12 @@ pub struct Found {
     reserved: [u64; 7],
 }
 
-fn by_find_object<'a>(find: unsafe extern "C" fn(u64, *mut Found) -> i32, address: u64) -> Option<Named<'a>> {
+/// # Safety
+/// As for [`find`].
+unsafe fn by_find_object<'a>(
+    find: unsafe extern "C" fn(u64, *mut Found) -> i32,
+    address: u64,
+) -> Option<Named<'a>> {
     let mut found =
         Found { flags: 0, start: 0, end: 0, library: ptr::null(), eh_frame_hdr: 0, reserved: [0; 7] };
     // SAFETY: the loader writes one of these, and returns 0 if it has found the address.
@@ -114,16 +122,17 @@ unsafe fn headers_at<'a>(start: u64) -> Option<&'a [Segment]> {
     Some(unsafe { slice::from_raw_parts((start as usize + at) as *const Segment, count) })
 }
 
-fn by_iteration<'a>(address: u64) -> Option<Named<'a>> {
+/// # Safety
+/// As for [`find`].
+unsafe fn by_iteration<'a>(address: u64) -> Option<Named<'a>> {
     let mut found = None;
     each(&mut |loaded| {
-        // SAFETY: these are the module's headers, and this is its bias. It stays longer than this look at it if it is the one that is looked
-        // for; others are forgotten at once.
-        let module =
-            unsafe { Module::new(loaded.bias, slice::from_raw_parts(loaded.segments, loaded.count.into())) };
+        // SAFETY: these are the module's headers, and this is its bias. It stays for `'a` if it is the one that is looked for; others
+        // are forgotten at once.
+        let (module, name) = unsafe { (Module::new(loaded.bias, loaded.segments_for()), loaded.name) };
         found = module.holds(address).then(|| {
             // SAFETY: names of loaded modules end with a zero byte, and stay as long as these.
-            let name = if loaded.name.is_null() { c"" } else { unsafe { CStr::from_ptr(loaded.name) } };
+            let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } };
             (module, name)
         });
         found.is_some()
@@ -148,7 +157,17 @@ impl Loaded {
 
     /// Its program headers.
     pub fn segments(&self) -> &[Segment] {
-        // SAFETY: the loader shows as many as there are, and keeps the module while it does.
+        // SAFETY: the loader keeps the module while it shows it.
+        unsafe { self.segments_for() }
+    }
+
+    /// # Safety
+    /// The module is not unloaded during `'a`.
+    unsafe fn segments_for<'a>(&self) -> &'a [Segment] {
+        if self.segments.is_null() {
+            return &[];
+        }
+        // SAFETY: the loader shows as many as there are, and they stay as long as the module.
         unsafe { slice::from_raw_parts(self.segments, self.count.into()) }
     }
 }

@@ -106,7 +106,8 @@ pub fn realloc_is_glibcs() -> bool {
     match ANSWER.load(Relaxed) {
         0 => {
             let (libc, realloc) = (link::glibc_version(), real::of(hook::REALLOC));
-            let module = libc.and_then(|libc| modules::find(Area::get()?, libc as usize as u64));
+            // SAFETY: libc is not unloaded.
+            let module = libc.and_then(|libc| unsafe { modules::find(Area::get()?, libc as usize as u64) });
             let is_libcs = module.zip(realloc).is_some_and(|(libc, realloc)| libc.holds(realloc.address()));
             ANSWER.store(if is_libcs { YES } else { NO }, Relaxed);
             is_libcs
