@@ -23,8 +23,8 @@ struct Process(Area);
 
 // SAFETY: memory comes from the kernel, which zeroes and aligns it, and is given to nobody else.
 unsafe impl World for Process {
-    fn module_of(&self, address: u64) -> Option<Module<'_>> {
-        // SAFETY: a walk asks for addresses that return to code on its own stack.
+    unsafe fn module_of(&self, address: u64) -> Option<Module<'_>> {
+        // SAFETY: passed on.
         unsafe { modules::find(self.0, address) }
     }
 

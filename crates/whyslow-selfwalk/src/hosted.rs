@@ -21,7 +21,7 @@ const _: () = assert!(size_of::<Segment>() == size_of::<libc::Elf64_Phdr>());
 
 // SAFETY: memory comes from `mmap`, which zeroes and aligns it, and is given to nobody else.
 unsafe impl World for Hosted {
-    fn module_of(&self, address: u64) -> Option<Module<'_>> {
+    unsafe fn module_of(&self, address: u64) -> Option<Module<'_>> {
         let mut search = Search { address, found: None };
         // SAFETY: the callback gets our own `search` and returns before it ends.
         unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };

@@ -48,7 +48,10 @@ pub use walker::{Walked, Walker};
 #[expect(unsafe_code, reason = "a walker writes into the memory that it is given")]
 pub unsafe trait World {
     /// The module with this address.
-    fn module_of(&self, address: u64) -> Option<Module<'_>>;
+    ///
+    /// # Safety
+    /// It is the address of code on the calling thread's stack, so that nobody unloads the module while it is used.
+    unsafe fn module_of(&self, address: u64) -> Option<Module<'_>>;
     /// So many zeroed bytes for a very deep stack; null when there are none.
     fn memory(&self, bytes: usize) -> *mut u8;
     /// So many zeroed bytes for a walker that then remembers very deep stacks, too, and keeps them for good; null when there are

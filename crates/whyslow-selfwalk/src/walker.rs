@@ -246,7 +246,8 @@ impl Walker {
             }
             let rule = match rules.find(pc) {
                 Some(rule) => rule,
-                None => self.learn(rules, world, pc),
+                // SAFETY: the walk is there.
+                None => unsafe { self.learn(rules, world, pc) },
             };
             // SAFETY: `fresh` is below the room: see the check at the end of the loop.
             unsafe { steps.set(fresh, State { pc, sp, bp_slot }, rule) };
@@ -361,16 +362,20 @@ impl Walker {
     }
 
     /// The rule for a program counter that was not met before.
+    ///
+    /// # Safety
+    /// A walk of the calling thread's stack is there.
     #[cold]
     #[inline(never)]
-    fn learn<W: World>(&mut self, rules: &Rules, world: &W, pc: u64) -> Rule {
+    unsafe fn learn<W: World>(&mut self, rules: &Rules, world: &W, pc: u64) -> Rule {
         let exact = pc & EXACT != 0;
         let address = if exact { pc & !EXACT } else { pc.wrapping_sub(1) };
         if !self.has_context {
             self.context.write(Context::new_in());
             self.has_context = true;
         }
-        let Some(module) = world.module_of(address) else { return Rule::UNKNOWN };
+        // SAFETY: a walk of this thread's stack has come to this address.
+        let Some(module) = (unsafe { world.module_of(address) }) else { return Rule::UNKNOWN };
         // SAFETY: the context was written above.
         let context = unsafe { self.context.assume_init_mut() };
         let rule = arch::rule_at(&module, address, context);
@@ -452,7 +457,8 @@ impl Walker {
             }
             let rule = match rules.find(state.pc) {
                 Some(rule) => rule,
-                None => self.learn(rules, world, state.pc),
+                // SAFETY: the walk is there.
+                None => unsafe { self.learn(rules, world, state.pc) },
             };
             // SAFETY: there is room for one more.
             unsafe { self.beyond.frames.add(frames).write(state.pc) };
