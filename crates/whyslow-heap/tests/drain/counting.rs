@@ -495,6 +495,8 @@ fn samples_stand_for_what_was_passed_over() {
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
     // Every 64th of blocks of 64 bytes is kept, as chance would have it.
     let (blocks, kept) = (640_000u64, 10_000u64);
+    // Each in a kilobyte of its own: those of one share a place in the filter.
+    let address = |slot| address(16 * slot);
     let filter = |slot| &area.filter()[whyslow_heap_wire::area::filter_slot(address(slot))];
     for block in 0..kept {
         let slot = block % ADDRESSES;
