@@ -157,6 +157,9 @@ unsafe fn look() {
     }
 }
 
+/// How often a library is tried to be patched.
+const TRIES: usize = 3;
+
 /// Asks for what a new library needs, and does it.
 ///
 /// # Safety
@@ -165,16 +168,25 @@ unsafe fn came(library: u64) -> Option<()> {
     let place = PATCHED.iter().find(|patched| patched.0[0].load(Relaxed) == 0)?;
     let mut memory = Pages::new(MOST_WELCOME)?;
     if !confined::since_the_start(memory.bytes()) {
-        let socket = start::connect();
-        if socket >= 0 {
+        // Another thread may map something where the collector has just seen a free place.
+        for _ in 0..TRIES {
+            let socket = start::connect();
+            if socket < 0 {
+                break;
+            }
             // SAFETY: passed on.
-            unsafe { patch_late(library, place, socket, memory.bytes()) };
+            let done = unsafe { patch_late(library, place, socket, memory.bytes()) };
             sys::close(socket);
+            if done.is_some() {
+                break;
+            }
         }
     }
     Some(())
 }
 
+/// None if nothing was done.
+///
 /// # Safety
 /// As for [`came`].
 unsafe fn patch_late(library: u64, place: &Patched, socket: i32, buffer: &mut [u8]) -> Option<()> {
