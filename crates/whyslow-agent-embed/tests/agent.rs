@@ -188,7 +188,7 @@ fn a_signal_handler_may_fork_while_the_agent_walks() {
     assert!(run.status.success());
     let pids: std::collections::BTreeSet<u32> =
         run.areas[0].records.iter().map(|record| record.pid).collect();
-    assert!(pids.len() > 100, "children that came back from the handler were recorded: {}", pids.len());
+    assert!(pids.len() > 50, "children that came back from the handler were recorded: {}", pids.len());
 }
 
 #[test]

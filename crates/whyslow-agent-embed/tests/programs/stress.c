@@ -228,7 +228,7 @@ static void forks_in_signals(void) {
     struct itimerval every = {{0, 1000}, {0, 1000}};
     setitimer(ITIMER_PROF, &every, NULL);
     unsigned ways = 1;
-    while (handled < 200 && !in_child) { ways = ways * 1103515245 + 12345; descend(20 + ways % 7, ways >> 7); }
+    while (handled < 100 && !in_child) { ways = ways * 1103515245 + 12345; descend(20 + ways % 7, ways >> 7); }
     if (in_child) { for (int i = 0; i < 100; i++) descend(20, i); _exit(0); }
     setitimer(ITIMER_PROF, &(struct itimerval){0}, NULL);
 }
