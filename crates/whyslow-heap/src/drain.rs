@@ -274,6 +274,8 @@ impl Drain {
         for slot in areas.slots() {
             let Some(watched) = areas.get_mut(slot) else { continue };
             for TakenRing { number, pid, tid, parent } in watched.take_rings() {
+                // In the order of their numbers: a parent that is as new as its child is known by now.
+                let parent = watched.last(parent);
                 let now = tally.clock().ns(sys::now());
                 let process = watched.living(pid).unwrap_or_else(|| {
                     let row = tally.process_added(true);

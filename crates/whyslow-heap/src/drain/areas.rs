@@ -39,8 +39,8 @@ pub(super) struct TakenRing {
     pub number: RingNumber,
     pub pid: OwnPid,
     pub tid: OwnTid,
-    /// The process of whose memory this one's is a copy, if that is known.
-    pub parent: Option<ProcessRow>,
+    /// The process of whose memory this one's is a copy. It may be one of those whose rings are taken together with this.
+    pub parent: OwnPid,
 }
 
 impl Watched {
@@ -70,6 +70,11 @@ impl Watched {
         self.living.get(&pid).copied()
     }
 
+    /// The last process with this number inside, living or not.
+    pub(super) fn last(&self, pid: OwnPid) -> Option<ProcessRow> {
+        self.ever.get(&pid).copied()
+    }
+
     /// Whether a process lives here.
     pub(crate) fn has(&self, process: ProcessRow) -> bool {
         self.living.values().any(|&row| row == process)
@@ -97,7 +102,7 @@ impl Watched {
                 number: number.into(),
                 pid: OwnPid(header.pid.load(Ordering::Relaxed)),
                 tid: OwnTid(header.tid.load(Ordering::Relaxed)),
-                parent: self.ever.get(&OwnPid(header.parent.load(Ordering::Relaxed))).copied(),
+                parent: OwnPid(header.parent.load(Ordering::Relaxed)),
             });
         }
         taken
@@ -226,11 +231,12 @@ mod tests {
         header.tid.store(9, Ordering::Relaxed);
         header.parent.store(7, Ordering::Relaxed);
         header.state.store(ring::LIVE, Ordering::Release);
-        let taken = TakenRing { number: RingNumber(1), pid: OwnPid(8), tid: OwnTid(9), parent: Some(FIRST) };
+        let taken = TakenRing { number: RingNumber(1), pid: OwnPid(8), tid: OwnTid(9), parent: OwnPid(7) };
         let take = |areas: &mut Areas| areas.get_mut(slot).expect("there").take_rings();
         assert_eq!((take(&mut areas), take(&mut areas)), (vec![taken], Vec::new()));
         areas.ring_closed(slot, RingNumber(1));
         assert_eq!(take(&mut areas), [taken]);
+        assert_eq!(areas.get(slot).and_then(|watched| watched.last(taken.parent)), Some(FIRST));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::fake::FakeRing;
 use proptest::prelude::*;
@@ -429,6 +430,22 @@ fn a_free_of_nothing_is_counted_apart() {
     assert_eq!((counts.frees, counts.live_at_exit_bytes), (0, 130));
     assert_eq!(outcome.facts.processes, 2);
     assert_eq!(outcome.batch.processes[1].parent, Some(ProcessRow(0)));
+}
+
+#[test]
+fn a_child_and_its_own_child_that_are_first_heard_of_together_are_parent_and_child() {
+    let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
+    let area = arrive(&mut drain);
+    let tick = sys::now().0;
+    for (number, pid, parent) in [(0, 1, 0), (1, 77, 1), (2, 78, 77)] {
+        let mut ring = FakeRing::take(&area, number, pid, FIRST_TID + number as u32);
+        let header = area.ring(number).expect("a ring");
+        header.parent.store(parent, Ordering::Relaxed);
+        ring.alloc(tick, address(1), call(1), 10);
+    }
+    drain.round(Until::Tick(Tick(tick + 1)));
+    let parents: Vec<_> = drain.finish(0).batch.processes.iter().map(|process| process.parent).collect();
+    assert_eq!(parents, [None, Some(ProcessRow(0)), Some(ProcessRow(1))]);
 }
 
 #[test]
