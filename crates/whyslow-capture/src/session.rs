@@ -183,8 +183,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         meta.still_running = still_running(&converter, child_pid);
     }
     if let Some((watch, rows)) = heap {
-        let outcome = watch.finish();
-        let outliving = rows.finish(&mut converter, &outcome, end_ns);
+        let mut outcome = watch.finish();
+        let outliving = rows.finish(&mut converter, &mut outcome, end_ns);
         let outliving = outliving.filter(|_| meta.exit.is_some());
         meta.notes.extend(outcome.notes.into_iter().chain(outliving).map(Note::from));
         let leaks = heap::explain(outcome.facts.leaks.clone(), meta.exit);
@@ -212,6 +212,10 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     // What it could not do is not missed.
     let _ = meanwhile.map(std::thread::JoinHandle::join);
     let path = output.to_owned();
+    drop(converter);
+    if meta.heap.is_some() {
+        heap::return_freed_memory();
+    }
     Ok(Recording { path, writer, meta, exit, files, write_error, moved_aside, _signals: signals })
 }
 

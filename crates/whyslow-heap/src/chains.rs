@@ -26,10 +26,12 @@ impl Chain {
     }
 }
 
-/// Growth by size. The row is how many significant bits the size has.
+/// Growth by size: a bar is how many significant bits the size has. Only those from the smallest size to the largest are kept.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Chains {
-    bars: Vec<Bar>,
+    /// The bar of the first row.
+    first: usize,
+    rows: Vec<Bar>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -41,34 +43,49 @@ struct Bar {
 }
 
 impl Chains {
-    fn bar(&mut self, size: u64) -> &mut Bar {
-        let row = (u64::BITS - size.leading_zeros()) as usize;
-        if self.bars.len() <= row {
-            self.bars.resize(row + 1, Bar::default());
+    fn bar_of(&mut self, size: u64) -> &mut Bar {
+        self.bar((u64::BITS - size.leading_zeros()) as usize)
+    }
+
+    fn bar(&mut self, bar: usize) -> &mut Bar {
+        if self.rows.is_empty() {
+            self.first = bar;
         }
-        &mut self.bars[row]
+        if bar < self.first {
+            self.rows.splice(0..0, std::iter::repeat_n(Bar::default(), self.first - bar));
+            self.first = bar;
+        }
+        let row = bar - self.first;
+        if self.rows.len() <= row {
+            self.rows.reserve_exact(row + 1 - self.rows.len());
+            self.rows.resize(row + 1, Bar::default());
+        }
+        &mut self.rows[row]
+    }
+
+    /// Whether nothing has grown.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// A block became so large.
     pub(crate) fn grew(&mut self, size: u64, blocks: u64, copied: u64) {
-        let bar = self.bar(size);
+        let bar = self.bar_of(size);
         add(&mut bar.grown, blocks);
         add(&mut bar.copied, copied);
     }
 
     /// A block became no larger than that before it ended or was made smaller.
     pub(crate) fn reached(&mut self, size: u64, weight: Weight) {
-        let bar = self.bar(size);
+        let bar = self.bar_of(size);
         bar.reached += weight;
         bar.largest = bar.largest.max(size);
     }
 
     /// Adds what other blocks did.
     pub(crate) fn merge(&mut self, others: &Self) {
-        if self.bars.len() < others.bars.len() {
-            self.bars.resize(others.bars.len(), Bar::default());
-        }
-        for (bar, other) in self.bars.iter_mut().zip(&others.bars) {
+        for (number, other) in others.bars() {
+            let bar = self.bar(number);
             add(&mut bar.grown, other.grown);
             add(&mut bar.copied, other.copied);
             bar.reached += other.reached;
@@ -76,22 +93,47 @@ impl Chains {
         }
     }
 
+    /// The rows with their bars.
+    fn bars(&self) -> impl Iterator<Item = (usize, &Bar)> {
+        (self.first..).zip(&self.rows)
+    }
+
     /// The sum of the sizes that were reached.
     pub(crate) fn bytes_reached(&self) -> u64 {
-        self.bars.iter().fold(0, |sum, bar| sum.wrapping_add(bar.reached.bytes))
+        self.rows.iter().fold(0, |sum, bar| sum.wrapping_add(bar.reached.bytes))
     }
 
     /// The rows in which there is anything, in words of the profile, without their site.
     pub(crate) fn rows(&self, weights: &Weights) -> Vec<GrowthBar> {
-        let row = |(bar, row): (u64, &Bar)| GrowthBar {
+        let row = |(bar, row): (usize, &Bar)| GrowthBar {
             site: 0,
-            bar,
+            bar: bar as u64,
             grown: weights.blocks(row.grown),
             bytes_copied: row.copied,
             reached: weights.blocks(row.reached.blocks),
             reached_bytes: row.reached.bytes,
             largest: row.largest,
         };
-        (0..).zip(&self.bars).filter(|(_, bar)| bar.grown > 0 || bar.reached.blocks > 0).map(row).collect()
+        self.bars().filter(|(_, bar)| bar.grown > 0 || bar.reached.blocks > 0).map(row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bars_between_the_smallest_and_the_largest_size_take_memory() {
+        let (mut chains, mut others) = (Chains::default(), Chains::default());
+        chains.grew(1 << 20, 1, 7);
+        assert_eq!(chains.rows.len(), 1);
+        chains.reached(1 << 18, Weight { blocks: 1, bytes: 1 << 18 });
+        others.grew(1 << 22, 2, 9);
+        chains.merge(&others);
+        assert_eq!((chains.first, chains.rows.len()), (19, 5));
+        let rows = chains.rows(&Weights::new(None));
+        let numbers: Vec<_> =
+            rows.iter().map(|row| (row.bar, row.grown, row.bytes_copied, row.reached)).collect();
+        assert_eq!(numbers, [(19, 0, 0, 1), (21, 1, 7, 0), (23, 2, 9, 0)]);
     }
 }

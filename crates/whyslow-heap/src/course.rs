@@ -6,12 +6,13 @@ use crate::growth::Trend;
 
 /// Values that are kept at most. When there are more, every other one is dropped, and later ones come half as often.
 const MOST: usize = 128;
+/// Values for which there is room at first.
+const FEW: usize = 2;
 
 /// Times, and the values from then on.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Course {
-    times_ns: Vec<u64>,
-    values: Vec<u64>,
+    points: Vec<(u64, u64)>,
     /// The last value, which is not among them yet.
     latest: Option<(u64, u64)>,
     /// How far apart they are at least.
@@ -32,27 +33,26 @@ impl Course {
     }
 
     fn keep(&mut self, (time_ns, value): (u64, u64)) {
-        if self.times_ns.last().is_some_and(|&last| time_ns < last.saturating_add(self.apart_ns)) {
+        if self.points.last().is_some_and(|&(last, _)| time_ns < last.saturating_add(self.apart_ns)) {
             return;
         }
-        self.times_ns.push(time_ns);
-        self.values.push(value);
-        if self.values.len() == MOST {
-            for list in [&mut self.times_ns, &mut self.values] {
-                let mut number = 0;
-                list.retain(|_| {
-                    number += 1;
-                    number % 2 == 0
-                });
-            }
-            self.apart_ns = time_ns.saturating_sub(self.times_ns[0]) / (MOST as u64 / 2);
+        if self.points.capacity() == 0 {
+            self.points.reserve_exact(FEW);
+        }
+        self.points.push((time_ns, value));
+        if self.points.len() == MOST {
+            let mut number = 0;
+            self.points.retain(|_| {
+                number += 1;
+                number % 2 == 0
+            });
+            self.apart_ns = time_ns.saturating_sub(self.points[0].0) / (MOST as u64 / 2);
         }
     }
 
     /// Times and values.
     pub(crate) fn points(&self) -> impl Iterator<Item = (u64, u64)> {
-        let kept = self.times_ns.iter().copied().zip(self.values.iter().copied());
-        kept.chain(self.latest)
+        self.points.iter().copied().chain(self.latest)
     }
 
     /// What it looks like.
@@ -73,9 +73,9 @@ mod tests {
             course.add(second * 1_000_000_000, second * 10_000);
             course.add(second * 1_000_000_000, second * 10_000 + 1);
         }
-        assert!(course.values.len() <= MOST && course.values.len() > MOST / 4);
+        assert!(course.points.len() <= MOST && course.points.len() > MOST / 4);
         assert_eq!(course.latest, Some((9_999_000_000_000, 99_990_001)));
-        assert!(course.times_ns[0] < 1_000_000_000_000);
+        assert!(course.points[0].0 < 1_000_000_000_000);
         assert_eq!(course.growth(), Growth::Linear);
     }
 }

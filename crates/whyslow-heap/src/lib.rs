@@ -12,7 +12,7 @@
 //!    ├─ stacks        nodes and modules of all programs → one tree         trails: as each ring tells them
 //!    ├─ processes     who lives, who has ended                            left_out: who could not be recorded, missing: who should have been
 //!    ├─ exits         a process waits at its end; looks: it is looked at, inspect: by whom, checks: which were and which not
-//!    └─ tally         all counting: ledger, heights, accounts, threads, calendar     pure: blocks, chains, sites, course, weight, timeline, clock
+//!    └─ tally         all counting: ledger, heights, accounts, threads, calendar     pure: blocks, chains, sites, bars, shelf, course, weight, timeline, clock
 //! ids         typed numbers of all of these
 //! outcome     what comes out, in words of the profile                    (this is what the recorder writes)
 //! leaks/      reachability: snapshot of a stopped process → memcheck's classes; suppressions
@@ -20,6 +20,7 @@
 //! ```
 
 pub mod area;
+mod bars;
 mod blocks;
 mod chains;
 mod checks;
@@ -47,6 +48,7 @@ mod plan;
 mod processes;
 mod request;
 mod ring;
+mod shelf;
 mod sites;
 mod snapshot;
 mod stacks;
@@ -56,6 +58,7 @@ mod timeline;
 mod trails;
 mod weight;
 
+pub use bars::Histogram;
 pub use collector::Collector;
 pub use drain::Config;
 pub use error::HeapError;

@@ -46,23 +46,24 @@ impl Merger {
         let mut events = 0;
         self.waiting.clear();
         for (number, ring) in rings.iter_mut().enumerate() {
-            if let Some(event) = ring.peek(limits.latest)
-                && event.tick <= limits.horizon
+            if let Some(tick) = ring.peek(limits.latest)
+                && tick <= limits.horizon
             {
-                self.waiting.push(Reverse((event.tick, number)));
+                self.waiting.push(Reverse((tick, number)));
             }
         }
         while let Some(Reverse((_, number))) = self.waiting.pop() {
             let other = self.waiting.peek().map_or(Tick::MAX, |&Reverse((tick, _))| tick);
             let ring = &mut rings[number];
-            while let Some(event) = ring.peek(limits.latest) {
-                if event.tick > other || event.tick > limits.horizon {
-                    if event.tick <= limits.horizon {
-                        self.waiting.push(Reverse((event.tick, number)));
+            while let Some(tick) = ring.peek(limits.latest) {
+                if tick > other || tick > limits.horizon {
+                    if tick <= limits.horizon {
+                        self.waiting.push(Reverse((tick, number)));
                     }
                     break;
                 }
-                let alone = other.since(event.tick) > SLACK;
+                let event = ring.next();
+                let alone = other.since(tick) > SLACK;
                 if apply(ring, &event, alone) == Applied::Refused {
                     events += self.untangle(rings, number, event, limits, &mut apply);
                     break;
@@ -93,12 +94,13 @@ impl Merger {
         let mut taken = false;
         for waiting in &mut self.near {
             let ring = &mut rings[waiting.1];
-            if let (false, Some(other)) = (taken, ring.peek(limits.latest)) {
+            if !taken && ring.peek(limits.latest).is_some() {
+                let other = ring.next();
                 taken = apply(ring, &other, false) != Applied::Refused;
                 if taken {
                     ring.pop();
                     // It comes back with the time of its next event, or not at all.
-                    waiting.0 = ring.peek(limits.latest).map_or(Tick::MAX, |event| event.tick);
+                    waiting.0 = ring.peek(limits.latest).unwrap_or(Tick::MAX);
                 }
             }
         }
@@ -107,7 +109,7 @@ impl Merger {
             apply(ring, &event, true);
             ring.pop();
         }
-        let again = rings[refused].peek(limits.latest).map_or(Tick::MAX, |event| event.tick);
+        let again = rings[refused].peek(limits.latest).unwrap_or(Tick::MAX);
         self.near.push((again, refused));
         let ready = self.near.drain(..).filter(|&(tick, _)| tick <= limits.horizon && tick < Tick::MAX);
         self.waiting.extend(ready.map(Reverse));

@@ -4,6 +4,7 @@
 
 use whyslow_profile::{Growth, GrowthBar, HeapCounts, HeapFacts, HeapNote};
 
+use crate::bars::Histogram;
 use crate::ids::{ModuleRow, ProcessRow, StackRow, ThreadRow};
 
 /// A process in which the agent runs.
@@ -125,10 +126,10 @@ pub struct Site {
     pub counts: HeapCounts,
     /// How its live bytes went over time.
     pub growth: Growth,
-    /// How many blocks had a size with this many significant bits; trailing zeros left out.
-    pub sizes: Vec<u64>,
-    /// How many freed blocks had a lifetime in nanoseconds with this many significant bits; likewise.
-    pub lifetimes: Vec<u64>,
+    /// How many blocks had a size with so many significant bits.
+    pub sizes: Histogram,
+    /// How many freed blocks had a lifetime in nanoseconds with so many significant bits.
+    pub lifetimes: Histogram,
     /// How blocks grew, by size; their site is this one.
     pub chains: Vec<GrowthBar>,
     /// Who had how many bytes at the peak.

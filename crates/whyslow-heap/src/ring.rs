@@ -92,13 +92,20 @@ impl Ring {
         self.cursor.end.wrapping_sub(self.cursor.at)
     }
 
-    /// The next event.
+    /// When the next event was, if there is one.
     #[inline]
-    pub(crate) fn peek(&mut self, latest: Tick) -> Option<Event> {
+    pub(crate) fn peek(&mut self, latest: Tick) -> Option<Tick> {
         if self.ahead.len() <= AHEAD / 2 {
             self.read_ahead(latest);
         }
-        self.ahead.front().copied()
+        self.ahead.front().map(|event| event.tick)
+    }
+
+    /// The next event, of which [`Self::peek`] has told. It is copied as a whole: reading a part of a copy that is made in overlapping pieces
+    /// waits until all of them are written.
+    #[inline]
+    pub(crate) fn next(&self) -> Event {
+        self.ahead[0]
     }
 
     /// The next event is done.

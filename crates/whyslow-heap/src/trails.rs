@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use whyslow_heap_wire::record::{MOST_TRAIL, SHORT_TRAIL, Stack};
 
 use crate::ids::{Generation, RingStack};
+use crate::shelf::Shelf;
 
 /// Frames that a stack may have.
 const MOST_FRAMES: usize = 1 << 23;
@@ -81,6 +82,32 @@ pub(crate) struct Node {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TrailNumber(usize);
 
+/// A [`Node`] in 16 bytes: there are several for each stack.
+#[derive(Debug, Clone, Copy)]
+struct PackedNode {
+    frame: u64,
+    /// The caller's number; [`NO_CALLER`] for none.
+    caller: u32,
+    /// The generation, and in the lowest bit whether it does not begin at the root.
+    root: u32,
+}
+
+const NO_CALLER: u32 = u32::MAX;
+
+impl From<Node> for PackedNode {
+    fn from(Node { caller, frame, root }: Node) -> Self {
+        let caller = caller.map_or(NO_CALLER, |caller| caller.0);
+        Self { frame, caller, root: root.generation.0 << 1 | u32::from(root.cut) }
+    }
+}
+
+impl From<PackedNode> for Node {
+    fn from(PackedNode { frame, caller, root }: PackedNode) -> Self {
+        let root = Root { generation: Generation(root >> 1), cut: root & 1 != 0 };
+        Self { caller: (caller != NO_CALLER).then_some(RingStack(caller)), frame, root }
+    }
+}
+
 /// The trails of one ring, and the stacks that they have been.
 #[derive(Debug)]
 pub(crate) struct Trails {
@@ -92,7 +119,7 @@ pub(crate) struct Trails {
     number: Option<RingStack>,
     known: Known,
     /// Stacks by number. Callers come before who they call.
-    nodes: Vec<Node>,
+    nodes: Shelf<PackedNode>,
 }
 
 impl Default for Trails {
@@ -104,7 +131,7 @@ impl Default for Trails {
             current: (TrailNumber(0), 0),
             number: None,
             known: Known::default(),
-            nodes: Vec::new(),
+            nodes: Shelf::default(),
         }
     }
 }
@@ -112,7 +139,8 @@ impl Default for Trails {
 impl Trails {
     /// The frames that follow belong to these modules.
     pub(crate) fn set_generation(&mut self, generation: u64) {
-        self.generation = Generation(generation as u32);
+        // One bit of a node's 32 is taken.
+        self.generation = Generation(generation as u32 & u32::MAX >> 1);
     }
 
     /// Does what a `STACK` says; its fresh frames come outermost first. False if it says what cannot be.
@@ -195,13 +223,12 @@ impl Trails {
     /// A stack by its number.
     pub(crate) fn node(&self, number: RingStack) -> Node {
         let nothing = Node { caller: None, frame: 0, root: Root::default() };
-        self.nodes.get(number.index()).copied().unwrap_or(nothing)
+        self.nodes.get(number.index()).map_or(nothing, |&node| node.into())
     }
 }
 
-fn push(nodes: &mut Vec<Node>, node: Node) -> RingStack {
-    nodes.push(node);
-    RingStack::from(nodes.len() - 1)
+fn push(nodes: &mut Shelf<PackedNode>, node: Node) -> RingStack {
+    RingStack::from(nodes.push(node.into()))
 }
 
 /// Numbers by hash: a table in which a hash lies where it leads to, or behind it. 96 bits of the hash decide: that two of a million stacks
@@ -310,6 +337,18 @@ mod tests {
         assert_ne!(later, first);
         assert_eq!(trails.frames(later), [10, 20, 30]);
         assert_eq!(trails.node(later).root, Root { generation: Generation(1), cut: false });
+    }
+
+    #[test]
+    fn a_node_is_small_and_whole() {
+        assert_eq!(size_of::<PackedNode>(), 16);
+        for caller in [None, Some(RingStack(7))] {
+            for cut in [false, true] {
+                let root = Root { generation: Generation(u32::MAX >> 1), cut };
+                let node = Node { caller, frame: u64::MAX, root };
+                assert_eq!(Node::from(PackedNode::from(node)), node);
+            }
+        }
     }
 
     #[test]

@@ -12,3 +12,4 @@ pub(crate) use last_look::explain;
 pub(crate) use rows::HeapRows;
 pub(crate) use snapshot::since;
 pub(crate) use watch::HeapWatch;
+pub(crate) use whyslow_heap::sys::return_freed_memory;

@@ -1,8 +1,10 @@
 //! The collector's batches become rows of the profile, beside those of the CPU samples.
 
+use std::borrow::Borrow;
+
 use rustc_hash::FxHashMap;
 use whyslow_convert::Converter;
-use whyslow_heap::{Batch, CounterKind, Outcome, ProcessRow, Transfer};
+use whyslow_heap::{Batch, CounterKind, Outcome, ProcessRow, Site, Transfer};
 use whyslow_proc::process;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
@@ -174,23 +176,36 @@ impl HeapRows {
         Some(HeapNote::ProcessesWentOn { pid: first.pid, name, more })
     }
 
-    /// Adds the end: what does not add up over time. What is to be said of it.
+    /// Adds the end: what does not add up over time. The outcome's sites are freed one by one. What is to be said of it.
     pub(crate) fn finish(
+        self,
+        converter: &mut Converter<LiveWorld>,
+        outcome: &mut Outcome,
+        end_ns: u64,
+    ) -> Option<HeapNote> {
+        let sites = std::mem::take(&mut outcome.sites).into_iter();
+        self.finish_with(converter, outcome, sites, end_ns)
+    }
+
+    /// As [`Self::finish`], with the outcome's sites beside it.
+    pub(super) fn finish_with(
         mut self,
         converter: &mut Converter<LiveWorld>,
         outcome: &Outcome,
+        sites: impl ExactSizeIterator<Item = impl Borrow<Site>>,
         end_ns: u64,
     ) -> Option<HeapNote> {
         self.add(converter, &outcome.batch);
         let mut heap = Heap::default();
         let (peak, end) = (converter.since_start(outcome.facts.peak_ns), converter.since_start(end_ns));
-        for site in &outcome.sites {
+        heap.sites.reserve_exact(sites.len());
+        for site in sites {
+            let site = site.borrow();
             let Some(&stack) = self.stacks.get(site.stack.index()) else { continue };
             let row = heap.sites.len() as u32;
             heap.sites.push(HeapSite { stack, counts: site.counts, growth: site.growth });
             for (of, blocks) in [(HistogramOf::Size, &site.sizes), (HistogramOf::Lifetime, &site.lifetimes)] {
-                let bars = (0u8..).zip(blocks).filter(|(_, blocks)| **blocks > 0);
-                heap.histograms.extend(bars.map(|(bar, &blocks)| HistogramBar {
+                heap.histograms.extend(blocks.bars().map(|(bar, blocks)| HistogramBar {
                     site: row,
                     of,
                     bar,

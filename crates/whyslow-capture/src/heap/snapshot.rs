@@ -44,7 +44,7 @@ impl SnapshotWriter for Snapshots {
         // That processes go on is what a snapshot is for.
         let HeapFacts { unused, sample_bytes, .. } = outcome.facts;
         let rows = HeapRows::new(&mut converter, unused, sample_bytes.is_some());
-        let _ = rows.finish(&mut converter, outcome, end_ns);
+        let _ = rows.finish_with(&mut converter, outcome, outcome.sites.iter(), end_ns);
         let meta = Meta {
             duration_ns: end_ns.saturating_sub(*start_ns),
             notes: outcome.notes.iter().cloned().map(Note::from).collect(),

@@ -12,7 +12,7 @@ use crate::blocks::{Block, Cut};
 use crate::chains::Chain;
 use crate::ids::{EntryRow, StackRow, ThreadRow};
 use crate::outcome::{TimelineRow, Transfer};
-use crate::sites::Sites;
+use crate::sites::{SiteState, Sites};
 use crate::weight::Weight;
 
 /// Notes between asking for memory and using it.
@@ -49,7 +49,7 @@ impl Accounts {
 
     /// The stack that an entry belongs to.
     pub(super) fn stack_of(&self, entry: EntryRow) -> StackRow {
-        self.sites.get(self.entries.get(entry).site()).stack()
+        self.sites.get(self.entries.get(entry).site).stack()
     }
 
     #[inline]
@@ -173,33 +173,32 @@ impl Accounts {
                 // Mappings are recorded always, never sampled.
                 let mapped = Weight { blocks: weights.unit(), bytes: size };
                 let weight = if deed == Deed::Allocated { weights.of(size) } else { mapped };
-                self.entries.touch(note.entry).allocated(weight, epoch);
+                self.entries.allocated(note.entry, weight, epoch);
                 site.allocated(size, weight);
             }
             Deed::Freed => {
                 let weight = weights.of(size);
-                let entry = self.entries.touch(note.entry);
-                entry.freed(weight, epoch);
+                let made_by = self.entries.freed(note.entry, weight, epoch);
                 site.freed(weight, note.number, clock);
                 if size > MOST_FILLED && note.made_since != NEVER {
                     site.passed_over(weight);
                 }
-                if entry.thread() != note.thread {
+                if made_by != note.thread {
                     site.freed_elsewhere(weight.blocks);
-                    *self.transfers.entry((entry.thread(), note.thread)).or_default() += weight;
+                    *self.transfers.entry((made_by, note.thread)).or_default() += weight;
                 } else if note.made_since < *temporary_within && !weights.sampled() {
                     // Samples do not tell how many blocks were made in between.
-                    entry.was_temporary(weight.blocks);
+                    self.entries.was_temporary(note.entry, weight.blocks);
                 }
             }
             Deed::Unmapped => {
                 let weight = Weight { blocks: 0, bytes: size };
-                self.entries.touch(note.entry).freed(weight, epoch);
+                self.entries.freed(note.entry, weight, epoch);
                 site.part_freed(weight, note.number);
             }
             Deed::UnmappedLast => {
                 let weight = Weight { blocks: weights.unit(), bytes: size };
-                self.entries.touch(note.entry).freed(weight, epoch);
+                self.entries.freed(note.entry, weight, epoch);
                 site.freed(weight, note.number, clock);
             }
             Deed::Grew => site.grew(size, weights.of(size).blocks, note.number, Chain::None),
@@ -207,7 +206,7 @@ impl Accounts {
             Deed::GrewBack => site.grew(size, weights.of(size).blocks, note.number, Chain::Shrunk),
             Deed::ChainEnded => site.growth_ended(size, weights.of(size)),
             Deed::Examined => {
-                self.entries.touch(note.entry).had_unused(weights.part(note.number.min(size), size));
+                self.entries.had_unused(note.entry, weights.part(note.number.min(size), size));
                 site.examined(weights.of(size).bytes);
             }
         }
@@ -223,23 +222,23 @@ impl Accounts {
         epoch: Epoch,
     ) {
         let at_exit = end == End::Exit;
-        let entry = self.entries.get_mut(entry);
-        entry.ended_with_process(weight, epoch, at_exit);
-        self.sites.get_mut(entry.site()).ended_with_process(weight, ticks, at_exit);
+        self.entries.ended_with_process(entry, weight, epoch, at_exit);
+        let site = self.entries.get(entry).site;
+        self.sites.get_mut(site).ended_with_process(weight, ticks, at_exit);
     }
 
     /// A block that was growing ends with its process. Everything before is settled.
     pub(super) fn growth_ended_with_process(&mut self, block: &Block, weight: Weight) {
         if block.chain() == Chain::Growing {
-            let site = self.entries.get(block.entry).site();
+            let site = self.entries.get(block.entry).site;
             self.sites.get_mut(site).growth_ended(block.size(), weight);
         }
     }
 
     /// Notes how much sites have before a process takes it from them: that is no giving back.
     pub(super) fn reached(&mut self, time_ns: u64) {
-        for entry in self.entries.touched() {
-            self.sites.get_mut(entry.site()).bucket_closed(time_ns);
+        for site in self.entries.touched() {
+            self.sites.get_mut(site).bucket_closed(time_ns);
         }
     }
 
@@ -279,6 +278,12 @@ impl Accounts {
             let site = self.sites.of_stack(*stack);
             self.sites.get_mut(site).add_findings(counts);
         }
+    }
+
+    /// Takes all sites out: nothing more will happen there.
+    pub(super) fn take_sites(&mut self) -> impl Iterator<Item = SiteState> + use<> {
+        self.entries = Entries::default();
+        self.sites.take()
     }
 
     /// Whose blocks were freed by whom.

@@ -60,8 +60,8 @@ impl Tally {
         let Self { rules, heights, accounts, .. } = self;
         let mut by_site: Vec<(Weight, ByThread, ByThread)> = vec![Default::default(); accounts.sites().len()];
         for (_, entry) in accounts.entries().iter() {
-            let (sum, peaks, exits) = &mut by_site[entry.site().index()];
-            let peak = entry.live().at_peak(heights.epoch());
+            let (sum, peaks, exits) = &mut by_site[entry.site.index()];
+            let peak = entry.at_peak(heights.epoch());
             *sum += peak;
             if peak.bytes > 0 {
                 peaks.push((entry.thread(), peak.bytes));
@@ -70,16 +70,14 @@ impl Tally {
                 exits.push((entry.thread(), entry.exit_bytes()));
             }
         }
-        let sites = accounts
-            .sites()
-            .iter()
-            .zip(by_site)
-            .map(|(site, (peak, mut peaks, mut exits))| {
-                peaks.sort_unstable();
-                exits.sort_unstable();
-                site.outcome(peak, peaks, exits, &rules.weights, &rules.clock)
-            })
-            .collect();
+        // Each site becomes what is told of it before the next one does, so that they are not there twice.
+        let mut sites = Vec::with_capacity(by_site.len());
+        let outcomes = accounts.take_sites().zip(by_site).map(|(site, (peak, mut peaks, mut exits))| {
+            peaks.sort_unstable();
+            exits.sort_unstable();
+            site.outcome(peak, peaks, exits, &rules.weights, &rules.clock)
+        });
+        sites.extend(outcomes);
         (sites, accounts.transfers(rules))
     }
 }

@@ -2,9 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::peak::{Epoch, Peaked};
+use super::peak::Epoch;
 use crate::ids::{EntryRow, SiteRow, StackRow, ThreadRow};
 use crate::outcome::TimelineRow;
+use crate::shelf::Shelf;
 use crate::sys;
 use crate::weight::{Weight, Weights, add};
 
@@ -50,82 +51,73 @@ impl Activity {
     }
 }
 
-/// One thread at one stack: two cache lines.
+/// One thread at one stack, as far as every event changes it: one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Entry {
-    site: SiteRow,
+struct Entry {
+    live: Weight,
+    /// The peak after which `live` last changed.
+    epoch: Epoch,
+    /// Since the last rows.
+    allocated: Weight,
+    bytes_freed: u64,
+    temporary: u64,
     thread: ThreadRow,
     /// Whether it is in the list of those that changed since the last rows.
     touched: bool,
-    live: Peaked,
-    /// Bytes that were live when the process ended.
-    exit_bytes: u64,
-    /// Since the last rows.
-    recent: Activity,
 }
 
-impl Entry {
-    pub(super) fn site(&self) -> SiteRow {
-        self.site
-    }
+/// What few events change.
+#[derive(Debug, Default)]
+struct Seldom {
+    /// What was live when its epoch began.
+    at_epoch: Weight,
+    /// Since the last rows.
+    unused: u64,
+    /// Bytes that were live when the process ended.
+    exit_bytes: u64,
+}
 
+/// An entry to look at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub site: SiteRow,
+    entry: &'a Entry,
+    seldom: &'a Seldom,
+}
+
+impl Seen<'_> {
     pub(super) fn thread(&self) -> ThreadRow {
-        self.thread
+        self.entry.thread
     }
 
-    pub(super) fn live(&self) -> &Peaked {
-        &self.live
+    /// Live now.
+    pub(super) fn live(&self) -> Weight {
+        self.entry.live
+    }
+
+    /// Live at the peak, of which this is the epoch.
+    pub(super) fn at_peak(&self, epoch: Epoch) -> Weight {
+        if self.entry.epoch == epoch { self.seldom.at_epoch } else { self.entry.live }
     }
 
     pub(super) fn exit_bytes(&self) -> u64 {
-        self.exit_bytes
+        self.seldom.exit_bytes
     }
 
     /// What happened since the last rows.
-    pub(super) fn recent(&self) -> &Activity {
-        &self.recent
-    }
-
-    /// A block is made.
-    #[inline]
-    pub(super) fn allocated(&mut self, weight: Weight, epoch: Epoch) {
-        self.live.add(weight, epoch);
-        self.recent.allocated += weight;
-    }
-
-    /// A block is freed.
-    #[inline]
-    pub(super) fn freed(&mut self, weight: Weight, epoch: Epoch) {
-        self.live.subtract(weight, epoch);
-        add(&mut self.recent.bytes_freed, weight.bytes);
-    }
-
-    /// A block that was freed was temporary.
-    #[inline]
-    pub(super) fn was_temporary(&mut self, blocks: u64) {
-        add(&mut self.recent.temporary, blocks);
-    }
-
-    /// So many bytes of a block were never written.
-    pub(super) fn had_unused(&mut self, bytes: u64) {
-        add(&mut self.recent.unused, bytes);
-    }
-
-    /// A block is taken from its process at its end; `at_exit`, if that is an exit.
-    pub(super) fn ended_with_process(&mut self, weight: Weight, epoch: Epoch, at_exit: bool) {
-        self.live.subtract(weight, epoch);
-        if at_exit {
-            add(&mut self.exit_bytes, weight.bytes);
-        }
+    pub(super) fn recent(&self) -> Activity {
+        let Entry { allocated, bytes_freed, temporary, .. } = *self.entry;
+        Activity { allocated, bytes_freed, temporary, unused: self.seldom.unused }
     }
 }
 
 /// All entries.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    entries: Vec<Entry>,
-    /// The same as in each entry, close together.
+    entries: Shelf<Entry>,
+    seldom: Shelf<Seldom>,
+    /// The site of each.
     sites: Vec<SiteRow>,
     /// Rows that can be used again.
     free: Vec<EntryRow>,
@@ -148,48 +140,98 @@ impl Entries {
         epoch: Epoch,
     ) -> EntryRow {
         let new = Entry {
-            site,
+            live: Weight::default(),
+            epoch,
+            allocated: Weight::default(),
+            bytes_freed: 0,
+            temporary: 0,
             thread,
             touched: false,
-            live: Peaked::new(epoch),
-            exit_bytes: 0,
-            recent: Activity::default(),
         };
         let row = match self.free.pop() {
             Some(row) => {
                 self.entries[row.index()] = new;
+                self.seldom[row.index()] = Seldom::default();
                 self.sites[row.index()] = site;
                 row
             }
             None => {
-                self.entries.push(new);
                 self.sites.push(site);
-                EntryRow::from(self.entries.len() - 1)
+                self.seldom.push(Seldom::default());
+                EntryRow::from(self.entries.push(new))
             }
         };
         self.by_key.insert((stack, thread), row);
         row
     }
 
-    pub(super) fn get(&self, entry: EntryRow) -> &Entry {
-        &self.entries[entry.index()]
-    }
-
-    /// The entry, which does not get a row of the timeline for what is done to it.
-    #[inline]
-    pub(super) fn get_mut(&mut self, entry: EntryRow) -> &mut Entry {
-        &mut self.entries[entry.index()]
+    pub(super) fn get(&self, row: EntryRow) -> Seen<'_> {
+        let at = row.index();
+        Seen { site: self.sites[at], entry: &self.entries[at], seldom: &self.seldom[at] }
     }
 
     /// The entry, which gets a row of the timeline.
     #[inline]
-    pub(super) fn touch(&mut self, row: EntryRow) -> &mut Entry {
+    fn touch(&mut self, row: EntryRow) -> &mut Entry {
         let entry = &mut self.entries[row.index()];
         if !entry.touched {
             entry.touched = true;
             self.touched.push(row);
         }
         entry
+    }
+
+    /// The entry, of which is kept what was live when the epoch began.
+    #[inline]
+    fn touch_live(&mut self, row: EntryRow, epoch: Epoch) -> &mut Entry {
+        let entry = &mut self.entries[row.index()];
+        if entry.epoch != epoch {
+            entry.epoch = epoch;
+            self.seldom[row.index()].at_epoch = entry.live;
+        }
+        self.touch(row)
+    }
+
+    /// A block is made.
+    #[inline]
+    pub(super) fn allocated(&mut self, row: EntryRow, weight: Weight, epoch: Epoch) {
+        let entry = self.touch_live(row, epoch);
+        entry.live += weight;
+        entry.allocated += weight;
+    }
+
+    /// A block is freed. The thread that had made it.
+    #[inline]
+    pub(super) fn freed(&mut self, row: EntryRow, weight: Weight, epoch: Epoch) -> ThreadRow {
+        let entry = self.touch_live(row, epoch);
+        entry.live -= weight;
+        add(&mut entry.bytes_freed, weight.bytes);
+        entry.thread
+    }
+
+    /// A block that was freed was temporary.
+    #[inline]
+    pub(super) fn was_temporary(&mut self, row: EntryRow, blocks: u64) {
+        add(&mut self.entries[row.index()].temporary, blocks);
+    }
+
+    /// So many bytes of a block were never written.
+    pub(super) fn had_unused(&mut self, row: EntryRow, bytes: u64) {
+        self.touch(row);
+        add(&mut self.seldom[row.index()].unused, bytes);
+    }
+
+    /// A block is taken from its process at its end; `at_exit`, if that is an exit. That is no row of the timeline.
+    pub(super) fn ended_with_process(&mut self, row: EntryRow, weight: Weight, epoch: Epoch, at_exit: bool) {
+        let (entry, seldom) = (&mut self.entries[row.index()], &mut self.seldom[row.index()]);
+        if entry.epoch != epoch {
+            entry.epoch = epoch;
+            seldom.at_epoch = entry.live;
+        }
+        entry.live -= weight;
+        if at_exit {
+            add(&mut seldom.exit_bytes, weight.bytes);
+        }
     }
 
     /// The site of each entry.
@@ -201,29 +243,32 @@ impl Entries {
     /// Asks for the memory of an entry.
     #[inline]
     pub(super) fn expect(&self, entry: EntryRow) {
-        let entry = &self.entries[entry.index()];
-        sys::prefetch(entry);
-        sys::prefetch(&entry.recent.temporary);
+        sys::prefetch(&self.entries[entry.index()]);
     }
 
     /// All that are in use.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (EntryRow, &Entry)> {
-        self.by_key.values().map(|&row| (row, &self.entries[row.index()]))
+    pub(super) fn iter(&self) -> impl Iterator<Item = (EntryRow, Seen<'_>)> {
+        self.by_key.values().map(|&row| (row, self.get(row)))
     }
 
-    /// Those that changed since the last rows.
-    pub(super) fn touched(&self) -> impl ExactSizeIterator<Item = &Entry> {
-        self.touched.iter().map(|row| &self.entries[row.index()])
+    /// The sites of those that changed since the last rows.
+    pub(super) fn touched(&self) -> impl ExactSizeIterator<Item = SiteRow> {
+        self.touched.iter().map(|row| self.sites[row.index()])
     }
 
     /// The rows of what changed go out: who, and what they did.
     pub(super) fn rows_closed(&mut self, mut each: impl FnMut(SiteRow, ThreadRow, &Activity)) {
         for row in self.touched.drain(..) {
-            let entry = &mut self.entries[row.index()];
+            let (entry, seldom) = (&mut self.entries[row.index()], &mut self.seldom[row.index()]);
             entry.touched = false;
-            let activity = std::mem::take(&mut entry.recent);
+            let activity = Activity {
+                allocated: std::mem::take(&mut entry.allocated),
+                bytes_freed: std::mem::take(&mut entry.bytes_freed),
+                temporary: std::mem::take(&mut entry.temporary),
+                unused: std::mem::take(&mut seldom.unused),
+            };
             self.closed.add(row, &activity);
-            each(entry.site, entry.thread, &activity);
+            each(self.sites[row.index()], entry.thread, &activity);
         }
     }
 
@@ -235,16 +280,17 @@ impl Entries {
         stack_of: impl Fn(SiteRow) -> StackRow,
     ) {
         let nothing = Weight::default();
-        for (number, entry) in self.entries.iter().enumerate() {
-            if !has_ended(entry.thread)
-                || entry.touched
-                || entry.exit_bytes != 0
-                || entry.live.now() != nothing
-                || entry.live.at_peak(epoch) != nothing
+        for row in (0..self.entries.len()).map(EntryRow::from) {
+            let seen = self.get(row);
+            if !has_ended(seen.thread())
+                || seen.entry.touched
+                || seen.exit_bytes() != 0
+                || seen.live() != nothing
+                || seen.at_peak(epoch) != nothing
             {
                 continue;
             }
-            let (row, key) = (EntryRow::from(number), (stack_of(entry.site), entry.thread));
+            let key = (stack_of(seen.site), seen.thread());
             if self.by_key.get(&key) == Some(&row) {
                 self.by_key.remove(&key);
                 self.closed.retire(row, key.0, key.1);
@@ -255,8 +301,8 @@ impl Entries {
 
     /// What an entry did in all, rows that went out included.
     pub(super) fn in_all(&self, row: EntryRow) -> Activity {
-        let mut sum = self.closed.by_entry.get(row.index()).copied().unwrap_or_default();
-        sum.add(&self.entries[row.index()].recent);
+        let mut sum = self.closed.of(row).copied().unwrap_or_default();
+        sum.add(&self.get(row).recent());
         sum
     }
 
@@ -269,21 +315,26 @@ impl Entries {
 /// The sums of all rows that went out.
 #[derive(Debug, Default)]
 struct Closed {
-    by_entry: Vec<Activity>,
+    by_entry: Shelf<Activity>,
     /// By stack: what threads did that were thrown away, under the first such thread.
     of_swept: FxHashMap<StackRow, (ThreadRow, Activity)>,
 }
 
 impl Closed {
+    fn of(&self, row: EntryRow) -> Option<&Activity> {
+        self.by_entry.get(row.index())
+    }
+
     fn add(&mut self, row: EntryRow, activity: &Activity) {
-        if self.by_entry.len() <= row.index() {
-            self.by_entry.resize(row.index() + 1, Activity::default());
+        while self.by_entry.len() <= row.index() {
+            self.by_entry.push(Activity::default());
         }
         self.by_entry[row.index()].add(activity);
     }
 
     fn retire(&mut self, row: EntryRow, stack: StackRow, thread: ThreadRow) {
-        let sum = self.by_entry.get_mut(row.index()).map(std::mem::take).unwrap_or_default();
+        let has_any = row.index() < self.by_entry.len();
+        let sum = if has_any { std::mem::take(&mut self.by_entry[row.index()]) } else { Activity::default() };
         self.of_swept.entry(stack).or_insert((thread, Activity::default())).1.add(&sum);
     }
 }
@@ -295,18 +346,33 @@ mod tests {
     const BLOCK: Weight = Weight { blocks: 1, bytes: 10 };
 
     #[test]
+    fn an_entry_remembers_what_it_was_at_the_peak_and_takes_one_cache_line() {
+        assert_eq!(size_of::<Entry>(), 64);
+        let mut entries = Entries::default();
+        let row = entries.added(SiteRow(0), StackRow(5), ThreadRow(1), Epoch(0));
+        entries.allocated(row, BLOCK, Epoch(0));
+        assert_eq!(entries.get(row).at_peak(Epoch(1)), BLOCK, "it has not changed since");
+        entries.freed(row, BLOCK, Epoch(1));
+        assert_eq!((entries.get(row).at_peak(Epoch(1)), entries.get(row).live()), (BLOCK, Weight::default()));
+        assert_eq!(entries.get(row).at_peak(Epoch(2)), Weight::default());
+        entries.allocated(row, BLOCK, Epoch(2));
+        entries.ended_with_process(row, BLOCK, Epoch(3), true);
+        assert_eq!((entries.get(row).at_peak(Epoch(3)), entries.get(row).exit_bytes()), (BLOCK, 10));
+    }
+
+    #[test]
     fn what_goes_out_in_rows_stays_in_the_sum() {
         let mut entries = Entries::default();
         let row = entries.added(SiteRow(0), StackRow(5), ThreadRow(1), Epoch(0));
         assert_eq!(entries.find(StackRow(5), ThreadRow(1)), Some(row));
         for _ in 0..2 {
-            entries.touch(row).allocated(BLOCK, Epoch(0));
-            entries.touch(row).freed(BLOCK, Epoch(0));
+            entries.allocated(row, BLOCK, Epoch(0));
+            assert_eq!(entries.freed(row, BLOCK, Epoch(0)), ThreadRow(1));
             let mut out = Vec::new();
             entries.rows_closed(|site, thread, did| out.push((site, thread, did.allocated, did.bytes_freed)));
             assert_eq!(out, [(SiteRow(0), ThreadRow(1), BLOCK, 10)]);
         }
-        assert_eq!(*entries.get(row).recent(), Activity::default());
+        assert_eq!(entries.get(row).recent(), Activity::default());
         let sum = entries.in_all(row);
         assert_eq!((sum.allocated, sum.bytes_freed), (Weight { blocks: 2, bytes: 20 }, 20));
     }
@@ -316,8 +382,8 @@ mod tests {
         let mut entries = Entries::default();
         let [empty, live] =
             [0, 1].map(|stack| entries.added(SiteRow(stack), StackRow(stack), ThreadRow(0), Epoch(0)));
-        entries.touch(empty).had_unused(7);
-        entries.touch(live).allocated(BLOCK, Epoch(0));
+        entries.had_unused(empty, 7);
+        entries.allocated(live, BLOCK, Epoch(0));
         entries.sweep(Epoch(1), |_| true, |site| StackRow(site.0));
         assert_eq!(entries.iter().count(), 2, "their rows have not gone out");
         entries.rows_closed(|_, _, _| ());

@@ -50,10 +50,6 @@ impl Peaked {
         self.now -= weight;
     }
 
-    pub(super) fn now(&self) -> Weight {
-        self.now
-    }
-
     pub(super) fn at_peak(&self, epoch: Epoch) -> Weight {
         if self.epoch == epoch { self.kept } else { self.now }
     }
@@ -225,7 +221,7 @@ mod tests {
         heights.allocated(two, bytes(20));
         heights.moment_ended(Tick(999));
         assert_eq!(heights.peak(), Peak { bytes: 150, tick: Tick(50) });
-        assert_eq!((entry.at_peak(heights.epoch()).bytes, entry.now().bytes), (150, 50));
+        assert_eq!((entry.at_peak(heights.epoch()).bytes, entry.now.bytes), (150, 50));
         assert_eq!((heights.most_and_exit(one).0, heights.most_and_exit(two).0), (100, 70));
         let mut counters = Vec::new();
         heights.bucket_closed(3, 4, &mut counters);

@@ -38,24 +38,24 @@ impl Tally {
         let mut by_site = vec![OfSite::default(); sites.len()];
         let mut rows = Vec::new();
         for (number, entry) in entries.iter() {
-            let of_site = &mut by_site[entry.site().index()];
+            let of_site = &mut by_site[entry.site.index()];
             let (recent, beyond) = (entry.recent(), &mut of_site.beyond);
             beyond.allocated += recent.allocated;
             beyond.temporary = beyond.temporary.wrapping_add(recent.temporary);
             beyond.unused = beyond.unused.wrapping_add(recent.unused);
-            let peak = entry.live().at_peak(heights.epoch());
+            let peak = entry.at_peak(heights.epoch());
             of_site.peak += peak;
             if peak.bytes > 0 {
                 of_site.peaks.push((entry.thread(), peak.bytes));
             }
             if process_of.get(entry.thread().index()) == Some(&process) {
-                let now = entry.live().now();
+                let now = entry.live();
                 beyond.live += now;
                 if now.bytes > 0 {
                     of_site.nows.push((entry.thread(), now.bytes));
                 }
             }
-            rows.push((entry.thread(), sites.get(entry.site()).stack(), entries.in_all(number)));
+            rows.push((entry.thread(), sites.get(entry.site).stack(), entries.in_all(number)));
         }
         rows.extend(entries.of_swept().map(|(stack, thread, sum)| (thread, stack, sum)));
         rows.retain(|(_, _, sum)| *sum != Default::default());
@@ -83,7 +83,7 @@ impl Tally {
     /// Adds what is counted when blocks end, for those that have not.
     fn add_living(&self, by_site: &mut [OfSite], tick: Tick) {
         let Self { rules, ledger, accounts, .. } = self;
-        let site_of = |entry: EntryRow| accounts.entries().get(entry).site().index();
+        let site_of = |entry: EntryRow| accounts.entries().get(entry).site.index();
         let mut lived = |entry: EntryRow, blocks: u64, since: Tick| {
             let beyond = &mut by_site[site_of(entry)].beyond;
             let ticks = u128::from(tick.since(since)) * u128::from(blocks);

@@ -295,8 +295,8 @@ fn numbers(batches: &[Batch], outcome: &Outcome) -> Numbers {
         ] {
             add(name, stack, 0, value);
         }
-        for (bar, &blocks) in site.sizes.iter().enumerate() {
-            add("size", stack, bar as u64, blocks);
+        for (bar, blocks) in site.sizes.bars() {
+            add("size", stack, bar.into(), blocks);
         }
         for bar in &site.chains {
             add("reached", stack, bar.bar, bar.reached);
@@ -310,7 +310,7 @@ fn numbers(batches: &[Batch], outcome: &Outcome) -> Numbers {
         for &(thread, bytes) in &site.exit_by_thread {
             add("exit by", stack, threads[thread.index()], bytes);
         }
-        assert_eq!(site.lifetimes.iter().sum::<u64>(), counts.frees);
+        assert_eq!(site.lifetimes.bars().map(|(_, blocks)| blocks).sum::<u64>(), counts.frees);
     }
     for &Transfer { from, to, blocks, bytes } in &outcome.transfers {
         add("transfer", threads[from.index()], threads[to.index()], blocks);
