@@ -1,6 +1,6 @@
 //! Families of facts: enums whose variants have ids that stay the same for ever.
 
-/// A family of facts, made by [`facts!`](crate::facts).
+/// A family of facts, made by [`facts!`](macro@crate::facts).
 pub trait Family {
     /// The ids of all its facts, in their order.
     const IDS: &'static [&'static str];
