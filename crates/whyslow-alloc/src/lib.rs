@@ -99,18 +99,18 @@
 //!
 //! # Cost
 //!
-//! Nanoseconds for an allocation of 48 bytes with its free, measured on a virtual machine with two CPUs (Linux 6.18, other work beside)
+//! Nanoseconds of CPU time for an allocation of 48 bytes with its free, measured on a virtual machine with two CPUs (Linux 6.18, much other work beside)
 //! by the example `cost`: `cargo run --release -p whyslow-alloc --example cost`.
 //!
 //! | | ns |
 //! |---|---|
-//! | the system's allocator alone | 8.0-8.3 |
-//! | around it, nothing watched | 8.1-8.5 |
-//! | while another thread has a scope | 19 |
-//! | in a scope | 37 |
-//! | in a scope with stacks, 30 frames more | 107 |
-//! | with a profiler, 30 frames that stay | 201 |
-//! | with a profiler, 30 frames that are new each time (with the calls) | 294-312 |
+//! | the system's allocator alone | 8.8 |
+//! | around it, nothing watched | 9.3 |
+//! | while another thread has a scope | 18 |
+//! | in a scope | 70 |
+//! | in a scope with stacks, 30 frames more | 157 |
+//! | with a profiler, 30 frames that stay | 270 |
+//! | with a profiler, 30 frames that are new each time (with the calls) | 316 |
 //!
 //! Nothing watched, an allocation costs one look at a number. Stacks are named only when they are shown.
 //!
