@@ -198,5 +198,5 @@ fn main() {
     rounds(&mut load);
     let others = others.into_iter().map(|thread| thread.join().unwrap_or(0));
     let allocations = load.allocations + others.sum::<u64>();
-    println!("allocations {allocations}\ncpu_ns {}", cpu_ns());
+    println!("heap allocations={allocations}\nallocations {allocations}\ncpu_ns {}", cpu_ns());
 }
