@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 
 use whyslow_convert::Converter;
-use whyslow_profile::{ExitStatus, HeapFacts, LeakCheck, Meta};
+use whyslow_profile::{ExitStatus, HeapFacts, HeapNote, LeakCheck, Meta};
 
 use crate::launch::{Running, Suspended};
 use crate::live::LiveWorld;
@@ -21,7 +21,7 @@ pub(crate) struct HeapRows(Infallible);
 pub(crate) struct Batch;
 
 pub(crate) struct Outcome {
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Vec<HeapNote>,
     pub(crate) facts: HeapFacts,
 }
 
@@ -65,7 +65,7 @@ impl HeapRows {
         _converter: &mut Converter<LiveWorld>,
         _outcome: &mut Outcome,
         _end_ns: u64,
-    ) -> Option<String> {
+    ) -> Option<HeapNote> {
         match self.0 {}
     }
 }
