@@ -81,8 +81,8 @@ const COMPARED: usize = 64;
 /// The names whose last part looks most like that of `query`.
 fn nearest(query: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let wanted = last_part(query);
-    let allowed = wanted.len().div_ceil(3);
-    let scored = names.map(|name| (distance(&wanted, &last_part(&name)), name));
+    let allowed = wanted.chars().count().div_ceil(3);
+    let scored = names.map(|name| (strsim::levenshtein(&wanted, &last_part(&name)), name));
     let mut close = scored.filter(|(distance, _)| *distance <= allowed).collect::<Vec<_>>();
     close.sort();
     close.dedup();
@@ -90,22 +90,8 @@ fn nearest(query: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     close.into_iter().map(|(_, name)| name).collect()
 }
 
-fn last_part(name: &str) -> Vec<char> {
+fn last_part(name: &str) -> String {
     name.rsplit("::").next().unwrap_or(name).to_lowercase().chars().take(COMPARED).collect()
-}
-
-/// Levenshtein distance: letters to insert, delete or replace.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut row = (0..=b.len()).collect::<Vec<_>>();
-    for (i, from) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -149,11 +135,5 @@ mod tests {
             let text = found(query).unwrap_err().to_string();
             assert!(text.ends_with("`whyslow report FILE functions` lists them"), "{text}");
         }
-    }
-
-    #[test]
-    fn distances_are_known() {
-        let of = |a: &str, b: &str| distance(&a.chars().collect::<Vec<_>>(), &b.chars().collect::<Vec<_>>());
-        assert_eq!([of("kitten", "sitting"), of("", "abc"), of("abc", "abc")], [3, 3, 0]);
     }
 }
