@@ -147,6 +147,18 @@ impl Profile {
         self.metrics.iter().position(|metric| self.text(metric.name) == name)
     }
 
+    /// Adds a metric with its samples, or replaces those of the metric with its name. Gives its row.
+    pub fn set_metric(&mut self, metric: Metric<&str>, samples: Samples) -> usize {
+        let row = self.metric_named(metric.name).unwrap_or_else(|| {
+            let name = self.strings.push(metric.name);
+            self.metrics.push(metric.renamed(name));
+            self.samples.push(Samples::default());
+            self.metrics.len() - 1
+        });
+        self.samples[row] = samples;
+        row
+    }
+
     /// The location of each stack from the leaf outwards.
     pub fn locations_of(&self, stack: StackId) -> impl Iterator<Item = LocationId> + '_ {
         self.stacks.towards_root(stack).map(|node| self.stacks.location(node))

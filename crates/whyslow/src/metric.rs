@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use whyslow_analyze::Selection;
-use whyslow_analyze::heap::{LIVE, add_live};
+use whyslow_analyze::heap::{LIVE, live_at};
 use whyslow_profile::Profile;
 
 use crate::failure::{Failure, Result};
@@ -67,8 +67,8 @@ impl MetricArgs {
         };
         if name == LIVE {
             let at = self.live_at.map(|at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
-            if let Some(row) = add_live(profile, at.unwrap_or(end_ns)) {
-                return Ok(row);
+            if let Some((metric, samples)) = live_at(profile, at.unwrap_or(end_ns)) {
+                return Ok(profile.set_metric(metric, samples));
             }
         }
         Selection::metric_named(profile, name)

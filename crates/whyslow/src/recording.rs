@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::By;
 use whyslow_capture::{HeapOptions, Options, RecordError, Recording, Target, record};
+use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_proc::kernel::Settings;
-use whyslow_profile::file::{self, EXTENSION};
+use whyslow_profile::file::{self, EXTENSION, Writer};
 use whyslow_profile::{ExitStatus, Profile, Sampling};
 use whyslow_symbols::Summary;
 
@@ -18,7 +19,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::{Output, note};
 use crate::values::{self, Cpus};
-use crate::{open, profile_file};
+use crate::{open, profile_file, suppress};
 
 /// How to record CPU time, and what to do with it.
 #[derive(Debug, Clone, Args)]
@@ -133,24 +134,24 @@ pub(crate) fn make(
         heap: options.heap.then(|| HeapOptions { leak_check: true, ..HeapOptions::default() }),
         ..Options::default()
     };
-    make_as(target, name, how, &options.keep, volume, |_| {})
+    make_as(target, name, how, &options.keep, volume, &Suppressions::default())
 }
 
-/// The same for anything that can be recorded. `polish` changes the profile once it has symbols.
+/// The same for anything that can be recorded. Leaks that a suppression names are not reported.
 pub(crate) fn make_as(
     target: &Target,
     name: &OsStr,
     how: Options,
     keep: &KeepOptions,
     volume: Volume,
-    polish: impl FnOnce(&mut Profile),
+    suppressions: &Suppressions,
 ) -> Result<Recorded> {
     let path = checked_path(name, keep)?;
     let kernel = how.cpu && !how.user_only && !keep.no_symbol_cache;
     let meanwhile = kernel.then_some(whyslow_symbols::learn_kernel_names as fn());
     let how = Options { duration: keep.duration, meanwhile, ..how };
     let recording = record(target, &how, &path).map_err(explain)?;
-    finish(recording, keep, volume, polish)
+    finish(recording, keep, volume, suppressions)
 }
 
 /// Where the profile goes, once it is known that a picture can be made of it, if one is asked for.
@@ -167,7 +168,7 @@ pub(crate) fn adopt(
     name: &OsStr,
     keep: &KeepOptions,
     volume: Volume,
-    polish: impl FnOnce(&mut Profile),
+    suppressions: &Suppressions,
 ) -> Result<Recorded> {
     let path = checked_path(name, keep)?;
     make_room(&path, volume)?;
@@ -176,7 +177,7 @@ pub(crate) fn adopt(
     if volume == Volume::Verbose {
         note(&describe(&profile, &symbols, started.elapsed()));
     }
-    polish(&mut profile);
+    suppress::leaks(&mut profile, suppressions);
     profile.sealed = true;
     let cannot_write = |error| explain(RecordError::Output { path: path.clone(), error });
     let trouble = file::write(&path, &profile).err().map(cannot_write);
@@ -201,9 +202,9 @@ fn finish(
     recording: Recording,
     options: &KeepOptions,
     volume: Volume,
-    polish: impl FnOnce(&mut Profile),
+    suppressions: &Suppressions,
 ) -> Result<Recorded> {
-    let Recording { path, mut writer, exit, files, write_error, moved_aside, .. } = recording;
+    let Recording { path, writer, exit, files, write_error, moved_aside, .. } = recording;
     tell_moved(&path, moved_aside, volume);
     let cannot_write = |error: io::Error| {
         Failure::new(format!(
@@ -223,15 +224,25 @@ fn finish(
     if volume == Volume::Verbose {
         note(&describe(&profile, &symbols, started.elapsed()));
     }
-    polish(&mut profile);
+    // Names are needed to tell which leaks are suppressed.
+    let suppressed = suppress::leaks(&mut profile, suppressions);
     let written = match write_error {
         Some(error) => Err(error),
-        None => writer.append_symbols(&profile).and_then(|()| writer.seal()),
+        None => write_symbols(writer, &profile, suppressed),
     };
     let trouble = written.err().map(cannot_write);
     // The answer is about what is in memory; the error at the end says what became of the file.
     profile.sealed = true;
     Ok(Recorded { path, profile, exit, trouble })
+}
+
+/// Appends what was learned after the recording.
+fn write_symbols(mut writer: Writer, profile: &Profile, suppressed: bool) -> io::Result<()> {
+    if suppressed {
+        writer.replace_heap_sites(&profile.heap)?;
+    }
+    writer.append_symbols(profile)?;
+    writer.seal()
 }
 
 /// What recording and symbols cost, for `-v`.

@@ -4,11 +4,12 @@ use whyslow_heap::leaks::Class;
 use whyslow_heap::leaks::suppressions::{Frame, Suppressions};
 use whyslow_profile::{HeapCounts, Profile, StackId};
 
-/// Moves the leaks that a suppression names to `suppressed`.
-pub(crate) fn leaks(profile: &mut Profile, suppressions: &Suppressions) {
+/// Moves the leaks that a suppression names to `suppressed`; whether there were any.
+pub(crate) fn leaks(profile: &mut Profile, suppressions: &Suppressions) -> bool {
     if suppressions.is_empty() {
-        return;
+        return false;
     }
+    let mut found = false;
     let mut sites = std::mem::take(&mut profile.heap.sites);
     for site in &mut sites {
         let frames = frames(profile, site.stack);
@@ -18,10 +19,12 @@ pub(crate) fn leaks(profile: &mut Profile, suppressions: &Suppressions) {
                 let (blocks, bytes) = (std::mem::take(blocks), std::mem::take(bytes));
                 site.counts.suppressed_blocks += blocks;
                 site.counts.suppressed_bytes += bytes;
+                found = true;
             }
         }
     }
     profile.heap.sites = sites;
+    found
 }
 
 fn of_class(counts: &mut HeapCounts, class: Class) -> (&mut u64, &mut u64) {

@@ -6,14 +6,14 @@ use whyslow_profile::{Counter, Metric, ProcessId, Profile, Samples, ThreadId, Un
 
 use super::profile_facts::samples_of;
 
-/// The name of the metric that [`add_live`] adds.
+/// The name of the metric that [`live_at`] makes.
 pub const LIVE: &str = "live";
 
-/// Adds the metric [`LIVE`]: the bytes that were live at a time, per thread and stack that allocated them. Gives its
-/// row, or nothing when the profile has no timeline of the heap. A process that has ended or executed another program has nothing.
+/// The metric [`LIVE`]: the bytes that were live at a time, per thread and stack that allocated them; `None` when the profile has no
+/// timeline of the heap. A process that has ended or executed another program has nothing.
 ///
 /// Times are those of the timeline's buckets: a bucket that has begun counts as a whole.
-pub fn add_live(profile: &mut Profile, at_ns: u64) -> Option<usize> {
+pub fn live_at(profile: &Profile, at_ns: u64) -> Option<(Metric<&'static str>, Samples)> {
     let allocated = samples_of(profile, metric::BYTES_ALLOCATED)?;
     let mut gave_back = ends_of_memory(profile);
     gave_back.values_mut().for_each(|times| times.retain(|time| *time <= at_ns));
@@ -51,14 +51,7 @@ pub fn add_live(profile: &mut Profile, at_ns: u64) -> Option<usize> {
             live.push(at_ns, thread, stack, bytes);
         }
     }
-    let row = profile.metric_named(LIVE).unwrap_or_else(|| {
-        let name = profile.strings.push(LIVE);
-        profile.metrics.push(Metric::of_name(LIVE, Unit::Bytes).renamed(name));
-        profile.samples.push(Samples::default());
-        profile.metrics.len() - 1
-    });
-    profile.samples[row] = live;
-    Some(row)
+    Some((Metric::of_name(LIVE, Unit::Bytes), live))
 }
 
 /// The live bytes in each of so many equal stretches of a recording that has no timeline, by the counter of its process; empty
@@ -186,21 +179,24 @@ mod tests {
         )
     }
 
-    fn live_at(ms: u64) -> u64 {
-        let mut profile = program();
-        let metric = add_live(&mut profile, ms * MS).unwrap();
-        Selection { metric, ..Selection::default() }.weigh(&profile).total_value
+    fn live_after(ms: u64) -> u64 {
+        total(&live_at(&program(), ms * MS))
+    }
+
+    fn total(live: &Option<(Metric<&str>, Samples)>) -> u64 {
+        live.as_ref().unwrap().1.value.iter().sum()
     }
 
     #[test]
     fn live_bytes_are_allocated_less_freed_up_to_then() {
-        assert_eq!([5, 10, 25, 30, 49, 50, 99].map(live_at), [0, 100, 107, 147, 147, 87, 87]);
+        assert_eq!([5, 10, 25, 30, 49, 50, 99].map(live_after), [0, 100, 107, 147, 147, 87, 87]);
     }
 
     #[test]
     fn live_bytes_stay_with_the_thread_that_allocated() {
         let mut profile = program();
-        let metric = add_live(&mut profile, 60 * MS).unwrap();
+        let (metric, samples) = live_at(&profile, 60 * MS).unwrap();
+        let metric = profile.set_metric(metric, samples);
         let selection =
             Selection { metric, threads: vec!["worker".parse().unwrap()], ..Selection::default() };
         assert_eq!(selection.weigh(&profile).total_value, 40);
@@ -208,22 +204,16 @@ mod tests {
 
     #[test]
     fn more_freed_than_allocated_is_nothing_and_not_negative() {
-        let mut profile = testing::heap_profile(
+        let profile = testing::heap_profile(
             "main;old : bytes_freed=500 freed_ms=1\nmain;new : bytes_allocated=30 made_ms=1",
         );
-        let metric = add_live(&mut profile, MS).unwrap();
-        assert_eq!(profile.samples[metric].value, [30]);
+        assert_eq!(live_at(&profile, MS).unwrap().1.value, [30]);
         assert_eq!(live_over_time(&profile, 3).last(), Some(&0));
     }
 
     #[test]
-    fn another_time_replaces_the_metric() {
-        let mut profile = program();
-        let metrics = profile.metrics.len();
-        assert_eq!(add_live(&mut profile, MS), Some(metrics));
-        assert_eq!(add_live(&mut profile, 90 * MS), Some(metrics));
-        assert_eq!(profile.metrics.len(), metrics + 1);
-        assert_eq!(add_live(&mut testing::profile("main 1"), MS), None);
+    fn a_profile_without_a_heap_has_no_live_bytes() {
+        assert_eq!(live_at(&testing::profile("main 1"), MS), None);
     }
 
     #[test]
@@ -252,10 +242,7 @@ mod tests {
             }
         }
         assert_eq!(live_over_time(&profile, 10), [0, 100, 100, 100, 100, 0, 7, 7, 7, 7]);
-        let live = [39, 40, 60].map(|ms| {
-            let metric = add_live(&mut profile, ms * MS).unwrap();
-            Selection { metric, ..Selection::default() }.weigh(&profile).total_value
-        });
+        let live = [39, 40, 60].map(|ms| total(&live_at(&profile, ms * MS)));
         assert_eq!(live, [100, 0, 7]);
     }
 

@@ -15,7 +15,7 @@ pub use advice::Advice;
 pub use capacity::{Capacity, CapacityAdvice};
 pub(crate) use grains::Grains;
 pub use intervals::{Ends, Interval, Intervals};
-pub use live::{LIVE, add_live, live_over_time};
+pub use live::{LIVE, live_at, live_over_time};
 pub use profile_facts::{has_heap, is_heap_metric, is_heap_only};
 pub use sites::{Grower, SiteOrder, SiteRow, Sites};
 pub use spread::{HeapThread, histogram, threads};

@@ -51,12 +51,18 @@ impl Writer {
     }
 
     /// Appends what symbolising added to a profile that was read back from this file: texts, module states,
-    /// functions, frames, source lines, code, suppressed leaks. It is the last thing that is appended.
+    /// functions, frames, source lines, code. It is the last thing that is appended.
     pub fn append_symbols(&mut self, profile: &Profile) -> io::Result<()> {
         self.refuse_after_symbols()?;
         self.all_or_nothing(|writer| writer.symbol_tables(profile))?;
         self.has_symbols = true;
         Ok(())
+    }
+
+    /// Replaces the rows of the sites that allocate, which were appended before.
+    pub fn replace_heap_sites(&mut self, heap: &Heap) -> io::Result<()> {
+        self.refuse_after_symbols()?;
+        self.all_or_nothing(|writer| writer.heap_sites(heap))
     }
 
     fn refuse_after_symbols(&self) -> io::Result<()> {
@@ -136,10 +142,6 @@ impl Writer {
             tables::write_frames(groups.iter().copied().flatten().copied())
         })?;
         self.table(chunk::SOURCES, &profile.sources.rows, |rows| tables::write_sources(rows.iter()))?;
-        // Names are needed to tell which leaks are suppressed.
-        if profile.heap.sites.iter().any(|site| site.counts.suppressed_blocks > 0) {
-            self.heap_sites(&profile.heap)?;
-        }
         self.sized_table(
             chunk::CODE,
             &profile.code.rows,

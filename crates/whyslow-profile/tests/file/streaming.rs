@@ -180,6 +180,21 @@ fn symbols_come_last_and_once() {
     assert_eq!(file::read(&path).unwrap(), symbolised);
 }
 
+#[test]
+fn sites_of_the_heap_can_be_replaced_before_the_symbols_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.whyslow");
+    let mut profile = without_equal_rows(support::profile(4, 30));
+    assert!(!profile.heap.sites.is_empty());
+    let mut writer = stream(&profile, &path, &mut Random(1));
+    profile.heap.sites[0].counts.suppressed_blocks += 7;
+    writer.replace_heap_sites(&profile.heap).unwrap();
+    writer.append_symbols(&profile).unwrap();
+    writer.replace_heap_sites(&profile.heap).unwrap_err();
+    writer.seal().unwrap();
+    assert_eq!(file::read(&path).unwrap(), profile);
+}
+
 /// A file whose size is limited, as on a full disk: appends fail half-way, and the file stays good.
 #[test]
 fn an_append_that_fails_leaves_the_file_as_it_was() {

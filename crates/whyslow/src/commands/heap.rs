@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::note;
 use crate::recording::{self, KeepOptions, Recorded, name_of};
-use crate::{suppress, values};
+use crate::values;
 
 /// Where memory is allocated, what holds it at the peak, what leaks
 #[derive(Debug, Args)]
@@ -92,8 +92,7 @@ pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
         let suppressions = read_suppressions(&args.how.suppressions)?;
         let profile = snapshot::take(pid)?;
         let name = snapshot::name(&profile, pid);
-        let polish = |profile: &mut Profile| suppress::leaks(profile, &suppressions);
-        let recorded = recording::adopt(profile, &name, &args.how.keep, volume, polish)?;
+        let recorded = recording::adopt(profile, &name, &args.how.keep, volume, &suppressions)?;
         return tell(&args.how, recorded, volume);
     }
     if args.program.is_empty() {
@@ -118,8 +117,7 @@ pub(crate) fn run_target(target: &Target, name: &OsStr, args: &HowArgs, volume: 
         }),
         ..Options::default()
     };
-    let polish = |profile: &mut Profile| suppress::leaks(profile, &suppressions);
-    let recorded = recording::make_as(target, name, how, &args.keep, volume, polish)?;
+    let recorded = recording::make_as(target, name, how, &args.keep, volume, &suppressions)?;
     tell(args, recorded, volume)
 }
 
