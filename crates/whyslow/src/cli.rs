@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{cargo, diff, doctor, export, flame, heap, import, lab, merge, record, report, view};
+use crate::commands::{Command, cargo, record};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -43,39 +43,6 @@ keeps it for the other commands.
 
 Exit codes: the program's own; 128+N when signal N killed it; 125 whyslow failed;
 126 the program cannot be started; 127 it was not found.";
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Record(record::RecordArgs),
-    Heap(heap::HeapArgs),
-    Report(report::ReportArgs),
-    Diff(diff::DiffArgs),
-    Merge(merge::MergeArgs),
-    Flame(flame::FlameArgs),
-    View(view::ViewArgs),
-    Export(export::ExportArgs),
-    Import(import::ImportArgs),
-    Doctor(doctor::DoctorArgs),
-    Lab(lab::LabArgs),
-}
-
-impl Command {
-    fn run(self, volume: Volume) -> Result<Exit> {
-        match self {
-            Self::Record(args) => record::run(args, volume),
-            Self::Heap(args) => heap::run(&args, volume),
-            Self::Report(args) => report::run(&args, volume),
-            Self::Diff(args) => diff::run(&args),
-            Self::Merge(args) => merge::run(&args, volume),
-            Self::Flame(args) => flame::run(&args, volume),
-            Self::View(args) => view::run(&args, volume),
-            Self::Export(args) => export::run(&args, volume),
-            Self::Import(args) => import::run(&args, volume),
-            Self::Doctor(args) => doctor::run(&args),
-            Self::Lab(args) => lab::run(&args, volume),
-        }
-    }
-}
 
 /// How much to say.
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use whyslow_profile::Profile;
 use whyslow_render::json;
 use whyslow_render::text::{self, DiffFile, DiffView, Page};
 
-use crate::cli::Format;
+use crate::cli::{Format, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::filters::Filters;
@@ -46,7 +46,7 @@ pub(crate) struct DiffArgs {
 }
 
 /// Prints the comparison.
-pub(crate) fn run(args: &DiffArgs) -> Result<Exit> {
+pub(crate) fn run(args: &DiffArgs, _: Volume) -> Result<Exit> {
     let (first, second) = (args.before.as_path(), args.after.as_path());
     let mut before = profile_file::open(first)?;
     let mut after = profile_file::open(second)?;

@@ -1,14 +1,43 @@
-//! One file or folder per command.
+//! One file or folder per command, and the one list of them.
 
 pub(crate) mod cargo;
-pub(crate) mod diff;
-pub(crate) mod doctor;
-pub(crate) mod export;
-pub(crate) mod flame;
-pub(crate) mod heap;
-pub(crate) mod import;
-pub(crate) mod lab;
-pub(crate) mod merge;
-pub(crate) mod record;
-pub(crate) mod report;
-pub(crate) mod view;
+
+use crate::cli::Volume;
+use crate::exit::Exit;
+use crate::failure::Result;
+
+/// Declares the commands in the order of the help: module, name, arguments. Each module has `run(&arguments, volume)`.
+macro_rules! commands {
+    ($($module:ident: $name:ident($arguments:ident)),+ $(,)?) => {
+        $(pub(crate) mod $module;)+
+
+        /// A command and its arguments.
+        #[derive(Debug, clap::Subcommand)]
+        pub(crate) enum Command {
+            $($name($module::$arguments)),+
+        }
+
+        impl Command {
+            /// Does what was asked.
+            pub(crate) fn run(&self, volume: Volume) -> Result<Exit> {
+                match self {
+                    $(Self::$name(arguments) => $module::run(arguments, volume)),+
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    record: Record(RecordArgs),
+    heap: Heap(HeapArgs),
+    report: Report(ReportArgs),
+    diff: Diff(DiffArgs),
+    merge: Merge(MergeArgs),
+    flame: Flame(FlameArgs),
+    view: View(ViewArgs),
+    export: Export(ExportArgs),
+    import: Import(ImportArgs),
+    doctor: Doctor(DoctorArgs),
+    lab: Lab(LabArgs),
+}

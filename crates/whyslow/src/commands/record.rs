@@ -47,7 +47,7 @@ pub(crate) struct RunArgs {
 }
 
 /// `whyslow record`: one line at the end says where the profile is.
-pub(crate) fn run(args: RecordArgs, volume: Volume) -> Result<Exit> {
+pub(crate) fn run(args: &RecordArgs, volume: Volume) -> Result<Exit> {
     let Some((target, name)) = args.target.target(&args.program, volume)? else {
         return Err(
             Failure::new("there is nothing to record").next("whyslow record -- PROGRAM, -p PID, or -a")

@@ -15,7 +15,7 @@ use whyslow_analyze::Severity;
 
 use self::checkup::{Item, ItemJson};
 use self::machine::Machine;
-use crate::cli::Format;
+use crate::cli::{Format, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -57,7 +57,7 @@ struct BinaryReport {
 }
 
 /// Checks, prints.
-pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
+pub(crate) fn run(args: &DoctorArgs, _: Volume) -> Result<Exit> {
     let machine = Machine::read(Path::new("/"), probe::Probe::run()?).check();
     let binary = args.binary.as_deref().map(|path| {
         let checks = binary_checks::check(path)?;

@@ -1,0 +1,155 @@
+//! One view of some samples of a profile, and the tables that views are made of.
+
+use std::fmt::Display;
+
+use whyslow_analyze::{
+    By, Callers, Charges, FindError, FunctionTable, GroupBy, Groups, HotLines, Lines, Outline, OwnTable,
+    Selection, SortBy, SpanTable, Threads, TreeOptions, Weights,
+};
+use whyslow_profile::{HeapProcess, Profile};
+
+use super::{ReportArgs, ReportBy};
+use crate::failure::{Failure, Result};
+
+/// Functions shown as text when nobody says how many; JSON has all.
+pub(super) const ROWS: usize = 40;
+/// Branches of trees that are shown when nobody says otherwise.
+const MIN_SHARE: f64 = 0.01;
+
+/// What was asked for.
+pub(super) struct Request<'a> {
+    pub(super) args: &'a ReportArgs,
+    pub(super) histograms: bool,
+    pub(super) profile: &'a Profile,
+    pub(super) selection: &'a Selection,
+    /// The function that the view is about; empty for views that are not about one.
+    pub(super) function: &'a str,
+}
+
+impl Request<'_> {
+    /// JSON, or why it could not be written.
+    pub(super) fn written(&self, json: std::result::Result<String, impl Display>) -> Result<String> {
+        json.map_err(|error| Failure::new(format!("{}: {error}", self.args.profile.file.display())))
+    }
+
+    /// The processes that were chosen as a whole, as the heap has them.
+    pub(super) fn processes(&self) -> Vec<HeapProcess> {
+        let Selection { processes, threads, .. } = self.selection;
+        let chosen = |process: &&HeapProcess| {
+            threads.is_empty() && processes.iter().any(|pattern| pattern.matches(process.pid, &process.name))
+        };
+        let facts = self.profile.meta.heap.as_ref();
+        facts.map_or(Vec::new(), |facts| facts.by_process.iter().filter(chosen).cloned().collect())
+    }
+
+    pub(super) fn inline(&self) -> bool {
+        !self.args.filters.no_inline
+    }
+
+    pub(super) fn limit(&self, usual: usize) -> usize {
+        match self.args.limit {
+            None => usual,
+            Some(0) => usize::MAX,
+            Some(rows) => rows,
+        }
+    }
+
+    pub(super) fn min_share(&self) -> f64 {
+        self.args.min_share.unwrap_or(MIN_SHARE)
+    }
+
+    pub(super) fn weights(&self) -> Weights {
+        self.selection.weigh(self.profile)
+    }
+
+    pub(super) fn functions(&self, weights: &Weights) -> FunctionTable {
+        let by_total = self.args.by == ReportBy::Total;
+        let sort = if by_total { SortBy::Total } else { SortBy::SelfValue };
+        let mut table = FunctionTable::from_weights(self.profile, weights, self.inline(), sort);
+        let least = self.least(table.total_value);
+        table.rows.retain(|row| if by_total { row.total_value } else { row.self_value } >= least);
+        table
+    }
+
+    /// The frame each stack is charged to, and the functions that makes.
+    pub(super) fn own(&self, weights: &Weights) -> (Charges, OwnTable) {
+        let charges = Charges::of_metric(self.profile, self.inline(), self.selection.metric);
+        let mut table = OwnTable::build(self.profile, weights, &charges);
+        let least = self.least(table.total_value);
+        table.rows.retain(|row| row.own_value >= least);
+        (charges, table)
+    }
+
+    pub(super) fn hot_lines(&self) -> Result<HotLines> {
+        let by = match self.args.by {
+            ReportBy::Own => By::Own,
+            ReportBy::SelfTime => By::SelfValue,
+            ReportBy::Total => {
+                return Err(Failure::new("--by total: the lines of all functions have no total")
+                    .next("--by own or --by self, or `lines FUNCTION` for the lines of one"));
+            }
+        };
+        let charges = Charges::of_metric(self.profile, self.inline(), self.selection.metric);
+        let mut lines = HotLines::build(self.profile, &self.weights(), &charges, by);
+        let least = self.least(lines.total_value);
+        lines.rows.retain(|row| if by == By::Own { row.own_value } else { row.self_value } >= least);
+        Ok(lines)
+    }
+
+    /// The least value that is shown of this whole, in tables.
+    pub(super) fn least(&self, whole: u64) -> u64 {
+        self.args.min_share.map_or(0, |least| (whole as f64 * least).ceil() as u64)
+    }
+
+    pub(super) fn outline(&self, weights: &Weights, inverted: bool) -> Outline {
+        let options = TreeOptions { inline: self.inline(), inverted, ..TreeOptions::default() };
+        Outline::from_weights(self.profile, weights, &options)
+    }
+
+    /// The tree for people: without what only carries other code, unless it was asked for.
+    pub(super) fn readable_outline(&self) -> Outline {
+        let (weights, inverted) = (self.weights(), self.args.inverted);
+        if self.args.unfolded {
+            return self.outline(&weights, inverted);
+        }
+        let options = TreeOptions { inline: self.inline(), inverted, ..TreeOptions::default() };
+        Outline::folded(self.profile, &weights, &options)
+    }
+
+    pub(super) fn threads(&self) -> Threads {
+        Threads::build(self.profile, self.selection)
+    }
+
+    pub(super) fn groups(&self, by: GroupBy) -> Groups {
+        let mut groups = Groups::build(self.profile, self.selection, by);
+        let least = groups.total_value as f64 * self.args.min_share.unwrap_or(0.0);
+        groups.rows.retain(|row| row.self_value as f64 >= least);
+        groups
+    }
+
+    pub(super) fn spans(&self) -> SpanTable {
+        SpanTable::build(self.profile, self.selection)
+    }
+
+    pub(super) fn callers(&self, folded: bool) -> Result<Callers> {
+        let build = if folded { Callers::folded } else { Callers::build };
+        build(self.profile, self.selection, self.function, self.inline())
+            .map_err(|error| self.not_found(&error))
+    }
+
+    pub(super) fn lines(&self) -> Result<Lines> {
+        Lines::build(self.profile, self.selection, self.function).map_err(|error| self.not_found(&error))
+    }
+
+    pub(super) fn not_found(&self, error: &FindError) -> Failure {
+        let failure = Failure::new(format!("{}: {error}", self.args.profile.file.display()));
+        match error {
+            FindError::Ambiguous { candidates, .. } => {
+                let first = candidates.first().map_or("", String::as_str);
+                failure.next(format!("more of its name, such as '{first}'"))
+            }
+            // It names what there is.
+            FindError::Unknown { .. } => failure,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The views of a profile, one file each, and the one list of them.
+
+mod callers;
+mod functions;
+mod groups;
+mod heap;
+mod lines;
+mod quality;
+mod spans;
+mod threads;
+mod tree;
+
+use whyslow_analyze::Quality;
+use whyslow_profile::Profile;
+use whyslow_render::json::Context;
+use whyslow_render::text::Page;
+
+use super::ReportArgs;
+use super::request::Request;
+use crate::failure::{Failure, Result};
+
+pub(super) use functions::VIEW as FUNCTIONS;
+pub(super) use heap::VIEW as HEAP;
+
+/// All views, in the order of the help.
+pub(super) const ALL: [&View; 10] = [
+    &functions::VIEW,
+    &tree::VIEW,
+    &callers::VIEW,
+    &lines::VIEW,
+    &threads::VIEW,
+    &groups::MODULES,
+    &groups::CRATES,
+    &spans::VIEW,
+    &heap::VIEW,
+    &quality::VIEW,
+];
+
+/// One way to look at a profile.
+pub(super) struct View {
+    /// What it is called on the command line.
+    pub(super) name: &'static str,
+    /// What to type, and what is shown then. None for a view that stands with the one before.
+    pub(super) help: &'static [(&'static str, &'static str)],
+    /// Whether it is about one function.
+    pub(super) function: Needs,
+    /// Whether its text says how far to trust the profile; else that stands above it.
+    pub(super) states_quality: bool,
+    /// Why it cannot be shown, when it cannot.
+    pub(super) refusal: fn(&ReportArgs, &Profile) -> Option<Failure>,
+    pub(super) text: fn(&Request<'_>, &Quality, Page) -> Result<String>,
+    pub(super) json: fn(&Request<'_>, &Context<'_>) -> Result<String>,
+}
+
+/// Whether a view takes the name of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    Nothing,
+    MaybeOne,
+    One,
+}
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// For views that can be shown of every profile.
+const fn never(_: &ReportArgs, _: &Profile) -> Option<Failure> {
+    None
+}
+
+/// The names of all views, for the help.
+pub(super) fn names() -> String {
+    ALL.map(|view| view.name).join(", ")
+}
+
+/// The section of the help that lists them.
+pub(super) fn help() -> String {
+    let mut text = String::from("Views:\n");
+    for (typed, shown) in ALL.iter().flat_map(|view| view.help) {
+        text.push_str(&format!("  {typed:<16}  {shown}\n"));
+    }
+    text
+}
