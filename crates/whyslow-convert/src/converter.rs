@@ -127,6 +127,7 @@ impl<W: World> Converter<W> {
             self.ended.pop_front();
             // Its numbers may belong to a new thread or process by now.
             if self.threads.get(&tid).is_some_and(|thread| thread.id == id) {
+                self.forget_stacks(tid);
                 self.threads.remove(&tid);
             }
             let process = self.builder.thread_row(id).process;

@@ -198,7 +198,10 @@ impl Walk {
             };
             match step {
                 Ok(Step::End) => {
-                    self.note_words(found.rule);
+                    // A cleared frame pointer ends a stack without a look at it.
+                    if self.registers.sp() != sp {
+                        self.note_words(found.rule);
+                    }
                     return Ended::Complete;
                 }
                 Ok(step) => {
@@ -220,7 +223,8 @@ impl Walk {
         }
     }
 
-    /// Notes the words that the step just made is a function of, beside the pointers of its frame.
+    /// Notes the words that the step just made is a function of, beside the pointers of its frame. Code without a rule that was
+    /// called is stepped out of by the frame pointer alone; from an exact address on nothing is taken over.
     fn note_words(&mut self, rule: Rule) {
         if rule == Rule::EndOfStack {
             return;

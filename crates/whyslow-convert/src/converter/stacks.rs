@@ -9,7 +9,7 @@ use crate::input::{Dump, Task, UserStack};
 use crate::walk::{Code, Ended, Walk};
 use crate::world::World;
 
-/// Memory for images of live stacks, over all threads.
+/// Memory for images of live stacks and for the last walks, over all threads.
 const IMAGES_MOST: usize = 64 << 20;
 
 impl<W: World> Converter<W> {
@@ -79,6 +79,7 @@ impl<W: World> Converter<W> {
     fn walk(&mut self, registers: Registers, dump: &Dump<'_>, Task { pid, tid }: Task) -> Option<StackId> {
         let Self { world, builder, modules, processes, threads, counters, drain, spare, .. } = self;
         let (process, thread) = (processes.get_mut(&pid)?, threads.get_mut(&tid)?);
+        let memory_before = thread.images.memory();
         let mut code = Code { modules, space: &process.space, builder };
         let mut walk = Walk::start(registers, std::mem::take(spare));
         let follower =
@@ -108,9 +109,7 @@ impl<W: World> Converter<W> {
                 let mut read = Read::No;
                 if process.readable {
                     self.read_live = true;
-                    self.image_memory -= thread.images.memory().min(self.image_memory);
                     read = completion.behind_signal(signal, &mut walk, &mut code, &mut thread.images);
-                    self.image_memory += thread.images.memory();
                 }
                 match read {
                     Read::Complete(stack) => {
@@ -139,18 +138,12 @@ impl<W: World> Converter<W> {
                 } else {
                     walk.rewind(&in_dump);
                     let may_read = process.readable && !thread.images.is_fresh(*drain);
-                    if may_read {
-                        self.read_live = true;
-                        self.image_memory -= thread.images.memory().min(self.image_memory);
-                    }
                     let read = if may_read {
+                        self.read_live = true;
                         completion.read(&mut walk, &mut code, &mut thread.images)
                     } else {
                         Read::No
                     };
-                    if may_read {
-                        self.image_memory += thread.images.memory();
-                    }
                     match read {
                         Read::Complete(stack) | Read::Joined(stack) => {
                             counters.completed_by_read += 1;
@@ -171,6 +164,7 @@ impl<W: World> Converter<W> {
             }
         };
         *spare = walk.into_spare();
+        self.image_memory = self.image_memory + thread.images.memory() - memory_before;
         if self.image_memory > IMAGES_MOST {
             self.image_memory = 0;
             self.threads.values_mut().for_each(|thread| thread.images = Images::default());
@@ -188,6 +182,7 @@ fn truncated(walk: &mut Walk, builder: &mut Builder) -> Option<StackId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::Input;
     use crate::testing::{MadeStack, Recorded};
 
     const APP: (u32, u32) = (100, 100);
@@ -285,6 +280,56 @@ mod tests {
         }
         assert_eq!(together.converter.counters.complete_in_dump, cases.len() as u64);
         assert_eq!(together.stacks(), alone);
+    }
+
+    /// What is kept of stacks has a bound, so it must be known how much that is.
+    #[test]
+    fn memory_of_what_is_kept_of_stacks_is_accounted_for() {
+        let mut recorded = recorded();
+        let kept = |recorded: &Recorded| {
+            let kept =
+                recorded.converter.threads.values().map(|thread| thread.images.memory()).sum::<usize>();
+            assert_eq!(recorded.converter.image_memory, kept);
+            kept
+        };
+        let stack = stack(0x1abc);
+        recorded.sample(APP, 1, stack.dump(usize::MAX));
+        let of_a_walk = kept(&recorded);
+        assert!(of_a_walk > 0);
+        has(&mut recorded, &[&stack]);
+        recorded.sample(APP, 2, stack.dump(COPIED));
+        assert!(kept(&recorded) > of_a_walk);
+        let task = Task { pid: APP.0, tid: APP.1 };
+        recorded.converter.take(&Input::Named { task, name: "app".into(), by_exec: true, time_ns: 3 });
+        assert_eq!(kept(&recorded), 0);
+        recorded.map(100, "/app", 0x1000);
+        recorded.sample(APP, 4, stack.dump(usize::MAX));
+        assert!(kept(&recorded) > 0);
+        recorded.converter.take(&Input::Ended { task, time_ns: 5 });
+        assert_eq!(kept(&recorded), 0);
+        // The kernel may sample it once more; its state is dropped some drains later.
+        recorded.sample(APP, 6, stack.dump(usize::MAX));
+        (0..9).for_each(|_| recorded.converter.begin_drain());
+        assert_eq!(kept(&recorded), 0);
+    }
+
+    /// The outer frames are from an image with which both samples agree; between, the second has another caller.
+    #[test]
+    fn a_walk_that_was_joined_is_repeated_only_where_the_dump_is_the_same() {
+        let with = |middle: u64| {
+            let functions = (0..9).map(|at| if at == 2 { middle } else { 0x1100 + at });
+            MadeStack::new(SP, &functions.chain([0x1abc]).collect::<Vec<u64>>(), FRAME, 0)
+        };
+        let (first, second) = (with(0x1102), with(0x1802));
+        let mut recorded = recorded();
+        has(&mut recorded, &[&first]);
+        recorded.sample(APP, 1, first.dump(COPIED));
+        recorded.sample(APP, 2, second.dump(COPIED));
+        let counters = &recorded.converter.counters;
+        assert_eq!((counters.completed_by_read, counters.completed_by_join, counters.truncated), (1, 1, 0));
+        let stacks = recorded.stacks();
+        assert!(stacks[0].contains(" /app+101 ") && stacks[0].ends_with(" /app+abb"), "{stacks:?}");
+        assert_eq!(stacks[1], stacks[0].replace(" /app+101 ", " /app+801 "));
     }
 
     #[test]

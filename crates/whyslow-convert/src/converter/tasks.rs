@@ -145,6 +145,7 @@ impl<W: World> Converter<W> {
         let thread = Thread { process, tid, name, start_ns: self.since_start(time), end_ns: None };
         let id = self.builder.thread(thread);
         self.tasks.add_thread(Task { pid, tid }, id);
+        self.forget_stacks(tid);
         self.threads.insert(tid, ThreadState::new(id, pid));
     }
 
@@ -165,6 +166,7 @@ impl<W: World> Converter<W> {
                 let state =
                     state.or_insert_with(|| ProcessState::new(process, AddressSpace::default(), readable));
                 state.threads += 1;
+                self.forget_stacks(tid);
                 self.threads.insert(tid, ThreadState::new(id, pid));
                 if ended {
                     self.ended.push_back((self.drain, tid, id));
@@ -312,10 +314,10 @@ impl<W: World> Converter<W> {
             self.new_thread(pid, tid, name, time);
         }
         let name = self.builder.string(name);
-        if let Some(thread) = self.threads.get_mut(&tid) {
+        if let Some(thread) = self.threads.get(&tid) {
             self.builder.update_thread(thread.id, |row| row.name = name);
-            thread.images = Images::default();
         }
+        self.forget_stacks(tid);
         if pid == tid
             && let Some(process) = self.processes.get(&pid)
         {
@@ -345,11 +347,17 @@ impl<W: World> Converter<W> {
     fn end_thread(&mut self, tid: u32, time: u64) {
         self.account_end(tid, time);
         let end_ns = Some(self.since_start(time));
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        self.forget_stacks(tid);
+        let Some(thread) = self.threads.get(&tid) else { return };
         self.builder.update_thread(thread.id, |row| row.end_ns = end_ns);
-        self.image_memory -= thread.images.memory().min(self.image_memory);
-        thread.images = Images::default();
         self.ended.push_back((self.drain, tid, thread.id));
+    }
+
+    /// Drops what is kept of a thread's stacks.
+    pub(super) fn forget_stacks(&mut self, tid: u32) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            self.image_memory -= std::mem::take(&mut thread.images).memory();
+        }
     }
 
     pub(super) fn ended(&mut self, Task { pid, tid }: Task, time: u64) {

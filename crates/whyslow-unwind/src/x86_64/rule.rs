@@ -68,9 +68,11 @@ impl Rule {
     pub const FRAMELESS: Self = Self::sp_plus(8);
 
     /// Where the caller's frame pointer is, in words from the cfa, or that it stays as it is; `None` for rules that need more
-    /// than the instruction, stack and frame pointers, or lead to code that was interrupted.
+    /// than the instruction, stack and frame pointers, or lead to code that was interrupted. Callers without a rule are those
+    /// that the frame pointer leads to.
     pub fn frame_pointer_slot(&self) -> Option<Option<i8>> {
         match *self {
+            Self::Unknown => super::FRAME_POINTER.frame_pointer_slot(),
             Self::Cfa { base: Register::RSP | Register::RBP, slots, .. } => {
                 Some(Some(slots[1]).filter(|slot| *slot != NO_SLOT))
             }
