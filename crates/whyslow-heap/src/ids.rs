@@ -1,31 +1,6 @@
 //! Typed numbers: the row of a stack is no site, a thread's number inside of a container is none out here, and an address is no tick.
 
-macro_rules! rows {
-    ($($(#[$doc:meta])* $vis:vis $name:ident),+ $(,)?) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        $vis struct $name(pub u32);
-
-        impl $name {
-            /// The number as an index.
-            #[inline]
-            $vis fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-
-        impl From<usize> for $name {
-            /// No table here has four thousand million rows: memory ends before.
-            #[inline]
-            fn from(index: usize) -> Self {
-                debug_assert!(u32::try_from(index).is_ok());
-                Self(index as u32)
-            }
-        }
-    )+};
-}
-
-rows! {
+whyslow_profile::row_ids! {
     /// A process: its place among all [`crate::ProcessSeen`].
     pub ProcessRow,
     /// A thread: its place among all [`crate::ThreadSeen`].

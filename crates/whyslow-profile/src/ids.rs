@@ -2,22 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Declares numbers of rows, each a type of its own.
+#[macro_export]
 macro_rules! row_ids {
-    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+    ($($(#[$doc:meta])* $vis:vis $name:ident),+ $(,)?) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub u32);
+        $vis struct $name(pub u32);
 
         impl $name {
             /// The row number as an index.
             #[inline]
-            pub fn index(self) -> usize {
+            $vis fn index(self) -> usize {
                 self.0 as usize
             }
         }
 
         impl From<usize> for $name {
-            /// Row numbers fit 32 bits: readers and builders refuse larger tables.
+            /// Row numbers fit 32 bits: larger tables are refused, or memory ends before.
             #[inline]
             fn from(index: usize) -> Self {
                 debug_assert!(u32::try_from(index).is_ok());
@@ -29,23 +31,23 @@ macro_rules! row_ids {
 
 row_ids! {
     /// A row of [`crate::Strings`].
-    StringId,
+    pub StringId,
     /// A row of `Profile::processes`.
-    ProcessId,
+    pub ProcessId,
     /// A row of `Profile::threads`.
-    ThreadId,
+    pub ThreadId,
     /// A row of `Profile::modules`.
-    ModuleId,
+    pub ModuleId,
     /// A row of [`crate::Locations`].
-    LocationId,
+    pub LocationId,
     /// A row of `Profile::functions`.
-    FunctionId,
+    pub FunctionId,
     /// A node of [`crate::Stacks`].
-    StackId,
+    pub StackId,
     /// A row of `Profile::metrics`.
-    MetricId,
+    pub MetricId,
     /// A row of `Profile::counters`.
-    CounterId,
+    pub CounterId,
 }
 
 impl LocationId {

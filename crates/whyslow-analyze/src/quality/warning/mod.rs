@@ -309,42 +309,13 @@ impl Warning {
 
     /// Whether it is about samples of CPU time, and nothing to a reader of the heap.
     pub(super) fn is_of_samples(&self) -> bool {
-        matches!(
-            self,
-            Self::NoSamples { .. }
-                | Self::TooFewSamples { .. }
-                | Self::DebugBuild(_)
-                | Self::Truncated { .. }
-                | Self::NoUnwindInfo { .. }
-                | Self::JitStacks { .. }
-                | Self::CutAtSignal { .. }
-                | Self::UnnamedJit { .. }
-                | Self::UnknownCode { .. }
-                | Self::Lost { .. }
-                | Self::LostRecords { .. }
-                | Self::Throttled { .. }
-                | Self::FewerSamplesThanExpected { .. }
-                | Self::NotSampled { .. }
-                | Self::SomeCpus { .. }
-                | Self::KernelHidden { .. }
-                | Self::KernelUnnamed { .. }
-                | Self::UnobservableExecs { .. }
-                | Self::AgentTime { .. }
-        )
+        matches!(self.about(), About::Samples | About::Build | About::Stacks)
+            || matches!(self, Self::UnnamedJit { .. } | Self::UnknownCode { .. } | Self::KernelUnnamed { .. })
     }
 
     /// Whether it says that functions have no names, or why.
     pub fn is_of_names(&self) -> bool {
-        matches!(
-            self,
-            Self::Stripped(_)
-                | Self::MissingFile(_)
-                | Self::ReplacedFile(_)
-                | Self::NotSymbolised(_)
-                | Self::UnnamedJit { .. }
-                | Self::UnknownCode { .. }
-                | Self::Unnamed { .. }
-        )
+        self.about() == About::Names && !matches!(self, Self::NoDebugInfo(_) | Self::KernelUnnamed { .. })
     }
 
     /// How much it matters.

@@ -1,0 +1,224 @@
+//! What is wrong with made-up profiles.
+
+use super::*;
+use crate::testing;
+
+fn ids(quality: &Quality) -> Vec<&'static str> {
+    quality.warnings.iter().map(Warning::id).collect()
+}
+
+#[test]
+fn a_clean_profile_is_good() {
+    let mut profile = testing::profile("main;a 300");
+    testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
+    profile.meta.kernel = KernelView::Included;
+    let quality = Quality::of(&profile);
+    assert_eq!(quality.grade, Grade::Good);
+    assert_eq!(quality.warnings, []);
+    assert_eq!(quality.expected_samples, Some(300));
+    assert_eq!(quality.achieved_share(), Some(1.0));
+}
+
+#[test]
+fn shares_are_by_value() {
+    let quality = Quality::of(&testing::profile(
+        "main;a 50\n[truncated];b 25\nmain;[libz.so] 15\n[libz.so];[unknown] 10",
+    ));
+    assert_eq!(quality.truncated_share, 0.25);
+    assert_eq!(quality.unresolved_share, 0.25);
+    assert_eq!(quality.nameless_share, 0.10);
+    assert_eq!(ids(&quality), ["too-few-samples", "stripped", "truncated-stacks", "unknown-code"]);
+    assert_eq!(quality.grade, Grade::Fair);
+}
+
+#[test]
+fn counters_become_warnings_with_a_fix() {
+    let mut profile = testing::profile("main;a 300");
+    testing::sampled_by(&mut profile, Trigger::Cycles, 1000);
+    let meta = &mut profile.meta;
+    meta.kernel = KernelView::Hidden;
+    meta.system_time_ns = meta.user_time_ns;
+    meta.user_time_ns *= 2;
+    meta.counters.lost_samples = 100;
+    meta.counters.throttled = 2;
+    meta.counters.unobservable_execs = 1;
+    meta.counters.lost_records = 3;
+    meta.notes.push(Note::Text("a note".to_owned()));
+    profile.sealed = false;
+    let quality = Quality::of(&profile);
+    assert_eq!(
+        ids(&quality),
+        [
+            "lost-samples",
+            "incomplete",
+            "lost-records",
+            "throttled",
+            "fewer-samples",
+            "kernel-hidden",
+            "unobservable-execs",
+            "recorder-note"
+        ]
+    );
+    assert_eq!(quality.grade, Grade::Poor);
+    assert_eq!(quality.expected_samples, Some(600));
+    assert!((quality.missing_kernel_share - 1.0 / 3.0).abs() < 1e-12);
+    assert!(quality.warnings.iter().take(7).all(|warning| warning.fix().is_some()));
+    let fixes: String = quality.warnings.iter().filter_map(Warning::fix).collect();
+    assert!(fixes.contains("-F 500") && !fixes.contains("-F 4000"), "{fixes}");
+}
+
+#[test]
+fn time_that_recording_the_heap_costs_is_told_from_the_programs() {
+    let profile = testing::profile(
+        "main;[whyslow-agent.so] 20
+         main;[whyslow-agent.so];[kernel] 10
+         main;[whyslow-agent.so];malloc 70
+         main;[kernel] 100
+         main 200",
+    );
+    let quality = Quality::of(&profile);
+    assert_eq!(ids(&quality), ["agent-time"]);
+    assert!(quality.warnings[0].to_string().starts_with("7.5 % of the CPU time is whyslow's own"));
+    assert_eq!(quality.grade, Grade::Good);
+}
+
+#[test]
+fn kernel_names_matter_only_when_the_kernel_does() {
+    let mut profile = testing::profile("main;[kernel] 10\nmain 290");
+    profile.meta.kernel = KernelView::Unnamed;
+    assert_eq!(ids(&Quality::of(&profile)), ["kernel-names-hidden"]);
+    let mut profile = testing::profile("main;[kernel] 1\nmain 299");
+    profile.meta.kernel = KernelView::Unnamed;
+    assert_eq!(ids(&Quality::of(&profile)), [""; 0]);
+}
+
+#[test]
+fn another_tools_recording_without_names_is_not_good() {
+    for (named, unnamed, grade) in [(950, 50, Grade::Good), (800, 200, Grade::Fair), (2, 998, Grade::Poor)] {
+        let mut profile = testing::profile(&format!("main {named}\nmain;[libc.so.6] {unnamed}"));
+        profile.meta.imported_from = Some("perf script".to_owned());
+        let quality = Quality::of(&profile);
+        assert_eq!(quality.grade, grade, "{:?}", quality.warnings);
+    }
+}
+
+#[test]
+fn hidden_kernel_time_matters_only_when_there_is_some() {
+    let mut profile = testing::profile("main 300");
+    profile.meta.kernel = KernelView::Hidden;
+    assert_eq!(ids(&Quality::of(&profile)), [""; 0], "the program spent none");
+    profile.meta.user_time_ns = 0;
+    let quality = Quality::of(&profile);
+    assert_eq!(ids(&quality), ["kernel-hidden"]);
+    assert!(!quality.warnings[0].to_string().contains("0.0 %"), "{}", quality.warnings[0]);
+}
+
+#[test]
+fn one_is_not_called_several() {
+    let mut profile = testing::profile("main 1");
+    profile.meta.counters.lost_samples = 1;
+    profile.meta.counters.lost_records = 1;
+    let texts = Quality::of(&profile).warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        texts,
+        [
+            "only 1 sample: shares are rough (up to ±98 points)",
+            "1 sample was lost (50.0 % of all)",
+            "1 record of files, threads or processes lost: some names may be missing"
+        ]
+    );
+}
+
+#[test]
+fn missing_unwind_tables_are_told_from_missing_bytes() {
+    let mut profile = testing::profile("[truncated];b 100\nmain 200");
+    profile.meta.counters.no_unwind_info = 90;
+    assert_eq!(ids(&Quality::of(&profile)), ["no-unwind-info"]);
+}
+
+#[test]
+fn nothing_recorded_is_poor() {
+    let quality = Quality::of(&Profile::default());
+    assert_eq!(quality.grade, Grade::Poor);
+    assert_eq!(ids(&quality), ["no-samples", "incomplete"]);
+}
+
+#[test]
+fn time_without_samples_is_told_and_is_no_trouble_of_the_samples() {
+    let mut profile = testing::profile("main;a 300\nshort: [not sampled] 100");
+    testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
+    profile.meta.sampling = Sampling::Threads;
+    profile.meta.kernel = KernelView::Included;
+    profile.meta.counters.unsampled_threads = 50;
+    let quality = Quality::of(&profile);
+    assert_eq!((quality.not_sampled_share, quality.samples), (0.25, 300));
+    assert_eq!((quality.unresolved_share, quality.nameless_share), (0.0, 0.0));
+    assert_eq!(ids(&quality), ["not-sampled"]);
+    assert_eq!(
+        quality.warnings[0].to_string(),
+        "25.0 % of the CPU time has no sample (50 threads have none at all): it is shown as [not sampled] under its \
+         process and thread"
+    );
+}
+
+#[test]
+fn hidden_kernel_time_is_named_once_and_only_when_there_is_some() {
+    let mut profile = testing::profile("main;a 300\n[not sampled] 100");
+    testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
+    let meta = &mut profile.meta;
+    meta.sampling = Sampling::Threads;
+    meta.kernel = KernelView::Hidden;
+    (meta.user_time_ns, meta.system_time_ns) = (300_000_000, 100_000_000);
+    let quality = Quality::of(&profile);
+    assert_eq!(ids(&quality), ["kernel-hidden"]);
+    assert_eq!(
+        quality.warnings[0].to_string(),
+        "the kernel may not be looked into: its 25.0 % of the CPU time is part of [not sampled]"
+    );
+    let mut profile = testing::profile("main;a 300");
+    profile.meta.kernel = KernelView::Hidden;
+    (profile.meta.user_time_ns, profile.meta.system_time_ns) = (300_000_000, 1000);
+    assert_eq!(ids(&Quality::of(&profile)), [""; 0], "0.0 % is nothing to tell");
+    (profile.meta.user_time_ns, profile.meta.system_time_ns) = (0, 0);
+    let message = Quality::of(&profile).warnings[0].to_string();
+    assert_eq!(message, "kernel time is not in the profile", "how much is not known of attached processes");
+}
+
+#[test]
+fn who_runs_on_is_told_once() {
+    let row = whyslow_profile::StillRunning { name: "daemon".to_owned(), processes: 1 };
+    let note = HeapNote::ProcessesWentOn { pid: 7, name: "daemon".to_owned(), more: 0 };
+    let mut profile = testing::profile("main;a 300");
+    let heap = "main;b : allocations=9 frees=9 bytes_allocated=9";
+    testing::add_heap(&mut profile, heap);
+    let mut alone = testing::heap_profile(heap);
+    for profile in [&mut profile, &mut alone] {
+        profile.meta.still_running = vec![row.clone()];
+        profile.meta.notes = vec![note.clone().into()];
+    }
+    let told =
+        |profile: &Profile| Quality::of(profile).remarks().iter().map(|remark| remark.id).collect::<Vec<_>>();
+    assert_eq!(told(&profile), ["still-running"]);
+    assert_eq!(told(&alone), ["processes-went-on"]);
+    alone.meta.notes.clear();
+    assert_eq!(told(&alone), ["still-running"]);
+}
+
+#[test]
+fn who_runs_on_is_named() {
+    let mut profile = testing::profile("main;a 300");
+    let row = |name: &str, processes| whyslow_profile::StillRunning { name: name.to_owned(), processes };
+    profile.meta.still_running = vec![row("app", 1), row("worker", 2)];
+    let message = |profile: &Profile| Quality::of(profile).warnings[0].to_string();
+    assert_eq!(
+        message(&profile),
+        "3 processes were still running when the recording ended (app, worker (×2)): their time from then on is not in \
+         the profile"
+    );
+    profile.meta.exit = Some(whyslow_profile::ExitStatus::Code(0));
+    profile.meta.still_running = vec![row("daemon", 1)];
+    assert_eq!(
+        message(&profile),
+        "1 process was left running by the program when it ended (daemon): its time from then on is not in the profile"
+    );
+}
