@@ -327,7 +327,7 @@ fn apply<'a, S: UnwindSection<Slice<'a>>>(
                 if value.is_none() && register == Register::RIP {
                     return Err(StepError::Memory(address));
                 }
-                value
+                value.or_else(|| registers.get(register).filter(|_| arch::is_restored(address, registers)))
             }
             RegisterRule::ValOffset(offset) => Some(cfa.wrapping_add_signed(*offset)),
             RegisterRule::Register(other) => registers.get(Register(other.0 as u8)),

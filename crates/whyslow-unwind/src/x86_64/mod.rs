@@ -11,6 +11,6 @@ pub use prologue::is_after_call;
 pub(crate) use prologue::{FRAME_POINTER, rule_at as prologue_rule};
 pub use registers::{Register, Registers};
 pub use rule::{Memory, Rule, Step, StepError};
-pub(crate) use rule::{NO_SLOT, apply_cfa, apply_signal_frame};
+pub(crate) use rule::{NO_SLOT, apply_cfa, apply_signal_frame, is_restored};
 pub use trampoline::is_trampoline;
 pub(crate) use trampoline::rule as trampoline_rule;

@@ -104,6 +104,15 @@ pub(crate) fn apply_signal_frame(
     Ok(if registers.ip() == 0 { Step::End } else { Step::Caller })
 }
 
+/// Whether a function has taken a register back from where it had saved it: that place is no longer on the stack.
+///
+/// Compilers do not say so in their tables. Between the last `pop` and `ret` the tables still name the place, which copies
+/// of the stack do not hold.
+#[inline]
+pub(crate) fn is_restored(saved_at: u64, registers: &Registers) -> bool {
+    saved_at < registers.sp()
+}
+
 /// Applies [`Rule::Cfa`].
 #[inline]
 pub(crate) fn apply_cfa(
@@ -124,8 +133,10 @@ pub(crate) fn apply_cfa(
     let mut caller = *registers;
     for (register, &slot) in Register::CALLEE_SAVED.into_iter().zip(slots) {
         if slot != NO_SLOT {
-            match memory.read(cfa.wrapping_add_signed(8 * i64::from(slot))) {
+            let address = cfa.wrapping_add_signed(8 * i64::from(slot));
+            match memory.read(address) {
                 Some(value) => caller.set(register, value),
+                None if is_restored(address, registers) => {}
                 None => caller.forget(register),
             }
         }
@@ -140,6 +151,21 @@ pub(crate) fn apply_cfa(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_register_that_was_popped_has_its_value_again() {
+        // At `ret`: the tables name places for rbx and rbp that are below the stack pointer, and one for r12 above it.
+        let stack = |address: u64| (address == 0x2000).then_some(0x99);
+        let mut slots = [NO_SLOT; 6];
+        (slots[0], slots[1], slots[2]) = (-3, -2, 5);
+        let mut registers = Registers::new(0x77, 0x2000, 0x3000);
+        registers.set(Register::RBX, 0x44);
+        registers.set(Register::R12, 0x55);
+        assert_eq!(apply_cfa(Register::RSP, 8, &slots, &mut registers, &mut { stack }), Ok(Step::Caller));
+        assert_eq!((registers.ip(), registers.sp(), registers.bp()), (0x99, 0x2008, 0x3000));
+        assert_eq!(registers.get(Register::RBX), Some(0x44));
+        assert_eq!(registers.get(Register::R12), None, "it is in memory that nobody copied");
+    }
 
     #[test]
     fn a_signal_frame_gives_back_every_register() {
