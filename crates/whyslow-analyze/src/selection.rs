@@ -359,8 +359,11 @@ impl Selection {
                 return Err(SelectionError::NoFunction { pattern: regex.to_string() });
             }
         }
+        if self.is_everything() {
+            return Ok(());
+        }
         let weights = self.weigh(profile);
-        if !self.is_everything() && weights.total_count == 0 && weights.total_value == 0 {
+        if weights.total_count == 0 && weights.total_value == 0 {
             let others = Self { span_threads: SpanThreads::All, ..self.clone() }.weigh(profile).total_count;
             return Err(if others > 0 {
                 SelectionError::SpanWaits { others }

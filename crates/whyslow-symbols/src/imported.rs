@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use whyslow_profile::{CodeKind, ModuleKind, Profile};
+use whyslow_profile::{CodeKind, LocationId, ModuleKind, Profile};
 
 use crate::demangle::{STUB, is_hash, is_rust, shown_name};
 use crate::fill::Texts;
@@ -137,6 +137,10 @@ fn escape(text: &str) -> Option<(char, &str)> {
 
 /// Keeps the source lines around hot places of a profile whose frames have lines already.
 pub fn keep_sources(profile: &mut Profile) {
+    let mut locations = (0..profile.locations.len()).map(LocationId::from);
+    if !locations.any(|location| profile.frames.of(location).iter().any(|frame| frame.file.is_some())) {
+        return;
+    }
     let heat = Heat::of(profile);
     let mut texts = Texts::of(&profile.strings);
     crate::sources::keep(profile, &mut texts, &heat);
