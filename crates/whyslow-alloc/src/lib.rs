@@ -100,7 +100,7 @@
 //! # Cost
 //!
 //! Nanoseconds of CPU time for an allocation of 48 bytes with its free, measured on a virtual machine with two CPUs (Linux 6.18, much other work beside)
-//! by the example `cost`: `cargo run --release -p whyslow-alloc --example cost`.
+//! by the example `alloc_cost`: `cargo run --release -p whyslow-alloc --example alloc_cost`.
 //!
 //! | | ns |
 //! |---|---|

@@ -22,7 +22,7 @@
 //! # Cost
 //!
 //! Nanoseconds each, measured on a virtual machine with two CPUs (AMD EPYC, Linux 6.18, other work beside) by the example
-//! `cost`: `cargo build --release -p whyslow-mark --example cost`, then `target/release/examples/cost` alone and under
+//! `mark_cost`: `cargo build --release -p whyslow-mark --example mark_cost`, then `target/release/examples/mark_cost` alone and under
 //! `whyslow record -o cost.whyslow --`:
 //!
 //! | | span | span with a detail | moment | counter |

@@ -51,11 +51,6 @@ pub enum Grower {
 }
 
 impl SiteRow {
-    /// How long its blocks lived on average.
-    pub fn mean_lifetime_ns(&self) -> u64 {
-        self.counts.lifetime_ns / self.counts.allocations.max(1)
-    }
-
     /// What [`SiteOrder`] sorts by.
     pub fn key(&self, order: SiteOrder) -> u64 {
         let grows = matches!(self.growth, Growth::Linear | Growth::Unbounded);

@@ -1,8 +1,8 @@
 //! What a mark costs, alone and recorded:
 //!
 //! ```text
-//! cargo run --release -p whyslow-mark --example cost
-//! whyslow record -o /tmp/cost.whyslow -- target/release/examples/cost
+//! cargo run --release -p whyslow-mark --example mark_cost
+//! whyslow record -o /tmp/cost.whyslow -- target/release/examples/mark_cost
 //! ```
 
 use std::time::{Duration, Instant};

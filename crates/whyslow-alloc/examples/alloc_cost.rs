@@ -2,7 +2,7 @@
 //! stacks, and with a profiler.
 //!
 //! ```text
-//! cargo run --release -p whyslow-alloc --example cost
+//! cargo run --release -p whyslow-alloc --example alloc_cost
 //! ```
 
 #![expect(unsafe_code, reason = "the bare allocator and libc's clock are called directly")]

@@ -1,4 +1,4 @@
-//! What a walk costs: `cargo run --release -p whyslow-selfwalk --example cost`.
+//! What a walk costs: `cargo run --release -p whyslow-selfwalk --example walk_cost`.
 //!
 //! `same`: the same stack again; `tree`: a recursive descent, neighbours share most of the stack; `deep`: a new random descent of 20 to 27 frames
 //! before each walk. The walk itself is left out in a second run, so that the difference is its cost.
