@@ -16,20 +16,26 @@ fn main() {
     for file in ["Cargo.lock", "build.rs"] {
         println!("cargo::rerun-if-changed={}", agent.join(file).display());
     }
-    let target_dir = PathBuf::from(variable("OUT_DIR")).join("agent");
-    build(&agent, &target_dir);
-    let built = target_dir.join(TARGET).join("release/libwhyslow_agent.so");
-    println!("cargo::rustc-env=WHYSLOW_AGENT={}", built.display());
+    let out = PathBuf::from(variable("OUT_DIR"));
+    let target_dir = out.join("agent");
+    for (name, features) in [("WHYSLOW_AGENT", &[][..]), ("WHYSLOW_SAMPLER", &["--no-default-features"])] {
+        build(&agent, &target_dir, features);
+        let kept = out.join(name);
+        std::fs::copy(target_dir.join(TARGET).join("release/libwhyslow_agent.so"), &kept)
+            .unwrap_or_else(|error| panic!("{} could not be written: {error}", kept.display()));
+        println!("cargo::rustc-env={name}={}", kept.display());
+    }
 }
 
 /// The agent is made for dynamic and static programs with any libc alike; it is linked for the one target that can make
 /// shared libraries everywhere.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-fn build(agent: &Path, target_dir: &Path) {
+fn build(agent: &Path, target_dir: &Path, features: &[&str]) {
     let mut cargo = Command::new(variable("CARGO"));
     cargo
         .args(["build", "--release", "--locked", "--quiet", "--target", TARGET])
+        .args(features)
         .arg("--manifest-path")
         .arg(agent.join("Cargo.toml"))
         .arg("--target-dir")

@@ -13,31 +13,42 @@ use crate::arch::hooks::{
 };
 use crate::real::{self, other};
 use crate::walk::Caller;
-use crate::{arena, events, exec, loaded, sample, signals, unused};
+use crate::{arena, events, exec, loaded, sample, sampler, signals, unused};
 
 /// Where all hooks are.
 pub fn all() -> [u64; COUNT] {
     let mut all = [0; COUNT];
-    fill::<0>(&mut all);
-    fill::<1>(&mut all);
-    fill::<2>(&mut all);
-    fill::<3>(&mut all);
-    fill::<4>(&mut all);
-    fill::<5>(&mut all);
-    fill::<6>(&mut all);
-    fill::<7>(&mut all);
-    const { assert!(GROUPS == 8) };
-    all[hook::EXIT] = ends::patched as *const () as u64;
-    all[hook::MASKED] = hook_masked as *const () as u64;
+    if cfg!(feature = "heap") {
+        of_heap(&mut all);
+    }
     all[hook::EXECVE] = exec::execve as *const () as u64;
     all[hook::EXECVEAT] = exec::execveat as *const () as u64;
     all[hook::FEXECVE] = exec::fexecve as *const () as u64;
     all[hook::LOADED] = loaded::changed as *const () as u64;
-    all[hook::SIGACTION] = signals::sigaction as *const () as u64;
+    all[hook::THREAD] = sampler::pthread_create as *const () as u64;
+    all[hook::FORK] = sampler::fork as *const () as u64;
+    all[hook::CANCEL] = sampler::pthread_cancel as *const () as u64;
+    all[hook::PRCTL] = sampler::prctl as *const () as u64;
     all[hook::SYSCALL] = ends::syscall as *const () as u64;
+    all
+}
+
+/// Those that only the heap needs.
+fn of_heap(all: &mut [u64; COUNT]) {
+    fill::<0>(all);
+    fill::<1>(all);
+    fill::<2>(all);
+    fill::<3>(all);
+    fill::<4>(all);
+    fill::<5>(all);
+    fill::<6>(all);
+    fill::<7>(all);
+    const { assert!(GROUPS == 8) };
+    all[hook::EXIT] = ends::patched as *const () as u64;
+    all[hook::MASKED] = hook_masked as *const () as u64;
+    all[hook::SIGACTION] = signals::sigaction as *const () as u64;
     all[hook::ORDERLY_EXIT] = ends::orderly as *const () as u64;
     all[hook::QUICK_EXIT] = ends::quick as *const () as u64;
-    all
 }
 
 fn fill<const GROUP: usize>(all: &mut [u64; COUNT]) {
@@ -237,7 +248,7 @@ unsafe fn resize(
 ///
 /// # Safety
 /// As for libc's.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "heap", unsafe(no_mangle))]
 pub unsafe extern "C" fn cfree(block: u64) {
     // SAFETY: the caller's own argument.
     unsafe { free_preloaded(block) };
@@ -270,7 +281,7 @@ pub unsafe extern "C" fn free_body(block: u64, b: u64, c: u64, d: u64, _caller: 
 ///
 /// # Safety
 /// As for libc's.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "heap", unsafe(no_mangle))]
 pub unsafe extern "C" fn malloc_usable_size(block: u64) -> u64 {
     if block != 0 && arena::holds(block) {
         return arena::size_of(block);

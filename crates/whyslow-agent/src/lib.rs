@@ -1,4 +1,4 @@
-//! The part of whyslow that watches a program's heap from the inside.
+//! The part of whyslow that watches a program from the inside: its heap, and where it spends CPU time.
 //!
 //! ```text
 //! start    finds the collector, maps the area            patch    writes the collector's bytes over code
@@ -6,6 +6,7 @@
 //! events   what happens around one call                  walk     the stack as a number, modules: what it goes through
 //! state    what is known of a thread, based: without TLS  ring     records
 //! sample   which allocations are kept                    unused   bytes that were never written
+//! sampler  where CPU time is spent
 //! exit     the last moment, signals: by a signal         exec     programs that this one executes, program: which
 //! loaded   libraries that come later                     environment what those get, left_out: which are not recorded
 //! confined system calls that are forbidden
@@ -18,6 +19,7 @@
 //! nothing, leaves `errno` alone, and lets every call pass that it cannot record.
 
 #![no_std]
+#![cfg_attr(not(feature = "heap"), expect(dead_code, reason = "what stands in for the allocator is not asked for"))]
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the agent knows x86-64 Linux only");
@@ -44,6 +46,7 @@ mod program;
 mod real;
 mod ring;
 mod sample;
+mod sampler;
 mod signals;
 mod start;
 mod state;

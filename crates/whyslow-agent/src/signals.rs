@@ -48,6 +48,18 @@ pub struct Action {
     mask: u64,
 }
 
+impl Action {
+    /// A handler, and how it is called.
+    pub fn new(handler: u64, flags: u64, restorer: u64) -> Self {
+        Self { handler, flags, restorer, mask: 0 }
+    }
+
+    /// The handler, or one of the kernel's numbers for none.
+    pub fn handler(&self) -> u64 {
+        self.handler
+    }
+}
+
 /// How libc has it (`struct sigaction`).
 #[repr(C)]
 pub struct LibcAction {
@@ -79,12 +91,8 @@ fn take(row: usize) {
     if let Some(now) = sys::signal_action(signal)
         && now.handler == SIG_DFL
     {
-        let ours = Action {
-            handler: handler as *const () as u64,
-            flags: SA_SIGINFO | SA_RESTORER | SA_ONSTACK,
-            restorer: restorer as *const () as u64,
-            mask: 0,
-        };
+        let flags = SA_SIGINFO | SA_RESTORER | SA_ONSTACK;
+        let ours = Action::new(handler as *const () as u64, flags, restorer as *const () as u64);
         FLAGS[row].store(now.flags & !SA_RESTORER, Relaxed);
         // SAFETY: the handler has the signature that `SA_SIGINFO` asks for, and the restorer is one.
         unsafe { sys::set_signal_action(signal, &ours) };
@@ -111,6 +119,27 @@ pub struct Info {
     _before: [i32; 2],
     /// Above 0 if no process has sent it.
     code: i32,
+    _between: i32,
+    _timer: i32,
+    overrun: i32,
+    value: u64,
+}
+
+/// A timer that expired.
+pub struct Expired {
+    /// What it was made with.
+    pub value: u64,
+    /// How often it expired since, before anybody took notice.
+    pub overrun: u32,
+}
+
+impl Info {
+    /// The timer whose signal it is; none if it is another's.
+    pub fn timer(&self) -> Option<Expired> {
+        const SI_TIMER: i32 = -2;
+        (self.code == SI_TIMER)
+            .then_some(Expired { value: self.value, overrun: self.overrun.max(0).cast_unsigned() })
+    }
 }
 
 impl Moment {

@@ -15,7 +15,7 @@ use crate::arch::thread::{self, ThreadWord};
 use crate::area::Area;
 use crate::link;
 use crate::sys::{self, Pages, Place};
-use crate::{arch, confined, hooks, loaded, maps, modules, patch, real, sample, signals, state};
+use crate::{arch, confined, hooks, loaded, maps, modules, patch, real, sample, sampler, signals, state};
 
 /// The loader's way in. glibc passes the environment, others do not.
 ///
@@ -173,6 +173,7 @@ fn join(mut place: Place, file: i32, patches: &patch::Prepared<'_>) -> Option<()
     unsafe { Area::set(place.keep(), file) };
     if let Some(area) = Area::get() {
         sample::prepare(area);
+        sampler::begin(area, file);
         if area.flags() & flag::WAIT_AT_EXIT != 0 {
             signals::look_after();
         }

@@ -7,10 +7,11 @@ use core::slice;
 use core::sync::atomic::AtomicU32;
 
 use crate::arch::calls::{
-    CLOSE, CONNECT, EXIT_GROUP, FACCESSAT, FACCESSAT2, FGETXATTR, FUTEX, GETPID, GETRESGID, GETRESUID,
-    GETTID, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP, NANOSLEEP, NEWFSTATAT, OPENAT, PREAD64,
-    PROCESS_VM_READV, READ, READLINKAT, RECVMSG, RT_SIGACTION, RT_SIGPROCMASK, SENDMSG, SENDTO, SETSOCKOPT,
-    SOCKET, TGKILL, call,
+    CLOCK_GETRES, CLOCK_GETTIME, CLOSE, CONNECT, EXIT_GROUP, FACCESSAT, FACCESSAT2, FGETXATTR, FUTEX,
+    GETDENTS64, GETPID, GETRESGID, GETRESUID, GETTID, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP, NANOSLEEP,
+    NEWFSTATAT, OPENAT, PRCTL, PREAD64, PROCESS_VM_READV, READ, READLINKAT, RECVMSG, RT_SIGACTION,
+    RT_SIGPROCMASK, SENDMSG, SENDTO, SETSOCKOPT, SOCKET, TGKILL, TIMER_CREATE, TIMER_DELETE, TIMER_SETTIME,
+    call,
 };
 use crate::signals::Action;
 
@@ -196,12 +197,17 @@ pub unsafe fn protect(at: usize, bytes: usize, rights: usize) -> bool {
 }
 
 #[repr(C)]
+#[derive(Default)]
 struct Time {
     seconds: i64,
     nanoseconds: i64,
 }
 
 impl Time {
+    fn in_ns(&self) -> u64 {
+        (self.seconds as u64).wrapping_mul(1_000_000_000).wrapping_add(self.nanoseconds as u64)
+    }
+
     fn new(nanoseconds: u64) -> Self {
         Time {
             seconds: (nanoseconds / 1_000_000_000) as i64,
@@ -421,9 +427,18 @@ pub fn signals_blocked() -> bool {
 
 /// Reads this process's own memory where it may not be readable.
 pub fn peek(at: u64, into: &mut [u8]) -> usize {
-    let local = [into.as_mut_ptr() as usize, into.len()];
-    let remote = [at as usize, into.len()];
-    // SAFETY: the kernel writes into `into` only.
+    // SAFETY: the bytes are the caller's.
+    unsafe { copy_own(at, into.as_mut_ptr() as usize, into.len()) }
+}
+
+/// Copies this process's own memory, as far as it is readable; how much that was.
+///
+/// # Safety
+/// The caller owns so many bytes at `to`: it is the only one that writes them, and nobody takes them for anything but bytes.
+pub unsafe fn copy_own(from: u64, to: usize, len: usize) -> usize {
+    let local = [to, len];
+    let remote = [from as usize, len];
+    // SAFETY: the kernel writes to `to` only; for that, the caller's promise.
     let result = unsafe {
         call(
             PROCESS_VM_READV,
@@ -431,6 +446,125 @@ pub fn peek(at: u64, into: &mut [u8]) -> usize {
         )
     };
     if result < 0 { 0 } else { result as usize }
+}
+
+/// A clock of the kernel's.
+#[derive(Clone, Copy)]
+pub struct Clock(i32);
+
+impl Clock {
+    /// The time since the machine started.
+    pub const MONOTONIC: Self = Self(1);
+    /// CPU time of this process.
+    pub const PROCESS_CPU: Self = Self(2);
+    /// The time of the last tick.
+    pub const COARSE: Self = Self(6);
+
+    /// CPU time of a thread of this process.
+    pub fn cpu_of(tid: u32) -> Self {
+        const OF_THREAD: i32 = 4;
+        const SCHEDULED: i32 = 2;
+        Self(!tid.cast_signed() << 3 | OF_THREAD | SCHEDULED)
+    }
+}
+
+/// The monotonic time.
+pub fn now() -> u64 {
+    clock(CLOCK_GETTIME, Clock::MONOTONIC)
+}
+
+/// How far apart the times of a clock are.
+pub fn resolution(of: Clock) -> u64 {
+    clock(CLOCK_GETRES, of)
+}
+
+fn clock(number: usize, Clock(clock): Clock) -> u64 {
+    let mut time = Time::default();
+    // SAFETY: writes `time` only.
+    unsafe { call(number, [clock as usize, &raw mut time as usize, 0, 0, 0, 0]) };
+    time.in_ns()
+}
+
+/// A timer that sends a signal with a value: to a thread of this process, or to the process. None if there can be no more.
+pub fn timer(Clock(clock): Clock, signal: i32, value: u64, thread: Option<u32>) -> Option<i32> {
+    const SIGEV_SIGNAL: i32 = 0;
+    const SIGEV_THREAD_ID: i32 = 4;
+    /// `sigevent`
+    #[repr(C)]
+    struct Event {
+        value: u64,
+        signal: i32,
+        how: i32,
+        thread: u32,
+        rest: [u32; 11],
+    }
+    let how = if thread.is_some() { SIGEV_THREAD_ID } else { SIGEV_SIGNAL };
+    let event = Event { value, signal, how, thread: thread.unwrap_or(0), rest: [0; 11] };
+    let mut timer = 0i32;
+    // SAFETY: reads `event`, which is as long as the kernel's, and writes `timer`.
+    let result = unsafe {
+        call(TIMER_CREATE, [clock as usize, &raw const event as usize, &raw mut timer as usize, 0, 0, 0])
+    };
+    (!failed(result)).then_some(timer)
+}
+
+/// Starts a timer: when it expires first, and then how often.
+pub fn set_timer(timer: i32, first_ns: u64, every_ns: u64) {
+    let times = [Time::new(every_ns), Time::new(first_ns)];
+    // SAFETY: reads `times` only.
+    unsafe { call(TIMER_SETTIME, [timer as usize, 0, times.as_ptr() as usize, 0, 0, 0]) };
+}
+
+/// Gives a timer back.
+pub fn delete_timer(timer: i32) {
+    // SAFETY: takes a number.
+    unsafe { call(TIMER_DELETE, [timer as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// What the calling thread is called, with zeros behind it.
+pub fn thread_name() -> [u8; 16] {
+    const PR_GET_NAME: usize = 16;
+    let mut name = [0; 16];
+    // SAFETY: writes 16 bytes.
+    unsafe { call(PRCTL, [PR_GET_NAME, name.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    name
+}
+
+/// Whether this process has such a thread.
+pub fn is_thread(tid: u32) -> bool {
+    // SAFETY: signal 0 is none.
+    !failed(unsafe { call(TGKILL, [process() as usize, tid as usize, 0, 0, 0, 0]) })
+}
+
+/// The numbers of all threads of this process.
+pub fn each_thread(mut take: impl FnMut(u32)) {
+    const DIRECTORY: usize = 0o200_000;
+    /// Bytes of an entry before its name: two words, its length, its kind.
+    const NAME: usize = 19;
+    let folder = open_at(HERE, c"/proc/self/task".as_ptr(), DIRECTORY);
+    if folder < 0 {
+        return;
+    }
+    let mut room = [0u8; 512];
+    loop {
+        // SAFETY: the kernel writes into `room` only.
+        let result =
+            unsafe { call(GETDENTS64, [folder as usize, room.as_mut_ptr() as usize, room.len(), 0, 0, 0]) };
+        if result <= 0 {
+            break;
+        }
+        let mut rest = &room[..result as usize];
+        while rest.len() > NAME {
+            let len = usize::from(u16::from_le_bytes([rest[16], rest[17]])).max(NAME + 1).min(rest.len());
+            let name = rest[NAME..len].split(|byte| *byte == 0).next().unwrap_or(&[]);
+            let is_number = !name.is_empty() && name.iter().all(u8::is_ascii_digit);
+            if is_number {
+                take(name.iter().fold(0u32, |number, digit| number.wrapping_mul(10) + u32::from(digit - b'0')));
+            }
+            rest = &rest[len..];
+        }
+    }
+    close(folder);
 }
 
 /// Connects to a Unix socket that keeps packets whole; negative on failure. Waits five seconds at most for anything.

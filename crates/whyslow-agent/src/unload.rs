@@ -7,7 +7,7 @@ use crate::walk;
 ///
 /// # Safety
 /// As for libc's.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "heap", unsafe(no_mangle))]
 pub unsafe extern "C" fn dlclose(handle: u64) -> u64 {
     let result = match real::of_other(other::DLCLOSE) {
         None => 0,

@@ -1,5 +1,10 @@
 //! Live recording on Linux: perf events, ring buffers, the life cycle of the recorded program.
 
+#[cfg(feature = "heap")]
+mod agent;
+#[cfg(not(feature = "heap"))]
+#[path = "no_agent.rs"]
+mod agent;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
 mod arch;
@@ -79,10 +84,24 @@ pub struct Options {
     pub user_only: bool,
     /// Sample CPU time.
     pub cpu: bool,
+    /// What samples it.
+    pub sampler: SamplerChoice,
     /// Record the heap too.
     pub heap: Option<HeapOptions>,
     /// Work that can be done while the program runs, on a thread that lets everyone else go first.
     pub meanwhile: Option<fn()>,
+}
+
+/// What samples CPU time.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum SamplerChoice {
+    /// The kernel where it allows that, else the program itself.
+    #[default]
+    Auto,
+    /// The kernel's perf events.
+    Perf,
+    /// Timers in the program.
+    Timer,
 }
 
 impl Default for Options {
@@ -94,6 +113,7 @@ impl Default for Options {
             cpus: None,
             user_only: false,
             cpu: true,
+            sampler: SamplerChoice::Auto,
             heap: None,
             meanwhile: None,
         }

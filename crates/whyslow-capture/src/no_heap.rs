@@ -1,20 +1,15 @@
 //! What stands in for heap recording where it is left out: it can be asked for nowhere, so nothing of this is ever made.
 
 use std::convert::Infallible;
-use std::ffi::OsString;
 
 use whyslow_convert::Converter;
-use whyslow_profile::{ExitStatus, HeapFacts, HeapNote, LeakCheck, Meta};
+use whyslow_profile::{ExitStatus, HeapFacts, HeapNote, LeakCheck};
 
-use crate::launch::{Running, Suspended};
 use crate::live::LiveWorld;
-use crate::{RecordError, Target};
 
 /// How to record the heap: not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeapOptions {}
-
-pub(crate) struct HeapWatch(Infallible);
 
 pub(crate) struct HeapRows(Infallible);
 
@@ -25,37 +20,11 @@ pub(crate) struct Outcome {
     pub(crate) facts: HeapFacts,
 }
 
-impl HeapWatch {
-    pub(crate) fn start(options: &HeapOptions, _target: &Target) -> Result<Self, RecordError> {
+impl HeapRows {
+    pub(crate) fn new(_converter: &mut Converter<LiveWorld>, options: &HeapOptions) -> Self {
         match *options {}
     }
 
-    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
-        match self.0 {}
-    }
-
-    pub(crate) fn begin(&self, _meta: &Meta, _start_ns: u64) {
-        match self.0 {}
-    }
-
-    pub(crate) fn rows(&self, _converter: &mut Converter<LiveWorld>) -> HeapRows {
-        match self.0 {}
-    }
-
-    pub(crate) fn enter(&mut self, _child: Suspended) -> Result<Running, RecordError> {
-        match self.0 {}
-    }
-
-    pub(crate) fn take(&self) -> Batch {
-        match self.0 {}
-    }
-
-    pub(crate) fn finish(self) -> Outcome {
-        match self.0 {}
-    }
-}
-
-impl HeapRows {
     pub(crate) fn add(&mut self, _converter: &mut Converter<LiveWorld>, _batch: &Batch) {
         match self.0 {}
     }

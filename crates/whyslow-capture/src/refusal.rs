@@ -2,6 +2,8 @@
 
 use std::io;
 
+use whyslow_profile::RecordingNote;
+
 use crate::perf::OpenError;
 use crate::{RecordError, Target};
 
@@ -29,6 +31,16 @@ pub(crate) fn explain(error: OpenError, target: &Target) -> RecordError {
         )),
         OpenError::Other(error) => RecordError::System { what: "perf events could not be opened", error },
     }
+}
+
+/// Why the kernel refuses to sample one's own program, where the program can do it itself.
+pub(crate) fn reason(error: &OpenError, level: Option<i64>) -> Option<RecordingNote> {
+    let refused = match error {
+        OpenError::Denied(error) | OpenError::Unsupported(error) => error,
+        _ => return None,
+    };
+    let level = level.filter(|level| *level > 2);
+    Some(RecordingNote::EventsRefused { level, error: refused.raw_os_error().unwrap_or(0) })
 }
 
 fn denied(error: &io::Error, target: &Target, paranoid: Option<i64>) -> String {

@@ -7,21 +7,24 @@ use std::time::{Duration, Instant, SystemTime};
 use whyslow_convert::{Converter, perf};
 use whyslow_proc::{kernel, machine, process};
 use whyslow_profile::file::Writer;
-use whyslow_profile::{HeapFacts, KernelView, Meta, Metric, Note, Sampler, Sampling, StillRunning, Trigger};
+use whyslow_profile::{
+    HeapFacts, KernelView, Meta, Metric, Note, RecordingNote, Sampler, Sampling, StillRunning, Trigger,
+};
 
-use crate::heap::{self, HeapRows, HeapWatch};
+use crate::agent::{AgentWatch, TimerSource, Wanted};
+use crate::heap::{self, HeapRows};
 use crate::host;
 use crate::launch::Suspended;
 use crate::live::LiveWorld;
 use crate::marks::Marks;
 use crate::ours::Ours;
 use crate::output::Output;
-use crate::perf::Events;
+use crate::perf::{Events, OpenError};
 use crate::refusal;
 use crate::sampling::{self, Sampled, Whom};
 use crate::signals::{self, Signals};
 use crate::subject::{End, Subject};
-use crate::{Options, RecordError, Recording, Target};
+use crate::{Options, RecordError, Recording, SamplerChoice, Target};
 
 /// How long samples may wait in a ring. Reading a live stack needs a drain within the life of its outer frames, so
 /// drains come faster while that is needed, and at first, when it is not known yet. Each costs some 30 µs.
@@ -44,31 +47,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let (output_file, file) = Output::create(output)?;
     let signals = Signals::new().map_err(system("signals could not be set up"))?;
     let started = SystemTime::now();
-    let mut heap = options.heap.as_ref().map(|how| HeapWatch::start(how, target)).transpose()?;
-
-    let suspended = match target.command() {
-        Some(command) => {
-            let mut command = command.clone();
-            command.env.extend(heap.iter().flat_map(HeapWatch::environment));
-            Some(Suspended::new(&command, &signals)?)
-        }
-        None => None,
-    };
-    let whom = match (target, &suspended) {
-        (Target::Command(_), Some(child)) => Whom::Child(child.pid),
-        (Target::Processes(pids), _) => Whom::Processes(pids.clone()),
-        _ => Whom::Machine,
-    };
-    let opened = options.cpu.then(|| sampling::open(&whom, &cpus, options)).transpose();
-    let sampled = match opened {
-        Ok(sampled) => sampled,
-        Err(error) => {
-            if let Some(child) = suspended {
-                child.cancel();
-            }
-            return Err(refusal::explain(error, target));
-        }
-    };
+    let Begun { mut agent, suspended, whom, sampled, refused } = begin(target, options, &cpus, &signals)?;
+    let timer_hz = agent.as_ref().and_then(AgentWatch::sampling_hz);
 
     let plan = sampled.as_ref().map(|sampled| (sampled.events.plan.cycles, sampled.events.plan.kernel));
     let kernel_base = plan.and_then(|(_, kernel)| if kernel { kernel::text_address() } else { None });
@@ -79,9 +59,14 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as u64),
         stack_bytes: sampled.as_ref().map_or(0, |sampled| sampled.events.plan.stack_bytes),
-        sampling: sampled.as_ref().map_or(Sampling::Unknown, |sampled| sampled.sampling),
+        sampling: match (&sampled, timer_hz) {
+            (Some(sampled), _) => sampled.sampling,
+            (None, Some(_)) => Sampling::Timers,
+            (None, None) => Sampling::Unknown,
+        },
         only_cpus: options.cpus.as_ref().map(|_| machine::cpu_words(&cpus)),
         kernel: match (plan, kernel_base) {
+            (None, _) if timer_hz.is_some() => KernelView::Callers,
             (None, _) => KernelView::Unknown,
             (Some((_, false)), _) => KernelView::Hidden,
             (Some((_, true)), None) => KernelView::Unnamed,
@@ -94,16 +79,17 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     };
     let own_before = host::own_usage();
     let start_ns = whyslow_proc::monotonic_ns();
-    let sampler = plan.map(|(cycles, _)| Sampler {
+    let by_events = plan.map(|(cycles, _)| Sampler {
         trigger: if cycles { Trigger::Cycles } else { Trigger::CpuClock },
         rate_hz: options.frequency_hz,
     });
+    let sampler = by_events.or(timer_hz.map(|rate_hz| Sampler { trigger: Trigger::Timer, rate_hz }));
     let world = LiveWorld { marks: Marks::live(start_ns, target.runtime_folder().as_deref()) };
     let mut converter = Converter::new(world, start_ns, kernel_base.unwrap_or(0));
     let cpu_time = sampler.map(|sampler| converter.builder.metric(Metric::cpu_time(sampler)));
-    let heap_rows = heap.as_ref().map(|heap| heap.rows(&mut converter));
-    if let Some(heap) = &heap {
-        heap.begin(&meta, start_ns);
+    let heap_rows = options.heap.as_ref().map(|options| HeapRows::new(&mut converter, options));
+    if let Some(agent) = &agent {
+        agent.begin(&meta, start_ns);
     }
     if let Some(metric) = cpu_time.filter(|_| meta.sampling == Sampling::Threads) {
         converter.account(metric, options.frequency_hz);
@@ -128,6 +114,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         }
     }
     let on_exec = sampled.as_ref().is_none_or(|sampled| sampled.on_exec);
+    let timer = cpu_time.filter(|_| sampled.is_none()).map(TimerSource::new);
     let records = sampled.zip(cpu_time).map(|(Sampled { events, ours, .. }, metric)| Records {
         events,
         ours,
@@ -146,8 +133,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             if let Whom::Child(pid) = whom {
                 converter.add_process(pid, &name_of(target));
             }
-            Subject::Child(match &mut heap {
-                Some(heap) => heap.enter(child)?,
+            Subject::Child(match &mut agent {
+                Some(agent) => agent.enter(child)?,
                 None => child.release()?,
             })
         }
@@ -157,8 +144,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let moved_aside = output_file.keep()?;
     let meanwhile = options.meanwhile.map(host::work_last);
 
-    let heap = heap.zip(heap_rows);
-    let mut session = Session { records, heap, converter, writer, write_error: None, signals, subject };
+    let mut session =
+        Session { records, agent, timer, heap_rows, converter, writer, write_error: None, signals, subject };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     let go_first = host::GoFirst::new();
     let end = session.run(deadline);
@@ -178,18 +165,25 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             meta.max_resident_bytes = usage.max_resident_bytes;
         }
     }
-    let Session { mut converter, mut writer, mut write_error, heap, signals, .. } = session;
+    let Session { mut converter, mut writer, mut write_error, agent, heap_rows, signals, .. } = session;
     if matches!(target, Target::Command(_)) {
         meta.still_running = still_running(&converter, child_pid);
     }
-    if let Some((watch, rows)) = heap {
-        let mut outcome = watch.finish();
-        let outliving = rows.finish(&mut converter, &mut outcome, end_ns);
-        let outliving = outliving.filter(|_| meta.exit.is_some());
+    if let Some(agent) = agent {
+        let losses = agent.cpu_losses();
+        converter.counters.lost_samples += losses.lost;
+        meta.notes.extend(losses.notes().into_iter().map(Note::from));
+        let mut outcome = agent.finish();
+        let outliving = heap_rows.and_then(|rows| {
+            let outliving = rows.finish(&mut converter, &mut outcome, end_ns);
+            let leaks = heap::explain(outcome.facts.leaks.clone(), meta.exit);
+            let facts = std::mem::take(&mut outcome.facts);
+            meta.heap = Some(HeapFacts { leaks, ..heap::since(start_ns, facts) });
+            outliving.filter(|_| meta.exit.is_some())
+        });
         meta.notes.extend(outcome.notes.into_iter().chain(outliving).map(Note::from));
-        let leaks = heap::explain(outcome.facts.leaks.clone(), meta.exit);
-        meta.heap = Some(HeapFacts { leaks, ..heap::since(start_ns, outcome.facts) });
     }
+    meta.notes.extend(refused.map(Note::from));
     if let Some((true, kernel)) = plan
         && meta.only_cpus.is_none()
     {
@@ -217,6 +211,96 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         heap::return_freed_memory();
     }
     Ok(Recording { path, writer, meta, exit, files, write_error, moved_aside, _signals: signals })
+}
+
+/// What is ready when the recording begins.
+struct Begun {
+    agent: Option<AgentWatch>,
+    suspended: Option<Suspended>,
+    whom: Whom,
+    sampled: Option<Sampled>,
+    /// Why the program samples itself, if it does because it has to.
+    refused: Option<RecordingNote>,
+}
+
+/// Opens events where the kernel allows them. Where it does not, a program that is started samples itself.
+fn begin(target: &Target, options: &Options, cpus: &[u32], signals: &Signals) -> Result<Begun, RecordError> {
+    let period_ns = 1_000_000_000 / u64::from(options.frequency_hz.max(1));
+    let mut wanted = Wanted { heap: options.heap.clone(), cpu_period_ns: None };
+    if options.cpu && options.sampler == SamplerChoice::Timer {
+        wanted.cpu_period_ns = Some(period_ns);
+        return begin_with(target, wanted, signals, |_| Ok(None)).map_err(|error| error.explained(target));
+    }
+    let open = |whom: &Whom| options.cpu.then(|| sampling::open(whom, cpus, options)).transpose();
+    let refused = match begin_with(target, wanted.clone(), signals, open) {
+        Err(Unbegun::Events(error)) => error,
+        begun => return begun.map_err(|error| error.explained(target)),
+    };
+    let can_sample_itself = cfg!(feature = "heap") && matches!(target, Target::Command(_));
+    let level = whyslow_proc::kernel::Settings::now().perf_event_paranoid;
+    match refusal::reason(&refused, level) {
+        Some(note) if can_sample_itself && options.sampler == SamplerChoice::Auto => {
+            wanted.cpu_period_ns = Some(period_ns);
+            match begin_with(target, wanted, signals, |_| Ok(None)) {
+                Ok(begun) => Ok(Begun { refused: Some(note), ..begun }),
+                // Its program could not be started anyway, or the reason that the events were refused is the better one to hear.
+                Err(Unbegun::Agent(_)) => Err(refusal::explain(refused, target)),
+                Err(error) => Err(error.explained(target)),
+            }
+        }
+        _ => Err(refusal::explain(refused, target)),
+    }
+}
+
+/// Why a recording could not begin.
+enum Unbegun {
+    /// The kernel refuses events.
+    Events(OpenError),
+    /// The agent cannot come in.
+    Agent(RecordError),
+    /// The program cannot be started.
+    Program(RecordError),
+}
+
+impl Unbegun {
+    fn explained(self, target: &Target) -> RecordError {
+        match self {
+            Self::Events(error) => refusal::explain(error, target),
+            Self::Agent(error) | Self::Program(error) => error,
+        }
+    }
+}
+
+fn begin_with(
+    target: &Target,
+    wanted: Wanted,
+    signals: &Signals,
+    open: impl FnOnce(&Whom) -> Result<Option<Sampled>, OpenError>,
+) -> Result<Begun, Unbegun> {
+    let needs_agent = wanted.heap.is_some() || wanted.cpu_period_ns.is_some();
+    let agent = needs_agent.then(|| AgentWatch::start(wanted, target)).transpose().map_err(Unbegun::Agent)?;
+    let suspended = match target.command() {
+        Some(command) => {
+            let mut command = command.clone();
+            command.env.extend(agent.iter().flat_map(AgentWatch::environment));
+            Some(Suspended::new(&command, signals).map_err(Unbegun::Program)?)
+        }
+        None => None,
+    };
+    let whom = match (target, &suspended) {
+        (Target::Command(_), Some(child)) => Whom::Child(child.pid),
+        (Target::Processes(pids), _) => Whom::Processes(pids.clone()),
+        _ => Whom::Machine,
+    };
+    match open(&whom) {
+        Ok(sampled) => Ok(Begun { agent, suspended, whom, sampled, refused: None }),
+        Err(error) => {
+            if let Some(child) = suspended {
+                child.cancel();
+            }
+            Err(Unbegun::Events(error))
+        }
+    }
 }
 
 /// The target with the processes that its numbers mean.
@@ -281,7 +365,10 @@ struct Records {
 
 struct Session {
     records: Option<Records>,
-    heap: Option<(HeapWatch, HeapRows)>,
+    agent: Option<AgentWatch>,
+    /// Reads what programs sample themselves, through the agent.
+    timer: Option<TimerSource>,
+    heap_rows: Option<HeapRows>,
     converter: Converter<LiveWorld>,
     writer: Writer,
     write_error: Option<io::Error>,
@@ -327,7 +414,7 @@ impl Session {
 
     /// Takes the records up to a time; whether a live stack had to be read for them.
     fn drain(&mut self, until: u64) -> bool {
-        let Self { records, converter, .. } = self;
+        let Self { records, agent, timer, converter, .. } = self;
         converter.begin_drain();
         converter.world.marks.collect();
         if let Some(Records { events, ours, reader, kinds }) = records {
@@ -341,6 +428,9 @@ impl Session {
                 }
             });
         }
+        if let (Some(timer), Some(agent)) = (timer, agent) {
+            timer.drain(agent, converter);
+        }
         converter.with_tasks(|world, builder, tasks| world.marks.add(until, builder, tasks));
         converter.has_read_live()
     }
@@ -349,8 +439,8 @@ impl Session {
     /// runs on undisturbed and memory stays bounded.
     fn flush(&mut self) {
         self.read_marker_files();
-        if let Some((watch, rows)) = &mut self.heap {
-            rows.add(&mut self.converter, &watch.take());
+        if let (Some(agent), Some(rows)) = (&self.agent, &mut self.heap_rows) {
+            rows.add(&mut self.converter, &agent.take());
         }
         if self.write_error.is_none() {
             self.write_error = self.writer.append(&mut self.converter.builder).err();

@@ -1,7 +1,7 @@
 //! From samples, mappings, forks and exits to the tables of a profile.
 //!
 //! ```text
-//! sources   live perf records │ perf.data │ heap batches      each knows its own format and nothing else
+//! sources   live perf records │ perf.data │ heap batches │ programs' own samples      each knows its own format and nothing else
 //!               ▼ input: typed samples and news of tasks
 //! converter     processes, threads and mappings over time; stacks; time without samples
 //!   walk        one stack, from registers and stack bytes outwards
@@ -30,6 +30,7 @@ mod trail;
 mod walk;
 mod world;
 
+pub use arch::context_registers;
 pub use converter::{Converter, Limits};
 pub use input::{Dump, Input, Mapped, Sample, Task, UserStack};
 pub use modules::{KERNEL, VDSO};

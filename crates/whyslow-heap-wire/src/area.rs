@@ -9,6 +9,7 @@
 //! MODULES_AT MODULES_LEN bytes                modules in the order in which they were met: ModuleEntry, then its path
 //! WORDS_AT   MOST_RINGS × RING_WORDS × u64    the records                                       see `record`
 //! UNWIND_AT  UNWIND_LEN bytes                where a static program\'s unwind information is, if it does not say
+//! SAMPLES_AT SAMPLES_LEN bytes               samples of CPU time                                see `sampler`
 //! ```
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -46,8 +47,10 @@ pub const WORDS_AT: usize = MODULES_AT + MODULES_LEN;
 pub const FIRST_LEN: usize = WORDS_AT + CHUNK_LEN;
 /// A search table for unwind information, in the form of `.eh_frame_hdr`, written by the collector before the agent has the area.
 pub const UNWIND_AT: usize = WORDS_AT + CHUNKS * CHUNK_LEN;
+/// Samples of CPU time.
+pub const SAMPLES_AT: usize = UNWIND_AT + UNWIND_LEN;
 /// The whole area.
-pub const AREA_LEN: usize = UNWIND_AT + UNWIND_LEN;
+pub const AREA_LEN: usize = SAMPLES_AT + crate::sampler::SAMPLES_LEN;
 
 /// The state of a program and of its collector. Fields that different sides write lie on different cache lines.
 #[repr(C, align(64))]
@@ -133,6 +136,8 @@ pub mod flag {
     pub const WAIT_AT_EXIT: u32 = 4;
     /// Do so in a crash, too.
     pub const WAIT_IN_CRASH: u32 = 8;
+    /// Take samples of CPU time.
+    pub const SAMPLE: u32 = 16;
 }
 
 /// How many bits of an address [`filter_slot`] leaves out at the low end, and by how many it shifts the high ones down.

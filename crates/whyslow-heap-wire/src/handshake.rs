@@ -87,8 +87,16 @@ pub mod hook {
     pub const ORDERLY_EXIT: usize = SYSCALL + 1;
     /// `quick_exit(code)`, likewise.
     pub const QUICK_EXIT: usize = ORDERLY_EXIT + 1;
+    /// `pthread_create(thread, attributes, start, argument)`
+    pub const THREAD: usize = QUICK_EXIT + 1;
+    /// `_Fork()`, or `fork()` where there is none
+    pub const FORK: usize = THREAD + 1;
+    /// `pthread_cancel(thread)`
+    pub const CANCEL: usize = FORK + 1;
+    /// `prctl(operation, …)`
+    pub const PRCTL: usize = CANCEL + 1;
     /// How many there are.
-    pub const COUNT: usize = QUICK_EXIT + 1;
+    pub const COUNT: usize = PRCTL + 1;
 }
 
 /// How the agent came in.

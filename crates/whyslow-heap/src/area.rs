@@ -14,10 +14,11 @@ use rustix::mm::{MapFlags, ProtFlags};
 use whyslow_heap_wire::VERSION;
 use whyslow_heap_wire::area::{
     AREA_LEN, CHUNK_LEN, CHUNK_RINGS, CHUNKS, FILTER_AT, FILTER_LEN, Header, LEFT_AT, MODULES_AT,
-    MODULES_LEN, MOST_RINGS, RING_WORDS, RingHeader, UNWIND_AT, UNWIND_LEN, WORDS_AT, chunk_at,
+    MODULES_LEN, MOST_RINGS, RING_WORDS, RingHeader, SAMPLES_AT, UNWIND_AT, UNWIND_LEN, WORDS_AT, chunk_at,
     ring_header_at, ring_words_at,
 };
 use whyslow_heap_wire::left_out::{LeftOut, MOST_LEFT_OUT};
+use whyslow_heap_wire::sampler::{Board, MOST_SLOTS, SAMPLES_LEN, Slot, slot_at};
 
 /// The words of one ring.
 pub type RingWords = [AtomicU64; RING_WORDS];
@@ -69,6 +70,8 @@ pub struct Area {
     first: Part,
     /// Words, as far as they were asked for. None where there was no room for them.
     chunks: Box<[OnceLock<Option<Part>>]>,
+    /// Samples of CPU time, likewise.
+    samples: OnceLock<Option<Part>>,
     file: OwnedFd,
 }
 
@@ -96,7 +99,8 @@ impl Area {
             return Err(io::Error::other("not an area"));
         }
         let first = Part::map(&file, 0, WORDS_AT)?;
-        Ok(Self { first, chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(), file })
+        let chunks = (0..CHUNKS).map(|_| OnceLock::new()).collect();
+        Ok(Self { first, chunks, samples: OnceLock::new(), file })
     }
 
     /// The area's descriptor.
@@ -144,6 +148,23 @@ impl Area {
         let chunk = self.chunks.get(number)?.get_or_init(map).as_ref()?;
         // SAFETY: the ring lies in this chunk; words are aligned there.
         Some(unsafe { chunk.get(ring_words_at(ring)) })
+    }
+
+    /// What the program says of its samples of CPU time. None if there is no room for them.
+    pub fn board(&self) -> Option<&Board> {
+        // SAFETY: the board is at the start of this part, and is made of atomics.
+        Some(unsafe { self.samples()?.get(0) })
+    }
+
+    /// A sample of CPU time. None if there is no such slot, or no room for them.
+    pub fn slot(&self, slot: usize) -> Option<&Slot> {
+        let samples = self.samples().filter(|_| slot < MOST_SLOTS)?;
+        // SAFETY: the slot is in bounds, slots are aligned there, and are made of atomics.
+        Some(unsafe { samples.get(slot_at(slot)) })
+    }
+
+    fn samples(&self) -> Option<&Part> {
+        self.samples.get_or_init(|| Part::map(&self.file, SAMPLES_AT, SAMPLES_LEN).ok()).as_ref()
     }
 
     /// The filter of sampled blocks.

@@ -11,6 +11,7 @@ use whyslow_heap_wire::SOCKET_VARIABLE;
 use whyslow_heap_wire::area::RING_WORDS;
 use whyslow_profile::HeapNote;
 
+use crate::cpu_samples::{self, CpuLosses, CpuRecord};
 use crate::drain::{Config, Drain, Until};
 use crate::error::HeapError;
 use crate::inspect::ExitInspector;
@@ -95,6 +96,17 @@ impl Collector {
     /// What is new since the last time.
     pub fn take(&self) -> Batch {
         lock(&self.drain).take()
+    }
+
+    /// Takes the samples of CPU time that programs have taken of themselves since the last time, in the order of time.
+    pub fn take_cpu_samples(&self) -> Vec<CpuRecord> {
+        let areas = lock(&self.drain).areas.with_numbers();
+        cpu_samples::read(&areas)
+    }
+
+    /// What samples of CPU time stand for, and how many of them were lost.
+    pub fn cpu_losses(&self) -> CpuLosses {
+        lock(&self.drain).areas.cpu_losses()
     }
 
     /// The live blocks of a process by address, as far as its rings are read. Their site is the row of a stack.

@@ -58,11 +58,20 @@ pub struct Config {
     pub leak_check: bool,
     /// How many allocations of its thread a block may outlive, itself included, and still be temporary.
     pub temporary_within: u64,
+    /// Let programs sample their own CPU time, this often if the kernel's clock ticks so often.
+    pub cpu_period_ns: Option<u64>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { sample_bytes: None, unused: false, maps: false, leak_check: false, temporary_within: 1 }
+        Self {
+            sample_bytes: None,
+            unused: false,
+            maps: false,
+            leak_check: false,
+            temporary_within: 1,
+            cpu_period_ns: None,
+        }
     }
 }
 
@@ -171,11 +180,15 @@ impl Drain {
             (config.unused, flag::UNUSED),
             (config.maps, flag::MAPS),
             (config.leak_check, flag::WAIT_AT_EXIT),
+            (config.cpu_period_ns.is_some(), flag::SAMPLE),
         ] {
             flags |= if wanted { bit } else { 0 };
         }
         header.flags.store(flags, Ordering::Relaxed);
         header.sample_bytes.store(config.sample_bytes.unwrap_or(0), Ordering::Relaxed);
+        if let (Some(period), Some(board)) = (config.cpu_period_ns, area.board()) {
+            board.wish_ns.store(period, Ordering::Relaxed);
+        }
         header.enabled.store(1, Ordering::Release);
     }
 

@@ -28,6 +28,7 @@ mod children;
 mod clock;
 mod collector;
 mod course;
+mod cpu_samples;
 pub mod drain;
 mod error;
 mod event;
@@ -60,6 +61,7 @@ mod weight;
 
 pub use bars::Histogram;
 pub use collector::Collector;
+pub use cpu_samples::{CpuLosses, CpuRecord, CpuSample};
 pub use drain::Config;
 pub use error::HeapError;
 pub use ids::{Address, ModuleRow, ProcessRow, StackRow, ThreadRow, Tick};

@@ -1,4 +1,4 @@
-//! Getting the heap agent in.
+//! Getting the agent in.
 //!
 //! ```text
 //! plan      which functions of a process must be patched, and every byte of the patches
@@ -24,4 +24,4 @@ mod unwind_table;
 
 pub use entry::{Entry, entry_of, entry_of_file, is_static};
 pub use inject::{InjectError, Injector};
-pub use plan::{PatchPage, Plan, plan};
+pub use plan::{PatchPage, Plan, Purpose, plan};

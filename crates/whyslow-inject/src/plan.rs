@@ -40,27 +40,47 @@ pub struct Plan {
     pub notes: Vec<HeapNote>,
 }
 
+/// What the agent is to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Purpose {
+    /// Allocations.
+    pub heap: bool,
+    /// CPU time.
+    pub samples: bool,
+}
+
 /// Looks at a process whose agent waits for an answer, and says what to patch.
 ///
-/// libc's functions, which the agent was preloaded before, need no patch. Allocators that are linked into the program or into a library
+/// For allocations: libc's functions, which the agent was preloaded before, need no patch. Allocators that are linked into the program or into a library
 /// do. So do `_exit` and others that lead to a process's last moment, the functions that execute another program, and the
-/// one by which the loader tells debuggers of libraries that come later.
-pub fn plan(hello: &Hello, pid: u32) -> Plan {
+/// one by which the loader tells debuggers of libraries that come later. For CPU time: the functions that make threads and processes, and the
+/// last two of these.
+pub fn plan(hello: &Hello, pid: u32, purpose: Purpose) -> Plan {
     let mut planner = Planner { hello, rows: [false; hook::COUNT], plan: Plan::default() };
     let maps = match Maps::of(pid) {
         Ok(maps) => maps,
         Err(error) => {
-            planner.note(HeapNote::MappingsUnreadable { pid, error: error.to_string() });
+            if purpose.heap {
+                planner.note(HeapNote::MappingsUnreadable { pid, error: error.to_string() });
+            }
             return planner.plan;
         }
     };
-    if hello.entered == entered::LOADED {
-        planner.library(&maps, pid);
-    } else {
-        planner.program(&maps, pid);
+    if purpose.heap {
+        match hello.entered {
+            entered::LOADED => planner.library(&maps, pid),
+            _ => planner.program(&maps, pid),
+        }
+        if hello.entered == entered::PRELOADED {
+            planner.libraries(&maps, pid);
+        }
     }
-    if hello.entered == entered::PRELOADED {
-        planner.libraries(&maps, pid);
+    if purpose.samples {
+        match hello.entered {
+            entered::INJECTED => planner.sampled_program(&maps, pid),
+            entered::PRELOADED => planner.sampled_libraries(&maps, pid),
+            _ => {}
+        }
     }
     planner.plan.patches.sort_by_key(|patch| patch.address);
     planner.plan
@@ -123,6 +143,39 @@ impl Planner<'_> {
         self.plan.hands_crashes_on = image.has_section(".go.buildinfo");
         self.patch(&image, maps, &jobs);
         self.name(&found.allocators);
+    }
+
+    /// A static program whose threads and children are to be sampled. Where it has no symbols, they are found later or not at all.
+    fn sampled_program(&mut self, maps: &Maps, pid: u32) {
+        let name = process::program(pid).unwrap_or_default();
+        let Ok(files) = Files::open(&process::program_file(pid), &name) else { return };
+        let Some(image) = Image::read(&files, maps, &name.to_string_lossy()) else { return };
+        let mut jobs: Vec<Job<'_>> = execs(&image).chain(threads(&image)).collect();
+        jobs.retain(|job| self.row(job.rows).is_some());
+        self.patch(&image, maps, &jobs);
+    }
+
+    /// libc's and the loader's functions, unless they are patched already.
+    fn sampled_libraries(&mut self, maps: &Maps, pid: u32) {
+        let mut paths: Vec<&str> = maps.0.iter().map(|mapping| mapping.name.as_str()).collect();
+        paths.retain(|path| path.starts_with('/') && (is_libc(path) || is_loader(path) || is_pthread(path)));
+        paths.sort_unstable();
+        paths.dedup();
+        for path in paths {
+            let Some(files) = open_library(pid, path) else { continue };
+            let Some(image) = Image::read(&files, maps, path) else { continue };
+            let mut jobs = Vec::new();
+            if is_libc(path) {
+                jobs.extend(execs(&image));
+            }
+            if is_loader(path) {
+                jobs.extend(loads(&image));
+            } else {
+                jobs.extend(threads(&image));
+            }
+            jobs.retain(|job| self.row(job.rows).is_some());
+            self.patch(&image, maps, &jobs);
+        }
     }
 
     /// A static program without `sigaction` does not ask about its signals, so nothing has to be hidden from it. Those in Go ask the kernel.
@@ -361,6 +414,22 @@ fn execs<'d>(image: &Image<'d>) -> impl Iterator<Item = Job<'d>> {
     })
 }
 
+/// What makes threads and processes, what takes the agent's signal away, and what forbids system calls.
+fn threads<'d>(image: &Image<'d>) -> impl Iterator<Item = Job<'d>> {
+    let fork = if image.function("_Fork").is_some() { "_Fork" } else { "fork" };
+    let functions = [
+        ("pthread_create", hook::THREAD),
+        (fork, hook::FORK),
+        ("pthread_cancel", hook::CANCEL),
+        ("prctl", hook::PRCTL),
+        ("syscall", hook::SYSCALL),
+    ];
+    functions.into_iter().filter_map(|(name, hook)| {
+        let function = image.function(name)?;
+        Some(Job { function, rows: Rows::Only(hook), order: Order::Same })
+    })
+}
+
 /// What else leads to an end: signals that nothing is set for, the system call itself, and the orderly way.
 fn ends<'d>(image: &Image<'d>) -> impl Iterator<Item = Job<'d>> {
     let functions = [
@@ -396,6 +465,11 @@ fn open_library(pid: u32, path: &str) -> Option<Files> {
 fn is_loader(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.starts_with("ld-linux") || name.starts_with("ld-2")
+}
+
+/// Whether a file is the library of threads that glibc had before 2.34, by its name.
+fn is_pthread(path: &str) -> bool {
+    path.rsplit('/').next().unwrap_or(path).starts_with("libpthread")
 }
 
 /// Whether a file is the C library, by its name.

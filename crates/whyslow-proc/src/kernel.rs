@@ -25,6 +25,12 @@ pub fn build_id() -> Option<BuildId> {
     BuildId::in_notes(&fs::read("/sys/kernel/notes").ok()?)
 }
 
+/// How long a tick of the kernel's clock is, in nanoseconds.
+pub fn tick_ns() -> u64 {
+    let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    tick.tv_sec.unsigned_abs() * 1_000_000_000 + tick.tv_nsec.unsigned_abs()
+}
+
 /// The address of its `_text`; `None` when it hides its addresses (`kptr_restrict`), which then read as 0.
 pub fn text_address() -> Option<u64> {
     text_address_under(Path::new("/"))

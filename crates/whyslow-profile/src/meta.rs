@@ -86,6 +86,9 @@ pub enum Sampling {
     /// Each thread is sampled by itself: the first sample comes after a whole period. What had no sample is
     /// accounted for by the time that each thread was on a CPU.
     Threads,
+    /// Each thread samples itself by a timer on its own CPU clock, at ticks of the kernel's clock: a thread gets its share however short
+    /// it lives.
+    Timers,
 }
 
 /// Processes that ran on when the recording ended.
@@ -111,6 +114,8 @@ pub enum KernelView {
     Unnamed,
     /// Only user mode was sampled: kernel time is missing.
     Hidden,
+    /// Kernel time is sampled, and counts for the code that called the kernel.
+    Callers,
 }
 
 /// The machine a profile was recorded on.

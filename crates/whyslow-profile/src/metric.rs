@@ -46,6 +46,8 @@ coded_enum! {
         Cycles = 1 / "cycles",
         /// The kernel's CPU clock: a timer that runs while the thread runs.
         CpuClock = 2 / "cpu-clock",
+        /// A timer in the program itself, on the CPU clock of each thread.
+        Timer = 3 / "timer",
     }
 }
 

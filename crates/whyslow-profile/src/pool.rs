@@ -328,8 +328,9 @@ fn least_seen(a: KernelView, b: KernelView) -> KernelView {
     let seen = |view| match view {
         KernelView::Hidden => 0,
         KernelView::Unknown => 1,
-        KernelView::Unnamed => 2,
-        KernelView::Included => 3,
+        KernelView::Callers => 2,
+        KernelView::Unnamed => 3,
+        KernelView::Included => 4,
     };
     if seen(a) <= seen(b) { a } else { b }
 }

@@ -4,7 +4,7 @@
 use crate::answers::{Answers, RawFrame, RawFunction};
 
 /// What all its code is called.
-const NAME: &str = "[whyslow's heap agent]";
+const NAME: &str = "[whyslow's agent]";
 const FILE: &str = "/whyslow-agent.so";
 
 /// Whether this is the agent's file.

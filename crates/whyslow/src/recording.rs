@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use whyslow_analyze::By;
-use whyslow_capture::{HeapOptions, Options, RecordError, Recording, Target, record};
+use whyslow_capture::{HeapOptions, Options, RecordError, Recording, SamplerChoice, Target, record};
 use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_proc::kernel::Settings;
 use whyslow_profile::file::{self, EXTENSION, Writer};
@@ -37,6 +37,9 @@ pub(crate) struct RecordOptions {
     /// Leave out time spent in the kernel
     #[arg(long)]
     user_only: bool,
+    /// What takes the samples: perf events of the kernel, or timers in the program where those are refused
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    sampler: SampledBy,
     /// Bytes of stack copied with each sample, such as 16k [default: as much as the buffers allow]
     #[arg(long, value_name = "BYTES", value_parser = values::stack_size)]
     stack_size: Option<u32>,
@@ -69,6 +72,25 @@ impl From<AnswerBy> for By {
         match by {
             AnswerBy::Own => Self::Own,
             AnswerBy::SelfTime => Self::SelfValue,
+        }
+    }
+}
+
+/// What takes samples.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SampledBy {
+    #[default]
+    Auto,
+    Perf,
+    Timer,
+}
+
+impl From<SampledBy> for SamplerChoice {
+    fn from(by: SampledBy) -> Self {
+        match by {
+            SampledBy::Auto => Self::Auto,
+            SampledBy::Perf => Self::Perf,
+            SampledBy::Timer => Self::Timer,
         }
     }
 }
@@ -131,6 +153,7 @@ pub(crate) fn make(
         stack_bytes: options.stack_size,
         cpus: options.cpus.clone().map(|cpus| cpus.0),
         user_only: options.user_only,
+        sampler: options.sampler.into(),
         heap: options.heap.then(|| HeapOptions { leak_check: true, ..HeapOptions::default() }),
         ..Options::default()
     };
@@ -257,6 +280,7 @@ fn describe(profile: &Profile, symbols: &Summary, took: Duration) -> String {
         match profile.meta.sampling {
             Sampling::Cpus => "each CPU, and of that what is recorded",
             Sampling::Threads => "each thread by itself: sampling whole CPUs is not allowed",
+            Sampling::Timers => "each thread by a timer of its own, in the program",
             Sampling::Unknown => "not at all",
         },
         counters.recorder_cpu_ns as f64 / 1e9,

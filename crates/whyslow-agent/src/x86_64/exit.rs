@@ -5,7 +5,7 @@ use core::arch::naked_asm;
 use whyslow_heap_wire::handshake::hook;
 
 use crate::exit::{exit_body, exit_group_body, finished_body, orderly_noted, patched_body, quick_exit_body};
-use crate::{exec, real};
+use crate::{exec, real, sampler};
 
 /// The registers that a function keeps for its caller, as [`push_kept`] leaves them on the stack. Above them is the return address.
 pub type Kept = [u64; 6];
@@ -84,13 +84,16 @@ pub extern "C" fn patched() {
     shim!(patched_body)
 }
 
-/// libc's `syscall`, with a patch at its start: the end of the process, and the execution of another program, by their numbers.
+/// libc's `syscall`, with a patch at its start: the end of the process, the execution of another program, and the forbidding of system calls, by
+/// their numbers.
 #[unsafe(naked)]
 pub extern "C" fn syscall() {
     naked_asm!(
         ".cfi_startproc",
         "cmp rdi, 231",
         "je 2f",
+        "cmp rdi, 317",
+        "je 4f",
         "cmp rdi, 59",
         "jne 3f",
         "cmp qword ptr [rip + {real} + {execve_hook}], 0",
@@ -102,6 +105,20 @@ pub extern "C" fn syscall() {
         "2:",
         "mov rdi, rsi",
         "jmp {group}",
+        "4:",
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        ".cfi_adjust_cfa_offset 40",
+        "call {confined}",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        ".cfi_adjust_cfa_offset -40",
         "3:",
         "jmp qword ptr [rip + {real} + {syscall_hook}]",
         ".cfi_endproc",
@@ -110,6 +127,7 @@ pub extern "C" fn syscall() {
         syscall_hook = const 8 * hook::SYSCALL,
         execve = sym exec::execve,
         group = sym exit_group,
+        confined = sym sampler::confined,
     )
 }
 
@@ -119,21 +137,21 @@ extern "C" fn exit_group() {
 }
 
 /// libc's `_exit`.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "heap", unsafe(no_mangle))]
 #[unsafe(naked)]
 pub extern "C" fn _exit() {
     shim!(exit_body)
 }
 
 /// libc's `_Exit`.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "heap", unsafe(export_name = "_Exit"))]
 #[unsafe(naked)]
-pub extern "C" fn _Exit() {
+pub extern "C" fn exit_of_c() {
     shim!(exit_body)
 }
 
 /// libc's `quick_exit`. Its handlers run behind this, and then `_exit`, which is the better moment if it can be seen.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "heap", unsafe(no_mangle))]
 #[unsafe(naked)]
 pub extern "C" fn quick_exit() {
     shim!(quick_exit_body)

@@ -43,7 +43,7 @@ macro_rules! shim {
 macro_rules! exported {
     ($($name:ident $slot:ident => $body:ident;)*) => {$(
         /// libc's function of this name.
-        #[unsafe(no_mangle)]
+        #[cfg_attr(feature = "heap", unsafe(no_mangle))]
         #[unsafe(naked)]
         pub extern "C" fn $name() {
             shim!(hook::$slot, $body)
@@ -53,7 +53,7 @@ macro_rules! exported {
 
 /// libc's `malloc`. An allocation that a sampled recording does not take goes on to the real one from here, without a frame. Where
 /// nothing is sampled the thread's word is 0.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "heap", unsafe(no_mangle))]
 #[unsafe(naked)]
 pub extern "C" fn malloc() {
     naked_asm!(
@@ -106,7 +106,7 @@ macro_rules! look_at_filter {
 
 /// libc's `realloc`. A block that no sampled recording has goes on to glibc's own from here, unless its new size is sampled: that one calls no
 /// other function that counts down.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "heap", unsafe(no_mangle))]
 #[unsafe(naked)]
 pub extern "C" fn realloc() {
     naked_asm!(
@@ -179,7 +179,7 @@ pub extern "C" fn hook_masked() {
 }
 
 /// libc's `free`. A block that no sampled recording has goes on to the real one from here.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "heap", unsafe(no_mangle))]
 #[unsafe(naked)]
 pub extern "C" fn free() {
     naked_asm!(

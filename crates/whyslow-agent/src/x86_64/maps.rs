@@ -9,7 +9,7 @@ use crate::maps::{mmap_body, mremap_body, munmap_body};
 macro_rules! exported {
     ($($name:ident => $body:ident;)*) => {$(
         /// libc's function of this name.
-        #[unsafe(no_mangle)]
+        #[cfg_attr(feature = "heap", unsafe(no_mangle))]
         #[unsafe(naked)]
         pub extern "C" fn $name() {
             naked_asm!(

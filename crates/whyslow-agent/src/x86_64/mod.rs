@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! hooks, maps, exit   how calls come in: shims that keep the caller's registers
+//! sampler             how a thread begins that is sampled
 //! signals             what the kernel leaves for a handler
 //! calls               system calls         thread    words per thread, and their base
 //! counter             the time             imports   symbols that may be missing
@@ -15,6 +16,7 @@ pub mod exit;
 pub mod hooks;
 pub mod imports;
 pub mod maps;
+pub mod sampler;
 pub mod signals;
 pub mod thread;
 

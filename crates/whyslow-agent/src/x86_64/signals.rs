@@ -15,6 +15,7 @@ pub extern "C" fn restorer() {
 pub struct Context {
     _before: [u64; 5],
     registers: [u64; MOST_REGISTERS],
+    ip: u64,
 }
 
 /// Where the stack pointer is among the registers.
@@ -27,6 +28,11 @@ impl Context {
     /// All general registers.
     pub fn registers(&self) -> [u64; MOST_REGISTERS] {
         self.registers
+    }
+
+    /// The same, and the instruction pointer behind them.
+    pub fn all_registers(&self) -> impl Iterator<Item = u64> {
+        self.registers.into_iter().chain([self.ip])
     }
 
     /// The stack pointer.

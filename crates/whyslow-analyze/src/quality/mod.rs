@@ -111,6 +111,8 @@ impl Quality {
         let hidden = meta.kernel == KernelView::Hidden;
         let cpu_time = meta.user_time_ns.saturating_add(meta.system_time_ns);
         let expected = expected_samples(profile, if hidden { meta.user_time_ns } else { cpu_time });
+        let by_timers = meta.sampling == Sampling::Timers;
+        let covered = share(weights.total_value, cpu_time);
         let mut quality = Self {
             grade: Grade::Good,
             samples: weights.total_count,
@@ -123,7 +125,11 @@ impl Quality {
             trigger: sampler.trigger,
             imported_from: meta.imported_from.clone(),
             sampling: meta.sampling,
-            not_sampled_share: shares.not_sampled,
+            not_sampled_share: if by_timers && cpu_time > 0 {
+                (1.0 - covered).max(0.0)
+            } else {
+                shares.not_sampled
+            },
             kernel: meta.kernel,
             frequency_hz: sampler.rate_hz,
             expected_samples: expected.filter(|_| !heap_only && meta.only_cpus.is_none()),
@@ -229,14 +235,13 @@ impl Quality {
 
     /// Whether there are enough samples.
     fn warn_of_samples(&self, profile: &Profile, warnings: &mut Vec<Warning>) {
-        let frequency_hz = self.frequency_hz;
         if self.samples == 0 {
             // A program that may not be observed explains it.
             if profile.meta.counters.unobservable_execs == 0 {
-                warnings.push(Warning::NoSamples { raise_to: higher_rate(frequency_hz, 10) });
+                warnings.push(Warning::NoSamples { raise_to: self.higher_rate(10) });
             }
         } else if self.samples < ENOUGH_SAMPLES {
-            let raise_to = higher_rate(frequency_hz, 10);
+            let raise_to = self.higher_rate(10);
             warnings.push(Warning::TooFewSamples { samples: self.samples, raise_to });
         }
     }
@@ -255,13 +260,18 @@ impl Quality {
         if self.throttled > 0 {
             warnings.push(Warning::Throttled { times: self.throttled, frequency_hz });
         }
-        if self.sampling == Sampling::Threads {
+        if self.sampling == Sampling::Timers {
+            // A sample that came late stands for several periods, so their number says little.
+            if self.samples >= ENOUGH_SAMPLES && self.not_sampled_share >= NOT_COVERED {
+                warnings.push(Warning::NotCovered { share: self.not_sampled_share });
+            }
+        } else if self.sampling == Sampling::Threads {
             self.warn_of_time_without_samples(counters.unsampled_threads, warnings);
         } else if let (Some(expected), Some(achieved)) = (self.expected_samples, self.achieved_share())
             && expected >= ENOUGH_SAMPLES
             && achieved < ACHIEVED_ENOUGH
         {
-            let raise_to = higher_rate(frequency_hz, 4);
+            let raise_to = self.higher_rate(4);
             warnings.push(Warning::FewerSamplesThanExpected { samples: self.samples, expected, raise_to });
         }
         match self.kernel {
@@ -285,6 +295,9 @@ impl Quality {
     }
 }
 
+/// Samples that programs take of themselves may stand for so much less than the CPU time by chance.
+const NOT_COVERED: f64 = 0.05;
+
 /// A rate so many times this one, or the usual one where it is not known; none beyond what every kernel allows.
 fn higher_rate(frequency_hz: u32, times: u32) -> Option<u32> {
     const USUAL: u32 = 1000;
@@ -294,16 +307,17 @@ fn higher_rate(frequency_hz: u32, times: u32) -> Option<u32> {
 }
 
 impl Quality {
+    /// A higher rate that helps; timers come at ticks of the kernel's clock and no more often.
+    fn higher_rate(&self, times: u32) -> Option<u32> {
+        if self.trigger == Trigger::Timer { None } else { higher_rate(self.frequency_hz, times) }
+    }
+
     /// Time of threads that ended before their first sample, beyond that in the kernel, of which another warning tells.
     fn warn_of_time_without_samples(&self, threads: u64, warnings: &mut Vec<Warning>) {
         let in_kernel = if self.trigger == Trigger::CpuClock { self.missing_kernel_share } else { 0.0 };
         let share = self.not_sampled_share;
         if share - in_kernel >= NOTABLE {
-            warnings.push(Warning::NotSampled {
-                share,
-                threads,
-                raise_to: higher_rate(self.frequency_hz, 4),
-            });
+            warnings.push(Warning::NotSampled { share, threads, raise_to: self.higher_rate(4) });
         }
     }
 }
@@ -311,7 +325,7 @@ impl Quality {
 /// Samples that this much CPU time gives, when whyslow recorded it.
 fn expected_samples(profile: &Profile, cpu_time_ns: u64) -> Option<u64> {
     let Sampler { trigger, rate_hz } = profile.main_sampler();
-    (trigger != Trigger::Unknown && rate_hz > 0 && cpu_time_ns > 0)
+    (!matches!(trigger, Trigger::Unknown | Trigger::Timer) && rate_hz > 0 && cpu_time_ns > 0)
         .then(|| (cpu_time_ns as f64 / 1e9 * f64::from(rate_hz)).round() as u64)
 }
 

@@ -26,6 +26,40 @@ impl Fact for RecordingNote {
                 note(About::Marks, format!("{marks}: it made more than can be recorded"))
                     .or("mark longer spans")
             }
+            Self::EventsRefused { level, .. } => {
+                let (why, fix) = match level {
+                    Some(level) => (
+                        format!("kernel.perf_event_paranoid is {level}"),
+                        "`sudo sysctl kernel.perf_event_paranoid=1` allows more samples, and the kernel's functions in them",
+                    ),
+                    None => (
+                        "a container or sandbox filters the call, or the kernel has none".to_owned(),
+                        "`docker run --cap-add PERFMON --security-opt seccomp=unconfined` allows more samples, and the kernel's \
+                         functions in them",
+                    ),
+                };
+                let text = format!(
+                    "perf events are refused here ({why}), so the program sampled itself: at ticks of the kernel's clock, and time \
+                     in the kernel counts for the code that called it"
+                );
+                note(About::Recording, text).or(fix)
+            }
+            Self::SamplerConfined { processes } => note(
+                About::Recording,
+                format!(
+                    "{} themselves system calls (seccomp), and could not go on to sample themselves",
+                    number_of(*processes, "process forbade", "processes forbade")
+                ),
+            )
+            .or("switch the filter off, or allow perf events: `whyslow doctor` says how"),
+            Self::ThreadsUntimed { threads } => note(
+                About::Recording,
+                format!(
+                    "{} given no timer to sample itself with: the limit of pending signals is reached",
+                    number_of(*threads, "thread was", "threads were")
+                ),
+            )
+            .or("raise it with `ulimit -i`"),
             Self::OwnEvents => note(
                 About::Recording,
                 "the program has counted events of its own, without their times".to_owned(),

@@ -8,9 +8,9 @@ use whyslow_profile::{HeapCounts, HeapNote, LeakCheck, NoLeakCheck};
 
 /// What to look for.
 #[derive(Debug)]
-pub(super) struct Inspector {
-    pub(super) leaks: bool,
-    pub(super) unused: bool,
+pub(crate) struct Inspector {
+    pub(crate) leaks: bool,
+    pub(crate) unused: bool,
 }
 
 /// How many bytes of each block were never written.

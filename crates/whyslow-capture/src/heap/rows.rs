@@ -13,6 +13,7 @@ use whyslow_profile::{
     RelativeAddress, StackId, ThreadId, Unit,
 };
 
+use crate::HeapOptions;
 use crate::live::LiveWorld;
 
 /// The metrics of a heap recording.
@@ -41,10 +42,10 @@ pub(crate) struct HeapRows {
 }
 
 impl HeapRows {
-    /// `unused`: whether unused bytes were looked for; `sampled`: whether numbers are scaled up from samples.
-    pub(crate) fn new(converter: &mut Converter<LiveWorld>, unused: bool, sampled: bool) -> Self {
+    /// The rows that a recording with these options will have.
+    pub(crate) fn new(converter: &mut Converter<LiveWorld>, options: &HeapOptions) -> Self {
         let builder = &mut converter.builder;
-        let origin = if sampled { Origin::Estimated } else { Origin::Counted };
+        let origin = if options.sample_bytes.is_some() { Origin::Estimated } else { Origin::Counted };
         let mut add = |name, unit| builder.metric(Metric::of_name(name, unit).with_origin(origin));
         let metrics = Metrics {
             bytes_allocated: add(metric::BYTES_ALLOCATED, Unit::Bytes),
@@ -53,7 +54,7 @@ impl HeapRows {
             live_at_peak: add(metric::LIVE_AT_PEAK, Unit::Bytes),
             live_at_exit: add(metric::LIVE_AT_EXIT, Unit::Bytes),
             temporary: add(metric::TEMPORARY, Unit::Count),
-            unused: unused.then(|| add(metric::UNUSED, Unit::Bytes)),
+            unused: options.unused.then(|| add(metric::UNUSED, Unit::Bytes)),
         };
         Self {
             metrics,
@@ -244,7 +245,7 @@ mod tests {
     #[test]
     fn a_process_that_becomes_another_program_is_one_process_with_its_last_name() {
         let mut converter = Converter::new(LiveWorld::default(), 0, 0);
-        let mut rows = HeapRows::new(&mut converter, false, false);
+        let mut rows = HeapRows::new(&mut converter, &HeapOptions::default());
         let pid = std::process::id();
         let seen = |name: &str, start_ns| ProcessSeen { pid, parent: None, name: name.to_owned(), start_ns };
         let processes = vec![seen("sh", 1), seen("app", 5)];

@@ -10,18 +10,19 @@ use whyslow_profile::file::Writer;
 use whyslow_profile::{HeapFacts, LeakCheck, Meta, Note};
 
 use super::HeapRows;
+use crate::HeapOptions;
 use crate::live::LiveWorld;
 
 /// What the recording is, once it is known.
 #[derive(Debug, Default)]
-pub(super) struct Snapshots {
+pub(crate) struct Snapshots {
     /// What all profiles of this recording say of it, and when it began.
     recording: OnceLock<(Meta, u64)>,
 }
 
 impl Snapshots {
     /// The recording begins.
-    pub(super) fn begin(&self, meta: &Meta, start_ns: u64) {
+    pub(crate) fn begin(&self, meta: &Meta, start_ns: u64) {
         let meta = Meta {
             command: meta.command.clone(),
             recorder: meta.recorder.clone(),
@@ -43,7 +44,8 @@ impl SnapshotWriter for Snapshots {
         let mut converter = Converter::new(LiveWorld::default(), *start_ns, 0);
         // That processes go on is what a snapshot is for.
         let HeapFacts { unused, sample_bytes, .. } = outcome.facts;
-        let rows = HeapRows::new(&mut converter, unused, sample_bytes.is_some());
+        let options = HeapOptions { unused, sample_bytes, ..HeapOptions::default() };
+        let rows = HeapRows::new(&mut converter, &options);
         let _ = rows.finish_with(&mut converter, outcome, outcome.sites.iter(), end_ns);
         let meta = Meta {
             duration_ns: end_ns.saturating_sub(*start_ns),

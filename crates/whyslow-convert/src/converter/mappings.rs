@@ -111,6 +111,11 @@ impl<W: World> Converter<W> {
         process.space.insert(Mapping { start, end, module, relative });
     }
 
+    /// Whether a process is known to have code at an address.
+    pub fn has_code(&self, pid: u32, address: u64) -> bool {
+        self.processes.get(&pid).is_some_and(|process| process.space.find(address).is_some())
+    }
+
     /// The module of a file that a process has mapped.
     pub fn module(&mut self, pid: u32, path: &str, kind: ModuleKind) -> ModuleId {
         let Self { world, modules, builder, .. } = self;
@@ -156,6 +161,8 @@ mod tests {
         recorded.sample_at(APP, 2, 0x1010);
         recorded.map(100, "/lib/second", 0x1000);
         recorded.sample_at(APP, 3, 0x1010);
+        let has = |pid, address| recorded.converter.has_code(pid, address);
+        assert!(has(100, 0x1010) && !has(100, 0x9999) && !has(101, 0x1010));
         assert_eq!(recorded.stacks(), ["?1010", "/lib/first+10", "/lib/second+10"]);
     }
 

@@ -4,5 +4,5 @@ mod code;
 mod registers;
 
 pub(crate) use code::{SIGNAL_STATE, SYSTEM_CALL};
-pub use registers::USER_REGISTERS;
 pub(crate) use registers::user_registers;
+pub use registers::{USER_REGISTERS, context_registers};

@@ -24,6 +24,18 @@ pub const USER_REGISTERS: [(u64, Register); 17] = [
     (23, Register(15)),
 ];
 
+/// The general registers in the order of the kernel's `ucontext`, and the instruction pointer, by their DWARF numbers.
+const OF_CONTEXT: [u8; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
+
+/// The registers that the kernel has saved for a signal handler.
+pub fn context_registers(values: &[u64; 17]) -> Registers {
+    let mut registers = Registers::new(values[16], values[15], values[10]);
+    for (number, value) in OF_CONTEXT.into_iter().zip(values) {
+        registers.set(Register(number), *value);
+    }
+    registers
+}
+
 /// The registers of a sample; `None` for kernel threads and tasks that are exiting.
 pub(crate) fn user_registers(sample: &SampleRecord<'_>) -> Option<Registers> {
     let values = sample.user_regs.as_ref()?;

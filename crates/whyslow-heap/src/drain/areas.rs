@@ -8,6 +8,7 @@ use whyslow_heap_wire::area::{MOST_RINGS, ring};
 use whyslow_profile::WhyLeftOut;
 
 use crate::area::Area;
+use crate::cpu_samples::{self, CpuLosses, Numbered};
 use crate::exits::Exit;
 use crate::ids::{AreaSlot, OwnPid, OwnTid, Pid, ProcessRow, RingNumber};
 use crate::stacks::AreaStacks;
@@ -19,6 +20,8 @@ pub(crate) struct Watched {
     pub first: ProcessRow,
     /// Whether process numbers inside are those outside.
     pub same_numbers: bool,
+    /// The first process's number inside, and outside.
+    pub numbers: (u32, u32),
     /// The program's file.
     pub program: String,
     /// Why its agent could not begin, if it could not.
@@ -55,6 +58,7 @@ impl Watched {
             area: Arc::new(area),
             first,
             same_numbers: pid.0 == own_pid.0,
+            numbers: (own_pid.0, pid.0),
             program: program.clone(),
             likely_reason,
             exit: Exit::Nobody,
@@ -124,6 +128,8 @@ pub(crate) struct Areas {
     slots: Vec<Option<Watched>>,
     /// Events that agents gave up in areas that are released.
     lost_events: u64,
+    /// What became of samples of CPU time in such areas.
+    cpu_losses: CpuLosses,
 }
 
 impl Areas {
@@ -163,6 +169,21 @@ impl Areas {
         self.iter().map(|watched| Arc::clone(&watched.area)).collect()
     }
 
+    /// The same, with the numbers of their first processes.
+    pub(crate) fn with_numbers(&self) -> Vec<Numbered> {
+        self.iter()
+            .map(|watched| Numbered { area: Arc::clone(&watched.area), first: watched.numbers })
+            .collect()
+    }
+
+    /// What became of samples of CPU time.
+    pub(crate) fn cpu_losses(&self) -> CpuLosses {
+        self.with_numbers()
+            .iter()
+            .map(|numbered| CpuLosses::of(&numbered.area))
+            .fold(self.cpu_losses, CpuLosses::and)
+    }
+
     /// A ring was given back.
     pub(super) fn ring_closed(&mut self, slot: AreaSlot, number: RingNumber) {
         if let Some(is_read) = self.get_mut(slot).and_then(|watched| watched.is_read.get_mut(number.index()))
@@ -182,14 +203,18 @@ impl Areas {
     /// let go of.
     pub(super) fn release(&mut self, mut each: impl FnMut(&Area)) {
         let is_left = |watched: &mut Watched| {
-            watched.living.is_empty() && matches!(watched.exit, Exit::Nobody | Exit::Allowed { .. })
+            watched.living.is_empty()
+                && matches!(watched.exit, Exit::Nobody | Exit::Allowed { .. })
+                && !cpu_samples::are_left(&watched.area)
         };
         for slot in &mut self.slots {
             let Some(watched) = slot.take_if(is_left) else { continue };
             each(&watched.area);
             let lost = lost_events(&watched.area);
+            let cpu_losses = CpuLosses::of(&watched.area);
             *slot = watched.unless_alone();
             if slot.is_none() {
+                self.cpu_losses = self.cpu_losses.and(cpu_losses);
                 self.lost_events = self.lost_events.saturating_add(lost);
             }
         }

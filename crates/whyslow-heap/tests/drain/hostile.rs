@@ -45,7 +45,7 @@ proptest! {
         safe in any::<bool>(),
     ) {
         let sample_bytes = sampled.then_some(4096);
-        let config = Config { sample_bytes, leak_check: true, unused: true, maps: true, temporary_within: 1 };
+        let config = Config { sample_bytes, leak_check: true, unused: true, maps: true, ..Config::default() };
         let mut drain = Drain::new(config, Arc::new(NoInspector));
         let area = arrive(&mut drain);
         for (at, &word) in modules.iter().enumerate() {

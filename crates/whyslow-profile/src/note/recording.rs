@@ -27,6 +27,23 @@ crate::facts! {
             /// How many are missing.
             marks: u64,
         },
+        /// The kernel refused perf events, so the program sampled itself.
+        "events-refused" => EventsRefused {
+            /// `kernel.perf_event_paranoid`, where that is why.
+            level: Option<i64>,
+            /// The system's number for the reason.
+            error: i32,
+        },
+        /// Processes that sampled themselves forbade themselves system calls, and were not sampled from then on.
+        "sampler-confined" => SamplerConfined {
+            /// How many.
+            processes: u64,
+        },
+        /// Threads that should have sampled themselves were given no timer.
+        "threads-untimed" => ThreadsUntimed {
+            /// How many.
+            threads: u64,
+        },
         /// The program counted events of its own, whose times are not known.
         "own-events" => OwnEvents,
         /// Several recordings are one.

@@ -147,6 +147,7 @@ pub(crate) fn kernel_label(kernel: KernelView) -> &'static str {
         KernelView::Included => "included",
         KernelView::Unnamed => "unnamed",
         KernelView::Hidden => "hidden",
+        KernelView::Callers => "callers",
     }
 }
 
@@ -156,12 +157,17 @@ pub(crate) fn sampling_label(sampling: Sampling) -> &'static str {
         Sampling::Unknown => "unknown",
         Sampling::Cpus => "cpus",
         Sampling::Threads => "threads",
+        Sampling::Timers => "timers",
     }
 }
 
 fn sampling_words(quality: &Quality) -> String {
     match quality.sampling {
         Sampling::Cpus => "each CPU: a thread gets its share however short it lives".to_owned(),
+        Sampling::Timers => format!(
+            "each thread by itself, at ticks of the clock: no sample stands for {} of the CPU time",
+            Percent(quality.not_sampled_share)
+        ),
         Sampling::Threads => {
             format!(
                 "each thread by itself: {} of the CPU time has no sample",
@@ -176,6 +182,7 @@ fn source_words(quality: &Quality) -> String {
     match quality.trigger {
         Trigger::Cycles => "cycles: the hardware's counter".to_owned(),
         Trigger::CpuClock => "cpu-clock: the kernel's timer".to_owned(),
+        Trigger::Timer => "timer: the program's own, on the CPU clock of each thread".to_owned(),
         Trigger::Unknown => clean(&source_label(quality)).into_owned(),
     }
 }
@@ -191,6 +198,7 @@ fn kernel_words(quality: &Quality) -> String {
             format!("hidden: {} of the CPU time {how}", Percent(quality.missing_kernel_share))
         }
         KernelView::Unnamed => "unnamed: its time is there, its functions have no names".to_owned(),
+        KernelView::Callers => "not seen: its time counts for the code that called it".to_owned(),
         kernel => kernel_label(kernel).to_owned(),
     }
 }

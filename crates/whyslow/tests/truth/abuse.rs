@@ -142,14 +142,14 @@ fn an_attached_recording_is_ended_by_ctrl_c_and_saved() {
     assert!(file::read(&path).unwrap().sealed);
 }
 
-/// A container's filter refuses perf events: one clear line, and the program is not started.
+/// A container's filter refuses perf events, and nothing else was allowed: one clear line, and the program is not started.
 #[test]
 fn refused_perf_events_are_one_clear_error() {
     let Some(refuse) = build_or_skip("refuse", Variant::Release) else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(refuse);
     command.current_dir(folder.path()).arg(env!("CARGO_BIN_EXE_whyslow"));
-    command.args(["record", "-o", "run.whyslow", "--", "touch", "it-ran"]);
+    command.args(["record", "--sampler", "perf", "-o", "run.whyslow", "--", "touch", "it-ran"]);
     let output = run(&mut command, PATIENCE).unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(125), "{stderr}");

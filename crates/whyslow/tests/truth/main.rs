@@ -17,5 +17,6 @@ mod shapes;
 mod shares;
 mod spans;
 mod stacks;
+mod timer;
 mod transparent;
 mod unprivileged;

@@ -116,6 +116,7 @@ impl Warning {
                     None => quiet.to_owned(),
                 }
             }
+            Self::NotCovered { .. } => "allow perf events, which see everything: `whyslow doctor` says how".to_owned(),
             Self::NotSampled { raise_to, .. } => format!(
                 "record as root, or after `sudo sysctl kernel.perf_event_paranoid=0`: then a thread gets its share of the \
                  samples however short it lives{}",

@@ -174,6 +174,11 @@ whyslow_profile::facts! {
             /// A rate that is worth trying.
             raise_to: Option<u32>,
         },
+        /// Programs sampled themselves, and some of their CPU time was seen by nobody.
+        "not-covered" => NotCovered {
+            /// Share of the CPU time that no sample stands for.
+            share: f64,
+        },
         /// Processes ran on when the recording ended.
         "still-running" => StillRunning {
             /// How many of each name, the program first when it is one of them.
@@ -279,6 +284,7 @@ impl Warning {
             | Self::Throttled { .. }
             | Self::FewerSamplesThanExpected { .. }
             | Self::NotSampled { .. }
+            | Self::NotCovered { .. }
             | Self::SomeCpus { .. }
             | Self::KernelHidden { .. }
             | Self::UnobservableExecs { .. }
@@ -347,7 +353,7 @@ impl Warning {
             Self::KernelHidden { missing_share, .. } if missing_share.is_none_or(|share| share < 0.05) => {
                 Severity::Note
             }
-            Self::NotSampled { share, .. } if *share < 0.1 => Severity::Note,
+            Self::NotSampled { share, .. } | Self::NotCovered { share } if *share < 0.1 => Severity::Note,
             Self::KernelUnnamed { .. }
             | Self::UnobservableExecs { .. }
             | Self::AgentTime { .. }

@@ -117,6 +117,11 @@ impl fmt::Display for Warning {
                 number_of(*samples, "sample", "samples"),
                 Count(*expected)
             ),
+            Self::NotCovered { share } => write!(
+                f,
+                "no sample stands for {} of the CPU time: of programs that could not be entered, or of threads that ended at once",
+                Percent(*share)
+            ),
             Self::NotSampled { share, threads, .. } => {
                 let threads = match threads {
                     0 => String::new(),
@@ -154,7 +159,7 @@ impl fmt::Display for Warning {
             }
             Self::AgentTime { share } => write!(
                 f,
-                "{} of the CPU time is whyslow's own ([whyslow's heap agent]): what it costs to record the heap",
+                "{} of the CPU time is whyslow's own ([whyslow's agent]): what it costs to record from the inside",
                 Percent(*share)
             ),
             Self::NoAllocations => write!(f, "no allocation was seen"),

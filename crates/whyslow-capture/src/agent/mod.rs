@@ -1,0 +1,9 @@
+//! What the agent inside of programs does for a recording: `watch` brings it in, `news` is what it tells of programs and libraries,
+//! `timer` turns the samples of CPU time that programs take of themselves into inputs of the converter.
+
+mod news;
+mod timer;
+mod watch;
+
+pub(crate) use timer::TimerSource;
+pub(crate) use watch::{AgentWatch, Wanted};

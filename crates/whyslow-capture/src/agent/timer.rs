@@ -1,0 +1,112 @@
+//! Samples of CPU time that programs take of themselves, as inputs of the converter.
+
+use std::borrow::Cow;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_convert::{Converter, Dump, Input, Mapped, Sample, Task, UserStack, World, context_registers};
+use whyslow_heap::{CpuRecord, CpuSample};
+use whyslow_proc as proc;
+use whyslow_profile::MetricId;
+
+use super::news::Arrived;
+use super::watch::AgentWatch;
+
+/// Reads what programs say.
+#[derive(Debug)]
+pub(crate) struct TimerSource {
+    metric: MetricId,
+    /// What threads are called, as far as it was told.
+    names: FxHashMap<Task, String>,
+    /// Processes whose mappings were read because of an address that nobody had told of. Once in a drain is enough.
+    read: FxHashSet<u32>,
+}
+
+impl TimerSource {
+    /// Samples of a metric.
+    pub(crate) fn new(metric: MetricId) -> Self {
+        Self { metric, names: FxHashMap::default(), read: FxHashSet::default() }
+    }
+
+    /// Takes what is new.
+    pub(crate) fn drain<W: World>(&mut self, watch: &AgentWatch, converter: &mut Converter<W>) {
+        self.read.clear();
+        // In this order: what a sample was taken in was told before.
+        let records = watch.take_cpu_samples();
+        self.take(watch.news.take(), &records, converter);
+    }
+
+    fn take<W: World>(&mut self, arrived: Vec<Arrived>, records: &[CpuRecord], converter: &mut Converter<W>) {
+        let mut arrived = arrived.iter().peekable();
+        for record in records {
+            while let Some(next) = arrived.next_if(|next| next.time_ns <= record.time_ns()) {
+                self.arrived(next, converter);
+            }
+            match record {
+                CpuRecord::Sample(sample) => self.sample(sample, converter),
+                CpuRecord::Forked { pid, parent, time_ns } => {
+                    let (task, parent) = (first_thread(*pid), first_thread(*parent));
+                    converter.take(&Input::Forked { task, parent, time_ns: *time_ns });
+                }
+            }
+        }
+        arrived.for_each(|arrived| self.arrived(arrived, converter));
+    }
+
+    fn arrived<W: World>(&mut self, arrived: &Arrived, converter: &mut Converter<W>) {
+        let Arrived { pid, time_ns, program, mappings } = arrived;
+        if let Some(name) = program {
+            self.names.retain(|task, _| task.pid != *pid);
+            let (task, name) = (first_thread(*pid), Cow::from(name.as_str()));
+            converter.take(&Input::Named { task, name, by_exec: true, time_ns: *time_ns });
+        }
+        take_mappings(*pid, *time_ns, mappings, converter);
+    }
+
+    fn sample<W: World>(&mut self, sample: &CpuSample, converter: &mut Converter<W>) {
+        let CpuSample { time_ns, value_ns, pid, tid, name, registers, stack, cut } = sample;
+        let (task, time_ns) = (Task { pid: *pid, tid: *tid }, *time_ns);
+        if self.names.get(&task) != Some(name) {
+            let named = Input::Named { task, name: name.as_str().into(), by_exec: false, time_ns };
+            converter.take(&named);
+            self.names.insert(task, name.clone());
+        }
+        let registers = context_registers(registers);
+        // Code that was made at run time is told of by nobody.
+        if !converter.has_code(*pid, registers.ip()) && self.read.insert(*pid) {
+            take_mappings(*pid, time_ns, &proc::Mapping::all_of(*pid).unwrap_or_default(), converter);
+        }
+        let dump = Dump { sp: registers.sp(), bytes: stack, cut: *cut };
+        converter.take(&Input::Sample(Sample {
+            metric: self.metric,
+            time_ns,
+            task,
+            value: *value_ns,
+            user: UserStack::Dump(registers, dump),
+            kernel: &[],
+        }));
+    }
+}
+
+fn take_mappings<W: World>(pid: u32, time_ns: u64, mappings: &[proc::Mapping], converter: &mut Converter<W>) {
+    for mapping in mappings {
+        converter.take(&Input::Mapped(Mapped {
+            pid,
+            tid: None,
+            time_ns,
+            path: mapping.name.as_str().into(),
+            device: mapping.device,
+            inode: mapping.inode,
+            generation: 0,
+            build_id: None,
+            start: mapping.start,
+            end: mapping.end,
+            offset: mapping.offset,
+            executable: mapping.executable,
+        }));
+    }
+}
+
+/// The first thread of a process.
+fn first_thread(pid: u32) -> Task {
+    Task { pid, tid: pid }
+}

@@ -1,0 +1,183 @@
+//! Brings the agent into the program, by the loader or at its exec.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use whyslow_agent_embed::{AGENT, SAMPLER};
+use whyslow_heap::{Batch, Collector, CpuLosses, CpuRecord, NoInspector, Outcome, PatchPlanner};
+use whyslow_heap_wire::SOCKET_VARIABLE;
+use whyslow_heap_wire::handshake::Hello;
+use whyslow_inject::{Entry, Injector, Purpose, entry_of};
+use whyslow_profile::Meta;
+
+use super::news::News;
+use crate::heap::{Inspector, Snapshots};
+use crate::launch::{Running, Suspended};
+use crate::{Command, HeapOptions, RecordError, Target};
+
+/// What the agent is to do.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// Record the heap.
+    pub(crate) heap: Option<HeapOptions>,
+    /// Sample CPU time with at least this period.
+    pub(crate) cpu_period_ns: Option<u64>,
+}
+
+impl Wanted {
+    /// What cannot be recorded if the agent cannot come in.
+    fn word(&self) -> &'static str {
+        if self.heap.is_some() { "heap" } else { "CPU time" }
+    }
+
+    fn agent(&self) -> &'static [u8] {
+        if self.heap.is_some() { AGENT } else { SAMPLER }
+    }
+}
+
+/// A running collector, and how the program gets its agent.
+#[derive(Debug)]
+pub(crate) struct AgentWatch {
+    collector: Collector,
+    snapshots: Arc<Snapshots>,
+    /// Programs that have begun, and libraries that have come.
+    pub(super) news: Arc<News>,
+    pub(crate) wanted: Wanted,
+    /// What is started.
+    program: String,
+    inject: bool,
+}
+
+impl AgentWatch {
+    /// Starts the collector, or says why the target cannot be recorded.
+    pub(crate) fn start(wanted: Wanted, target: &Target) -> Result<Self, RecordError> {
+        let Target::Command(command) = target else {
+            return Err(RecordError::Refused(format!(
+                "the {} of a program that runs already cannot be recorded from its inside: start it with whyslow",
+                wanted.word()
+            )));
+        };
+        // What is no program is refused when it is started, in the usual words.
+        let is_program = |path: &PathBuf| {
+            std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+        };
+        let entry = find(command).filter(is_program).map_or(Entry::Preload, |path| entry_of(&path));
+        if let Entry::Impossible(why) = entry {
+            return Err(RecordError::Refused(format!("the {} cannot be recorded: {why}", wanted.word())));
+        }
+        let snapshots = Arc::new(Snapshots::default());
+        let news = Arc::new(News::default());
+        let writer = Arc::clone(&snapshots) as _;
+        let cpu_period_ns = wanted.cpu_period_ns;
+        let planner = planner(&wanted, &news);
+        let started = match &wanted.heap {
+            Some(options) => {
+                // Unused bytes of blocks that stay are found by the same look at the end.
+                let leak_check = options.leak_check || options.unused;
+                let config = HeapOptions { leak_check, cpu_period_ns, ..options.clone() };
+                let inspector = Arc::new(Inspector { leaks: options.leak_check, unused: options.unused });
+                Collector::start(config, wanted.agent(), planner, inspector, writer)
+            }
+            None => {
+                let config = HeapOptions { cpu_period_ns, ..HeapOptions::default() };
+                Collector::start(config, wanted.agent(), planner, Arc::new(NoInspector), writer)
+            }
+        };
+        let collector = started.map_err(|error| RecordError::Refused(error.to_string()))?;
+        let program = command.program.to_string_lossy().into_owned();
+        Ok(Self { collector, snapshots, news, wanted, program, inject: entry == Entry::Inject })
+    }
+
+    /// What the program needs in its environment.
+    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
+        self.collector.environment()
+    }
+
+    /// The recording begins: from now on others can ask for snapshots.
+    pub(crate) fn begin(&self, meta: &Meta, start_ns: u64) {
+        self.snapshots.begin(meta, start_ns);
+    }
+
+    /// Lets the program start, with the agent in it.
+    pub(crate) fn enter(&mut self, child: Suspended) -> Result<Running, RecordError> {
+        self.collector.expect(child.pid, &self.program);
+        if !self.inject {
+            return child.release();
+        }
+        let word = self.wanted.word();
+        let refused = |error: whyslow_inject::InjectError| {
+            RecordError::Refused(format!("the {word} of this static program cannot be recorded: {error}"))
+        };
+        let injector = match Injector::watch(child.pid) {
+            Ok(injector) => injector,
+            Err(error) => {
+                child.cancel();
+                return Err(refused(error));
+            }
+        };
+        let running = child.release()?;
+        let socket = self.environment().into_iter().find(|(name, _)| name == SOCKET_VARIABLE);
+        let socket = socket.map_or_else(PathBuf::new, |(_, path)| path.into());
+        injector.inject(self.wanted.agent(), &socket).map_err(|error| {
+            running.kill();
+            refused(error)
+        })?;
+        Ok(running)
+    }
+
+    /// What is new.
+    pub(crate) fn take(&self) -> Batch {
+        self.collector.take()
+    }
+
+    /// Samples of CPU time that came since the last time.
+    pub(super) fn take_cpu_samples(&self) -> Vec<CpuRecord> {
+        self.collector.take_cpu_samples()
+    }
+
+    /// How often each thread is sampled in a second of its CPU time; `None` if the agent does not sample.
+    pub(crate) fn sampling_hz(&self) -> Option<u32> {
+        let wish = self.wanted.cpu_period_ns?;
+        let period = wish.max(whyslow_proc::kernel::tick_ns()).max(1);
+        Some((1_000_000_000 / period) as u32)
+    }
+
+    /// What became of samples of CPU time.
+    pub(crate) fn cpu_losses(&self) -> CpuLosses {
+        self.collector.cpu_losses()
+    }
+
+    /// Everything else.
+    pub(crate) fn finish(self) -> Outcome {
+        self.collector.finish()
+    }
+}
+
+/// Says what a program's code needs, and takes note of programs that are sampled.
+fn planner(wanted: &Wanted, news: &Arc<News>) -> Box<dyn PatchPlanner> {
+    let purpose = Purpose { heap: wanted.heap.is_some(), samples: wanted.cpu_period_ns.is_some() };
+    let news = Arc::clone(news);
+    Box::new(move |hello: &Hello, pid: u32| {
+        if purpose.samples {
+            news.hear(hello, pid);
+        }
+        whyslow_inject::plan(hello, pid, purpose)
+    })
+}
+
+/// The file that the system would execute.
+fn find(command: &Command) -> Option<PathBuf> {
+    let program = Path::new(&command.program);
+    let in_folder = |path: &Path| match &command.folder {
+        Some(folder) => folder.join(path),
+        None => path.to_owned(),
+    };
+    if command.program.as_encoded_bytes().contains(&b'/') {
+        return Some(in_folder(program));
+    }
+    let set = command.env.iter().rev().find(|(name, _)| name == OsStr::new("PATH"));
+    let path = set.map(|(_, value)| value.clone()).or_else(|| std::env::var_os("PATH"))?;
+    std::env::split_paths(&path).map(|folder| in_folder(&folder.join(program))).find(|path| path.is_file())
+}

@@ -1,0 +1,255 @@
+//! Samples of CPU time that programs take of themselves: out of their slots, which are free again then.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use whyslow_heap_wire::area::flag;
+use whyslow_heap_wire::sampler::{Board, REGISTERS, STACK_LEN, Slot, state};
+use whyslow_profile::RecordingNote;
+
+use crate::area::Area;
+
+/// An area, and how to tell its processes' numbers from those outside.
+#[derive(Debug, Clone)]
+pub(crate) struct Numbered {
+    pub(crate) area: Arc<Area>,
+    /// The first process, as it sees itself, and as the kernel tells. Of others in an area where these differ nothing is known.
+    pub(crate) first: (u32, u32),
+}
+
+impl Numbered {
+    /// The number that a process has outside.
+    fn outside(&self, own: u32) -> Option<u32> {
+        let (inside, outside) = self.first;
+        match own {
+            _ if own == inside => Some(outside),
+            _ if inside == outside => Some(own),
+            _ => None,
+        }
+    }
+}
+
+/// What a program says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum CpuRecord {
+    /// Where a thread was.
+    Sample(CpuSample),
+    /// A process has forked.
+    Forked {
+        /// The child.
+        pid: u32,
+        /// Whose copy it is.
+        parent: u32,
+        /// When, by the kernel's monotonic clock.
+        time_ns: u64,
+    },
+}
+
+/// Where a thread was when its timer expired.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CpuSample {
+    /// When, by the kernel's monotonic clock.
+    pub time_ns: u64,
+    /// The CPU time that it stands for.
+    pub value_ns: u64,
+    /// The process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// What the thread is called.
+    pub name: String,
+    /// The general registers in the order of the kernel's `ucontext`, and the instruction pointer.
+    pub registers: [u64; REGISTERS],
+    /// The stack, from the stack pointer on.
+    pub stack: Vec<u8>,
+    /// Whether there may be more of it.
+    pub cut: bool,
+}
+
+impl CpuRecord {
+    /// When.
+    pub fn time_ns(&self) -> u64 {
+        match self {
+            Self::Sample(sample) => sample.time_ns,
+            Self::Forked { time_ns, .. } => *time_ns,
+        }
+    }
+}
+
+/// What became of samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuLosses {
+    /// The longest period between two samples of a thread; 0 if nobody sampled.
+    pub period_ns: u64,
+    /// Samples that found no room.
+    pub lost: u64,
+    /// The CPU time that they stood for.
+    pub lost_ns: u64,
+    /// Threads that could be given no timer.
+    pub untimed: u64,
+    /// Processes that forbade themselves system calls, and were not sampled from then on.
+    pub confined: u64,
+}
+
+impl CpuLosses {
+    /// What a program tells of its own.
+    pub(crate) fn of(area: &Area) -> Self {
+        let Some(board) = sampled(area) else { return Self::default() };
+        Self {
+            period_ns: board.period_ns.load(Relaxed),
+            lost: board.lost.load(Relaxed),
+            lost_ns: board.lost_ns.load(Relaxed),
+            untimed: board.untimed.load(Relaxed),
+            confined: board.confined.load(Relaxed),
+        }
+    }
+
+    /// What the reader should know of them.
+    pub fn notes(&self) -> Vec<RecordingNote> {
+        let confined =
+            (self.confined > 0).then_some(RecordingNote::SamplerConfined { processes: self.confined });
+        let untimed = (self.untimed > 0).then_some(RecordingNote::ThreadsUntimed { threads: self.untimed });
+        confined.into_iter().chain(untimed).collect()
+    }
+
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            period_ns: self.period_ns.max(other.period_ns),
+            lost: self.lost.saturating_add(other.lost),
+            lost_ns: self.lost_ns.saturating_add(other.lost_ns),
+            untimed: self.untimed.saturating_add(other.untimed),
+            confined: self.confined.saturating_add(other.confined),
+        }
+    }
+}
+
+/// The board of a program that samples itself.
+fn sampled(area: &Area) -> Option<&Board> {
+    (area.header().flags.load(Relaxed) & flag::SAMPLE != 0).then(|| area.board()).flatten()
+}
+
+/// Whether samples wait that nobody has taken.
+pub(crate) fn are_left(area: &Area) -> bool {
+    let is_complete = |state: &AtomicU32| matches!(state.load(Relaxed), state::SAMPLE | state::FORKED);
+    sampled(area).is_some_and(|board| board.states.iter().any(is_complete))
+}
+
+/// Takes all that is complete, in the order of time.
+pub(crate) fn read(areas: &[Numbered]) -> Vec<CpuRecord> {
+    let mut records = Vec::new();
+    for numbered in areas {
+        let Some(board) = sampled(&numbered.area) else { continue };
+        for (number, state) in board.states.iter().enumerate() {
+            let kind = state.load(Acquire);
+            if kind != state::SAMPLE && kind != state::FORKED {
+                continue;
+            }
+            let record = numbered.area.slot(number).and_then(|slot| record(numbered, slot, kind));
+            records.extend(record);
+            state.store(state::FREE, Release);
+        }
+    }
+    records.sort_by_key(CpuRecord::time_ns);
+    records
+}
+
+/// What a slot says; `None` for a process that has no number here.
+fn record(numbered: &Numbered, slot: &Slot, kind: u32) -> Option<CpuRecord> {
+    let pid = numbered.outside(slot.pid.load(Relaxed))?;
+    let (tid, time_ns) = (slot.tid.load(Relaxed), slot.time_ns.load(Relaxed));
+    if kind == state::FORKED {
+        return Some(CpuRecord::Forked { pid, parent: numbered.outside(tid)?, time_ns });
+    }
+    let copied = (slot.stack_len.load(Relaxed) as usize).min(STACK_LEN);
+    let mut stack = Vec::with_capacity(STACK_LEN);
+    for word in &slot.stack[..copied.div_ceil(8)] {
+        stack.extend(word.load(Relaxed).to_le_bytes());
+    }
+    stack.truncate(copied);
+    let name: Vec<u8> =
+        slot.name.iter().map(|byte| byte.load(Relaxed)).take_while(|byte| *byte != 0).collect();
+    let (inside, outside) = numbered.first;
+    Some(CpuRecord::Sample(CpuSample {
+        time_ns,
+        value_ns: slot.value_ns.load(Relaxed),
+        pid,
+        // In another namespace only the first thread's number is known.
+        tid: if inside == outside || tid != inside { tid } else { outside },
+        name: String::from_utf8_lossy(&name).into_owned(),
+        registers: std::array::from_fn(|row| slot.registers[row].load(Relaxed)),
+        cut: copied == STACK_LEN,
+        stack,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(first: (u32, u32)) -> Numbered {
+        let area = Area::create().expect("area");
+        area.header().flags.store(flag::SAMPLE, Relaxed);
+        Numbered { area: Arc::new(area), first }
+    }
+
+    fn put(numbered: &Numbered, number: usize, (pid, tid): (u32, u32), time: u64, kind: u32) {
+        let slot = numbered.area.slot(number).expect("slot");
+        slot.pid.store(pid, Relaxed);
+        slot.tid.store(tid, Relaxed);
+        slot.time_ns.store(time, Relaxed);
+        slot.value_ns.store(4_000_000, Relaxed);
+        for (to, from) in slot.name.iter().zip(*b"worker\0") {
+            to.store(from, Relaxed);
+        }
+        slot.registers[16].store(0x1234, Relaxed);
+        slot.stack[0].store(0x0807_0605_0403_0201, Relaxed);
+        slot.stack_len.store(5, Relaxed);
+        numbered.area.board().expect("board").states[number].store(kind, Release);
+    }
+
+    fn taken(areas: &[Numbered]) -> Vec<String> {
+        let words = |record: CpuRecord| match record {
+            CpuRecord::Forked { pid, parent, time_ns } => format!("{time_ns} {parent} forks {pid}"),
+            CpuRecord::Sample(CpuSample { time_ns, pid, tid, name, registers, stack, .. }) => {
+                format!("{time_ns} {pid}/{tid} {name} ip {:x} {stack:?}", registers[16])
+            }
+        };
+        read(areas).into_iter().map(words).collect()
+    }
+
+    #[test]
+    fn samples_come_in_order_and_leave_their_slots() {
+        let areas = [area((10, 10)), area((20, 20))];
+        put(&areas[0], 1, (10, 11), 7, state::SAMPLE);
+        put(&areas[0], 0, (12, 10), 8, state::FORKED);
+        put(&areas[1], 1023, (20, 20), 5, state::SAMPLE);
+        put(&areas[1], 5, (20, 20), 6, state::TAKEN);
+        let expected = [
+            "5 20/20 worker ip 1234 [1, 2, 3, 4, 5]",
+            "7 10/11 worker ip 1234 [1, 2, 3, 4, 5]",
+            "8 10 forks 12",
+        ];
+        assert_eq!(taken(&areas), expected);
+        assert_eq!(taken(&areas), [""; 0], "each once; and one that is being written is left");
+        assert_eq!(areas[0].area.board().expect("board").states[0].load(Relaxed), state::FREE);
+    }
+
+    #[test]
+    fn a_process_with_another_number_outside_is_known_by_that() {
+        let areas = [area((1, 4711))];
+        put(&areas[0], 0, (1, 1), 1, state::SAMPLE);
+        put(&areas[0], 1, (2, 2), 2, state::SAMPLE);
+        assert_eq!(taken(&areas), ["1 4711/4711 worker ip 1234 [1, 2, 3, 4, 5]"]);
+    }
+
+    #[test]
+    fn what_a_program_claims_is_bounded() {
+        let areas = [area((10, 10))];
+        put(&areas[0], 0, (10, 10), 1, state::SAMPLE);
+        areas[0].area.slot(0).expect("slot").stack_len.store(u32::MAX, Relaxed);
+        let [CpuRecord::Sample(sample)] = &read(&areas)[..] else { panic!("one sample") };
+        assert_eq!((sample.stack.len(), sample.cut), (STACK_LEN, true));
+    }
+}

@@ -1,0 +1,282 @@
+// Programs that have their own ideas about signals, and work while they have them.
+//
+// Run: timer_hostile [WHAT=masked] [MS=300]
+//
+//   masked     all signals are blocked
+//   handlers   every signal has a handler, and those that are raised come
+//   prof       has its own SIGPROF by setitimer, and gets it
+//   waiting    a thread waits for signals with sigwait, another reads them from a signalfd; each gets all of its own
+//   altstack   handlers run on a small stack of their own
+//   cancel     cancels threads while they work; each of them ends as cancelled
+//   confined   forbids itself most system calls half-way, and would be killed for one of those
+//   storm      threads, forks and signals all the time
+//   everything one after the other, without confined
+//
+// THE KNOWN ANSWER: busy has all of the CPU time but for what starting costs (storm: at least half), and the exit code is 0: everything that
+// is promised above came true.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void check(int holds, const char *what) {
+    if (!holds) {
+        fprintf(stderr, "not so: %s\n", what);
+        _exit(1);
+    }
+}
+
+static double cpu_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1e3 + now.tv_nsec / 1e6;
+}
+
+static unsigned long sink;
+
+// Works for so much CPU time of the calling thread. Asking for the time is a small part of it.
+__attribute__((noinline)) static void busy(double ms) {
+    unsigned long x = 88172645463325252;
+    for (double end = cpu_ms() + ms; cpu_ms() < end;)
+        for (int i = 0; i < 200000; i++) {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+        }
+    __atomic_fetch_add(&sink, x, __ATOMIC_RELAXED);
+}
+
+static volatile sig_atomic_t came[65];
+static void count(int signal) { came[signal]++; }
+
+static void masked(double ms) {
+    sigset_t all, before;
+    sigfillset(&all);
+    check(pthread_sigmask(SIG_BLOCK, &all, &before) == 0, "signals can be blocked");
+    busy(ms);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void handlers(double ms) {
+    for (int signal = 1; signal <= 64; signal++) {
+        struct sigaction action = {.sa_handler = count};
+        sigfillset(&action.sa_mask);
+        sigaction(signal, &action, NULL);
+    }
+    busy(ms / 2);
+    int raised[] = {SIGUSR1, SIGPROF, SIGALRM, SIGRTMIN, SIGRTMAX};
+    for (unsigned i = 0; i < sizeof raised / sizeof *raised; i++) {
+        int before = came[raised[i]];
+        raise(raised[i]);
+        check(came[raised[i]] == before + 1, "a signal that is raised comes once");
+    }
+    busy(ms / 2);
+    for (int signal = 1; signal <= 64; signal++) {
+        struct sigaction action = {.sa_handler = SIG_DFL};
+        sigaction(signal, &action, NULL);
+    }
+}
+
+static void prof(double ms) {
+    struct sigaction action = {.sa_handler = count, .sa_flags = SA_RESTART};
+    sigaction(SIGPROF, &action, NULL);
+    int before = came[SIGPROF];
+    struct itimerval every = {{0, 10000}, {0, 10000}}, none = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_PROF, &every, NULL);
+    busy(ms);
+    setitimer(ITIMER_PROF, &none, NULL);
+    // A machine that is busy otherwise gives some of them together.
+    check(came[SIGPROF] - before >= ms / 10 / 4, "the program's own timer comes");
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPROF, &action, NULL);
+}
+
+enum { SENT = 200 };
+
+static void *waits(void *unused) {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGRTMIN + 1);
+    for (int i = 0; i < SENT; i++) {
+        int signal = 0;
+        check(sigwait(&wanted, &signal) == 0 && signal == SIGRTMIN + 1, "sigwait gives what it waits for");
+    }
+    return unused;
+}
+
+static void *reads(void *file) {
+    for (int i = 0; i < SENT; i++) {
+        struct signalfd_siginfo info;
+        check(read(*(int *)file, &info, sizeof info) == sizeof info, "a signalfd is read whole");
+        check(info.ssi_signo == (unsigned)SIGRTMIN + 2, "a signalfd gives its own signals");
+    }
+    return NULL;
+}
+
+static void waiting(double ms) {
+    sigset_t theirs;
+    sigemptyset(&theirs);
+    sigaddset(&theirs, SIGRTMIN + 1);
+    sigaddset(&theirs, SIGRTMIN + 2);
+    pthread_sigmask(SIG_BLOCK, &theirs, NULL);
+    sigset_t read_ones;
+    sigemptyset(&read_ones);
+    sigaddset(&read_ones, SIGRTMIN + 2);
+    int file = signalfd(-1, &read_ones, SFD_CLOEXEC);
+    pthread_t waiter, reader;
+    pthread_create(&waiter, NULL, waits, NULL);
+    pthread_create(&reader, NULL, reads, &file);
+    for (int i = 0; i < SENT; i++) {
+        kill(getpid(), SIGRTMIN + 1);
+        kill(getpid(), SIGRTMIN + 2);
+        if (i % 10 == 0)
+            busy(ms * 10 / SENT);
+    }
+    pthread_join(waiter, NULL);
+    pthread_join(reader, NULL);
+    close(file);
+}
+
+static sigjmp_buf back;
+static void jump_back(int signal) {
+    count(signal);
+    siglongjmp(back, 1);
+}
+
+static void altstack(double ms) {
+    stack_t small = {.ss_sp = malloc(16384), .ss_size = 16384};
+    sigaltstack(&small, NULL);
+    struct sigaction action = {.sa_handler = jump_back, .sa_flags = SA_ONSTACK};
+    sigaction(SIGSEGV, &action, NULL);
+    for (int i = 0; i < 20; i++) {
+        int before = came[SIGSEGV];
+        int *volatile nowhere = (int *)8;
+        if (sigsetjmp(back, 1) == 0)
+            *(volatile int *)nowhere = 1;
+        check(came[SIGSEGV] == before + 1, "a fault is handled on the small stack");
+        busy(ms / 20);
+    }
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGSEGV, &action, NULL);
+    stack_t none = {.ss_flags = SS_DISABLE};
+    sigaltstack(&none, NULL);
+    free(small.ss_sp);
+}
+
+static void *works_on(void *unused) {
+    for (;;) {
+        busy(2);
+        pthread_testcancel();
+    }
+    return unused;
+}
+
+static void cancel(double ms) {
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        void *result = NULL;
+        pthread_create(&thread, NULL, works_on, NULL);
+        busy(ms / 40);
+        struct timespec nap = {0, ms / 40 * 1e6};
+        nanosleep(&nap, NULL);
+        pthread_cancel(thread);
+        pthread_join(thread, &result);
+        check(result == PTHREAD_CANCELED, "a thread that is cancelled ends as that");
+    }
+}
+
+static void confined(double ms) {
+    busy(ms / 2);
+    static const int allowed[] = {SYS_exit, SYS_exit_group, SYS_write, SYS_rt_sigreturn, SYS_clock_gettime};
+    enum { COUNT = sizeof allowed / sizeof *allowed };
+    struct sock_filter code[COUNT + 3];
+    code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (int i = 0; i < COUNT; i++)
+        code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], COUNT - i, 0);
+    code[COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    code[COUNT + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog filter = {COUNT + 3, code};
+    check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "privileges can be given up");
+    check(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0, "system calls can be forbidden");
+    busy(ms / 2);
+    static const char words[] = "truth busy=1\n";
+    check(write(1, words, sizeof words - 1) > 0, "it can still write");
+    syscall(SYS_exit_group, 0);
+}
+
+static void *short_life(void *ms) {
+    busy(*(double *)ms);
+    return NULL;
+}
+
+static void storm(double ms) {
+    struct sigaction action = {.sa_handler = count, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &action, NULL);
+    int sent = 0, before = came[SIGUSR1];
+    double each = 1;
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        pthread_t threads[8];
+        for (int i = 0; i < 8; i++)
+            check(pthread_create(&threads[i], NULL, short_life, &each) == 0, "a thread can be made");
+        pid_t child = fork();
+        if (child == 0) {
+            busy(1);
+            pthread_t thread;
+            check(pthread_create(&thread, NULL, short_life, &each) == 0, "a child can make a thread");
+            pthread_join(thread, NULL);
+            _exit(3);
+        }
+        check(child > 0, "a process can be made");
+        raise(SIGUSR1);
+        sent++;
+        int status = 0;
+        while (waitpid(child, &status, 0) < 0)
+            check(errno == EINTR, "a child can be waited for");
+        check(WIFEXITED(status) && WEXITSTATUS(status) == 3, "a child ends as it should");
+        for (int i = 0; i < 8; i++)
+            pthread_join(threads[i], NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - start.tv_sec) * 1e3 + (now.tv_nsec - start.tv_nsec) / 1e6 < ms);
+    check(came[SIGUSR1] - before == sent, "each of the program's own signals came");
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "masked";
+    double ms = argc > 2 ? atof(argv[2]) : 300;
+    static const struct {
+        const char *name;
+        void (*run)(double);
+    } all[] = {{"masked", masked},     {"handlers", handlers}, {"prof", prof},   {"waiting", waiting},
+               {"altstack", altstack}, {"cancel", cancel},     {"storm", storm}, {"confined", confined}};
+    int found = 0;
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+        int is_all = strcmp(what, "everything") == 0 && all[i].run != confined;
+        if (is_all || strcmp(what, all[i].name) == 0) {
+            all[i].run(ms);
+            found = 1;
+        }
+    }
+    check(found, "there is such a thing to do");
+    if (strcmp(what, "storm") == 0 || strcmp(what, "everything") == 0)
+        puts("least busy=0.5");
+    else
+        puts("truth busy=1");
+    return 0;
+}
