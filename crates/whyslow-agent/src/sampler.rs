@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! begins      the program's first thread, by the agent's start
-//! thread      by `pthread_create`; others (made by `clone`, or before the agent came) by the process's own timer, which looks for them
+//! thread      by `pthread_create`, to its end, when it tells what CPU time it had; others (made by `clone`, or before the agent came) by the process's own timer, which looks for them
 //! child       by `_Fork`: timers are not inherited
 //! exec        timers go with the old program, the new one says hello again
 //! ```
@@ -91,7 +91,10 @@ fn arm(tid: u32) {
         }
         None => {
             timers::release(tid);
-            samples.board().untimed.fetch_add(1, Relaxed);
+            // It may have ended meanwhile.
+            if sys::is_thread(tid) {
+                samples.board().untimed.fetch_add(1, Relaxed);
+            }
         }
     }
 }
@@ -185,13 +188,7 @@ impl Samples {
             self.board().lost_ns.fetch_add(value, Relaxed);
             return;
         };
-        slot.time_ns.store(sys::now(), Relaxed);
-        slot.value_ns.store(value, Relaxed);
-        slot.pid.store(sys::process(), Relaxed);
-        slot.tid.store(sys::thread(), Relaxed);
-        for (to, from) in slot.name.iter().zip(sys::thread_name()) {
-            to.store(from, Relaxed);
-        }
+        write_thread(slot, value);
         for (to, from) in slot.registers.iter().zip(interrupted.all_registers()) {
             to.store(from, Relaxed);
         }
@@ -199,6 +196,14 @@ impl Samples {
         let copied = unsafe { sys::copy_own(interrupted.sp(), slot.stack.as_ptr() as usize, STACK_LEN) };
         slot.stack_len.store(copied as u32, Relaxed);
         state.store(state::SAMPLE, Release);
+    }
+
+    /// Tells that the calling thread ends.
+    fn tell_end(self) {
+        if let Some((state, slot)) = self.claim() {
+            write_thread(slot, sys::cpu_time());
+            state.store(state::ENDED, Release);
+        }
     }
 
     /// Tells that this process is a copy of another.
@@ -212,6 +217,17 @@ impl Samples {
     }
 }
 
+/// Whose it is, when, and how much.
+fn write_thread(slot: &Slot, value: u64) {
+    slot.time_ns.store(sys::now(), Relaxed);
+    slot.value_ns.store(value, Relaxed);
+    slot.pid.store(sys::process(), Relaxed);
+    slot.tid.store(sys::thread(), Relaxed);
+    for (to, from) in slot.name.iter().zip(sys::thread_name()) {
+        to.store(from, Relaxed);
+    }
+}
+
 /// libc's `pthread_create`, with a patch at its start.
 ///
 /// # Safety
@@ -219,7 +235,12 @@ impl Samples {
 pub unsafe extern "C" fn pthread_create(thread: u64, attributes: u64, start: u64, argument: u64) -> u64 {
     const EAGAIN: u64 = 11;
     let Some(real) = real::of(hook::THREAD) else { return EAGAIN };
-    let started = if Samples::get().is_some() { starts::put(start, argument) } else { None };
+    let started = if Samples::get().is_some() {
+        ends::prepare();
+        starts::put(start, argument)
+    } else {
+        None
+    };
     let (start, argument) = match started {
         Some(row) => (arch::sampler::thread_start as *const () as u64, row as u64),
         None => (start, argument),
@@ -238,8 +259,52 @@ pub unsafe extern "C" fn pthread_create(thread: u64, attributes: u64, start: u64
 pub extern "C" fn thread_begins(row: usize) -> Started {
     if Samples::get().is_some() {
         arm(sys::thread());
+        ends::watch();
     }
     starts::take(row)
+}
+
+/// The end of a thread. Not all ticks fall where the time goes: threads that take turns at ticks of the clock can always end before the next one. So each
+/// tells what it had, and the collector knows what no sample stands for.
+mod ends {
+    use super::*;
+
+    /// libc's key whose destructor is called at a thread's end, plus 2; 1 while it is made.
+    static KEY: AtomicU64 = AtomicU64::new(0);
+
+    /// Makes the key.
+    pub fn prepare() {
+        let Some(create) = real::of(hook::KEY_CREATE) else { return };
+        if KEY.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
+            return;
+        }
+        let mut key = 0u32;
+        // SAFETY: libc's `pthread_key_create`, with room for a key, and a destructor.
+        let result = unsafe { create.call([&raw mut key as u64, ended as *const () as u64]) };
+        if result as i32 == 0 {
+            KEY.store(u64::from(key) + 2, Release);
+        }
+    }
+
+    /// Has the calling thread's end told of.
+    pub fn watch() {
+        let key = KEY.load(Acquire);
+        if key >= 2
+            && let Some(set) = real::of(hook::SET_SPECIFIC)
+        {
+            // SAFETY: libc's `pthread_setspecific`, with the key from above; what is set only has to differ from null.
+            unsafe { set.call([key - 2, 1]) };
+        }
+    }
+
+    /// # Safety
+    /// libc calls it.
+    unsafe extern "C" fn ended(_: u64) {
+        if let Some(samples) = Samples::get().filter(|_| Area::get().is_some_and(Area::enabled)) {
+            timers::end(sys::thread());
+            samples.tell_end();
+        }
+    }
 }
 
 /// The program is about to forbid itself system calls. One that the agent makes then might be its death, so it makes none any more.
@@ -383,6 +448,20 @@ mod timers {
     pub fn release(tid: u32) {
         let claimed = u64::from(tid) << 32 | 1;
         near(tid).any(|row| row.compare_exchange(claimed, 0, AcqRel, Relaxed).is_ok());
+    }
+
+    /// Gives the timer of a thread back that ends.
+    pub fn end(tid: u32) {
+        for row in near(tid) {
+            let value = row.load(Relaxed);
+            if owner(value) == tid {
+                row.store(0, Relaxed);
+                if value as u32 >= 2 {
+                    sys::delete_timer(value as u32 as i32 - 2);
+                }
+                return;
+            }
+        }
     }
 
     fn release_if_ended(row: &AtomicU64) {

@@ -455,6 +455,8 @@ pub struct Clock(i32);
 impl Clock {
     /// The time since the machine started.
     pub const MONOTONIC: Self = Self(1);
+    /// CPU time of the calling thread.
+    pub const THREAD_CPU: Self = Self(3);
     /// CPU time of this process.
     pub const PROCESS_CPU: Self = Self(2);
     /// The time of the last tick.
@@ -471,6 +473,11 @@ impl Clock {
 /// The monotonic time.
 pub fn now() -> u64 {
     clock(CLOCK_GETTIME, Clock::MONOTONIC)
+}
+
+/// The CPU time that the calling thread had.
+pub fn cpu_time() -> u64 {
+    clock(CLOCK_GETTIME, Clock::THREAD_CPU)
 }
 
 /// How far apart the times of a clock are.

@@ -21,6 +21,7 @@ pub(crate) struct AgentWatch(Infallible);
 
 pub(crate) struct CpuLosses {
     pub(crate) lost: u64,
+    pub(crate) period_ns: u64,
 }
 
 impl CpuLosses {
@@ -72,6 +73,8 @@ impl TimerSource {
     pub(crate) fn new(_metric: MetricId) -> Self {
         Self(())
     }
+
+    pub(crate) fn finish<W: World>(&mut self, _period_ns: u64, _converter: &mut Converter<W>) {}
 
     pub(crate) fn drain<W: World>(&mut self, agent: &AgentWatch, _converter: &mut Converter<W>) {
         let Self(()) = self;

@@ -151,6 +151,9 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let end = session.run(deadline);
     let end_ns = whyslow_proc::monotonic_ns();
     session.drain(u64::MAX);
+    if let (Some(timer), Some(agent)) = (&mut session.timer, &session.agent) {
+        timer.finish(agent.cpu_losses().period_ns, &mut session.converter);
+    }
     drop(go_first);
     session.converter.account_all(end_ns);
     session.read_marker_files();

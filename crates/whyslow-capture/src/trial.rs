@@ -2,17 +2,20 @@
 
 use whyslow_profile::Sampling;
 
+use crate::agent::{AgentWatch, Wanted};
 use crate::launch::Suspended;
 use crate::perf::OpenError;
 use crate::sampling::{self, Whom};
 use crate::signals::Signals;
-use crate::{Command, Options, RecordError};
+use crate::{Command, Options, RecordError, Target};
 
 /// What the kernel grants to a recording of a program that is started, with the usual options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
     /// The events, as they were opened.
     pub events: Result<Granted, Refused>,
+    /// How often a thread of the program can sample itself in a second of its CPU time where events are refused, or why it cannot.
+    pub timers: Result<u32, String>,
     /// Whether the program's memory can be read while it runs.
     pub memory_is_readable: bool,
 }
@@ -47,8 +50,13 @@ pub enum Refused {
 pub fn trial() -> Result<Trial, RecordError> {
     let signals = Signals::new().map_err(|error| RecordError::System { what: "signals", error })?;
     // It is never executed: the process waits until it is cancelled.
-    let child = Suspended::new(&Command { program: "true".into(), ..Command::default() }, &signals)?;
-    let trial = Trial { events: events_of(child.pid), memory_is_readable: can_read(child.pid) };
+    let command = Command { program: "true".into(), ..Command::default() };
+    let child = Suspended::new(&command, &signals)?;
+    let trial = Trial {
+        events: events_of(child.pid),
+        timers: timers(command),
+        memory_is_readable: can_read(child.pid),
+    };
     child.cancel();
     Ok(trial)
 }
@@ -65,6 +73,13 @@ fn events_of(child: u32) -> Result<Granted, Refused> {
         stack_bytes: plan.stack_bytes,
         cpus: cpus.len(),
     })
+}
+
+fn timers(command: Command) -> Result<u32, String> {
+    let period = 1_000_000_000 / u64::from(Options::default().frequency_hz);
+    let wanted = Wanted { heap: None, cpu_period_ns: Some(period) };
+    let watch = AgentWatch::start(wanted, &Target::Command(command)).map_err(|error| error.to_string())?;
+    watch.sampling_hz().ok_or_else(|| "the kernel's clock does not tick".to_owned())
 }
 
 fn refused(error: OpenError) -> Refused {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Builder, Counters, MetricId, ProcessId, ThreadId};
+use whyslow_profile::{Builder, Counters, LocationId, MetricId, ProcessId, ThreadId};
 
 use self::accounting::Accounting;
 pub use self::mappings::Limits;
@@ -43,6 +43,8 @@ pub struct Converter<W> {
     limits: Limits,
     /// Set when events are bound to threads, and time without a sample is accounted for.
     accounting: Option<Accounting>,
+    /// `[not sampled]`, once it is needed.
+    not_sampled: Option<LocationId>,
     drain: u64,
     /// Whether a live stack had to be read in this drain.
     read_live: bool,
@@ -73,6 +75,7 @@ impl<W: World> Converter<W> {
             kernel_code: 0..u64::MAX,
             limits: Limits::NONE,
             accounting: None,
+            not_sampled: None,
             drain: 0,
             read_live: false,
             image_memory: 0,

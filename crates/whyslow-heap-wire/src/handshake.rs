@@ -95,8 +95,12 @@ pub mod hook {
     pub const CANCEL: usize = FORK + 1;
     /// `prctl(operation, …)`
     pub const PRCTL: usize = CANCEL + 1;
+    /// `pthread_key_create(key, destructor)`, which nothing stands in for: the agent calls it
+    pub const KEY_CREATE: usize = PRCTL + 1;
+    /// `pthread_setspecific(key, value)`, likewise
+    pub const SET_SPECIFIC: usize = KEY_CREATE + 1;
     /// How many there are.
-    pub const COUNT: usize = PRCTL + 1;
+    pub const COUNT: usize = SET_SPECIFIC + 1;
 }
 
 /// How the agent came in.

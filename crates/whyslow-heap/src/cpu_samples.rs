@@ -1,7 +1,6 @@
 //! Samples of CPU time that programs take of themselves: out of their slots, which are free again then.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use whyslow_heap_wire::area::flag;
@@ -35,6 +34,19 @@ impl Numbered {
 pub enum CpuRecord {
     /// Where a thread was.
     Sample(CpuSample),
+    /// A thread has ended.
+    Ended {
+        /// The process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+        /// What the thread was called.
+        name: String,
+        /// All the CPU time that it had.
+        cpu_ns: u64,
+        /// When, by the kernel's monotonic clock.
+        time_ns: u64,
+    },
     /// A process has forked.
     Forked {
         /// The child.
@@ -72,7 +84,7 @@ impl CpuRecord {
     pub fn time_ns(&self) -> u64 {
         match self {
             Self::Sample(sample) => sample.time_ns,
-            Self::Forked { time_ns, .. } => *time_ns,
+            Self::Forked { time_ns, .. } | Self::Ended { time_ns, .. } => *time_ns,
         }
     }
 }
@@ -132,8 +144,11 @@ fn sampled(area: &Area) -> Option<&Board> {
 
 /// Whether samples wait that nobody has taken.
 pub(crate) fn are_left(area: &Area) -> bool {
-    let is_complete = |state: &AtomicU32| matches!(state.load(Relaxed), state::SAMPLE | state::FORKED);
-    sampled(area).is_some_and(|board| board.states.iter().any(is_complete))
+    sampled(area).is_some_and(|board| board.states.iter().any(|state| is_complete(state.load(Relaxed))))
+}
+
+fn is_complete(kind: u32) -> bool {
+    matches!(kind, state::SAMPLE | state::FORKED | state::ENDED)
 }
 
 /// Takes all that is complete, in the order of time.
@@ -143,7 +158,7 @@ pub(crate) fn read(areas: &[Numbered]) -> Vec<CpuRecord> {
         let Some(board) = sampled(&numbered.area) else { continue };
         for (number, state) in board.states.iter().enumerate() {
             let kind = state.load(Acquire);
-            if kind != state::SAMPLE && kind != state::FORKED {
+            if !is_complete(kind) {
                 continue;
             }
             let record = numbered.area.slot(number).and_then(|slot| record(numbered, slot, kind));
@@ -162,22 +177,27 @@ fn record(numbered: &Numbered, slot: &Slot, kind: u32) -> Option<CpuRecord> {
     if kind == state::FORKED {
         return Some(CpuRecord::Forked { pid, parent: numbered.outside(tid)?, time_ns });
     }
+    let name = slot.name.iter().map(|byte| byte.load(Relaxed)).take_while(|byte| *byte != 0);
+    let name = String::from_utf8_lossy(&name.collect::<Vec<u8>>()).into_owned();
+    let (inside, outside) = numbered.first;
+    // In another namespace only the first thread's number is known.
+    let tid = if inside == outside || tid != inside { tid } else { outside };
+    let value_ns = slot.value_ns.load(Relaxed);
+    if kind == state::ENDED {
+        return Some(CpuRecord::Ended { pid, tid, name, cpu_ns: value_ns, time_ns });
+    }
     let copied = (slot.stack_len.load(Relaxed) as usize).min(STACK_LEN);
     let mut stack = Vec::with_capacity(STACK_LEN);
     for word in &slot.stack[..copied.div_ceil(8)] {
         stack.extend(word.load(Relaxed).to_le_bytes());
     }
     stack.truncate(copied);
-    let name: Vec<u8> =
-        slot.name.iter().map(|byte| byte.load(Relaxed)).take_while(|byte| *byte != 0).collect();
-    let (inside, outside) = numbered.first;
     Some(CpuRecord::Sample(CpuSample {
         time_ns,
-        value_ns: slot.value_ns.load(Relaxed),
+        value_ns,
         pid,
-        // In another namespace only the first thread's number is known.
-        tid: if inside == outside || tid != inside { tid } else { outside },
-        name: String::from_utf8_lossy(&name).into_owned(),
+        tid,
+        name,
         registers: std::array::from_fn(|row| slot.registers[row].load(Relaxed)),
         cut: copied == STACK_LEN,
         stack,
@@ -215,6 +235,9 @@ mod tests {
             CpuRecord::Sample(CpuSample { time_ns, pid, tid, name, registers, stack, .. }) => {
                 format!("{time_ns} {pid}/{tid} {name} ip {:x} {stack:?}", registers[16])
             }
+            CpuRecord::Ended { pid, tid, name, cpu_ns, time_ns } => {
+                format!("{time_ns} {pid}/{tid} {name} ends after {cpu_ns}")
+            }
         };
         read(areas).into_iter().map(words).collect()
     }
@@ -224,12 +247,14 @@ mod tests {
         let areas = [area((10, 10)), area((20, 20))];
         put(&areas[0], 1, (10, 11), 7, state::SAMPLE);
         put(&areas[0], 0, (12, 10), 8, state::FORKED);
+        put(&areas[0], 2, (10, 11), 9, state::ENDED);
         put(&areas[1], 1023, (20, 20), 5, state::SAMPLE);
         put(&areas[1], 5, (20, 20), 6, state::TAKEN);
         let expected = [
             "5 20/20 worker ip 1234 [1, 2, 3, 4, 5]",
             "7 10/11 worker ip 1234 [1, 2, 3, 4, 5]",
             "8 10 forks 12",
+            "9 10/11 worker ends after 4000000",
         ];
         assert_eq!(taken(&areas), expected);
         assert_eq!(taken(&areas), [""; 0], "each once; and one that is being written is left");

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum HeapError {
     /// No folder for the socket and the agent.
-    #[error("no private folder can be made for the heap agent (tried {})", list(.tried))]
+    #[error("no private folder can be made for the agent (tried {})", list(.tried))]
     NoFolder {
         /// Where it was tried, and what happened there.
         tried: Vec<(PathBuf, String)>,
     },
     /// The agent's file.
-    #[error("cannot write the heap agent to {path}")]
+    #[error("cannot write the agent to {path}")]
     Agent {
         /// Where to.
         path: PathBuf,

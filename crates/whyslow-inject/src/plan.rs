@@ -153,6 +153,19 @@ impl Planner<'_> {
         let mut jobs: Vec<Job<'_>> = execs(&image).chain(threads(&image)).collect();
         jobs.retain(|job| self.row(job.rows).is_some());
         self.patch(&image, maps, &jobs);
+        self.call(&image);
+    }
+
+    /// Says where functions are that the agent calls.
+    fn call(&mut self, image: &Image<'_>) {
+        for (name, hook) in
+            [("pthread_key_create", hook::KEY_CREATE), ("pthread_setspecific", hook::SET_SPECIFIC)]
+        {
+            if let Some(function) = image.function(name) {
+                let address = function.address.wrapping_add(image.bias);
+                self.plan.reals.push(Real { hook: hook as u32, reserved: 0, address });
+            }
+        }
     }
 
     /// libc's and the loader's functions, unless they are patched already.
@@ -175,6 +188,7 @@ impl Planner<'_> {
             }
             jobs.retain(|job| self.row(job.rows).is_some());
             self.patch(&image, maps, &jobs);
+            self.call(&image);
         }
     }
 

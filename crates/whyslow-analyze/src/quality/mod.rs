@@ -112,7 +112,7 @@ impl Quality {
         let cpu_time = meta.user_time_ns.saturating_add(meta.system_time_ns);
         let expected = expected_samples(profile, if hidden { meta.user_time_ns } else { cpu_time });
         let by_timers = meta.sampling == Sampling::Timers;
-        let covered = share(weights.total_value, cpu_time);
+        let covered = share(weights.total_value, cpu_time) * (1.0 - shares.not_sampled);
         let mut quality = Self {
             grade: Grade::Good,
             samples: weights.total_count,

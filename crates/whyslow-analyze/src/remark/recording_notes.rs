@@ -47,16 +47,20 @@ impl Fact for RecordingNote {
             Self::SamplerConfined { processes } => note(
                 About::Recording,
                 format!(
-                    "{} themselves system calls (seccomp), and could not go on to sample themselves",
-                    number_of(*processes, "process forbade", "processes forbade")
+                    "{} system calls (seccomp), and could not be sampled from then on",
+                    number_of(*processes, "process forbade itself", "processes forbade themselves")
                 ),
             )
             .or("switch the filter off, or allow perf events: `whyslow doctor` says how"),
             Self::ThreadsUntimed { threads } => note(
                 About::Recording,
                 format!(
-                    "{} given no timer to sample itself with: the limit of pending signals is reached",
-                    number_of(*threads, "thread was", "threads were")
+                    "{}: the limit of pending signals is reached",
+                    number_of(
+                        *threads,
+                        "thread could not be given a timer to sample itself with",
+                        "threads could not be given timers to sample themselves with"
+                    )
                 ),
             )
             .or("raise it with `ulimit -i`"),

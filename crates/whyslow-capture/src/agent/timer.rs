@@ -8,6 +8,7 @@ use whyslow_heap::{CpuRecord, CpuSample};
 use whyslow_proc as proc;
 use whyslow_profile::MetricId;
 
+use super::accounts::Accounts;
 use super::news::Arrived;
 use super::watch::AgentWatch;
 
@@ -19,12 +20,14 @@ pub(crate) struct TimerSource {
     names: FxHashMap<Task, String>,
     /// Processes whose mappings were read because of an address that nobody had told of. Once in a drain is enough.
     read: FxHashSet<u32>,
+    accounts: Accounts,
 }
 
 impl TimerSource {
     /// Samples of a metric.
     pub(crate) fn new(metric: MetricId) -> Self {
-        Self { metric, names: FxHashMap::default(), read: FxHashSet::default() }
+        let (names, read) = (FxHashMap::default(), FxHashSet::default());
+        Self { metric, names, read, accounts: Accounts::default() }
     }
 
     /// Takes what is new.
@@ -43,6 +46,13 @@ impl TimerSource {
             }
             match record {
                 CpuRecord::Sample(sample) => self.sample(sample, converter),
+                CpuRecord::Ended { pid, tid, name, cpu_ns, time_ns } => {
+                    let task = Task { pid: *pid, tid: *tid };
+                    self.name(task, name, *time_ns, converter);
+                    self.accounts.ended(task, name, *cpu_ns, *time_ns);
+                    self.names.remove(&task);
+                    converter.take(&Input::Ended { task, time_ns: *time_ns });
+                }
                 CpuRecord::Forked { pid, parent, time_ns } => {
                     let (task, parent) = (first_thread(*pid), first_thread(*parent));
                     converter.take(&Input::Forked { task, parent, time_ns: *time_ns });
@@ -62,14 +72,26 @@ impl TimerSource {
         take_mappings(*pid, *time_ns, mappings, converter);
     }
 
+    /// Says what a thread is called, unless that is known.
+    fn name<W: World>(&mut self, task: Task, name: &str, time_ns: u64, converter: &mut Converter<W>) {
+        if self.names.get(&task).is_none_or(|known| known != name) {
+            converter.take(&Input::Named { task, name: name.into(), by_exec: false, time_ns });
+            self.names.insert(task, name.to_owned());
+        }
+    }
+
+    /// Says for what CPU time of threads that have ended no sample stands. Nothing more will come.
+    pub(crate) fn finish<W: World>(&mut self, period_ns: u64, converter: &mut Converter<W>) {
+        for missing in self.accounts.missing(period_ns) {
+            converter.tell_not_sampled(self.metric, missing.task, missing.time_ns, missing.cpu_ns);
+        }
+    }
+
     fn sample<W: World>(&mut self, sample: &CpuSample, converter: &mut Converter<W>) {
         let CpuSample { time_ns, value_ns, pid, tid, name, registers, stack, cut } = sample;
         let (task, time_ns) = (Task { pid: *pid, tid: *tid }, *time_ns);
-        if self.names.get(&task) != Some(name) {
-            let named = Input::Named { task, name: name.as_str().into(), by_exec: false, time_ns };
-            converter.take(&named);
-            self.names.insert(task, name.clone());
-        }
+        self.name(task, name, time_ns, converter);
+        self.accounts.sampled(task, *value_ns);
         let registers = context_registers(registers);
         // Code that was made at run time is told of by nobody.
         if !converter.has_code(*pid, registers.ip()) && self.read.insert(*pid) {

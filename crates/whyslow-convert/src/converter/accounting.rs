@@ -6,6 +6,7 @@ use whyslow_profile::{
 };
 
 use super::Converter;
+use crate::input::Task;
 use crate::world::World;
 
 /// Time without a sample becomes a row when it is this many periods long, so that it lies near where it was spent; what is left
@@ -20,8 +21,6 @@ pub(super) struct Accounting {
     /// Nanoseconds of CPU time between two samples.
     period_ns: u64,
     samples: u64,
-    /// `[not sampled]`, once it is needed.
-    location: Option<LocationId>,
 }
 
 /// What is known of one thread.
@@ -50,11 +49,41 @@ impl CpuTime {
 impl Accounting {
     pub(super) fn new(metric: MetricId, frequency_hz: u32) -> Self {
         let period_ns = 1_000_000_000 / u64::from(frequency_hz.max(1));
-        Self { metric, period_ns, samples: 0, location: None }
+        Self { metric, period_ns, samples: 0 }
     }
 }
 
 impl<W: World> Converter<W> {
+    /// Says that no sample stands for so much CPU time of a thread, for sources that know it themselves.
+    pub fn tell_not_sampled(&mut self, metric: MetricId, Task { pid, tid }: Task, time: u64, value: u64) {
+        self.know_thread(pid, tid, time);
+        if let Some(thread) = self.threads.get(&tid).map(|thread| thread.id) {
+            self.add_row_without_sample(metric, thread, time, value);
+        }
+    }
+
+    fn add_row_without_sample(&mut self, metric: MetricId, thread: ThreadId, time: u64, value: u64) {
+        let location = self.not_sampled_location();
+        let stack = self.builder.stack(None, location);
+        self.builder.sample(metric, self.since_start(time), thread, stack, value);
+    }
+
+    /// The place that stands for time without a sample.
+    fn not_sampled_location(&mut self) -> LocationId {
+        if let Some(known) = self.not_sampled {
+            return known;
+        }
+        let path = self.builder.string("[not sampled]");
+        let module = self.builder.module(Module {
+            path,
+            build_id: None,
+            kind: ModuleKind::NotSampled,
+            symbols: SymbolState::NotLoaded,
+            optimised: Optimised::Unknown,
+        });
+        *self.not_sampled.insert(self.builder.location(Some(module), RelativeAddress(0)))
+    }
+
     /// Accounts for the CPU time of every thread: for events that are bound to threads.
     pub fn account(&mut self, metric: MetricId, frequency_hz: u32) {
         self.accounting = Some(Accounting::new(metric, frequency_hz));
@@ -128,17 +157,6 @@ impl<W: World> Converter<W> {
             return;
         }
         thread.cpu_time.covered_ns += missing;
-        let location = *accounting.location.get_or_insert_with(|| {
-            let path = self.builder.string("[not sampled]");
-            let module = self.builder.module(Module {
-                path,
-                build_id: None,
-                kind: ModuleKind::NotSampled,
-                symbols: SymbolState::NotLoaded,
-                optimised: Optimised::Unknown,
-            });
-            self.builder.location(Some(module), RelativeAddress(0))
-        });
         // Values of samples are nanoseconds or cycles: what a period of them was worth so far.
         let sampled_ns = accounting.samples * accounting.period_ns;
         let metric = accounting.metric;
@@ -146,9 +164,8 @@ impl<W: World> Converter<W> {
             0 => missing,
             total => (missing as f64 * total as f64 / sampled_ns as f64) as u64,
         };
-        let stack = self.builder.stack(None, location);
-        let time = time.saturating_sub(self.start_ns);
-        self.builder.sample(metric, time, thread.id, stack, value);
+        let thread = thread.id;
+        self.add_row_without_sample(metric, thread, time, value);
     }
 }
 

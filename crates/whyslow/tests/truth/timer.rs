@@ -87,7 +87,19 @@ fn what_is_slow_for_other_reasons_is_found() {
     shares_agree("quadratic", Variant::Release, &["50000"]);
     shares_agree("allocations", Variant::Release, &["12000000"]);
     shares_agree("syscalls", Variant::Release, &[]);
-    shares_agree("signals", Variant::Release, &[]);
+}
+
+#[test]
+fn a_handler_of_the_programs_own_is_told_from_what_it_interrupts() {
+    let Some(recorded) = record("signals", Variant::Release, &[]) else { return };
+    recorded.assert_complete("signals");
+    let truth = recorded.truth.shares["handler_work"];
+    let share =
+        time_share(&recorded, |names| names.first().is_some_and(|name| last_segment(name) == "handler_work"));
+    assert!(
+        (share - truth).abs() < 5.0 * standard_error(truth, recorded.samples()),
+        "{share} instead of {truth}"
+    );
 }
 
 #[test]
@@ -216,6 +228,25 @@ fn a_program_that_forbids_itself_system_calls_is_left_alone() {
     let Some(recorded) = hostile("confined") else { return };
     let note = Note::from(RecordingNote::SamplerConfined { processes: 1 });
     assert!(recorded.profile.meta.notes.contains(&note), "{:?}", recorded.profile.meta.notes);
+}
+
+/// Threads that take turns at ticks of the clock can end before the next one finds them: what is missing is told, and whose it is.
+#[test]
+fn threads_that_no_tick_finds_are_accounted_for() {
+    let Some(recorded) = record("threads", Variant::Release, &["400", "1500"]) else { return };
+    let profile = &recorded.profile;
+    assert_eq!(profile.threads.len() as u64, recorded.truth.counts["threads"] + 1, "all of them are told of");
+    let samples = &profile.samples[0];
+    let mut times = [0u64; 2];
+    for (thread, value) in samples.thread.iter().zip(&samples.value) {
+        let row = &profile.threads[thread.index()];
+        let is_first = row.tid == profile.processes[row.process.index()].pid;
+        if !is_first {
+            times[usize::from(!profile.text(row.name).starts_with("even-"))] += *value;
+        }
+    }
+    let share = times[0] as f64 / (times[0] + times[1]) as f64;
+    assert!((share - 0.75).abs() < 0.06, "the even threads have {share}, the truth is 0.75");
 }
 
 #[test]

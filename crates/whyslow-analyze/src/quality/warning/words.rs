@@ -119,7 +119,8 @@ impl fmt::Display for Warning {
             ),
             Self::NotCovered { share } => write!(
                 f,
-                "no sample stands for {} of the CPU time: of programs that could not be entered, or of threads that ended at once",
+                "no sample stands for {} of the CPU time: of programs that could not be entered, or of threads that no tick of the \
+                 clock found; what is known of whose it is stands as [not sampled]",
                 Percent(*share)
             ),
             Self::NotSampled { share, threads, .. } => {

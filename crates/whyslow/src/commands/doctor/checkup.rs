@@ -14,6 +14,8 @@ whyslow_profile::facts! {
     pub(super) enum Check {
         /// Whether the kernel lets events be opened.
         "perf-events" => PerfEvents,
+        /// Whether programs can sample themselves.
+        "own-timers" => OwnTimers,
         /// Whether kernel time is recorded.
         "kernel-time" => KernelTime,
         /// Whether the kernel's functions have names.

@@ -56,6 +56,9 @@ impl Machine {
             Err(Refused::Rings(number)) => items.extend([self.sample_rate(), no_buffers(*number)]),
             Err(Refused::Events(_)) => {}
         }
+        if self.probe.events.is_err() {
+            items.push(self.own_timers());
+        }
         items.push(self.live_stacks());
         items.extend(self.surroundings());
         items.extend(self.disk());
@@ -78,9 +81,14 @@ impl Machine {
         let Err(Refused::Events(number)) = self.probe.events else {
             return Item::ok(CHECK, format!("granted ({})", self.paranoid_text()));
         };
-        let item =
-            Item::problem(CHECK, format!("refused: {} ({})", error_name(number), self.paranoid_text()))
-                .so("nothing can be recorded");
+        let found = format!("refused: {} ({})", error_name(number), self.paranoid_text());
+        let item = match self.probe.timers {
+            Ok(_) => Item::loss(CHECK, found).so(
+                "programs that whyslow starts sample themselves: less often, and without the kernel's functions; \
+                 running programs and the whole machine cannot be recorded",
+            ),
+            Err(_) => Item::problem(CHECK, found).so("nothing can be recorded"),
+        };
         let level = self.settings.perf_event_paranoid.unwrap_or(i64::MAX);
         if self.settings.perf_event_paranoid.is_none() || number == Errno::NOSYS.raw_os_error() {
             item.fix("a kernel with CONFIG_PERF_EVENTS; some sandboxes (gVisor) have none")
@@ -98,6 +106,15 @@ impl Machine {
             item.fix("start without the seccomp filter that forbids perf_event_open")
         } else {
             item.sysctl("kernel.perf_event_paranoid=1")
+        }
+    }
+
+    /// What stands in for perf events.
+    fn own_timers(&self) -> Item {
+        const CHECK: Check = Check::OwnTimers;
+        match &self.probe.timers {
+            Ok(rate) => Item::ok(CHECK, format!("work: {rate} samples per second of CPU time, at ticks of the clock")),
+            Err(why) => Item::problem(CHECK, format!("do not work: {why}")).so("programs cannot sample themselves"),
         }
     }
 
@@ -262,7 +279,7 @@ mod tests {
         stack_bytes: 32 << 10,
         cpus: 4,
     };
-    const GRANTED: Probe = Probe { events: Ok(EVENTS), memory_is_readable: true, cache: None };
+    const GRANTED: Probe = Probe { events: Ok(EVENTS), timers: Ok(250), memory_is_readable: true, cache: None };
 
     fn refused(error: Errno) -> Probe {
         Probe { events: Err(Refused::Events(error.raw_os_error())), ..GRANTED }
@@ -342,11 +359,15 @@ mod tests {
     }
 
     #[test]
-    fn debians_paranoid_three_prevents_recording() {
+    fn debians_paranoid_three_lets_programs_sample_themselves() {
         let files = [("proc/sys/kernel/perf_event_paranoid", "3\n"), ("proc/self/status", "CapEff:\t0\n")];
+        let none = check(&files, Probe { timers: Err("noexec".to_owned()), ..refused(Errno::ACCESS) });
+        assert_eq!(item(&none, Check::PerfEvents).severity, Severity::Serious);
+        assert_eq!(item(&none, Check::OwnTimers).found, "do not work: noexec");
         let items = check(&files, refused(Errno::ACCESS));
+        assert_eq!(item(&items, Check::OwnTimers).severity, Severity::Fine);
         let perf = item(&items, Check::PerfEvents);
-        assert_eq!(perf.severity, Severity::Serious);
+        assert_eq!(perf.severity, Severity::Warning);
         assert_eq!(perf.found, "refused: Permission denied (perf_event_paranoid 3)");
         assert_eq!(perf.fix.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
         assert!(!items.iter().any(|item| item.check == Check::KernelTime));

@@ -12,6 +12,8 @@ use crate::failure::{Failure, Result};
 pub(super) struct Probe {
     /// What a recording's events are like.
     pub(super) events: std::result::Result<Granted, Refused>,
+    /// How often a thread can sample itself in a second of its CPU time, or why it cannot.
+    pub(super) timers: std::result::Result<u32, String>,
     /// Whether memory of programs that whyslow starts can be read.
     pub(super) memory_is_readable: bool,
     /// Where symbols are kept, and the bytes that are free there if it can be written.
@@ -21,11 +23,11 @@ pub(super) struct Probe {
 impl Probe {
     /// Begins a recording and gives it up.
     pub(super) fn run() -> Result<Self> {
-        let Trial { events, memory_is_readable } =
+        let Trial { events, timers, memory_is_readable } =
             whyslow_capture::trial().map_err(|error| Failure::new(format!("doctor: {error}")))?;
         let cache = whyslow_symbols::default_cache_folder();
         let cache = cache.map(|folder| (folder.clone(), free_space(&folder)));
-        Ok(Self { events, memory_is_readable, cache })
+        Ok(Self { events, timers, memory_is_readable, cache })
     }
 }
 

@@ -1,0 +1,111 @@
+//! CPU time of threads that have ended, against the time that their samples stand for.
+//!
+//! A sample of a thread that lives shorter than a tick stands for a whole one, and for others of its kind that have none. So threads are
+//! looked at by kind: those of one process whose names differ in digits only. What is missing beyond chance was spent where no tick fell, as by
+//! threads that take turns at ticks.
+
+use rustc_hash::FxHashMap;
+use whyslow_convert::Task;
+
+/// What is known of each kind of threads.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    /// What samples of living threads stand for.
+    living: FxHashMap<Task, u64>,
+    kinds: FxHashMap<(u32, String), Kind>,
+}
+
+#[derive(Debug)]
+struct Kind {
+    /// All the CPU time of those that have ended.
+    cpu_ns: u64,
+    /// What their samples stand for.
+    sampled_ns: u64,
+    /// The last that ended, and when.
+    last: (Task, u64),
+}
+
+/// CPU time for which no sample stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Missing {
+    /// A thread of the kind whose it is.
+    pub(super) task: Task,
+    pub(super) cpu_ns: u64,
+    pub(super) time_ns: u64,
+}
+
+impl Accounts {
+    /// A sample of a thread stands for so much.
+    pub(super) fn sampled(&mut self, task: Task, value_ns: u64) {
+        *self.living.entry(task).or_default() += value_ns;
+    }
+
+    /// A thread has ended that had so much CPU time.
+    pub(super) fn ended(&mut self, task: Task, name: &str, cpu_ns: u64, time_ns: u64) {
+        let sampled_ns = self.living.remove(&task).unwrap_or(0);
+        let key = (task.pid, name.chars().filter(|c| !c.is_ascii_digit()).collect());
+        let kind = self.kinds.entry(key).or_insert(Kind { cpu_ns: 0, sampled_ns: 0, last: (task, time_ns) });
+        kind.cpu_ns = kind.cpu_ns.saturating_add(cpu_ns);
+        kind.sampled_ns = kind.sampled_ns.saturating_add(sampled_ns);
+        kind.last = (task, time_ns);
+    }
+
+    /// What is missing of each kind beyond chance, if samples are so far apart.
+    pub(super) fn missing(&self, period_ns: u64) -> Vec<Missing> {
+        let missing = self.kinds.values().filter_map(|kind| {
+            let Kind { cpu_ns, sampled_ns, last: (task, time_ns) } = *kind;
+            let expected = cpu_ns as f64 / period_ns.max(1) as f64;
+            let by_chance = 3.0 * expected.max(1.0).sqrt() * period_ns as f64;
+            let missing = cpu_ns.saturating_sub(sampled_ns);
+            (missing as f64 > by_chance).then_some(Missing { task, cpu_ns: missing, time_ns })
+        });
+        let mut missing: Vec<Missing> = missing.collect();
+        missing.sort_by_key(|missing| (missing.time_ns, missing.task.tid));
+        missing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn thread(tid: u32) -> Task {
+        Task { pid: 1, tid }
+    }
+
+    #[test]
+    fn time_of_threads_that_ticks_never_find_is_missing() {
+        let mut accounts = Accounts::default();
+        for tid in 0..400 {
+            let (name, cpu) = if tid % 2 == 0 { ("even", 6 * MS) } else { ("odd", 2 * MS) };
+            // Each of the long ones is found as often as it should be, each tenth of the short ones.
+            if tid % 2 == 0 {
+                accounts.sampled(thread(tid), if tid % 4 == 0 { 8 * MS } else { 4 * MS });
+            } else if tid % 20 == 1 {
+                accounts.sampled(thread(tid), 4 * MS);
+            }
+            accounts.ended(thread(tid), &format!("{name}-{tid}"), cpu, u64::from(tid));
+        }
+        let missing = accounts.missing(4 * MS);
+        assert_eq!(
+            missing,
+            [Missing { task: thread(399), cpu_ns: 200 * 2 * MS - 20 * 4 * MS, time_ns: 399 }]
+        );
+    }
+
+    #[test]
+    fn what_may_be_chance_is_not_missing() {
+        let mut accounts = Accounts::default();
+        // A quarter of them is found, each as a whole tick.
+        for tid in 0..1000 {
+            if tid % 4 == 0 {
+                accounts.sampled(thread(tid), 4 * MS);
+            }
+            accounts.ended(thread(tid), "worker", MS, 0);
+        }
+        accounts.ended(thread(2000), "alone", 11 * MS, 0);
+        assert_eq!(accounts.missing(4 * MS), []);
+    }
+}
