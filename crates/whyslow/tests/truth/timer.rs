@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use whyslow_lab_harness::{Truth, Variant, binomial_ok, build_or_skip, run, standard_error, try_again};
-use whyslow_profile::{KernelView, Note, Profile, RecordingNote, Sampling, Trigger, file};
+use whyslow_profile::{KernelView, Note, Profile, RecordingNote, Sampling, StackId, Trigger, file};
 
 use crate::recorded::{PATIENCE, Recorded, last_segment, whyslow};
 
@@ -253,7 +253,12 @@ fn threads_that_no_tick_finds_are_accounted_for() {
 fn a_thousand_threads_are_sampled() {
     let Some(recorded) = record("threads", Variant::Release, &["1000", "2000"]) else { return };
     assert_eq!(recorded.profile.meta.counters.lost_samples, 0);
-    assert!(total_share(&recorded, "even_work") + total_share(&recorded, "odd_work") > 0.8);
+    assert_eq!(recorded.profile.threads.len() as u64, recorded.truth.counts["threads"] + 1);
+    let is_sampled = |stack: &&StackId| !recorded.profile.is_not_sampled(**stack);
+    let sampled = recorded.profile.samples[0].stack.iter().filter(is_sampled).count();
+    assert!(sampled > 100, "{sampled} samples");
+    let work = recorded.self_share("even_work") + recorded.self_share("odd_work");
+    assert!(work > 0.9, "{work} of the samples are in the threads' work");
 }
 
 #[test]
