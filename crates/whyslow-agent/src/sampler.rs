@@ -198,11 +198,11 @@ impl Samples {
         state.store(state::SAMPLE, Release);
     }
 
-    /// Tells that the calling thread ends.
-    fn tell_end(self) {
+    /// Tells that the calling thread begins or ends.
+    fn tell(self, what: u32, value: u64) {
         if let Some((state, slot)) = self.claim() {
-            write_thread(slot, sys::cpu_time());
-            state.store(state::ENDED, Release);
+            write_thread(slot, value);
+            state.store(what, Release);
         }
     }
 
@@ -257,7 +257,8 @@ pub unsafe extern "C" fn pthread_create(thread: u64, attributes: u64, start: u64
 
 /// What a thread was made for: its function and argument. It has its timer then.
 pub extern "C" fn thread_begins(row: usize) -> Started {
-    if Samples::get().is_some() {
+    if let Some(samples) = Samples::get() {
+        samples.tell(state::BEGUN, 0);
         arm(sys::thread());
         ends::watch();
     }
@@ -302,7 +303,7 @@ mod ends {
     unsafe extern "C" fn ended(_: u64) {
         if let Some(samples) = Samples::get().filter(|_| Area::get().is_some_and(Area::enabled)) {
             timers::end(sys::thread());
-            samples.tell_end();
+            samples.tell(state::ENDED, sys::cpu_time());
         }
     }
 }

@@ -5,7 +5,8 @@ use std::io;
 use whyslow_profile::RecordingNote;
 
 use crate::perf::OpenError;
-use crate::{RecordError, Target};
+use crate::sampling::{self, Whom};
+use crate::{Options, RecordError, Target};
 
 /// The message for a refused recording.
 pub(crate) fn explain(error: OpenError, target: &Target) -> RecordError {
@@ -43,9 +44,25 @@ pub(crate) fn reason(error: &OpenError, level: Option<i64>) -> Option<RecordingN
     Some(RecordingNote::EventsRefused { level, error: refused.raw_os_error().unwrap_or(0) })
 }
 
+/// Whether events are refused even of this very process, so that it is not for whom they are asked.
+fn is_for_everybody() -> bool {
+    let ourselves = Whom::Processes(vec![std::process::id()]);
+    let cpus = whyslow_proc::machine::online_cpus();
+    matches!(sampling::open(&ourselves, &cpus, &Options::default()), Err(OpenError::Denied(_)))
+}
+
 fn denied(error: &io::Error, target: &Target, paranoid: Option<i64>) -> String {
     let level = paranoid.map_or_else(|| "unknown".to_owned(), |level| level.to_string());
     match target {
+        Target::System { .. } | Target::Processes(_)
+            if paranoid.is_none_or(|level| level <= 2) && is_for_everybody() =>
+        {
+            format!(
+                "perf events are not allowed ({error}) although kernel.perf_event_paranoid is {level}: a container or sandbox \
+                 filters the system call. Programs that run already need them; a program that whyslow starts can sample itself: \
+                 whyslow PROGRAM"
+            )
+        }
         Target::System { .. } => format!(
             "recording the whole machine is not allowed ({error}): kernel.perf_event_paranoid is {level} and must be 0 or less \
              without root. Try: sudo sysctl kernel.perf_event_paranoid=0, or run whyslow with sudo"

@@ -54,6 +54,8 @@ pub mod state {
     pub const SAMPLE: u32 = 2;
     /// It says that a process has forked: `pid` is the child, `tid` its parent.
     pub const FORKED: u32 = 3;
+    /// It says that a thread begins.
+    pub const BEGUN: u32 = 5;
     /// It says that a thread ends: its value is all the CPU time that it had.
     pub const ENDED: u32 = 4;
 }

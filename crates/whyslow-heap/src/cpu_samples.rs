@@ -34,6 +34,15 @@ impl Numbered {
 pub enum CpuRecord {
     /// Where a thread was.
     Sample(CpuSample),
+    /// A thread has begun.
+    Begun {
+        /// The process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+        /// When, by the kernel's monotonic clock.
+        time_ns: u64,
+    },
     /// A thread has ended.
     Ended {
         /// The process.
@@ -84,7 +93,9 @@ impl CpuRecord {
     pub fn time_ns(&self) -> u64 {
         match self {
             Self::Sample(sample) => sample.time_ns,
-            Self::Forked { time_ns, .. } | Self::Ended { time_ns, .. } => *time_ns,
+            Self::Begun { time_ns, .. } | Self::Ended { time_ns, .. } | Self::Forked { time_ns, .. } => {
+                *time_ns
+            }
         }
     }
 }
@@ -148,7 +159,7 @@ pub(crate) fn are_left(area: &Area) -> bool {
 }
 
 fn is_complete(kind: u32) -> bool {
-    matches!(kind, state::SAMPLE | state::FORKED | state::ENDED)
+    matches!(kind, state::SAMPLE | state::FORKED | state::BEGUN | state::ENDED)
 }
 
 /// Takes all that is complete, in the order of time.
@@ -183,6 +194,9 @@ fn record(numbered: &Numbered, slot: &Slot, kind: u32) -> Option<CpuRecord> {
     // In another namespace only the first thread's number is known.
     let tid = if inside == outside || tid != inside { tid } else { outside };
     let value_ns = slot.value_ns.load(Relaxed);
+    if kind == state::BEGUN {
+        return Some(CpuRecord::Begun { pid, tid, time_ns });
+    }
     if kind == state::ENDED {
         return Some(CpuRecord::Ended { pid, tid, name, cpu_ns: value_ns, time_ns });
     }
@@ -235,6 +249,7 @@ mod tests {
             CpuRecord::Sample(CpuSample { time_ns, pid, tid, name, registers, stack, .. }) => {
                 format!("{time_ns} {pid}/{tid} {name} ip {:x} {stack:?}", registers[16])
             }
+            CpuRecord::Begun { pid, tid, time_ns } => format!("{time_ns} {pid}/{tid} begins"),
             CpuRecord::Ended { pid, tid, name, cpu_ns, time_ns } => {
                 format!("{time_ns} {pid}/{tid} {name} ends after {cpu_ns}")
             }
@@ -248,9 +263,11 @@ mod tests {
         put(&areas[0], 1, (10, 11), 7, state::SAMPLE);
         put(&areas[0], 0, (12, 10), 8, state::FORKED);
         put(&areas[0], 2, (10, 11), 9, state::ENDED);
+        put(&areas[0], 3, (10, 11), 4, state::BEGUN);
         put(&areas[1], 1023, (20, 20), 5, state::SAMPLE);
         put(&areas[1], 5, (20, 20), 6, state::TAKEN);
         let expected = [
+            "4 10/11 begins",
             "5 20/20 worker ip 1234 [1, 2, 3, 4, 5]",
             "7 10/11 worker ip 1234 [1, 2, 3, 4, 5]",
             "8 10 forks 12",

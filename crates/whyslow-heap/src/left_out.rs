@@ -2,14 +2,16 @@
 
 use std::sync::atomic::Ordering;
 
-use whyslow_heap_wire::left_out::{LeftOut, MOST_NAME, state, why};
+use whyslow_heap_wire::left_out::{LeftOut, MOST_LEFT_OUT, MOST_NAME, state, why};
 use whyslow_profile::{HeapNote, WhyLeftOut};
 
 use crate::area::Area;
 
 /// All that an area tells of.
 pub(crate) fn told(area: &Area) -> Vec<HeapNote> {
-    let mut told: Vec<HeapNote> = area.left_out().iter().filter_map(note).collect();
+    // Those that were never used are not touched: that would take memory.
+    let used = (area.header().left_out_used.load(Ordering::Acquire) as usize).min(MOST_LEFT_OUT);
+    let mut told: Vec<HeapNote> = area.left_out()[..used].iter().filter_map(note).collect();
     let more = area.header().left_out_more.load(Ordering::Relaxed);
     if more > 0 {
         told.push(HeapNote::MoreProgramsLeftOut { programs: more });
@@ -56,6 +58,7 @@ mod tests {
             to.store(from, Ordering::Relaxed);
         }
         entry.state.store(state::READY, Ordering::Release);
+        area.header().left_out_used.fetch_max(slot as u32 + 1, Ordering::AcqRel);
     }
 
     #[test]

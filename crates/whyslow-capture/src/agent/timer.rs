@@ -46,6 +46,11 @@ impl TimerSource {
             }
             match record {
                 CpuRecord::Sample(sample) => self.sample(sample, converter),
+                CpuRecord::Begun { pid, tid, time_ns } => {
+                    let (task, parent) = (Task { pid: *pid, tid: *tid }, first_thread(*pid));
+                    self.names.remove(&task);
+                    converter.take(&Input::Forked { task, parent, time_ns: *time_ns });
+                }
                 CpuRecord::Ended { pid, tid, name, cpu_ns, time_ns } => {
                     let task = Task { pid: *pid, tid: *tid };
                     self.name(task, name, *time_ns, converter);

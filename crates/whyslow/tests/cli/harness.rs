@@ -147,6 +147,15 @@ pub(crate) fn can_record() -> bool {
     can
 }
 
+/// Whether the kernel allows perf events, without which nothing that runs already can be recorded.
+pub(crate) fn can_attach() -> bool {
+    let can = whyslow_capture::trial().is_ok_and(|trial| trial.events.is_ok());
+    if !can {
+        whyslow_lab_harness::skip("perf events are refused here");
+    }
+    can
+}
+
 /// Whether the whole machine can be recorded here.
 pub(crate) fn can_record_all() -> bool {
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
@@ -156,5 +165,5 @@ pub(crate) fn can_record_all() -> bool {
     if !allowed {
         whyslow_lab_harness::skip("recording the whole machine is not allowed here");
     }
-    allowed && can_record()
+    allowed && can_attach()
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use whyslow_profile::Profile;
 
-use crate::harness::{Folder, can_record, can_record_all, outcome};
+use crate::harness::{Folder, can_attach, can_record, can_record_all, outcome};
 
 #[test]
 fn streams_and_exit_code_are_the_programs_own() {
@@ -98,7 +98,7 @@ fn an_unwritable_output_is_known_before_the_program_starts() {
 
 #[test]
 fn attaching_records_a_running_process() {
-    if !can_record() {
+    if !can_attach() {
         return;
     }
     let folder = Folder::new();
@@ -184,7 +184,7 @@ fn read(folder: &Folder, name: &str) -> Profile {
 
 #[test]
 fn several_processes_are_recorded_by_number_or_by_name() {
-    if !can_record() {
+    if !can_attach() {
         return;
     }
     let folder = Folder::new();
@@ -214,7 +214,7 @@ fn a_name_that_nothing_has_says_what_there_is() {
 /// The number of a thread means its process; no process of that number is made up.
 #[test]
 fn the_number_of_a_thread_stands_for_its_process() {
-    if !can_record() {
+    if !can_attach() {
         return;
     }
     let folder = Folder::new();
@@ -288,7 +288,7 @@ fn a_program_that_runs_on_is_told() {
 
 #[test]
 fn processes_that_a_program_leaves_behind_are_told() {
-    if !can_record() {
+    if !can_attach() {
         return;
     }
     let folder = Folder::new();
@@ -359,7 +359,7 @@ fn a_profile_that_does_not_fit_on_the_disk_is_not_called_saved() {
 
 #[test]
 fn a_running_process_gets_the_answer_too() {
-    if !can_record() {
+    if !can_attach() {
         return;
     }
     let folder = Folder::new();

@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use whyslow_lab_harness::{Variant, build_or_skip, run};
-use whyslow_profile::{Profile, file};
+use whyslow_profile::{Profile, Sampling, file};
 
-use crate::recorded::{PATIENCE, record, whyslow};
+use crate::recorded::{PATIENCE, has_perf_events, record, whyslow};
 
 /// Waits until samples are on disk, which they are about once a second; what is there then.
 fn first_samples(path: &Path) -> Profile {
@@ -51,6 +51,9 @@ fn a_killed_recorder_leaves_a_profile_that_opens_and_says_so() {
 /// A file size limit stands in for a full disk: writes fail in the middle of the recording.
 #[test]
 fn a_full_disk_is_one_clear_error_and_the_program_runs_on() {
+    if !has_perf_events() {
+        return;
+    }
     let Some(program) = build_or_skip("churn", Variant::Release) else { return };
     let folder = tempfile::tempdir().unwrap();
     // 8 blocks of 1 KB; SIGXFSZ ignored, so that write fails as on a full disk.
@@ -86,7 +89,9 @@ fn two_hundred_processes_are_recorded_in_bounded_memory() {
     let profile = &recorded.profile;
     assert_eq!(profile.processes.len(), 201);
     let resident = profile.meta.counters.recorder_max_resident_bytes;
-    assert!(resident < 64 << 20, "the recorder used {resident} bytes");
+    // Programs that sample themselves are looked at when they begin, some dozens at a time, and each has a place for its samples.
+    let most = if profile.meta.sampling == Sampling::Timers { 128 << 20 } else { 64 << 20 };
+    assert!(resident < most, "the recorder used {resident} bytes");
 }
 
 /// Waits until a process has so many threads.
@@ -100,6 +105,9 @@ fn until_threads_run(pid: &str, threads: usize) {
 
 #[test]
 fn a_running_process_can_be_attached_to() {
+    if !has_perf_events() {
+        return;
+    }
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut target = Command::new(program).args(["2", "60000"]).stdout(Stdio::null()).spawn().unwrap();
@@ -124,6 +132,9 @@ fn a_running_process_can_be_attached_to() {
 /// Ctrl-C ends an attached recording; pressed twice, or passed on by a wrapper as well, it still does only that.
 #[test]
 fn an_attached_recording_is_ended_by_ctrl_c_and_saved() {
+    if !has_perf_events() {
+        return;
+    }
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut target = Command::new(program).args(["1", "60000"]).stdout(Stdio::null()).spawn().unwrap();

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use whyslow_analyze::Fact;
-use whyslow_lab_harness::{Truth, Variant, build_or_skip, run};
+use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, skip};
 use whyslow_profile::{CodeKind, Profile, StackId, file};
 
 /// No recording takes longer than this, even on a busy machine.
@@ -24,6 +24,16 @@ pub(crate) fn whyslow(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     command.current_dir(folder).env("XDG_CACHE_HOME", folder.join("cache"));
     command
+}
+
+/// Whether the kernel allows perf events. Attaching needs them, and so does all that only the kernel tells: files that are mapped at any time, children
+/// of which no agent has told yet.
+pub(crate) fn has_perf_events() -> bool {
+    let has = whyslow_capture::trial().is_ok_and(|trial| trial.events.is_ok());
+    if !has {
+        skip("perf events are refused here");
+    }
+    has
 }
 
 /// Builds and records a lab program; `None` when a compiler is missing (said on stderr).

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use whyslow_lab_harness::{Truth, Variant, binomial_ok, build_or_skip, run};
 use whyslow_profile::{Profile, Span, ThreadId, file};
 
-use crate::recorded::{PATIENCE, whyslow};
+use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
 /// A folder with a run-time folder of its own.
 struct Place(tempfile::TempDir);
@@ -88,7 +88,7 @@ fn marked_spans_are_all_there_with_their_samples() {
 
     let report = place.report(&["spans"]);
     let samples = report["samples"].as_u64().unwrap();
-    assert!(samples > 1000, "{samples}");
+    assert!(samples > u64::from(profile.main_sampler().rate_hz), "{samples}");
     for (name, share) in &truth.shares {
         let rows = report["spans"].as_array().unwrap();
         let row = rows.iter().find(|row| row["name"] == **name).unwrap();
@@ -133,6 +133,9 @@ fn marks_of_children_and_of_crashed_programs_are_kept() {
 
 #[test]
 fn marks_of_a_running_program_begin_with_the_recording() {
+    if !has_perf_events() {
+        return;
+    }
     let Some(program) = build_or_skip("spans", Variant::Release) else { return };
     let place = Place::new();
     let mut running = Command::new(program)
@@ -172,6 +175,9 @@ fn without_a_runtime_folder_marks_go_through_tmp() {
 
 #[test]
 fn marker_files_are_read_however_they_are_mapped() {
+    if !has_perf_events() {
+        return;
+    }
     let Some(program) = build_or_skip("markers", Variant::Release) else { return };
     for mapped in ["exec", "read"] {
         let place = Place::new();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use whyslow_lab_harness::{Variant, build_or_skip, run};
 use whyslow_profile::{ExitStatus, file};
 
-use crate::recorded::{PATIENCE, whyslow};
+use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
 fn exits(action: &[&str], expected: i32) {
     let Some(program) = build_or_skip("exits", Variant::Release) else { return };
@@ -57,6 +57,9 @@ fn standard_streams_are_the_programs_own() {
 /// `report` prints arguments, folder, environment, signal masks and dispositions, open files and limits.
 #[test]
 fn environment_signals_files_and_limits_are_unchanged() {
+    if !has_perf_events() {
+        return;
+    }
     let Some(program) = build_or_skip("exits", Variant::Release) else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut plain = Command::new(&program);

@@ -7,7 +7,7 @@ use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, skip};
 use whyslow_profile::{KernelView, Sampling, Thread, file};
 
 use crate::heap_recorded::as_nobody;
-use crate::recorded::PATIENCE;
+use crate::recorded::{PATIENCE, has_perf_events};
 
 fn paranoid() -> i32 {
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
@@ -32,6 +32,9 @@ fn run_as_nobody(program: &str, arguments: &[&str]) -> Option<(tempfile::TempDir
 
 #[test]
 fn user_code_is_recorded_and_missing_kernel_time_is_said() {
+    if !has_perf_events() {
+        return;
+    }
     if !may_record() {
         return;
     }
@@ -66,6 +69,9 @@ fn truncated_stacks_are_completed_for_ordinary_users_too() {
 /// The kernel removes its events when a file is executed that the user may not read.
 #[test]
 fn an_unreadable_program_is_not_passed_off_as_an_idle_one() {
+    if !has_perf_events() {
+        return;
+    }
     if !may_record() {
         return;
     }
@@ -81,6 +87,9 @@ fn an_unreadable_program_is_not_passed_off_as_an_idle_one() {
 /// Sampling thread by thread gives a thread of 0.6 ms no sample; its time is there all the same, under its name.
 #[test]
 fn short_threads_and_processes_have_the_time_that_the_system_accounts() {
+    if !has_perf_events() {
+        return;
+    }
     if !(1..=2).contains(&paranoid()) {
         skip("kernel.perf_event_paranoid is not 1 or 2");
         return;
