@@ -246,8 +246,10 @@ fn begin(target: &Target, options: &Options, cpus: &[u32], signals: &Signals) ->
             wanted.cpu_period_ns = Some(period_ns);
             match begin_with(target, wanted, signals, |_| Ok(None)) {
                 Ok(begun) => Ok(Begun { refused: Some(note), ..begun }),
-                // Its program could not be started anyway, or the reason that the events were refused is the better one to hear.
-                Err(Unbegun::Agent(_)) => Err(refusal::explain(refused, target)),
+                Err(Unbegun::Agent(error)) => Err(RecordError::Refused(format!(
+                    "{}. The program cannot sample itself either: {error}",
+                    refusal::explain(refused, target)
+                ))),
                 Err(error) => Err(error.explained(target)),
             }
         }

@@ -1,5 +1,5 @@
 //! A private folder that holds the socket and the agent's file, for as long as the collector lives:
-//! `$XDG_RUNTIME_DIR/whyslow/heap-PID-N`, else `TMP/whyslow-UID/heap-PID-N`.
+//! `$XDG_RUNTIME_DIR/whyslow/heap-PID-N`, else `TMP/whyslow-UID/heap-PID-N`, else `.whyslow-UID/heap-PID-N` in the working folder.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -33,7 +33,16 @@ impl Folder {
     pub(crate) fn create() -> Result<Self, HeapError> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
         let runtime = runtime.map(|path| PathBuf::from(path).join(SHARED));
-        Self::create_in(runtime.into_iter().chain(temporary(whyslow_proc::user())))
+        let user = whyslow_proc::user();
+        // A container may have no other place to write to than where it works.
+        let here = std::env::current_dir().ok().map(|folder| folder.join(format!(".{SHARED}-{user}")));
+        Self::create_in(runtime.into_iter().chain(temporary(user)).chain(here))
+    }
+
+    /// The folder that a collector made for those of its user where it works, if it did so; it is not left there.
+    fn made_here(&self) -> Option<&Path> {
+        let around = self.path.parent()?;
+        around.file_name()?.as_bytes().starts_with(b".").then_some(around)
     }
 
     fn create_in(places: impl Iterator<Item = PathBuf>) -> Result<Self, HeapError> {
@@ -98,13 +107,16 @@ impl Drop for Folder {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next collector.
         let _ = fs::remove_dir_all(&self.path);
+        // Another collector may be there.
+        let _ = self.made_here().map(fs::remove_dir);
     }
 }
 
 /// Where a user's collectors are that has no runtime folder.
-fn temporary(user: u32) -> [PathBuf; 2] {
+fn temporary(user: u32) -> impl Iterator<Item = PathBuf> {
     let own = format!("{SHARED}-{user}");
-    [std::env::temp_dir().join(&own), Path::new("/tmp").join(own)]
+    let places = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
+    places.into_iter().map(move |place| place.join(&own))
 }
 
 /// The process numbers of all collectors of these users, and where they listen.
@@ -159,6 +171,18 @@ mod tests {
         assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o700);
         drop(folder);
         assert!(!path.exists() && base.exists());
+    }
+
+    #[test]
+    fn a_folder_where_one_works_leaves_nothing_behind() {
+        let place = tempfile::tempdir().expect("folder");
+        let base = place.path().join(".whyslow-1000");
+        let folder = Folder::create_in([base.clone()].into_iter()).expect("folder");
+        let other = Folder::create_in([base.clone()].into_iter()).expect("folder");
+        drop(folder);
+        assert!(base.exists(), "another one is there");
+        drop(other);
+        assert!(!base.exists());
     }
 
     #[test]
