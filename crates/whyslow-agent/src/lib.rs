@@ -19,7 +19,10 @@
 //! nothing, leaves `errno` alone, and lets every call pass that it cannot record.
 
 #![no_std]
-#![cfg_attr(not(feature = "heap"), expect(dead_code, reason = "what stands in for the allocator is not asked for"))]
+#![cfg_attr(
+    not(feature = "heap"),
+    expect(dead_code, reason = "what stands in for the allocator is not asked for")
+)]
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the agent knows x86-64 Linux only");

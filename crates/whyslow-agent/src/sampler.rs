@@ -381,9 +381,8 @@ mod starts {
     static ARGUMENTS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
 
     pub fn put(function: u64, argument: u64) -> Option<usize> {
-        let free = |row: &AtomicU64| {
-            row.load(Relaxed) == 0 && row.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
-        };
+        let free =
+            |row: &AtomicU64| row.load(Relaxed) == 0 && row.compare_exchange(0, 1, Acquire, Relaxed).is_ok();
         let row = FUNCTIONS.iter().position(free)?;
         ARGUMENTS[row].store(argument, Relaxed);
         FUNCTIONS[row].store(function, Release);

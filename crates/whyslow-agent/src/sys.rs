@@ -566,7 +566,9 @@ pub fn each_thread(mut take: impl FnMut(u32)) {
             let name = rest[NAME..len].split(|byte| *byte == 0).next().unwrap_or(&[]);
             let is_number = !name.is_empty() && name.iter().all(u8::is_ascii_digit);
             if is_number {
-                take(name.iter().fold(0u32, |number, digit| number.wrapping_mul(10) + u32::from(digit - b'0')));
+                take(
+                    name.iter().fold(0u32, |number, digit| number.wrapping_mul(10) + u32::from(digit - b'0')),
+                );
             }
             rest = &rest[len..];
         }

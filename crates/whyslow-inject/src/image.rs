@@ -31,6 +31,11 @@ impl Files {
         Ok(Self { main, debug })
     }
 
+    /// The same without a debug file: the names that everyone may call are in the file itself.
+    pub(crate) fn open_public(path: &Path) -> io::Result<Self> {
+        Ok(Self { main: ElfFile::open(path)?, debug: None })
+    }
+
     /// Whether one of these functions is defined. Quicker than reading all of them, for libraries with very many.
     pub(crate) fn define_any(&self, names: &[String]) -> bool {
         let files = [Some(&self.main), self.debug.as_ref()];

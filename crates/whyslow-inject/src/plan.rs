@@ -175,8 +175,11 @@ impl Planner<'_> {
         paths.sort_unstable();
         paths.dedup();
         for path in paths {
-            let Some(files) = open_library(pid, path) else { continue };
-            let Some(image) = Image::read(&files, maps, path) else { continue };
+            let inside = process::file_in_root(pid, path);
+            let files = Files::open_public(&inside).or_else(|_| Files::open_public(path.as_ref()));
+            let Some(image) = files.as_ref().ok().and_then(|files| Image::read(files, maps, path)) else {
+                continue;
+            };
             let mut jobs = Vec::new();
             if is_libc(path) {
                 jobs.extend(execs(&image));
