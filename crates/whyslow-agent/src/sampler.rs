@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 use whyslow_heap_wire::area::{SAMPLES_AT, flag};
 use whyslow_heap_wire::handshake::hook;
-use whyslow_heap_wire::sampler::{Board, MOST_SLOTS, SAMPLES_LEN, STACK_LEN, Slot, slot_at, state};
+use whyslow_heap_wire::sampler::{Board, SAMPLES_LEN, STACK_LEN, Slot, slot_at, state};
 
 use crate::arch::signals::{Context, restorer};
 use crate::area::Area;
@@ -171,7 +171,6 @@ impl Samples {
                 && state.compare_exchange(state::FREE, state::TAKEN, Acquire, Relaxed).is_ok()
         };
         let number = self.board().states.iter().position(is_taken)?;
-        debug_assert!(number < MOST_SLOTS);
         // SAFETY: so many slots lie behind the board, which is mapped for good, and they are made of atomics.
         let slot = unsafe { self.0.cast::<u8>().add(slot_at(number)).cast::<Slot>().as_ref() };
         Some((&self.board().states[number], slot))
@@ -180,6 +179,8 @@ impl Samples {
     /// Copies what a signal interrupted.
     fn take(self, interrupted: &Context, overrun: u32) {
         if !Area::get().is_some_and(Area::enabled) {
+            // Nobody listens any more.
+            stop();
             return;
         }
         let value = PERIOD.load(Relaxed).saturating_mul(1 + u64::from(overrun));
@@ -311,10 +312,15 @@ mod ends {
 /// The program is about to forbid itself system calls. One that the agent makes then might be its death, so it makes none any more.
 pub extern "C" fn confined() {
     if let Some(samples) = Samples::get() {
-        BOARD.store(ptr::null_mut(), Release);
-        timers::delete_all();
+        stop();
         samples.board().confined.fetch_add(1, Relaxed);
     }
+}
+
+/// Never samples this process again.
+fn stop() {
+    BOARD.store(ptr::null_mut(), Release);
+    timers::delete_all();
 }
 
 /// libc's `prctl`, with a patch at its start.
@@ -415,22 +421,22 @@ mod timers {
         (row >> 32) as u32
     }
 
-    /// Takes a row for a thread. False if it has one already; without a free one it gets a timer that nobody gives back.
+    /// Takes a row for a thread. False if it has one already, or if there is none: a second timer would count its time twice.
     pub fn claim(tid: u32) -> bool {
         if near(tid).any(|row| owner(row.load(Relaxed)) == tid) {
             return false;
         }
         let taken = u64::from(tid) << 32 | 1;
-        let free = near(tid).any(|row| row.compare_exchange(0, taken, AcqRel, Relaxed).is_ok());
-        if !free {
+        let take = || near(tid).any(|row| row.compare_exchange(0, taken, AcqRel, Relaxed).is_ok());
+        let is_taken = take() || {
             near(tid).for_each(release_if_ended);
-            near(tid).any(|row| row.compare_exchange(0, taken, AcqRel, Relaxed).is_ok());
-        }
+            take()
+        };
         // One for another that has ended pays for the room.
         for _ in 0..2 {
             release_if_ended(&ROWS[NEXT.fetch_add(1, Relaxed) % MOST]);
         }
-        true
+        is_taken
     }
 
     /// Remembers a thread's timer.

@@ -8,7 +8,8 @@ use whyslow_convert::{Converter, perf};
 use whyslow_proc::{kernel, machine, process};
 use whyslow_profile::file::Writer;
 use whyslow_profile::{
-    HeapFacts, KernelView, Meta, Metric, Note, RecordingNote, Sampler, Sampling, StillRunning, Trigger,
+    HeapFacts, HeapNote, KernelView, Meta, Metric, Note, RecordingNote, Sampler, Sampling, StillRunning,
+    Trigger,
 };
 
 use crate::agent::{AgentWatch, TimerSource, Wanted};
@@ -184,7 +185,13 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             meta.heap = Some(HeapFacts { leaks, ..heap::since(start_ns, facts) });
             outliving.filter(|_| meta.exit.is_some())
         });
-        meta.notes.extend(outcome.notes.into_iter().chain(outliving).map(Note::from));
+        let heap_was_recorded = meta.heap.is_some();
+        meta.notes.extend(outcome.notes.into_iter().chain(outliving).map(|note| match note {
+            HeapNote::ProgramLeftOut { program, why } if !heap_was_recorded => {
+                RecordingNote::ProgramNotSampled { program, why }.into()
+            }
+            note => Note::from(note),
+        }));
     }
     meta.notes.extend(refused.map(Note::from));
     if let Some((true, kernel)) = plan
@@ -230,7 +237,14 @@ struct Begun {
 fn begin(target: &Target, options: &Options, cpus: &[u32], signals: &Signals) -> Result<Begun, RecordError> {
     let period_ns = 1_000_000_000 / u64::from(options.frequency_hz.max(1));
     let mut wanted = Wanted { heap: options.heap.clone(), cpu_period_ns: None };
+    let needs_events = options.cpus.is_some() || options.user_only;
     if options.cpu && options.sampler == SamplerChoice::Timer {
+        if needs_events {
+            return Err(RecordError::Refused(
+                "timers know neither CPUs nor the kernel's part of the time: -C and --user-only need perf events (--sampler perf)"
+                    .to_owned(),
+            ));
+        }
         wanted.cpu_period_ns = Some(period_ns);
         return begin_with(target, wanted, signals, |_| Ok(None)).map_err(|error| error.explained(target));
     }
@@ -239,7 +253,7 @@ fn begin(target: &Target, options: &Options, cpus: &[u32], signals: &Signals) ->
         Err(Unbegun::Events(error)) => error,
         begun => return begun.map_err(|error| error.explained(target)),
     };
-    let can_sample_itself = cfg!(feature = "heap") && matches!(target, Target::Command(_));
+    let can_sample_itself = cfg!(feature = "heap") && matches!(target, Target::Command(_)) && !needs_events;
     let level = whyslow_proc::kernel::Settings::now().perf_event_paranoid;
     match refusal::reason(&refused, level) {
         Some(note) if can_sample_itself && options.sampler == SamplerChoice::Auto => {

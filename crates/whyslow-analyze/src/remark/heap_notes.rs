@@ -120,7 +120,7 @@ fn unwatched(unseen: Unwatched) -> &'static str {
 }
 
 /// The sentence that says why a program is not recorded.
-fn left_out(program: &str, why: &WhyLeftOut) -> String {
+pub(super) fn left_out(program: &str, why: &WhyLeftOut) -> String {
     match why {
         WhyLeftOut::OtherUser => format!(
             "{program} runs as another user, who may not open whyslow's private folder, and so does all that it starts"
@@ -193,7 +193,7 @@ fn fix(note: &HeapNote) -> Option<String> {
     })
 }
 
-fn left_out_fix(program: &str, why: &WhyLeftOut) -> Option<String> {
+pub(super) fn left_out_fix(program: &str, why: &WhyLeftOut) -> Option<String> {
     Some(match why {
         WhyLeftOut::OtherUser => format!(
             "become that user first and start whyslow then, as in `setpriv --reuid USER whyslow heap -- {program}`"

@@ -2,6 +2,7 @@
 
 use whyslow_profile::RecordingNote;
 
+use super::heap_notes::{left_out, left_out_fix};
 use super::{About, Fact, Remark};
 use crate::units::{Count, number_of};
 
@@ -52,6 +53,17 @@ impl Fact for RecordingNote {
                 ),
             )
             .or("switch the filter off, or allow perf events: `whyslow doctor` says how"),
+            Self::ProgramNotSampled { program, why } => {
+                let text = format!(
+                    "{}. The CPU time of this program, which a sampled one started, is not in the recording",
+                    left_out(program, why)
+                );
+                let remark = note(About::Recording, text);
+                match left_out_fix(program, why) {
+                    Some(fix) => remark.or(fix),
+                    None => remark,
+                }
+            }
             Self::ThreadsUntimed { threads } => note(
                 About::Recording,
                 format!(

@@ -37,7 +37,9 @@ pub(super) struct Missing {
 impl Accounts {
     /// A sample of a thread stands for so much.
     pub(super) fn sampled(&mut self, task: Task, value_ns: u64) {
-        *self.living.entry(task).or_default() += value_ns;
+        // A program writes these numbers itself.
+        let sum = self.living.entry(task).or_default();
+        *sum = sum.saturating_add(value_ns);
     }
 
     /// A thread has ended that had so much CPU time.

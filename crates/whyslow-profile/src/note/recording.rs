@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::WhyLeftOut;
+
 crate::facts! {
     /// What whyslow tells of a recording of its own, and of several as one.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +40,13 @@ crate::facts! {
         "sampler-confined" => SamplerConfined {
             /// How many.
             processes: u64,
+        },
+        /// A program that a sampled one started could not be made to sample itself.
+        "program-not-sampled" => ProgramNotSampled {
+            /// Its file.
+            program: String,
+            /// Why.
+            why: WhyLeftOut,
         },
         /// Threads that should have sampled themselves were given no timer.
         "threads-untimed" => ThreadsUntimed {

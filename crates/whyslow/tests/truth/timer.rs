@@ -197,6 +197,21 @@ fn a_profile_says_how_it_was_made() {
     );
 }
 
+/// What timers cannot tell is not left out in silence.
+#[test]
+fn what_needs_perf_events_is_refused() {
+    for option in [&["-C", "0"][..], &["--user-only"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = whyslow(folder.path());
+        command.args(["record", "--sampler", "timer", "-o", "run.whyslow"]).args(option).args(["--", "true"]);
+        let output = run(&mut command, PATIENCE).unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(125), "{stderr}");
+        assert!(stderr.contains("need perf events (--sampler perf)"), "{stderr}");
+        assert!(!folder.path().join("run.whyslow").exists());
+    }
+}
+
 fn hostile(what: &str) -> Option<Recorded> {
     let recorded = record("timer_hostile", Variant::Release, &[what, "400"])?;
     recorded.assert_complete(what);
