@@ -409,7 +409,7 @@ mod timers {
     const MOST: usize = 8192;
     /// How many rows a number may lie behind its own.
     const NEAR: usize = 64;
-    /// The thread (high half) and its timer's number plus 2 (low half), or 1 while it has none yet; 0 for a free row.
+    /// The thread (high half) and its timer's number plus 2 (low half), or 1 while it has none; 0 for a free row.
     static ROWS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
     static NEXT: AtomicUsize = AtomicUsize::new(0);
 
@@ -456,12 +456,12 @@ mod timers {
         near(tid).any(|row| row.compare_exchange(claimed, 0, AcqRel, Relaxed).is_ok());
     }
 
-    /// Gives the timer of a thread back that ends.
+    /// Gives the timer of a thread back that ends. Its row stays taken until it is gone, so that it gets no other.
     pub fn end(tid: u32) {
         for row in near(tid) {
             let value = row.load(Relaxed);
             if owner(value) == tid {
-                row.store(0, Relaxed);
+                row.store(u64::from(tid) << 32 | 1, Relaxed);
                 if value as u32 >= 2 {
                     sys::delete_timer(value as u32 as i32 - 2);
                 }
@@ -473,10 +473,10 @@ mod timers {
     fn release_if_ended(row: &AtomicU64) {
         let value = row.load(Relaxed);
         let timer = value as u32;
-        if timer < 2 || sys::is_thread(owner(value)) {
+        if value == 0 || sys::is_thread(owner(value)) {
             return;
         }
-        if row.compare_exchange(value, 0, AcqRel, Relaxed).is_ok() {
+        if row.compare_exchange(value, 0, AcqRel, Relaxed).is_ok() && timer >= 2 {
             sys::delete_timer(timer as i32 - 2);
         }
     }
