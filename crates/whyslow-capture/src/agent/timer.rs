@@ -48,8 +48,10 @@ impl TimerSource {
                 CpuRecord::Sample(sample) => self.sample(sample, converter),
                 CpuRecord::Begun { pid, tid, time_ns } => {
                     let (task, parent) = (Task { pid: *pid, tid: *tid }, first_thread(*pid));
-                    self.names.remove(&task);
-                    converter.take(&Input::Forked { task, parent, time_ns: *time_ns });
+                    // One that was found by the process's own timer may have had a sample before it came to tell.
+                    if !self.names.contains_key(&task) {
+                        converter.take(&Input::Forked { task, parent, time_ns: *time_ns });
+                    }
                 }
                 CpuRecord::Ended { pid, tid, name, cpu_ns, time_ns } => {
                     let task = Task { pid: *pid, tid: *tid };
