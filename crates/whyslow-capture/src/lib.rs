@@ -16,6 +16,8 @@ mod heap;
 mod host;
 mod launch;
 mod live;
+mod looks;
+mod mappings;
 mod marks;
 mod ours;
 mod output;
@@ -102,6 +104,8 @@ pub enum SamplerChoice {
     Perf,
     /// Timers in the program.
     Timer,
+    /// Looks from the outside at processes that run already, each of which stops a thread for a moment.
+    Ptrace,
 }
 
 impl Default for Options {

@@ -17,6 +17,7 @@ use crate::heap::{self, HeapRows};
 use crate::host;
 use crate::launch::Suspended;
 use crate::live::LiveWorld;
+use crate::looks::{self, LookSource};
 use crate::marks::Marks;
 use crate::ours::Ours;
 use crate::output::Output;
@@ -48,7 +49,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let (output_file, file) = Output::create(output)?;
     let signals = Signals::new().map_err(system("signals could not be set up"))?;
     let started = SystemTime::now();
-    let Begun { mut agent, suspended, whom, sampled, refused } = begin(target, options, &cpus, &signals)?;
+    let Begun { mut agent, suspended, whom, sampled, looks_hz, refused } =
+        begin(target, options, &cpus, &signals)?;
     let timer_hz = agent.as_ref().and_then(AgentWatch::sampling_hz);
 
     let plan = sampled.as_ref().map(|sampled| (sampled.events.plan.cycles, sampled.events.plan.kernel));
@@ -59,15 +61,20 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         started_unix_ns: started
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as u64),
-        stack_bytes: sampled.as_ref().map_or(0, |sampled| sampled.events.plan.stack_bytes),
-        sampling: match (&sampled, timer_hz) {
-            (Some(sampled), _) => sampled.sampling,
-            (None, Some(_)) => Sampling::Timers,
-            (None, None) => Sampling::Unknown,
+        stack_bytes: match (&sampled, looks_hz) {
+            (Some(sampled), _) => sampled.events.plan.stack_bytes,
+            (None, Some(_)) => looks::STACK_BYTES as u32,
+            (None, None) => 0,
+        },
+        sampling: match (&sampled, timer_hz, looks_hz) {
+            (Some(sampled), ..) => sampled.sampling,
+            (None, Some(_), _) => Sampling::Timers,
+            (None, None, Some(_)) => Sampling::Looks,
+            (None, None, None) => Sampling::Unknown,
         },
         only_cpus: options.cpus.as_ref().map(|_| machine::cpu_words(&cpus)),
         kernel: match (plan, kernel_base) {
-            (None, _) if timer_hz.is_some() => KernelView::Callers,
+            (None, _) if timer_hz.or(looks_hz).is_some() => KernelView::Callers,
             (None, _) => KernelView::Unknown,
             (Some((_, false)), _) => KernelView::Hidden,
             (Some((_, true)), None) => KernelView::Unnamed,
@@ -84,7 +91,9 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         trigger: if cycles { Trigger::Cycles } else { Trigger::CpuClock },
         rate_hz: options.frequency_hz,
     });
-    let sampler = by_events.or(timer_hz.map(|rate_hz| Sampler { trigger: Trigger::Timer, rate_hz }));
+    let by_timer = timer_hz.map(|rate_hz| Sampler { trigger: Trigger::Timer, rate_hz });
+    let by_looks = looks_hz.map(|rate_hz| Sampler { trigger: Trigger::Look, rate_hz });
+    let sampler = by_events.or(by_timer).or(by_looks);
     let world = LiveWorld { marks: Marks::live(start_ns, target.runtime_folder().as_deref()) };
     let mut converter = Converter::new(world, start_ns, kernel_base.unwrap_or(0));
     let cpu_time = sampler.map(|sampler| converter.builder.metric(Metric::cpu_time(sampler)));
@@ -115,7 +124,13 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         }
     }
     let on_exec = sampled.as_ref().is_none_or(|sampled| sampled.on_exec);
-    let timer = cpu_time.filter(|_| sampled.is_none()).map(TimerSource::new);
+    let timer = cpu_time.filter(|_| timer_hz.is_some()).map(TimerSource::new);
+    let looks = match (cpu_time, looks_hz, &whom) {
+        (Some(metric), Some(hz), Whom::Processes(pids)) => {
+            Some(LookSource::start(metric, pids, hz).map_err(system("looking could not be started"))?)
+        }
+        _ => None,
+    };
     let records = sampled.zip(cpu_time).map(|(Sampled { events, ours, .. }, metric)| Records {
         events,
         ours,
@@ -145,13 +160,26 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let moved_aside = output_file.keep()?;
     let meanwhile = options.meanwhile.map(host::work_last);
 
-    let mut session =
-        Session { records, agent, timer, heap_rows, converter, writer, write_error: None, signals, subject };
+    let mut session = Session {
+        records,
+        agent,
+        timer,
+        looks,
+        heap_rows,
+        converter,
+        writer,
+        write_error: None,
+        signals,
+        subject,
+    };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     let go_first = host::GoFirst::new();
     let end = session.run(deadline);
     let end_ns = whyslow_proc::monotonic_ns();
     session.drain(u64::MAX);
+    if let Some(looks) = &mut session.looks {
+        looks.finish(&mut session.converter);
+    }
     if let (Some(timer), Some(agent)) = (&mut session.timer, &session.agent) {
         timer.finish(agent.cpu_losses().period_ns, &mut session.converter);
     }
@@ -229,40 +257,50 @@ struct Begun {
     suspended: Option<Suspended>,
     whom: Whom,
     sampled: Option<Sampled>,
+    /// How often it is looked at each thread in a second of its CPU time, if that is how it is sampled.
+    looks_hz: Option<u32>,
     /// Why the program samples itself, if it does because it has to.
     refused: Option<RecordingNote>,
 }
 
-/// Opens events where the kernel allows them. Where it does not, a program that is started samples itself.
+/// Opens events where the kernel allows them. Where it does not, a program that is started samples itself, and it is looked at
+/// those that run already.
 fn begin(target: &Target, options: &Options, cpus: &[u32], signals: &Signals) -> Result<Begun, RecordError> {
-    let period_ns = 1_000_000_000 / u64::from(options.frequency_hz.max(1));
-    let mut wanted = Wanted { heap: options.heap.clone(), cpu_period_ns: None };
+    let wanted = Wanted { heap: options.heap.clone(), cpu_period_ns: None };
     let needs_events = options.cpus.is_some() || options.user_only;
-    if options.cpu && options.sampler == SamplerChoice::Timer {
+    if options.cpu && matches!(options.sampler, SamplerChoice::Timer | SamplerChoice::Ptrace) {
         if needs_events {
             return Err(RecordError::Refused(
-                "timers know neither CPUs nor the kernel's part of the time: -C and --user-only need perf events (--sampler perf)"
+                "timers and looks know neither CPUs nor the kernel's part of the time: -C and --user-only need perf events \
+                 (--sampler perf)"
                     .to_owned(),
             ));
         }
-        wanted.cpu_period_ns = Some(period_ns);
-        return begin_with(target, wanted, signals, |_| Ok(None)).map_err(|error| error.explained(target));
+        return begin_without_events(target, options, wanted, signals)
+            .map_err(|error| error.explained(target));
     }
     let open = |whom: &Whom| options.cpu.then(|| sampling::open(whom, cpus, options)).transpose();
     let refused = match begin_with(target, wanted.clone(), signals, open) {
         Err(Unbegun::Events(error)) => error,
         begun => return begun.map_err(|error| error.explained(target)),
     };
-    let can_sample_itself = cfg!(feature = "heap") && matches!(target, Target::Command(_)) && !needs_events;
+    let other_ways = match target {
+        Target::Command(_) => cfg!(feature = "heap"),
+        Target::Processes(_) => options.heap.is_none(),
+        Target::System { .. } => false,
+    };
     let level = whyslow_proc::kernel::Settings::now().perf_event_paranoid;
-    match refusal::reason(&refused, level) {
-        Some(note) if can_sample_itself && options.sampler == SamplerChoice::Auto => {
-            wanted.cpu_period_ns = Some(period_ns);
-            match begin_with(target, wanted, signals, |_| Ok(None)) {
+    match refusal::reason(&refused, target, level) {
+        Some(note) if other_ways && !needs_events && options.sampler == SamplerChoice::Auto => {
+            match begin_without_events(target, options, wanted, signals) {
                 Ok(begun) => Ok(Begun { refused: Some(note), ..begun }),
-                Err(Unbegun::Agent(error)) => Err(RecordError::Refused(format!(
-                    "{}. The program cannot sample itself either: {error}",
-                    refusal::explain(refused, target)
+                Err(Unbegun::Otherwise(error)) => Err(RecordError::Refused(format!(
+                    "{}. {}: {error}",
+                    refusal::explain(refused, target),
+                    match target {
+                        Target::Command(_) => "The program cannot sample itself either",
+                        _ => "It cannot be looked at from the outside either",
+                    }
                 ))),
                 Err(error) => Err(error.explained(target)),
             }
@@ -271,12 +309,41 @@ fn begin(target: &Target, options: &Options, cpus: &[u32], signals: &Signals) ->
     }
 }
 
+/// The program samples itself, or it is looked at from the outside.
+fn begin_without_events(
+    target: &Target,
+    options: &Options,
+    wanted: Wanted,
+    signals: &Signals,
+) -> Result<Begun, Unbegun> {
+    let by_looks = match (options.sampler, target) {
+        (SamplerChoice::Timer, _) => false,
+        (SamplerChoice::Ptrace, Target::Processes(_)) => true,
+        (SamplerChoice::Ptrace, _) => {
+            return Err(Unbegun::Otherwise(RecordError::Refused(
+                "only processes that run already are looked at from the outside (-p PID); a program that whyslow starts can sample \
+                 itself: --sampler timer"
+                    .to_owned(),
+            )));
+        }
+        (SamplerChoice::Auto | SamplerChoice::Perf, target) => matches!(target, Target::Processes(_)),
+    };
+    let hz = options.frequency_hz.max(1);
+    if !by_looks {
+        let wanted = Wanted { cpu_period_ns: Some(1_000_000_000 / u64::from(hz)), ..wanted };
+        return begin_with(target, wanted, signals, |_| Ok(None));
+    }
+    refusal::look(target).map_err(Unbegun::Otherwise)?;
+    let begun = begin_with(target, wanted, signals, |_| Ok(None))?;
+    Ok(Begun { looks_hz: Some(hz.min(looks::MOST_HZ)), ..begun })
+}
+
 /// Why a recording could not begin.
 enum Unbegun {
     /// The kernel refuses events.
     Events(OpenError),
-    /// The agent cannot come in.
-    Agent(RecordError),
+    /// The agent cannot come in, or it cannot be looked at a process.
+    Otherwise(RecordError),
     /// The program cannot be started.
     Program(RecordError),
 }
@@ -285,7 +352,7 @@ impl Unbegun {
     fn explained(self, target: &Target) -> RecordError {
         match self {
             Self::Events(error) => refusal::explain(error, target),
-            Self::Agent(error) | Self::Program(error) => error,
+            Self::Otherwise(error) | Self::Program(error) => error,
         }
     }
 }
@@ -297,7 +364,8 @@ fn begin_with(
     open: impl FnOnce(&Whom) -> Result<Option<Sampled>, OpenError>,
 ) -> Result<Begun, Unbegun> {
     let needs_agent = wanted.heap.is_some() || wanted.cpu_period_ns.is_some();
-    let agent = needs_agent.then(|| AgentWatch::start(wanted, target)).transpose().map_err(Unbegun::Agent)?;
+    let agent =
+        needs_agent.then(|| AgentWatch::start(wanted, target)).transpose().map_err(Unbegun::Otherwise)?;
     let suspended = match target.command() {
         Some(command) => {
             let mut command = command.clone();
@@ -312,7 +380,7 @@ fn begin_with(
         _ => Whom::Machine,
     };
     match open(&whom) {
-        Ok(sampled) => Ok(Begun { agent, suspended, whom, sampled, refused: None }),
+        Ok(sampled) => Ok(Begun { agent, suspended, whom, sampled, looks_hz: None, refused: None }),
         Err(error) => {
             if let Some(child) = suspended {
                 child.cancel();
@@ -387,6 +455,8 @@ struct Session {
     agent: Option<AgentWatch>,
     /// Reads what programs sample themselves, through the agent.
     timer: Option<TimerSource>,
+    /// Looks at processes from the outside.
+    looks: Option<LookSource>,
     heap_rows: Option<HeapRows>,
     converter: Converter<LiveWorld>,
     writer: Writer,
@@ -433,7 +503,7 @@ impl Session {
 
     /// Takes the records up to a time; whether a live stack had to be read for them.
     fn drain(&mut self, until: u64) -> bool {
-        let Self { records, agent, timer, converter, .. } = self;
+        let Self { records, agent, timer, looks, converter, .. } = self;
         converter.begin_drain();
         converter.world.marks.collect();
         if let Some(Records { events, ours, reader, kinds }) = records {
@@ -449,6 +519,9 @@ impl Session {
         }
         if let (Some(timer), Some(agent)) = (timer, agent) {
             timer.drain(agent, converter);
+        }
+        if let Some(looks) = looks {
+            looks.drain(converter);
         }
         converter.with_tasks(|world, builder, tasks| world.marks.add(until, builder, tasks));
         converter.has_read_live()

@@ -41,6 +41,11 @@ impl Signals {
             if error != 0 {
                 return Err(io::Error::from_raw_os_error(error));
             }
+            // Threads that are stopped to be looked at are no news.
+            let mut of_children: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut of_children);
+            of_children.sa_flags |= libc::SA_NOCLDSTOP;
+            libc::sigaction(libc::SIGCHLD, &raw const of_children, std::ptr::null_mut());
             let fd = libc::signalfd(-1, &raw const blocked, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
             if fd < 0 {
                 let error = io::Error::last_os_error();

@@ -16,6 +16,13 @@ pub struct Task {
     pub tid: u32,
 }
 
+impl Task {
+    /// The first thread of a process.
+    pub fn first_of(pid: u32) -> Self {
+        Self { pid, tid: pid }
+    }
+}
+
 /// One thing that happened. Times are nanoseconds of the recording's clock.
 #[derive(Debug)]
 pub enum Input<'a> {

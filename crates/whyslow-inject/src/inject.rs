@@ -18,8 +18,9 @@ use whyslow_proc::kernel::Settings;
 use whyslow_proc::process::{self, Auxiliary};
 
 use crate::agent::Agent;
-use crate::arch::{CALL, RED_ZONE, Registers};
-use crate::tracee::{Stop, Tracee};
+use whyslow_proc::tracee::{Registers, Stop, Tracee};
+
+use crate::arch::{CALL, RED_ZONE};
 
 /// How long the agent may take if nothing else is said. It waits for the collector, which reads the program's symbols.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -153,7 +154,7 @@ impl Injector {
     /// Lets the child go from a stop, with the signals that it has not got yet.
     fn release(&self) {
         // It fails only if the process was killed meanwhile.
-        let _ = self.tracee.detach();
+        let _ = self.tracee.detach(0);
         for signal in &self.held {
             self.tracee.send(*signal);
         }

@@ -19,7 +19,6 @@ mod maps;
 mod plan;
 mod rust_shims;
 mod targets;
-mod tracee;
 mod unwind_table;
 
 pub use entry::{Entry, entry_of, entry_of_file, is_static};

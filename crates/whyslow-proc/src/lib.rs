@@ -5,6 +5,7 @@
 //! process   one process: names, threads, children, state, limits, the ways to its files
 //! maps      its mappings, and what their names say of them
 //! memory    its memory
+//! tracee    it is stopped, looked at, changed, as a debugger does
 //! watch     whether it has ended; signals
 //! kernel    the running kernel: release, build id, settings, where its code is; the vdso
 //! machine   CPUs
@@ -14,11 +15,15 @@
 //! that is read from a file) puts a trait before them. What such functions answer is what was true when they looked; a process can end
 //! at any time, which is an answer too, never a panic.
 
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64/mod.rs"]
+mod arch;
 pub mod kernel;
 pub mod machine;
 pub mod maps;
 mod memory;
 pub mod process;
+pub mod tracee;
 mod watch;
 
 pub use maps::{Mapping, MappingKind};

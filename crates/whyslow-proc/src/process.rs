@@ -205,6 +205,20 @@ pub fn limit(pid: u32, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// The CPU time that all threads of a process have used, also those that have ended.
+#[expect(unsafe_code, reason = "rustix knows no clocks of other processes")]
+pub fn cpu_time_ns(pid: u32) -> Option<u64> {
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0)?;
+    let mut clock = 0;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: both calls write to these locals.
+    let known = unsafe {
+        libc::clock_getcpuclockid(pid, &raw mut clock) == 0
+            && libc::clock_gettime(clock, &raw mut time) == 0
+    };
+    known.then(|| time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
 /// The bytes of a process that are in memory.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     let statm = fs::read_to_string(folder(pid).join("statm")).ok()?;
@@ -274,6 +288,7 @@ mod tests {
         assert_eq!(owner(own), Some(crate::user()));
         assert_eq!(command_line(own).first(), std::env::args().next().as_ref());
         assert!(resident_bytes(own).unwrap() > 1 << 20);
+        assert!(cpu_time_ns(own).unwrap() > 0 && cpu_time_ns(u32::MAX).is_none());
         // AT_PAGESZ
         assert_eq!(Auxiliary::of(own).unwrap().get(6), rustix::param::page_size() as u64);
     }

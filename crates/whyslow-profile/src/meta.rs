@@ -89,6 +89,8 @@ pub enum Sampling {
     /// Each thread samples itself by a timer on its own CPU clock, at ticks of the kernel's clock: a thread gets its share however short
     /// it lives.
     Timers,
+    /// Threads that run are stopped for a moment and looked at; a look stands for the CPU time since the one before.
+    Looks,
 }
 
 /// Processes that ran on when the recording ended.

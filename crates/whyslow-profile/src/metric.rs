@@ -48,6 +48,8 @@ coded_enum! {
         CpuClock = 2 / "cpu-clock",
         /// A timer in the program itself, on the CPU clock of each thread.
         Timer = 3 / "timer",
+        /// A look from the outside at a thread that runs, which is stopped for that.
+        Look = 4 / "look",
     }
 }
 

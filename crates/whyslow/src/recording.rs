@@ -37,7 +37,8 @@ pub(crate) struct RecordOptions {
     /// Leave out time spent in the kernel
     #[arg(long)]
     user_only: bool,
-    /// What takes the samples: perf events of the kernel, or timers in the program where those are refused
+    /// What takes the samples: perf events of the kernel, or where those are refused timers in the program, and for a process that
+    /// runs already (-p) looks from the outside
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     sampler: SampledBy,
     /// Bytes of stack copied with each sample, such as 16k [default: as much as the buffers allow]
@@ -83,6 +84,7 @@ pub(crate) enum SampledBy {
     Auto,
     Perf,
     Timer,
+    Ptrace,
 }
 
 impl From<SampledBy> for SamplerChoice {
@@ -91,6 +93,7 @@ impl From<SampledBy> for SamplerChoice {
             SampledBy::Auto => Self::Auto,
             SampledBy::Perf => Self::Perf,
             SampledBy::Timer => Self::Timer,
+            SampledBy::Ptrace => Self::Ptrace,
         }
     }
 }
@@ -281,6 +284,7 @@ fn describe(profile: &Profile, symbols: &Summary, took: Duration) -> String {
             Sampling::Cpus => "each CPU, and of that what is recorded",
             Sampling::Threads => "each thread by itself: sampling whole CPUs is not allowed",
             Sampling::Timers => "each thread by a timer of its own, in the program",
+            Sampling::Looks => "each thread that runs, from the outside: it is stopped for a moment",
             Sampling::Unknown => "not at all",
         },
         counters.recorder_cpu_ns as f64 / 1e9,

@@ -111,7 +111,7 @@ impl Quality {
         let hidden = meta.kernel == KernelView::Hidden;
         let cpu_time = meta.user_time_ns.saturating_add(meta.system_time_ns);
         let expected = expected_samples(profile, if hidden { meta.user_time_ns } else { cpu_time });
-        let by_timers = meta.sampling == Sampling::Timers;
+        let by_timers = matches!(meta.sampling, Sampling::Timers | Sampling::Looks);
         let covered = share(weights.total_value, cpu_time) * (1.0 - shares.not_sampled);
         let mut quality = Self {
             grade: Grade::Good,
@@ -260,7 +260,7 @@ impl Quality {
         if self.throttled > 0 {
             warnings.push(Warning::Throttled { times: self.throttled, frequency_hz });
         }
-        if self.sampling == Sampling::Timers {
+        if matches!(self.sampling, Sampling::Timers | Sampling::Looks) {
             // A sample that came late stands for several periods, so their number says little.
             if self.samples >= ENOUGH_SAMPLES && self.not_sampled_share >= NOT_COVERED {
                 warnings.push(Warning::NotCovered { share: self.not_sampled_share });
@@ -307,9 +307,13 @@ fn higher_rate(frequency_hz: u32, times: u32) -> Option<u32> {
 }
 
 impl Quality {
-    /// A higher rate that helps; timers come at ticks of the kernel's clock and no more often.
+    /// A higher rate that helps; timers come at ticks of the kernel's clock and no more often, and looks have a limit.
     fn higher_rate(&self, times: u32) -> Option<u32> {
-        if self.trigger == Trigger::Timer { None } else { higher_rate(self.frequency_hz, times) }
+        if matches!(self.trigger, Trigger::Timer | Trigger::Look) {
+            None
+        } else {
+            higher_rate(self.frequency_hz, times)
+        }
     }
 
     /// Time of threads that ended before their first sample, beyond that in the kernel, of which another warning tells.
@@ -325,7 +329,7 @@ impl Quality {
 /// Samples that this much CPU time gives, when whyslow recorded it.
 fn expected_samples(profile: &Profile, cpu_time_ns: u64) -> Option<u64> {
     let Sampler { trigger, rate_hz } = profile.main_sampler();
-    (!matches!(trigger, Trigger::Unknown | Trigger::Timer) && rate_hz > 0 && cpu_time_ns > 0)
+    (!matches!(trigger, Trigger::Unknown | Trigger::Timer | Trigger::Look) && rate_hz > 0 && cpu_time_ns > 0)
         .then(|| (cpu_time_ns as f64 / 1e9 * f64::from(rate_hz)).round() as u64)
 }
 

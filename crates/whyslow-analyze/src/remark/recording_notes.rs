@@ -27,7 +27,7 @@ impl Fact for RecordingNote {
                 note(About::Marks, format!("{marks}: it made more than can be recorded"))
                     .or("mark longer spans")
             }
-            Self::EventsRefused { level, .. } => {
+            Self::EventsRefused { level, looked, .. } => {
                 let (why, fix) = match level {
                     Some(level) => (
                         format!("kernel.perf_event_paranoid is {level}"),
@@ -39,9 +39,13 @@ impl Fact for RecordingNote {
                          functions in them",
                     ),
                 };
+                let instead = if *looked {
+                    "the program was stopped for a moment for each sample, at most a hundred times a second,"
+                } else {
+                    "the program sampled itself: at ticks of the kernel's clock,"
+                };
                 let text = format!(
-                    "perf events are refused here ({why}), so the program sampled itself: at ticks of the kernel's clock, and time \
-                     in the kernel counts for the code that called it"
+                    "perf events are refused here ({why}), so {instead} and time in the kernel counts for the code that called it"
                 );
                 note(About::Recording, text).or(fix)
             }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_convert::{Converter, Dump, Input, Mapped, Sample, Task, UserStack, World, context_registers};
+use whyslow_convert::{Converter, Dump, Input, Sample, Task, UserStack, World, context_registers};
 use whyslow_heap::{CpuRecord, CpuSample};
 use whyslow_proc as proc;
 use whyslow_profile::MetricId;
@@ -11,6 +11,7 @@ use whyslow_profile::MetricId;
 use super::accounts::Accounts;
 use super::news::Arrived;
 use super::watch::AgentWatch;
+use crate::mappings::take_mappings;
 
 /// Reads what programs say.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl TimerSource {
             match record {
                 CpuRecord::Sample(sample) => self.sample(sample, converter),
                 CpuRecord::Begun { pid, tid, time_ns } => {
-                    let (task, parent) = (Task { pid: *pid, tid: *tid }, first_thread(*pid));
+                    let (task, parent) = (Task { pid: *pid, tid: *tid }, Task::first_of(*pid));
                     // One that was found by the process's own timer may have had a sample before it came to tell.
                     if !self.names.contains_key(&task) {
                         converter.take(&Input::Forked { task, parent, time_ns: *time_ns });
@@ -61,7 +62,7 @@ impl TimerSource {
                     converter.take(&Input::Ended { task, time_ns: *time_ns });
                 }
                 CpuRecord::Forked { pid, parent, time_ns } => {
-                    let (task, parent) = (first_thread(*pid), first_thread(*parent));
+                    let (task, parent) = (Task::first_of(*pid), Task::first_of(*parent));
                     converter.take(&Input::Forked { task, parent, time_ns: *time_ns });
                 }
             }
@@ -73,7 +74,7 @@ impl TimerSource {
         let Arrived { pid, time_ns, program, mappings } = arrived;
         if let Some(name) = program {
             self.names.retain(|task, _| task.pid != *pid);
-            let (task, name) = (first_thread(*pid), Cow::from(name.as_str()));
+            let (task, name) = (Task::first_of(*pid), Cow::from(name.as_str()));
             converter.take(&Input::Named { task, name, by_exec: true, time_ns: *time_ns });
         }
         take_mappings(*pid, *time_ns, mappings, converter);
@@ -114,28 +115,4 @@ impl TimerSource {
             kernel: &[],
         }));
     }
-}
-
-fn take_mappings<W: World>(pid: u32, time_ns: u64, mappings: &[proc::Mapping], converter: &mut Converter<W>) {
-    for mapping in mappings {
-        converter.take(&Input::Mapped(Mapped {
-            pid,
-            tid: None,
-            time_ns,
-            path: mapping.name.as_str().into(),
-            device: mapping.device,
-            inode: mapping.inode,
-            generation: 0,
-            build_id: None,
-            start: mapping.start,
-            end: mapping.end,
-            offset: mapping.offset,
-            executable: mapping.executable,
-        }));
-    }
-}
-
-/// The first thread of a process.
-fn first_thread(pid: u32) -> Task {
-    Task { pid, tid: pid }
 }

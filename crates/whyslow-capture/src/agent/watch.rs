@@ -54,8 +54,10 @@ impl AgentWatch {
     /// Starts the collector, or says why the target cannot be recorded.
     pub(crate) fn start(wanted: Wanted, target: &Target) -> Result<Self, RecordError> {
         let Target::Command(command) = target else {
+            let otherwise =
+                if wanted.heap.is_none() { ", or look at it from the outside: --sampler ptrace" } else { "" };
             return Err(RecordError::Refused(format!(
-                "the {} of a program that runs already cannot be recorded from its inside: start it with whyslow",
+                "the {} of a program that runs already cannot be recorded from its inside: start it with whyslow{otherwise}",
                 wanted.word()
             )));
         };

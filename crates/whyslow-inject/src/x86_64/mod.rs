@@ -17,4 +17,4 @@ pub(crate) mod relocation;
 pub(crate) use calls::targets;
 pub(crate) use page::{MOST_PER_FUNCTION, Page};
 pub(crate) use prologue::{Code64, Prologue, Refusal};
-pub(crate) use registers::{CALL, FloatRegisters, RED_ZONE, Registers};
+pub(crate) use registers::{CALL, RED_ZONE};

@@ -29,12 +29,15 @@ crate::facts! {
             /// How many are missing.
             marks: u64,
         },
-        /// The kernel refused perf events, so the program sampled itself.
+        /// The kernel refused perf events, so the program sampled itself or was looked at from the outside.
         "events-refused" => EventsRefused {
             /// `kernel.perf_event_paranoid`, where that is why.
             level: Option<i64>,
             /// The system's number for the reason.
             error: i32,
+            /// Whether it was looked at.
+            #[serde(default)]
+            looked: bool,
         },
         /// Processes that sampled themselves forbade themselves system calls, and were not sampled from then on.
         "sampler-confined" => SamplerConfined {

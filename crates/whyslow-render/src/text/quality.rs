@@ -158,6 +158,7 @@ pub(crate) fn sampling_label(sampling: Sampling) -> &'static str {
         Sampling::Cpus => "cpus",
         Sampling::Threads => "threads",
         Sampling::Timers => "timers",
+        Sampling::Looks => "looks",
     }
 }
 
@@ -166,6 +167,10 @@ fn sampling_words(quality: &Quality) -> String {
         Sampling::Cpus => "each CPU: a thread gets its share however short it lives".to_owned(),
         Sampling::Timers => format!(
             "each thread by itself, at ticks of the clock: no sample stands for {} of the CPU time",
+            Percent(quality.not_sampled_share)
+        ),
+        Sampling::Looks => format!(
+            "each thread that runs, from the outside: no sample stands for {} of the CPU time",
             Percent(quality.not_sampled_share)
         ),
         Sampling::Threads => {
@@ -183,6 +188,7 @@ fn source_words(quality: &Quality) -> String {
         Trigger::Cycles => "cycles: the hardware's counter".to_owned(),
         Trigger::CpuClock => "cpu-clock: the kernel's timer".to_owned(),
         Trigger::Timer => "timer: the program's own, on the CPU clock of each thread".to_owned(),
+        Trigger::Look => "look: the thread is stopped for a moment, as by a debugger".to_owned(),
         Trigger::Unknown => clean(&source_label(quality)).into_owned(),
     }
 }

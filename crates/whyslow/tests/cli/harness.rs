@@ -147,13 +147,13 @@ pub(crate) fn can_record() -> bool {
     can
 }
 
-/// Whether the kernel allows perf events, without which nothing that runs already can be recorded.
-pub(crate) fn can_attach() -> bool {
-    let can = whyslow_capture::trial().is_ok_and(|trial| trial.events.is_ok());
-    if !can {
+/// Whether the kernel allows perf events, without which not all that runs can be recorded.
+fn has_perf_events() -> bool {
+    let has = whyslow_capture::trial().is_ok_and(|trial| trial.events.is_ok());
+    if !has {
         whyslow_lab_harness::skip("perf events are refused here");
     }
-    can
+    has
 }
 
 /// Whether the whole machine can be recorded here.
@@ -165,5 +165,5 @@ pub(crate) fn can_record_all() -> bool {
     if !allowed {
         whyslow_lab_harness::skip("recording the whole machine is not allowed here");
     }
-    allowed && can_attach()
+    allowed && has_perf_events()
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use whyslow_profile::Profile;
 
-use crate::harness::{Folder, can_attach, can_record, can_record_all, outcome};
+use crate::harness::{Folder, can_record, can_record_all, outcome};
 
 #[test]
 fn streams_and_exit_code_are_the_programs_own() {
@@ -98,9 +98,6 @@ fn an_unwritable_output_is_known_before_the_program_starts() {
 
 #[test]
 fn attaching_records_a_running_process() {
-    if !can_attach() {
-        return;
-    }
     let folder = Folder::new();
     let mut busy = folder.command_of("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let pid = busy.id().to_string();
@@ -184,9 +181,6 @@ fn read(folder: &Folder, name: &str) -> Profile {
 
 #[test]
 fn several_processes_are_recorded_by_number_or_by_name() {
-    if !can_attach() {
-        return;
-    }
     let folder = Folder::new();
     let (one, two) = (Idle::new(&folder, "wst-idle"), Idle::new(&folder, "wst-idle"));
     let mut both = vec![one.pid(), two.pid()];
@@ -214,9 +208,6 @@ fn a_name_that_nothing_has_says_what_there_is() {
 /// The number of a thread means its process; no process of that number is made up.
 #[test]
 fn the_number_of_a_thread_stands_for_its_process() {
-    if !can_attach() {
-        return;
-    }
     let folder = Folder::new();
     let (told, tid) = std::sync::mpsc::channel();
     let (end, ended) = std::sync::mpsc::channel::<()>();
@@ -288,9 +279,6 @@ fn a_program_that_runs_on_is_told() {
 
 #[test]
 fn processes_that_a_program_leaves_behind_are_told() {
-    if !can_attach() {
-        return;
-    }
     let folder = Folder::new();
     folder.script("app", "sleep 1000 >/dev/null 2>&1 & echo $! > pid");
     let outcome = folder.whyslow(["./app"]);
@@ -359,9 +347,6 @@ fn a_profile_that_does_not_fit_on_the_disk_is_not_called_saved() {
 
 #[test]
 fn a_running_process_gets_the_answer_too() {
-    if !can_attach() {
-        return;
-    }
     let folder = Folder::new();
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let outcome = folder.whyslow(["-p", &busy.id().to_string(), "--duration", "300ms"]);

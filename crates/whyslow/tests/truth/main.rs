@@ -11,6 +11,7 @@ mod heap_life;
 mod heap_recorded;
 mod heap_snapshot;
 mod heap_transparent;
+mod looks;
 mod names;
 mod recorded;
 mod shapes;

@@ -1,7 +1,7 @@
 //! Records a lab program and answers questions about the profile by function name.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use whyslow_analyze::Fact;
@@ -34,6 +34,16 @@ pub(crate) fn has_perf_events() -> bool {
         skip("perf events are refused here");
     }
     has
+}
+
+/// Runs a command for which the kernel refuses perf events, as a container's filter does.
+pub(crate) fn refused(arguments: &[&str]) -> Option<(Output, tempfile::TempDir)> {
+    let refuse = build_or_skip("refuse", Variant::Release)?;
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(refuse);
+    command.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path().join("cache"));
+    command.arg(env!("CARGO_BIN_EXE_whyslow")).args(arguments);
+    Some((run(&mut command, PATIENCE).unwrap(), folder))
 }
 
 /// Builds and records a lab program; `None` when a compiler is missing (said on stderr).

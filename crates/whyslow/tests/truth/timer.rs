@@ -1,12 +1,11 @@
 //! The sampler for machines that refuse perf events: programs sample themselves. The same programs as everywhere, the same known answers.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
 use whyslow_lab_harness::{Truth, Variant, binomial_ok, build_or_skip, run, standard_error, try_again};
 use whyslow_profile::{KernelView, Note, Profile, RecordingNote, Sampling, StackId, Trigger, file};
 
-use crate::recorded::{PATIENCE, Recorded, last_segment, whyslow};
+use crate::recorded::{PATIENCE, Recorded, last_segment, refused, whyslow};
 
 /// Records a program that samples itself.
 fn record_program(program: &Path, args: &[&str]) -> Recorded {
@@ -287,16 +286,6 @@ fn the_heap_and_cpu_time_are_recorded_together() {
     assert!(profile.samples[0].len() > 5, "{} samples", profile.samples[0].len());
     let sites: u64 = profile.heap.sites.iter().map(|site| site.counts.allocations).sum();
     assert!(sites > 1_000_000, "{sites} allocations");
-}
-
-/// Runs a command for which the kernel refuses perf events, as a container's filter does.
-fn refused(arguments: &[&str]) -> Option<(Output, tempfile::TempDir)> {
-    let refuse = build_or_skip("refuse", Variant::Release)?;
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(refuse);
-    command.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path().join("cache"));
-    command.arg(env!("CARGO_BIN_EXE_whyslow")).args(arguments);
-    Some((run(&mut command, PATIENCE).unwrap(), folder))
 }
 
 /// Where perf events are refused the first command of the README works all the same, and one line says what differs.

@@ -16,6 +16,8 @@ whyslow_profile::facts! {
         "perf-events" => PerfEvents,
         /// Whether programs can sample themselves.
         "own-timers" => OwnTimers,
+        /// Whether programs that run already can be looked at, where perf events are refused.
+        "running-programs" => RunningPrograms,
         /// Whether kernel time is recorded.
         "kernel-time" => KernelTime,
         /// Whether the kernel's functions have names.
@@ -32,6 +34,8 @@ whyslow_profile::facts! {
         "system" => System,
         /// What whyslow runs in.
         "container" => Container,
+        /// The service that runs the job.
+        "runner" => Runner,
         /// A filter of system calls.
         "seccomp" => Seccomp,
         /// Where symbols are kept.

@@ -31,14 +31,14 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Reads the files under a root folder.
-    pub(super) fn read(root: &Path, probe: Probe) -> Self {
+    /// Reads the files under a root folder, and asks for variables.
+    pub(super) fn read(root: &Path, has_variable: impl Fn(&str) -> bool, probe: Probe) -> Self {
         Self {
             probe,
             settings: Settings::read(root),
             kernel_addresses: kernel::text_address_under(root).is_some(),
             status: Status::read(&root.join("proc/self/status")).unwrap_or_default(),
-            virtualisation: Virtualisation::read(root),
+            virtualisation: Virtualisation::read(root, has_variable),
         }
     }
 
@@ -57,7 +57,7 @@ impl Machine {
             Err(Refused::Events(_)) => {}
         }
         if self.probe.events.is_err() {
-            items.push(self.own_timers());
+            items.extend([self.own_timers(), self.running_programs()]);
         }
         items.push(self.live_stacks());
         items.extend(self.surroundings());
@@ -84,28 +84,54 @@ impl Machine {
         let found = format!("refused: {} ({})", error_name(number), self.paranoid_text());
         let item = match self.probe.timers {
             Ok(_) => Item::loss(CHECK, found).so(
-                "programs that whyslow starts sample themselves: less often, and without the kernel's functions; \
-                 running programs and the whole machine cannot be recorded",
+                "programs that whyslow starts sample themselves: less often, and without the kernel's functions; the whole machine \
+                 cannot be recorded",
             ),
-            Err(_) => Item::problem(CHECK, found).so("nothing can be recorded"),
+            Err(_) => Item::problem(CHECK, found).so("programs that whyslow starts cannot be recorded"),
         };
+        let Virtualisation { container, gvisor, runner, .. } = &self.virtualisation;
         let level = self.settings.perf_event_paranoid.unwrap_or(i64::MAX);
-        if self.settings.perf_event_paranoid.is_none() || number == Errno::NOSYS.raw_os_error() {
-            item.fix("a kernel with CONFIG_PERF_EVENTS; some sandboxes (gVisor) have none")
-        } else if level > 2 && !self.can(CAP_PERFMON) && !self.can(CAP_SYS_ADMIN) {
-            item.sysctl("kernel.perf_event_paranoid=1").or_group()
-        } else if let Some(container) = &self.virtualisation.container {
-            let command = if container == "Kubernetes" {
-                "securityContext: {capabilities: {add: [PERFMON]}, seccompProfile: {type: Unconfined}}"
-                    .to_owned()
-            } else {
-                "start the container with --cap-add PERFMON --security-opt seccomp=unconfined".to_owned()
+        if *gvisor {
+            item.fix("gVisor has no perf events: use the host, or a container with another runtime (docker run --runtime runc)")
+        } else if self.settings.perf_event_paranoid.is_none() || number == Errno::NOSYS.raw_os_error() {
+            item.fix("a kernel with CONFIG_PERF_EVENTS")
+        } else if let Some(container) = container {
+            let command = match container.as_str() {
+                "Kubernetes" => "in the pod's container: securityContext: {capabilities: {add: [PERFMON, SYS_PTRACE]}, seccompProfile: \
+                                 {type: Unconfined}}",
+                "Podman" => "podman run --cap-add PERFMON --security-opt seccomp=unconfined …",
+                "Docker" => "docker run --cap-add PERFMON --security-opt seccomp=unconfined …",
+                _ => "start the container with the capability PERFMON and without its seccomp filter",
             };
             item.fix(command)
+        } else if level > 2 && !self.can(CAP_PERFMON) && !self.can(CAP_SYS_ADMIN) {
+            match runner {
+                Some(_) => item.fix("a step before: run: sudo sysctl kernel.perf_event_paranoid=1"),
+                None => item.sysctl("kernel.perf_event_paranoid=1").or_group(),
+            }
         } else if self.status.is_filtered() {
             item.fix("start without the seccomp filter that forbids perf_event_open")
         } else {
             item.sysctl("kernel.perf_event_paranoid=1")
+        }
+    }
+
+    /// Whether programs that run already can be looked at.
+    fn running_programs(&self) -> Item {
+        const CHECK: Check = Check::RunningPrograms;
+        let all = self.can(CAP_SYS_PTRACE);
+        match self.settings.ptrace_scope {
+            _ if !self.probe.memory_is_readable => Item::loss(CHECK, "cannot be looked at (-p)")
+                .so("recording them needs perf events or the right to trace"),
+            Some(scope @ 1..) if !all => {
+                let item = Item::loss(CHECK, format!("cannot be looked at (-p): ptrace_scope {scope}"))
+                    .so("recording them needs perf events or the right to trace");
+                if scope < 3 { item.sysctl("kernel.yama.ptrace_scope=0") } else { item.fix("run whyslow with sudo") }
+            }
+            _ => Item::ok(
+                CHECK,
+                if all { "are looked at from the outside (-p)" } else { "of yours are looked at from the outside (-p)" },
+            ),
         }
     }
 
@@ -206,8 +232,14 @@ impl Machine {
                 "other guests take time that no profile can see: repeat measurements before you believe them",
             ));
         }
-        if let Some(container) = &self.virtualisation.container {
+        if self.virtualisation.gvisor {
+            items.push(Item::note(Check::Container, "gVisor").so("times include those of its own kernel, which no profile can see"));
+        } else if let Some(container) = &self.virtualisation.container {
             items.push(Item::ok(Check::Container, container.clone()));
+        }
+        if let Some(runner) = self.virtualisation.runner {
+            let item = Item::note(Check::Runner, runner);
+            items.push(item.so("another job gets another machine: compare only what was measured in one job"));
         }
         if self.status.is_filtered() && self.probe.events.is_ok() {
             items.push(Item::ok(Check::Seccomp, "a filter is on; it lets perf events through"));
@@ -297,7 +329,7 @@ mod tests {
     }
 
     fn check(files: &[(&str, &str)], probe: Probe) -> Vec<Item> {
-        Machine::read(root(files).path(), probe).check()
+        Machine::read(root(files).path(), |_| false, probe).check()
     }
 
     fn item(items: &[Item], check: Check) -> &Item {
@@ -373,22 +405,104 @@ mod tests {
         assert!(!items.iter().any(|item| item.check == Check::KernelTime));
     }
 
+    /// What doctor says in each of the usual surroundings where perf events are refused: the files and variables that tell, what the kernel
+    /// says, and a part of the one line that changes it.
     #[test]
-    fn dockers_filter_is_named() {
-        let files = [
-            ("proc/sys/kernel/perf_event_paranoid", "2\n"),
-            ("proc/self/status", "CapEff:\t00000000a80425fb\nSeccomp:\t2\n"),
-            (".dockerenv", ""),
+    fn each_surrounding_has_its_own_line_to_change() {
+        const DEBIAN: (&str, &str) = ("proc/sys/kernel/perf_event_paranoid", "3\n");
+        const UBUNTU: (&str, &str) = ("proc/sys/kernel/perf_event_paranoid", "4\n");
+        const USUAL: (&str, &str) = ("proc/sys/kernel/perf_event_paranoid", "2\n");
+        const FILTER: (&str, &str) = ("proc/self/status", "CapEff:\t00000000a80425fb\nSeccomp:\t2\n");
+        const USER: (&str, &str) = ("proc/self/status", "CapEff:\t0\nSeccomp:\t0\n");
+        const VM: [(&str, &str); 2] = [
+            ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor\n"),
+            ("sys/class/dmi/id/sys_vendor", "QEMU\n"),
         ];
-        let items = check(&files, refused(Errno::PERM));
-        assert!(
-            item(&items, Check::PerfEvents)
-                .fix
-                .as_deref()
-                .unwrap()
-                .contains("--security-opt seccomp=unconfined")
-        );
-        assert_eq!(item(&items, Check::Container).found, "Docker");
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, Errno, Option<(Check, &'a str)>, &'a str);
+        let cases: [Case<'_>; 8] = [
+            ("bare", &[DEBIAN, USER], "", Errno::ACCESS, None, "sudo sysctl kernel.perf_event_paranoid=1"),
+            (
+                "virtual machine",
+                &[UBUNTU, USER, VM[0], VM[1]],
+                "",
+                Errno::ACCESS,
+                Some((Check::System, "a virtual machine (QEMU/KVM)")),
+                "sudo sysctl kernel.perf_event_paranoid=1",
+            ),
+            (
+                "Docker",
+                &[USUAL, FILTER, (".dockerenv", "")],
+                "",
+                Errno::PERM,
+                Some((Check::Container, "Docker")),
+                "docker run --cap-add PERFMON --security-opt seccomp=unconfined",
+            ),
+            (
+                "Podman",
+                &[DEBIAN, FILTER, ("run/.containerenv", "")],
+                "",
+                Errno::PERM,
+                Some((Check::Container, "Podman")),
+                "podman run --cap-add PERFMON",
+            ),
+            (
+                "Kubernetes",
+                &[USUAL, FILTER, ("proc/1/cgroup", "0::/\n")],
+                "KUBERNETES_SERVICE_HOST",
+                Errno::PERM,
+                Some((Check::Container, "Kubernetes")),
+                "securityContext: {capabilities: {add: [PERFMON",
+            ),
+            (
+                "GitHub",
+                &[UBUNTU, USER, VM[0]],
+                "GITHUB_ACTIONS",
+                Errno::ACCESS,
+                Some((Check::Runner, "GitHub Actions")),
+                "run: sudo sysctl kernel.perf_event_paranoid=1",
+            ),
+            (
+                "WSL2",
+                &[UBUNTU, USER, ("proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n")],
+                "",
+                Errno::ACCESS,
+                Some((Check::System, "Windows Subsystem for Linux")),
+                "sudo sysctl kernel.perf_event_paranoid=1",
+            ),
+            (
+                "gVisor",
+                &[FILTER, ("proc/version", "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n")],
+                "",
+                Errno::NOSYS,
+                Some((Check::Container, "gVisor")),
+                "gVisor has no perf events",
+            ),
+        ];
+        for (name, files, variable, errno, surrounding, fix) in cases {
+            let root = root(files);
+            let items = Machine::read(root.path(), |asked| asked == variable, refused(errno)).check();
+            let perf = item(&items, Check::PerfEvents);
+            assert_eq!(perf.severity, Severity::Warning, "{name}");
+            assert!(perf.fix.as_deref().is_some_and(|said| said.contains(fix)), "{name}: {:?}", perf.fix);
+            if let Some((check, found)) = surrounding {
+                assert_eq!(item(&items, check).found, found, "{name}");
+            }
+            assert_eq!(item(&items, Check::OwnTimers).severity, Severity::Fine, "{name}");
+        }
+    }
+
+    #[test]
+    fn who_may_look_at_running_programs_is_told() {
+        let with = |scope, capabilities: &str| {
+            let files = [("proc/sys/kernel/yama/ptrace_scope", scope), ("proc/self/status", capabilities)];
+            let items = check(&files, refused(Errno::PERM));
+            let item = item(&items, Check::RunningPrograms);
+            (item.severity, item.fix.clone())
+        };
+        assert_eq!(with("0\n", "CapEff:\t0\n").0, Severity::Fine);
+        assert_eq!(with("1\n", "CapEff:\t0000000000080000\n").0, Severity::Fine);
+        let (severity, fix) = with("1\n", "CapEff:\t0\n");
+        assert_eq!((severity, fix.as_deref()), (Severity::Warning, Some("sudo sysctl kernel.yama.ptrace_scope=0")));
     }
 
     #[test]

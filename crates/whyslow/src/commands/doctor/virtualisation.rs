@@ -15,11 +15,20 @@ pub(super) struct Virtualisation {
     pub(super) container: Option<String>,
     /// Windows Subsystem for Linux.
     pub(super) wsl: bool,
+    /// A kernel in user space, which knows only a part of the system calls.
+    pub(super) gvisor: bool,
+    /// The service whose machine this is for the time of a job.
+    pub(super) runner: Option<&'static str>,
 }
 
+/// What gVisor says of itself where Linux tells when it was built.
+const GVISOR: &str = "#1 SMP Sun Jan 10 15:06:54 PST 2016";
+/// Variables that services set in each job.
+const RUNNERS: [(&str, &str); 2] = [("GITHUB_ACTIONS", "GitHub Actions"), ("GITLAB_CI", "GitLab CI")];
+
 impl Virtualisation {
-    /// Looks at the files under a root folder.
-    pub(super) fn read(root: &Path) -> Self {
+    /// Looks at the files under a root folder, and for variables.
+    pub(super) fn read(root: &Path, has_variable: impl Fn(&str) -> bool) -> Self {
         let text =
             |path: &str| fs::read(root.join(path)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let text = |path: &str| text(path).unwrap_or_default();
@@ -43,7 +52,12 @@ impl Virtualisation {
             &text("run/systemd/container"),
             &text("proc/1/cgroup"),
         );
-        Self { machine, container, wsl }
+        // Where the control group has a namespace of its own it has no name.
+        let in_pod = root.join("var/run/secrets/kubernetes.io").exists() || has_variable("KUBERNETES_SERVICE_HOST");
+        let container = if in_pod { Some("Kubernetes".to_owned()) } else { container };
+        let gvisor = text("proc/version").contains(GVISOR);
+        let runner = RUNNERS.iter().find(|(variable, _)| has_variable(variable)).map(|(_, name)| *name);
+        Self { machine, container, wsl, gvisor, runner }
     }
 }
 

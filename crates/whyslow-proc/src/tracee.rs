@@ -1,4 +1,4 @@
-//! A traced process: stops, registers and memory. All calls must come from the thread that seized it.
+//! A traced process or thread: stops, registers and memory. All calls must come from the thread that seized it.
 #![expect(unsafe_code, reason = "ptrace and its relatives take untyped pointers")]
 
 use std::io;
@@ -6,14 +6,14 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use crate::arch::{FloatRegisters, Registers};
+pub use crate::arch::{FloatRegisters, Registers};
 
 /// How long to sleep between two looks at a process that runs. The agent needs about a millisecond.
 const NAP: Duration = Duration::from_micros(100);
 
 /// Why a process stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub enum Stop {
     /// Its exec succeeded, and has not returned yet.
     Exec,
     /// It was asked to stop.
@@ -30,127 +30,154 @@ pub(crate) enum Stop {
 
 /// A process that was seized. It runs on unless it is in a stop.
 #[derive(Debug)]
-pub(crate) struct Tracee {
+pub struct Tracee {
     pid: libc::pid_t,
 }
 
 impl Tracee {
     /// Seizes a process, so that it will stop at its exec.
-    pub(crate) fn seize(pid: u32) -> io::Result<Self> {
+    pub fn seize(pid: u32) -> io::Result<Self> {
         let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let tracee = Self { pid };
         tracee.request(libc::PTRACE_SEIZE, 0, libc::PTRACE_O_TRACEEXEC as usize)?;
         Ok(tracee)
     }
 
+    /// Seizes a thread, which runs on as before.
+    pub fn seize_thread(tid: u32) -> io::Result<Self> {
+        let pid = libc::pid_t::try_from(tid).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let tracee = Self { pid };
+        tracee.request(libc::PTRACE_SEIZE, 0, 0)?;
+        Ok(tracee)
+    }
+
     /// Its number.
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.pid.unsigned_abs()
     }
 
     /// Waits until the process stops, ends, or time is up. Ended processes are not reaped: that is their starter's business.
-    pub(crate) fn wait(&self, until: Option<Instant>) -> io::Result<Stop> {
+    pub fn wait(&self, until: Option<Instant>) -> io::Result<Stop> {
+        let Some(until) = until else { return Ok(self.stop_or_none(0)?.unwrap_or(Stop::Late)) };
         loop {
-            let nap = if until.is_some() { libc::WNOHANG } else { 0 };
-            let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-            // SAFETY: `info` is large enough, and all-zero is a valid value if the call leaves it alone.
-            let (result, info) = unsafe {
-                let options = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | nap;
-                let result = libc::waitid(libc::P_PID, self.pid as libc::id_t, info.as_mut_ptr(), options);
-                (result, info.assume_init())
-            };
-            if result != 0 {
-                let error = io::Error::last_os_error();
-                if error.kind() == io::ErrorKind::Interrupted {
-                    continue;
-                }
-                return Err(error);
+            if let Some(stop) = self.stop()? {
+                return Ok(stop);
             }
-            // SAFETY: waitid fills this field, or leaves it zero when nothing happened.
-            if unsafe { info.si_pid() } == 0 {
-                if until.is_some_and(|until| Instant::now() >= until) {
-                    return Ok(Stop::Late);
-                }
-                std::thread::sleep(NAP);
-                continue;
+            if Instant::now() >= until {
+                return Ok(Stop::Late);
             }
-            if matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) {
-                return Ok(Stop::Ended);
-            }
-            let mut status = 0;
-            // SAFETY: writes one integer.
-            if unsafe { libc::waitpid(self.pid, &raw mut status, libc::__WALL) } != self.pid {
-                return Err(io::Error::last_os_error());
-            }
-            let signal = libc::WSTOPSIG(status);
-            return Ok(match status >> 16 {
-                libc::PTRACE_EVENT_EXEC => Stop::Exec,
-                libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::Interrupted,
-                libc::PTRACE_EVENT_STOP => Stop::Group,
-                _ => Stop::Signal(signal),
-            });
+            std::thread::sleep(NAP);
         }
     }
 
+    /// Why it has stopped or ended; nothing if it runs.
+    pub fn stop(&self) -> io::Result<Option<Stop>> {
+        self.stop_or_none(libc::WNOHANG)
+    }
+
+    fn stop_or_none(&self, nap: i32) -> io::Result<Option<Stop>> {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let info = loop {
+            let options = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | nap;
+            // SAFETY: `info` is large enough, and all-zero is a valid value if the call leaves it alone.
+            let (result, info) = unsafe {
+                let result = libc::waitid(libc::P_PID, self.pid as libc::id_t, info.as_mut_ptr(), options);
+                (result, info.assume_init())
+            };
+            if result == 0 {
+                break info;
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        };
+        // SAFETY: waitid fills this field, or leaves it zero when nothing happened.
+        if unsafe { info.si_pid() } == 0 {
+            return Ok(None);
+        }
+        if matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) {
+            return Ok(Some(Stop::Ended));
+        }
+        let mut status = 0;
+        // SAFETY: writes one integer.
+        if unsafe { libc::waitpid(self.pid, &raw mut status, libc::__WALL) } != self.pid {
+            return Err(io::Error::last_os_error());
+        }
+        let signal = libc::WSTOPSIG(status);
+        Ok(Some(match status >> 16 {
+            libc::PTRACE_EVENT_EXEC => Stop::Exec,
+            libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::Interrupted,
+            libc::PTRACE_EVENT_STOP => Stop::Group,
+            _ => Stop::Signal(signal),
+        }))
+    }
+
     /// Lets it run, with a signal or none (0).
-    pub(crate) fn go_on(&self, signal: i32) -> io::Result<()> {
+    pub fn go_on(&self, signal: i32) -> io::Result<()> {
         self.request(libc::PTRACE_CONT, 0, signal as usize)
     }
 
     /// Leaves it stopped as a whole, but hears when that ends.
-    pub(crate) fn listen(&self) -> io::Result<()> {
+    pub fn listen(&self) -> io::Result<()> {
         self.request(libc::PTRACE_LISTEN, 0, 0)
     }
 
     /// Asks it to stop.
-    pub(crate) fn interrupt(&self) -> io::Result<()> {
+    pub fn interrupt(&self) -> io::Result<()> {
         self.request(libc::PTRACE_INTERRUPT, 0, 0)
     }
 
-    /// Lets it run and be nobody's.
-    pub(crate) fn detach(&self) -> io::Result<()> {
-        self.request(libc::PTRACE_DETACH, 0, 0)
+    /// Lets it run and be nobody's, with the signal that it was stopped at or none (0).
+    pub fn detach(&self, signal: i32) -> io::Result<()> {
+        self.request(libc::PTRACE_DETACH, 0, signal as usize)
+    }
+
+    /// Forgets it after its end. Somebody else has started it, and hears of it now.
+    pub fn reap(&self) {
+        // SAFETY: the status is not asked for.
+        unsafe { libc::waitpid(self.pid, ptr::null_mut(), libc::__WALL | libc::WNOHANG) };
     }
 
     /// Sends it a signal that was kept from it.
-    pub(crate) fn send(&self, signal: i32) {
+    pub fn send(&self, signal: i32) {
         // SAFETY: takes two integers. The process was traced just now, so the number is still its own.
         unsafe { libc::kill(self.pid, signal) };
     }
 
     /// Whether the signal that it is stopped at comes from an instruction of its own.
-    pub(crate) fn signal_is_its_own(&self) -> io::Result<bool> {
+    pub fn signal_is_its_own(&self) -> io::Result<bool> {
         // SAFETY: the request fills this, of which zero bytes are a value.
         let info: libc::siginfo_t = unsafe { self.get(libc::PTRACE_GETSIGINFO) }?;
         Ok(info.si_code > 0)
     }
 
     /// All registers but those for floating-point numbers.
-    pub(crate) fn registers(&self) -> io::Result<Registers> {
+    pub fn registers(&self) -> io::Result<Registers> {
         // SAFETY: the request fills this, which is plain integers.
         unsafe { self.get(libc::PTRACE_GETREGS) }
     }
 
     /// Sets them.
-    pub(crate) fn set_registers(&self, registers: &Registers) -> io::Result<()> {
+    pub fn set_registers(&self, registers: &Registers) -> io::Result<()> {
         // SAFETY: the request reads this.
         unsafe { self.request_at(libc::PTRACE_SETREGS, 0, ptr::from_ref(registers) as usize) }
     }
 
     /// The registers for floating-point numbers.
-    pub(crate) fn float_registers(&self) -> io::Result<FloatRegisters> {
+    pub fn float_registers(&self) -> io::Result<FloatRegisters> {
         // SAFETY: the request fills this, which is plain integers.
         unsafe { self.get(libc::PTRACE_GETFPREGS) }
     }
 
     /// Sets them.
-    pub(crate) fn set_float_registers(&self, registers: &FloatRegisters) -> io::Result<()> {
+    pub fn set_float_registers(&self, registers: &FloatRegisters) -> io::Result<()> {
         // SAFETY: the request reads this.
         unsafe { self.request_at(libc::PTRACE_SETFPREGS, 0, ptr::from_ref(registers) as usize) }
     }
 
     /// Reads a word, of code too.
-    pub(crate) fn word(&self, address: u64) -> io::Result<u64> {
+    pub fn word(&self, address: u64) -> io::Result<u64> {
         let mut word = 0_u64;
         // The system call stores the word where the last argument points to; libc's wrapper would return it.
         // SAFETY: `word` is writable for eight bytes.
@@ -161,12 +188,12 @@ impl Tracee {
     }
 
     /// Writes a word, over code too.
-    pub(crate) fn set_word(&self, address: u64, word: u64) -> io::Result<()> {
+    pub fn set_word(&self, address: u64, word: u64) -> io::Result<()> {
         self.request(libc::PTRACE_POKEDATA, address as usize, word as usize)
     }
 
     /// Writes into memory that the process could write to as well.
-    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
         let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let remote =
             libc::iovec { iov_base: ptr::without_provenance_mut(address as usize), iov_len: bytes.len() };

@@ -1,0 +1,29 @@
+//! Mappings that were read from /proc, as inputs of the converter.
+
+use whyslow_convert::{Converter, Input, Mapped, World};
+use whyslow_proc::Mapping;
+
+/// Takes all mappings of a process.
+pub(crate) fn take_mappings<W: World>(
+    pid: u32,
+    time_ns: u64,
+    mappings: &[Mapping],
+    converter: &mut Converter<W>,
+) {
+    for mapping in mappings {
+        converter.take(&Input::Mapped(Mapped {
+            pid,
+            tid: None,
+            time_ns,
+            path: mapping.name.as_str().into(),
+            device: mapping.device,
+            inode: mapping.inode,
+            generation: 0,
+            build_id: None,
+            start: mapping.start,
+            end: mapping.end,
+            offset: mapping.offset,
+            executable: mapping.executable,
+        }));
+    }
+}

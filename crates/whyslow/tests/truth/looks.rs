@@ -1,0 +1,201 @@
+//! Attaching where perf events are refused: threads that run are stopped for a moment and looked at.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use whyslow_lab_harness::{Truth, Variant, binomial_ok, build_or_skip, run};
+use whyslow_profile::{KernelView, Note, RecordingNote, Sampling, Trigger, file};
+
+use crate::recorded::{PATIENCE, Recorded, refused, whyslow};
+
+/// A program that runs already, killed at the end of the test.
+struct Started(Child);
+
+impl Started {
+    fn new(program: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        let started = Self(command.args(args).stdout(Stdio::null()).spawn().unwrap());
+        // Until it is executed, it is a copy of this process.
+        while std::fs::read_link(format!("/proc/{}/exe", started.pid())).ok() != program.canonicalize().ok() {
+            std::thread::yield_now();
+        }
+        started
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Looks at a process for so long.
+fn look_at(pid: u32, duration: &str) -> Recorded {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["record", "--sampler", "ptrace", "-o", "run.whyslow", "--duration", duration]);
+    let output = run(command.args(["-p", &pid.to_string()]), PATIENCE).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+    Recorded { profile, truth: Truth::default(), folder }
+}
+
+fn state(pid: u32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat[stat.rfind(')').unwrap() + 2..].chars().next().unwrap()
+}
+
+#[test]
+fn fixed_ratios_are_found_on_one_thread_and_on_several() {
+    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    for threads in ["1", "4"] {
+        let started = Started::new(&program, &[threads, "600000"]);
+        let recorded = look_at(started.pid(), "2s");
+        let meta = &recorded.profile.meta;
+        assert_eq!((meta.sampling, meta.kernel), (Sampling::Looks, KernelView::Callers));
+        assert_eq!(recorded.profile.main_sampler().trigger, Trigger::Look);
+        recorded.assert_complete("ratio");
+        let samples = recorded.samples();
+        assert!(samples >= 20, "{samples} samples");
+        for (function, truth) in [("alpha", 0.5), ("beta", 0.3), ("gamma", 0.2)] {
+            let share = recorded.total_share(function);
+            assert!(binomial_ok(share, truth, samples), "{function} has {share} of {samples}");
+        }
+    }
+}
+
+/// Looks at a shell that waits to be told before it does what a script says; what it prints too.
+fn look_at_script(script: &str) -> (Recorded, String) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("read go; {script}")]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    let (pid, mut go) = (shell.id(), shell.stdin.take().unwrap());
+    let recorded = std::thread::scope(|scope| {
+        let looking = scope.spawn(|| look_at(pid, "60s"));
+        // A recorder that is slow to start misses a part.
+        std::thread::sleep(Duration::from_millis(500));
+        go.write_all(b"\n").unwrap();
+        looking.join().unwrap()
+    });
+    let output = shell.wait_with_output().unwrap();
+    assert!(output.status.success());
+    (recorded, String::from_utf8(output.stdout).unwrap())
+}
+
+/// Seconds in the shell's `1m2.345s`.
+fn seconds(word: &str) -> f64 {
+    let (minutes, seconds) = word.trim_end_matches('s').split_once('m').unwrap();
+    minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+}
+
+#[test]
+fn looks_stand_for_the_cpu_time_that_the_kernel_has_counted() {
+    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    let (recorded, printed) = look_at_script(&format!("{} 2 1000 >/dev/null; times", program.display()));
+    let used: f64 = printed.split_whitespace().map(seconds).sum();
+    let sampled = recorded.profile.samples[0].value.iter().sum::<u64>() as f64 / 1e9;
+    assert!((sampled / used - 1.0).abs() < 0.1, "looks stand for {sampled} s, {used} s were used");
+}
+
+/// What waits is not touched, and who is stopped by a signal stays so.
+#[test]
+fn a_process_that_waits_and_one_that_is_stopped_are_left_as_they_are() {
+    let sleeping = Started::new(Path::new("/bin/sleep"), &["1000"]);
+    let recorded = look_at(sleeping.pid(), "200ms");
+    assert_eq!((recorded.samples(), state(sleeping.pid())), (0, 'S'));
+
+    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    let stopped = Started::new(&program, &["1", "600000"]);
+    Command::new("kill").args(["-STOP", &stopped.pid().to_string()]).status().unwrap();
+    while state(stopped.pid()) != 'T' {
+        std::thread::yield_now();
+    }
+    let recorded = look_at(stopped.pid(), "200ms");
+    assert_eq!((recorded.samples(), state(stopped.pid())), (0, 'T'));
+}
+
+#[test]
+fn a_program_with_its_own_ideas_about_signals_keeps_them() {
+    let Some(program) = build_or_skip("timer_hostile", Variant::Release) else { return };
+    let mut started = Started::new(&program, &["everything", "300"]);
+    let recorded = look_at(started.pid(), "60s");
+    assert!(started.0.wait().unwrap().success());
+    assert!(recorded.samples() > 0);
+}
+
+/// Whatever becomes of the recorder, nobody is left stopped or traced.
+#[test]
+fn a_recorder_that_is_killed_lets_go() {
+    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    let started = Started::new(&program, &["4", "600000"]);
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..5 {
+        let mut command = whyslow(folder.path());
+        command.args(["record", "-q", "--sampler", "ptrace", "-p", &started.pid().to_string()]);
+        let mut recorder = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(150));
+        recorder.kill().unwrap();
+        recorder.wait().unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", started.pid())).unwrap();
+        assert!(status.contains("TracerPid:\t0\n"), "{status}");
+        assert!(matches!(state(started.pid()), 'R' | 'S'), "{status}");
+    }
+}
+
+#[test]
+fn children_and_programs_that_are_executed_are_followed() {
+    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    let program = program.display();
+    // The shell executes the first one as a child, and becomes the second.
+    let (answer, _) = look_at_script(&format!("{program} 1 600; exec {program} 1 600"));
+    let profile = &answer.profile;
+    let names: Vec<&str> = profile.processes.iter().map(|process| profile.text(process.name)).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(names.iter().all(|name| name.starts_with("ratio")), "{names:?}");
+    let of = |name: &str| answer.total_share(name);
+    assert!(of("alpha") + of("beta") + of("gamma") > 0.8, "{}", of("alpha"));
+}
+
+/// Where events are refused this is how it is done without a word, and it is said.
+#[test]
+fn a_running_process_is_looked_at_where_perf_events_are_refused() {
+    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    let started = Started::new(&program, &["1", "600000"]);
+    let pid = started.pid().to_string();
+    let Some((output, folder)) = refused(&["-o", "run.whyslow", "--duration", "500ms", "-p", &pid]) else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("ratio::alpha"), "{said}");
+    let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+    assert_eq!(profile.meta.sampling, Sampling::Looks);
+    let is_refusal =
+        |note: &Note| matches!(note, Note::Recording(RecordingNote::EventsRefused { looked: true, .. }));
+    assert!(profile.meta.notes.iter().any(is_refusal), "{:?}", profile.meta.notes);
+}
+
+#[test]
+fn what_may_not_be_looked_at_is_told_with_what_to_do() {
+    let sleeping = Started::new(Path::new("/bin/sleep"), &["1000"]);
+    let pid = sleeping.pid().to_string();
+    let told = |command: &mut Command| {
+        let output = run(command, PATIENCE).unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let sampler = ["record", "--sampler", "ptrace"];
+    let own = told(whyslow(folder.path()).args(sampler).arg("true"));
+    assert!(own.contains("--sampler timer"), "{own}");
+    let events = told(whyslow(folder.path()).args(sampler).args(["--user-only", "-p", &pid]));
+    assert!(events.contains("--sampler perf"), "{events}");
+    let timer = told(whyslow(folder.path()).args(["record", "--sampler", "timer", "-p", &pid]));
+    assert!(timer.contains("--sampler ptrace"), "{timer}");
+}
