@@ -125,18 +125,19 @@ impl Names {
 
     /// Draws the environment as it shall be. False if it is that of another collector; none if it cannot be read.
     fn draw(&self, environment: Given, agent: Agent, draft: &mut Draft<'_>) -> Option<bool> {
-        let mut reader = Reader { page: 0 };
+        // Pointers and texts lie in different pages.
+        let (mut pointers, mut texts) = (Reader { page: 0 }, Reader { page: 0 });
         let (mut preloads, mut has_socket) = (false, false);
         let mut at = environment.0;
         loop {
-            let pointer = if at == 0 { 0 } else { reader.word(at)? };
+            let pointer = if at == 0 { 0 } else { pointers.word(at)? };
             if pointer == 0 {
                 break;
             }
             at += size_of::<u64>() as u64;
             // Most are none of the two, and need not be read.
-            let text = match reader.byte(pointer)? {
-                b'L' | b'W' => reader.text(pointer)?,
+            let text = match texts.byte(pointer)? {
+                b'L' | b'W' => texts.text(pointer)?,
                 _ => c"",
             };
             let socket = text

@@ -11,7 +11,8 @@ use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use whyslow_elf::{DebugFolders, Elf, ElfFile, Segment};
 
-use crate::arch::Code64;
+use crate::arch::{Code64, Prologue, Refusal};
+use crate::functions::{Functions, Placed};
 use crate::maps::Maps;
 use crate::unwind_table;
 
@@ -22,18 +23,28 @@ pub(crate) struct Files {
     debug: Option<ElfFile>,
 }
 
+/// Which names of a module's functions are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Symbols {
+    /// Those that everyone may call, which are in the file itself.
+    Public,
+    /// All, if need be by a debug file.
+    All,
+}
+
 impl Files {
     /// Opens a module. `name` is what the file is called in the file system; `path` is where it can be read.
-    pub(crate) fn open(path: &Path, name: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, name: &Path, symbols: Symbols) -> io::Result<Self> {
         let main = ElfFile::open(path)?;
-        let debug =
-            parse(main.bytes()).filter(|elf| !elf.has_symbols()).and_then(|elf| separate_symbols(&elf, name));
+        let debug = parse(main.bytes())
+            .filter(|elf| symbols == Symbols::All && !elf.has_symbols())
+            .and_then(|elf| separate_symbols(&elf, name));
         Ok(Self { main, debug })
     }
 
-    /// The same without a debug file: the names that everyone may call are in the file itself.
-    pub(crate) fn open_public(path: &Path) -> io::Result<Self> {
-        Ok(Self { main: ElfFile::open(path)?, debug: None })
+    /// Its parts that are loaded.
+    pub(crate) fn loads(&self) -> Option<Vec<Segment>> {
+        Some(parse(self.main.bytes())?.segments().collect())
     }
 
     /// Whether one of these functions is defined. Quicker than reading all of them, for libraries with very many.
@@ -103,10 +114,14 @@ impl<'d> Image<'d> {
 
     /// Reads a module that is mapped under this path. `None` if it is no ELF file for x86-64, or not mapped.
     pub(crate) fn read(files: &'d Files, maps: &Maps, path: &str) -> Option<Self> {
+        Self::at(files, bias(maps, path, &files.loads()?)?)
+    }
+
+    /// Reads a module whose address 0 lies there.
+    pub(crate) fn at(files: &'d Files, bias: u64) -> Option<Self> {
         let data = files.main.bytes();
         let elf = parse(data)?;
         let loads: Vec<Segment> = elf.segments().collect();
-        let bias = bias(maps, path, &loads)?;
         if !elf.is_position_independent() && bias != 0 {
             return None;
         }
@@ -154,6 +169,16 @@ impl<'d> Image<'d> {
     /// The function of this name.
     pub(crate) fn function(&self, name: &str) -> Option<Function<'d>> {
         self.by_name.get(name).map(|row| self.functions[*row])
+    }
+
+    /// A function where it runs, with what a patch would cover.
+    pub(crate) fn place(&self, function: Function<'_>) -> Placed {
+        let prologue = match self.code(function) {
+            Some(code) => Prologue::of(code, &self.cold_parts(function)),
+            None => Err(Refusal::NoCode),
+        };
+        let address = function.address.wrapping_add(self.bias);
+        Placed { name: function.name.to_owned(), address, prologue }
     }
 
     /// The first function whose name ends so. Names that the compiler makes carry a hash in front.
@@ -228,12 +253,18 @@ impl<'d> Image<'d> {
     }
 }
 
+impl Functions for Image<'_> {
+    fn placed(&self, name: &str) -> Option<Placed> {
+        self.function(name).map(|function| self.place(function))
+    }
+}
+
 fn parse(data: &[u8]) -> Option<Elf<'_>> {
     Elf::parse(data).ok().filter(|elf| elf.is_x86_64())
 }
 
 /// Where the file's address 0 lies, by the first of its mappings that is a part to be loaded.
-fn bias(maps: &Maps, path: &str, loads: &[Segment]) -> Option<u64> {
+pub(crate) fn bias(maps: &Maps, path: &str, loads: &[Segment]) -> Option<u64> {
     let page = |value: u64| value & !4095;
     maps.0.iter().filter(|mapping| mapping.name == path).find_map(|mapping| {
         let load = loads.iter().find(|load| page(load.file_offset) == mapping.offset)?;

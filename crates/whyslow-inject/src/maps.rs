@@ -1,6 +1,5 @@
 //! Free places between the mappings of a process.
 
-use std::io;
 use std::ops::Range;
 
 use whyslow_proc::{Mapping, MappingKind};
@@ -24,11 +23,6 @@ const GUARD: u64 = 0x1_0000;
 const PAGE: u64 = 4096;
 
 impl Maps {
-    /// Reads the mappings of a process.
-    pub(crate) fn of(pid: u32) -> io::Result<Self> {
-        Mapping::all_of(pid).map(Self)
-    }
-
     /// These, and ranges that will be taken.
     pub(crate) fn with(&self, taken: impl Iterator<Item = Range<u64>>) -> Self {
         let mut all = self.0.clone();

@@ -1,16 +1,20 @@
 //! What must be patched in a process that has just started, or in a library that has just come, byte by byte.
 
+use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use whyslow_heap_wire::handshake::{Hello, Patch, Real, entered, hook};
-use whyslow_proc::process;
+use whyslow_proc::{Mapping, process};
 use whyslow_profile::{HeapFacts, HeapNote, Unwatched};
 
-use crate::allocators::{Order, telling_names};
-use crate::arch::{MOST_PER_FUNCTION, Page, Prologue, Refusal};
-use crate::image::{Files, Function, Image};
+use crate::allocators::Order;
+use crate::arch::{MOST_PER_FUNCTION, Page};
+use crate::functions::{CACHE_ENDS, CALLED, ENDS, EXECS, EXIT, Functions, LOADS, Named, Placed, THREADS};
+use crate::image::{Files, Image, Symbols};
+use crate::libraries::Libraries;
 use crate::maps::Maps;
-use crate::targets::Found;
+use crate::targets::{Found, Target};
 
 /// Code to be mapped at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,53 +53,70 @@ pub struct Purpose {
     pub samples: bool,
 }
 
-/// Looks at a process whose agent waits for an answer, and says what to patch.
-///
-/// For allocations: libc's functions, which the agent was preloaded before, need no patch. Allocators that are linked into the program or into a library
-/// do. So do `_exit` and others that lead to a process's last moment, the functions that execute another program, and the
-/// one by which the loader tells debuggers of libraries that come later. For CPU time: the functions that make threads and processes, and the
-/// last two of these.
-pub fn plan(hello: &Hello, pid: u32, purpose: Purpose) -> Plan {
-    let mut planner = Planner { hello, rows: [false; hook::COUNT], plan: Plan::default() };
-    let maps = match Maps::of(pid) {
-        Ok(maps) => maps,
-        Err(error) => {
-            if purpose.heap {
-                planner.note(HeapNote::MappingsUnreadable { pid, error: error.to_string() });
-            }
-            return planner.plan;
-        }
-    };
-    if purpose.heap {
-        match hello.entered {
-            entered::LOADED => planner.library(&maps, pid),
-            _ => planner.program(&maps, pid),
-        }
-        if hello.entered == entered::PRELOADED {
-            planner.libraries(&maps, pid);
-        }
-    }
-    if purpose.samples {
-        match hello.entered {
-            entered::INJECTED => planner.sampled_program(&maps, pid),
-            entered::PRELOADED => planner.sampled_libraries(&maps, pid),
-            _ => {}
-        }
-    }
-    planner.plan.patches.sort_by_key(|patch| patch.address);
-    planner.plan
+/// Makes plans.
+#[derive(Debug)]
+pub struct Planner {
+    purpose: Purpose,
+    libraries: Libraries,
 }
 
-struct Planner<'h> {
-    hello: &'h Hello,
+impl Planner {
+    /// One that knows nothing yet.
+    pub fn new(purpose: Purpose) -> Self {
+        Self { purpose, libraries: Libraries::default() }
+    }
+
+    /// Looks at a process whose agent waits for an answer, and says what to patch. `mappings` are those of the process, as they are now.
+    ///
+    /// For allocations: libc's functions, which the agent was preloaded before, need no patch. Allocators that are linked into the program or into a library
+    /// do. So do `_exit` and others that lead to a process's last moment, the functions that execute another program, and the
+    /// one by which the loader tells debuggers of libraries that come later. For CPU time: the functions that make threads and processes, and the
+    /// last two of these.
+    pub fn plan(&self, hello: &Hello, pid: u32, mappings: io::Result<Vec<Mapping>>) -> Plan {
+        let Self { purpose, libraries } = self;
+        let mut draft = Draft { hello, known: libraries, rows: [false; hook::COUNT], plan: Plan::default() };
+        let maps = match mappings {
+            Ok(mappings) => Maps(mappings),
+            Err(error) => {
+                if purpose.heap {
+                    draft.note(HeapNote::MappingsUnreadable { pid, error: error.to_string() });
+                }
+                return draft.plan;
+            }
+        };
+        if purpose.heap {
+            match hello.entered {
+                entered::LOADED => draft.library(&maps, pid),
+                _ => draft.program(&maps, pid),
+            }
+            if hello.entered == entered::PRELOADED {
+                draft.libraries(&maps, pid);
+            }
+        }
+        if purpose.samples {
+            match hello.entered {
+                entered::INJECTED => draft.sampled_program(&maps, pid),
+                entered::PRELOADED => draft.sampled_libraries(&maps, pid),
+                _ => {}
+            }
+        }
+        draft.plan.patches.sort_by_key(|patch| patch.address);
+        draft.plan
+    }
+}
+
+/// A plan that is being made.
+struct Draft<'a> {
+    hello: &'a Hello,
+    known: &'a Libraries,
     /// Hooks that are taken.
     rows: [bool; hook::COUNT],
     plan: Plan,
 }
 
 /// A function to be patched, its shape's rows and its arguments.
-struct Job<'d> {
-    function: Function<'d>,
+struct Job {
+    function: Placed,
     rows: Rows,
     order: Order,
 }
@@ -109,12 +130,12 @@ enum Rows {
     Only(usize),
 }
 
-impl Planner<'_> {
+impl Draft<'_> {
     fn program(&mut self, maps: &Maps, pid: u32) {
         let link = process::program_file(pid);
         let name = process::program(pid).unwrap_or_default();
         let path = name.to_string_lossy();
-        let files = match Files::open(&link, &name) {
+        let files = match Files::open(&link, &name, Symbols::All) {
             Ok(files) => files,
             Err(error) => {
                 self.note(HeapNote::FileUnreadable { path: path.into_owned(), error: error.to_string() });
@@ -131,40 +152,38 @@ impl Planner<'_> {
             self.preloaded(maps);
         }
         self.explain(&image, &found, &path, is_static);
-        let mut jobs = jobs(&found);
+        let mut jobs = jobs(&image, &found);
         if is_static {
-            jobs.extend(exit(&image));
-            jobs.extend(execs(&image));
-            jobs.extend(ends(&image));
+            jobs.extend([EXIT, EXECS, ENDS, CACHE_ENDS].into_iter().flat_map(|table| named(&image, table)));
             self.allow_signals(&image);
-            jobs.extend(cache_ends(&image));
         }
         self.plan.unwind_table = image.unwind_table();
         self.plan.hands_crashes_on = image.has_section(".go.buildinfo");
-        self.patch(&image, maps, &jobs);
+        self.patch(&image.range, maps, jobs);
         self.name(&found.allocators);
     }
 
     /// A static program whose threads and children are to be sampled. Where it has no symbols, they are found later or not at all.
     fn sampled_program(&mut self, maps: &Maps, pid: u32) {
         let name = process::program(pid).unwrap_or_default();
-        let Ok(files) = Files::open(&process::program_file(pid), &name) else { return };
+        let Ok(files) = Files::open(&process::program_file(pid), &name, Symbols::All) else { return };
         let Some(image) = Image::read(&files, maps, &name.to_string_lossy()) else { return };
-        let mut jobs: Vec<Job<'_>> = execs(&image).chain(threads(&image)).collect();
-        jobs.retain(|job| self.row(job.rows).is_some());
-        self.patch(&image, maps, &jobs);
-        self.call(&image);
+        self.sample(&image, &image.range, maps, &[EXECS, THREADS]);
     }
 
-    /// Says where functions are that the agent calls.
-    fn call(&mut self, image: &Image<'_>) {
-        for (name, hook) in
-            [("pthread_key_create", hook::KEY_CREATE), ("pthread_setspecific", hook::SET_SPECIFIC)]
-        {
-            if let Some(function) = image.function(name) {
-                let address = function.address.wrapping_add(image.bias);
-                self.plan.reals.push(Real { hook: hook as u32, reserved: 0, address });
-            }
+    /// Patches those of a module's functions that samples need and that are not patched already, and says where the agent finds what it calls.
+    fn sample(
+        &mut self,
+        module: &impl Functions,
+        range: &Range<u64>,
+        maps: &Maps,
+        tables: &[&'static [Named]],
+    ) {
+        let mut jobs: Vec<Job> = tables.iter().flat_map(|table| named(module, table)).collect();
+        jobs.retain(|job| self.row(job.rows).is_some());
+        self.patch(range, maps, jobs);
+        for (function, hook) in module.all_placed(CALLED) {
+            self.plan.reals.push(Real { hook: hook as u32, reserved: 0, address: function.address });
         }
     }
 
@@ -175,23 +194,16 @@ impl Planner<'_> {
         paths.sort_unstable();
         paths.dedup();
         for path in paths {
-            let inside = process::file_in_root(pid, path);
-            let files = Files::open_public(&inside).or_else(|_| Files::open_public(path.as_ref()));
-            let Some(image) = files.as_ref().ok().and_then(|files| Image::read(files, maps, path)) else {
+            let library = self.known.get(pid, path, Symbols::Public);
+            let Some(placed) = library.as_ref().and_then(|library| library.in_process(maps, path)) else {
                 continue;
             };
-            let mut jobs = Vec::new();
-            if is_libc(path) {
-                jobs.extend(execs(&image));
-            }
-            if is_loader(path) {
-                jobs.extend(loads(&image));
-            } else {
-                jobs.extend(threads(&image));
-            }
-            jobs.retain(|job| self.row(job.rows).is_some());
-            self.patch(&image, maps, &jobs);
-            self.call(&image);
+            let tables: &[&'static [Named]] = match path {
+                path if is_loader(path) => &[LOADS],
+                path if is_libc(path) => &[EXECS, THREADS],
+                _ => &[THREADS],
+            };
+            self.sample(&placed, &placed.range(), maps, tables);
         }
     }
 
@@ -213,30 +225,28 @@ impl Planner<'_> {
         paths.retain(|path| path.starts_with('/') && *path != agent && Path::new(path) != program);
         paths.sort_unstable();
         paths.dedup();
-        let telling = telling_names();
         let mut has_exit = false;
         for path in paths {
-            let Some(files) = open_library(pid, path) else { continue };
-            if !is_libc(path) && !is_loader(path) && !files.define_any(&telling) {
-                continue;
-            }
-            let Some(image) = Image::read(&files, maps, path) else { continue };
-            if image.range.contains(&self.hello.agent_start) {
+            let Some(library) = self.known.get(pid, path, Symbols::All) else { continue };
+            let Some(placed) = library.in_process(maps, path) else { continue };
+            if placed.range().contains(&self.hello.agent_start) {
                 continue;
             }
             let mut moments = Vec::new();
             if is_libc(path) {
-                moments.extend(exit(&image));
+                moments.extend(named(&placed, EXIT));
                 has_exit |= !moments.is_empty();
-                moments.extend(execs(&image));
-                moments.extend(ends(&image));
+                moments.extend([EXECS, ENDS].into_iter().flat_map(|table| named(&placed, table)));
             }
             if is_loader(path) {
-                moments.extend(loads(&image));
+                moments.extend(named(&placed, LOADS));
             }
             if is_libc(path) || is_loader(path) {
-                self.patch(&image, maps, &moments);
-            } else {
+                self.patch(&placed.range(), maps, moments);
+            } else if library.may_allocate
+                && let Some(files) = open_library(pid, path)
+                && let Some(image) = Image::read(&files, maps, path)
+            {
                 self.watch(&image, maps, &Found::in_library(&image));
             }
         }
@@ -251,10 +261,10 @@ impl Planner<'_> {
         if !path.starts_with('/') || is_libc(path) || is_loader(path) {
             return;
         }
-        let Some(files) = open_library(pid, path) else { return };
-        if !files.define_any(&telling_names()) {
+        if !self.known.get(pid, path, Symbols::All).is_some_and(|library| library.may_allocate) {
             return;
         }
+        let Some(files) = open_library(pid, path) else { return };
         match Image::read(&files, maps, path).filter(|image| image.range.contains(&self.hello.library)) {
             Some(image) => self.watch(&image, maps, &Found::in_library(&image)),
             None => self.note(HeapNote::FileNotUnderstood { path: path.to_owned() }),
@@ -263,7 +273,7 @@ impl Planner<'_> {
 
     /// Patches an allocator's functions.
     fn watch(&mut self, image: &Image<'_>, maps: &Maps, found: &Found<'_>) {
-        self.patch(image, maps, &jobs(found));
+        self.patch(&image.range, maps, jobs(image, found));
         self.name(&found.allocators);
     }
 
@@ -314,15 +324,11 @@ impl Planner<'_> {
         }
     }
 
-    /// Patches functions of one module.
-    fn patch(&mut self, image: &Image<'_>, maps: &Maps, jobs: &[Job<'_>]) {
+    /// Patches functions of one module, which lies there.
+    fn patch(&mut self, range: &Range<u64>, maps: &Maps, jobs: Vec<Job>) {
         let mut prologues = Vec::new();
-        for job in jobs {
-            let prologue = match image.code(job.function) {
-                Some(code) => Prologue::of(code, &image.cold_parts(job.function)),
-                None => Err(Refusal::NoCode),
-            };
-            match prologue {
+        for job in &jobs {
+            match &job.function.prologue {
                 Ok(prologue) => prologues.push((job, prologue)),
                 Err(refusal) => self.unseen(job, &refusal.to_string()),
             }
@@ -339,7 +345,7 @@ impl Planner<'_> {
                     .iter()
                     .map(|page| page.at..(page.at + page.bytes.len() as u64).next_multiple_of(4096)),
             )
-            .place(&image.range, len)
+            .place(range, len)
         else {
             for (job, _) in &prologues {
                 self.unseen(job, "there is no free place for a jump to reach");
@@ -355,7 +361,7 @@ impl Planner<'_> {
             match page.add(prologue, job.order, row, self.hello.hooks[row]) {
                 Ok((real, patch)) => {
                     self.rows[row] = true;
-                    self.bypass(job.function.address.wrapping_add(image.bias), real.address);
+                    self.bypass(job.function.address, real.address);
                     self.plan.reals.push(real);
                     self.plan.patches.push(patch);
                 }
@@ -389,7 +395,7 @@ impl Planner<'_> {
         }
     }
 
-    fn unseen(&mut self, job: &Job<'_>, why: &str) {
+    fn unseen(&mut self, job: &Job, why: &str) {
         let unseen = match job.rows {
             Rows::Only(hook::MASKED) => Unwatched::FreedBefore,
             Rows::Only(hook::EXECVE..=hook::FEXECVE) => Unwatched::StaticPrograms,
@@ -398,7 +404,7 @@ impl Planner<'_> {
             Rows::Only(hook::LOADED) => Unwatched::LaterLibraries,
             _ => Unwatched::Calls,
         };
-        let (function, why) = (job.function.name.to_owned(), why.to_owned());
+        let (function, why) = (job.function.name.clone(), why.to_owned());
         self.note(HeapNote::FunctionNotWatched { function, why, unseen });
     }
 
@@ -407,75 +413,25 @@ impl Planner<'_> {
     }
 }
 
-fn jobs<'d>(found: &Found<'d>) -> Vec<Job<'d>> {
-    let job = |target: &crate::targets::Target<'d>| Job {
-        function: target.function,
+fn jobs(image: &Image<'_>, found: &Found<'_>) -> Vec<Job> {
+    let job = |target: &Target<'_>| Job {
+        function: image.place(target.function),
         rows: Rows::Any(target.shape.rows),
         order: target.shape.order,
     };
     found.targets.iter().map(job).collect()
 }
 
-/// The end of a process. musl's `exit` goes to `_Exit`, and so does its `_exit`; elsewhere they are one.
-fn exit<'d>(image: &Image<'d>) -> Option<Job<'d>> {
-    let function = image.function("_Exit").or_else(|| image.function("_exit"))?;
-    Some(Job { function, rows: Rows::Only(hook::EXIT), order: Order::Same })
-}
-
-/// All ways to execute another program: libc's other functions of this kind come here.
-fn execs<'d>(image: &Image<'d>) -> impl Iterator<Item = Job<'d>> {
-    let functions = [("execve", hook::EXECVE), ("execveat", hook::EXECVEAT), ("fexecve", hook::FEXECVE)];
-    functions.into_iter().filter_map(|(name, hook)| {
-        let function = image.function(name)?;
-        Some(Job { function, rows: Rows::Only(hook), order: Order::Same })
-    })
-}
-
-/// What makes threads and processes, what takes the agent's signal away, and what forbids system calls.
-fn threads<'d>(image: &Image<'d>) -> impl Iterator<Item = Job<'d>> {
-    let fork = if image.function("_Fork").is_some() { "_Fork" } else { "fork" };
-    let functions = [
-        ("pthread_create", hook::THREAD),
-        (fork, hook::FORK),
-        ("pthread_cancel", hook::CANCEL),
-        ("prctl", hook::PRCTL),
-        ("syscall", hook::SYSCALL),
-    ];
-    functions.into_iter().filter_map(|(name, hook)| {
-        let function = image.function(name)?;
-        Some(Job { function, rows: Rows::Only(hook), order: Order::Same })
-    })
-}
-
-/// What else leads to an end: signals that nothing is set for, the system call itself, and the orderly way.
-fn ends<'d>(image: &Image<'d>) -> impl Iterator<Item = Job<'d>> {
-    let functions = [
-        ("sigaction", hook::SIGACTION),
-        ("syscall", hook::SYSCALL),
-        ("exit", hook::ORDERLY_EXIT),
-        ("quick_exit", hook::QUICK_EXIT),
-    ];
-    functions.into_iter().filter_map(|(name, hook)| {
-        let function = image.function(name)?;
-        Some(Job { function, rows: Rows::Only(hook), order: Order::Same })
-    })
-}
-
-/// The loader's word to debuggers, an empty function that it calls.
-fn loads<'d>(image: &Image<'d>) -> Option<Job<'d>> {
-    let function = image.function("_dl_debug_state")?;
-    Some(Job { function, rows: Rows::Only(hook::LOADED), order: Order::Same })
-}
-
-/// The end of a thread's cache. glibc frees through its own `free` what lies there, and the program has freed all of it.
-fn cache_ends<'d>(image: &Image<'d>) -> Option<Job<'d>> {
-    let function = image.function("__malloc_arena_thread_freeres")?;
-    Some(Job { function, rows: Rows::Only(hook::MASKED), order: Order::Same })
+/// The functions of a table that a module has.
+fn named(module: &impl Functions, table: &'static [Named]) -> Vec<Job> {
+    let job = |(function, hook)| Job { function, rows: Rows::Only(hook), order: Order::Same };
+    module.all_placed(table).map(job).collect()
 }
 
 fn open_library(pid: u32, path: &str) -> Option<Files> {
     let inside = process::file_in_root(pid, path);
-    Files::open(&inside, Path::new(path)).or_else(|_| Files::open(path.as_ref(), path.as_ref())).ok()
+    let open = |place: &Path| Files::open(place, Path::new(path), Symbols::All);
+    open(&inside).or_else(|_| open(path.as_ref())).ok()
 }
 
 /// Whether a file is glibc's dynamic loader, by its name.
@@ -493,4 +449,51 @@ fn is_pthread(path: &str) -> bool {
 fn is_libc(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     ["libc.so", "libc-2", "ld-musl", "libc.musl"].iter().any(|start| name.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// A process that has been started up: it answers.
+    fn started() -> Child {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+        child
+    }
+
+    #[test]
+    fn the_second_process_with_the_same_libraries_has_none_of_them_read_again() {
+        let hello = Hello {
+            version: 0,
+            entered: entered::PRELOADED,
+            pid: 0,
+            reserved: 0,
+            hooks: [0x1000; hook::COUNT],
+            agent_start: 0,
+            agent_end: 0,
+            next: [0; hook::PER_GROUP],
+            library: 0,
+        };
+        for purpose in [Purpose { heap: false, samples: true }, Purpose { heap: true, samples: false }] {
+            let planner = Planner::new(purpose);
+            let mut seen = Vec::new();
+            for _ in 0..2 {
+                let mut child = started();
+                let plan = planner.plan(&hello, child.id(), Mapping::all_of(child.id()));
+                drop(child.stdin.take());
+                child.wait().unwrap();
+                let hooks: Vec<u32> = plan.reals.iter().map(|real| real.hook).collect();
+                let covered: Vec<_> = plan.patches.iter().map(|patch| patch.expected).collect();
+                assert!(covered.len() > 5, "{plan:?}");
+                seen.push((planner.libraries.count_read(), hooks, covered));
+            }
+            assert!(seen[0].0 >= 2, "libc and the loader at least");
+            assert_eq!(seen[0], seen[1], "{purpose:?}");
+        }
+    }
 }

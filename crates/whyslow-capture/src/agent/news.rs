@@ -23,13 +23,13 @@ pub(super) struct News(Mutex<Vec<Arrived>>);
 
 impl News {
     /// An agent says hello.
-    pub(super) fn hear(&self, hello: &Hello, pid: u32) {
+    pub(super) fn hear(&self, hello: &Hello, pid: u32, mappings: &[Mapping]) {
         let begins = hello.entered != entered::LOADED;
         let arrived = Arrived {
             pid,
             time_ns: whyslow_proc::monotonic_ns(),
             program: begins.then(|| process::name(pid).unwrap_or_default()),
-            mappings: Mapping::all_of(pid).unwrap_or_default(),
+            mappings: mappings.to_vec(),
         };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(arrived);
     }

@@ -9,7 +9,8 @@ use whyslow_agent_embed::{AGENT, SAMPLER};
 use whyslow_heap::{Batch, Collector, CpuLosses, CpuRecord, NoInspector, Outcome, PatchPlanner};
 use whyslow_heap_wire::SOCKET_VARIABLE;
 use whyslow_heap_wire::handshake::Hello;
-use whyslow_inject::{Entry, Injector, Purpose, entry_of};
+use whyslow_inject::{Entry, Injector, Planner, Purpose, entry_of};
+use whyslow_proc::Mapping;
 use whyslow_profile::Meta;
 
 use super::news::News;
@@ -160,12 +161,13 @@ impl AgentWatch {
 /// Says what a program's code needs, and takes note of programs that are sampled.
 fn planner(wanted: &Wanted, news: &Arc<News>) -> Box<dyn PatchPlanner> {
     let purpose = Purpose { heap: wanted.heap.is_some(), samples: wanted.cpu_period_ns.is_some() };
-    let news = Arc::clone(news);
+    let (news, planner) = (Arc::clone(news), Planner::new(purpose));
     Box::new(move |hello: &Hello, pid: u32| {
+        let mappings = Mapping::all_of(pid);
         if purpose.samples {
-            news.hear(hello, pid);
+            news.hear(hello, pid, mappings.as_deref().unwrap_or_default());
         }
-        whyslow_inject::plan(hello, pid, purpose)
+        planner.plan(hello, pid, mappings)
     })
 }
 

@@ -12,7 +12,8 @@ use std::thread;
 
 use whyslow_heap_wire::handshake::{Hello, Page, Patch, Real, Welcome};
 use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
-use whyslow_inject::{Entry, InjectError, Injector, Plan, Purpose, entry_of, plan};
+use whyslow_inject::{Entry, InjectError, Injector, Plan, Planner, Purpose, entry_of};
+use whyslow_proc::Mapping;
 
 /// A folder with programs.
 pub(crate) struct Bench {
@@ -164,7 +165,8 @@ fn collect(listener: &OwnedFd) -> Plan {
         assert_eq!(got, size_of::<Hello>() as isize);
         let hello = hello.assume_init();
         assert_eq!(hello.version, VERSION);
-        let plan = plan(&hello, hello.pid, Purpose { heap: true, samples: false });
+        let planner = Planner::new(Purpose { heap: true, samples: false });
+        let plan = planner.plan(&hello, hello.pid, Mapping::all_of(hello.pid));
         let packet = packet(&plan);
         let sent = libc::send(fd.as_raw_fd(), packet.as_ptr().cast(), packet.len(), 0);
         assert_eq!(sent, packet.len() as isize);
