@@ -13,13 +13,14 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask setup             install what the tests need, as far as this user may
 cargo xtask test              format, lints, tests, documentation, browser tests
-cargo xtask heap-suites       test suites of real crates, plain and while their heap is recorded
+cargo xtask suites            test suites of real crates, plain, while their heap is recorded and while they sample themselves
 cargo xtask fuzz [OPTIONS]    every reader of foreign bytes, by cargo-fuzz with a nightly compiler
     --minutes N               time in all (default 6)
     --target NAME             only this reader; may be repeated
 cargo xtask bench [OPTIONS]   whyslow and its peers side by side; writes BENCHMARKS.md
     --formats                 only other tools' files and the viewer; prints only
     --heap                    only the heap; takes the place of its section in BENCHMARKS.md
+    --samplers                only the two samplers, how true they are and what they cost; likewise
     --quick                   few rounds, short programs; prints only
     --rounds N                rounds per program (default 7)
     --program NAME            only this program; may be repeated
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
     let done = match arguments.as_slice() {
         ["setup"] => setup::run(),
         ["test"] => test::run(),
-        ["heap-suites"] => suites::run(),
+        ["suites"] => suites::run(),
         ["fuzz", options @ ..] => fuzz::run(options),
         ["bench", options @ ..] => bench::run(options).map(|()| true),
         _ => {

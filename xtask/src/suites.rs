@@ -1,5 +1,5 @@
-//! `cargo xtask heap-suites`: test suites of real crates pass while their heap is recorded, as they do without; and a minute of
-//! threads that allocate and fork ends.
+//! `cargo xtask suites`: test suites of real crates pass while their heap is recorded or while they sample themselves, as they do without; and a
+//! minute of threads that allocate and fork ends, as does one of threads, forks and signals.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use whyslow_lab_harness::{Truth, Variant, build};
+use whyslow_profile::Profile;
 
 use crate::process::{self, cargo, target_folder};
 
@@ -23,42 +24,112 @@ struct Outcome {
     code: Option<i32>,
 }
 
+/// A way to record.
+struct Way {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    /// What is counted in the recording, to show that there is one.
+    counted: &'static str,
+    count: fn(&Profile) -> u64,
+}
+
+const WAYS: [Way; 2] = [
+    Way {
+        name: "whyslow heap",
+        arguments: &["heap", "-q"],
+        counted: "allocations",
+        count: |profile| profile.heap.totals().allocations,
+    },
+    Way {
+        name: "whyslow record --sampler timer",
+        arguments: &["record", "-q", "--sampler", "timer"],
+        counted: "samples",
+        count: |profile| profile.samples.iter().map(|samples| samples.len() as u64).sum(),
+    },
+];
+
 pub(crate) fn run() -> Result<bool> {
     process::must(cargo().args(["build", "--quiet", "--release", "--package", "whyslow"]))?;
     let whyslow = target_folder().join("release/whyslow");
     let folder = target_folder().join("lab/suites");
     std::fs::create_dir_all(folder.join("fetch/src"))?;
     let mut all_well = true;
-    println!("| crate | test binaries | passed plain | passed under whyslow heap | allocations | same |");
-    println!("|---|---|---|---|---|---|");
+    println!(
+        "| crate | test binaries | recorded by | passed plain | passed recorded | in the recording | same |"
+    );
+    println!("|---|---|---|---|---|---|---|");
     for (name, sources) in fetch(&folder)? {
         let copy = folder.join(&name);
         copy_suite(&sources, &copy)?;
-        let (mut plain, mut recorded) = (Vec::new(), Vec::new());
-        let mut allocations = 0;
-        for binary in test_binaries(&copy, &folder)? {
-            let out = folder.join("suite.whyslow");
-            plain.push(outcome(Command::new(&binary).current_dir(&copy))?);
-            let mut under = Command::new(&whyslow);
-            under.args(["heap", "-q", "-o"]).arg(&out).arg("--").arg(&binary).current_dir(&copy);
-            recorded.push(outcome(&mut under)?);
-            allocations += whyslow_profile::file::read(&out)?.heap.totals().allocations;
-        }
-        let passed = |outcomes: &[Outcome]| outcomes.iter().map(|outcome| outcome.passed).sum::<u64>();
-        let same = plain == recorded && passed(&plain) > 0;
-        all_well &= same;
-        println!(
-            "| {name} | {} | {} | {} | {allocations} | {} |",
-            plain.len(),
-            passed(&plain),
-            passed(&recorded),
-            if same { "yes" } else { "no" }
-        );
-        if !same {
-            eprintln!("{name}: plain {plain:?}\n{name}: under whyslow heap {recorded:?}");
+        let binaries = test_binaries(&copy, &folder)?;
+        let plain = binaries.iter().map(|binary| outcome(Command::new(binary).current_dir(&copy)));
+        let plain = plain.collect::<Result<Vec<_>>>()?;
+        for way in &WAYS {
+            all_well &= suite(&name, &copy, &binaries, &plain, way, &whyslow)?;
         }
     }
-    Ok(fork_stress(&whyslow, &folder)? && all_well)
+    all_well &= fork_stress(&whyslow, &folder)?;
+    all_well &= storm(&whyslow, &folder)?;
+    Ok(all_well)
+}
+
+/// Runs all tests of a crate while they are recorded. Tells whether they end as they do without.
+fn suite(
+    name: &str,
+    copy: &Path,
+    binaries: &[PathBuf],
+    plain: &[Outcome],
+    way: &Way,
+    whyslow: &Path,
+) -> Result<bool> {
+    let mut recorded = Vec::new();
+    let mut counted = 0;
+    for binary in binaries {
+        let out = copy.with_extension("whyslow");
+        let mut under = Command::new(whyslow);
+        under.args(way.arguments).arg("-o").arg(&out).arg("--").arg(binary).current_dir(copy);
+        recorded.push(outcome(&mut under)?);
+        counted += (way.count)(&whyslow_profile::file::read(&out)?);
+    }
+    let passed = |outcomes: &[Outcome]| outcomes.iter().map(|outcome| outcome.passed).sum::<u64>();
+    let same = plain == recorded && passed(plain) > 0 && counted > 0;
+    println!(
+        "| {name} | {} | {} | {} | {} | {counted} {} | {} |",
+        plain.len(),
+        way.name,
+        passed(plain),
+        passed(&recorded),
+        way.counted,
+        if same { "yes" } else { "no" }
+    );
+    if !same {
+        eprintln!("{name}: plain {plain:?}\n{name}: under {} {recorded:?}", way.name);
+    }
+    Ok(same)
+}
+
+/// A minute of forks, threads and signals in a program that samples itself. Tells whether it ended well, with all of its signals.
+fn storm(whyslow: &Path, folder: &Path) -> Result<bool> {
+    let program = build("timer_hostile", Variant::Release)?;
+    let out = folder.join("storm.whyslow");
+    let mut command = Command::new(whyslow);
+    command.args(["record", "-q", "--sampler", "timer", "-o"]).arg(&out).arg("--").arg(program);
+    let output = whyslow_lab_harness::run(command.args(["storm", "60000"]), Duration::from_secs(300))?;
+    let counts = Truth::parse(&String::from_utf8_lossy(&output.stdout)).counts;
+    let count = |name: &str| counts.get(name).copied().unwrap_or(0);
+    let profile = whyslow_profile::file::read(&out)?;
+    println!(
+        "\nA minute of forks, threads and signals from 4 threads that sample themselves: {} processes, {} threads, {} signals sent, {} received; \
+         {} samples, {} lost; {}.",
+        count("processes"),
+        count("threads"),
+        count("sent"),
+        count("received"),
+        (WAYS[1].count)(&profile),
+        profile.meta.counters.lost_samples,
+        output.status
+    );
+    Ok(output.status.success() && count("sent") > 0 && count("sent") == count("received"))
 }
 
 /// Eight threads that allocate and fork for a minute, and children that do as well. Tells whether all of them ended well.

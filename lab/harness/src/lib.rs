@@ -24,5 +24,5 @@ pub use churn::{ChurnPaths, StackVerdict};
 pub use compile::{CompilerMissing, build, build_or_skip, lab_folder, programs};
 pub use notes::{NOTES_FILE, is_installed, skip, try_again};
 pub use run::{TimedOut, run};
-pub use truth::{Numbers, Truth, binomial_ok, standard_error};
+pub use truth::{Numbers, Truth, binomial_ok, last_segment, standard_error};
 pub use variant::Variant;

@@ -55,6 +55,28 @@ fn claims<T: std::str::FromStr>(text: &str) -> impl Iterator<Item = (String, T)>
     })
 }
 
+/// The function's own name: `a::b::f::<T>` → `f`, `<T as Trait>::f` → `f`, `f<T>` → `f`.
+pub fn last_segment(name: &str) -> &str {
+    let mut depth = 0;
+    let (mut start, mut end) = (0, 0);
+    let bytes = name.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            b'>' => depth -= 1,
+            b':' => {}
+            _ if depth == 0 => {
+                if at == 0 || matches!(bytes[at - 1], b':' | b'>') {
+                    start = at;
+                }
+                end = at + 1;
+            }
+            _ => {}
+        }
+    }
+    &name[start..end]
+}
+
 /// The standard error of a share that is `truth`, measured with `samples` independent samples:
 /// `sqrt(truth * (1 - truth) / samples)`.
 pub fn standard_error(truth: f64, samples: u64) -> f64 {
@@ -102,5 +124,20 @@ mod tests {
         assert!(!binomial_ok(0.548, 0.5, 1000));
         assert!(binomial_ok(0.998, 1.0, 1000));
         assert!(!binomial_ok(0.99, 1.0, 1000));
+    }
+
+    #[test]
+    fn function_names_are_cut_to_their_last_segment() {
+        for (name, last) in [
+            ("ratio::alpha", "alpha"),
+            ("main", "main"),
+            ("middle<inlined::Doubling>", "middle"),
+            ("inlined::middle::<inlined::Doubling>", "middle"),
+            ("<inlined::Doubling as inlined::Turn>::turn", "turn"),
+            ("core::ops::FnOnce::call_once{{vtable.shim}}", "call_once{{vtable.shim}}"),
+            ("?", "?"),
+        ] {
+            assert_eq!(last_segment(name), last);
+        }
     }
 }

@@ -18,7 +18,7 @@ fn forked_processes_have_a_heap_of_their_own() {
     }
 }
 
-/// Eight threads allocate and fork all the time, and so do their children: nothing may hang. `cargo xtask heap-suites`
+/// Eight threads allocate and fork all the time, and so do their children: nothing may hang. `cargo xtask suites`
 /// does it for a minute.
 #[test]
 fn forking_while_others_allocate_ends() {

@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use whyslow_analyze::Fact;
+pub(crate) use whyslow_lab_harness::last_segment;
 use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, skip};
 use whyslow_profile::{CodeKind, Profile, StackId, file};
 
@@ -128,43 +129,6 @@ impl Recorded {
             self.samples(),
             self.profile.meta.counters
         );
-    }
-}
-
-/// The function's own name: `a::b::f::<T>` → `f`, `<T as Trait>::f` → `f`, `f<T>` → `f`.
-pub(crate) fn last_segment(name: &str) -> &str {
-    let mut depth = 0;
-    let (mut start, mut end) = (0, 0);
-    let bytes = name.as_bytes();
-    for (at, byte) in bytes.iter().enumerate() {
-        match byte {
-            b'<' => depth += 1,
-            b'>' => depth -= 1,
-            b':' => {}
-            _ if depth == 0 => {
-                if at == 0 || matches!(bytes[at - 1], b':' | b'>') {
-                    start = at;
-                }
-                end = at + 1;
-            }
-            _ => {}
-        }
-    }
-    &name[start..end]
-}
-
-#[test]
-fn function_names_are_cut_to_their_last_segment() {
-    for (name, last) in [
-        ("ratio::alpha", "alpha"),
-        ("main", "main"),
-        ("middle<inlined::Doubling>", "middle"),
-        ("inlined::middle::<inlined::Doubling>", "middle"),
-        ("<inlined::Doubling as inlined::Turn>::turn", "turn"),
-        ("core::ops::FnOnce::call_once{{vtable.shim}}", "call_once{{vtable.shim}}"),
-        ("?", "?"),
-    ] {
-        assert_eq!(last_segment(name), last);
     }
 }
 
