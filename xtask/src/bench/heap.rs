@@ -5,15 +5,14 @@ mod sampling;
 
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use whyslow_lab_harness::{Truth, Variant, build};
 
 use super::measure::{Bench, expand};
 use super::report::{Spread, bytes, machine, spread};
-use crate::process;
 
 /// A way to run the load.
 struct Tool {
@@ -289,42 +288,12 @@ fn leak_check(bench: &Bench, quick: bool, rounds: usize) -> Result<String> {
     ))
 }
 
-/// Puts the section into BENCHMARKS.md, in the place of the one that is there.
-pub(super) fn replace_section(section: &str) -> Result<()> {
-    let path: PathBuf = process::root().join("BENCHMARKS.md");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let replaced = replaced(&text, section);
-    ensure!(!replaced.is_empty(), "an empty file");
-    std::fs::write(&path, replaced).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// The heading of the section.
+/// The heading of the section in BENCHMARKS.md.
 pub(super) const HEADING: &str = "## Heap";
-
-/// The text with the section under [`HEADING`] replaced, or put before the last section.
-fn replaced(text: &str, section: &str) -> String {
-    let next_section = |from: usize| text[from..].find("\n## ").map_or(text.len(), |at| from + at + 1);
-    let (start, end) = match text.find(&format!("{HEADING}\n")) {
-        Some(start) => (start, next_section(start)),
-        None => text.rfind("\n## ").map_or((text.len(), text.len()), |at| (at + 1, at + 1)),
-    };
-    format!("{}{HEADING}\n\n{}\n\n{}", &text[..start], section.trim_end(), &text[end..])
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_section_is_put_in_once_and_replaced_after_that() {
-        let first = replaced("# Benchmarks\n\n## A\n\na\n\n## Command lines\n\nb\n", "one\n");
-        assert_eq!(first, "# Benchmarks\n\n## A\n\na\n\n## Heap\n\none\n\n## Command lines\n\nb\n");
-        let second = replaced(&first, "two\n### deep\n");
-        assert_eq!(
-            second,
-            "# Benchmarks\n\n## A\n\na\n\n## Heap\n\ntwo\n### deep\n\n## Command lines\n\nb\n"
-        );
-    }
 
     #[test]
     fn costs_are_compared_with_the_plain_run_of_the_same_round() {

@@ -8,6 +8,8 @@ mod pairs;
 mod programs;
 mod quality;
 mod report;
+mod samplers;
+mod section;
 mod tools;
 mod usage;
 
@@ -29,6 +31,8 @@ struct Options {
     formats: bool,
     /// Only the heap.
     heap: bool,
+    /// Only the samplers.
+    samplers: bool,
 }
 
 impl Options {
@@ -40,6 +44,7 @@ impl Options {
             tools: Vec::new(),
             formats: false,
             heap: false,
+            samplers: false,
         };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
@@ -48,6 +53,7 @@ impl Options {
                 "--quick" => options.quick = true,
                 "--formats" => options.formats = true,
                 "--heap" => options.heap = true,
+                "--samplers" => options.samplers = true,
                 "--rounds" => options.rounds = value()?.parse()?,
                 "--program" => options.programs.push((*value()?).to_owned()),
                 "--tool" => options.tools.push((*value()?).to_owned()),
@@ -72,7 +78,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let command = std::iter::once("cargo xtask bench").chain(arguments.iter().copied());
     let command = command.collect::<Vec<_>>().join(" ");
     if options.heap {
-        return only_heap(&options, &command);
+        return only(&options, &command, &["heaptrack", "valgrind"], heap::HEADING, heap::section);
+    }
+    if options.samplers {
+        return only(&options, &command, &[], samplers::HEADING, samplers::section);
     }
     let path = tools::prepare()?;
     let milliseconds = if options.quick { 500 } else { 4000 };
@@ -104,7 +113,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let formats = formats::section(&bench, options.rounds);
     eprintln!("heap");
     let heap = heap::section(&bench, options.quick, options.rounds, &command);
-    let extra = report::Extra { memory: &memory, formats: &formats, heap: &heap };
+    eprintln!("samplers");
+    let samplers = samplers::section(&bench, options.quick, options.rounds, &command);
+    let extra = report::Extra { memory: &memory, formats: &formats, heap: &heap, samplers: &samplers };
     let markdown =
         report::markdown(&results, &extra, &tools::versions(&bench.path), &command, options.rounds);
     println!("{markdown}");
@@ -114,14 +125,20 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The heap alone; a whole run of it takes the place of what BENCHMARKS.md has of the heap.
-fn only_heap(options: &Options, command: &str) -> Result<()> {
+/// One section alone; a whole run of it takes the place of what BENCHMARKS.md has of it.
+fn only(
+    options: &Options,
+    command: &str,
+    tools: &[&str],
+    heading: &str,
+    section: fn(&Bench, bool, usize, &str) -> String,
+) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("whyslow-bench-").tempdir()?;
-    let bench = Bench::new(folder.path(), tools::prepare_heap()?)?;
-    let section = heap::section(&bench, options.quick, options.rounds, command);
-    println!("{section}");
+    let bench = Bench::new(folder.path(), tools::prepare_only(tools)?)?;
+    let text = section(&bench, options.quick, options.rounds, command);
+    println!("{text}");
     if options.is_whole() {
-        heap::replace_section(&section)?;
+        section::replace(heading, &text)?;
     }
     Ok(())
 }

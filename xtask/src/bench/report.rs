@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use super::heap;
 use super::measure::Run;
 use super::programs::Program;
 use super::quality::Quality;
@@ -10,6 +9,7 @@ use super::tools::{
     FLAMEGRAPH, PERF, PLAIN, SAMPLY, SAMPLY_SYMBOLS, TOOLS, Tool, WHYSLOW, WHYSLOW_COLD, WHYSLOW_REBUILT,
     WHYSLOW_RECORD,
 };
+use super::{heap, samplers};
 use crate::process;
 
 /// All rounds of one tool on one program.
@@ -30,6 +30,7 @@ pub(super) struct Extra<'a> {
     pub(super) memory: &'a str,
     pub(super) formats: &'a str,
     pub(super) heap: &'a str,
+    pub(super) samplers: &'a str,
 }
 
 /// One of the costs of a run.
@@ -107,7 +108,9 @@ pub(super) fn markdown(
         "## Formats and viewer\n\nMedians of wall-clock time, run in turn.\n\n{}",
         extra.formats
     );
-    let _ = writeln!(out, "{}\n\n{}\n", heap::HEADING, extra.heap.trim_end());
+    for (heading, text) in [(heap::HEADING, extra.heap), (samplers::HEADING, extra.samplers)] {
+        let _ = writeln!(out, "{heading}\n\n{}\n", text.trim_end());
+    }
     out.push_str("## Command lines\n\n");
     for tool in TOOLS.iter().filter(|tool| tool.name != PLAIN) {
         let then = if tool.then.is_empty() { String::new() } else { format!(", then `{}`", tool.then) };

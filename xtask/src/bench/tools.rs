@@ -151,10 +151,10 @@ pub(super) fn prepare() -> Result<std::ffi::OsString> {
     Ok(std::env::join_paths(folders.chain(std::env::split_paths(&path)))?)
 }
 
-/// Builds and installs what the heap's part needs, and gives the search path.
-pub(super) fn prepare_heap() -> Result<std::ffi::OsString> {
+/// Builds whyslow, installs what one section needs, and gives the search path.
+pub(super) fn prepare_only(tools: &[&str]) -> Result<std::ffi::OsString> {
     process::must(cargo().args(["build", "--quiet", "--release", "--package", "whyslow"]))?;
-    for tool in ["heaptrack", "valgrind"] {
+    for tool in tools {
         if process::find(tool).is_none() && !setup::install(tool) {
             eprintln!("{tool} is not installed: its rows will be missing");
         }
