@@ -166,9 +166,10 @@ impl Samples {
 
     /// A free slot, which is the caller's until its state is set.
     fn claim(self) -> Option<(&'static AtomicU32, &'static Slot)> {
+        let taken = state::taken_by(sys::thread());
         let is_taken = |state: &AtomicU32| {
             state.load(Relaxed) == state::FREE
-                && state.compare_exchange(state::FREE, state::TAKEN, Acquire, Relaxed).is_ok()
+                && state.compare_exchange(state::FREE, taken, Acquire, Relaxed).is_ok()
         };
         let number = self.board().states.iter().position(is_taken)?;
         // SAFETY: so many slots lie behind the board, which is mapped for good, and they are made of atomics.

@@ -48,8 +48,10 @@ pub struct Board {
 pub mod state {
     /// Nobody's.
     pub const FREE: u32 = 0;
-    /// A thread writes it.
-    pub const TAKEN: u32 = 1;
+    /// A thread writes it: see [`taken_by`].
+    const TAKEN: u32 = 1;
+    /// Bits behind those of the state.
+    const OWNER_AT: u32 = 8;
     /// It is a sample.
     pub const SAMPLE: u32 = 2;
     /// It says that a process has forked: `pid` is the child, `tid` its parent.
@@ -58,6 +60,16 @@ pub mod state {
     pub const BEGUN: u32 = 5;
     /// It says that a thread ends: its value is all the CPU time that it had.
     pub const ENDED: u32 = 4;
+
+    /// A thread writes it, of this number as it sees itself. Numbers have 22 bits at most; if the thread is killed meanwhile, the collector knows whose it was.
+    pub const fn taken_by(tid: u32) -> u32 {
+        tid << OWNER_AT | TAKEN
+    }
+
+    /// The thread that writes it, if one does.
+    pub const fn owner(state: u32) -> Option<u32> {
+        if state & ((1 << OWNER_AT) - 1) == TAKEN { Some(state >> OWNER_AT) } else { None }
+    }
 }
 
 /// One sample.

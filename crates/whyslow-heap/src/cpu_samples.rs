@@ -8,6 +8,7 @@ use whyslow_heap_wire::sampler::{Board, REGISTERS, STACK_LEN, Slot, state};
 use whyslow_profile::RecordingNote;
 
 use crate::area::Area;
+use crate::sys;
 
 /// An area, and how to tell its processes' numbers from those outside.
 #[derive(Debug, Clone)]
@@ -26,6 +27,12 @@ impl Numbered {
             _ if inside == outside => Some(own),
             _ => None,
         }
+    }
+
+    /// Whether a thread is known to have ended: where numbers differ, nothing is known.
+    fn has_ended(&self, own: u32) -> bool {
+        let (inside, outside) = self.first;
+        inside == outside && sys::task_has_ended(own)
     }
 }
 
@@ -169,6 +176,10 @@ pub(crate) fn read(areas: &[Numbered]) -> Vec<CpuRecord> {
         let Some(board) = sampled(&numbered.area) else { continue };
         for (number, state) in board.states.iter().enumerate() {
             let kind = state.load(Acquire);
+            if state::owner(kind).is_some_and(|tid| numbered.has_ended(tid)) {
+                // Killed while it wrote.
+                let _ = state.compare_exchange(kind, state::FREE, Relaxed, Relaxed);
+            }
             if !is_complete(kind) {
                 continue;
             }
@@ -265,7 +276,7 @@ mod tests {
         put(&areas[0], 2, (10, 11), 9, state::ENDED);
         put(&areas[0], 3, (10, 11), 4, state::BEGUN);
         put(&areas[1], 1023, (20, 20), 5, state::SAMPLE);
-        put(&areas[1], 5, (20, 20), 6, state::TAKEN);
+        put(&areas[1], 5, (20, 20), 6, state::taken_by(std::process::id()));
         let expected = [
             "4 10/11 begins",
             "5 20/20 worker ip 1234 [1, 2, 3, 4, 5]",
@@ -276,6 +287,26 @@ mod tests {
         assert_eq!(taken(&areas), expected);
         assert_eq!(taken(&areas), [""; 0], "each once; and one that is being written is left");
         assert_eq!(areas[0].area.board().expect("board").states[0].load(Relaxed), state::FREE);
+    }
+
+    /// A process that was killed in the handler, or a child of it, would keep its slot for ever.
+    #[test]
+    fn a_slot_whose_writer_has_ended_is_free_again() {
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        let gone = child.id();
+        child.wait().expect("it ends");
+        let (here, elsewhere) = (area((10, 10)), area((1, 4711)));
+        let state = |numbered: &Numbered, number: usize| {
+            numbered.area.board().expect("board").states[number].load(Relaxed)
+        };
+        let own = state::taken_by(rustix::thread::gettid().as_raw_nonzero().get() as u32);
+        put(&here, 0, (10, 10), 1, state::taken_by(gone));
+        put(&here, 1, (10, 10), 1, own);
+        put(&elsewhere, 0, (1, 1), 1, state::taken_by(gone));
+        let areas = [here, elsewhere];
+        assert_eq!(taken(&areas), [""; 0]);
+        assert_eq!((state(&areas[0], 0), state(&areas[0], 1)), (state::FREE, own), "who lives still writes");
+        assert_eq!(state(&areas[1], 0), state::taken_by(gone), "its number is another one here");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Waits for agents that say hello or want to execute another program, and for others that ask, and answers each on a thread of its own, so that none waits for
-//! another.
+//! another. The thread that has waited answers, and another one waits meanwhile: programs do not start before they are answered, and to make a thread for
+//! each of them would take a tenth of that.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -7,7 +8,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use whyslow_heap_wire::VERSION;
@@ -30,6 +30,8 @@ use crate::snapshot::{Counter, SnapshotWriter};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Agents that are answered at one time. Others wait in the socket's queue.
 const MOST_AT_ONCE: usize = 64;
+/// Threads that wait for agents at one time. One that has answered and would be one more ends.
+const MOST_WAITING: usize = 2;
 
 /// What those who answer share.
 struct Desk {
@@ -39,14 +41,17 @@ struct Desk {
     planner: Box<dyn PatchPlanner>,
     drain: Arc<Mutex<Drain>>,
     snapshots: Counter,
+    listener: Arc<Listener>,
+    /// Agents that are answered.
     at_once: AtomicUsize,
+    /// Threads that wait for one.
+    waiting: AtomicUsize,
 }
 
 /// The listener and its folder.
 pub(crate) struct Door {
     folder: Folder,
     listener: Arc<Listener>,
-    accepting: Option<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for Door {
@@ -84,14 +89,12 @@ impl Door {
             planner,
             drain,
             snapshots: Counter::new(writer),
+            listener: Arc::clone(&listener),
             at_once: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
         });
-        let theirs = Arc::clone(&listener);
-        let accepting = std::thread::Builder::new()
-            .name("heap-door".to_owned())
-            .spawn(move || accept(&theirs, &desk))
-            .map_err(HeapError::Thread)?;
-        Ok(Self { folder, listener, accepting: Some(accepting) })
+        wait_if_nobody_does(&desk).map_err(HeapError::Thread)?;
+        Ok(Self { folder, listener })
     }
 
     /// Where the socket is.
@@ -107,39 +110,56 @@ impl Door {
 
 impl Drop for Door {
     fn drop(&mut self) {
+        // Those who wait end by this, and those who answer when they have.
         self.listener.close();
-        if let Some(accepting) = self.accepting.take() {
-            // It ends whatever happened there.
-            let _ = accepting.join();
+    }
+}
+
+/// Sees to it that a thread waits for the next agent, unless too many are answered: then one of those who answer will.
+fn wait_if_nobody_does(desk: &Arc<Desk>) -> io::Result<()> {
+    if desk.at_once.load(Ordering::Acquire) >= MOST_AT_ONCE
+        || desk.waiting.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err()
+    {
+        return Ok(());
+    }
+    let theirs = Arc::clone(desk);
+    let started = std::thread::Builder::new().name("heap-door".to_owned()).spawn(move || attend_all(&theirs));
+    if started.is_err() {
+        desk.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+    started.map(drop)
+}
+
+/// Waits for agents and answers them, until there is no more listener or others wait.
+fn attend_all(desk: &Arc<Desk>) {
+    while let Some(connection) = next(&desk.listener) {
+        desk.at_once.fetch_add(1, Ordering::AcqRel);
+        let place = Place(&desk.at_once);
+        desk.waiting.fetch_sub(1, Ordering::AcqRel);
+        // Without another thread the next agent waits until this one is answered.
+        let _ = wait_if_nobody_does(desk);
+        // An agent that is not answered stays quiet; its program runs on.
+        let _ = answer(&connection, desk, place);
+        drop(connection);
+        let one_more = |waiting| (waiting < MOST_WAITING).then_some(waiting + 1);
+        if desk.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_err() {
+            return;
         }
     }
 }
 
-fn accept(listener: &Listener, desk: &Arc<Desk>) {
+/// The next agent; none after the end.
+fn next(listener: &Listener) -> Option<Connection> {
     loop {
         match listener.accept() {
-            Ok(connection) => {
-                while desk.at_once.load(Ordering::Acquire) >= MOST_AT_ONCE {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                desk.at_once.fetch_add(1, Ordering::AcqRel);
-                let theirs = Arc::clone(desk);
-                let answer = move || {
-                    let place = Place(&theirs.at_once);
-                    // An agent that is not answered stays quiet; its program runs on.
-                    let _ = answer(&connection, &theirs, place);
-                };
-                if std::thread::Builder::new().name("heap-hello".to_owned()).spawn(answer).is_err() {
-                    desk.at_once.fetch_sub(1, Ordering::AcqRel);
-                }
-            }
+            Ok(connection) => return Some(connection),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINTR | libc::ECONNABORTED) => {}
                 // No descriptors or memory just now.
                 Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                _ => return,
+                _ => return None,
             },
         }
     }
@@ -154,7 +174,7 @@ impl Drop for Place<'_> {
     }
 }
 
-fn answer(connection: &Connection, desk: &Desk, place: Place<'_>) -> io::Result<()> {
+fn answer(connection: &Connection, desk: &Arc<Desk>, place: Place<'_>) -> io::Result<()> {
     connection.limit(PATIENCE)?;
     let pid = connection.peer()?;
     let mut room = [0; size_of::<Hello>()];
@@ -162,6 +182,7 @@ fn answer(connection: &Connection, desk: &Desk, place: Place<'_>) -> io::Result<
     if let Some(Message::Ask { first_thread }) = room.get(..len).and_then(Message::parse) {
         // The agent that comes in will need a place.
         drop(place);
+        let _ = wait_if_nobody_does(desk);
         let usher = Usher { agent: &desk.agent, socket: &desk.socket, drain: &desk.drain };
         return usher.attend(connection, pid, first_thread, beside);
     }

@@ -92,6 +92,12 @@ pub(crate) fn thread_has_ended(pid: u32, tid: u32) -> bool {
     result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
+/// Whether there is no thread of this number any more, in whatever process.
+pub(crate) fn task_has_ended(tid: u32) -> bool {
+    let Some(tid) = i32::try_from(tid).ok().and_then(rustix::process::Pid::from_raw) else { return true };
+    rustix::process::test_kill_process(tid) == Err(rustix::io::Errno::SRCH)
+}
+
 /// An empty file in memory that no folder has.
 pub(crate) fn memory_file() -> io::Result<std::fs::File> {
     Ok(rustix::fs::memfd_create(c"whyslow-snapshot", MemfdFlags::CLOEXEC)?.into())

@@ -52,7 +52,8 @@ fn text(note: &HeapNote) -> String {
         ),
         HeapNote::MoreProgramsLeftOut { programs } => {
             let programs = number_of(*programs, "more program was started", "more programs were started");
-            format!("{programs} where whyslow cannot follow: the heap of such is not in the recording")
+            // Where only CPU time is recorded it is said as well.
+            format!("{programs} where whyslow cannot follow: nothing of such is in the recording")
         }
         HeapNote::DamagedRecords { threads } => {
             let threads = number_of(*threads, "thread", "threads");

@@ -104,6 +104,29 @@ fn wait_until(mut what: impl FnMut() -> bool) {
     }
 }
 
+/// Plans that are ready only when all of them are asked for: nobody waits for another's.
+#[test]
+fn many_are_answered_at_one_time() {
+    const MANY: usize = 20;
+    let all_here = std::sync::Barrier::new(MANY);
+    let planner = move |hello: &Hello, pid: u32| {
+        all_here.wait();
+        plan(hello, pid)
+    };
+    let inspector = Arc::new(NoInspector);
+    let collector =
+        Collector::start(Config::default(), b"the agent", Box::new(planner), inspector, Arc::new(write));
+    let collector = collector.expect("started");
+    for _ in 0..3 {
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..MANY).map(|_| scope.spawn(|| enter(&collector))).collect();
+            for one in all {
+                one.join().expect("answered");
+            }
+        });
+    }
+}
+
 #[test]
 fn a_program_is_told_what_to_do_and_counted() {
     let config = Config { sample_bytes: None, unused: true, ..Config::default() };
