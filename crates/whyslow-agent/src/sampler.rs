@@ -356,9 +356,9 @@ pub unsafe extern "C" fn fork() -> u64 {
     if result as i32 == 0
         && let Some(samples) = Samples::get()
     {
-        let parent = PROCESS.load(Relaxed);
+        // Before it can be sampled: samples of a process that nobody has told of would make it two.
+        samples.tell_fork(PROCESS.load(Relaxed));
         begin_process();
-        samples.tell_fork(parent);
     }
     result
 }
