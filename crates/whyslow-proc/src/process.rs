@@ -213,8 +213,7 @@ pub fn cpu_time_ns(pid: u32) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both calls write to these locals.
     let known = unsafe {
-        libc::clock_getcpuclockid(pid, &raw mut clock) == 0
-            && libc::clock_gettime(clock, &raw mut time) == 0
+        libc::clock_getcpuclockid(pid, &raw mut clock) == 0 && libc::clock_gettime(clock, &raw mut time) == 0
     };
     known.then(|| time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
