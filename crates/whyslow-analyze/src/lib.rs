@@ -29,6 +29,7 @@ mod spans;
 pub mod testing;
 mod threads;
 mod units;
+mod waits;
 mod walk;
 
 pub use call_tree::{CallTree, Children, TreeOptions};
@@ -54,3 +55,4 @@ pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent, bytes, duration, number_of, value};
+pub use waits::{Reason, WaitRow, WaitTable, wait_metric};

@@ -88,6 +88,8 @@ pub struct Options {
     pub cpu: bool,
     /// What samples it.
     pub sampler: SamplerChoice,
+    /// Record where threads wait, and how long.
+    pub off_cpu: bool,
     /// Record the heap too.
     pub heap: Option<HeapOptions>,
     /// Work that can be done while the program runs, on a thread that lets everyone else go first.
@@ -118,6 +120,7 @@ impl Default for Options {
             user_only: false,
             cpu: true,
             sampler: SamplerChoice::Auto,
+            off_cpu: false,
             heap: None,
             meanwhile: None,
         }

@@ -3,7 +3,7 @@
 use whyslow_profile::Sampling;
 
 use crate::ours::Ours;
-use crate::perf::{Bound, Events, OpenError, Plan, Scope};
+use crate::perf::{self, Beside, Bound, Events, OpenError, Plan, Scope};
 use crate::{Options, host};
 
 /// Whom to sample.
@@ -29,7 +29,7 @@ pub(crate) struct Sampled {
 
 /// Events of CPUs take a sample of whatever runs, so that a share does not depend on how long threads live; the kernel allows them
 /// to root and at `perf_event_paranoid` 0. They see all processes: those that are not recorded are left out here, and cost an
-/// interrupt per sample each.
+/// interrupt per sample each. Where threads leave their CPUs is asked of those that are recorded only.
 pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampled, OpenError> {
     let plan = |bound| Plan {
         cycles: true,
@@ -39,7 +39,13 @@ pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampl
         stack_bytes: 0,
         bound,
     };
-    let refused = match Events::open(&Scope::System, cpus, plan(Bound::Cpu), options.stack_bytes, &[]) {
+    let leaving = |scope: &Scope, bound: Bound, tells_switches: bool| {
+        let beside = Beside { attr: perf::leaving(bound, tells_switches), scope: scope.clone() };
+        if options.off_cpu { vec![beside] } else { Vec::new() }
+    };
+    let (scope, bound) = whom.scope();
+    let beside = leaving(&scope, bound, true);
+    let refused = match Events::open(&Scope::System, cpus, plan(Bound::Cpu), options.stack_bytes, &beside) {
         Ok(events) => {
             let ours = match whom {
                 Whom::Child(child) => Ours::from_exec_of(*child),
@@ -50,21 +56,24 @@ pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampl
         }
         Err(error) => error,
     };
-    let (threads, on_exec) = match whom {
-        Whom::Machine => return Err(refused),
-        Whom::Child(child) => (vec![*child], true),
-        Whom::Processes(processes) => {
-            host::raise_file_limit();
-            (
-                processes
-                    .iter()
-                    .flat_map(|pid| whyslow_proc::process::threads(*pid).unwrap_or_default())
-                    .collect(),
-                false,
-            )
-        }
-    };
-    let bound = Bound::Thread { enable_on_exec: on_exec };
-    let events = Events::open(&Scope::Threads(threads), cpus, plan(bound), options.stack_bytes, &[])?;
+    let Bound::Thread { enable_on_exec: on_exec } = bound else { return Err(refused) };
+    let beside = leaving(&scope, bound, false);
+    let events = Events::open(&scope, cpus, plan(bound), options.stack_bytes, &beside)?;
     Ok(Sampled { events, ours: Ours::Chosen, sampling: Sampling::Threads, on_exec })
+}
+
+impl Whom {
+    /// Their threads, and what events are bound to that see nobody else.
+    fn scope(&self) -> (Scope, Bound) {
+        let bound = |enable_on_exec| Bound::Thread { enable_on_exec };
+        match self {
+            Self::Machine => (Scope::System, Bound::Cpu),
+            Self::Child(child) => (Scope::Threads(vec![*child]), bound(true)),
+            Self::Processes(processes) => {
+                host::raise_file_limit();
+                let threads = |pid: &u32| whyslow_proc::process::threads(*pid).unwrap_or_default();
+                (Scope::Threads(processes.iter().flat_map(threads).collect()), bound(false))
+            }
+        }
+    }
 }

@@ -101,6 +101,10 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     if let Some(agent) = &agent {
         agent.begin(&meta, start_ns);
     }
+    if options.off_cpu && sampled.is_some() {
+        let metric = converter.builder.metric(Metric::off_cpu_time());
+        converter.record_waits(metric);
+    }
     if let Some(metric) = cpu_time.filter(|_| meta.sampling == Sampling::Threads) {
         converter.account(metric, options.frequency_hz);
     }
@@ -135,7 +139,10 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         events,
         ours,
         reader: perf::Reader::default(),
-        kinds: vec![perf::Event { metric, period: 1, unwinds: true }],
+        kinds: vec![
+            perf::Event { metric, period: 1, unwinds: true, leaves: false },
+            perf::Event { metric, period: 1, unwinds: true, leaves: true },
+        ],
     });
     if !on_exec && let Err(error) = records.as_ref().map_or(Ok(()), |records| records.events.enable()) {
         if let Some(child) = suspended {
@@ -185,6 +192,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     }
     drop(go_first);
     session.converter.account_all(end_ns);
+    session.converter.end_waits(end_ns);
     session.read_marker_files();
 
     meta.duration_ns = end_ns.saturating_sub(start_ns);

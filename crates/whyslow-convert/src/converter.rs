@@ -4,6 +4,7 @@ mod accounting;
 mod mappings;
 mod stacks;
 mod tasks;
+mod waits;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,6 +15,7 @@ use whyslow_profile::{Builder, Counters, LocationId, MetricId, ProcessId, Thread
 use self::accounting::Accounting;
 pub use self::mappings::Limits;
 use self::tasks::{ProcessState, Tasks, ThreadState};
+use self::waits::Waits;
 use crate::input::{Input, Sample, Task};
 use crate::modules::Modules;
 use crate::walk::Spare;
@@ -43,6 +45,8 @@ pub struct Converter<W> {
     limits: Limits,
     /// Set when events are bound to threads, and time without a sample is accounted for.
     accounting: Option<Accounting>,
+    /// Set when waits are recorded.
+    waits: Option<Waits>,
     /// `[not sampled]`, once it is needed.
     not_sampled: Option<LocationId>,
     drain: u64,
@@ -75,6 +79,7 @@ impl<W: World> Converter<W> {
             kernel_code: 0..u64::MAX,
             limits: Limits::NONE,
             accounting: None,
+            waits: None,
             not_sampled: None,
             drain: 0,
             read_live: false,
@@ -167,7 +172,8 @@ impl<W: World> Converter<W> {
             Input::Named { task, ref name, by_exec, time_ns } => self.named(task, name, by_exec, time_ns),
             Input::Forked { task, parent, time_ns } => self.forked(task, parent, time_ns),
             Input::Ended { task, time_ns } => self.ended(task, time_ns),
-            Input::Switched { tid, runs, time_ns } => self.switched(tid, runs, time_ns),
+            Input::Leaves(ref sample) => self.leaves(sample),
+            Input::Switched { tid, runs, preempted, time_ns } => self.switched(tid, runs, preempted, time_ns),
             Input::Lost(records) => self.counters.lost_samples += records,
             Input::Throttled => self.counters.throttled += 1,
         }

@@ -32,6 +32,8 @@ pub enum Input<'a> {
     Mapped(Mapped<'a>),
     /// The kernel's own code is from the first address, that of its `_text`, to before the second.
     KernelMapped(u64, u64),
+    /// A thread is about to leave its CPU.
+    Leaves(Sample<'a>),
     /// A thread got a name.
     Named {
         /// Which.
@@ -65,6 +67,8 @@ pub enum Input<'a> {
         tid: u32,
         /// Whether it runs from now on.
         runs: bool,
+        /// Whether it would go on if it had not been taken off its CPU.
+        preempted: bool,
         /// When.
         time_ns: u64,
     },

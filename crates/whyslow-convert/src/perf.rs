@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use linux_perf_event_reader::{
     CommOrExecRecord, ContextSwitchRecord, CpuMode, Endianness, EventRecord, ForkOrExitRecord, Mmap2FileId,
-    Mmap2Record, MmapRecord, RawData, RawEventRecord, RecordType, SampleRecord,
+    Mmap2Record, MmapRecord, RawData, RawEventRecord, RecordType, SampleRecord, TaskWasPreempted,
 };
 use whyslow_profile::MetricId;
 
@@ -30,6 +30,8 @@ pub struct Event {
     pub period: u64,
     /// Whether registers and stack bytes are those of x86-64 and can be unwound.
     pub unwinds: bool,
+    /// Whether its samples are of threads that are about to leave their CPU.
+    pub leaves: bool,
 }
 
 /// Reads records. It holds the parts of a sample that do not lie in one piece.
@@ -45,7 +47,10 @@ impl Reader {
     pub fn read<'a>(&'a mut self, record: &RawEventRecord<'a>, event: &Event) -> Option<Input<'a>> {
         let time_ns = record.timestamp().unwrap_or(0);
         match record.parse() {
-            Ok(EventRecord::Sample(sample)) => Some(Input::Sample(self.sample(&sample, event)?)),
+            Ok(EventRecord::Sample(sample)) => {
+                let sample = self.sample(&sample, event)?;
+                Some(if event.leaves { Input::Leaves(sample) } else { Input::Sample(sample) })
+            }
             Ok(EventRecord::Mmap2(mmap)) => Some(Input::Mapped(mapped(mmap, time_ns))),
             Ok(EventRecord::Mmap(mmap)) => mapped_in_old_form(&mmap, time_ns),
             Ok(EventRecord::Comm(CommOrExecRecord { pid, tid, name, is_execve })) => {
@@ -60,8 +65,12 @@ impl Reader {
             Ok(EventRecord::Lost(lost)) => Some(Input::Lost(lost.count)),
             Ok(EventRecord::ContextSwitch(switch)) => {
                 let common = record.common_data().ok()?;
-                let runs = matches!(switch, ContextSwitchRecord::In { .. });
-                Some(Input::Switched { tid: common.tid?.cast_unsigned(), runs, time_ns: common.timestamp? })
+                let (runs, preempted) = match switch {
+                    ContextSwitchRecord::In { .. } => (true, false),
+                    ContextSwitchRecord::Out { preempted, .. } => (false, preempted == TaskWasPreempted::Yes),
+                };
+                let tid = common.tid?.cast_unsigned();
+                Some(Input::Switched { tid, runs, preempted, time_ns: common.timestamp? })
             }
             Ok(EventRecord::Throttle(_)) => Some(Input::Throttled),
             Ok(_) | Err(_) if record.record_type == RecordType::LOST_SAMPLES => {
@@ -195,8 +204,8 @@ mod tests {
     use linux_perf_event_reader::{PerfEventAttr, RecordParseInfo, SampleFormat};
 
     const TASK: u64 = 100 | 101 << 32;
-    const X86_64: Event = Event { metric: MetricId(0), period: 7, unwinds: true };
-    const FOREIGN: Event = Event { metric: MetricId(1), period: 7, unwinds: false };
+    const X86_64: Event = Event { metric: MetricId(0), period: 7, unwinds: true, leaves: false };
+    const FOREIGN: Event = Event { metric: MetricId(1), period: 7, unwinds: false, leaves: false };
     const KERNEL_MARK: u64 = -128_i64 as u64;
 
     fn bytes(words: &[u64]) -> Vec<u8> {

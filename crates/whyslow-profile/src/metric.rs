@@ -141,6 +141,8 @@ pub struct Metric<Name = StringId> {
 impl Metric {
     /// The name of the metric of CPU samples, in nanoseconds.
     pub const CPU_TIME: &'static str = "cpu-time";
+    /// The name of time that threads are off their CPUs.
+    pub const OFF_CPU_TIME: &'static str = "off-cpu-time";
     /// The name of time that passed on a thread.
     pub const WALL_TIME: &'static str = "wall-time";
 }
@@ -153,6 +155,17 @@ impl Metric<&'static str> {
             unit: Unit::Nanoseconds,
             of: Subject::Cpu,
             origin: Origin::Sampled(sampler),
+            over_time: OverTime::Sum,
+        }
+    }
+
+    /// Time that threads wait, each wait counted.
+    pub fn off_cpu_time() -> Self {
+        Self {
+            name: Metric::OFF_CPU_TIME,
+            unit: Unit::Nanoseconds,
+            of: Subject::Wait,
+            origin: Origin::Counted,
             over_time: OverTime::Sum,
         }
     }
@@ -188,6 +201,7 @@ impl<'a> Metric<&'a str> {
             "samples" if unit == Unit::Count => {
                 Self { of: Subject::Samples, origin: Origin::Sampled(Sampler::default()), ..unknown }
             }
+            Metric::OFF_CPU_TIME => Self { of: Subject::Wait, origin: Origin::Counted, ..unknown },
             Metric::WALL_TIME => Self { of: Subject::Wall, ..unknown },
             LIVE | LIVE_AT_PEAK | LIVE_AT_EXIT | UNUSED => {
                 Self { of: Subject::Heap, origin: Origin::Counted, over_time: OverTime::Level, ..unknown }

@@ -51,6 +51,8 @@ coded_enum! {
         Jit = 5 / "jit",
         /// No code at all: the place of CPU time that no sample fell into.
         NotSampled = 6 / "not-sampled",
+        /// No code at all: the thread waits for a CPU.
+        Waiting = 7 / "waiting",
     }
 }
 

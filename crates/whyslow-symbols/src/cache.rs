@@ -77,7 +77,11 @@ fn file_for(folder: &Path, question: &Question) -> Option<PathBuf> {
     match question.kind {
         ModuleKind::Program | ModuleKind::Library | ModuleKind::Unknown => {}
         // The kernel has a table of its own; the others are read in no time.
-        ModuleKind::Kernel | ModuleKind::Vdso | ModuleKind::Jit | ModuleKind::NotSampled => return None,
+        ModuleKind::Kernel
+        | ModuleKind::Vdso
+        | ModuleKind::Jit
+        | ModuleKind::NotSampled
+        | ModuleKind::Waiting => return None,
     }
     if let Some(id) = &question.build_id {
         let plain = (8..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());

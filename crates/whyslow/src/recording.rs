@@ -37,6 +37,9 @@ pub(crate) struct RecordOptions {
     /// Leave out time spent in the kernel
     #[arg(long)]
     user_only: bool,
+    /// Record where threads wait, too, and how long
+    #[arg(long)]
+    off_cpu: bool,
     /// What takes the samples: perf events of the kernel, or where those are refused timers in the program, and for a process that
     /// runs already (-p) looks from the outside
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
@@ -157,6 +160,7 @@ pub(crate) fn make(
         cpus: options.cpus.clone().map(|cpus| cpus.0),
         user_only: options.user_only,
         sampler: options.sampler.into(),
+        off_cpu: options.off_cpu,
         heap: options.heap.then(|| HeapOptions { leak_check: true, ..HeapOptions::default() }),
         ..Options::default()
     };

@@ -45,6 +45,7 @@ const CASES: &[Case] = &[
     Case { name: "strides", arguments: &["1"], shares: &[], counts: &[("additions", 33_554_432)] },
     Case { name: "syscalls", arguments: &["20"], shares: &[], counts: &[] },
     Case { name: "tailcall", arguments: &["20"], shares: &[("before", 0.25), ("after", 0.75)], counts: &[] },
+    Case { name: "waits", arguments: &["1"], shares: &[], counts: &[] },
     Case { name: "threads", arguments: &["40", "20"], shares: &[("even_work", 0.75), ("odd_work", 0.25)], counts: &[("threads", 40)] },
 ];
 

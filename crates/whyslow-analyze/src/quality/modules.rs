@@ -78,7 +78,13 @@ pub(super) fn warn(
     for (index, module) in profile.modules.iter().enumerate() {
         let name = module_file_name(profile, ModuleId::from(index));
         let share = share(value[index], weights.total_value);
-        let no_file = [ModuleKind::Kernel, ModuleKind::Vdso, ModuleKind::Jit, ModuleKind::NotSampled];
+        let no_file = [
+            ModuleKind::Kernel,
+            ModuleKind::Vdso,
+            ModuleKind::Jit,
+            ModuleKind::NotSampled,
+            ModuleKind::Waiting,
+        ];
         let ours = !no_file.contains(&module.kind)
             && !SYSTEM_LIBRARIES.iter().any(|library| name.starts_with(library));
         if !ours || share < NOTABLE_MODULE {

@@ -112,6 +112,36 @@ impl Plan {
     }
 }
 
+/// Bytes of stack that are copied when a thread leaves its CPU. What is missing can be read while it waits.
+const LEAVING_STACK_BYTES: u32 = 8 << 10;
+
+/// A sample whenever a thread leaves its CPU. `tells_switches` adds records of leaving and coming back, unless another event of the thread has
+/// them.
+pub(crate) fn leaving(bound: Bound, tells_switches: bool) -> sys::perf_event_attr {
+    let plan = Plan {
+        cycles: false,
+        precise: 0,
+        kernel: true,
+        frequency_hz: 0,
+        stack_bytes: LEAVING_STACK_BYTES,
+        bound,
+    };
+    let mut attr = plan.attr(None);
+    attr.config = u64::from(sys::PERF_COUNT_SW_CONTEXT_SWITCHES);
+    attr.__bindgen_anon_1.sample_period = 1;
+    attr.set_freq(0);
+    attr.set_exclude_idle(0);
+    attr.set_context_switch(u64::from(tells_switches));
+    // The event beside it tells of these.
+    attr.set_mmap(0);
+    attr.set_mmap2(0);
+    attr.set_mmap_data(0);
+    attr.set_comm(0);
+    attr.set_comm_exec(0);
+    attr.set_task(0);
+    attr
+}
+
 /// The number of the measuring unit that counts cycles on this CPU, where the machine has several kinds of
 /// cores; `sys` is the folder `/sys`.
 pub(super) fn core_type(sys: &Path, cpu: u32) -> Option<u32> {

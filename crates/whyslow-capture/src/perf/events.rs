@@ -31,6 +31,24 @@ pub(crate) enum Scope {
     System,
 }
 
+impl Scope {
+    /// The kernel's numbers: `u32::MAX` is -1 for it, every thread.
+    fn threads(&self) -> &[u32] {
+        match self {
+            Self::Threads(threads) => threads,
+            Self::System => &[u32::MAX],
+        }
+    }
+}
+
+/// An event beside the one of the plan, whose records go into the same rings. It must have the same clock, and its samples an address,
+/// a task and a time.
+#[derive(Debug, Clone)]
+pub(crate) struct Beside {
+    pub(crate) attr: sys::perf_event_attr,
+    pub(crate) scope: Scope,
+}
+
 /// Open events and their rings.
 #[derive(Debug)]
 pub(crate) struct Events {
@@ -79,14 +97,13 @@ impl OpenError {
 }
 
 impl Events {
-    /// Opens the best plan the kernel accepts, with the largest rings it allows. The records of the events `beside` it go into the
-    /// same rings; they must have the same clock, and their samples an address, a task and a time.
+    /// Opens the best plan the kernel accepts, with the largest rings it allows.
     pub(crate) fn open(
         scope: &Scope,
         cpus: &[u32],
         wanted: Plan,
         stack_bytes: Option<u32>,
-        beside: &[sys::perf_event_attr],
+        beside: &[Beside],
     ) -> Result<Self, OpenError> {
         let (most, total) = match scope {
             Scope::Threads(_) => (RING_MOST, RINGS_TOTAL),
@@ -104,12 +121,9 @@ impl Events {
         cpus: &[u32],
         plan: Plan,
         ring_bytes: usize,
-        beside: &[sys::perf_event_attr],
+        beside: &[Beside],
     ) -> Result<Self, OpenError> {
-        let threads: &[u32] = match scope {
-            Scope::Threads(threads) => threads,
-            Scope::System => &[u32::MAX],
-        };
+        let threads = scope.threads();
         // A record of a single event need not name it.
         let named = |mut attr: sys::perf_event_attr| {
             if !beside.is_empty() {
@@ -118,9 +132,10 @@ impl Events {
             }
             attr
         };
-        let mut beside = beside.iter().copied().map(named).collect::<Vec<_>>();
+        let mut beside: Vec<(sys::perf_event_attr, &[u32])> =
+            beside.iter().map(|Beside { attr, scope }| (named(*attr), scope.threads())).collect();
         let main = named(plan.attr(None));
-        let layouts = std::iter::once(&main).chain(&beside).map(parse_info);
+        let layouts = std::iter::once(&main).chain(beside.iter().map(|(attr, _)| attr)).map(parse_info);
         let layouts: Vec<RecordParseInfo> = layouts.collect::<io::Result<_>>().map_err(OpenError::Other)?;
         let mut ids = vec![Vec::new(); layouts.len()];
         let mut events = Vec::with_capacity(cpus.len() * threads.len() * layouts.len());
@@ -132,7 +147,6 @@ impl Events {
             attr.__bindgen_anon_2.wakeup_watermark = watermark(ring_bytes) as u32;
             let mut owner: Option<RawFd> = None;
             for &thread in threads {
-                // `u32::MAX` is -1 for the kernel: every thread.
                 let event = match open(&mut attr, thread.cast_signed(), cpu) {
                     Ok(event) => event,
                     // A thread that has ended meanwhile is no loss unless it is the only one; a CPU that went
@@ -158,13 +172,19 @@ impl Events {
                     }
                     Some(owner) => redirect(event.as_fd(), owner).map_err(OpenError::Other)?,
                 }
-                let ring = owner.unwrap_or(event.as_raw_fd());
                 if !beside.is_empty() {
                     ids[0].push(id_of(event.as_fd()).map_err(OpenError::Other)?);
                 }
                 events.push(event);
-                for (attr, ids) in beside.iter_mut().zip(&mut ids[1..]) {
-                    let event = open(attr, thread.cast_signed(), cpu)?;
+            }
+            let Some(ring) = owner else { continue };
+            for ((attr, threads), ids) in beside.iter_mut().zip(&mut ids[1..]) {
+                for &thread in *threads {
+                    let event = match open(attr, thread.cast_signed(), cpu) {
+                        Ok(event) => event,
+                        Err(OpenError::Gone) if threads.len() > 1 => continue,
+                        Err(error) => return Err(error),
+                    };
                     redirect(event.as_fd(), ring).map_err(OpenError::Other)?;
                     ids.push(id_of(event.as_fd()).map_err(OpenError::Other)?);
                     events.push(event);

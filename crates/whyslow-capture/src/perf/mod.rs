@@ -5,8 +5,8 @@ mod events;
 mod layouts;
 mod ring;
 
-pub(crate) use attr::{Bound, Plan};
-pub(crate) use events::{Events, OpenError, Scope};
+pub(crate) use attr::{Bound, Plan, leaving};
+pub(crate) use events::{Beside, Events, OpenError, Scope};
 pub(crate) use ring::Record;
 
 #[cfg(test)]

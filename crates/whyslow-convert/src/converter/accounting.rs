@@ -89,7 +89,12 @@ impl<W: World> Converter<W> {
         self.accounting = Some(Accounting::new(metric, frequency_hz));
     }
 
-    pub(super) fn switched(&mut self, tid: u32, runs: bool, time: u64) {
+    pub(super) fn switched(&mut self, tid: u32, runs: bool, preempted: bool, time: u64) {
+        if runs {
+            self.wait_ends(tid, time);
+        } else {
+            self.wait_begins(tid, preempted, time);
+        }
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let cpu = &mut thread.cpu_time;
         if runs {
@@ -187,7 +192,7 @@ mod tests {
     }
 
     fn switch(recorded: &mut Recorded, tid: u32, runs: bool, time_ns: u64) {
-        recorded.converter.take(&Input::Switched { tid, runs, time_ns });
+        recorded.converter.take(&Input::Switched { tid, runs, preempted: false, time_ns });
     }
 
     /// A sample that stands for a millisecond.

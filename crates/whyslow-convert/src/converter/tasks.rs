@@ -5,6 +5,7 @@ use whyslow_profile::{Builder, ModuleKind, Process, ProcessId, Thread, ThreadId}
 
 use super::Converter;
 use super::accounting::CpuTime;
+use super::waits::Away;
 use crate::completion::Images;
 use crate::input::Task;
 use crate::modules::ModuleIndex;
@@ -41,11 +42,12 @@ pub(super) struct ThreadState {
     pub(super) pid: u32,
     pub(super) images: Images,
     pub(super) cpu_time: CpuTime,
+    pub(super) away: Away,
 }
 
 impl ThreadState {
     fn new(id: ThreadId, pid: u32) -> Self {
-        Self { id, pid, images: Images::default(), cpu_time: CpuTime::default() }
+        Self { id, pid, images: Images::default(), cpu_time: CpuTime::default(), away: Away::default() }
     }
 }
 
@@ -247,6 +249,7 @@ impl<W: World> Converter<W> {
         } else {
             self.new_thread(pid, tid, &name, time);
         }
+        self.first_wait_begins(tid, time);
     }
 
     /// Gives a process that was seen before the news of its start what it has from its parent; whether it is such a one. Another CPU

@@ -5,6 +5,7 @@ mod groups;
 mod heap;
 mod own;
 mod remark;
+mod waits;
 
 use std::borrow::Cow;
 
@@ -23,6 +24,7 @@ use self::heap::HeapBody;
 pub use self::own::hot_lines;
 use self::own::{OwnJson, OwnStepJson};
 pub use self::remark::RemarkJson;
+pub use self::waits::waits;
 use crate::text::{kernel_label, sampling_label, source_label};
 
 /// The name and version of the schema. Fields may be added within a version; none changes its meaning.

@@ -15,6 +15,7 @@ mod spans;
 mod summary;
 mod threads;
 mod tree;
+mod waits;
 
 pub use callers::callers;
 pub use diff::{DiffFile, DiffView, diff};
@@ -32,6 +33,7 @@ pub use summary::{Summary, summary};
 pub use threads::threads;
 pub(crate) use tree::repeat_note;
 pub use tree::{TreeView, tree};
+pub use waits::waits;
 
 #[cfg(test)]
 mod tests;

@@ -21,3 +21,4 @@ mod stacks;
 mod timer;
 mod transparent;
 mod unprivileged;
+mod waits;

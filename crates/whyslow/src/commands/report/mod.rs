@@ -66,6 +66,9 @@ pub(crate) struct ReportArgs {
     /// With the heap: how large blocks are, how long they live, and which threads make and free them
     #[arg(long)]
     histograms: bool,
+    /// With waits: leave out those that are shorter, such as 1ms
+    #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
+    min_wait: Option<std::time::Duration>,
     /// Text for people or JSON for programs
     #[arg(long, value_enum, default_value_t)]
     format: Format,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use whyslow_analyze::{
     By, Callers, Charges, FindError, FunctionTable, GroupBy, Groups, HotLines, Lines, Outline, OwnTable,
-    Selection, SortBy, SpanTable, Threads, TreeOptions, Weights,
+    Selection, SortBy, SpanTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
 };
 use whyslow_profile::{HeapProcess, Profile};
 
@@ -69,6 +69,15 @@ impl Request<'_> {
         let least = self.least(table.total_value);
         table.rows.retain(|row| if by_total { row.total_value } else { row.self_value } >= least);
         table
+    }
+
+    /// The selected waits, whatever metric was asked for.
+    pub(super) fn waits(&self) -> WaitTable {
+        let metric = wait_metric(self.profile).unwrap_or(self.selection.metric);
+        let charges = Charges::of_metric(self.profile, self.inline(), metric);
+        let selection = Selection { metric, ..self.selection.clone() };
+        let shortest = self.args.min_wait.map_or(0, |shortest| shortest.as_nanos() as u64);
+        WaitTable::build(self.profile, &selection, &charges, shortest)
     }
 
     /// The frame each stack is charged to, and the functions that makes.

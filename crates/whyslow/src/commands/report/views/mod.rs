@@ -9,6 +9,7 @@ mod quality;
 mod spans;
 mod threads;
 mod tree;
+mod waits;
 
 use whyslow_analyze::Quality;
 use whyslow_profile::Profile;
@@ -23,7 +24,7 @@ pub(super) use functions::VIEW as FUNCTIONS;
 pub(super) use heap::VIEW as HEAP;
 
 /// All views, in the order of the help.
-pub(super) const ALL: [&View; 10] = [
+pub(super) const ALL: [&View; 11] = [
     &functions::VIEW,
     &tree::VIEW,
     &callers::VIEW,
@@ -32,6 +33,7 @@ pub(super) const ALL: [&View; 10] = [
     &groups::MODULES,
     &groups::CRATES,
     &spans::VIEW,
+    &waits::VIEW,
     &heap::VIEW,
     &quality::VIEW,
 ];

@@ -1,0 +1,323 @@
+//! What a thread waits for, told by the functions on its stack.
+//!
+//! ```text
+//! 1. The innermost function of the kernel that is known decides: do_nanosleep is a sleep, pipe_read a pipe.
+//! 2. A futex can be anything: the innermost function of the program's side that is known decides.
+//! 3. A wait for work is that of who waits: a condition or a parked thread inside of a channel is the channel's, inside of a pool it
+//!    is idle. A lock stays a lock wherever it is.
+//! ```
+//! Without functions of the kernel the second and the third rule remain, with those of libc that make the system calls.
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{CodeKind, ModuleKind, Profile, StackId};
+
+use crate::labels::{self, Label};
+use crate::own::frames_of;
+
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Its turn on a CPU: it could run.
+    Cpu,
+    /// A lock that another thread holds.
+    Lock,
+    /// A condition that another thread signals.
+    Condition,
+    /// To be woken by another thread.
+    Park,
+    /// The end of another thread.
+    Join,
+    /// A message, or room for one.
+    Channel,
+    /// The time to pass.
+    Sleep,
+    /// A file or a disk.
+    File,
+    /// A socket.
+    Network,
+    /// The other end of a pipe.
+    Pipe,
+    /// A page of memory to be read.
+    PageFault,
+    /// The end of a child process.
+    Child,
+    /// Any of several files or sockets to be ready.
+    Events,
+    /// A signal.
+    Signal,
+    /// A lock inside of the kernel.
+    KernelLock,
+    /// The terminal.
+    Terminal,
+    /// To be continued: somebody has stopped the program.
+    Stopped,
+    /// Work: an idle thread of a pool.
+    Idle,
+    /// Something else.
+    Other,
+}
+
+impl Reason {
+    /// The word in text and JSON.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Lock => "lock",
+            Self::Condition => "condition",
+            Self::Park => "park",
+            Self::Join => "join",
+            Self::Channel => "channel",
+            Self::Sleep => "sleep",
+            Self::File => "file",
+            Self::Network => "network",
+            Self::Pipe => "pipe",
+            Self::PageFault => "page-fault",
+            Self::Child => "child",
+            Self::Events => "events",
+            Self::Signal => "signal",
+            Self::KernelLock => "kernel-lock",
+            Self::Terminal => "terminal",
+            Self::Stopped => "stopped",
+            Self::Idle => "idle",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Tells the reasons of waits, and remembers what each function says.
+#[derive(Debug)]
+pub(super) struct Reasons<'a> {
+    profile: &'a Profile,
+    said: FxHashMap<Label, Said>,
+}
+
+/// What a function says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    /// No function: the thread waits for a CPU.
+    Queue,
+    /// One of the kernel, and whether a page of memory is missing.
+    Kernel(Option<Reason>, bool),
+    Program(Option<Reason>),
+}
+
+impl<'a> Reasons<'a> {
+    pub(super) fn new(profile: &'a Profile) -> Self {
+        Self { profile, said: FxHashMap::default() }
+    }
+
+    /// Of a stack at whose innermost place a thread has left its CPU.
+    pub(super) fn of(&mut self, stack: StackId) -> Reason {
+        let Self { profile, said } = self;
+        let mut by_kernel = None;
+        let mut by_program: Option<Reason> = None;
+        let mut faults = false;
+        for frame in frames_of(profile, stack) {
+            match *said.entry(frame.label).or_insert_with(|| Said::by(profile, frame.label)) {
+                Said::Queue => return Reason::Cpu,
+                Said::Kernel(reason, is_fault) => {
+                    faults |= is_fault;
+                    by_kernel = by_kernel.or(reason);
+                }
+                Said::Program(None) => {}
+                // Who waits for work is found outside of how it waits.
+                Said::Program(Some(reason)) => match (by_program, reason) {
+                    (None, _) => by_program = Some(reason),
+                    (Some(Reason::Lock | Reason::Idle), _) => {}
+                    (Some(_), Reason::Idle | Reason::Channel | Reason::Join) => by_program = Some(reason),
+                    (Some(_), _) => {}
+                },
+            }
+        }
+        match (by_kernel, by_program) {
+            (Some(Reason::File) | None, _) if faults => Reason::PageFault,
+            (_, Some(Reason::Idle)) => Reason::Idle,
+            (Some(FUTEX) | None, Some(reason)) => reason,
+            (Some(reason), _) => reason,
+            (None, None) => Reason::Other,
+        }
+    }
+}
+
+impl Said {
+    fn by(profile: &Profile, label: Label) -> Self {
+        if is_queue(profile, label) {
+            return Self::Queue;
+        }
+        let name = labels::name(profile, label);
+        if labels::kind(profile, label) == CodeKind::Kernel {
+            let is_fault = name.contains("exc_page_fault") || name.contains("handle_mm_fault");
+            return Self::Kernel(found(KERNEL, &name), is_fault);
+        }
+        // `<std::thread::Thread>::park` and `std::thread::Thread::park` are one.
+        Self::Program(found(PROGRAM, &name.replace(['<', '>'], "")))
+    }
+}
+
+/// What the kernel's futex says alone: something of another thread.
+const FUTEX: Reason = Reason::Other;
+
+fn is_queue(profile: &Profile, label: Label) -> bool {
+    let Label::Module(id) = label else { return false };
+    profile.modules.get(id.index()).is_some_and(|module| module.kind == ModuleKind::Waiting)
+}
+
+/// A part of a name, and what it says.
+type Word = (&'static str, Reason);
+
+/// The first word of a table that is in a name.
+fn found(words: &[Word], name: &str) -> Option<Reason> {
+    words.iter().find(|(word, _)| name.contains(word)).map(|(_, reason)| *reason)
+}
+
+/// Functions of the kernel.
+const KERNEL: &[Word] = &[
+    ("futex_", FUTEX),
+    ("nanosleep", Reason::Sleep),
+    ("pipe_read", Reason::Pipe),
+    ("pipe_write", Reason::Pipe),
+    ("pipe_wait", Reason::Pipe),
+    ("wait_for_partner", Reason::Pipe),
+    ("do_wait", Reason::Child),
+    ("kernel_wait", Reason::Child),
+    ("kernel_clone", Reason::Child),
+    ("ep_poll", Reason::Events),
+    ("do_epoll_wait", Reason::Events),
+    ("do_poll", Reason::Events),
+    ("do_sys_poll", Reason::Events),
+    ("do_select", Reason::Events),
+    ("io_cqring_wait", Reason::Events),
+    ("eventfd_read", Reason::Events),
+    ("sigtimedwait", Reason::Signal),
+    ("sigsuspend", Reason::Signal),
+    ("sys_pause", Reason::Signal),
+    ("do_signal_stop", Reason::Stopped),
+    ("ptrace_stop", Reason::Stopped),
+    ("tty_", Reason::Terminal),
+    ("unix_", Reason::Network),
+    ("tcp_", Reason::Network),
+    ("udp_", Reason::Network),
+    ("inet_", Reason::Network),
+    ("sk_wait", Reason::Network),
+    ("sock_", Reason::Network),
+    ("skb_", Reason::Network),
+    ("folio_wait", Reason::File),
+    ("io_schedule", Reason::File),
+    ("wait_on_buffer", Reason::File),
+    ("wait_on_page", Reason::File),
+    ("submit_bio", Reason::File),
+    ("blk_", Reason::File),
+    ("fsync", Reason::File),
+    ("jbd2_", Reason::File),
+    ("ext4_", Reason::File),
+    ("xfs_", Reason::File),
+    ("btrfs_", Reason::File),
+    ("nfs", Reason::File),
+    ("filemap_", Reason::File),
+    ("inotify_read", Reason::File),
+    ("flock_lock", Reason::File),
+    ("rwsem_down", Reason::KernelLock),
+    ("mutex_lock", Reason::KernelLock),
+    ("sem_wait", Reason::Lock),
+];
+
+/// Functions of pools, channels, locks and libc. Pools come first: they wait through the others.
+const PROGRAM: &[Word] = &[
+    ("rayon_core::sleep", Reason::Idle),
+    ("WorkerThread::wait_until", Reason::Idle),
+    ("tokio::runtime::park", Reason::Idle),
+    ("multi_thread::park", Reason::Idle),
+    ("multi_thread::worker::Context::park", Reason::Idle),
+    ("current_thread::Context::park", Reason::Idle),
+    ("blocking::pool::Inner::run", Reason::Idle),
+    ("async_executor", Reason::Idle),
+    ("async_io::driver", Reason::Idle),
+    ("threadpool::", Reason::Idle),
+    ("lock_contended", Reason::Lock),
+    ("read_contended", Reason::Lock),
+    ("write_contended", Reason::Lock),
+    ("lock_slow", Reason::Lock),
+    ("lock_shared_slow", Reason::Lock),
+    ("lock_exclusive_slow", Reason::Lock),
+    ("lock_upgradable_slow", Reason::Lock),
+    ("lll_lock_wait", Reason::Lock),
+    ("pthread_mutex_", Reason::Lock),
+    ("pthread_rwlock_", Reason::Lock),
+    ("pthread_spin", Reason::Lock),
+    ("once::futex", Reason::Lock),
+    ("Once::call_once_slow", Reason::Lock),
+    ("sem_wait", Reason::Lock),
+    ("pthread_cond_", Reason::Condition),
+    ("Condvar", Reason::Condition),
+    ("condition_variable", Reason::Condition),
+    ("pthread_barrier", Reason::Condition),
+    ("Barrier::wait", Reason::Condition),
+    ("pthread_join", Reason::Join),
+    ("pthread_clockjoin", Reason::Join),
+    ("pthread_timedjoin", Reason::Join),
+    ("JoinHandle", Reason::Join),
+    ("JoinInner", Reason::Join),
+    ("thread::scoped::scope", Reason::Join),
+    ("std::sync::mpmc", Reason::Channel),
+    ("std::sync::mpsc", Reason::Channel),
+    ("crossbeam_channel", Reason::Channel),
+    ("flume::", Reason::Channel),
+    ("kanal::", Reason::Channel),
+    ("thread_parking", Reason::Park),
+    ("thread::park", Reason::Park),
+    ("functions::park", Reason::Park),
+    ("Thread::park", Reason::Park),
+    ("Parker::park", Reason::Park),
+    ("ThreadParker", Reason::Park),
+    ("nanosleep", Reason::Sleep),
+    ("thread::sleep", Reason::Sleep),
+    ("usleep", Reason::Sleep),
+    ("wait4", Reason::Child),
+    ("waitpid", Reason::Child),
+    ("waitid", Reason::Child),
+    ("epoll_wait", Reason::Events),
+    ("epoll_pwait", Reason::Events),
+    ("__poll", Reason::Events),
+    ("__ppoll", Reason::Events),
+    ("__select", Reason::Events),
+    ("recvfrom", Reason::Network),
+    ("recvmsg", Reason::Network),
+    ("sendto", Reason::Network),
+    ("sendmsg", Reason::Network),
+    ("accept", Reason::Network),
+    ("fsync", Reason::File),
+    ("fdatasync", Reason::File),
+    ("sigwait", Reason::Signal),
+    ("sigsuspend", Reason::Signal),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::profile;
+
+    /// Stacks from the outside in; functions that begin with `sys_` are the kernel's.
+    #[test]
+    fn reasons_are_told_by_the_functions_on_a_stack() {
+        let cases: &[(&str, Reason)] = &[
+            ("main;std::thread::sleep;sys_hrtimer_nanosleep;sys_schedule", Reason::Sleep),
+            ("main;std::sync::Mutex::lock_contended;sys_futex_wait", Reason::Lock),
+            ("main;std::sync::mpsc::recv;<std::Thread>::park;sys_futex_wait", Reason::Channel),
+            ("main;std::sync::mpsc::recv;std::lock_contended;sys_futex_wait", Reason::Lock),
+            ("main;rayon_core::sleep::sleep;std::Condvar::wait;sys_futex_wait", Reason::Idle),
+            ("main;tokio::runtime::park::x;dep::mio::poll;sys_ep_poll;sys_schedule", Reason::Idle),
+            ("main;dep::mio::poll;sys_ep_poll;sys_schedule", Reason::Events),
+            ("main;sys_asm_exc_page_fault;sys_handle_mm_fault;sys_io_schedule", Reason::PageFault),
+            ("main;read;sys_vfs_read;sys_io_schedule", Reason::File),
+            ("main;read;sys_vfs_read;sys_anon_pipe_read;sys_schedule", Reason::Pipe),
+            ("main;syscall;sys_futex_wait", Reason::Other),
+            ("main;pthread_cond_wait", Reason::Condition),
+            ("main;std::thread::JoinHandle::join;__pthread_clockjoin_ex;sys_futex_wait", Reason::Join),
+            ("main", Reason::Other),
+        ];
+        for (stack, reason) in cases {
+            let profile = profile(&format!("{stack} 1"));
+            assert_eq!(Reasons::new(&profile).of(profile.samples[0].stack[0]), *reason, "{stack}");
+        }
+    }
+}
