@@ -25,8 +25,8 @@ pub(super) fn ratio(pairs: &[(f64, f64)]) -> Option<Ratio> {
     Some(Ratio { estimate: estimate.exp(), low: low.exp(), high: high.exp(), pairs: pairs.len() })
 }
 
-/// The estimate and the interval of where values lie.
-fn shift(values: &[f64]) -> Option<[f64; 3]> {
+/// The estimate and the interval of where values lie: of differences between the two of each pair, for example.
+pub(super) fn shift(values: &[f64]) -> Option<[f64; 3]> {
     let mut averages = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
     for (at, value) in values.iter().enumerate() {
         averages.extend(values[at..].iter().map(|other| (value + other) / 2.0));

@@ -52,18 +52,18 @@ const TOOLS: [Tool; 5] = [
     },
     Tool {
         name: "async-profiler, ctimer",
-        command: "TIMED env LD_PRELOAD=LIBRARY ASPROF_COMMAND=start,event=ctimer,interval=4ms,file=OUT/run.collapsed TARGET",
+        command: "TIMED env LD_PRELOAD=LIBRARY ASPROF_COMMAND=start,event=ctimer,interval=4ms,cstack=dwarf,file=OUT/run.collapsed TARGET",
         library: async_profiler,
         samples: of_async_profiler,
     },
 ];
 
 const METHOD: &str = "\
-All at 250 samples per second of CPU time, in turn, in each round another one first. *Added CPU* is the CPU time of the program alone against its \
-plain run of the same round (`ratio 1`): the Hodges-Lehmann estimate with its interval of 95 %. *Per sample* is how long a sample keeps the program from \
+All at 250 samples per second of CPU time, in turn, in each round another one first; each number is the Hodges-Lehmann estimate of all rounds with its interval of \
+95 %. Where intervals overlap, or include 0, the machine was too busy to tell. *Added CPU* is the CPU time of the program alone against its plain run of the \
+same round (`ratio 1`). *Per sample* is how long a sample keeps the program from \
 its work: `xtask/src/bench/samplers/gaps.c` looks at the clock all the time, below 40 frames and 40 KB of stack, and adds up pauses that are too short for another \
-program's turn; what they are more than in plain runs, divided by samples. Each is the first quartile of all rounds: what else the machine does \
-only adds. gperftools comes with `google-perftools`; async-profiler is measured if its library is at `target/peers/lib/libasyncProfiler.so`.\n\n";
+program's turn; what they are more than in the plain run of the same round, divided by samples. gperftools comes with `google-perftools`; async-profiler is measured if its library is at `target/peers/lib/libasyncProfiler.so`.\n\n";
 
 /// What a run cost.
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +122,6 @@ fn table(series: &[(&str, Vec<Cost>)]) -> String {
     let mut out =
         String::from("| sampler | samples in a second | added CPU | per sample |\n|---|---|---|---|\n");
     let Some((_, plain)) = series.iter().find(|(name, _)| *name == PLAIN) else { return out };
-    let quartile = |costs: &[Cost]| spread(costs.iter().map(|cost| cost.paused)).map(|spread| spread.low);
     for (name, costs) in series.iter().filter(|(name, costs)| *name != PLAIN && costs.len() == plain.len()) {
         let pairs = plain.iter().zip(costs).map(|(plain, cost)| (plain.cpu, cost.cpu)).collect::<Vec<_>>();
         let added = pairs::ratio(&pairs).map_or_else(
@@ -134,10 +133,12 @@ fn table(series: &[(&str, Vec<Cost>)]) -> String {
             },
         );
         let rate = spread(costs.iter().map(|cost| cost.rate)).map_or(0.0, |spread| spread.median);
-        let per_sample = match (quartile(costs), quartile(plain)) {
-            (Some(paused), Some(plain)) if rate > 0.0 => format!("{:.1} µs", (paused - plain) / rate * 1e6),
-            _ => "-".to_owned(),
-        };
+        let longer =
+            plain.iter().zip(costs).map(|(plain, cost)| (cost.paused - plain.paused) / cost.rate * 1e6);
+        let per_sample = pairs::shift(&longer.collect::<Vec<_>>()).map_or_else(
+            || "-".to_owned(),
+            |[estimate, low, high]| format!("{estimate:.0} µs ({low:.0} to {high:.0})"),
+        );
         let _ = writeln!(out, "| {name} | {rate:.0} | {added} | {per_sample} |");
     }
     out.push('\n');
@@ -236,6 +237,6 @@ mod tests {
     fn a_sample_costs_what_pauses_are_longer_than_without() {
         let costs = |cpu: f64, paused: f64, rate: f64| vec![Cost { cpu, paused, rate }; 8];
         let table = table(&[(PLAIN, costs(4.0, 0.001, 0.0)), ("timer", costs(4.04, 0.004, 250.0))]);
-        assert!(table.contains("| timer | 250 | +1.00 % (+1.00 to +1.00) | 12.0 µs |"), "{table}");
+        assert!(table.contains("| timer | 250 | +1.00 % (+1.00 to +1.00) | 12 µs (12 to 12) |"), "{table}");
     }
 }

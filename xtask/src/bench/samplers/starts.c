@@ -1,6 +1,6 @@
 // starts COUNT PROGRAM: starts a program so often, one after the other, and says what one start takes: from the fork to the end of the program.
 //
-// Prints `median_ns`, by the clock.
+// Prints `decile_ns`, by the clock: nine of ten take longer. What else the machine does only adds.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -37,6 +37,6 @@ int main(int argc, char **argv)
         times[i] = now() - start;
     }
     qsort(times, count, sizeof *times, compare);
-    printf("median_ns %lld\n", times[count / 2]);
+    printf("decile_ns %lld\n", times[count / 10]);
     return 0;
 }
