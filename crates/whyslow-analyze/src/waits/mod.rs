@@ -60,8 +60,7 @@ impl WaitTable {
         let labels = Labels::new(profile);
         let mut reasons = Reasons::new(profile);
         let mut reason_of: FxHashMap<StackId, Reason> = FxHashMap::default();
-        let mut rows: FxHashMap<(Reason, u32, Option<StringId>, u32), (Label, Vec<u64>)> =
-            FxHashMap::default();
+        let mut rows: FxHashMap<_, (Label, Vec<u64>)> = FxHashMap::default();
         selection.each_selected(profile, |_, stack, value| {
             if value < min_ns {
                 return;
