@@ -213,3 +213,15 @@ pub(super) fn left_out_fix(program: &str, why: &WhyLeftOut) -> Option<String> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The agent counts them whatever it records.
+    #[test]
+    fn programs_that_are_left_out_are_counted_without_a_word_of_the_heap() {
+        let words = text(&HeapNote::MoreProgramsLeftOut { programs: 2 });
+        assert!(words.starts_with("2 more programs were started") && !words.contains("heap"), "{words}");
+    }
+}
