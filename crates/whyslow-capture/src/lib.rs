@@ -29,6 +29,7 @@ mod session;
 mod signals;
 mod subject;
 mod trial;
+mod waiting;
 
 use std::ffi::OsString;
 use std::io;

@@ -17,6 +17,9 @@ pub(crate) struct Wanted {
     pub(crate) cpu_period_ns: Option<u64>,
 }
 
+/// How much of a stack it would copy.
+pub(crate) const STACK_BYTES: usize = 0;
+
 pub(crate) struct AgentWatch(Infallible);
 
 pub(crate) struct CpuLosses {

@@ -25,6 +25,8 @@ pub(crate) struct Sampled {
     pub(crate) sampling: Sampling,
     /// Whether they begin by themselves when the child executes its program.
     pub(crate) on_exec: bool,
+    /// Whether threads that leave their CPU have samples; else only when they leave and come back is told.
+    pub(crate) leaving: bool,
 }
 
 /// Events of CPUs take a sample of whatever runs, so that a share does not depend on how long threads live; the kernel allows them
@@ -52,14 +54,27 @@ pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampl
                 Whom::Processes(processes) => Ours::from_now_on(processes),
                 Whom::Machine => Ours::Machine { recorder: std::process::id() },
             };
-            return Ok(Sampled { events, ours, sampling: Sampling::Cpus, on_exec: false });
+            return Ok(Sampled {
+                events,
+                ours,
+                sampling: Sampling::Cpus,
+                on_exec: false,
+                leaving: options.off_cpu,
+            });
         }
         Err(error) => error,
     };
     let Bound::Thread { enable_on_exec: on_exec } = bound else { return Err(refused) };
+    // Where the kernel may not be observed there are no samples of leaving, which happens there.
     let beside = leaving(&scope, bound, false);
-    let events = Events::open(&scope, cpus, plan(bound), options.stack_bytes, &beside)?;
-    Ok(Sampled { events, ours: Ours::Chosen, sampling: Sampling::Threads, on_exec })
+    let (events, leaving) = match Events::open(&scope, cpus, plan(bound), options.stack_bytes, &beside) {
+        Ok(events) if !options.off_cpu || events.plan.kernel => (events, options.off_cpu),
+        Ok(_) | Err(OpenError::Denied(_)) if options.off_cpu => {
+            (Events::open(&scope, cpus, plan(bound), options.stack_bytes, &[])?, false)
+        }
+        other => (other?, false),
+    };
+    Ok(Sampled { events, ours: Ours::Chosen, sampling: Sampling::Threads, on_exec, leaving })
 }
 
 impl Whom {

@@ -12,7 +12,7 @@ use whyslow_profile::{
     Trigger,
 };
 
-use crate::agent::{AgentWatch, TimerSource, Wanted};
+use crate::agent::{self, AgentWatch, TimerSource, Wanted};
 use crate::heap::{self, HeapRows};
 use crate::host;
 use crate::launch::Suspended;
@@ -26,6 +26,7 @@ use crate::refusal;
 use crate::sampling::{self, Sampled, Whom};
 use crate::signals::{self, Signals};
 use crate::subject::{End, Subject};
+use crate::waiting::WaitLooks;
 use crate::{Options, RecordError, Recording, SamplerChoice, Target};
 
 /// How long samples may wait in a ring. Reading a live stack needs a drain within the life of its outer frames, so
@@ -61,10 +62,11 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         started_unix_ns: started
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as u64),
-        stack_bytes: match (&sampled, looks_hz) {
-            (Some(sampled), _) => sampled.events.plan.stack_bytes,
-            (None, Some(_)) => looks::STACK_BYTES as u32,
-            (None, None) => 0,
+        stack_bytes: match (&sampled, looks_hz, timer_hz) {
+            (Some(sampled), ..) => sampled.events.plan.stack_bytes,
+            (None, Some(_), _) => looks::STACK_BYTES as u32,
+            (None, None, Some(_)) => agent::STACK_BYTES as u32,
+            (None, None, None) => 0,
         },
         sampling: match (&sampled, timer_hz, looks_hz) {
             (Some(sampled), ..) => sampled.sampling,
@@ -101,9 +103,11 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     if let Some(agent) = &agent {
         agent.begin(&meta, start_ns);
     }
-    if options.off_cpu && sampled.is_some() {
+    let mut wait_looks = None;
+    if let Some(sampled) = sampled.as_ref().filter(|_| options.off_cpu) {
         let metric = converter.builder.metric(Metric::off_cpu_time());
-        converter.record_waits(metric);
+        converter.record_waits(metric, !sampled.leaving);
+        wait_looks = (!sampled.leaving).then(WaitLooks::default);
     }
     if let Some(metric) = cpu_time.filter(|_| meta.sampling == Sampling::Threads) {
         converter.account(metric, options.frequency_hz);
@@ -172,6 +176,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         agent,
         timer,
         looks,
+        wait_looks,
         heap_rows,
         converter,
         writer,
@@ -183,6 +188,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let go_first = host::GoFirst::new();
     let end = session.run(deadline);
     let end_ns = whyslow_proc::monotonic_ns();
+    let looked_at_waits = session.wait_looks.is_some();
     session.drain(u64::MAX);
     if let Some(looks) = &mut session.looks {
         looks.finish(&mut session.converter);
@@ -230,6 +236,14 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         }));
     }
     meta.notes.extend(refused.map(Note::from));
+    if options.off_cpu {
+        let note = match plan {
+            None => Some(RecordingNote::WaitsNotRecorded),
+            Some(_) if looked_at_waits => Some(RecordingNote::WaitsLookedAt),
+            Some(_) => None,
+        };
+        meta.notes.extend(note.map(Note::from));
+    }
     if let Some((true, kernel)) = plan
         && meta.only_cpus.is_none()
     {
@@ -465,6 +479,8 @@ struct Session {
     timer: Option<TimerSource>,
     /// Looks at processes from the outside.
     looks: Option<LookSource>,
+    /// Looks at threads that wait.
+    wait_looks: Option<WaitLooks>,
     heap_rows: Option<HeapRows>,
     converter: Converter<LiveWorld>,
     writer: Writer,
@@ -483,7 +499,7 @@ impl Session {
         let mut eager_left = EAGER_AT_FIRST;
         let mut flush_at = Instant::now() + FIRST_FLUSH;
         loop {
-            let mut pause = if eager_left > 0 { EAGER } else { CALM };
+            let mut pause = if eager_left > 0 || self.wait_looks.is_some() { EAGER } else { CALM };
             if let Some(deadline) = deadline {
                 pause = pause.min(deadline.saturating_duration_since(Instant::now()));
             }
@@ -511,7 +527,7 @@ impl Session {
 
     /// Takes the records up to a time; whether a live stack had to be read for them.
     fn drain(&mut self, until: u64) -> bool {
-        let Self { records, agent, timer, looks, converter, .. } = self;
+        let Self { records, agent, timer, looks, wait_looks, converter, .. } = self;
         converter.begin_drain();
         converter.world.marks.collect();
         if let Some(Records { events, ours, reader, kinds }) = records {
@@ -530,6 +546,9 @@ impl Session {
         }
         if let Some(looks) = looks {
             looks.drain(converter);
+        }
+        if let Some(wait_looks) = wait_looks {
+            wait_looks.look(converter);
         }
         converter.with_tasks(|world, builder, tasks| world.marks.add(until, builder, tasks));
         converter.has_read_live()

@@ -194,7 +194,12 @@ impl Walk {
                 self.guess(found, mapping, code, memory)
             } else {
                 let unwinder = &code.modules.get(mapping.module).unwinder;
-                unwinder.step(found, relative.0, self.exact, &mut self.registers, memory)
+                match unwinder.step(found, relative.0, self.exact, &mut self.registers, memory) {
+                    Err(StepError::Impossible) if self.registers.get(Register::RBP).is_none() => {
+                        self.step_without_frame_pointer(found, mapping, code, memory)
+                    }
+                    step => step,
+                }
             };
             match step {
                 Ok(Step::End) => {
@@ -238,6 +243,35 @@ impl Walk {
         if let Some(slot) = slot {
             self.words.push(Word { address: cfa.wrapping_add_signed(8 * i64::from(slot)), value: bp });
         }
+    }
+
+    /// Steps out of a frame whose frame pointer is needed and not known, by how far the function puts it above its stack. Only a step that
+    /// leads behind a call instruction is believed.
+    fn step_without_frame_pointer(
+        &mut self,
+        found: Found,
+        mapping: Mapping,
+        code: &mut Code<'_>,
+        memory: &mut impl Memory,
+    ) -> Result<Step, StepError> {
+        let before = self.registers;
+        let address = if self.exact { before.ip() } else { before.ip().wrapping_sub(1) };
+        let relative = mapping.relative_address(address).0;
+        let distances = code.modules.get_mut(mapping.module).unwinder.frame_pointer_distances(relative);
+        for distance in distances {
+            self.registers.set(Register::RBP, before.sp().wrapping_add(distance));
+            let unwinder = &code.modules.get(mapping.module).unwinder;
+            match unwinder.step(found, relative, self.exact, &mut self.registers, memory) {
+                Ok(Step::End) => return Ok(Step::End),
+                Ok(step) if self.is_believable(code) => return Ok(step),
+                Err(StepError::Memory(address)) => {
+                    self.registers = before;
+                    return Err(StepError::Memory(address));
+                }
+                _ => self.registers = before,
+            }
+        }
+        Err(StepError::Impossible)
     }
 
     /// Steps out of code without unwind information: by the frame pointer, or, for the innermost frame, as code that

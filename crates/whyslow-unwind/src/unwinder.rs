@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::arch::{self, Memory, Registers, Rule, Step, StepError};
+use crate::arch::{self, Memory, Register, Registers, Rule, Step, StepError};
 use crate::cfi::{Cfi, Found};
 use crate::image::Image;
 
@@ -50,6 +50,18 @@ impl<T: Copy> Unwinder<T> {
         function.is_some_and(|function| function.start == address)
     }
 
+    /// How far the frame pointer may be above the stack pointer at a call in the function of a relative address, for a frame whose frame
+    /// pointer is not known. Whether a distance is right, what it leads to must tell.
+    pub fn frame_pointer_distances(&mut self, address: u64) -> Vec<u64> {
+        /// Where a function has set up its frame.
+        const PROLOGUE: usize = 64;
+        let Self { image, cfi, .. } = self;
+        let Some(image) = image else { return Vec::new() };
+        let Some(function) = cfi.function(image, address) else { return Vec::new() };
+        let len = usize::try_from(address.saturating_sub(function.start)).unwrap_or(PROLOGUE).min(PROLOGUE);
+        arch::frame_pointer_distances(image.code_at(function.start, len))
+    }
+
     /// Steps from a frame in this module to its caller. `innermost` frames were interrupted at `address`;
     /// in others the frame pointer, where it is used at all, is set up.
     #[inline]
@@ -83,6 +95,9 @@ impl<T: Copy> Unwinder<T> {
     ) -> Result<Step, StepError> {
         let code = self.image.as_ref().map_or(&[][..], |image| image.code_at(address, 8));
         let rule = if innermost { arch::prologue_rule(code) } else { arch::FRAME_POINTER };
+        if rule == arch::FRAME_POINTER && registers.get(Register::RBP).is_none() {
+            return Err(StepError::Impossible);
+        }
         if rule == arch::FRAME_POINTER && registers.bp() == 0 {
             // A cleared frame pointer marks the outermost frame, but only a caller is known to use it as such.
             return if innermost { Err(StepError::Impossible) } else { Ok(Step::End) };

@@ -44,7 +44,7 @@ pub(crate) struct RecordOptions {
     /// runs already (-p) looks from the outside
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     sampler: SampledBy,
-    /// Bytes of stack copied with each sample, such as 16k [default: as much as the buffers allow]
+    /// Bytes of stack that perf events copy with each sample, such as 16k [default: as much as the buffers allow]
     #[arg(long, value_name = "BYTES", value_parser = values::stack_size)]
     stack_size: Option<u32>,
     #[command(flatten)]

@@ -80,6 +80,18 @@ impl Fact for RecordingNote {
                 ),
             )
             .or("raise it with `ulimit -i`"),
+            Self::WaitsNotRecorded => note(
+                About::Recording,
+                "waits were not recorded: when threads leave their CPU and come back only perf events tell".to_owned(),
+            )
+            .or("allow perf events: `whyslow doctor` says how"),
+            Self::WaitsLookedAt => note(
+                About::Recording,
+                "the kernel gives no stacks of waits here, so threads were looked at while they waited, every 5 ms: shorter waits are \
+                 counted and timed, most of them without a stack"
+                    .to_owned(),
+            )
+            .or("`sudo sysctl kernel.perf_event_paranoid=1` gives the stack of every wait"),
             Self::OwnEvents => note(
                 About::Recording,
                 "the program has counted events of its own, without their times".to_owned(),

@@ -53,6 +53,8 @@ pub enum Reason {
     Stopped,
     /// Work: an idle thread of a pool.
     Idle,
+    /// Nobody knows: it was over before it could be looked at.
+    Short,
     /// Something else.
     Other,
 }
@@ -79,6 +81,7 @@ impl Reason {
             Self::Terminal => "terminal",
             Self::Stopped => "stopped",
             Self::Idle => "idle",
+            Self::Short => "short",
             Self::Other => "other",
         }
     }
@@ -141,10 +144,13 @@ impl<'a> Reasons<'a> {
 
 impl Said {
     fn by(profile: &Profile, label: Label) -> Self {
-        if is_queue(profile, label) {
-            return Self::Queue;
-        }
         let name = labels::name(profile, label);
+        if is_place(profile, label) {
+            return match found(PLACES, &name) {
+                Some(Reason::Cpu) => Self::Queue,
+                reason => Self::Kernel(reason, false),
+            };
+        }
         if labels::kind(profile, label) == CodeKind::Kernel {
             let is_fault = name.contains("exc_page_fault") || name.contains("handle_mm_fault");
             return Self::Kernel(found(KERNEL, &name), is_fault);
@@ -157,7 +163,8 @@ impl Said {
 /// What the kernel's futex says alone: something of another thread.
 const FUTEX: Reason = Reason::Other;
 
-fn is_queue(profile: &Profile, label: Label) -> bool {
+/// Whether a frame is no code, but says for what the thread waits.
+fn is_place(profile: &Profile, label: Label) -> bool {
     let Label::Module(id) = label else { return false };
     profile.modules.get(id.index()).is_some_and(|module| module.kind == ModuleKind::Waiting)
 }
@@ -169,6 +176,22 @@ type Word = (&'static str, Reason);
 fn found(words: &[Word], name: &str) -> Option<Reason> {
     words.iter().find(|(word, _)| name.contains(word)).map(|(_, reason)| *reason)
 }
+
+/// Frames that stand for what the system tells of a thread that waits.
+const PLACES: &[Word] = &[
+    ("[waiting for a CPU]", Reason::Cpu),
+    ("[futex]", FUTEX),
+    ("[sleep]", Reason::Sleep),
+    ("[pipe]", Reason::Pipe),
+    ("[socket]", Reason::Network),
+    ("[file]", Reason::File),
+    ("[terminal]", Reason::Terminal),
+    ("[child]", Reason::Child),
+    ("[events]", Reason::Events),
+    ("[signal]", Reason::Signal),
+    ("[page fault]", Reason::PageFault),
+    ("[wait too short", Reason::Short),
+];
 
 /// Functions of the kernel.
 const KERNEL: &[Word] = &[

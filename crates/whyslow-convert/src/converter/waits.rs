@@ -5,21 +5,32 @@
 //! Switched it has left, of its own will (it waits for something) or not (it waits for a CPU); it is back
 //! ```
 //! A row stands for one wait and is made at its end. Whoever was taken off its CPU has a last frame that says so.
+//!
+//! Where the kernel does not give stacks of threads that leave, they are looked at while they wait ([`Converter::not_looked_at`],
+//! [`Converter::looked_at`]). A look is of a wait only if it did not end before; waits that were over too soon have a frame that says so.
 
+use rustc_hash::FxHashMap;
 use whyslow_profile::{
     LocationId, MetricId, Module, ModuleKind, Optimised, RelativeAddress, StackId, SymbolState,
 };
 
 use super::Converter;
-use crate::input::{Sample, Task};
+use crate::input::{Sample, Task, UserStack};
 use crate::world::World;
+
+/// The last frame of a thread that waits for its turn.
+const FOR_CPU: &str = "[waiting for a CPU]";
+/// The only frame of a wait that nobody has seen.
+const NOT_SEEN: &str = "[wait too short to be looked at]";
 
 /// What holds for all threads.
 #[derive(Debug)]
 pub(super) struct Waits {
     metric: MetricId,
-    /// `[waiting for a CPU]`, once it is needed.
-    queued: Option<LocationId>,
+    /// Frames that are no code, by their names.
+    places: FxHashMap<&'static str, LocationId>,
+    /// Threads that have begun to wait, and are to be looked at; nothing when their stacks come by themselves.
+    begun: Option<Vec<u32>>,
 }
 
 /// What is known of one thread.
@@ -27,14 +38,16 @@ pub(super) struct Waits {
 pub(super) struct Away {
     /// Where it leaves its CPU.
     stack: Option<StackId>,
+    /// When it was looked at, if that is how its stack is known.
+    looked_ns: Option<u64>,
     /// Since when it is away, and whether only a CPU is missing.
     since: Option<(u64, bool)>,
 }
 
 impl<W: World> Converter<W> {
-    /// Makes rows of waits.
-    pub fn record_waits(&mut self, metric: MetricId) {
-        self.waits = Some(Waits { metric, queued: None });
+    /// Makes rows of waits. Threads are to be looked at unless their stacks come by themselves.
+    pub fn record_waits(&mut self, metric: MetricId, looks: bool) {
+        self.waits = Some(Waits { metric, places: FxHashMap::default(), begun: looks.then(Vec::new) });
     }
 
     /// A thread is about to leave its CPU.
@@ -51,33 +64,67 @@ impl<W: World> Converter<W> {
         }
     }
 
+    /// The threads that have begun to wait since the last time, and still do as far as is known.
+    pub fn not_looked_at(&mut self) -> Vec<Task> {
+        let begun = self.waits.as_mut().and_then(|waits| waits.begun.as_mut()).map(std::mem::take);
+        let mut tids = begun.unwrap_or_default();
+        tids.sort_unstable();
+        tids.dedup();
+        let waits = |tid: u32| {
+            let thread = self.threads.get(&tid)?;
+            let away = &thread.away;
+            let waits = matches!(away.since, Some((_, false))) && away.stack.is_none();
+            waits.then_some(Task { pid: thread.pid, tid })
+        };
+        tids.into_iter().filter_map(waits).collect()
+    }
+
+    /// What a look at a thread shows that waits: its stack, and for what it waits as the system tells it.
+    pub fn looked_at(&mut self, task: Task, user: &UserStack<'_>, place: &'static str, time: u64) {
+        let stack = self.user_stack(task, user);
+        let place = self.place(place);
+        let stack = self.builder.stack(stack, place);
+        if let Some(thread) = self.threads.get_mut(&task.tid)
+            && matches!(thread.away.since, Some((since, false)) if since <= time)
+        {
+            (thread.away.stack, thread.away.looked_ns) = (Some(stack), Some(time));
+        }
+    }
+
     /// A thread has left its CPU.
     pub(super) fn wait_begins(&mut self, tid: u32, preempted: bool, time: u64) {
+        let Some(waits) = &mut self.waits else { return };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.away.since = Some((time, preempted));
+            if !preempted && let Some(begun) = &mut waits.begun {
+                begun.push(tid);
+            }
         }
     }
 
     /// A thread has begun and waits for its first CPU.
     pub(super) fn first_wait_begins(&mut self, tid: u32, time: u64) {
-        if self.waits.is_some() {
-            self.wait_begins(tid, true, time);
-        }
+        self.wait_begins(tid, true, time);
     }
 
     /// A thread is on a CPU again, or the recording ends.
     pub(super) fn wait_ends(&mut self, tid: u32, time: u64) {
         let (Some(waits), Some(thread)) = (&self.waits, self.threads.get_mut(&tid)) else { return };
         let (metric, id) = (waits.metric, thread.id);
-        let Away { stack, since } = std::mem::take(&mut thread.away);
+        let Away { stack, looked_ns, since } = std::mem::take(&mut thread.away);
         let Some((since, preempted)) = since else { return };
+        // A look that came after the end saw something else.
+        let stack = stack.filter(|_| looked_ns.is_none_or(|looked| looked <= time));
         let stack = match (preempted, stack) {
             (true, stack) => {
-                let queued = self.queued_location();
+                let queued = self.place(FOR_CPU);
                 self.builder.stack(stack, queued)
             }
             (false, Some(stack)) => stack,
-            (false, None) => return,
+            (false, None) => {
+                let not_seen = self.place(NOT_SEEN);
+                self.builder.stack(None, not_seen)
+            }
         };
         self.builder.sample(metric, self.since_start(time), id, stack, time.saturating_sub(since));
     }
@@ -94,12 +141,12 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// The place of threads that wait for nothing but a CPU.
-    fn queued_location(&mut self) -> LocationId {
-        if let Some(known) = self.waits.as_ref().and_then(|waits| waits.queued) {
-            return known;
+    /// A frame that is no code.
+    fn place(&mut self, name: &'static str) -> LocationId {
+        if let Some(known) = self.waits.as_ref().and_then(|waits| waits.places.get(name)) {
+            return *known;
         }
-        let path = self.builder.string("[waiting for a CPU]");
+        let path = self.builder.string(name);
         let module = self.builder.module(Module {
             path,
             build_id: None,
@@ -109,7 +156,7 @@ impl<W: World> Converter<W> {
         });
         let location = self.builder.location(Some(module), RelativeAddress(0));
         if let Some(waits) = &mut self.waits {
-            waits.queued = Some(location);
+            waits.places.insert(name, location);
         }
         location
     }
@@ -127,9 +174,13 @@ mod tests {
     const MAIN: (u32, u32) = (PID, PID);
 
     fn recorded() -> Recorded {
+        recorded_by(false)
+    }
+
+    fn recorded_by(looks: bool) -> Recorded {
         let mut recorded = Recorded::new();
         let metric = recorded.converter.builder.metric(Metric::off_cpu_time());
-        recorded.converter.record_waits(metric);
+        recorded.converter.record_waits(metric, looks);
         recorded.converter.add_process(PID, "app");
         recorded.exec(MAIN, "app", 0);
         recorded
@@ -184,6 +235,33 @@ mod tests {
         come_back(&mut recorded, 101, 4 * MS);
         leave(&mut recorded, 101, false, 5 * MS);
         assert_eq!(rows(recorded, 15 * MS), [(2, true), (10, false)]);
+    }
+
+    #[test]
+    fn a_look_is_of_a_wait_only_if_it_did_not_end_before() {
+        let mut recorded = recorded_by(true);
+        let out = |recorded: &mut Recorded, time_ns| {
+            recorded.converter.take(&Input::Switched { tid: PID, runs: false, preempted: false, time_ns });
+        };
+        let look = |recorded: &mut Recorded, time| {
+            let [task] = recorded.converter.not_looked_at()[..] else { panic!("one waits") };
+            recorded.converter.looked_at(task, &UserStack::Frames(&[0x1000]), "[sleep]", time);
+            assert!(recorded.converter.not_looked_at().is_empty(), "once is enough");
+        };
+        out(&mut recorded, 2 * MS);
+        look(&mut recorded, 3 * MS);
+        come_back(&mut recorded, PID, 7 * MS);
+        // This one is over when it is looked at, which only later records tell.
+        out(&mut recorded, 8 * MS);
+        look(&mut recorded, 10 * MS);
+        come_back(&mut recorded, PID, 9 * MS);
+        let profile = recorded.profile();
+        let samples = &profile.samples[1];
+        let innermost = |row: usize| {
+            let module = profile.locations.module[profile.stacks.location(samples.stack[row]).index()];
+            profile.text(profile.modules[module.unwrap().index()].path)
+        };
+        assert_eq!((innermost(0), innermost(1)), ("[sleep]", super::NOT_SEEN));
     }
 
     #[test]

@@ -56,6 +56,10 @@ crate::facts! {
             /// How many.
             threads: u64,
         },
+        /// Waits were to be recorded, and could not be without perf events.
+        "waits-not-recorded" => WaitsNotRecorded,
+        /// The kernel gave no stacks of waits, so threads were looked at while they waited.
+        "waits-looked-at" => WaitsLookedAt,
         /// The program counted events of its own, whose times are not known.
         "own-events" => OwnEvents,
         /// Several recordings are one.

@@ -8,7 +8,7 @@ mod trampoline;
 
 pub(crate) use plt::rule as plt_rule;
 pub use prologue::is_after_call;
-pub(crate) use prologue::{FRAME_POINTER, rule_at as prologue_rule};
+pub(crate) use prologue::{FRAME_POINTER, frame_pointer_distances, rule_at as prologue_rule};
 pub use registers::{Register, Registers};
 pub use rule::{Memory, Rule, Step, StepError};
 pub(crate) use rule::{NO_SLOT, apply_cfa, apply_signal_frame, is_restored};

@@ -34,6 +34,46 @@ pub(crate) fn rule_at(code: &[u8]) -> Rule {
     FRAME_POINTER
 }
 
+/// How far the frame pointer is above the stack pointer in the body of a function, from its first instructions; several distances where the
+/// function aligns its stack. Nothing where it does not begin by setting up a frame pointer.
+///
+/// ```text
+/// push rbp; mov rbp, rsp              the distance is 0
+/// push r                              8 more
+/// sub rsp, n                          n more
+/// and rsp, -n                         0 to n - 8 more
+/// mov r, r; xor r, r                  in between
+/// ```
+pub(crate) fn frame_pointer_distances(code: &[u8]) -> Vec<u64> {
+    let code = code.strip_prefix(ENDBR64).unwrap_or(code);
+    let Some(code) = code.strip_prefix(&[PUSH_RBP]) else { return Vec::new() };
+    let Some(mut code) = MOV_RBP_RSP.iter().find_map(|mov| code.strip_prefix(*mov)) else {
+        return Vec::new();
+    };
+    let (mut distance, mut slack) = (0u64, 0u64);
+    loop {
+        let (len, more, align) = match *code {
+            [0x50..=0x57, ..] => (1, 8, 0),
+            [0x41, 0x50..=0x57, ..] => (2, 8, 0),
+            [0x48, 0x83, 0xec, n, ..] if n < 0x80 => (4, u64::from(n), 0),
+            // Some subtract -128, which is shorter.
+            [0x48, 0x83, 0xc4, 0x80, ..] => (4, 128, 0),
+            [0x48, 0x81, 0xec, a, b, c, d, ..] => (7, u64::from(u32::from_le_bytes([a, b, c, d])), 0),
+            [0x48, 0x83, 0xe4, n, ..] if n >= 0x80 => (4, 0, u64::from(n.wrapping_neg())),
+            [0x48, 0x81, 0xe4, a, b, c, d, ..] => {
+                (7, 0, u64::from(u32::from_le_bytes([a, b, c, d]).wrapping_neg()))
+            }
+            [0x48..=0x4f, 0x89 | 0x8b | 0x31 | 0x33, 0xc0..=0xff, ..] => (3, 0, 0),
+            [0x89 | 0x8b | 0x31 | 0x33, 0xc0..=0xff, ..] => (2, 0, 0),
+            _ => break,
+        };
+        distance += more;
+        slack = slack.max(align);
+        code = &code[len..];
+    }
+    (0..slack.clamp(8, 4096)).step_by(8).map(|slack| distance + slack).collect()
+}
+
 /// Whether the bytes that end at a return address can be a call instruction.
 ///
 /// ```text
@@ -61,6 +101,25 @@ pub fn is_after_call(before: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_distance_of_the_frame_pointer_is_what_is_pushed_and_subtracted() {
+        // push rbp; mov rbp, rsp; push r15; push rbx; mov rbx, rdi; sub rsp, 0x28; call
+        let usual = [
+            0x55, 0x48, 0x89, 0xe5, 0x41, 0x57, 0x53, 0x48, 0x89, 0xfb, 0x48, 0x83, 0xec, 0x28, 0xe8, 0, 0,
+            0, 0,
+        ];
+        assert_eq!(frame_pointer_distances(&usual), [16 + 0x28]);
+        // endbr64; push rbp; mov rbp, rsp; sub rsp, 0x1230; ret
+        let large =
+            [0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x48, 0x81, 0xec, 0x30, 0x12, 0, 0, 0xc3];
+        assert_eq!(frame_pointer_distances(&large), [0x1230]);
+        // push rbp; mov rbp, rsp; push rbx; and rsp, -32; sub rsp, 0x40; ret
+        let aligned = [0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xe4, 0xe0, 0x48, 0x83, 0xec, 0x40, 0xc3];
+        assert_eq!(frame_pointer_distances(&aligned), [72, 80, 88, 96]);
+        assert!(frame_pointer_distances(&[0x53, 0xc3]).is_empty());
+        assert!(frame_pointer_distances(&[]).is_empty());
+    }
 
     #[test]
     fn calls_are_recognised_by_their_bytes() {

@@ -54,6 +54,13 @@ impl Registers {
         registers
     }
 
+    /// Only the two that the kernel tells of a thread that waits.
+    pub fn of_waiting(ip: u64, sp: u64) -> Self {
+        let mut registers = Self::new(ip, sp, 0);
+        registers.forget(Register::RBP);
+        registers
+    }
+
     /// The value, if it is known.
     #[inline]
     pub fn get(&self, register: Register) -> Option<u64> {

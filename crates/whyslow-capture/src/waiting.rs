@@ -1,0 +1,168 @@
+//! Looks at threads that wait, where the kernel does not give their stacks: what system call they are in, and their memory.
+//!
+//! Nothing is stopped for it, and nothing needs more rights than to read one's own programs. The kernel tells the stack pointer and the
+//! instruction pointer; the frame pointer follows from how functions set it up. That a thread has not gone on in between, the records of its switches tell.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+
+use rustc_hash::FxHashMap;
+use whyslow_convert::{Converter, Dump, Task, UserStack, World};
+use whyslow_unwind::Registers;
+
+/// How much of a stack is copied. What is missing can be read while the thread waits.
+const STACK_BYTES: usize = 16 << 10;
+/// Looks in one drain, each some 20 µs: beyond that waits count as not looked at.
+const MOST: usize = 200;
+
+/// Files of threads, kept open: what they say is made when they are read.
+#[derive(Debug, Default)]
+pub(crate) struct WaitLooks {
+    calls: FxHashMap<u32, File>,
+    stack: Vec<u8>,
+}
+
+impl WaitLooks {
+    /// Looks at threads that have begun to wait.
+    pub(crate) fn look<W: World>(&mut self, converter: &mut Converter<W>) {
+        let tasks = converter.not_looked_at();
+        if self.calls.len() > 4 * tasks.len().max(256) {
+            self.calls.clear();
+        }
+        for task in tasks.into_iter().take(MOST) {
+            self.look_at(task, converter);
+        }
+    }
+
+    fn look_at<W: World>(&mut self, task: Task, converter: &mut Converter<W>) -> Option<()> {
+        let Task { pid, tid } = task;
+        let file = match self.calls.entry(tid) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(File::open(format!("/proc/{pid}/task/{tid}/syscall")).ok()?)
+            }
+        };
+        let mut text = [0; 256];
+        let Ok(len) = file.read_at(&mut text, 0) else {
+            // The number may be another thread's by now.
+            self.calls.remove(&tid);
+            return None;
+        };
+        let waiting = Waiting::parse(std::str::from_utf8(&text[..len]).ok()?)?;
+        self.stack.resize(STACK_BYTES, 0);
+        let read = whyslow_proc::read_memory(tid, waiting.sp, &mut self.stack).ok()?;
+        let time_ns = whyslow_proc::monotonic_ns();
+        let registers = Registers::of_waiting(waiting.ip, waiting.sp);
+        let dump = Dump { sp: waiting.sp, bytes: &self.stack[..read], cut: read == STACK_BYTES };
+        let place = waiting.place(|descriptor| {
+            fs::read_link(format!("/proc/{pid}/fd/{descriptor}"))
+                .ok()
+                .map(|path| path.to_string_lossy().into_owned())
+        });
+        converter.looked_at(task, &UserStack::Dump(registers, dump), place, time_ns);
+        Some(())
+    }
+}
+
+/// What `/proc/PID/task/TID/syscall` says of a thread that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Waiting {
+    /// The number of the system call, and its first argument; nothing when it waits in another way.
+    call: Option<(i64, u64)>,
+    sp: u64,
+    ip: u64,
+}
+
+impl Waiting {
+    /// `NUMBER ARGUMENT×6 SP IP`, or `-1 SP IP` outside of system calls, or `running`.
+    fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let number = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
+        match words[..] {
+            ["-1", sp, ip] => Some(Self { call: None, sp: number(sp)?, ip: number(ip)? }),
+            [call, first, _, _, _, _, _, sp, ip] => {
+                let call = Some((call.parse().ok()?, number(first)?));
+                Some(Self { call, sp: number(sp)?, ip: number(ip)? })
+            }
+            _ => None,
+        }
+    }
+
+    /// The frame that says for what it waits. `file` tells what is behind a descriptor.
+    fn place(&self, file: impl Fn(u64) -> Option<String>) -> &'static str {
+        let Some((call, first)) = self.call else { return "[page fault]" };
+        match call {
+            libc::SYS_futex | SYS_FUTEX_WAIT | libc::SYS_futex_waitv => "[futex]",
+            libc::SYS_nanosleep | libc::SYS_clock_nanosleep => "[sleep]",
+            libc::SYS_wait4 | libc::SYS_waitid | libc::SYS_vfork => "[child]",
+            libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_epoll_pwait2
+            | libc::SYS_poll
+            | libc::SYS_ppoll
+            | libc::SYS_select
+            | libc::SYS_pselect6
+            | libc::SYS_io_uring_enter => "[events]",
+            libc::SYS_rt_sigtimedwait | libc::SYS_rt_sigsuspend | libc::SYS_pause => "[signal]",
+            libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_connect
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_recvmmsg
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_sendmmsg => "[socket]",
+            libc::SYS_read
+            | libc::SYS_readv
+            | libc::SYS_write
+            | libc::SYS_writev
+            | libc::SYS_pread64
+            | libc::SYS_pwrite64
+            | libc::SYS_splice
+            | libc::SYS_sendfile => match file(first).as_deref() {
+                Some(path) if path.starts_with("pipe:") => "[pipe]",
+                Some(path) if path.starts_with("socket:") => "[socket]",
+                Some(path) if path.starts_with("anon_inode:") => "[events]",
+                Some(path) if path.starts_with("/dev/pts/") || path == "/dev/tty" => "[terminal]",
+                _ => "[file]",
+            },
+            libc::SYS_fsync
+            | libc::SYS_fdatasync
+            | libc::SYS_sync_file_range
+            | libc::SYS_openat
+            | libc::SYS_unlinkat
+            | libc::SYS_renameat2
+            | libc::SYS_flock
+            | libc::SYS_getdents64
+            | libc::SYS_newfstatat
+            | libc::SYS_statx => "[file]",
+            _ => "[another system call]",
+        }
+    }
+}
+
+/// `futex_wait`, which libc does not know yet.
+const SYS_FUTEX_WAIT: i64 = 455;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_tells_of_a_thread_is_read() {
+        let read = Waiting::parse("0 0x3 0x7ffd1 0x40 0x0 0x0 0x0 0x7ffd00 0x7f10\n").unwrap();
+        assert_eq!(read, Waiting { call: Some((0, 3)), sp: 0x7ffd00, ip: 0x7f10 });
+        assert_eq!(read.place(|_| Some("pipe:[77]".to_owned())), "[pipe]");
+        assert_eq!(read.place(|_| Some("socket:[77]".to_owned())), "[socket]");
+        assert_eq!(read.place(|_| Some("/etc/passwd".to_owned())), "[file]");
+        assert_eq!(read.place(|_| None), "[file]");
+        let fault = Waiting::parse("-1 0x7ffd00 0x7f10\n").unwrap();
+        assert_eq!((fault.call, fault.place(|_| None)), (None, "[page fault]"));
+        let futex = Waiting::parse("202 0x7f 0x80 0x2 0x0 0x0 0xffffffff 0x7ffd00 0x7f10").unwrap();
+        assert_eq!(futex.place(|_| None), "[futex]");
+        for other in ["running", "", "0 0x3", "x 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 zz 0"] {
+            assert_eq!(Waiting::parse(other), None, "{other}");
+        }
+    }
+}
