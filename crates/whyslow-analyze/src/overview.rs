@@ -11,6 +11,8 @@ pub struct Overview {
     pub duration_ns: u64,
     /// CPU time as the kernel accounts it; the samples' sum when that is not known and they are times.
     pub cpu_time_ns: u64,
+    /// For at least so long nothing of the program ran; `None` when that is not known.
+    pub nothing_ran_ns: Option<u64>,
     /// Samples of the main metric.
     pub samples: u64,
     /// Threads that ran.
@@ -35,6 +37,9 @@ impl Overview {
         Self {
             duration_ns: if meta.duration_ns > 0 { meta.duration_ns } else { last },
             cpu_time_ns: if accounted > 0 || !timed { accounted } else { seen },
+            // However its threads overlap, one at most is counted at each moment.
+            nothing_ran_ns: (meta.exit.is_some() && meta.duration_ns > 0)
+                .then(|| meta.duration_ns.saturating_sub(accounted)),
             samples: counted.max(samples.map_or(0, |samples| {
                 samples.stack.iter().filter(|stack| !profile.is_not_sampled(**stack)).count() as u64
             })),

@@ -33,6 +33,7 @@ mod note;
 mod pool;
 mod strings;
 mod tables;
+mod wall;
 mod wrapper;
 
 use std::path::{Component, Path, PathBuf};

@@ -30,6 +30,7 @@ pub(crate) fn open(path: &Path) -> Result<Profile> {
     if !profile.sealed || lacks_symbols(&profile) {
         symbolize(&mut profile, true, Vec::new());
     }
+    profile.add_wall_time();
     Ok(profile)
 }
 

@@ -10,8 +10,9 @@ use whyslow_profile::{Profile, StackId, StringId, Subject};
 pub use self::reason::Reason;
 use self::reason::Reasons;
 use crate::labels::{Label, Labels};
+use crate::overview::Overview;
 use crate::own::Charges;
-use crate::selection::Selection;
+use crate::selection::{Pattern, Selection};
 
 /// The waits of one line for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +48,37 @@ pub struct WaitTable {
     pub total_ns: u64,
     /// How often in all.
     pub count: u64,
+}
+
+/// What is known of how long a program waited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waited {
+    /// Its waits were recorded: those of its first thread, and how long that was there.
+    Recorded(WaitTable, u64),
+    /// They were not, but for most of the time nothing of it ran: for at least so long, of so long.
+    Mostly(u64, u64),
+}
+
+impl Waited {
+    /// Below this there is more to learn from what it computes.
+    const MOSTLY: f64 = 0.5;
+    /// Starting takes some time, whatever the program does.
+    const LEAST_NS: u64 = 50_000_000;
+
+    /// What is worth telling.
+    pub fn of(profile: &Profile, charges: &Charges) -> Option<Self> {
+        if let (Some(metric), Some(first)) = (wait_metric(profile), profile.threads.first()) {
+            let threads = vec![Pattern::Number(first.tid)];
+            let selection = Selection { metric, threads, ..Selection::default() };
+            let table = WaitTable::build(profile, &selection, charges, 0);
+            let end_ns = first.end_ns.unwrap_or(profile.meta.duration_ns);
+            return Some(Self::Recorded(table, end_ns.saturating_sub(first.start_ns)));
+        }
+        let Overview { duration_ns, nothing_ran_ns, .. } = Overview::of(profile);
+        let idle_ns = nothing_ran_ns.filter(|idle| *idle >= Self::LEAST_NS)?;
+        let mostly = idle_ns as f64 >= Self::MOSTLY * duration_ns as f64;
+        mostly.then_some(Self::Mostly(idle_ns, duration_ns))
+    }
 }
 
 /// The metric of waits, if they were recorded.

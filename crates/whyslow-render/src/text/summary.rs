@@ -2,7 +2,7 @@
 
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{
-    By, CallTree, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality, Threads,
+    By, CallTree, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality, Reason, Threads, Waited,
 };
 use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile};
 
@@ -42,6 +42,8 @@ pub struct Summary<'a> {
     pub own: &'a OwnTable,
     /// Its hottest path.
     pub hot_path: &'a HotPath,
+    /// How long it waited, if that is worth telling.
+    pub waited: Option<&'a Waited>,
     /// Its threads and processes.
     pub threads: &'a Threads,
     /// How far to trust it.
@@ -87,6 +89,9 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
         push_line(&mut head, &styled(BOLD, cut(&command_line(&profile.meta.command), page.width)));
     }
     push_wrapped(&mut head, PLAIN, &times(profile), page.width);
+    if let Some(waited) = summary.waited {
+        push_wrapped(&mut head, PLAIN, &waited_line(waited, file, &profile.meta.command), page.width);
+    }
     if let Some(programs) = programs(summary.threads) {
         push_line(&mut head, &cut(&programs, page.width));
     }
@@ -104,6 +109,42 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
     }
     head.push('\n');
     head
+}
+
+/// How long it waited, and what to type to see where.
+fn waited_line(waited: &Waited, file: Option<&str>, command: &[String]) -> String {
+    /// Reasons that are named.
+    const MOST: usize = 4;
+    match waited {
+        Waited::Recorded(table, life_ns) => {
+            let queued: u64 =
+                table.reasons.iter().filter(|(reason, _)| *reason == Reason::Cpu).map(|(_, ns)| ns).sum();
+            let mut text = format!(
+                "the first thread was blocked for {} of {}",
+                duration(table.total_ns - queued),
+                duration(*life_ns)
+            );
+            let reasons = table.reasons.iter().filter(|(reason, _)| *reason != Reason::Cpu).take(MOST);
+            let reasons: Vec<String> =
+                reasons.map(|(reason, ns)| format!("{} {}", reason.label(), duration(*ns))).collect();
+            if !reasons.is_empty() {
+                text.push_str(&format!(" ({})", reasons.join(", ")));
+            }
+            if queued * 100 >= *life_ns {
+                text.push_str(&format!(", and waited {} for a CPU", duration(queued)));
+            }
+            match file {
+                Some(file) => format!("{text}: whyslow report {file} waits"),
+                None => text,
+            }
+        }
+        Waited::Mostly(idle_ns, wall_ns) => format!(
+            "mostly waits: nothing of it ran for {} of {}; this shows where: whyslow record --off-cpu -- {}",
+            duration(*idle_ns),
+            duration(*wall_ns),
+            command_line(command)
+        ),
+    }
 }
 
 fn foot(summary: &Summary<'_>, file: Option<&str>, page: Page) -> String {

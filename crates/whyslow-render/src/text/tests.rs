@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use whyslow_analyze::testing::{self, SAMPLE_NS};
 use whyslow_analyze::{
     By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Quality, Selection,
-    SortBy, SpanTable, Threads, TreeOptions,
+    SortBy, SpanTable, Threads, TreeOptions, Waited,
 };
 use whyslow_profile::{KernelView, Profile, Span, ThreadId, Trigger};
 
@@ -56,17 +56,32 @@ fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
     let weights = Selection::default().weigh(profile);
     let charges = Charges::new(profile, true);
     let own = OwnTable::build(profile, &weights, &charges);
+    let waited = Waited::of(profile, &charges);
     let made = Summary {
         profile,
         by,
         functions: &FunctionTable::from_weights(profile, &weights, true, SortBy::SelfValue),
         own: &own,
         hot_path: &HotPath::find(profile, &weights, &charges, &own),
+        waited: waited.as_ref(),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: Some("app.whyslow"),
     };
     plain(&summary(&made, Page::new(profile, 0, width)))
+}
+
+/// A program that does next to nothing is told to be one, with the command that shows where it waits.
+#[test]
+fn a_program_that_mostly_waits_is_told_so() {
+    let mut waits = program();
+    waits.meta.exit = Some(whyslow_profile::ExitStatus::Code(0));
+    waits.meta.duration_ns = 10_000_000_000;
+    let said = one_screen(&waits, 200);
+    let expected = "mostly waits: nothing of it ran for 8.00 s of 10.0 s; this shows where: whyslow record --off-cpu -- ./app";
+    assert!(said.contains(expected), "{said}");
+    waits.meta.duration_ns = 3_000_000_000;
+    assert!(!one_screen(&waits, 200).contains("mostly waits"));
 }
 
 #[test]

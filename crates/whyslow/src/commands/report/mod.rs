@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
-use whyslow_analyze::{By, Charges, FunctionTable, HotPath, OwnTable, Quality, Selection, SortBy, Threads};
+use whyslow_analyze::{By, Charges, FunctionTable, HotPath, OwnTable, Quality, Selection, SortBy, Threads, Waited};
 use whyslow_profile::Profile;
 use whyslow_render::json::Context;
 use whyslow_render::text::{self, HeapView, Page, Summary};
@@ -190,6 +190,7 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
     let weights = Selection::default().weigh(profile);
     let charges = Charges::new(profile, true);
     let own = OwnTable::build(profile, &weights, &charges);
+    let waited = Waited::of(profile, &charges);
     let file = saved.map(|path| path.display().to_string());
     let summary = Summary {
         profile,
@@ -197,6 +198,7 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
         functions: &FunctionTable::from_weights(profile, &weights, true, SortBy::SelfValue),
         own: &own,
         hot_path: &HotPath::find(profile, &weights, &charges, &own),
+        waited: waited.as_ref(),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: file.as_deref(),
