@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! process   one process: names, threads, children, state, limits, the ways to its files
+//! accounts  what the kernel accounts of a process or of the machine: time, faults, switches, bytes
 //! maps      its mappings, and what their names say of them
 //! memory    its memory
 //! tracee    it is stopped, looked at, changed, as a debugger does
@@ -15,6 +16,7 @@
 //! that is read from a file) puts a trait before them. What such functions answer is what was true when they looked; a process can end
 //! at any time, which is an answer too, never a panic.
 
+pub mod accounts;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
 mod arch;

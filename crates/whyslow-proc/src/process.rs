@@ -167,6 +167,17 @@ impl Status {
         self.get(name)?.parse().ok()
     }
 
+    /// The most bytes that were in memory at once.
+    pub fn peak_resident_bytes(&self) -> Option<u64> {
+        self.get("VmHWM")?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    }
+
+    /// How often the thread gave up its CPU, and how often it was taken off it.
+    pub fn switches(&self) -> Option<(u64, u64)> {
+        let number = |name| self.get(name)?.parse().ok();
+        Some((number("voluntary_ctxt_switches")?, number("nonvoluntary_ctxt_switches")?))
+    }
+
     /// The process of a thread.
     pub fn process(&self) -> Option<u32> {
         self.number("Tgid")
@@ -265,13 +276,15 @@ mod tests {
     fn a_status_is_read_by_name() {
         let status = Status(
             "Name:\ta Tgid:\t9\nTgid:\t12\nTracerPid:\t0\nCapEff:\t0000004000080000\nSeccomp:\t2\n\
-             Cpus_allowed:\t7\nCpus_allowed_list:\t0-2\n"
+             Cpus_allowed:\t7\nCpus_allowed_list:\t0-2\nVmHWM:\t  1732 kB\nvoluntary_ctxt_switches:\t7\n\
+             nonvoluntary_ctxt_switches:\t9\n"
                 .to_owned(),
         );
         assert_eq!((status.process(), status.tracer()), (Some(12), None));
         assert_eq!(status.capabilities(), 1 << 38 | 1 << 19);
         assert!(status.is_filtered());
         assert_eq!(status.allowed_cpus(), [0, 1, 2]);
+        assert_eq!((status.peak_resident_bytes(), status.switches()), (Some(1732 << 10), Some((7, 9))));
         let empty = Status::default();
         assert_eq!((empty.process(), empty.capabilities(), empty.is_filtered()), (None, 0, false));
     }

@@ -1,0 +1,346 @@
+//! How events are written.
+//!
+//! ```text
+//! list      = event { "," event }                    commas inside of slashes, brackets and angles belong to the event
+//! event     = name [ ":" modifiers ]                 cycles, LLC-load-misses, page-faults:u
+//!           | "r" hex [ ":" modifiers ]              r01c2: the unit's own number
+//!           | unit "/" term { "," term } "/" [ ":" ] [ modifiers ]       cpu/event=0x3c,umask=0/u, cpu/cache-misses/
+//!           | subsystem ":" name [ ":" modifiers ]   sched:sched_switch
+//!           | "uprobe:" function                     uprobe:app::parse
+//! term      = name [ "=" number ]
+//! modifiers = letters of "ukh", and up to three "p"
+//! ```
+//! What two letters or fewer behind a colon mean is not known from the word alone: letters of `ukhp` are modifiers, everything else is
+//! the name of a tracepoint.
+
+use crate::known::is_known;
+
+/// An event as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// The whole word.
+    pub text: String,
+    /// What it names.
+    pub what: What,
+    /// Where it is counted, and how exactly an instruction is named.
+    pub modifiers: Modifiers,
+}
+
+/// What an event is named by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A name: one that all machines understand, or one of a measuring unit of this machine.
+    Named(String),
+    /// The number by which the CPU's measuring unit knows it.
+    Raw(u64),
+    /// Terms for a measuring unit.
+    Unit {
+        /// Its name, a folder of `/sys/bus/event_source/devices`.
+        unit: String,
+        /// What is set.
+        terms: Vec<Term>,
+    },
+    /// A tracepoint of the kernel.
+    Tracepoint {
+        /// The folder.
+        subsystem: String,
+        /// The name in it.
+        name: String,
+    },
+    /// The entry of a function of the program.
+    Uprobe {
+        /// Its name.
+        function: String,
+    },
+}
+
+/// A term of a measuring unit: a field with a value, or the name of an event of the unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Term {
+    /// Its name.
+    pub name: String,
+    /// Its value, if it has one.
+    pub value: Option<u64>,
+}
+
+/// Which part of the time is counted. Nothing set: all of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Modifiers {
+    /// `u`: count in user mode.
+    pub user: bool,
+    /// `k`: count in the kernel.
+    pub kernel: bool,
+    /// `h`: count in the hypervisor.
+    pub hypervisor: bool,
+    /// `p` to `ppp`: how exactly samples name their instruction.
+    pub precise: u8,
+}
+
+impl Modifiers {
+    /// Whether somebody said where to count.
+    pub fn says_where(self) -> bool {
+        self.user || self.kernel || self.hypervisor
+    }
+
+    fn parse(letters: &str) -> Option<Self> {
+        let mut modifiers = Self::default();
+        for letter in letters.chars() {
+            match letter {
+                'u' => modifiers.user = true,
+                'k' => modifiers.kernel = true,
+                'h' => modifiers.hypervisor = true,
+                'p' if modifiers.precise < 3 => modifiers.precise += 1,
+                _ => return None,
+            }
+        }
+        Some(modifiers)
+    }
+}
+
+/// Why a word is no event. `Display` says what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GrammarError {
+    /// Nothing between two commas.
+    #[error("an event is missing: there is nothing before or after a comma")]
+    Empty,
+    /// `cycles:x`
+    #[error("`{text}`: `{letters}` are no modifiers; they are u (user), k (kernel), h (hypervisor) and p, pp, ppp (precise)")]
+    Modifiers {
+        /// The event.
+        text: String,
+        /// What is behind its colon.
+        letters: String,
+    },
+    /// `cpu/event=1`
+    #[error("`{text}`: the second slash is missing, as in cpu/event=0x3c,umask=0/")]
+    Unclosed {
+        /// The event.
+        text: String,
+    },
+    /// `cpu/event=x/`
+    #[error("`{text}`: `{value}` is not a number such as 60 or 0x3c")]
+    Number {
+        /// The event.
+        text: String,
+        /// What should be a number.
+        value: String,
+    },
+    /// `:u`, `a:b:c:d`, `cpu//`
+    #[error("`{text}` is not an event such as cycles, page-faults:u, r01c2, cpu/event=0x3c/ or sched:sched_switch")]
+    Shape {
+        /// The event.
+        text: String,
+    },
+}
+
+/// Reads a list of events.
+///
+/// ```
+/// let events = whyslow_events::parse("cycles:u,cpu/event=0x3c,umask=0/,sched:sched_switch").unwrap();
+/// assert_eq!(events.len(), 3);
+/// ```
+pub fn parse(list: &str) -> Result<Vec<Spec>, GrammarError> {
+    split(list).into_iter().map(|word| parse_one(word.trim())).collect()
+}
+
+/// Cuts at the commas that are between events.
+fn split(list: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let (mut start, mut depth, mut in_slashes) = (0, 0usize, false);
+    for (at, letter) in list.char_indices() {
+        let is_function = list[start..].trim_start().starts_with(UPROBE);
+        match letter {
+            '/' if !is_function => in_slashes = !in_slashes,
+            '<' | '(' | '[' | '{' if is_function => depth += 1,
+            '>' | ')' | ']' | '}' if is_function => depth = depth.saturating_sub(1),
+            ',' if !in_slashes && depth == 0 => {
+                words.push(&list[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    words.push(&list[start..]);
+    words
+}
+
+const UPROBE: &str = "uprobe:";
+
+fn parse_one(word: &str) -> Result<Spec, GrammarError> {
+    let shape = || GrammarError::Shape { text: word.to_owned() };
+    let spec = |what, modifiers| Spec { text: word.to_owned(), what, modifiers };
+    if word.is_empty() {
+        return Err(GrammarError::Empty);
+    }
+    if let Some(function) = word.strip_prefix(UPROBE) {
+        let function = function.trim().to_owned();
+        return if function.is_empty() {
+            Err(shape())
+        } else {
+            Ok(spec(What::Uprobe { function }, Modifiers::default()))
+        };
+    }
+    if let Some((unit, rest)) = word.split_once('/') {
+        let Some((terms, behind)) = rest.rsplit_once('/') else {
+            return Err(GrammarError::Unclosed { text: word.to_owned() });
+        };
+        if unit.is_empty() || terms.trim().is_empty() {
+            return Err(shape());
+        }
+        let modifiers = modifiers(word, behind.strip_prefix(':').unwrap_or(behind))?;
+        let terms = terms.split(',').map(|text| term(word, text.trim())).collect::<Result<_, _>>()?;
+        return Ok(spec(What::Unit { unit: unit.to_owned(), terms }, modifiers));
+    }
+    let parts: Vec<&str> = word.split(':').collect();
+    if parts.iter().any(|part| part.is_empty()) {
+        return Err(shape());
+    }
+    let tracepoint = |subsystem: &str, name: &str| What::Tracepoint {
+        subsystem: subsystem.to_owned(),
+        name: name.to_owned(),
+    };
+    match parts[..] {
+        [name] => Ok(spec(named(name), Modifiers::default())),
+        [name, letters] => match Modifiers::parse(letters) {
+            Some(modifiers) => Ok(spec(named(name), modifiers)),
+            None if is_known(name) || raw(name).is_some() => Err(wrong_modifiers(word, letters)),
+            None => Ok(spec(tracepoint(name, letters), Modifiers::default())),
+        },
+        [subsystem, name, letters] => {
+            Ok(spec(tracepoint(subsystem, name), modifiers(word, letters)?))
+        }
+        _ => Err(shape()),
+    }
+}
+
+fn named(name: &str) -> What {
+    raw(name).map_or_else(|| What::Named(name.to_owned()), What::Raw)
+}
+
+/// `r01c2`
+fn raw(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix('r')?;
+    u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))
+}
+
+fn modifiers(word: &str, letters: &str) -> Result<Modifiers, GrammarError> {
+    Modifiers::parse(letters).ok_or_else(|| wrong_modifiers(word, letters))
+}
+
+fn wrong_modifiers(word: &str, letters: &str) -> GrammarError {
+    GrammarError::Modifiers { text: word.to_owned(), letters: letters.to_owned() }
+}
+
+fn term(word: &str, text: &str) -> Result<Term, GrammarError> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name.trim(), Some(value.trim())),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err(GrammarError::Shape { text: word.to_owned() });
+    }
+    let value = value.map(|value| {
+        number(value).ok_or_else(|| GrammarError::Number { text: word.to_owned(), value: value.to_owned() })
+    });
+    Ok(Term { name: name.to_owned(), value: value.transpose()? })
+}
+
+/// `60` or `0x3c`.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    let digits = |digits: &str, radix| {
+        u64::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'))
+    };
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => digits(hex, 16),
+        None => digits(text, 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn one(text: &str) -> (What, Modifiers) {
+        let specs = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!((specs.len(), specs[0].text.as_str()), (1, text));
+        (specs[0].what.clone(), specs[0].modifiers)
+    }
+
+    fn tracepoint(subsystem: &str, name: &str) -> What {
+        What::Tracepoint { subsystem: subsystem.to_owned(), name: name.to_owned() }
+    }
+
+    #[test]
+    fn names_have_modifiers_and_tracepoints_have_names() {
+        let user = Modifiers { user: true, ..Modifiers::default() };
+        assert_eq!(one("cycles"), (What::Named("cycles".to_owned()), Modifiers::default()));
+        assert_eq!(one("cycles:u"), (What::Named("cycles".to_owned()), user));
+        assert_eq!(one("LLC-loads:upp").1, Modifiers { precise: 2, ..user });
+        assert_eq!(one("cycles:uk").1, Modifiers { kernel: true, ..user });
+        assert_eq!(one("slots:u").0, What::Named("slots".to_owned()), "a name that only a machine knows");
+        assert_eq!(one("sched:sched_switch"), (tracepoint("sched", "sched_switch"), Modifiers::default()));
+        assert_eq!(one("sched:sched_switch:u"), (tracepoint("sched", "sched_switch"), user));
+    }
+
+    #[test]
+    fn raw_numbers_are_hexadecimal() {
+        assert_eq!(one("r01c2").0, What::Raw(0x1c2));
+        assert_eq!(one("r3c:k").0, What::Raw(0x3c));
+        assert_eq!(one("ref-cycles").0, What::Named("ref-cycles".to_owned()));
+        assert_eq!(one("r+1").0, What::Named("r+1".to_owned()));
+    }
+
+    #[test]
+    fn terms_of_a_unit_have_commas_of_their_own() {
+        let specs = parse("cpu/event=0x3c,umask=0/u, instructions,cpu/cache-misses,inv/").unwrap();
+        assert_eq!(specs.len(), 3);
+        let term = |name: &str, value| Term { name: name.to_owned(), value };
+        let unit = |terms| What::Unit { unit: "cpu".to_owned(), terms };
+        assert_eq!(specs[0].what, unit(vec![term("event", Some(0x3c)), term("umask", Some(0))]));
+        assert!(specs[0].modifiers.user);
+        assert_eq!(specs[1].what, What::Named("instructions".to_owned()));
+        assert_eq!(specs[2].what, unit(vec![term("cache-misses", None), term("inv", None)]));
+        assert!(parse("cpu/event=1/:k").unwrap()[0].modifiers.kernel);
+    }
+
+    #[test]
+    fn functions_keep_their_colons_commas_and_slashes() {
+        let function = |text: &str| match one(text).0 {
+            What::Uprobe { function } => function,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(function("uprobe:app::parse"), "app::parse");
+        assert_eq!(function("uprobe:Map<u8, (u8, u8)>::get"), "Map<u8, (u8, u8)>::get");
+        let specs = parse("uprobe:f<a, b>,cycles,uprobe:g").unwrap();
+        assert_eq!(specs.iter().map(|spec| spec.text.as_str()).collect::<Vec<_>>(), ["uprobe:f<a, b>", "cycles", "uprobe:g"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let says = |text: &str, words: &str| {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        };
+        says("", "an event is missing");
+        says("cycles,,instructions", "an event is missing");
+        says("cycles:x", "`x` are no modifiers");
+        says("r3c:z", "`z` are no modifiers");
+        says("cycles:pppp", "are no modifiers");
+        says("cpu/event=1", "second slash");
+        says("cpu/event=one/", "`one` is not a number");
+        says("cpu//", "is not an event");
+        says("a:b:c:d", "is not an event");
+        says(":u", "is not an event");
+        says("uprobe:", "is not an event");
+        says("cpu/event=1/z", "`z` are no modifiers");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_typed_makes_it_panic(text in "[a-z0-9:/,=<>() é-]{0,40}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! What a machine has: from the words of an event to its attributes, by the files under a root folder.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use crate::grammar::{Modifiers, Spec, Term, What};
+use crate::known::{self, Known, TYPE_CACHE, TYPE_HARDWARE, TYPE_RAW, TYPE_SOFTWARE, TYPE_TRACEPOINT};
+use crate::units::{Configs, MeasuringUnit, TermError, is_plain, names};
+
+/// What the kernel is asked to count, as plain numbers: the same for counting and for sampling.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attr {
+    /// `type`
+    pub kind: u32,
+    /// `config`, `config1`, `config2`
+    pub configs: [u64; 3],
+    /// Leave out user mode.
+    pub exclude_user: bool,
+    /// Leave out the kernel.
+    pub exclude_kernel: bool,
+    /// Leave out the hypervisor.
+    pub exclude_hypervisor: bool,
+    /// How exactly samples name their instruction, 0 to 3.
+    pub precise: u8,
+}
+
+/// What kind of event it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Counted by the CPU, with a name that all CPUs understand.
+    Hardware,
+    /// Counted by the CPU's caches, with such a name.
+    Cache,
+    /// Counted by the kernel.
+    Software,
+    /// An event of a measuring unit of this machine.
+    Unit,
+    /// A number of the CPU's measuring unit.
+    Raw,
+    /// A place in the kernel.
+    Tracepoint,
+    /// The entry of a function of the program.
+    Uprobe,
+}
+
+impl Kind {
+    /// The word used in text and JSON.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Hardware => "hardware",
+            Self::Cache => "cache",
+            Self::Software => "software",
+            Self::Unit => "unit",
+            Self::Raw => "raw",
+            Self::Tracepoint => "tracepoint",
+            Self::Uprobe => "uprobe",
+        }
+    }
+
+    /// Whether the CPU counts it.
+    pub fn is_of_hardware(self) -> bool {
+        matches!(self, Self::Hardware | Self::Cache | Self::Unit | Self::Raw)
+    }
+}
+
+/// What a count is a count of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unit {
+    /// Occurrences.
+    Count,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// What the machine calls so, such as `Joules`.
+    Other(String),
+}
+
+impl Unit {
+    /// The word used in JSON.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::Count => "count",
+            Self::Nanoseconds => "ns",
+            Self::Other(unit) => unit,
+        }
+    }
+}
+
+/// Whom an event can be counted for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// Threads, or whole CPUs.
+    Tasks,
+    /// A part of the machine that CPUs share; it is counted through these.
+    SharedBy(Vec<u32>),
+}
+
+/// An event of a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// As it was written, or as it is listed.
+    pub name: String,
+    /// What kind of event it is.
+    pub kind: Kind,
+    /// What is counted, in a few words.
+    pub description: String,
+    /// What a count is a count of.
+    pub unit: Unit,
+    /// What one count stands for.
+    pub scale: f64,
+    /// One per kind of CPU: a thread is on one of them at a time, so that counts add up.
+    pub attrs: Vec<Attr>,
+    /// Whom it can be counted for.
+    pub reach: Reach,
+    /// Whether somebody said where to count; nothing is left out by itself then.
+    pub says_where: bool,
+}
+
+/// Why a machine does not have an event. `Display` says so, and what comes near.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// No such name.
+    #[error("there is no event `{name}`{}", or_similar(similar))]
+    Unknown {
+        /// As it was written.
+        name: String,
+        /// Names that are like it.
+        similar: Vec<String>,
+    },
+    /// No such measuring unit.
+    #[error("there is no measuring unit `{unit}` on this machine; it has {}", units.join(", "))]
+    NoUnit {
+        /// As it was written.
+        unit: String,
+        /// Those that are there.
+        units: Vec<String>,
+    },
+    /// The unit knows no such term.
+    #[error("the measuring unit `{unit}` has no `{term}`{}", or_similar(known))]
+    NoTerm {
+        /// The unit.
+        unit: String,
+        /// As it was written.
+        term: String,
+        /// Fields and events that are like it.
+        known: Vec<String>,
+    },
+    /// The value has too many bits.
+    #[error("the value of `{term}` is too large for the measuring unit `{unit}`")]
+    TooLarge {
+        /// The unit.
+        unit: String,
+        /// Its field.
+        term: String,
+    },
+    /// An event of the unit needs more to be said.
+    #[error("the event `{term}` of the measuring unit `{unit}` needs values that are not given")]
+    Incomplete {
+        /// The unit.
+        unit: String,
+        /// The event.
+        term: String,
+    },
+    /// No such tracepoint.
+    #[error("there is no tracepoint `{name}`{}", or_similar(similar))]
+    NoTracepoint {
+        /// As it was written.
+        name: String,
+        /// Names that are like it.
+        similar: Vec<String>,
+    },
+    /// The kernel's list of tracepoints may not be read.
+    #[error("tracepoints may be read by root only: `{name}` is not known here")]
+    TracepointsHidden {
+        /// As it was written.
+        name: String,
+    },
+    /// There is no list of tracepoints.
+    #[error("this machine shows no tracepoints: tracefs is not mounted, so `{name}` is not known")]
+    NoTracepoints {
+        /// As it was written.
+        name: String,
+    },
+}
+
+impl EventError {
+    /// The command that would allow it, where there is one.
+    pub fn fix(&self) -> Option<&'static str> {
+        match self {
+            Self::TracepointsHidden { .. } => Some("run whyslow with sudo"),
+            Self::NoTracepoints { .. } => Some("sudo mount -t tracefs tracefs /sys/kernel/tracing"),
+            _ => None,
+        }
+    }
+}
+
+fn or_similar(similar: &[String]) -> String {
+    if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) }
+}
+
+/// A machine, as the files under a folder describe it.
+#[derive(Debug)]
+pub struct Machine {
+    root: PathBuf,
+    units: Vec<MeasuringUnit>,
+}
+
+/// Where the kernel shows its tracepoints; the second is where it was before.
+const TRACEFS: [&str; 2] = ["sys/kernel/tracing/events", "sys/kernel/debug/tracing/events"];
+
+impl Machine {
+    /// This machine.
+    pub fn this() -> Self {
+        Self::under(Path::new("/"))
+    }
+
+    /// The machine whose `sys` is under a root folder.
+    pub fn under(root: &Path) -> Self {
+        Self { root: root.to_owned(), units: MeasuringUnit::all(root) }
+    }
+
+    /// Whether the kernel knows a measuring unit of the CPUs; in many virtual machines there is none.
+    pub fn has_cpu_counters(&self) -> bool {
+        self.units.iter().any(MeasuringUnit::is_of_cpus)
+    }
+
+    /// The events of a list.
+    pub fn resolve_all(&self, specs: &[Spec]) -> Result<Vec<Event>, EventError> {
+        specs.iter().map(|spec| self.resolve(spec)).collect()
+    }
+
+    /// The event that was written.
+    pub fn resolve(&self, spec: &Spec) -> Result<Event, EventError> {
+        let event = match &spec.what {
+            What::Named(name) => match known::find(name) {
+                Some(known) => self.known(&known),
+                None => self.of_cpus(name)?,
+            },
+            What::Raw(number) => self.raw(*number),
+            What::Unit { unit, terms } => self.of_unit(unit, terms)?,
+            What::Tracepoint { subsystem, name } => self.tracepoint(subsystem, name)?,
+            What::Uprobe { function } => uprobe(function),
+        };
+        let mut event = modified(event, spec.modifiers);
+        event.name.clone_from(&spec.text);
+        Ok(event)
+    }
+
+    /// An event by its name alone, without modifiers; `None` when this machine does not know it.
+    pub fn event(&self, name: &str) -> Option<Event> {
+        let specs = crate::parse(name).ok()?;
+        self.resolve(specs.first()?).ok()
+    }
+
+    /// Everything that has a name here, whether it can be counted or not.
+    pub fn list(&self) -> Vec<Event> {
+        let mut events: Vec<Event> = known::all().iter().map(|known| self.known(known)).collect();
+        for unit in &self.units {
+            for name in unit.events() {
+                let terms = [Term { name, value: None }];
+                events.extend(unit.configs(&terms).ok().map(|configs| event_of(unit, &terms, configs)));
+            }
+        }
+        events.extend(self.tracepoints().unwrap_or_default().into_iter().filter_map(|(subsystem, name)| {
+            self.tracepoint(&subsystem, &name).ok()
+        }));
+        events
+    }
+
+    /// Why tracepoints are not in the list, if they are not.
+    pub fn tracepoints_missing(&self) -> Option<EventError> {
+        let name = "sched:sched_switch".to_owned();
+        self.tracepoints().err().map(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => EventError::TracepointsHidden { name },
+            _ => EventError::NoTracepoints { name },
+        })
+    }
+
+    fn known(&self, known: &Known) -> Event {
+        let attr = |kind, config| Attr { kind, configs: [config, 0, 0], ..Attr::default() };
+        // Machines with several kinds of CPUs count by the number of the unit in the upper half.
+        let per_unit = |kind| {
+            let units = self.units.iter().filter(|unit| unit.is_of_some_cpus());
+            let attrs: Vec<Attr> =
+                units.map(|unit| attr(kind, known.config | u64::from(unit.kind) << 32)).collect();
+            if attrs.is_empty() { vec![attr(kind, known.config)] } else { attrs }
+        };
+        Event {
+            name: known.name.clone(),
+            kind: known.kind,
+            description: known.description.clone(),
+            unit: known.unit.clone(),
+            scale: 1.0,
+            attrs: match known.kind {
+                Kind::Software => vec![attr(TYPE_SOFTWARE, known.config)],
+                Kind::Cache => per_unit(TYPE_CACHE),
+                _ => per_unit(TYPE_HARDWARE),
+            },
+            reach: Reach::Tasks,
+            says_where: false,
+        }
+    }
+
+    /// A name of the CPUs' units, which needs no slashes.
+    fn of_cpus(&self, name: &str) -> Result<Event, EventError> {
+        let terms = [Term { name: name.to_owned(), value: None }];
+        let units = self.units.iter().filter(|unit| unit.is_of_cpus() && unit.has_event(name));
+        let events = units.map(|unit| Ok(event_of(unit, &terms, configs_of(unit, &terms)?)));
+        let mut events = events.collect::<Result<Vec<Event>, EventError>>()?.into_iter();
+        let Some(mut first) = events.next() else {
+            let names = self.list().into_iter().map(|event| event.name);
+            return Err(EventError::Unknown { name: name.to_owned(), similar: similar(name, names) });
+        };
+        first.attrs.extend(events.flat_map(|event| event.attrs));
+        Ok(first)
+    }
+
+    fn of_unit(&self, name: &str, terms: &[Term]) -> Result<Event, EventError> {
+        let Some(unit) = self.units.iter().find(|unit| unit.name == name) else {
+            let units = self.units.iter().map(|unit| unit.name.clone()).collect();
+            return Err(EventError::NoUnit { unit: name.to_owned(), units });
+        };
+        Ok(event_of(unit, terms, configs_of(unit, terms)?))
+    }
+
+    fn raw(&self, number: u64) -> Event {
+        let attr = |kind| Attr { kind, configs: [number, 0, 0], ..Attr::default() };
+        let several = self.units.iter().filter(|unit| unit.is_of_some_cpus());
+        let several: Vec<Attr> = several.map(|unit| attr(unit.kind)).collect();
+        Event {
+            name: format!("r{number:x}"),
+            kind: Kind::Raw,
+            description: format!("event {number:#x} of the CPU's measuring unit"),
+            unit: Unit::Count,
+            scale: 1.0,
+            attrs: if several.is_empty() { vec![attr(TYPE_RAW)] } else { several },
+            reach: Reach::Tasks,
+            says_where: false,
+        }
+    }
+
+    fn tracepoint(&self, subsystem: &str, name: &str) -> Result<Event, EventError> {
+        let whole = format!("{subsystem}:{name}");
+        let plain = is_plain(subsystem) && is_plain(name);
+        let read = |folder: &&str| fs::read_to_string(self.root.join(folder).join(subsystem).join(name).join("id"));
+        let id = TRACEFS.iter().filter(|_| plain).find_map(|folder| read(folder).ok()?.trim().parse().ok());
+        let Some(id) = id else {
+            return Err(match self.tracepoints() {
+                Ok(all) => {
+                    let names = all.into_iter().map(|(subsystem, name)| format!("{subsystem}:{name}"));
+                    EventError::NoTracepoint { similar: similar(&whole, names), name: whole }
+                }
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    EventError::TracepointsHidden { name: whole }
+                }
+                Err(_) => EventError::NoTracepoints { name: whole },
+            });
+        };
+        Ok(Event {
+            description: format!("passes of the kernel through {whole}"),
+            name: whole,
+            kind: Kind::Tracepoint,
+            unit: Unit::Count,
+            scale: 1.0,
+            attrs: vec![Attr { kind: TYPE_TRACEPOINT, configs: [id, 0, 0], ..Attr::default() }],
+            reach: Reach::Tasks,
+            says_where: false,
+        })
+    }
+
+    /// All tracepoints. The first folder that can be read counts; a refusal is a better reason to give than one that is missing.
+    fn tracepoints(&self) -> io::Result<Vec<(String, String)>> {
+        let mut reason = io::Error::from(io::ErrorKind::NotFound);
+        for folder in TRACEFS.map(|folder| self.root.join(folder)) {
+            match names(&folder) {
+                Ok(subsystems) => {
+                    let of = |subsystem: String| {
+                        let names = names(&folder.join(&subsystem)).unwrap_or_default();
+                        let is_event = |name: &String| folder.join(&subsystem).join(name).join("id").is_file();
+                        names.into_iter().filter(is_event).map(|name| (subsystem.clone(), name)).collect::<Vec<_>>()
+                    };
+                    return Ok(subsystems.into_iter().flat_map(of).collect());
+                }
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => reason = error,
+                Err(_) => {}
+            }
+        }
+        Err(reason)
+    }
+}
+
+/// Where it is counted. Without a word all is; with one, the others are left out.
+fn modified(mut event: Event, modifiers: Modifiers) -> Event {
+    event.says_where = modifiers.says_where();
+    for attr in &mut event.attrs {
+        attr.precise = modifiers.precise;
+        if modifiers.says_where() {
+            attr.exclude_user = !modifiers.user;
+            attr.exclude_kernel = !modifiers.kernel;
+            attr.exclude_hypervisor = !modifiers.hypervisor;
+        }
+    }
+    event
+}
+
+fn uprobe(function: &str) -> Event {
+    Event {
+        name: format!("uprobe:{function}"),
+        kind: Kind::Uprobe,
+        description: format!("calls of the function {function}"),
+        unit: Unit::Count,
+        scale: 1.0,
+        // Where the function is depends on the program.
+        attrs: Vec::new(),
+        reach: Reach::Tasks,
+        says_where: false,
+    }
+}
+
+fn configs_of(unit: &MeasuringUnit, terms: &[Term]) -> Result<Configs, EventError> {
+    unit.configs(terms).map_err(|error| {
+        let name = unit.name.clone();
+        match error {
+            TermError::Unknown(term) => {
+                let known = unit.fields().into_iter().chain(unit.events());
+                EventError::NoTerm { known: similar(&term, known), unit: name, term }
+            }
+            TermError::TooLarge(term) => EventError::TooLarge { unit: name, term },
+            TermError::Incomplete(term) => EventError::Incomplete { unit: name, term },
+        }
+    })
+}
+
+fn event_of(unit: &MeasuringUnit, terms: &[Term], Configs(configs): Configs) -> Event {
+    let words = terms.iter().map(|term| match term.value {
+        Some(value) => format!("{}={value:#x}", term.name),
+        None => term.name.clone(),
+    });
+    let words = words.collect::<Vec<_>>().join(",");
+    let (scale, unit_word) = match terms {
+        [Term { name, value: None }] => unit.scale(name),
+        _ => (1.0, None),
+    };
+    Event {
+        name: format!("{}/{words}/", unit.name),
+        kind: Kind::Unit,
+        description: format!("{words} of the measuring unit {}", unit.name),
+        unit: unit_word.map_or(Unit::Count, Unit::Other),
+        scale,
+        attrs: vec![Attr { kind: unit.kind, configs, ..Attr::default() }],
+        reach: unit.shared_by().map_or(Reach::Tasks, Reach::SharedBy),
+        says_where: false,
+    }
+}
+
+/// The names that are most like a word, best first.
+fn similar(word: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+    const MOST: usize = 3;
+    const LEAST_ALIKE: f64 = 0.75;
+    let word = word.to_lowercase();
+    let mut alike: Vec<(f64, String)> = names
+        .map(|name| {
+            let lower = name.to_lowercase();
+            let part = if lower.contains(&word) && word.len() > 2 { 0.9 } else { 0.0 };
+            (strsim::jaro_winkler(&lower, &word).max(part), name)
+        })
+        .filter(|(alike, _)| *alike >= LEAST_ALIKE)
+        .collect();
+    alike.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    alike.into_iter().take(MOST).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests;
