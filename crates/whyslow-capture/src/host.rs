@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit};
+use whyslow_proc::accounts::Io;
 use whyslow_proc::kernel;
 use whyslow_proc::machine::FirstCpu;
 use whyslow_profile::Host;
@@ -26,12 +27,18 @@ fn hypervisor_name(sys: &Path) -> String {
     if product.trim().is_empty() { "virtual machine".to_owned() } else { product.trim().to_owned() }
 }
 
-/// CPU time and memory of some processes.
+/// CPU time, memory and what else the kernel accounts of some processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
     pub(crate) user: Duration,
     pub(crate) system: Duration,
     pub(crate) max_resident_bytes: u64,
+    pub(crate) minor_faults: u64,
+    pub(crate) major_faults: u64,
+    pub(crate) voluntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
+    /// Bytes, where a process was asked before it was waited for.
+    pub(crate) io: Option<Io>,
 }
 
 impl From<libc::rusage> for Usage {
@@ -43,6 +50,11 @@ impl From<libc::rusage> for Usage {
             user: time(usage.ru_utime),
             system: time(usage.ru_stime),
             max_resident_bytes: usage.ru_maxrss.unsigned_abs() * 1024,
+            minor_faults: usage.ru_minflt.unsigned_abs(),
+            major_faults: usage.ru_majflt.unsigned_abs(),
+            voluntary_switches: usage.ru_nvcsw.unsigned_abs(),
+            involuntary_switches: usage.ru_nivcsw.unsigned_abs(),
+            io: None,
         }
     }
 }

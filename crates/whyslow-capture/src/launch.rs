@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::{WaitId, WaitIdOptions};
+use whyslow_proc::accounts::Io;
 use whyslow_profile::ExitStatus;
 
 use crate::host::Usage;
@@ -135,7 +136,11 @@ impl Running {
     /// Whether it has ended, without waiting.
     pub(crate) fn try_wait(&self) -> Option<(ExitStatus, Usage)> {
         // Only look at first: while a leak check stops the program, its stops are for the thread that makes the check.
-        if has_ended(self.pid) { wait4(self.pid, libc::WNOHANG) } else { None }
+        if !has_ended(self.pid) {
+            return None;
+        }
+        let io = Io::of(self.pid);
+        wait4(self.pid, libc::WNOHANG).map(|(exit, usage)| (exit, Usage { io, ..usage }))
     }
 
     /// Ends it: it cannot be recorded as it should.

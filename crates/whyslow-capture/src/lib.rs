@@ -13,6 +13,7 @@ mod heap;
 #[cfg(not(feature = "heap"))]
 #[path = "no_heap.rs"]
 mod heap;
+mod counting;
 mod host;
 mod launch;
 mod live;
@@ -37,6 +38,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(not(feature = "heap"))]
 pub use heap::HeapOptions;
+pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
 pub use trial::{Granted, Refused, Trial, trial};
 use whyslow_elf::FileBytes;
 #[cfg(feature = "heap")]

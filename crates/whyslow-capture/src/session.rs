@@ -413,7 +413,7 @@ fn begin_with(
 }
 
 /// The target with the processes that its numbers mean.
-fn resolved(target: &Target) -> Result<Target, RecordError> {
+pub(crate) fn resolved(target: &Target) -> Result<Target, RecordError> {
     let Target::Processes(numbers) = target else { return Ok(target.clone()) };
     let mut pids = Vec::new();
     for number in numbers {

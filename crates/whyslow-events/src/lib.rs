@@ -20,5 +20,5 @@ pub use grammar::{GrammarError, Modifiers, Spec, Term, What, parse};
 pub use known::is_known;
 pub use machine::{Attr, Event, EventError, Kind, Machine, Reach, Unit};
 pub use measured::{
-    Count, CountedEvent, IoBytes, Measured, NotCounted, Reading, ThreadReading, Usage, WhyNot,
+    Count, CountedEvent, Measured, NotCounted, Reading, ThreadReading, Usage, WhyNot,
 };

@@ -60,19 +60,6 @@ impl Count {
     }
 }
 
-/// Bytes that went in and out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct IoBytes {
-    /// Through system calls such as `read`: files, pipes, terminals.
-    pub read: u64,
-    /// Through system calls such as `write`.
-    pub written: u64,
-    /// From disks.
-    pub read_from_disk: u64,
-    /// To disks, now or later.
-    pub written_to_disk: u64,
-}
-
 /// What the kernel accounts by itself, of a process with the children that have ended. What is not known is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -94,8 +81,14 @@ pub struct Usage {
     pub involuntary_switches: Option<u64>,
     /// Times a thread left a CPU, for either reason, where they are not told apart.
     pub switches: Option<u64>,
-    /// Bytes.
-    pub io: Option<IoBytes>,
+    /// Bytes read through system calls such as `read`: files, pipes, terminals.
+    pub bytes_read: Option<u64>,
+    /// Bytes written through system calls such as `write`.
+    pub bytes_written: Option<u64>,
+    /// Bytes read from disks.
+    pub disk_bytes_read: Option<u64>,
+    /// Bytes written to disks, now or later.
+    pub disk_bytes_written: Option<u64>,
 }
 
 /// Why an event was not counted.

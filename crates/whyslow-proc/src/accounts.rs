@@ -96,6 +96,17 @@ impl Io {
         })
     }
 
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            read: self.read + other.read,
+            written: self.written + other.written,
+            read_from_disk: self.read_from_disk + other.read_from_disk,
+            written_to_disk: self.written_to_disk + other.written_to_disk,
+        }
+    }
+
     /// What was added since an earlier look.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {

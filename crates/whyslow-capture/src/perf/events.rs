@@ -263,7 +263,7 @@ fn open(attr: &mut sys::perf_event_attr, thread: i32, cpu: u32) -> Result<OwnedF
 }
 
 #[expect(unsafe_code, reason = "system calls without a safe wrapper")]
-fn redirect(event: BorrowedFd<'_>, owner: RawFd) -> io::Result<()> {
+pub(super) fn redirect(event: BorrowedFd<'_>, owner: RawFd) -> io::Result<()> {
     // SAFETY: both are open event descriptors; the call changes only kernel state.
     let result = unsafe { perf::ioctls::SET_OUTPUT(event.as_raw_fd(), owner as _) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -271,7 +271,7 @@ fn redirect(event: BorrowedFd<'_>, owner: RawFd) -> io::Result<()> {
 
 /// The kernel's number for an event, which its records name.
 #[expect(unsafe_code, reason = "system calls without a safe wrapper")]
-fn id_of(event: BorrowedFd<'_>) -> io::Result<u64> {
+pub(super) fn id_of(event: BorrowedFd<'_>) -> io::Result<u64> {
     let mut id = 0;
     // SAFETY: an open event descriptor; the kernel writes eight bytes to `id`.
     let result = unsafe { perf::ioctls::ID(event.as_raw_fd(), &raw mut id) };
@@ -279,7 +279,7 @@ fn id_of(event: BorrowedFd<'_>) -> io::Result<u64> {
 }
 
 #[expect(unsafe_code, reason = "system calls without a safe wrapper")]
-fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
+pub(super) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: an open event descriptor; the call changes only kernel state.
     let result = unsafe { perf::ioctls::ENABLE(event.as_raw_fd(), 0) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

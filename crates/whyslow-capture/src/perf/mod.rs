@@ -1,11 +1,13 @@
-//! The kernel's sampling interface: events, rings and the records in them.
+//! The kernel's interface for events: samples, rings and the records in them, and plain counters.
 
 mod attr;
+mod counter;
 mod events;
 mod layouts;
 mod ring;
 
 pub(crate) use attr::{Bound, Plan, leaving};
+pub(crate) use counter::{Bound as CounterBound, Counter, CounterRings, LastCount};
 pub(crate) use events::{Beside, Events, OpenError, Scope};
 pub(crate) use ring::Record;
 

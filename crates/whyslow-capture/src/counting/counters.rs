@@ -1,0 +1,262 @@
+//! The counters of all events, for whoever is counted.
+//!
+//! ```text
+//! part    one per kind of CPU that the machine has, or per CPU where threads are told apart: a thread is on one at a time   beside
+//! root    one per thread that was there at the start, or per CPU of the machine                                            plus
+//! ```
+
+use std::io;
+
+use whyslow_events::{Attr, Count, CountedEvent, Event, Kind, NotCounted, Reach, WhyNot};
+use whyslow_proc::{machine, process};
+
+use super::WantedEvent;
+use crate::perf::{Counter, CounterBound};
+
+/// Whom to count.
+#[derive(Debug, Clone)]
+pub(super) enum Whom {
+    /// A child that waits to execute its program.
+    Child(u32),
+    /// Running processes.
+    Processes(Vec<u32>),
+    /// All.
+    Machine,
+}
+
+/// One counter of an event.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) counter: Counter,
+    /// Whose: counters of different roots count different things.
+    pub(super) root: usize,
+    pub(super) cpu: Option<u32>,
+}
+
+/// The counters of all events.
+#[derive(Debug)]
+pub(super) struct Counters {
+    /// The events and whether they are counted.
+    pub(super) states: Vec<CountedEvent>,
+    /// The counters of each event; none where it is not counted.
+    pub(super) parts: Vec<Vec<Part>>,
+    on_exec: bool,
+}
+
+impl Counters {
+    /// Opens what can be opened.
+    pub(super) fn open(wanted: &[WantedEvent], whom: &Whom, per_thread: bool) -> Self {
+        let places = places(whom, per_thread);
+        let mut counters =
+            Self { states: Vec::new(), parts: Vec::new(), on_exec: matches!(whom, Whom::Child(_)) };
+        for WantedEvent { event, leader } in wanted {
+            let leaders = leader.map(|leader| counters.parts.get(leader).map_or(&[][..], Vec::as_slice));
+            let opened = open(event, whom, &places, leaders);
+            let (state, parts) = match opened {
+                Ok((user_only, parts)) => (Ok(user_only), parts),
+                Err(why) => (Err(why), Vec::new()),
+            };
+            counters.states.push(CountedEvent { event: event.clone(), state });
+            counters.parts.push(parts);
+        }
+        counters
+    }
+
+    /// Begins, unless the program's start does that.
+    pub(super) fn enable_unless_on_exec(&self) -> io::Result<()> {
+        if self.on_exec {
+            return Ok(());
+        }
+        self.parts.iter().flatten().try_for_each(|part| part.counter.enable())
+    }
+
+    /// What was counted up to now, of each event.
+    pub(super) fn read(&self) -> Vec<Option<Count>> {
+        self.parts
+            .iter()
+            .map(|parts| {
+                if parts.is_empty() {
+                    return None;
+                }
+                Some(sum(parts.iter().map(|part| (part.root, part.counter.read().unwrap_or_default()))))
+            })
+            .collect()
+    }
+}
+
+/// Parts of one root beside each other, and the roots together.
+pub(super) fn sum(parts: impl Iterator<Item = (usize, Count)>) -> Count {
+    let mut roots: Vec<(usize, Count)> = Vec::new();
+    for (root, count) in parts {
+        match roots.iter_mut().find(|(known, _)| *known == root) {
+            Some((_, sum)) => *sum = sum.beside(count),
+            None => roots.push((root, count)),
+        }
+    }
+    roots.into_iter().fold(Count::default(), |sum, (_, count)| sum.plus(count))
+}
+
+/// Where counters are opened: the root and what it is bound to.
+fn places(whom: &Whom, per_thread: bool) -> Vec<(usize, CounterBound)> {
+    let bound = |tid, cpu, on_exec| CounterBound::Thread { tid, cpu, on_exec, tells_threads: per_thread };
+    let of_threads = |threads: Vec<u32>, on_exec| {
+        let threads = threads.into_iter().enumerate();
+        if per_thread {
+            let cpus = machine::online_cpus();
+            threads
+                .flat_map(|(root, tid)| cpus.iter().map(move |cpu| (root, bound(tid, Some(*cpu), on_exec))).collect::<Vec<_>>())
+                .collect()
+        } else {
+            threads.map(|(root, tid)| (root, bound(tid, None, on_exec))).collect()
+        }
+    };
+    match whom {
+        Whom::Child(child) => of_threads(vec![*child], true),
+        Whom::Processes(pids) => of_threads(threads_of(pids), false),
+        Whom::Machine => {
+            machine::online_cpus().into_iter().enumerate().map(|(root, cpu)| (root, CounterBound::Cpu(cpu))).collect()
+        }
+    }
+}
+
+/// The threads of some processes.
+pub(super) fn threads_of(pids: &[u32]) -> Vec<u32> {
+    pids.iter().flat_map(|pid| process::threads(*pid).unwrap_or_default()).collect()
+}
+
+/// Whether it could be opened, as [`Counters::open`] would.
+pub(super) fn try_one(event: &Event, whom: &Whom) -> Result<bool, NotCounted> {
+    let places = match (&event.reach, whom) {
+        (Reach::SharedBy(cpus), _) => {
+            cpus.first().map(|cpu| (0, CounterBound::Cpu(*cpu))).into_iter().collect()
+        }
+        _ => places(whom, false).into_iter().take(1).collect::<Vec<_>>(),
+    };
+    let whom = if matches!(event.reach, Reach::SharedBy(_)) { &Whom::Machine } else { whom };
+    open(event, whom, &places, None).map(|(user_only, _)| user_only)
+}
+
+/// Opens an event everywhere; whether the kernel had to be left out.
+fn open(
+    event: &Event,
+    whom: &Whom,
+    places: &[(usize, CounterBound)],
+    leaders: Option<&[Part]>,
+) -> Result<(bool, Vec<Part>), NotCounted> {
+    let not = |why| NotCounted { why, error: 0 };
+    if event.kind == Kind::Uprobe {
+        return Err(not(WhyNot::Function));
+    }
+    let shared: Vec<(usize, CounterBound)>;
+    let places = match (&event.reach, whom) {
+        (Reach::SharedBy(cpus), Whom::Machine) => {
+            shared = cpus.iter().enumerate().map(|(root, cpu)| (root, CounterBound::Cpu(*cpu))).collect();
+            &shared[..]
+        }
+        (Reach::SharedBy(_), _) => return Err(not(WhyNot::WholeMachine)),
+        (Reach::Tasks, _) => places,
+    };
+    match open_parts(&event.attrs, places, leaders) {
+        Ok(parts) => Ok((false, parts)),
+        Err(error) if is_refusal(error) && !event.says_where => {
+            if happens_in_kernel(event) {
+                // Whether it is the kernel that may not be watched, or nothing may be.
+                let own = user_only(&CLOCK);
+                let why = match open_parts(&own, &places[..places.len().min(1)], None) {
+                    Ok(_) => WhyNot::NeedsKernel,
+                    Err(_) => WhyNot::Refused,
+                };
+                return Err(NotCounted { why, error });
+            }
+            match open_parts(&user_only(&event.attrs), places, leaders) {
+                Ok(parts) => Ok((!is_clock(event), parts)),
+                Err(error) => Err(NotCounted { why: WhyNot::of_error(error), error }),
+            }
+        }
+        Err(error) => Err(NotCounted { why: WhyNot::of_error(error), error }),
+    }
+}
+
+fn is_refusal(error: i32) -> bool {
+    matches!(error, libc::EACCES | libc::EPERM)
+}
+
+/// The CPU clock, which every kernel with perf events has.
+const CLOCK: [Attr; 1] = [Attr {
+    kind: 1,
+    configs: [1, 0, 0],
+    exclude_user: false,
+    exclude_kernel: false,
+    exclude_hypervisor: false,
+    precise: 0,
+}];
+
+/// The kernel notices these while it runs itself: without the kernel they would be 0, which is not true.
+fn happens_in_kernel(event: &Event) -> bool {
+    const SWITCHES: u64 = 3;
+    const MIGRATIONS: u64 = 4;
+    const CGROUP_SWITCHES: u64 = 11;
+    event.kind == Kind::Tracepoint
+        || event.kind == Kind::Software
+            && event.attrs.iter().any(|attr| matches!(attr.configs[0], SWITCHES | MIGRATIONS | CGROUP_SWITCHES))
+}
+
+/// Clocks run in the kernel, too, when only user mode may be watched.
+fn is_clock(event: &Event) -> bool {
+    event.unit == whyslow_events::Unit::Nanoseconds
+}
+
+fn user_only(attrs: &[Attr]) -> Vec<Attr> {
+    attrs.iter().map(|attr| Attr { exclude_kernel: true, exclude_hypervisor: true, ..*attr }).collect()
+}
+
+fn open_parts(
+    attrs: &[Attr],
+    places: &[(usize, CounterBound)],
+    leaders: Option<&[Part]>,
+) -> Result<Vec<Part>, i32> {
+    if leaders.is_some_and(<[Part]>::is_empty) {
+        return Err(libc::ENOENT);
+    }
+    let mut parts = Vec::with_capacity(attrs.len() * places.len());
+    let mut gone = None;
+    for attr in attrs {
+        for (root, bound) in places {
+            let cpu = match bound {
+                CounterBound::Thread { cpu, .. } => *cpu,
+                CounterBound::Cpu(cpu) => Some(*cpu),
+            };
+            let leader = leaders.and_then(|leaders| leaders.get(parts.len())).map(|part| &part.counter);
+            match Counter::open(attr, *bound, leader) {
+                Ok(counter) => parts.push(Part { counter, root: *root, cpu }),
+                // A thread that has ended meanwhile, or a CPU that is off, has nothing to count.
+                Err(error @ (libc::ESRCH | libc::ENODEV)) if places.len() > 1 => gone = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    match (parts.is_empty(), gone) {
+        (true, gone) => Err(gone.unwrap_or(libc::ESRCH)),
+        (false, _) => Ok(parts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_of_one_thread_are_beside_each_other_and_threads_add_up() {
+        let count = |value, running_ns| Count { value, enabled_ns: 100, running_ns };
+        let parts = [(0, count(7, 30)), (0, count(5, 70)), (1, count(1, 50)), (1, count(0, 0))];
+        assert_eq!(sum(parts.into_iter()), Count { value: 13, enabled_ns: 200, running_ns: 150 });
+    }
+
+    #[test]
+    fn what_the_kernel_notices_is_not_counted_without_it() {
+        let machine = whyslow_events::Machine::this();
+        let is = |name: &str| happens_in_kernel(&machine.event(name).unwrap());
+        assert!(is("context-switches") && is("cpu-migrations") && is("cgroup-switches"));
+        assert!(!is("page-faults") && !is("task-clock") && !is("cycles") && !is("branch-misses"));
+    }
+}

@@ -1,0 +1,186 @@
+//! Counting: a program, running processes or the whole machine, without a sample.
+//!
+//! ```text
+//! counters   the events, opened for whoever is counted, and read
+//! usage      what the kernel accounts by itself, which needs no permission
+//! threads    what each thread had, as it tells at its end
+//! ```
+
+mod counters;
+mod threads;
+mod usage;
+
+use std::time::{Duration, Instant};
+
+use whyslow_events::{CountedEvent, Event, Measured, NotCounted, Reading};
+use whyslow_proc::{machine, process};
+use whyslow_profile::{ExitStatus, Host};
+
+use self::counters::Counters;
+use self::threads::Threads;
+use self::usage::Accounts;
+use crate::launch::Suspended;
+use crate::signals::{self, Signals};
+use crate::subject::{End, Subject};
+use crate::{RecordError, Target, host};
+
+/// An event that is to be counted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WantedEvent {
+    /// The event.
+    pub event: Event,
+    /// The row of another that it is to be counted together with.
+    pub leader: Option<usize>,
+}
+
+/// How to count.
+#[derive(Debug, Clone, Default)]
+pub struct CountOptions {
+    /// What.
+    pub events: Vec<WantedEvent>,
+    /// Also up to the end of each interval of this length.
+    pub interval: Option<Duration>,
+    /// Also each thread by itself.
+    pub per_thread: bool,
+    /// Stop after this time.
+    pub duration: Option<Duration>,
+}
+
+/// What was counted.
+#[derive(Debug)]
+pub struct Counted {
+    /// The numbers.
+    pub measured: Measured,
+    /// How the program ended; `None` when it still runs or was not started by us.
+    pub exit: Option<ExitStatus>,
+    /// The command line that was counted.
+    pub command: Vec<String>,
+    /// The machine.
+    pub host: Host,
+    /// Whether somebody asked to stop.
+    pub stopped: bool,
+    /// Threads whose last counts did not arrive.
+    pub threads_incomplete: u64,
+    /// Signals stay held back until the answer is given.
+    _signals: Signals,
+}
+
+/// How often processes that are not ours are looked at: when one ends, what it did since is not known.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Counts until the program or the processes end, a stop signal comes (where there is no program to get it), or the duration is over.
+/// `each` gets every interval's reading when it is made, with the events.
+pub fn count(
+    target: &Target,
+    options: &CountOptions,
+    each: &mut dyn FnMut(&[CountedEvent], &Reading),
+) -> Result<Counted, RecordError> {
+    let target = &crate::session::resolved(target)?;
+    let signals = Signals::new().map_err(|error| RecordError::System { what: "signals could not be set up", error })?;
+    let suspended = target.command().map(|command| Suspended::new(command, &signals)).transpose()?;
+    host::raise_file_limit();
+    let child = suspended.as_ref().map(|child| child.pid);
+    let whom = match (target, child) {
+        (Target::Command(_), Some(child)) => counters::Whom::Child(child),
+        (Target::Processes(pids), _) => counters::Whom::Processes(pids.clone()),
+        _ => counters::Whom::Machine,
+    };
+    let mut counters = Counters::open(&options.events, &whom, options.per_thread);
+    let mut threads = if options.per_thread { Threads::new(&counters, &whom) } else { None };
+    let cpus = child.map_or_else(|| machine::online_cpus().len(), |child| machine::allowed_cpus(child).len());
+    let mut accounts = Accounts::before(&whom);
+    if let Err(error) = counters.enable_unless_on_exec() {
+        if let Some(child) = suspended {
+            child.cancel();
+        }
+        return Err(RecordError::System { what: "counting could not be started", error });
+    }
+    let start = whyslow_proc::monotonic_ns();
+    let mut subject = match (target, suspended) {
+        (_, Some(child)) => Subject::Child(child.release()?),
+        (Target::Processes(pids), None) => Subject::attached(pids),
+        _ => Subject::Nobody,
+    };
+    let deadline = options.duration.map(|duration| Instant::now() + duration);
+    let mut next = options.interval.map(|interval| Instant::now() + interval);
+    let mut series = Vec::new();
+    let mut waits = [libc::pollfd { fd: signals.fd(), events: libc::POLLIN, revents: 0 }];
+    let end = loop {
+        let mut pause = if matches!(subject, Subject::Processes(_)) { LOOK } else { Duration::from_millis(50) };
+        for until in [deadline, next].into_iter().flatten() {
+            pause = pause.min(until.saturating_duration_since(Instant::now()));
+        }
+        // Rounded up: a wait that ends too early only comes again.
+        signals::poll(&mut waits, pause.as_micros().div_ceil(1000) as i32);
+        let end = subject.signals_received(&signals).or_else(|| subject.is_over(deadline));
+        if let Some(threads) = &mut threads {
+            threads.drain();
+        }
+        if let Some(end) = end {
+            break end;
+        }
+        accounts.look();
+        if let (Some(at), Some(interval)) = (next, options.interval)
+            && Instant::now() >= at
+        {
+            let reading = Reading {
+                at_ns: whyslow_proc::monotonic_ns().saturating_sub(start),
+                usage: accounts.so_far(),
+                counts: counters.read(),
+            };
+            each(&counters.states, &reading);
+            series.push(reading);
+            // An interval that was slept through is not made up for.
+            next = Some((at + interval).max(Instant::now()));
+        }
+    };
+    let duration_ns = whyslow_proc::monotonic_ns().saturating_sub(start);
+    let (exit, usage) = match &end {
+        End::Exited(exit, usage) if matches!(target, Target::Command(_)) => (Some(*exit), accounts.at_exit(usage)),
+        End::Exited(exit, _) => (Some(*exit), accounts.at_end()),
+        End::Stopped => (None, accounts.at_end()),
+    };
+    let total = Reading { at_ns: duration_ns, usage, counts: counters.read() };
+    if options.interval.is_some() && series.last().is_none_or(|last| last.at_ns < duration_ns) {
+        each(&counters.states, &total);
+        series.push(total.clone());
+    }
+    let (thread_rows, threads_incomplete) = threads.map(|threads| threads.finish(&mut counters)).unwrap_or_default();
+    let measured = Measured {
+        duration_ns,
+        events: counters.states,
+        total,
+        series,
+        threads: thread_rows,
+        cpus: cpus as u32,
+    };
+    let stopped = matches!(end, End::Stopped);
+    Ok(Counted {
+        measured,
+        exit,
+        command: target.words(),
+        host: host::describe(cpus),
+        stopped,
+        threads_incomplete,
+        _signals: signals,
+    })
+}
+
+/// Whether each event could be counted for a program that is started now. Nothing is counted.
+pub fn try_events(events: &[Event]) -> Vec<Result<bool, NotCounted>> {
+    let whom = counters::Whom::Processes(vec![std::process::id()]);
+    events.iter().map(|event| counters::try_one(event, &whom)).collect()
+}
+
+/// The processes that have come of some, which still live.
+fn with_descendants(pids: &[u32]) -> Vec<u32> {
+    let parents = process::parents();
+    let mut all = pids.to_vec();
+    let mut at = 0;
+    while at < all.len() {
+        let parent = all[at];
+        all.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        at += 1;
+    }
+    all
+}

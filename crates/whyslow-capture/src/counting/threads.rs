@@ -1,0 +1,156 @@
+//! What each thread had. A thread tells its counts when it ends, of each event and CPU; those that were there at the start have what is
+//! left of their counters, which hold the sum.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use linux_perf_event_reader::{EventRecord, RecordType};
+use whyslow_events::{Count, ThreadReading};
+
+use super::counters::{Counters, Whom, sum, threads_of};
+use super::usage::name_of;
+use crate::perf::{CounterRings, LastCount};
+
+/// Gathers what threads tell.
+pub(super) struct Threads {
+    rings: CounterRings,
+    /// Which event and root a counter is of.
+    counters: HashMap<u64, (usize, usize)>,
+    /// The first threads, by root.
+    roots: Vec<(u32, u32)>,
+    names: HashMap<u32, String>,
+    processes: HashMap<u32, u32>,
+    /// By number of the thread and how often that number was used before.
+    told: BTreeMap<(u32, u32), Told>,
+    uses: HashMap<u32, u32>,
+    lost: bool,
+}
+
+#[derive(Default)]
+struct Told {
+    pid: u32,
+    name: String,
+    /// Event, root, count.
+    counts: Vec<(usize, usize, Count)>,
+    counters: HashSet<u64>,
+}
+
+impl Threads {
+    /// `None` where the kernel gives no memory for that, or where nothing is counted.
+    pub(super) fn new(counters: &Counters, whom: &Whom) -> Option<Self> {
+        let tids = match whom {
+            Whom::Child(child) => vec![*child],
+            Whom::Processes(pids) => threads_of(pids),
+            Whom::Machine => return None,
+        };
+        let roots: Vec<(u32, u32)> =
+            tids.iter().map(|tid| (name_of(*tid).map_or(*tid, |(pid, _)| pid), *tid)).collect();
+        let mut by_cpu: BTreeMap<Option<u32>, Vec<_>> = BTreeMap::new();
+        let mut ids = HashMap::new();
+        for (event, parts) in counters.parts.iter().enumerate() {
+            for part in parts {
+                by_cpu.entry(part.cpu).or_default().push(&part.counter);
+                ids.insert(part.counter.id().ok()?, (event, part.root));
+            }
+        }
+        let rings = CounterRings::new(&by_cpu.into_values().collect::<Vec<_>>()).ok()?;
+        let names = tids.iter().filter_map(|tid| Some((*tid, name_of(*tid)?.1))).collect();
+        let processes = roots.iter().map(|(pid, tid)| (*tid, *pid)).collect();
+        Some(Self {
+            rings,
+            counters: ids,
+            roots,
+            names,
+            processes,
+            told: BTreeMap::new(),
+            uses: HashMap::new(),
+            lost: false,
+        })
+    }
+
+    /// Takes what has been told up to now.
+    pub(super) fn drain(&mut self) {
+        let Self { rings, counters, names, processes, told, uses, lost, .. } = self;
+        rings.drain(|record| {
+            if record.record_type == RecordType::READ {
+                let Some(last) = LastCount::parse(&record.data.as_slice()) else { return };
+                let Some((event, root)) = counters.get(&last.counter) else { return };
+                let number = uses.get(&last.tid).copied().unwrap_or(0);
+                let row = told.entry((last.tid, number)).or_default();
+                row.pid = last.pid;
+                if let Some(name) = names.get(&last.tid) {
+                    row.name.clone_from(name);
+                }
+                row.counters.insert(last.counter);
+                row.counts.push((*event, *root, last.count));
+                return;
+            }
+            match record.parse() {
+                Ok(EventRecord::Comm(comm)) => {
+                    let name = String::from_utf8_lossy(&comm.name.as_slice()).into_owned();
+                    names.insert(comm.tid.unsigned_abs(), name);
+                }
+                Ok(EventRecord::Fork(fork)) => {
+                    let (tid, parent) = (fork.tid.unsigned_abs(), fork.ptid.unsigned_abs());
+                    if let Some(name) = names.get(&parent).cloned() {
+                        names.insert(tid, name);
+                    }
+                    // A number that was used before is another thread's now.
+                    if processes.insert(tid, fork.pid.unsigned_abs()).is_some() {
+                        *uses.entry(tid).or_default() += 1;
+                    }
+                }
+                Ok(EventRecord::Lost(_)) => *lost = true,
+                _ => {}
+            }
+        });
+    }
+
+    /// All threads, the first ones first; and how many did not tell everything.
+    pub(super) fn finish(mut self, counters: &mut Counters) -> (Vec<ThreadReading>, u64) {
+        self.drain();
+        let events = counters.parts.len();
+        let expected = self.counters.len() / self.roots.len().max(1);
+        let mut rows = Vec::new();
+        let mut incomplete = u64::from(self.lost);
+        let mut left: Vec<Vec<(usize, Count)>> = counters
+            .parts
+            .iter()
+            .map(|parts| {
+                let roots: std::collections::BTreeSet<usize> = parts.iter().map(|part| part.root).collect();
+                roots
+                    .into_iter()
+                    .map(|root| {
+                        let own = parts.iter().filter(|part| part.root == root);
+                        (root, sum(own.map(|part| (0, part.counter.read().unwrap_or_default()))))
+                    })
+                    .collect()
+            })
+            .collect();
+        let mut others = Vec::new();
+        for ((tid, _), told) in self.told {
+            let mut counts = vec![None; events];
+            for (event, slot) in counts.iter_mut().enumerate() {
+                let of_event = told.counts.iter().filter(|(at, ..)| *at == event);
+                let count = sum(of_event.clone().map(|(_, _, count)| (0, *count)));
+                if of_event.clone().next().is_none() {
+                    continue;
+                }
+                *slot = Some(count);
+                for (_, root, _) in of_event.take(1) {
+                    if let Some((_, whole)) = left[event].iter_mut().find(|(at, _)| at == root) {
+                        *whole = whole.since(count);
+                    }
+                }
+            }
+            incomplete += u64::from(told.counters.len() < expected);
+            others.push(ThreadReading { pid: told.pid, tid, name: told.name, counts });
+        }
+        for (root, (pid, tid)) in self.roots.iter().enumerate() {
+            let counts = left.iter().map(|roots| roots.iter().find(|(at, _)| *at == root).map(|(_, count)| *count));
+            let name = self.names.get(tid).cloned().unwrap_or_default();
+            rows.push(ThreadReading { pid: *pid, tid: *tid, name, counts: counts.collect() });
+        }
+        rows.extend(others);
+        (rows, incomplete)
+    }
+}
