@@ -25,6 +25,7 @@ mod quality;
 mod remark;
 mod selection;
 mod spans;
+pub mod stat;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod threads;

@@ -37,6 +37,8 @@ pub(crate) struct Usage {
     pub(crate) major_faults: u64,
     pub(crate) voluntary_switches: u64,
     pub(crate) involuntary_switches: u64,
+    /// Read from disks and written to them.
+    pub(crate) disk_bytes: (u64, u64),
     /// Bytes, where a process was asked before it was waited for.
     pub(crate) io: Option<Io>,
 }
@@ -54,6 +56,8 @@ impl From<libc::rusage> for Usage {
             major_faults: usage.ru_majflt.unsigned_abs(),
             voluntary_switches: usage.ru_nvcsw.unsigned_abs(),
             involuntary_switches: usage.ru_nivcsw.unsigned_abs(),
+            // In units of 512 bytes, whatever the disk's own are.
+            disk_bytes: (usage.ru_inblock.unsigned_abs() * 512, usage.ru_oublock.unsigned_abs() * 512),
             io: None,
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::{WaitId, WaitIdOptions};
-use whyslow_proc::accounts::Io;
+use whyslow_proc::accounts::IoFile;
 use whyslow_profile::ExitStatus;
 
 use crate::host::Usage;
@@ -28,6 +28,7 @@ pub(crate) struct Suspended {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) pid: u32,
+    io: Option<IoFile>,
 }
 
 /// The disposition of SIGPIPE that whyslow was started with. Rust's start-up code ignores SIGPIPE before `main`;
@@ -115,20 +116,21 @@ impl Suspended {
     /// Lets it execute its program, and waits until it does.
     pub(crate) fn release(self) -> Result<Running, RecordError> {
         let Self { pid, go, error, command } = self;
+        let io = IoFile::open(pid);
         io::Write::write_all(&mut std::fs::File::from(go), b"!")
             .map_err(|error| RecordError::System { what: "the program could not be released", error })?;
         let mut code = Vec::new();
         io::Read::read_to_end(&mut std::fs::File::from(error), &mut code)
             .map_err(|error| RecordError::System { what: "the program could not be watched", error })?;
-        let Ok(code) = <[u8; 4]>::try_from(code) else { return Ok(Running { pid }) };
-        Running { pid }.wait();
+        let Ok(code) = <[u8; 4]>::try_from(code) else { return Ok(Running { pid, io }) };
+        wait4(pid, 0);
         Err(exec_error(&command, io::Error::from_raw_os_error(i32::from_ne_bytes(code))))
     }
 
     /// Ends the process: its program was never started.
     pub(crate) fn cancel(self) {
         drop(self.go);
-        Running { pid: self.pid }.wait();
+        wait4(self.pid, 0);
     }
 }
 
@@ -139,7 +141,7 @@ impl Running {
         if !has_ended(self.pid) {
             return None;
         }
-        let io = Io::of(self.pid);
+        let io = self.io.as_ref().and_then(IoFile::read);
         wait4(self.pid, libc::WNOHANG).map(|(exit, usage)| (exit, Usage { io, ..usage }))
     }
 
@@ -147,10 +149,6 @@ impl Running {
     #[cfg(feature = "heap")]
     pub(crate) fn kill(&self) {
         whyslow_proc::send_signal(self.pid, libc::SIGKILL);
-        self.wait();
-    }
-
-    fn wait(&self) {
         wait4(self.pid, 0);
     }
 }

@@ -8,12 +8,12 @@ mod agent;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
 mod arch;
+mod counting;
 #[cfg(feature = "heap")]
 mod heap;
 #[cfg(not(feature = "heap"))]
 #[path = "no_heap.rs"]
 mod heap;
-mod counting;
 mod host;
 mod launch;
 mod live;
@@ -36,9 +36,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
 #[cfg(not(feature = "heap"))]
 pub use heap::HeapOptions;
-pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
 pub use trial::{Granted, Refused, Trial, trial};
 use whyslow_elf::FileBytes;
 #[cfg(feature = "heap")]

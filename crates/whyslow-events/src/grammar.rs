@@ -104,7 +104,9 @@ pub enum GrammarError {
     #[error("an event is missing: there is nothing before or after a comma")]
     Empty,
     /// `cycles:x`
-    #[error("`{text}`: `{letters}` are no modifiers; they are u (user), k (kernel), h (hypervisor) and p, pp, ppp (precise)")]
+    #[error(
+        "`{text}`: `{letters}` are no modifiers; they are u (user), k (kernel), h (hypervisor) and p, pp, ppp (precise)"
+    )]
     Modifiers {
         /// The event.
         text: String,
@@ -126,7 +128,9 @@ pub enum GrammarError {
         value: String,
     },
     /// `:u`, `a:b:c:d`, `cpu//`
-    #[error("`{text}` is not an event such as cycles, page-faults:u, r01c2, cpu/event=0x3c/ or sched:sched_switch")]
+    #[error(
+        "`{text}` is not an event such as cycles, page-faults:u, r01c2, cpu/event=0x3c/ or sched:sched_switch"
+    )]
     Shape {
         /// The event.
         text: String,
@@ -206,9 +210,7 @@ fn parse_one(word: &str) -> Result<Spec, GrammarError> {
             None if is_known(name) || raw(name).is_some() => Err(wrong_modifiers(word, letters)),
             None => Ok(spec(tracepoint(name, letters), Modifiers::default())),
         },
-        [subsystem, name, letters] => {
-            Ok(spec(tracepoint(subsystem, name), modifiers(word, letters)?))
-        }
+        [subsystem, name, letters] => Ok(spec(tracepoint(subsystem, name), modifiers(word, letters)?)),
         _ => Err(shape()),
     }
 }
@@ -247,9 +249,8 @@ fn term(word: &str, text: &str) -> Result<Term, GrammarError> {
 
 /// `60` or `0x3c`.
 pub(crate) fn number(text: &str) -> Option<u64> {
-    let digits = |digits: &str, radix| {
-        u64::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'))
-    };
+    let digits =
+        |digits: &str, radix| u64::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'));
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => digits(hex, 16),
         None => digits(text, 10),
@@ -314,7 +315,10 @@ mod tests {
         assert_eq!(function("uprobe:app::parse"), "app::parse");
         assert_eq!(function("uprobe:Map<u8, (u8, u8)>::get"), "Map<u8, (u8, u8)>::get");
         let specs = parse("uprobe:f<a, b>,cycles,uprobe:g").unwrap();
-        assert_eq!(specs.iter().map(|spec| spec.text.as_str()).collect::<Vec<_>>(), ["uprobe:f<a, b>", "cycles", "uprobe:g"]);
+        assert_eq!(
+            specs.iter().map(|spec| spec.text.as_str()).collect::<Vec<_>>(),
+            ["uprobe:f<a, b>", "cycles", "uprobe:g"]
+        );
     }
 
     #[test]

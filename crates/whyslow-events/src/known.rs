@@ -31,7 +31,12 @@ const HARDWARE: [Row; 10] = [
     ("branch-misses", "", 5, "jumps that were predicted wrongly"),
     ("bus-cycles", "", 6, "cycles of the bus"),
     ("stalled-cycles-frontend", "idle-cycles-frontend", 7, "cycles without new instructions to begin"),
-    ("stalled-cycles-backend", "idle-cycles-backend", 8, "cycles in which instructions waited for data or a unit"),
+    (
+        "stalled-cycles-backend",
+        "idle-cycles-backend",
+        8,
+        "cycles in which instructions waited for data or a unit",
+    ),
     ("ref-cycles", "", 9, "cycles at the CPU's nominal frequency"),
 ];
 

@@ -19,6 +19,4 @@ mod units;
 pub use grammar::{GrammarError, Modifiers, Spec, Term, What, parse};
 pub use known::is_known;
 pub use machine::{Attr, Event, EventError, Kind, Machine, Reach, Unit};
-pub use measured::{
-    Count, CountedEvent, Measured, NotCounted, Reading, ThreadReading, Usage, WhyNot,
-};
+pub use measured::{Count, CountedEvent, Measured, NotCounted, Reading, ThreadReading, Usage, WhyNot};

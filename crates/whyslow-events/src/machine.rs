@@ -260,9 +260,12 @@ impl Machine {
                 events.extend(unit.configs(&terms).ok().map(|configs| event_of(unit, &terms, configs)));
             }
         }
-        events.extend(self.tracepoints().unwrap_or_default().into_iter().filter_map(|(subsystem, name)| {
-            self.tracepoint(&subsystem, &name).ok()
-        }));
+        events.extend(
+            self.tracepoints()
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(|(subsystem, name)| self.tracepoint(&subsystem, &name).ok()),
+        );
         events
     }
 
@@ -341,7 +344,8 @@ impl Machine {
     fn tracepoint(&self, subsystem: &str, name: &str) -> Result<Event, EventError> {
         let whole = format!("{subsystem}:{name}");
         let plain = is_plain(subsystem) && is_plain(name);
-        let read = |folder: &&str| fs::read_to_string(self.root.join(folder).join(subsystem).join(name).join("id"));
+        let read =
+            |folder: &&str| fs::read_to_string(self.root.join(folder).join(subsystem).join(name).join("id"));
         let id = TRACEFS.iter().filter(|_| plain).find_map(|folder| read(folder).ok()?.trim().parse().ok());
         let Some(id) = id else {
             return Err(match self.tracepoints() {
@@ -356,7 +360,7 @@ impl Machine {
             });
         };
         Ok(Event {
-            description: format!("passes of the kernel through {whole}"),
+            description: "how often the kernel passes this place".to_owned(),
             name: whole,
             kind: Kind::Tracepoint,
             unit: Unit::Count,
@@ -375,8 +379,13 @@ impl Machine {
                 Ok(subsystems) => {
                     let of = |subsystem: String| {
                         let names = names(&folder.join(&subsystem)).unwrap_or_default();
-                        let is_event = |name: &String| folder.join(&subsystem).join(name).join("id").is_file();
-                        names.into_iter().filter(is_event).map(|name| (subsystem.clone(), name)).collect::<Vec<_>>()
+                        let is_event =
+                            |name: &String| folder.join(&subsystem).join(name).join("id").is_file();
+                        names
+                            .into_iter()
+                            .filter(is_event)
+                            .map(|name| (subsystem.clone(), name))
+                            .collect::<Vec<_>>()
                     };
                     return Ok(subsystems.into_iter().flat_map(of).collect());
                 }

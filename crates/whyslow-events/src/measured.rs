@@ -196,6 +196,11 @@ pub struct Measured {
     pub threads: Vec<ThreadReading>,
     /// CPUs that could be used.
     pub cpus: u32,
+    /// Whether CPUs were counted and not programs: their clocks go on when they are idle.
+    pub whole_machine: bool,
+    /// CPU time that the counters did not see although the kernel accounts it: it takes them from programs that may not be observed
+    /// (set-uid ones, and those that the user may not read). 0 when they saw all of it.
+    pub unseen_ns: u64,
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the kernel accounts by itself: `/proc/PID/stat` and `io` of a process, `/proc/stat` and `vmstat` of the machine.
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 /// Time and page faults.
@@ -27,7 +28,8 @@ impl Account {
         let words = std::str::from_utf8(&stat[behind_name..]).ok()?.split_ascii_whitespace();
         // The state is the third field in proc(5); from the tenth on: faults, those of children, and so on, then times.
         let numbers: Vec<u64> = words.skip(10 - 3).take(8).map_while(|word| word.parse().ok()).collect();
-        let [minor, minor_below, major, major_below, user, system, user_below, system_below] = numbers[..] else {
+        let [minor, minor_below, major, major_below, user, system, user_below, system_below] = numbers[..]
+        else {
             return None;
         };
         Some(Self {
@@ -79,7 +81,7 @@ pub struct Io {
 }
 
 impl Io {
-    /// Of a process, also of one that has ended and was not waited for; `None` when it belongs to somebody else.
+    /// Of a process; `None` when it belongs to somebody else.
     pub fn of(pid: u32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
     }
@@ -116,6 +118,25 @@ impl Io {
             read_from_disk: self.read_from_disk.saturating_sub(earlier.read_from_disk),
             written_to_disk: self.written_to_disk.saturating_sub(earlier.written_to_disk),
         }
+    }
+}
+
+/// A way to the bytes of a process that works until it was waited for. One that has ended belongs to root, so that its file can be
+/// opened only before, and read then.
+#[derive(Debug)]
+pub struct IoFile(fs::File);
+
+impl IoFile {
+    /// Opens it while the process runs.
+    pub fn open(pid: u32) -> Option<Self> {
+        fs::File::open(format!("/proc/{pid}/io")).ok().map(Self)
+    }
+
+    /// What it has read and written up to now.
+    pub fn read(&self) -> Option<Io> {
+        let mut text = [0; 1024];
+        let length = self.0.read_at(&mut text, 0).ok()?;
+        Io::parse(std::str::from_utf8(&text[..length]).ok()?)
     }
 }
 
@@ -203,6 +224,20 @@ mod tests {
         let io = Io { read: 1000, written: 500, read_from_disk: 4096, written_to_disk: 4096 };
         assert_eq!(Io::parse(text), Some(io));
         assert_eq!(Io::parse("rchar: 1\n"), None);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_still_asked() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let io = IoFile::open(child.id()).unwrap();
+        drop(child.stdin.take());
+        while crate::process::runs(child.id()) {
+            std::thread::yield_now();
+        }
+        assert!(io.read().is_some(), "nobody has waited for it");
+        child.wait().unwrap();
+        assert_eq!(io.read(), None);
     }
 
     #[test]

@@ -390,7 +390,7 @@ fn most_samples_per_second() -> Option<u32> {
 }
 
 /// Why there is no recording, in words.
-fn explain(error: RecordError) -> Failure {
+pub(crate) fn explain(error: RecordError) -> Failure {
     let failure = Failure::new(error.to_string());
     match &error {
         RecordError::NotFound { program } => match similar_command(program) {

@@ -3,6 +3,7 @@
 use whyslow_analyze::Warning;
 use whyslow_analyze::diff::Caveat;
 use whyslow_analyze::heap::Advice;
+use whyslow_analyze::stat::CountNote;
 use whyslow_formats::export::LeftOut;
 use whyslow_profile::{Family, HeapNote, ImportNote, RecordingNote};
 
@@ -11,7 +12,7 @@ use crate::commands::doctor::CHECK_IDS;
 /// What a warning tells of a recording and a caveat of one of two.
 const OF_BOTH: [&str; 4] = ["incomplete", "debug-build", "kernel-hidden", "no-leak-check"];
 
-fn families() -> [&'static [&'static str]; 8] {
+fn families() -> [&'static [&'static str]; 9] {
     [
         Warning::IDS,
         RecordingNote::IDS,
@@ -21,6 +22,7 @@ fn families() -> [&'static [&'static str]; 8] {
         LeftOut::IDS,
         CHECK_IDS,
         Advice::IDS,
+        CountNote::IDS,
     ]
 }
 

@@ -49,6 +49,11 @@ impl FromStr for Wanted {
 }
 
 impl TargetArgs {
+    /// These processes, or everything.
+    pub(crate) fn of(pid: Vec<Wanted>, all: bool) -> Self {
+        Self { pid, all }
+    }
+
     /// The target and the name of its profile; `None` when nothing is asked for.
     pub(crate) fn target(&self, program: &[OsString], volume: Volume) -> Result<Option<(Target, OsString)>> {
         let command = program.split_first().map(|(program, args)| Command {

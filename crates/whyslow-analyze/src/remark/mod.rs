@@ -58,6 +58,8 @@ pub enum About {
     Heap,
     /// The search for leaks.
     Leaks,
+    /// What was counted.
+    Counters,
     /// Two recordings beside each other.
     Comparison,
     /// Another tool's format.
@@ -79,6 +81,7 @@ impl About {
             Self::Marks => "marks",
             Self::Heap => "heap",
             Self::Leaks => "leaks",
+            Self::Counters => "counters",
             Self::Comparison => "comparison",
             Self::Format => "format",
             Self::Machine => "machine",

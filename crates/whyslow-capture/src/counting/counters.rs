@@ -104,7 +104,9 @@ fn places(whom: &Whom, per_thread: bool) -> Vec<(usize, CounterBound)> {
         if per_thread {
             let cpus = machine::online_cpus();
             threads
-                .flat_map(|(root, tid)| cpus.iter().map(move |cpu| (root, bound(tid, Some(*cpu), on_exec))).collect::<Vec<_>>())
+                .flat_map(|(root, tid)| {
+                    cpus.iter().map(move |cpu| (root, bound(tid, Some(*cpu), on_exec))).collect::<Vec<_>>()
+                })
                 .collect()
         } else {
             threads.map(|(root, tid)| (root, bound(tid, None, on_exec))).collect()
@@ -113,9 +115,11 @@ fn places(whom: &Whom, per_thread: bool) -> Vec<(usize, CounterBound)> {
     match whom {
         Whom::Child(child) => of_threads(vec![*child], true),
         Whom::Processes(pids) => of_threads(threads_of(pids), false),
-        Whom::Machine => {
-            machine::online_cpus().into_iter().enumerate().map(|(root, cpu)| (root, CounterBound::Cpu(cpu))).collect()
-        }
+        Whom::Machine => machine::online_cpus()
+            .into_iter()
+            .enumerate()
+            .map(|(root, cpu)| (root, CounterBound::Cpu(cpu)))
+            .collect(),
     }
 }
 
@@ -170,6 +174,8 @@ fn open(
             }
             match open_parts(&user_only(&event.attrs), places, leaders) {
                 Ok(parts) => Ok((!is_clock(event), parts)),
+                // Some units cannot tell the kernel's part from the rest.
+                Err(libc::EINVAL | libc::EOPNOTSUPP) => Err(NotCounted { why: WhyNot::NeedsKernel, error }),
                 Err(error) => Err(NotCounted { why: WhyNot::of_error(error), error }),
             }
         }
@@ -198,7 +204,10 @@ fn happens_in_kernel(event: &Event) -> bool {
     const CGROUP_SWITCHES: u64 = 11;
     event.kind == Kind::Tracepoint
         || event.kind == Kind::Software
-            && event.attrs.iter().any(|attr| matches!(attr.configs[0], SWITCHES | MIGRATIONS | CGROUP_SWITCHES))
+            && event
+                .attrs
+                .iter()
+                .any(|attr| matches!(attr.configs[0], SWITCHES | MIGRATIONS | CGROUP_SWITCHES))
 }
 
 /// Clocks run in the kernel, too, when only user mode may be watched.
@@ -224,9 +233,11 @@ fn open_parts(
         for (root, bound) in places {
             let cpu = match bound {
                 CounterBound::Thread { cpu, .. } => *cpu,
+                CounterBound::Unshared { .. } => None,
                 CounterBound::Cpu(cpu) => Some(*cpu),
             };
-            let leader = leaders.and_then(|leaders| leaders.get(parts.len())).map(|part| &part.counter);
+            let leads = |part: &&Part| part.root == *root && part.cpu == cpu;
+            let leader = leaders.and_then(|leaders| leaders.iter().find(leads)).map(|part| &part.counter);
             match Counter::open(attr, *bound, leader) {
                 Ok(counter) => parts.push(Part { counter, root: *root, cpu }),
                 // A thread that has ended meanwhile, or a CPU that is off, has nothing to count.

@@ -12,7 +12,7 @@ mod usage;
 
 use std::time::{Duration, Instant};
 
-use whyslow_events::{CountedEvent, Event, Measured, NotCounted, Reading};
+use whyslow_events::{Event, Measured, NotCounted, Reading, Usage};
 use whyslow_proc::{machine, process};
 use whyslow_profile::{ExitStatus, Host};
 
@@ -69,14 +69,15 @@ pub struct Counted {
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Counts until the program or the processes end, a stop signal comes (where there is no program to get it), or the duration is over.
-/// `each` gets every interval's reading when it is made, with the events.
+/// `each` is called at the end of each interval, with what is known by then.
 pub fn count(
     target: &Target,
     options: &CountOptions,
-    each: &mut dyn FnMut(&[CountedEvent], &Reading),
+    each: &mut dyn FnMut(&Measured),
 ) -> Result<Counted, RecordError> {
     let target = &crate::session::resolved(target)?;
-    let signals = Signals::new().map_err(|error| RecordError::System { what: "signals could not be set up", error })?;
+    let signals =
+        Signals::new().map_err(|error| RecordError::System { what: "signals could not be set up", error })?;
     let suspended = target.command().map(|command| Suspended::new(command, &signals)).transpose()?;
     host::raise_file_limit();
     let child = suspended.as_ref().map(|child| child.pid);
@@ -103,10 +104,20 @@ pub fn count(
     };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     let mut next = options.interval.map(|interval| Instant::now() + interval);
-    let mut series = Vec::new();
+    let mut measured = Measured {
+        duration_ns: 0,
+        events: std::mem::take(&mut counters.states),
+        total: Reading::default(),
+        series: Vec::new(),
+        threads: Vec::new(),
+        cpus: cpus as u32,
+        whole_machine: matches!(whom, counters::Whom::Machine),
+        unseen_ns: 0,
+    };
     let mut waits = [libc::pollfd { fd: signals.fd(), events: libc::POLLIN, revents: 0 }];
     let end = loop {
-        let mut pause = if matches!(subject, Subject::Processes(_)) { LOOK } else { Duration::from_millis(50) };
+        let mut pause =
+            if matches!(subject, Subject::Processes(_)) { LOOK } else { Duration::from_millis(50) };
         for until in [deadline, next].into_iter().flatten() {
             pause = pause.min(until.saturating_duration_since(Instant::now()));
         }
@@ -128,32 +139,31 @@ pub fn count(
                 usage: accounts.so_far(),
                 counts: counters.read(),
             };
-            each(&counters.states, &reading);
-            series.push(reading);
+            measured.series.push(reading);
+            each(&measured);
             // An interval that was slept through is not made up for.
             next = Some((at + interval).max(Instant::now()));
         }
     };
     let duration_ns = whyslow_proc::monotonic_ns().saturating_sub(start);
     let (exit, usage) = match &end {
-        End::Exited(exit, usage) if matches!(target, Target::Command(_)) => (Some(*exit), accounts.at_exit(usage)),
+        End::Exited(exit, usage) if matches!(target, Target::Command(_)) => {
+            (Some(*exit), accounts.at_exit(usage))
+        }
         End::Exited(exit, _) => (Some(*exit), accounts.at_end()),
         End::Stopped => (None, accounts.at_end()),
     };
-    let total = Reading { at_ns: duration_ns, usage, counts: counters.read() };
-    if options.interval.is_some() && series.last().is_none_or(|last| last.at_ns < duration_ns) {
-        each(&counters.states, &total);
-        series.push(total.clone());
+    measured.duration_ns = duration_ns;
+    measured.total = Reading { at_ns: duration_ns, usage, counts: counters.read() };
+    if matches!((&end, target), (End::Exited(..), Target::Command(_))) {
+        measured.unseen_ns = unseen_ns(&measured);
     }
-    let (thread_rows, threads_incomplete) = threads.map(|threads| threads.finish(&mut counters)).unwrap_or_default();
-    let measured = Measured {
-        duration_ns,
-        events: counters.states,
-        total,
-        series,
-        threads: thread_rows,
-        cpus: cpus as u32,
-    };
+    if options.interval.is_some() && measured.series.last().is_none_or(|last| last.at_ns < duration_ns) {
+        measured.series.push(measured.total.clone());
+        each(&measured);
+    }
+    let (threads, threads_incomplete) = threads.map(|threads| threads.finish(&counters)).unwrap_or_default();
+    measured.threads = threads;
     let stopped = matches!(end, End::Stopped);
     Ok(Counted {
         measured,
@@ -170,6 +180,17 @@ pub fn count(
 pub fn try_events(events: &[Event]) -> Vec<Result<bool, NotCounted>> {
     let whom = counters::Whom::Processes(vec![std::process::id()]);
     events.iter().map(|event| counters::try_one(event, &whom)).collect()
+}
+
+/// The CPU time that the kernel accounts and the counters did not see. It accounts also what the child did before its exec, and the exec.
+fn unseen_ns(measured: &Measured) -> u64 {
+    const BEFORE_EXEC_NS: u64 = 5_000_000;
+    let Usage { user_ns: Some(user), system_ns: Some(system), .. } = measured.total.usage else { return 0 };
+    let counts = measured.events.iter().zip(&measured.total.counts);
+    let clock = counts.filter(|(event, _)| event.event.name == "task-clock").find_map(|(_, count)| *count);
+    let Some(clock) = clock else { return 0 };
+    let missing = (user + system).saturating_sub(clock.value);
+    if missing > BEFORE_EXEC_NS + clock.value / 10 { missing } else { 0 }
 }
 
 /// The processes that have come of some, which still live.

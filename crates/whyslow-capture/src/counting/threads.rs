@@ -1,18 +1,39 @@
 //! What each thread had. A thread tells its counts when it ends, of each event and CPU; those that were there at the start have what is
 //! left of their counters, which hold the sum.
+//!
+//! When one thread takes another's place on a CPU and both inherited the same counters, the kernel lets them swap the counters instead of
+//! reprogramming them, and then swaps the counts back, event by event in the order in which each thread lists them. That order is not the same for a
+//! thread that we opened counters for and for one that inherited them: counts would end up under other events. A thread that has a counter
+//! of its own, which nobody inherits, never swaps with those that it started, and those list theirs in one order.
+//!
+//! A thread tells also of the CPUs that it does not end on, and the kernel's rings are made for one writer at a time: where threads end at
+//! the same moment records can be lost, or a ring fall silent. A thread of which not everything has arrived has no row then; its counts are in
+//! what is left of the thread that started it, whose row says so.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use linux_perf_event_reader::{EventRecord, RecordType};
-use whyslow_events::{Count, ThreadReading};
+use whyslow_events::{Attr, Count, ThreadReading};
 
 use super::counters::{Counters, Whom, sum, threads_of};
 use super::usage::name_of;
-use crate::perf::{CounterRings, LastCount};
+use crate::perf::{Counter, CounterBound, CounterRings, LastCount};
+
+/// The kernel's event that counts nothing.
+const NOTHING: Attr = Attr {
+    kind: 1,
+    configs: [9, 0, 0],
+    exclude_user: false,
+    exclude_kernel: true,
+    exclude_hypervisor: true,
+    precise: 0,
+};
 
 /// Gathers what threads tell.
 pub(super) struct Threads {
     rings: CounterRings,
+    /// A counter of their own for the first threads, which counts nothing.
+    _unshared: Vec<Counter>,
     /// Which event and root a counter is of.
     counters: HashMap<u64, (usize, usize)>,
     /// The first threads, by root.
@@ -52,11 +73,19 @@ impl Threads {
                 ids.insert(part.counter.id().ok()?, (event, part.root));
             }
         }
+        if ids.is_empty() {
+            return None;
+        }
+        let unshared = tids
+            .iter()
+            .filter_map(|tid| Counter::open(&NOTHING, CounterBound::Unshared { tid: *tid }, None).ok());
+        let unshared: Vec<Counter> = unshared.collect();
         let rings = CounterRings::new(&by_cpu.into_values().collect::<Vec<_>>()).ok()?;
         let names = tids.iter().filter_map(|tid| Some((*tid, name_of(*tid)?.1))).collect();
         let processes = roots.iter().map(|(pid, tid)| (*tid, *pid)).collect();
         Some(Self {
             rings,
+            _unshared: unshared,
             counters: ids,
             roots,
             names,
@@ -106,7 +135,7 @@ impl Threads {
     }
 
     /// All threads, the first ones first; and how many did not tell everything.
-    pub(super) fn finish(mut self, counters: &mut Counters) -> (Vec<ThreadReading>, u64) {
+    pub(super) fn finish(mut self, counters: &Counters) -> (Vec<ThreadReading>, u64) {
         self.drain();
         let events = counters.parts.len();
         let expected = self.counters.len() / self.roots.len().max(1);
@@ -128,26 +157,30 @@ impl Threads {
             .collect();
         let mut others = Vec::new();
         for ((tid, _), told) in self.told {
+            // Counts of a part of the CPUs are no counts of the thread.
+            if told.counters.len() < expected {
+                incomplete += 1;
+                continue;
+            }
             let mut counts = vec![None; events];
             for (event, slot) in counts.iter_mut().enumerate() {
-                let of_event = told.counts.iter().filter(|(at, ..)| *at == event);
-                let count = sum(of_event.clone().map(|(_, _, count)| (0, *count)));
-                if of_event.clone().next().is_none() {
-                    continue;
-                }
+                let of_event = || told.counts.iter().filter(|(at, ..)| *at == event);
+                let Some((_, root, _)) = of_event().next() else { continue };
+                let count = sum(of_event().map(|(_, _, count)| (0, *count)));
                 *slot = Some(count);
-                for (_, root, _) in of_event.take(1) {
-                    if let Some((_, whole)) = left[event].iter_mut().find(|(at, _)| at == root) {
-                        *whole = whole.since(count);
-                    }
+                if let Some((_, whole)) = left[event].iter_mut().find(|(at, _)| at == root) {
+                    *whole = whole.since(count);
                 }
             }
-            incomplete += u64::from(told.counters.len() < expected);
             others.push(ThreadReading { pid: told.pid, tid, name: told.name, counts });
         }
+        let all_told = incomplete == 0;
         for (root, (pid, tid)) in self.roots.iter().enumerate() {
-            let counts = left.iter().map(|roots| roots.iter().find(|(at, _)| *at == root).map(|(_, count)| *count));
+            let counts =
+                left.iter().map(|roots| roots.iter().find(|(at, _)| *at == root).map(|(_, count)| *count));
             let name = self.names.get(tid).cloned().unwrap_or_default();
+            // What others did not tell is in what is left of the thread that started them.
+            let name = if all_told { name } else { format!("{name} and others") };
             rows.push(ThreadReading { pid: *pid, tid: *tid, name, counts: counts.collect() });
         }
         rows.extend(others);

@@ -132,7 +132,8 @@ impl Accounts {
         let Self::Child { before, switches, resident, .. } = self else { return Usage::default() };
         // A new process begins with our memory, and the kernel remembers the most it ever had.
         let is_known = resident.is_none_or(|ours| usage.max_resident_bytes > ours);
-        let ns = |time: std::time::Duration, before: u64| Some((time.as_nanos() as u64).saturating_sub(before));
+        let ns =
+            |time: std::time::Duration, before: u64| Some((time.as_nanos() as u64).saturating_sub(before));
         let accounted = Usage {
             user_ns: ns(usage.user, before.user_ns),
             system_ns: ns(usage.system, before.system_ns),
@@ -142,6 +143,8 @@ impl Accounts {
             major_faults: Some(usage.major_faults.saturating_sub(before.major_faults)),
             voluntary_switches: Some(usage.voluntary_switches.saturating_sub(switches.0)),
             involuntary_switches: Some(usage.involuntary_switches.saturating_sub(switches.1)),
+            disk_bytes_read: Some(usage.disk_bytes.0),
+            disk_bytes_written: Some(usage.disk_bytes.1),
             ..Usage::default()
         };
         usage.io.map_or(accounted, |io| with_io(accounted, io))

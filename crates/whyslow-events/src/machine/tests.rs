@@ -65,7 +65,10 @@ fn names_are_looked_up_in_the_table_and_on_the_machine() {
     assert_eq!(event(&machine, "task-clock").unit, Unit::Nanoseconds);
     let tlb = event(&machine, "dTLB-load-misses:k").attrs[0];
     assert_eq!((tlb.kind, tlb.configs[0], tlb.exclude_user, tlb.exclude_kernel), (3, 0x1_0003, true, false));
-    assert_eq!(event(&machine, "r01c2:pp").attrs[0], Attr { kind: 4, configs: [0x1c2, 0, 0], precise: 2, ..Attr::default() });
+    assert_eq!(
+        event(&machine, "r01c2:pp").attrs[0],
+        Attr { kind: 4, configs: [0x1c2, 0, 0], precise: 2, ..Attr::default() }
+    );
 }
 
 #[test]
@@ -85,7 +88,16 @@ fn terms_of_a_unit_make_its_words() {
 fn tracepoints_have_the_kernels_number() {
     let (machine, _root) = ice_lake();
     let switch = event(&machine, "sched:sched_switch:u");
-    assert_eq!(switch.attrs[0], Attr { kind: 2, configs: [316, 0, 0], exclude_kernel: true, exclude_hypervisor: true, ..Attr::default() });
+    assert_eq!(
+        switch.attrs[0],
+        Attr {
+            kind: 2,
+            configs: [316, 0, 0],
+            exclude_kernel: true,
+            exclude_hypervisor: true,
+            ..Attr::default()
+        }
+    );
     assert_eq!(switch.name, "sched:sched_switch:u");
 }
 
@@ -119,7 +131,9 @@ fn on_machines_with_two_kinds_of_cpus_each_has_its_own() {
     let files = files.map(|(path, text)| (format!("{DEVICES}/{path}"), text));
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
     let (machine, _root) = machine(&files);
-    let configs = |text: &str| event(&machine, text).attrs.iter().map(|attr| (attr.kind, attr.configs[0])).collect::<Vec<_>>();
+    let configs = |text: &str| {
+        event(&machine, text).attrs.iter().map(|attr| (attr.kind, attr.configs[0])).collect::<Vec<_>>()
+    };
     assert_eq!(configs("instructions"), [(0, 10 << 32 | 1), (0, 4 << 32 | 1)]);
     assert_eq!(configs("r3c"), [(10, 0x3c), (4, 0x3c)]);
     assert_eq!(configs("slots"), [(10, 5), (4, 4)]);

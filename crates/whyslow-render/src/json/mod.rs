@@ -5,6 +5,7 @@ mod groups;
 mod heap;
 mod own;
 mod remark;
+mod stat;
 mod waits;
 
 use std::borrow::Cow;
@@ -24,6 +25,7 @@ use self::heap::HeapBody;
 pub use self::own::hot_lines;
 use self::own::{OwnJson, OwnStepJson};
 pub use self::remark::RemarkJson;
+pub use self::stat::{LIST_SCHEMA, STAT_SCHEMA, StatDocument, list, stat};
 pub use self::waits::waits;
 use crate::text::{kernel_label, sampling_label, source_label};
 

@@ -31,6 +31,8 @@ macro_rules! commands {
 commands! {
     record: Record(RecordArgs),
     heap: Heap(HeapArgs),
+    stat: Stat(StatArgs),
+    list: List(ListArgs),
     report: Report(ReportArgs),
     diff: Diff(DiffArgs),
     merge: Merge(MergeArgs),

@@ -15,9 +15,10 @@ fn whyslow_help() {
 
 #[test]
 fn commands_help() {
-    for command in
-        ["record", "heap", "report", "diff", "merge", "flame", "view", "export", "import", "doctor", "lab"]
-    {
+    for command in [
+        "record", "heap", "stat", "list", "report", "diff", "merge", "flame", "view", "export", "import",
+        "doctor", "lab",
+    ] {
         insta::assert_snapshot!(format!("{command}_help"), help(&[command, "--help"]));
     }
 }

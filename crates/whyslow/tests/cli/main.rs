@@ -15,4 +15,5 @@ mod merge;
 mod output;
 mod record;
 mod report;
+mod stat;
 mod view;

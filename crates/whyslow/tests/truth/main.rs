@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod abuse;
+mod counts;
 mod heap_children;
 mod heap_counts;
 mod heap_inherited;

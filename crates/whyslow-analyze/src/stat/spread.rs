@@ -1,0 +1,141 @@
+//! Several runs of the same program: what they have in common, and how far they differ.
+//!
+//! ```text
+//! interval of the mean = mean ± t · s / √n        t: Student's, two-sided 95 %, for n - 1 degrees of freedom
+//! ```
+
+use super::Number;
+
+/// A number over all runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spread {
+    /// The number as in the first run that has it; its value is the mean.
+    pub number: Number,
+    /// The value of each run that has it.
+    pub values: Vec<f64>,
+    /// The one in the middle.
+    pub median: f64,
+    /// Half the width of the interval that holds the true mean in 95 of 100 cases; `None` for a single run.
+    pub margin: Option<f64>,
+}
+
+impl Spread {
+    /// The smallest value.
+    pub fn least(&self) -> f64 {
+        self.values.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// The largest value.
+    pub fn most(&self) -> f64 {
+        self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+}
+
+/// Puts the numbers of runs together by name, in the order of the first run that has them.
+pub fn spreads(runs: &[Vec<Number>]) -> Vec<Spread> {
+    let mut names: Vec<&str> = Vec::new();
+    for number in runs.iter().flatten() {
+        if !names.contains(&number.name.as_str()) {
+            names.push(&number.name);
+        }
+    }
+    names
+        .iter()
+        .filter_map(|name| {
+            let of_name = || runs.iter().flatten().filter(|number| number.name == *name);
+            let first = of_name().next()?;
+            let values: Vec<f64> = of_name().map(|number| number.value).collect();
+            let number = Number {
+                value: mean(&values),
+                at_most: of_name().any(|number| number.at_most),
+                user_only: of_name().any(|number| number.user_only),
+                running_share: of_name().filter_map(|number| number.running_share).reduce(f64::min),
+                ..first.clone()
+            };
+            Some(Spread { number, median: median(&values), margin: margin(&values), values })
+        })
+        .collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        length if length % 2 == 1 => sorted[length / 2],
+        length => f64::midpoint(sorted[length / 2 - 1], sorted[length / 2]),
+    }
+}
+
+fn margin(values: &[f64]) -> Option<f64> {
+    let freedom = values.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
+    let mean = mean(values);
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / freedom as f64;
+    Some(student_95(freedom) * (variance / values.len() as f64).sqrt())
+}
+
+/// Student's t, two-sided 95 %; between the rows of the table the wider one.
+fn student_95(freedom: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+        2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
+        2.045, 2.042,
+    ];
+    match freedom {
+        0 => f64::INFINITY,
+        1..=30 => TABLE[freedom - 1],
+        31..=39 => 2.042,
+        40..=59 => 2.021,
+        60..=119 => 2.000,
+        _ => 1.980,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NumberUnit;
+    use super::*;
+
+    fn run(name: &str, value: f64) -> Vec<Number> {
+        vec![Number::new(name, name, NumberUnit::Count, value, "")]
+    }
+
+    #[test]
+    fn runs_have_a_mean_a_middle_and_an_interval() {
+        let spreads = spreads(&[10.0, 12.0, 14.0, 20.0].map(|value| run("a", value)));
+        let [spread] = &spreads[..] else { panic!("{spreads:?}") };
+        assert_eq!((spread.number.value, spread.median), (14.0, 13.0));
+        assert_eq!((spread.least(), spread.most()), (10.0, 20.0));
+        // s = 4.320494, s/√4 = 2.160247, t(3) = 3.182
+        assert!((spread.margin.unwrap() - 6.8739).abs() < 1e-3, "{spread:?}");
+    }
+
+    #[test]
+    fn one_run_has_no_interval_and_numbers_go_by_name() {
+        assert_eq!(spreads(&[run("a", 1.0)])[0].margin, None);
+        let two = spreads(&[run("a", 1.0), run("b", 2.0)]);
+        assert_eq!(two.iter().map(|spread| spread.values.len()).collect::<Vec<_>>(), [1, 1]);
+        assert!(spreads(&[]).is_empty());
+    }
+
+    /// 2,000 times five runs of a known mean: about 95 of 100 intervals hold it.
+    #[test]
+    fn the_interval_holds_the_truth_as_often_as_it_says() {
+        let mut state = 7u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let mut held = 0;
+        for _ in 0..2000 {
+            // The sum of twelve is close to a normal distribution around 6.
+            let values: Vec<f64> = (0..5).map(|_| (0..12).map(|_| uniform()).sum()).collect();
+            held += u32::from((mean(&values) - 6.0).abs() <= margin(&values).unwrap());
+        }
+        assert!((1860..=1940).contains(&held), "{held} of 2000");
+    }
+}

@@ -1,0 +1,344 @@
+//! What was counted, and what could be.
+
+use whyslow_analyze::stat::{Interval, Number, NumberUnit, Spread, ThreadRow};
+use whyslow_analyze::{Remark, number_of};
+
+use super::layout::{BOLD, DIM, PLAIN, columns, left, push_line, right, styled, wrap};
+use super::remark::remark_lines;
+use crate::sanitize::clean;
+use crate::units::{Count, Percent, bytes, duration};
+
+/// Everything that is shown of what was counted.
+#[derive(Debug, Clone, Copy)]
+pub struct StatView<'a> {
+    /// How many runs the numbers are of.
+    pub runs: usize,
+    /// The numbers.
+    pub spreads: &'a [Spread],
+    /// Each thread, of the only run.
+    pub threads: &'a [ThreadRow],
+    /// What is to be said besides.
+    pub remarks: &'a [Remark],
+}
+
+/// Rows of threads that are shown; JSON has all.
+const THREADS: usize = 40;
+const NARROWEST: usize = 60;
+
+/// The numbers, the threads, the remarks.
+pub fn stat(view: &StatView<'_>, width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let mut out = String::new();
+    if view.runs > 1 {
+        several_runs(&mut out, view);
+    } else {
+        one_run(&mut out, view.spreads, width);
+    }
+    if !view.threads.is_empty() {
+        out.push('\n');
+        threads(&mut out, view.threads, width);
+    }
+    if !view.remarks.is_empty() {
+        out.push('\n');
+    }
+    for remark in view.remarks {
+        out.push_str(&remark_lines(remark, width));
+    }
+    out
+}
+
+/// Name, number, what it suggests.
+fn one_run(out: &mut String, spreads: &[Spread], width: usize) {
+    let rows: Vec<(String, String, &Number)> =
+        spreads.iter().map(|spread| (label(&spread.number), shown(&spread.number), &spread.number)).collect();
+    let labels = rows.iter().map(|(label, ..)| columns(label)).max().unwrap_or(0);
+    let values = rows.iter().map(|(_, value, _)| columns(value)).max().unwrap_or(0);
+    let indent = labels + values + 4;
+    for (label, value, number) in rows {
+        let words = clean(&suggestion(number)).into_owned();
+        let mut lines = wrap(&words, width.saturating_sub(indent).max(20)).into_iter();
+        let first = lines.next().unwrap_or_default();
+        let lead = format!("{}  {}", left(&label, labels), styled(BOLD, right(&value, values)));
+        push_line(out, &format!("{lead}  {}", styled(DIM, first)));
+        for line in lines {
+            push_line(out, &format!("{}{}", " ".repeat(indent), styled(DIM, line)));
+        }
+    }
+}
+
+fn label(number: &Number) -> String {
+    clean(&number.label).into_owned()
+}
+
+/// What a number suggests, and how far it is a number of everything.
+fn suggestion(number: &Number) -> String {
+    let mut parts = Vec::new();
+    if number.unit == NumberUnit::PerThousandInstructions {
+        parts.push("per 1,000 instructions".to_owned());
+    }
+    if number.user_only {
+        parts.push("in user mode".to_owned());
+    }
+    if let Some(share) = number.running_share.filter(|share| *share < 0.995) {
+        parts.push(format!("counted for {} of the time and scaled", Percent(share)));
+    }
+    parts.push(number.suggests.clone());
+    parts.join("; ")
+}
+
+/// A number as people read it.
+fn shown(number: &Number) -> String {
+    let value = amount(number.value, &number.unit);
+    if number.at_most { format!("≤ {value}") } else { value }
+}
+
+fn amount(value: f64, unit: &NumberUnit) -> String {
+    let whole = || value.max(0.0).round() as u64;
+    match unit {
+        NumberUnit::Nanoseconds => duration(whole()),
+        NumberUnit::Bytes => bytes(whole()),
+        // The mean of several runs.
+        NumberUnit::Count if value < 10.0 && value.fract() != 0.0 => format!("{value:.1}"),
+        NumberUnit::Count => Count(whole()).to_string(),
+        NumberUnit::Ratio if value < 0.1 => format!("{value:.3}"),
+        NumberUnit::Ratio => format!("{value:.2}"),
+        NumberUnit::PerThousandInstructions => format!("{value:.2}"),
+        NumberUnit::Share => Percent(value).to_string(),
+        NumberUnit::Other(unit) => format!("{value:.3} {}", clean(unit)),
+    }
+}
+
+/// Name, mean, how far the mean may be off, middle, smallest, largest.
+fn several_runs(out: &mut String, view: &StatView<'_>) {
+    let mut table = vec![["", "mean", "± 95 %", "median", "least", "most"].map(str::to_owned)];
+    for spread in view.spreads {
+        let of = |value| amount(value, &spread.number.unit);
+        let margin = match spread.margin {
+            Some(margin) if spread.number.value > 0.0 => Percent(margin / spread.number.value).to_string(),
+            Some(_) => "-".to_owned(),
+            None => String::new(),
+        };
+        let mean = shown(&spread.number);
+        let row =
+            [label(&spread.number), mean, margin, of(spread.median), of(spread.least()), of(spread.most())];
+        table.push(row);
+    }
+    push_line(
+        out,
+        &format!(
+            "{}: the mean of each number, and the interval that holds the true mean in 95 of 100 cases",
+            number_of(view.runs as u64, "run", "runs")
+        ),
+    );
+    out.push('\n');
+    push_table(out, &table);
+}
+
+/// The first column to the left, all others to the right; the first row is the head.
+fn push_table<const N: usize>(out: &mut String, table: &[[String; N]]) {
+    let rows: Vec<Vec<String>> = table.iter().map(|row| row.to_vec()).collect();
+    push_rows(out, &rows, 1);
+}
+
+fn push_rows(out: &mut String, rows: &[Vec<String>], at_left: usize) {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count)
+        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(|cell| columns(cell)).max().unwrap_or(0))
+        .collect();
+    for (index, row) in rows.iter().enumerate() {
+        let cells =
+            row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| {
+                if at < at_left { left(cell, *width) } else { right(cell, *width) }
+            });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        push_line(out, &styled(if index == 0 { DIM } else { PLAIN }, line.trim_end()));
+    }
+}
+
+fn threads(out: &mut String, threads: &[ThreadRow], width: usize) {
+    let mut rows = vec![vec!["thread".to_owned(), "number".to_owned()]];
+    if let Some(first) = threads.first() {
+        rows[0].extend(first.numbers.iter().map(label));
+    }
+    for thread in threads.iter().take(THREADS) {
+        let name = super::layout::cut(&clean(&thread.name), width / 3);
+        let mut row = vec![name, thread.tid.to_string()];
+        row.extend(thread.numbers.iter().map(shown));
+        rows.push(row);
+    }
+    push_rows(out, &rows, 1);
+    if threads.len() > THREADS {
+        let rest = number_of((threads.len() - THREADS) as u64, "thread", "threads");
+        push_line(
+            out,
+            &styled(DIM, format!("… and {rest} with less CPU time; --format json has all of them")),
+        );
+    }
+}
+
+/// The head of a time series.
+pub fn interval_head(interval: &Interval) -> String {
+    let mut out = String::new();
+    let cells = std::iter::once(right("until", TIME)).chain(interval.numbers.iter().map(|number| {
+        let label = label(number);
+        right(&label, cell_width(&label))
+    }));
+    push_line(&mut out, &styled(DIM, cells.collect::<Vec<_>>().join("  ")));
+    out
+}
+
+/// One interval.
+pub fn interval_line(interval: &Interval) -> String {
+    let mut out = String::new();
+    let until = right(&format!("{:.3} s", interval.end_ns as f64 / 1e9), TIME);
+    let cells = std::iter::once(until)
+        .chain(interval.numbers.iter().map(|number| right(&shown(number), cell_width(&label(number)))));
+    push_line(&mut out, &cells.collect::<Vec<_>>().join("  "));
+    out
+}
+
+/// Columns of a moment, and of a number, which must be known before all of them are.
+const TIME: usize = 10;
+fn cell_width(label: &str) -> usize {
+    const NUMBER: usize = 9;
+    columns(label).max(NUMBER)
+}
+
+/// Events of one kind that a machine has.
+#[derive(Debug, Clone)]
+pub struct EventGroup<'a> {
+    /// What kind.
+    pub title: &'a str,
+    /// What is the same for all of them, such as why none is counted.
+    pub remark: Option<String>,
+    /// What stands for rows where those are too many.
+    pub words: Option<String>,
+    /// Name, description, and what stands against counting it.
+    pub rows: Vec<(String, String, Option<String>)>,
+}
+
+/// The events of a machine, by kind.
+pub fn events(groups: &[EventGroup<'_>], remarks: &[Remark], width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let mut out = String::new();
+    let names =
+        groups.iter().flat_map(|group| &group.rows).map(|(name, ..)| columns(name)).max().unwrap_or(0);
+    for (index, group) in groups.iter().enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        let remark = group.remark.as_ref().map(|remark| format!(": {}", clean(remark))).unwrap_or_default();
+        for (at, line) in wrap(&format!("{}{remark}", group.title), width).iter().enumerate() {
+            let style = if at == 0 { BOLD } else { PLAIN };
+            push_line(&mut out, &styled(style, line));
+        }
+        for line in wrap(&clean(group.words.as_deref().unwrap_or_default()), width - 2) {
+            push_line(&mut out, &format!("  {}", styled(DIM, line)));
+        }
+        let names = names.min(width / 2);
+        for (name, description, not) in &group.rows {
+            let not = not.as_ref().map(|not| format!(" [{}]", clean(not))).unwrap_or_default();
+            let words = format!("{}{not}", clean(description));
+            push_line(&mut out, &format!("  {}  {}", left(&clean(name), names), styled(DIM, words)));
+        }
+    }
+    if !remarks.is_empty() {
+        out.push('\n');
+    }
+    for remark in remarks {
+        out.push_str(&remark_lines(remark, width));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_analyze::About;
+    use whyslow_analyze::stat::spreads;
+
+    use super::super::tests::plain;
+    use super::*;
+
+    fn number(name: &str, unit: NumberUnit, value: f64) -> Number {
+        Number {
+            name: name.to_owned(),
+            label: name.to_owned(),
+            unit,
+            value,
+            at_most: false,
+            running_share: None,
+            user_only: false,
+            suggests: "what it suggests".to_owned(),
+        }
+    }
+
+    fn run(factor: f64) -> Vec<Number> {
+        let wall = number("wall time", NumberUnit::Nanoseconds, 1.234e9 * factor);
+        let faults = number("faults\x1b[31m", NumberUnit::Count, 12_345.0);
+        let misses = number("branch misses", NumberUnit::PerThousandInstructions, 3.456);
+        let scaled = Number { running_share: Some(0.5), user_only: true, ..misses };
+        let bound = Number { at_most: true, ..number("max resident", NumberUnit::Bytes, 4096.0) };
+        vec![wall, faults, scaled, bound, number("idle", NumberUnit::Share, 0.25)]
+    }
+
+    #[test]
+    fn one_run_has_a_sentence_for_each_number() {
+        let remark = Remark::note("an-id", About::Counters, "something is missing").or("do this");
+        let spreads = spreads(&[run(1.0)]);
+        let view = StatView { runs: 1, spreads: &spreads, threads: &[], remarks: &[remark] };
+        insta::assert_snapshot!(plain(&stat(&view, 80)));
+    }
+
+    #[test]
+    fn several_runs_have_an_interval() {
+        let spreads = spreads(&[run(1.0), run(1.1), run(1.2)]);
+        let view = StatView { runs: 3, spreads: &spreads, threads: &[], remarks: &[] };
+        insta::assert_snapshot!(plain(&stat(&view, 80)));
+    }
+
+    #[test]
+    fn events_stand_below_their_kind_with_what_is_against_them() {
+        let row = |name: &str, not: Option<&str>| {
+            (name.to_owned(), "what it counts".to_owned(), not.map(str::to_owned))
+        };
+        let groups = [
+            EventGroup {
+                title: "Hardware",
+                remark: Some("none here: this machine has no such counter".to_owned()),
+                words: None,
+                rows: vec![row("cycles", None)],
+            },
+            EventGroup {
+                title: "Software",
+                remark: None,
+                words: None,
+                rows: vec![row("page-faults", Some("user mode only")), row("task-clock", None)],
+            },
+            EventGroup {
+                title: "Tracepoints",
+                remark: None,
+                words: Some("sched: 30, irq: 5".to_owned()),
+                rows: Vec::new(),
+            },
+        ];
+        let remark = Remark::note("an-id", About::Counters, "something is missing").or("do this");
+        insta::assert_snapshot!(plain(&events(&groups, &[remark], 80)));
+    }
+
+    #[test]
+    fn threads_and_intervals_have_their_numbers_below_each_other() {
+        let rows = [(7, "main", 1e9), (8, "worker\n", 2e6)].map(|(tid, name, ns)| ThreadRow {
+            pid: 7,
+            tid,
+            name: name.to_owned(),
+            numbers: vec![
+                number("CPU time", NumberUnit::Nanoseconds, ns),
+                number("faults", NumberUnit::Count, 1234.0),
+            ],
+        });
+        let view = StatView { runs: 1, spreads: &[], threads: &rows, remarks: &[] };
+        let interval = Interval { start_ns: 0, end_ns: 100_200_000, numbers: rows[0].numbers.clone() };
+        let text = format!("{}{}{}", stat(&view, 80), interval_head(&interval), interval_line(&interval));
+        insta::assert_snapshot!(plain(&text));
+    }
+}

@@ -1,0 +1,245 @@
+//! `whyslow stat`: what a program used, and what the machine's counters say of it.
+
+mod answer;
+mod wanted;
+
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use whyslow_analyze::stat::{self, CountNote, Permission, Scope};
+use whyslow_analyze::{Fact, Remark};
+use whyslow_capture::{CountOptions, Counted, Target, count};
+use whyslow_events::{Machine, Measured};
+use whyslow_proc::kernel::Settings;
+use whyslow_profile::ExitStatus;
+use whyslow_render::text;
+
+use self::answer::Answer;
+use self::wanted::Events;
+use crate::cli::{Format, Volume};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::{self, Output, note};
+use crate::recording::explain;
+use crate::targets::{TargetArgs, Wanted};
+use crate::values;
+
+/// Count what a program uses: time, memory, faults, switches, bytes, and the CPU's own events
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "whyslow stat [OPTIONS] [--] PROGRAM [ARGS]...\n       whyslow stat [OPTIONS] -p PID|NAME\n       whyslow stat [OPTIONS] -a [--] [PROGRAM [ARGS]...]",
+    after_help = "\
+Examples:
+  whyslow stat -- ./app input.txt                   what it used, and what each number suggests
+  whyslow stat -r 10 -- ./app                       ten runs: means with intervals
+  whyslow stat -e cycles:u,LLC-load-misses -- ./app these events; `whyslow list` shows what there is
+  whyslow stat -I 100ms -- ./app                    a line for each tenth of a second
+  whyslow stat --per-thread -- ./app                a row for each thread
+  whyslow stat -p server --duration 10s             programs that run already
+  whyslow stat --format json -o stat.json -- ./app
+
+The program's input and output stay its own; the answer goes to stderr where a program is run,
+else to stdout, or with -o to a file (`-o -` is stdout). No number is called good or bad: compare
+it with another run or version.
+
+Exit codes: the program's own (of several runs, the first that is not 0); 128+N when signal N
+killed it; 125 whyslow failed; 126 the program cannot be started; 127 it was not found."
+)]
+pub(crate) struct StatArgs {
+    /// Count these events instead of the usual ones of the CPU, such as cycles:u,page-faults,cpu/event=0x3c/
+    #[arg(short, long = "event", value_name = "EVENTS")]
+    events: Vec<String>,
+    /// Run the program so many times, and show means with 95 % intervals
+    #[arg(short, long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Also a line for each interval of this length, such as 100ms
+    #[arg(short = 'I', long, value_name = "TIME", value_parser = values::positive_duration, conflicts_with = "runs")]
+    interval: Option<Duration>,
+    /// Also a row for each thread
+    #[arg(long, conflicts_with_all = ["runs", "all"])]
+    per_thread: bool,
+    /// Count this running process, or all of this name, until they end, the time is over, or Ctrl-C; several with
+    /// commas or several -p
+    #[arg(short, long, value_name = "PID|NAME", value_delimiter = ',', conflicts_with = "runs")]
+    pid: Vec<Wanted>,
+    /// Count every process until PROGRAM ends, the time is over, or Ctrl-C
+    #[arg(short, long, conflicts_with_all = ["pid", "runs"])]
+    all: bool,
+    /// Stop counting after this time, such as 10s
+    #[arg(long, value_name = "TIME", value_parser = values::positive_duration, conflicts_with = "runs")]
+    duration: Option<Duration>,
+    /// Text for people or JSON for programs
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write the answer here
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The program to run, and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true, conflicts_with = "pid")]
+    program: Vec<OsString>,
+}
+
+/// Counts, prints.
+pub(crate) fn run(args: &StatArgs, volume: Volume) -> Result<Exit> {
+    let targets = TargetArgs::of(args.pid.clone(), args.all);
+    let Some((target, _)) = targets.target(&args.program, volume)? else {
+        return Err(Failure::new("there is nothing to count").next("whyslow stat -- PROGRAM, -p PID, or -a"));
+    };
+    let scope = match &target {
+        Target::Command(_) => Scope::Program,
+        Target::Processes(_) => Scope::Processes,
+        Target::System { .. } => Scope::Machine,
+    };
+    let file = args.output.clone().map(Output::from);
+    if let Some(file) = &file {
+        file.check()?;
+    }
+    let events = Events::choose(&Machine::this(), &args.events)?;
+    let options = CountOptions {
+        events: events.wanted.clone(),
+        interval: args.interval,
+        per_thread: args.per_thread,
+        duration: args.duration,
+    };
+    let lines = args.interval.is_some() && args.format == Format::Text && volume > Volume::Quiet;
+    let (runs, mut notes) = all_runs(&target, &options, args.runs, events.asked, lines)?;
+    let Some(first) = runs.first() else { return Ok(Exit::Success) };
+    let allowed = Permission { level: Settings::now().perf_event_paranoid, own: wanted::own_is_allowed() };
+    // What is missing is the same in all runs.
+    notes.splice(0..0, CountNote::of_run(&first.measured, scope, events.asked, allowed));
+    if args.per_thread {
+        notes.extend(first.measured.threads.is_empty().then_some(CountNote::ThreadsNotCounted));
+        let threads = first.threads_incomplete;
+        notes.extend((threads > 0).then_some(CountNote::ThreadsIncomplete { threads }));
+    }
+    let remarks: Vec<Remark> = notes.iter().map(Fact::remark).collect();
+    let answer = Answer::new(&runs, scope, events.asked, &remarks);
+    if volume > Volume::Quiet || file.is_some() || args.format == Format::Json {
+        let runs_a_program = target_runs_a_program(&target);
+        tell(&answer, args.format, file.as_ref(), runs_a_program, args.interval.is_some())?;
+    }
+    Ok(exit_of(&runs))
+}
+
+fn target_runs_a_program(target: &Target) -> bool {
+    match target {
+        Target::Command(_) => true,
+        Target::System { while_runs } => while_runs.is_some(),
+        Target::Processes(_) => false,
+    }
+}
+
+fn tell(answer: &Answer<'_>, format: Format, file: Option<&Output>, runs_a_program: bool, below_lines: bool) -> Result {
+    let text = match format {
+        Format::Json => answer.json()?,
+        Format::Text if file.is_some() || !runs_a_program => answer.text(std::io::stdout()),
+        Format::Text => answer.text(std::io::stderr()),
+    };
+    // The series stands above.
+    let gap = if below_lines && format == Format::Text { "\n" } else { "" };
+    match file {
+        Some(file) => file.write(|out| {
+            let plain = anstream::adapter::strip_str(&text).to_string();
+            out.write_all(plain.as_bytes())
+        }),
+        None if runs_a_program => {
+            note(&format!("{gap}{text}"));
+            Ok(())
+        }
+        None => output::print(&format!("{gap}{text}")),
+    }
+}
+
+/// All runs, and what is to be said of them together.
+fn all_runs(
+    target: &Target,
+    options: &CountOptions,
+    wanted: u32,
+    asked: usize,
+    lines: bool,
+) -> Result<(Vec<Counted>, Vec<CountNote>)> {
+    let mut runs: Vec<Counted> = Vec::new();
+    let mut notes = Vec::new();
+    let input = Input::of_runs(wanted);
+    notes.extend((input == Input::UsedUp).then_some(CountNote::InputUsedUp));
+    while runs.len() < wanted as usize {
+        input.rewind();
+        let mut each = |measured: &Measured| {
+            if lines {
+                show_interval(measured, asked, target_runs_a_program(target));
+            }
+        };
+        let run = count(target, options, &mut each).map_err(explain)?;
+        let was_stopped = run.stopped || matches!(run.exit, Some(ExitStatus::Signal(_)));
+        runs.push(run);
+        if was_stopped {
+            break;
+        }
+    }
+    let (made, wanted) = (runs.len() as u64, u64::from(wanted));
+    notes.extend((made < wanted).then_some(CountNote::RunsEnded { made, wanted }));
+    let failed = runs.iter().filter(|run| run.exit.is_some_and(|exit| exit != ExitStatus::Code(0))).count() as u64;
+    notes.extend((failed > 0 && made > 1).then_some(CountNote::FailedRuns { failed, runs: made }));
+    Ok((runs, notes))
+}
+
+/// The first run that did not end well, else success.
+fn exit_of(runs: &[Counted]) -> Exit {
+    let ends = runs.iter().filter_map(|run| run.exit);
+    ends.into_iter().find(|exit| *exit != ExitStatus::Code(0)).map_or(Exit::Success, Exit::from)
+}
+
+/// Shows the interval that has just ended.
+fn show_interval(measured: &Measured, asked: usize, on_stderr: bool) {
+    let from = measured.series.len().saturating_sub(1);
+    for interval in stat::intervals(measured, asked, from) {
+        let head = if from == 0 { text::interval_head(&interval) } else { String::new() };
+        let lines = format!("{head}{}", text::interval_line(&interval));
+        if on_stderr {
+            note(&lines);
+        } else {
+            // A reader that has seen enough does not end the counting.
+            let _ = output::print(&lines);
+        }
+    }
+}
+
+/// Whether the program's input can be read by each of several runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    /// It need not, or it is a terminal or nothing.
+    Any,
+    /// A file, which is read from here.
+    File(u64),
+    /// A pipe: whoever reads it first has it.
+    UsedUp,
+}
+
+impl Input {
+    fn of_runs(runs: u32) -> Self {
+        use std::os::unix::fs::FileTypeExt as _;
+        let stdin = std::io::stdin();
+        if runs < 2 || stdin.is_terminal() {
+            return Self::Any;
+        }
+        let Ok(kind) = std::fs::metadata("/proc/self/fd/0").map(|about| about.file_type()) else { return Self::Any };
+        if kind.is_fifo() || kind.is_socket() {
+            return Self::UsedUp;
+        }
+        match rustix::fs::tell(&stdin) {
+            Ok(at) if kind.is_file() => Self::File(at),
+            _ => Self::Any,
+        }
+    }
+
+    /// Lets the next run begin where the first one did.
+    fn rewind(self) {
+        if let Self::File(at) = self {
+            // What cannot be rewound is read on.
+            let _ = rustix::fs::seek(std::io::stdin(), rustix::fs::SeekFrom::Start(at));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Which events are counted.
+
+use whyslow_capture::WantedEvent;
+use whyslow_events::{EventError, Machine, parse};
+
+use crate::failure::{Failure, Result};
+
+/// The events of a run: those that are always counted, then those that were asked for.
+#[derive(Debug)]
+pub(super) struct Events {
+    pub(super) wanted: Vec<WantedEvent>,
+    /// Where those begin that were asked for.
+    pub(super) asked: usize,
+}
+
+/// What the kernel counts for everybody: it costs next to nothing.
+const ALWAYS: [&str; 5] = ["task-clock", "minor-faults", "major-faults", "context-switches", "cpu-migrations"];
+
+/// What the CPU counts when nothing else is asked for. Few enough that most CPUs need not take turns, or only between two.
+const OF_CPU: [&str; 8] = [
+    "cycles",
+    "instructions",
+    "branch-misses",
+    "cache-misses",
+    "L1-dcache-load-misses",
+    "dTLB-load-misses",
+    "stalled-cycles-frontend",
+    "stalled-cycles-backend",
+];
+
+/// Where the CPU's time went, in slots, as the CPU's unit calls it: the first leads the others where it must be counted with them.
+const TOP_DOWN: [(bool, [&str; 5]); 2] = [
+    (true, ["slots", "topdown-retiring", "topdown-bad-spec", "topdown-fe-bound", "topdown-be-bound"]),
+    (
+        false,
+        [
+            "topdown-total-slots",
+            "topdown-slots-issued",
+            "topdown-slots-retired",
+            "topdown-fetch-bubbles",
+            "topdown-recovery-bubbles",
+        ],
+    ),
+];
+
+impl Events {
+    /// The usual ones, or those of lists.
+    pub(super) fn choose(machine: &Machine, lists: &[String]) -> Result<Self> {
+        let plain = |name: &str| machine.event(name).map(|event| WantedEvent { event, leader: None });
+        let mut wanted: Vec<WantedEvent> = ALWAYS.iter().filter_map(|name| plain(name)).collect();
+        if lists.is_empty() {
+            wanted.extend(OF_CPU.iter().filter_map(|name| plain(name)));
+            let all = |names: &[&str; 5]| names.iter().map(|name| plain(name)).collect::<Option<Vec<_>>>();
+            if let Some((leads, events)) =
+                TOP_DOWN.iter().find_map(|(leads, names)| Some((*leads, all(names)?)))
+            {
+                let leader = leads.then_some(wanted.len());
+                for (at, event) in events.into_iter().enumerate() {
+                    wanted.push(WantedEvent { leader: leader.filter(|_| at > 0), ..event });
+                }
+            }
+            return Ok(Self { asked: wanted.len(), wanted });
+        }
+        let asked = wanted.len();
+        for list in lists {
+            let specs = parse(list).map_err(|error| {
+                Failure::new(format!("-e: {error}")).next("whyslow list, which shows what there is")
+            })?;
+            for spec in specs {
+                let event = machine.resolve(&spec).map_err(|error| explain(&error))?;
+                wanted.push(WantedEvent { event, leader: None });
+            }
+        }
+        Ok(Self { wanted, asked })
+    }
+}
+
+/// Why there is no such event, in words.
+fn explain(error: &EventError) -> Failure {
+    let failure = Failure::new(format!("-e: {error}"));
+    match error.fix() {
+        Some(fix) => failure.next(fix),
+        None => failure.next("whyslow list, which shows what there is"),
+    }
+}
+
+/// Whether one's own programs can be counted.
+pub(super) fn own_is_allowed() -> bool {
+    let clock = Machine::this().event("task-clock");
+    clock.is_some_and(|clock| whyslow_capture::try_events(&[clock])[0].is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(events: &Events) -> Vec<(&str, Option<usize>)> {
+        events.wanted.iter().map(|wanted| (wanted.event.name.as_str(), wanted.leader)).collect()
+    }
+
+    /// A machine whose CPU has these events.
+    fn machine(events: &[&str]) -> (Machine, tempfile::TempDir) {
+        let root = tempfile::tempdir().unwrap();
+        let unit = root.path().join("sys/bus/event_source/devices/cpu");
+        for folder in ["events", "format"] {
+            std::fs::create_dir_all(unit.join(folder)).unwrap();
+        }
+        std::fs::write(unit.join("type"), "4\n").unwrap();
+        std::fs::write(unit.join("format/event"), "config:0-7\n").unwrap();
+        for event in events {
+            std::fs::write(unit.join("events").join(event), "event=0x01\n").unwrap();
+        }
+        (Machine::under(root.path()), root)
+    }
+
+    #[test]
+    fn top_down_is_counted_where_the_cpu_has_it() {
+        let (newer, _root) = machine(&TOP_DOWN[0].1);
+        let events = Events::choose(&newer, &[]).unwrap();
+        let names = names(&events);
+        let slots = names.iter().position(|(name, _)| *name == "slots").unwrap();
+        assert_eq!(names[slots + 1..], TOP_DOWN[0].1[1..].iter().map(|name| (*name, Some(slots))).collect::<Vec<_>>());
+        assert_eq!(events.asked, names.len(), "nobody asked for any");
+        let (part, _root) = machine(&TOP_DOWN[0].1[..3]);
+        assert!(Events::choose(&part, &[]).unwrap().wanted.iter().all(|wanted| wanted.event.name != "slots"));
+    }
+
+    #[test]
+    fn what_is_asked_for_takes_the_place_of_the_cpus_usual_events() {
+        let (machine, _root) = machine(&[]);
+        let lists = ["cycles:u,page-faults".to_owned(), "cpu/event=0x3c/".to_owned()];
+        let events = Events::choose(&machine, &lists).unwrap();
+        let names: Vec<&str> = names(&events).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names[..events.asked], ALWAYS);
+        assert_eq!(names[events.asked..], ["cycles:u", "page-faults", "cpu/event=0x3c/"]);
+        let error = Events::choose(&machine, &["cylces".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("similar: cycles") && error.contains("whyslow list"), "{error}");
+    }
+}
