@@ -200,9 +200,23 @@ impl Samples {
         state.store(state::SAMPLE, Release);
     }
 
+    /// A free slot for what must not be missed: outside of the handler it can be waited for until the collector has emptied some.
+    fn claim_patiently(self) -> Option<(&'static AtomicU32, &'static Slot)> {
+        const TRIES: u32 = 100;
+        const NAP_NS: u64 = 200_000;
+        for _ in 0..TRIES {
+            if let Some(claimed) = self.claim() {
+                return Some(claimed);
+            }
+            sys::nap(NAP_NS);
+        }
+        self.board().lost.fetch_add(1, Relaxed);
+        None
+    }
+
     /// Tells that the calling thread begins or ends.
     fn tell(self, what: u32, value: u64) {
-        if let Some((state, slot)) = self.claim() {
+        if let Some((state, slot)) = self.claim_patiently() {
             write_thread(slot, value);
             state.store(what, Release);
         }
@@ -210,7 +224,7 @@ impl Samples {
 
     /// Tells that this process is a copy of another.
     fn tell_fork(self, parent: u32) {
-        if let Some((state, slot)) = self.claim() {
+        if let Some((state, slot)) = self.claim_patiently() {
             slot.time_ns.store(sys::now(), Relaxed);
             slot.pid.store(sys::process(), Relaxed);
             slot.tid.store(parent, Relaxed);

@@ -148,7 +148,7 @@ pub(crate) fn can_record() -> bool {
 }
 
 /// Whether the kernel allows perf events, without which not all that runs can be recorded.
-fn has_perf_events() -> bool {
+pub(crate) fn has_perf_events() -> bool {
     let has = whyslow_capture::trial().is_ok_and(|trial| trial.events.is_ok());
     if !has {
         whyslow_lab_harness::skip("perf events are refused here");

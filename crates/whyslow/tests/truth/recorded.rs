@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use whyslow_analyze::Fact;
 pub(crate) use whyslow_lab_harness::last_segment;
-use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, skip};
+use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, skip, try_again};
 use whyslow_profile::{CodeKind, Profile, StackId, file};
 
 /// No recording takes longer than this, even on a busy machine.
@@ -45,6 +45,16 @@ pub(crate) fn refused(arguments: &[&str]) -> Option<(Output, tempfile::TempDir)>
     command.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path().join("cache"));
     command.arg(env!("CARGO_BIN_EXE_whyslow")).args(arguments);
     Some((run(&mut command, PATIENCE).unwrap(), folder))
+}
+
+/// Chance breaks three standard errors now and then; a sampler that is wrong breaks both runs.
+pub(crate) fn twice_at_most(run: impl Fn() -> Result<(), String>) {
+    if let Err(first) = run() {
+        try_again(&first);
+        if let Err(second) = run() {
+            panic!("{first}; and again: {second}");
+        }
+    }
 }
 
 /// Builds and records a lab program; `None` when a compiler is missing (said on stderr).

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use whyslow_lab_harness::{Truth, Variant, binomial_ok, build_or_skip, run, standard_error, try_again};
+use whyslow_lab_harness::{Truth, Variant, binomial_ok, build_or_skip, run, standard_error};
 use whyslow_profile::{KernelView, Note, Profile, RecordingNote, Sampling, StackId, Trigger, file};
 
-use crate::recorded::{PATIENCE, Recorded, last_segment, refused, whyslow};
+use crate::recorded::{PATIENCE, Recorded, last_segment, refused, twice_at_most, whyslow};
 
 /// Records a program that samples itself.
 fn record_program(program: &Path, args: &[&str]) -> Recorded {
@@ -39,16 +39,6 @@ fn total_share(recorded: &Recorded, function: &str) -> f64 {
 fn covered(profile: &Profile) -> f64 {
     let cpu_time = profile.meta.user_time_ns + profile.meta.system_time_ns;
     profile.samples[0].value.iter().sum::<u64>() as f64 / cpu_time as f64
-}
-
-/// Chance breaks three standard errors now and then; a sampler that is wrong breaks both runs.
-fn twice_at_most(run: impl Fn() -> Result<(), String>) {
-    if let Err(first) = run() {
-        try_again(&first);
-        if let Err(second) = run() {
-            panic!("{first}; and again: {second}");
-        }
-    }
 }
 
 fn shares_agree(program: &str, variant: Variant, args: &[&str]) {
