@@ -68,20 +68,27 @@ impl<W: World> Converter<W> {
         self.builder.sample(metric, self.since_start(time), thread, stack, value);
     }
 
+    /// A place that is no code, but says something by its name.
+    pub(super) fn no_code(&mut self, name: &str, kind: ModuleKind) -> LocationId {
+        let path = self.builder.string(name);
+        let module = self.builder.module(Module {
+            path,
+            build_id: None,
+            kind,
+            symbols: SymbolState::NotLoaded,
+            optimised: Optimised::Unknown,
+        });
+        self.builder.location(Some(module), RelativeAddress(0))
+    }
+
     /// The place that stands for time without a sample.
     fn not_sampled_location(&mut self) -> LocationId {
         if let Some(known) = self.not_sampled {
             return known;
         }
-        let path = self.builder.string("[not sampled]");
-        let module = self.builder.module(Module {
-            path,
-            build_id: None,
-            kind: ModuleKind::NotSampled,
-            symbols: SymbolState::NotLoaded,
-            optimised: Optimised::Unknown,
-        });
-        *self.not_sampled.insert(self.builder.location(Some(module), RelativeAddress(0)))
+        let location = self.no_code("[not sampled]", ModuleKind::NotSampled);
+        self.not_sampled = Some(location);
+        location
     }
 
     /// Accounts for the CPU time of every thread: for events that are bound to threads.

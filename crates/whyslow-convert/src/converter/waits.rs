@@ -10,9 +10,7 @@
 //! [`Converter::looked_at`]). A look is of a wait only if it did not end before; waits that were over too soon have a frame that says so.
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{
-    LocationId, MetricId, Module, ModuleKind, Optimised, RelativeAddress, StackId, SymbolState,
-};
+use whyslow_profile::{LocationId, MetricId, ModuleKind, StackId};
 
 use super::Converter;
 use crate::input::{Sample, Task, UserStack};
@@ -146,15 +144,7 @@ impl<W: World> Converter<W> {
         if let Some(known) = self.waits.as_ref().and_then(|waits| waits.places.get(name)) {
             return *known;
         }
-        let path = self.builder.string(name);
-        let module = self.builder.module(Module {
-            path,
-            build_id: None,
-            kind: ModuleKind::Waiting,
-            symbols: SymbolState::NotLoaded,
-            optimised: Optimised::Unknown,
-        });
-        let location = self.builder.location(Some(module), RelativeAddress(0));
+        let location = self.no_code(name, ModuleKind::Waiting);
         if let Some(waits) = &mut self.waits {
             waits.places.insert(name, location);
         }
