@@ -19,6 +19,7 @@ use crate::labels::{Label, Labels, is_named};
 use crate::remark::{Fact, Remark, Severity};
 use crate::selection::{Selection, Weights};
 use crate::units::share;
+use crate::waits::wait_metric;
 
 /// Fewer samples than this are too few for shares: with 200 the error of a 50 % share is 3.5 points.
 const ENOUGH_SAMPLES: u64 = 200;
@@ -251,7 +252,9 @@ impl Quality {
         let counters = &profile.meta.counters;
         let frequency_hz = self.frequency_hz;
         if self.lost > 0 {
-            let lost_share = share(self.lost, self.lost.saturating_add(self.samples));
+            // Those of waits come through the same rings.
+            let waits = wait_metric(profile).map_or(0, |metric| profile.samples[metric].len() as u64);
+            let lost_share = share(self.lost, self.lost.saturating_add(self.samples).saturating_add(waits));
             warnings.push(Warning::Lost { lost: self.lost, share: lost_share, frequency_hz });
         }
         if self.lost_records > 0 {
