@@ -26,7 +26,7 @@ use crate::refusal;
 use crate::sampling::{self, Sampled, Whom};
 use crate::signals::{self, Signals};
 use crate::subject::{End, Subject};
-use crate::waiting::WaitLooks;
+use crate::waiting::{self, WaitLooks};
 use crate::{Options, RecordError, Recording, SamplerChoice, Target};
 
 /// How long samples may wait in a ring. Reading a live stack needs a drain within the life of its outer frames, so
@@ -153,6 +153,9 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             child.cancel();
         }
         return Err(system("sampling could not be started")(error));
+    }
+    if let (true, Whom::Processes(pids)) = (options.off_cpu && records.is_some(), &whom) {
+        waiting::begin_with(pids, &mut converter);
     }
     let child_pid = suspended.as_ref().map(|child| child.pid);
     let subject = match (target, suspended) {

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt as _;
 
 use rustc_hash::FxHashMap;
 use whyslow_convert::{Converter, Dump, Task, UserStack, World};
+use whyslow_proc::process;
 use whyslow_unwind::Registers;
 
 /// How much of a stack is copied. What is missing can be read while the thread waits.
@@ -20,6 +21,19 @@ const MOST: usize = 200;
 pub(crate) struct WaitLooks {
     calls: FxHashMap<u32, File>,
     stack: Vec<u8>,
+}
+
+/// Begins the waits of threads that wait when their recording begins, and looks at them.
+pub(crate) fn begin_with<W: World>(pids: &[u32], converter: &mut Converter<W>) {
+    let time_ns = whyslow_proc::monotonic_ns();
+    for pid in pids {
+        for tid in process::threads(*pid).unwrap_or_default() {
+            if process::Stat::of_thread(*pid, tid).is_some_and(|stat| matches!(stat.state, 'S' | 'D')) {
+                converter.waits_already(tid, time_ns);
+            }
+        }
+    }
+    WaitLooks::default().look(converter);
 }
 
 impl WaitLooks {

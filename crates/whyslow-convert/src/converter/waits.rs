@@ -27,8 +27,10 @@ pub(super) struct Waits {
     metric: MetricId,
     /// Frames that are no code, by their names.
     places: FxHashMap<&'static str, LocationId>,
-    /// Threads that have begun to wait, and are to be looked at; nothing when their stacks come by themselves.
-    begun: Option<Vec<u32>>,
+    /// Whether threads are looked at when they begin to wait; else their stacks come by themselves.
+    looks: bool,
+    /// Threads that are to be looked at.
+    begun: Vec<u32>,
 }
 
 /// What is known of one thread.
@@ -45,7 +47,7 @@ pub(super) struct Away {
 impl<W: World> Converter<W> {
     /// Makes rows of waits. Threads are to be looked at unless their stacks come by themselves.
     pub fn record_waits(&mut self, metric: MetricId, looks: bool) {
-        self.waits = Some(Waits { metric, places: FxHashMap::default(), begun: looks.then(Vec::new) });
+        self.waits = Some(Waits { metric, places: FxHashMap::default(), looks, begun: Vec::new() });
     }
 
     /// A thread is about to leave its CPU.
@@ -64,7 +66,7 @@ impl<W: World> Converter<W> {
 
     /// The threads that have begun to wait since the last time, and still do as far as is known.
     pub fn not_looked_at(&mut self) -> Vec<Task> {
-        let begun = self.waits.as_mut().and_then(|waits| waits.begun.as_mut()).map(std::mem::take);
+        let begun = self.waits.as_mut().map(|waits| std::mem::take(&mut waits.begun));
         let mut tids = begun.unwrap_or_default();
         tids.sort_unstable();
         tids.dedup();
@@ -94,9 +96,17 @@ impl<W: World> Converter<W> {
         let Some(waits) = &mut self.waits else { return };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.away.since = Some((time, preempted));
-            if !preempted && let Some(begun) = &mut waits.begun {
-                begun.push(tid);
+            if !preempted && waits.looks {
+                waits.begun.push(tid);
             }
+        }
+    }
+
+    /// A thread waits already when its recording begins, and is to be looked at: nobody tells where it left its CPU.
+    pub fn waits_already(&mut self, tid: u32, time: u64) {
+        self.wait_begins(tid, false, time);
+        if let Some(waits) = &mut self.waits {
+            waits.begun.push(tid);
         }
     }
 

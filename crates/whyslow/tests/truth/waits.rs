@@ -109,6 +109,37 @@ fn running_and_waiting_add_up_to_the_life_of_a_thread() {
     assert!((sum - 1.0).abs() < 0.05, "{sum} of {life_ns} ns");
 }
 
+/// Who waited before anybody looked, and never stops, is the answer that is wanted of a program that hangs.
+#[test]
+fn a_wait_that_was_there_before_is_recorded_from_then_on() {
+    if !has_perf_events() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut sleeping = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = sleeping.id().to_string();
+    // Until it sleeps it is still being started. Not every kernel tells; then there has been time enough.
+    let sleeps =
+        || std::fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|at| at.contains("nanosleep"));
+    for _ in 0..200 {
+        if sleeps() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let arguments = ["record", "--off-cpu", "-o", "run.whyslow", "--duration", "400ms", "-p", &pid];
+    let output = run(whyslow(folder.path()).args(arguments), PATIENCE).unwrap();
+    sleeping.kill().unwrap();
+    sleeping.wait().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let profile = read(folder.path());
+    let table = waits(&profile);
+    let [row] = &table.rows[..] else { panic!("{:?}", table.rows) };
+    assert_eq!((row.reason, row.count), (Reason::Sleep, 1));
+    let share = row.total_ns as f64 / profile.meta.duration_ns as f64;
+    assert!(share > 0.9 && share <= 1.0, "{share} of {} ns", profile.meta.duration_ns);
+}
+
 #[test]
 fn where_perf_events_are_refused_it_is_said_that_waits_are_missing() {
     let Some((output, folder)) = refused(&["record", "--off-cpu", "-o", "run.whyslow", "--", "true"]) else {
