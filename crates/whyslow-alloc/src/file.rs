@@ -35,7 +35,14 @@ pub(crate) fn write(recorded: &Recorded, path: &Path) -> io::Result<()> {
         .iter()
         .map(|thread| {
             let name = builder.string(&thread.name);
-            builder.thread(Thread { process, tid: thread.tid, name, start_ns: thread.start_ns, end_ns: None })
+            builder.thread(Thread {
+                process,
+                tid: thread.tid,
+                name,
+                start_ns: thread.start_ns,
+                end_ns: None,
+                times: None,
+            })
         })
         .collect();
     let mut stacks = Stacks::new();

@@ -11,7 +11,9 @@ use crate::ids::{
 };
 use crate::meta::Meta;
 use crate::metric::Metric;
-use crate::tables::{Counter, CounterValues, Module, Process, Samples, Span, Thread};
+use crate::tables::{
+    Counter, CounterValues, Module, Process, Samples, Span, Thread, WaitDetail, WaitDetails,
+};
 
 /// Stack nodes remembered for sharing before the memory is given back: about 64 MB of table.
 const STACKS_REMEMBERED: usize = 2_000_000;
@@ -64,6 +66,7 @@ pub struct Builder {
     pub(crate) metrics: Pending<Metric>,
     pub(crate) scales: Vec<(MetricId, f64)>,
     pub(crate) samples: Vec<Samples>,
+    pub(crate) wait_details: WaitDetails,
     pub(crate) spans: Vec<Span>,
     pub(crate) counters: Pending<Counter>,
     pub(crate) counter_values: CounterValues,
@@ -89,6 +92,7 @@ impl Default for Builder {
             metrics: Pending::default(),
             scales: Vec::new(),
             samples: Vec::new(),
+            wait_details: WaitDetails::default(),
             spans: Vec::new(),
             counters: Pending::default(),
             counter_values: CounterValues::default(),
@@ -201,6 +205,11 @@ impl Builder {
         self.samples[metric.index()].push(time_ns, thread, stack, value);
     }
 
+    /// Adds what is known of a wait besides its sample.
+    pub fn wait_detail(&mut self, detail: WaitDetail) {
+        self.wait_details.push(detail);
+    }
+
     /// Adds a span.
     pub fn span(&mut self, span: Span) {
         self.spans.push(span);
@@ -245,6 +254,7 @@ impl Builder {
         for (metric, nanoseconds) in self.scales {
             profile.samples[metric.index()].scale(nanoseconds);
         }
+        profile.wait_details = self.wait_details;
         profile.spans = self.spans;
         profile.counters = self.counters.rows;
         profile.counter_values = self.counter_values;
@@ -260,6 +270,7 @@ impl Builder {
     /// Drops samples, spans and values of counters that were not written, when nothing can be written any more.
     pub fn discard_samples(&mut self) {
         self.samples.iter_mut().for_each(Samples::clear);
+        self.wait_details.clear();
         self.spans.clear();
         self.counter_values.clear();
     }
@@ -275,6 +286,7 @@ impl Builder {
         self.dirty_processes.clear();
         self.dirty_threads.clear();
         self.samples.iter_mut().for_each(Samples::clear);
+        self.wait_details.clear();
         self.spans.clear();
         self.counters.clear();
         self.counter_values.clear();

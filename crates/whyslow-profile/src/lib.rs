@@ -11,6 +11,7 @@
 //! frame     = location, function, file, line        what that address means; several when code was inlined
 //! function  = name, crate, kind of code, file, line
 //! thread    = process, tid, name, life span
+//! wait      = a sample of off-CPU time; wait_details has its CPU, its futex, its waker
 //! span      = name, thread, start, end              marked by the program itself
 //! counter   = name, unit, process; with values over time
 //! heap site = stack, counts; one row per allocating stack of a heap recording
@@ -58,7 +59,8 @@ pub use pool::Pool;
 pub use strings::Strings;
 pub use tables::{
     Code, CodeKind, Codes, Counter, CounterValues, Frame, Frames, Function, Locations, Module, ModuleKind,
-    Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, SymbolState, Thread, Unit,
+    Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, SymbolState, Thread, ThreadTimes,
+    Unit, WaitDetail, WaitDetails, WokenBy,
 };
 pub use wrapper::is_allocation_wrapper;
 
@@ -96,6 +98,8 @@ pub struct Profile {
     pub metrics: Vec<Metric>,
     /// One table of samples per metric.
     pub samples: Vec<Samples>,
+    /// What is known of single waits.
+    pub wait_details: WaitDetails,
     /// Stretches of time that the program marked.
     pub spans: Vec<Span>,
     /// Series of numbers over time.

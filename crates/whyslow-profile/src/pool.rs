@@ -12,7 +12,7 @@ use crate::ids::{
 use crate::meta::{Counters, Host, KernelView, Meta, Sampling};
 use crate::metric::{Metric, Origin, Sampler, Subject, Trigger};
 use crate::tables::{
-    Code, Counter, Frame, Function, Module, Process, Samples, SourceLine, Span, Thread, Unit,
+    Code, Counter, Frame, Function, Module, Process, Samples, SourceLine, Span, Thread, Unit, WaitDetail,
 };
 
 /// Adds runs to one profile.
@@ -217,6 +217,15 @@ impl Pool {
                 let time_ns = places.time(samples.time_ns[at]);
                 table.push(time_ns, thread, places.stacks[stack.index()], samples.value[at]);
             }
+        }
+        for row in run.wait_details.rows() {
+            self.profile.wait_details.push(WaitDetail {
+                thread: places.thread(row.thread),
+                end_ns: places.time(row.end_ns),
+                waker: row.waker.map(|thread| places.thread(thread)),
+                waker_stack: row.waker_stack.map(|stack| places.stacks[stack.index()]),
+                ..row
+            });
         }
         self.profile.spans.extend(run.spans.iter().map(|span| Span {
             name: places.string(span.name),

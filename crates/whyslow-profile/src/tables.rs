@@ -32,6 +32,24 @@ pub struct Thread {
     pub start_ns: u64,
     /// End, if it was seen.
     pub end_ns: Option<u64>,
+    /// Where the time between went, if that was watched.
+    pub times: Option<ThreadTimes>,
+}
+
+/// How long a thread ran and did not. Together that is how long it was watched.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// Nanoseconds on a CPU.
+    pub ran_ns: u64,
+    /// Nanoseconds in which only a CPU was missing.
+    pub queued_ns: u64,
+    /// Nanoseconds in which it waited for something. Time between being woken and being given a CPU belongs here where nobody told of the
+    /// waking.
+    pub blocked_ns: u64,
+    /// How often it waited for something.
+    pub waits: u64,
+    /// How often it was taken off its CPU.
+    pub preemptions: u64,
 }
 
 coded_enum! {
@@ -342,6 +360,110 @@ impl Samples {
         self.thread.clear();
         self.stack.clear();
         self.value.clear();
+    }
+}
+
+coded_enum! {
+    /// Who ended a wait.
+    WokenBy {
+        /// Not known.
+        #[default] Unknown = 0 / "unknown",
+        /// A thread that was recorded.
+        Thread = 1 / "thread",
+        /// Another program.
+        Stranger = 2 / "another-program",
+        /// A timer or a device.
+        Interrupt = 3 / "interrupt",
+    }
+}
+
+/// What is known of single waits besides their row in the samples of off-CPU time.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct WaitDetails {
+    /// The thread that waited.
+    pub thread: Vec<ThreadId>,
+    /// The time of the wait's row, which is its end.
+    pub end_ns: Vec<u64>,
+    /// The CPU that the thread left.
+    pub cpu: Vec<Option<u32>>,
+    /// The first argument of the system call that it waited in: the address of a futex, the number of a file. 0 when not known.
+    pub argument: Vec<u64>,
+    /// Who ended it.
+    pub woken_by: Vec<WokenBy>,
+    /// The thread that did, if it was recorded.
+    pub waker: Vec<Option<ThreadId>>,
+    /// Where that thread was.
+    pub waker_stack: Vec<Option<StackId>>,
+}
+
+/// One row of [`WaitDetails`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitDetail {
+    /// The thread that waited.
+    pub thread: ThreadId,
+    /// The time of the wait's row, which is its end.
+    pub end_ns: u64,
+    /// The CPU that the thread left.
+    pub cpu: Option<u32>,
+    /// The first argument of the system call that it waited in; 0 when not known.
+    pub argument: u64,
+    /// Who ended it.
+    pub woken_by: WokenBy,
+    /// The thread that did, if it was recorded.
+    pub waker: Option<ThreadId>,
+    /// Where that thread was.
+    pub waker_stack: Option<StackId>,
+}
+
+impl WaitDetails {
+    /// Adds a row.
+    pub fn push(&mut self, row: WaitDetail) {
+        self.thread.push(row.thread);
+        self.end_ns.push(row.end_ns);
+        self.cpu.push(row.cpu);
+        self.argument.push(row.argument);
+        self.woken_by.push(row.woken_by);
+        self.waker.push(row.waker);
+        self.waker_stack.push(row.waker_stack);
+    }
+
+    /// A row.
+    pub fn row(&self, at: usize) -> WaitDetail {
+        WaitDetail {
+            thread: self.thread[at],
+            end_ns: self.end_ns[at],
+            cpu: self.cpu[at],
+            argument: self.argument[at],
+            woken_by: self.woken_by[at],
+            waker: self.waker[at],
+            waker_stack: self.waker_stack[at],
+        }
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> impl Iterator<Item = WaitDetail> + '_ {
+        (0..self.len()).map(|at| self.row(at))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.thread.len()
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.thread.is_empty()
+    }
+
+    /// Removes all rows, keeping the memory.
+    pub fn clear(&mut self) {
+        self.thread.clear();
+        self.end_ns.clear();
+        self.cpu.clear();
+        self.argument.clear();
+        self.woken_by.clear();
+        self.waker.clear();
+        self.waker_stack.clear();
     }
 }
 

@@ -83,6 +83,7 @@ fn profile() -> Profile {
             name,
             start_ns: 0,
             end_ns: None,
+            times: None,
         });
     }
     let path = profile.strings.push("/srv/server/target/release/server");

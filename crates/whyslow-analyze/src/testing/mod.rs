@@ -129,7 +129,7 @@ impl Made {
             return at.into();
         }
         let tid = 100 + threads.len() as u32;
-        threads.push(Thread { process: ProcessId(0), tid, name, start_ns: 0, end_ns: None });
+        threads.push(Thread { process: ProcessId(0), tid, name, start_ns: 0, end_ns: None, times: None });
         (threads.len() - 1).into()
     }
 

@@ -144,7 +144,8 @@ impl<W: World> Converter<W> {
         process.threads += 1;
         let name = self.builder.string(name);
         let process = process.id;
-        let thread = Thread { process, tid, name, start_ns: self.since_start(time), end_ns: None };
+        let thread =
+            Thread { process, tid, name, start_ns: self.since_start(time), end_ns: None, times: None };
         let id = self.builder.thread(thread);
         self.tasks.add_thread(Task { pid, tid }, id);
         self.forget_stacks(tid);
@@ -227,7 +228,7 @@ impl<W: World> Converter<W> {
         }
         let process = self.task_process(pid, None, name, time);
         let name = self.builder.string(name);
-        let id = self.builder.thread(Thread { process, tid, name, start_ns, end_ns: None });
+        let id = self.builder.thread(Thread { process, tid, name, start_ns, end_ns: None, times: None });
         self.tasks.add_thread(task, id);
         id
     }

@@ -139,7 +139,7 @@ impl Assembly {
     /// Adds a thread.
     pub(crate) fn thread(&mut self, process: ProcessId, tid: u32, name: &str) -> ThreadId {
         let name = self.text(name);
-        self.profile.threads.push(Thread { process, tid, name, start_ns: 0, end_ns: None });
+        self.profile.threads.push(Thread { process, tid, name, start_ns: 0, end_ns: None, times: None });
         ThreadId::from(self.profile.threads.len() - 1)
     }
 

@@ -24,6 +24,7 @@ mod tables;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod version1;
+mod waits;
 mod write;
 
 use std::io;

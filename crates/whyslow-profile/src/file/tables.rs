@@ -10,7 +10,7 @@ use crate::ids::{
 use crate::metric::{Metric, Origin, OverTime, Sampler, Subject, Trigger};
 use crate::tables::{
     Code, CodeKind, Counter, CounterValues, Frame, Function, Module, ModuleKind, Optimised, Process, Samples,
-    SourceLine, Span, SymbolState, Thread, Unit,
+    SourceLine, Span, SymbolState, Thread, ThreadTimes, Unit,
 };
 
 type Bytes = Vec<u8>;
@@ -22,7 +22,7 @@ const TOO_MANY_ROWS: Malformed = "a table has too many rows";
 const MAX_METRICS: usize = 1024;
 
 /// An optional row number is stored plus one; 0 is none.
-fn optional(id: Option<u32>) -> u64 {
+pub(super) fn optional(id: Option<u32>) -> u64 {
     id.map_or(0, |id| u64::from(id) + 1)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn row(value: u64, len: usize) -> Result<u32, Malformed> {
     }
 }
 
-fn optional_row(value: u64, len: usize) -> Result<Option<u32>, Malformed> {
+pub(super) fn optional_row(value: u64, len: usize) -> Result<Option<u32>, Malformed> {
     if value == 0 { Ok(None) } else { row(value - 1, len).map(Some) }
 }
 
@@ -155,20 +155,42 @@ pub(super) fn write_threads<'a>(rows: impl Iterator<Item = (u32, &'a Thread)> + 
         .numbers("tid", rows.clone().map(|(_, row)| u64::from(row.tid)))
         .numbers("name", rows.clone().map(|(_, row)| u64::from(row.name.0)))
         .numbers("start", rows.clone().map(|(_, row)| row.start_ns))
-        .numbers("end", rows.map(|(_, row)| optional_ns(row.end_ns)));
+        .numbers("end", rows.clone().map(|(_, row)| optional_ns(row.end_ns)));
+    if rows.clone().any(|(_, row)| row.times.is_some()) {
+        let times = rows.map(|(_, row)| row.times);
+        let all = times.clone().map(Option::unwrap_or_default);
+        columns
+            .numbers("timed", times.map(|times| u64::from(times.is_some())))
+            .numbers("ran", all.clone().map(|times| times.ran_ns))
+            .numbers("queued", all.clone().map(|times| times.queued_ns))
+            .numbers("blocked", all.clone().map(|times| times.blocked_ns))
+            .numbers("waits", all.clone().map(|times| times.waits))
+            .numbers("preemptions", all.map(|times| times.preemptions));
+    }
     columns.into_bytes()
 }
 
 pub(super) fn read_threads(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
     let (ids, process, tid) = (columns.numbers("row")?, columns.numbers("process")?, columns.numbers("tid")?);
     let (name, start, end) = (columns.numbers("name")?, columns.numbers("start")?, columns.numbers("end")?);
+    let or_zeros = |name| columns.numbers_or_zeros(name);
+    let (timed, ran, queued) = (or_zeros("timed")?, or_zeros("ran")?, or_zeros("queued")?);
+    let (blocked, waits, preemptions) = (or_zeros("blocked")?, or_zeros("waits")?, or_zeros("preemptions")?);
     for at in 0..columns.rows() {
+        let times = ThreadTimes {
+            ran_ns: ran[at],
+            queued_ns: queued[at],
+            blocked_ns: blocked[at],
+            waits: waits[at],
+            preemptions: preemptions[at],
+        };
         let thread = Thread {
             process: ProcessId(row(process[at], profile.processes.len())?),
             tid: task_number(tid[at])?,
             name: StringId(row(name[at], profile.strings.len())?),
             start_ns: start[at],
             end_ns: end[at].checked_sub(1),
+            times: (timed[at] != 0).then_some(times),
         };
         upsert(&mut profile.threads, ids[at], thread)?;
     }

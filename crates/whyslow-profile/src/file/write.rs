@@ -5,10 +5,10 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use super::chunk::{self, Encoder, Kind};
-use super::{HEADER_LEN, MAGIC, VERSION, heap, tables};
+use super::{HEADER_LEN, MAGIC, VERSION, heap, tables, waits};
 use crate::builder::Builder;
 use crate::ids::{LocationId, MetricId};
-use crate::{CounterValues, Heap, Meta, Profile, Samples, Trigger};
+use crate::{CounterValues, Heap, Meta, Profile, Samples, Trigger, WaitDetails};
 
 /// Where tables are split into chunks: after so many rows, or so many bytes of text or code.
 const ROWS_PER_CHUNK: usize = 250_000;
@@ -95,6 +95,7 @@ impl Writer {
         })?;
         self.table(chunk::STACKS, &b.stacks.rows, |rows| tables::write_stacks(rows.iter().copied()))?;
         self.samples(&b.samples)?;
+        self.wait_details(&b.wait_details)?;
         self.table(chunk::SPANS, &b.spans, |rows| tables::write_spans(rows.iter()))?;
         self.table(chunk::COUNTERS, &b.counters.rows, |rows| tables::write_counters(rows.iter()))?;
         self.counter_values(&b.counter_values)?;
@@ -110,6 +111,14 @@ impl Writer {
         self.table(chunk::HEAP_HISTOGRAMS, &heap.histograms, heap::write_histograms)?;
         self.table(chunk::HEAP_GROWTH, &heap.growth, heap::write_growth)?;
         self.table(chunk::HEAP_TRANSFERS, &heap.transfers, heap::write_transfers)
+    }
+
+    fn wait_details(&mut self, details: &WaitDetails) -> io::Result<()> {
+        for start in (0..details.len()).step_by(ROWS_PER_CHUNK) {
+            let rows = start..details.len().min(start + ROWS_PER_CHUNK);
+            self.chunk(chunk::WAIT_DETAILS, &waits::write_details(details, rows))?;
+        }
+        Ok(())
     }
 
     fn counter_values(&mut self, values: &CounterValues) -> io::Result<()> {
@@ -289,6 +298,7 @@ fn write_to(file: File, profile: &Profile) -> io::Result<()> {
         stacks.map(|id| (profile.stacks.parent(id), profile.stacks.location(id))).collect::<Vec<_>>();
     writer.table(chunk::STACKS, &stacks, |rows| tables::write_stacks(rows.iter().copied()))?;
     writer.samples(&profile.samples)?;
+    writer.wait_details(&profile.wait_details)?;
     writer.table(chunk::SPANS, &profile.spans, |rows| tables::write_spans(rows.iter()))?;
     writer.table(chunk::COUNTERS, &profile.counters, |rows| tables::write_counters(rows.iter()))?;
     writer.counter_values(&profile.counter_values)?;

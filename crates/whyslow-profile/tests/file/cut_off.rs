@@ -16,7 +16,14 @@ fn unsealed() -> Vec<u8> {
     let name = builder.string("main");
     let process =
         builder.process(whyslow_profile::Process { pid: 1, parent: None, name, start_ns: 0, end_ns: None });
-    let thread = builder.thread(whyslow_profile::Thread { process, tid: 1, name, start_ns: 0, end_ns: None });
+    let thread = builder.thread(whyslow_profile::Thread {
+        process,
+        tid: 1,
+        name,
+        start_ns: 0,
+        end_ns: None,
+        times: None,
+    });
     let mut stack: Option<StackId> = None;
     for time in 0..40 {
         let location = builder.location(None, whyslow_profile::RelativeAddress(time));

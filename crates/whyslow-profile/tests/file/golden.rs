@@ -51,8 +51,15 @@ fn expected() -> Profile {
         Process { pid: 101, parent: Some(ProcessId(0)), name: worker, start_ns: 1_000, end_ns: None },
     ];
     p.threads = vec![
-        Thread { process: ProcessId(0), tid: 100, name: app, start_ns: 0, end_ns: Some(5_000_000) },
-        Thread { process: ProcessId(1), tid: 101, name: worker, start_ns: 1_000, end_ns: None },
+        Thread {
+            process: ProcessId(0),
+            tid: 100,
+            name: app,
+            start_ns: 0,
+            end_ns: Some(5_000_000),
+            times: None,
+        },
+        Thread { process: ProcessId(1), tid: 101, name: worker, start_ns: 1_000, end_ns: None, times: None },
     ];
     p.modules = vec![
         Module {

@@ -87,7 +87,7 @@ fn run(stacks: &[(&str, u64)], duration_ns: u64) -> Profile {
     let metric = builder.metric(Metric::cpu_time(Sampler { rate_hz: 1000, ..Sampler::default() }));
     let name = builder.string("app");
     let process = builder.process(Process { pid: 1, parent: None, name, start_ns: 0, end_ns: None });
-    let thread = builder.thread(Thread { process, tid: 1, name, start_ns: 0, end_ns: None });
+    let thread = builder.thread(Thread { process, tid: 1, name, start_ns: 0, end_ns: None, times: None });
     // Addresses in the order in which a run meets its functions: they differ from run to run, as those of a JIT.
     let mut letters = Vec::new();
     for (time_ns, (stack, value)) in (0..).zip(stacks) {

@@ -57,7 +57,7 @@ fn recorded_cycles(cycles: &[u64], worth: Option<f64>, sealed: bool) -> Vec<u8> 
     let mut builder = Builder::new();
     let name = builder.string("app");
     let process = builder.process(Process { pid: 1, parent: None, name, start_ns: 0, end_ns: None });
-    let thread = builder.thread(Thread { process, tid: 1, name, start_ns: 0, end_ns: None });
+    let thread = builder.thread(Thread { process, tid: 1, name, start_ns: 0, end_ns: None, times: None });
     let stack = builder.stack(None, LocationId::TRUNCATED);
     let others = builder.metric(Metric::unknown("faults", Unit::Count));
     let time = builder.metric(Metric::cpu_time(Sampler { trigger: Trigger::Cycles, rate_hz: 1000 }));

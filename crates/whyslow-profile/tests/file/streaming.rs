@@ -70,6 +70,10 @@ fn stream(profile: &Profile, path: &std::path::Path, r: &mut Random) -> file::Wr
             flush(&mut builder);
         }
     }
+    for detail in profile.wait_details.rows() {
+        builder.wait_detail(detail);
+        flush(&mut builder);
+    }
     for span in &profile.spans {
         builder.span(span.clone());
         flush(&mut builder);

@@ -5,7 +5,8 @@ use whyslow_profile::{
     HeapCounts, HeapFacts, HeapNote, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, ImportNote,
     KernelView, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised, Origin, OverTime,
     Process, ProcessId, Profile, RecordingNote, RelativeAddress, Sampler, Samples, Sampling, SourceLine,
-    Span, StackId, StillRunning, StringId, Subject, SymbolState, Thread, ThreadId, Trigger, Unit, WhyLeftOut,
+    Span, StackId, StillRunning, StringId, Subject, SymbolState, Thread, ThreadId, ThreadTimes, Trigger,
+    Unit, WaitDetail, WhyLeftOut, WokenBy,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -79,6 +80,13 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
             name: text(r),
             start_ns: r.number(),
             end_ns: r.maybe(|r| r.number() >> 1),
+            times: r.maybe(|r| ThreadTimes {
+                ran_ns: r.number(),
+                queued_ns: r.number(),
+                blocked_ns: r.number(),
+                waits: r.number(),
+                preemptions: r.number(),
+            }),
         })
         .collect();
     p.modules = (0..1 + r.below(size))
@@ -136,6 +144,17 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
     for row in 0..1 + r.below(size) {
         let parent = (row > 0).then(|| r.maybe(|r| StackId::from(r.below(row)))).flatten();
         p.stacks.push(parent, LocationId::from(r.below(p.locations.len())));
+    }
+    for _ in 0..r.below(size) {
+        p.wait_details.push(WaitDetail {
+            thread: ThreadId::from(r.below(p.threads.len())),
+            end_ns: r.number(),
+            cpu: r.maybe(|r| r.below(4096) as u32),
+            argument: r.number(),
+            woken_by: r.pick(WokenBy::ALL),
+            waker: r.maybe(|r| ThreadId::from(r.below(p.threads.len()))),
+            waker_stack: r.maybe(|r| StackId::from(r.below(p.stacks.len()))),
+        });
     }
     for _ in 0..r.below(3) {
         let sampler = Sampler { trigger: r.pick(Trigger::ALL), rate_hz: r.next() as u32 };

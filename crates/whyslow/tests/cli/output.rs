@@ -126,7 +126,14 @@ fn an_incomplete_profile_opens_and_says_so() {
     let name = builder.string("app");
     let process =
         builder.process(whyslow_profile::Process { pid: 1, parent: None, name, start_ns: 0, end_ns: None });
-    let thread = builder.thread(whyslow_profile::Thread { process, tid: 1, name, start_ns: 0, end_ns: None });
+    let thread = builder.thread(whyslow_profile::Thread {
+        process,
+        tid: 1,
+        name,
+        start_ns: 0,
+        end_ns: None,
+        times: None,
+    });
     let location = builder.location(None, whyslow_profile::RelativeAddress(16));
     let stack = builder.stack(None, location);
     let metric = builder.metric(whyslow_profile::Metric::cpu_time(whyslow_profile::Sampler::default()));
