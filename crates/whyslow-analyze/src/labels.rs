@@ -77,7 +77,7 @@ pub(crate) fn kind(profile: &Profile, label: Label) -> CodeKind {
     match label {
         Label::Function(id) => profile.functions.get(id.index()).map_or(CodeKind::Unknown, |f| f.kind),
         Label::Module(id) => match profile.modules.get(id.index()).map(|module| module.kind) {
-            Some(ModuleKind::Kernel) => CodeKind::Kernel,
+            Some(ModuleKind::Kernel | ModuleKind::SystemCall) => CodeKind::Kernel,
             Some(ModuleKind::Vdso) => CodeKind::Runtime,
             _ => CodeKind::Unknown,
         },

@@ -11,6 +11,7 @@ use crate::ids::{
 };
 use crate::meta::Meta;
 use crate::metric::Metric;
+use crate::syscalls::Syscalls;
 use crate::tables::{
     Counter, CounterValues, Module, Process, Samples, Span, Thread, WaitDetail, WaitDetails,
 };
@@ -70,6 +71,7 @@ pub struct Builder {
     pub(crate) spans: Vec<Span>,
     pub(crate) counters: Pending<Counter>,
     pub(crate) counter_values: CounterValues,
+    pub(crate) syscalls: Vec<Syscalls>,
     pub(crate) heap: Heap,
 }
 
@@ -96,6 +98,7 @@ impl Default for Builder {
             spans: Vec::new(),
             counters: Pending::default(),
             counter_values: CounterValues::default(),
+            syscalls: Vec::new(),
             heap: Heap::default(),
         }
     }
@@ -225,6 +228,11 @@ impl Builder {
         self.counter_values.push(counter, time_ns, value);
     }
 
+    /// Adds what was counted of system calls.
+    pub fn syscalls(&mut self, row: Syscalls) {
+        self.syscalls.push(row);
+    }
+
     /// Says what is known of the heap as a whole: once, when the recording has ended.
     pub fn heap(&mut self, heap: Heap) {
         self.heap = heap;
@@ -258,6 +266,7 @@ impl Builder {
         profile.spans = self.spans;
         profile.counters = self.counters.rows;
         profile.counter_values = self.counter_values;
+        profile.syscalls = self.syscalls;
         profile.heap = self.heap;
         Some(profile)
     }
@@ -267,12 +276,13 @@ impl Builder {
         self.samples.iter().map(Samples::len).sum()
     }
 
-    /// Drops samples, spans and values of counters that were not written, when nothing can be written any more.
+    /// Drops samples, spans, values of counters and system calls that were not written, when nothing can be written any more.
     pub fn discard_samples(&mut self) {
         self.samples.iter_mut().for_each(Samples::clear);
         self.wait_details.clear();
         self.spans.clear();
         self.counter_values.clear();
+        self.syscalls.clear();
     }
 
     /// Forgets what has been written.
@@ -290,6 +300,7 @@ impl Builder {
         self.spans.clear();
         self.counters.clear();
         self.counter_values.clear();
+        self.syscalls.clear();
         self.heap = Heap::default();
         if self.stack_ids.len() > STACKS_REMEMBERED {
             self.stack_ids = FxHashMap::default();

@@ -14,6 +14,7 @@
 //! wait      = a sample of off-CPU time; wait_details has its CPU, its futex, its waker
 //! span      = name, thread, start, end              marked by the program itself
 //! counter   = name, unit, process; with values over time
+//! syscalls  = thread, stack, call, file, error; count, time, bytes: added up while recording
 //! heap site = stack, counts; one row per allocating stack of a heap recording
 //! ```
 //!
@@ -33,6 +34,7 @@ mod metric;
 mod note;
 mod pool;
 mod strings;
+mod syscalls;
 mod tables;
 mod wall;
 mod wrapper;
@@ -57,6 +59,7 @@ pub use note::{
 };
 pub use pool::Pool;
 pub use strings::Strings;
+pub use syscalls::{Lengths, Syscalls};
 pub use tables::{
     Code, CodeKind, Codes, Counter, CounterValues, Frame, Frames, Function, Locations, Module, ModuleKind,
     Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, SymbolState, Thread, ThreadTimes,
@@ -106,6 +109,8 @@ pub struct Profile {
     pub counters: Vec<Counter>,
     /// Their values.
     pub counter_values: CounterValues,
+    /// System calls, added up per place, call, file and result.
+    pub syscalls: Vec<Syscalls>,
     /// What a heap recording knows of each allocating stack.
     pub heap: Heap,
     /// Source lines around the hot places.

@@ -145,6 +145,12 @@ impl Metric {
     pub const OFF_CPU_TIME: &'static str = "off-cpu-time";
     /// The name of time that passed on a thread.
     pub const WALL_TIME: &'static str = "wall-time";
+    /// The name of the number of system calls.
+    pub const SYSCALLS: &'static str = "syscalls";
+    /// The name of the time in system calls, waiting included.
+    pub const SYSCALL_TIME: &'static str = "syscall-time";
+    /// The name of the bytes that system calls read or wrote.
+    pub const SYSCALL_BYTES: &'static str = "syscall-bytes";
 }
 
 impl Metric<&'static str> {
@@ -168,6 +174,22 @@ impl Metric<&'static str> {
             origin: Origin::Counted,
             over_time: OverTime::Sum,
         }
+    }
+
+    /// System calls, each counted: how many, how long, how many bytes.
+    pub fn of_syscalls() -> [Self; 3] {
+        let counted = |name, unit| Self {
+            name,
+            unit,
+            of: Subject::Event,
+            origin: Origin::Counted,
+            over_time: OverTime::Sum,
+        };
+        [
+            counted(Metric::SYSCALLS, Unit::Count),
+            counted(Metric::SYSCALL_TIME, Unit::Nanoseconds),
+            counted(Metric::SYSCALL_BYTES, Unit::Bytes),
+        ]
     }
 }
 
@@ -203,6 +225,9 @@ impl<'a> Metric<&'a str> {
             }
             Metric::OFF_CPU_TIME => Self { of: Subject::Wait, origin: Origin::Counted, ..unknown },
             Metric::WALL_TIME => Self { of: Subject::Wall, ..unknown },
+            Metric::SYSCALLS | Metric::SYSCALL_TIME | Metric::SYSCALL_BYTES => {
+                Self { of: Subject::Event, origin: Origin::Counted, ..unknown }
+            }
             LIVE | LIVE_AT_PEAK | LIVE_AT_EXIT | UNUSED => {
                 Self { of: Subject::Heap, origin: Origin::Counted, over_time: OverTime::Level, ..unknown }
             }

@@ -11,6 +11,7 @@ use crate::ids::{
 };
 use crate::meta::{Counters, Host, KernelView, Meta, Sampling};
 use crate::metric::{Metric, Origin, Sampler, Subject, Trigger};
+use crate::syscalls::Syscalls;
 use crate::tables::{
     Code, Counter, Frame, Function, Module, Process, Samples, SourceLine, Span, Thread, Unit, WaitDetail,
 };
@@ -233,6 +234,15 @@ impl Pool {
             start_ns: places.time(span.start_ns),
             end_ns: places.time(span.end_ns),
             detail: places.text(span.detail),
+        }));
+        self.profile.syscalls.extend(run.syscalls.iter().map(|row| Syscalls {
+            time_ns: places.time(row.time_ns),
+            thread: places.thread(row.thread),
+            stack: places.stacks[row.stack.index()],
+            call: places.string(row.call),
+            file: places.text(row.file),
+            error: places.text(row.error),
+            ..row.clone()
         }));
         let Profile { counters, counter_values, .. } = &mut self.profile;
         let first_counter = counters.len();

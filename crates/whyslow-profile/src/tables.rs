@@ -71,6 +71,8 @@ coded_enum! {
         NotSampled = 6 / "not-sampled",
         /// No code at all: the thread waits for a CPU.
         Waiting = 7 / "waiting",
+        /// No code at all: a system call that the thread is in.
+        SystemCall = 8 / "system-call",
     }
 }
 

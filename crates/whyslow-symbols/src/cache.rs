@@ -81,7 +81,8 @@ fn file_for(folder: &Path, question: &Question) -> Option<PathBuf> {
         | ModuleKind::Vdso
         | ModuleKind::Jit
         | ModuleKind::NotSampled
-        | ModuleKind::Waiting => return None,
+        | ModuleKind::Waiting
+        | ModuleKind::SystemCall => return None,
     }
     if let Some(id) = &question.build_id {
         let plain = (8..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());

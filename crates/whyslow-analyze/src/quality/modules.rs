@@ -84,6 +84,7 @@ pub(super) fn warn(
             ModuleKind::Jit,
             ModuleKind::NotSampled,
             ModuleKind::Waiting,
+            ModuleKind::SystemCall,
         ];
         let ours = !no_file.contains(&module.kind)
             && !SYSTEM_LIBRARIES.iter().any(|library| name.starts_with(library));

@@ -25,6 +25,7 @@ pub(super) const WAIT_DETAILS: Kind = *b"WAIT";
 pub(super) const SPANS: Kind = *b"SPAN";
 pub(super) const COUNTERS: Kind = *b"CNTR";
 pub(super) const COUNTER_VALUES: Kind = *b"CVAL";
+pub(super) const SYSCALLS: Kind = *b"SYSC";
 pub(super) const HEAP_SITES: Kind = *b"HSIT";
 pub(super) const HEAP_HISTOGRAMS: Kind = *b"HHST";
 pub(super) const HEAP_GROWTH: Kind = *b"HGRO";

@@ -156,7 +156,7 @@ fn take<'a>(bytes: &mut &'a [u8], len: usize) -> Result<&'a [u8], Malformed> {
     Ok(head)
 }
 
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -165,7 +165,7 @@ fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 #[inline]
-fn get_varint(bytes: &mut &[u8]) -> Result<u64, Malformed> {
+pub(super) fn get_varint(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().enumerate().take(10) {
         // Nine bytes hold 63 bits; the tenth has room for one more.

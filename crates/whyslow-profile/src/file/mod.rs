@@ -20,6 +20,7 @@ mod chunk;
 mod column;
 mod heap;
 mod read;
+mod syscalls;
 mod tables;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::chunk::{self, Chunk, NoChunk};
 use super::column::{ColumnReader, Malformed};
-use super::{HEADER_LEN, MAGIC, ReadError, VERSION, heap, tables, version1, waits};
+use super::{HEADER_LEN, MAGIC, ReadError, VERSION, heap, syscalls, tables, version1, waits};
 use crate::{Profile, Sampler, Samples, Trigger};
 
 /// Reads a profile. The memory this takes is bounded by a multiple of the file's size.
@@ -136,6 +136,7 @@ fn apply(chunk: &Chunk<'_>, profile: &mut Profile, beside: &mut Beside) -> Resul
         chunk::SPANS => tables::read_spans,
         chunk::COUNTERS => tables::read_counters,
         chunk::COUNTER_VALUES => tables::read_counter_values,
+        chunk::SYSCALLS => syscalls::read,
         chunk::HEAP_SITES => heap::read_sites,
         chunk::HEAP_HISTOGRAMS => heap::read_histograms,
         chunk::HEAP_GROWTH => heap::read_growth,

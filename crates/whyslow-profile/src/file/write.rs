@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use super::chunk::{self, Encoder, Kind};
-use super::{HEADER_LEN, MAGIC, VERSION, heap, tables, waits};
+use super::{HEADER_LEN, MAGIC, VERSION, heap, syscalls, tables, waits};
 use crate::builder::Builder;
 use crate::ids::{LocationId, MetricId};
 use crate::{CounterValues, Heap, Meta, Profile, Samples, Trigger, WaitDetails};
@@ -99,6 +99,7 @@ impl Writer {
         self.table(chunk::SPANS, &b.spans, |rows| tables::write_spans(rows.iter()))?;
         self.table(chunk::COUNTERS, &b.counters.rows, |rows| tables::write_counters(rows.iter()))?;
         self.counter_values(&b.counter_values)?;
+        self.table(chunk::SYSCALLS, &b.syscalls, syscalls::write)?;
         self.heap(&b.heap)
     }
 
@@ -302,6 +303,7 @@ fn write_to(file: File, profile: &Profile) -> io::Result<()> {
     writer.table(chunk::SPANS, &profile.spans, |rows| tables::write_spans(rows.iter()))?;
     writer.table(chunk::COUNTERS, &profile.counters, |rows| tables::write_counters(rows.iter()))?;
     writer.counter_values(&profile.counter_values)?;
+    writer.table(chunk::SYSCALLS, &profile.syscalls, syscalls::write)?;
     writer.heap(&profile.heap)?;
     writer.append_symbols(profile)?;
     // What was incomplete stays incomplete.

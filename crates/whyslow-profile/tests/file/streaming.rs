@@ -87,6 +87,10 @@ fn stream(profile: &Profile, path: &std::path::Path, r: &mut Random) -> file::Wr
         builder.counter_value(values.counter[row], values.time_ns[row], values.value[row]);
         flush(&mut builder);
     }
+    for row in &profile.syscalls {
+        builder.syscalls(row.clone());
+        flush(&mut builder);
+    }
     builder.heap(profile.heap.clone());
     writer.append(&mut builder).unwrap();
     assert_eq!(builder.pending_samples(), 0);
@@ -113,6 +117,7 @@ fn without_equal_rows(mut profile: Profile) -> Profile {
     for samples in &mut profile.samples {
         samples.stack.iter_mut().for_each(|stack| stack.0 %= stacks.len() as u32);
     }
+    profile.syscalls.iter_mut().for_each(|row| row.stack.0 %= stacks.len() as u32);
     profile.heap.sites.iter_mut().for_each(|site| site.stack.0 %= stacks.len() as u32);
     profile.stacks = stacks;
     profile

@@ -3,10 +3,10 @@
 use whyslow_profile::{
     Code, CodeKind, Counter, CounterId, ExitStatus, Frame, Function, FunctionId, Growth, GrowthBar,
     HeapCounts, HeapFacts, HeapNote, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, ImportNote,
-    KernelView, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised, Origin, OverTime,
-    Process, ProcessId, Profile, RecordingNote, RelativeAddress, Sampler, Samples, Sampling, SourceLine,
-    Span, StackId, StillRunning, StringId, Subject, SymbolState, Thread, ThreadId, ThreadTimes, Trigger,
-    Unit, WaitDetail, WhyLeftOut, WokenBy,
+    KernelView, Lengths, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised, Origin,
+    OverTime, Process, ProcessId, Profile, RecordingNote, RelativeAddress, Sampler, Samples, Sampling,
+    SourceLine, Span, StackId, StillRunning, StringId, Subject, SymbolState, Syscalls, Thread, ThreadId,
+    ThreadTimes, Trigger, Unit, WaitDetail, WhyLeftOut, WokenBy,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -154,6 +154,23 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
             woken_by: r.pick(WokenBy::ALL),
             waker: r.maybe(|r| ThreadId::from(r.below(p.threads.len()))),
             waker_stack: r.maybe(|r| StackId::from(r.below(p.stacks.len()))),
+        });
+    }
+    for _ in 0..r.below(size) {
+        let bars = (0..r.below(4)).map(|_| (r.below(500) as u16, r.number() >> 8)).collect::<Vec<_>>();
+        p.syscalls.push(Syscalls {
+            time_ns: r.number(),
+            thread: ThreadId::from(r.below(p.threads.len())),
+            stack: StackId::from(r.below(p.stacks.len())),
+            call: text(r),
+            file: r.maybe(text),
+            error: r.maybe(text),
+            count: r.number(),
+            spread: r.number(),
+            total_ns: r.number(),
+            max_ns: r.number(),
+            bytes: r.number(),
+            lengths: Lengths::from_bars(bars),
         });
     }
     for _ in 0..r.below(3) {
