@@ -1,6 +1,7 @@
 //! Inputs become rows.
 
 mod accounting;
+mod calls;
 mod mappings;
 mod stacks;
 mod tasks;
@@ -13,6 +14,7 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{Builder, Counters, LocationId, MetricId, ProcessId, ThreadId};
 
 use self::accounting::Accounting;
+use self::calls::Calls;
 pub use self::mappings::Limits;
 use self::tasks::{ProcessState, Tasks, ThreadState};
 use self::waits::Waits;
@@ -47,6 +49,8 @@ pub struct Converter<W> {
     accounting: Option<Accounting>,
     /// Set when waits are recorded.
     waits: Option<Waits>,
+    /// Set when system calls are recorded.
+    calls: Option<Calls>,
     /// `[not sampled]`, once it is needed.
     not_sampled: Option<LocationId>,
     drain: u64,
@@ -80,6 +84,7 @@ impl<W: World> Converter<W> {
             limits: Limits::NONE,
             accounting: None,
             waits: None,
+            calls: None,
             not_sampled: None,
             drain: 0,
             read_live: false,
@@ -174,7 +179,12 @@ impl<W: World> Converter<W> {
             Input::Ended { task, time_ns } => self.ended(task, time_ns),
             Input::Leaves(ref sample) => self.leaves(sample),
             Input::Switched { tid, runs, preempted, time_ns } => self.switched(tid, runs, preempted, time_ns),
-            Input::Lost(records) => self.counters.lost_samples += records,
+            Input::Enters(ref enters) => self.enters(enters),
+            Input::Returns(ref returns) => self.returns(returns),
+            Input::Lost(records) => {
+                self.counters.lost_samples += records;
+                self.calls_lost();
+            }
             Input::Throttled => self.counters.throttled += 1,
         }
     }
