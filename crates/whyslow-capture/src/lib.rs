@@ -93,6 +93,8 @@ pub struct Options {
     pub sampler: SamplerChoice,
     /// Record where threads wait, and how long.
     pub off_cpu: bool,
+    /// Record where those are that end waits.
+    pub wakers: bool,
     /// Record the heap too.
     pub heap: Option<HeapOptions>,
     /// Work that can be done while the program runs, on a thread that lets everyone else go first.
@@ -124,6 +126,7 @@ impl Default for Options {
             cpu: true,
             sampler: SamplerChoice::Auto,
             off_cpu: false,
+            wakers: false,
             heap: None,
             meanwhile: None,
         }

@@ -110,6 +110,8 @@ fn process_of(record: &Record<'_>) -> Option<u32> {
             let names_event = record.parse_info.sample_format.contains(SampleFormat::IDENTIFIER);
             data.skip(if names_event { 16 } else { 8 }).ok()?;
         }
+        // Before the record's own thread comes the one that had the CPU before, or has it next.
+        RecordType::SWITCH_CPU_WIDE => data.skip(8).ok()?,
         RecordType::FORK | RecordType::EXIT | RecordType::COMM | RecordType::MMAP | RecordType::MMAP2 => {}
         _ => return None,
     }
@@ -138,6 +140,8 @@ mod tests {
         assert!(takes(&mut ours, &Made::fork(CHILD, 101, 101, 5)));
         assert!(takes(&mut ours, &Made::fork(101, 102, 102, 6)), "a grandchild");
         assert!(takes(&mut ours, &Made::sample(102, 102, 7, 1)));
+        assert!(takes(&mut ours, &Made::comes(102, 102, 7)));
+        assert!(!takes(&mut ours, &Made::comes(STRANGER, STRANGER, 7)));
         assert!(takes(&mut ours, &Made::exit(102, 102, 8)));
         assert!(!takes(&mut ours, &Made::fork(STRANGER, 8, 8, 9)));
         assert!(!takes(&mut ours, &Made::sample(8, 8, 10, 1)));

@@ -1,5 +1,6 @@
 //! Opening the events of a recording: of whole CPUs where that is allowed, else of the recorded threads.
 
+use whyslow_convert::perf::Role;
 use whyslow_profile::Sampling;
 
 use crate::ours::Ours;
@@ -25,8 +26,20 @@ pub(crate) struct Sampled {
     pub(crate) sampling: Sampling,
     /// Whether they begin by themselves when the child executes its program.
     pub(crate) on_exec: bool,
+    /// What the events beside the main one tell.
+    pub(crate) beside: Vec<Role>,
+}
+
+impl Sampled {
     /// Whether threads that leave their CPU have samples; else only when they leave and come back is told.
-    pub(crate) leaving: bool,
+    pub(crate) fn has_leaving(&self) -> bool {
+        self.beside.contains(&Role::Leaves)
+    }
+
+    /// Whether it is told who ends waits.
+    pub(crate) fn has_waking(&self) -> bool {
+        self.beside.iter().any(|role| matches!(role, Role::Wakes { .. }))
+    }
 }
 
 /// Events of CPUs take a sample of whatever runs, so that a share does not depend on how long threads live; the kernel allows them
@@ -41,12 +54,11 @@ pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampl
         stack_bytes: 0,
         bound,
     };
-    let leaving = |scope: &Scope, bound: Bound, tells_switches: bool| {
-        let beside = Beside { attr: perf::leaving(bound, tells_switches), scope: scope.clone() };
-        if options.off_cpu { vec![beside] } else { Vec::new() }
-    };
     let (scope, bound) = whom.scope();
-    let beside = leaving(&scope, bound, true);
+    let leaving =
+        options.off_cpu.then(|| (Role::Leaves, Beside { attr: perf::leaving(bound), scope: scope.clone() }));
+    let waking = if options.off_cpu { waking(options.wakers) } else { None };
+    let (roles, beside): (Vec<Role>, Vec<Beside>) = leaving.clone().into_iter().chain(waking).unzip();
     let refused = match Events::open(&Scope::System, cpus, plan(Bound::Cpu), options.stack_bytes, &beside) {
         Ok(events) => {
             let ours = match whom {
@@ -54,27 +66,31 @@ pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampl
                 Whom::Processes(processes) => Ours::from_now_on(processes),
                 Whom::Machine => Ours::Machine { recorder: std::process::id() },
             };
-            return Ok(Sampled {
-                events,
-                ours,
-                sampling: Sampling::Cpus,
-                on_exec: false,
-                leaving: options.off_cpu,
-            });
+            return Ok(Sampled { events, ours, sampling: Sampling::Cpus, on_exec: false, beside: roles });
         }
         Err(error) => error,
     };
     let Bound::Thread { enable_on_exec: on_exec } = bound else { return Err(refused) };
     // Where the kernel may not be observed there are no samples of leaving, which happens there.
-    let beside = leaving(&scope, bound, false);
-    let (events, leaving) = match Events::open(&scope, cpus, plan(bound), options.stack_bytes, &beside) {
-        Ok(events) if !options.off_cpu || events.plan.kernel => (events, options.off_cpu),
+    let (roles, beside): (Vec<Role>, Vec<Beside>) = leaving.into_iter().unzip();
+    let (events, roles) = match Events::open(&scope, cpus, plan(bound), options.stack_bytes, &beside) {
+        Ok(events) if !options.off_cpu || events.plan.kernel => (events, roles),
         Ok(_) | Err(OpenError::Denied(_)) if options.off_cpu => {
-            (Events::open(&scope, cpus, plan(bound), options.stack_bytes, &[])?, false)
+            (Events::open(&scope, cpus, plan(bound), options.stack_bytes, &[])?, Vec::new())
         }
-        other => (other?, false),
+        other => (other?, Vec::new()),
     };
-    Ok(Sampled { events, ours: Ours::Chosen, sampling: Sampling::Threads, on_exec, leaving })
+    Ok(Sampled { events, ours: Ours::Chosen, sampling: Sampling::Threads, on_exec, beside: roles })
+}
+
+/// Who ends a wait is told by whoever runs there, and that can be anybody. None where the kernel does not show its tracepoints.
+fn waking(with_stack: bool) -> Option<(Role, Beside)> {
+    let machine = whyslow_events::Machine::this();
+    let (subsystem, name) = ("sched", "sched_waking");
+    let id = machine.event(&format!("{subsystem}:{name}"))?.attrs.first()?.configs[0];
+    let tid_at = machine.field_of_tracepoint(subsystem, name, "pid")?;
+    let attr = perf::waking(id, with_stack);
+    Some((Role::Wakes { tid_at }, Beside { attr, scope: Scope::System }))
 }
 
 impl Whom {

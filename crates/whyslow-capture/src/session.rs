@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use linux_perf_event_reader::RecordType;
 use whyslow_convert::{Converter, perf};
 use whyslow_proc::{kernel, machine, process};
 use whyslow_profile::file::Writer;
@@ -106,8 +107,12 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let mut wait_looks = None;
     if let Some(sampled) = sampled.as_ref().filter(|_| options.off_cpu) {
         let metric = converter.builder.metric(Metric::off_cpu_time());
-        converter.record_waits(metric, !sampled.leaving);
-        wait_looks = (!sampled.leaving).then(WaitLooks::default);
+        converter.record_waits(metric, !sampled.has_leaving());
+        wait_looks = (!sampled.has_leaving()).then(WaitLooks::default);
+    }
+    let has_wakers = sampled.as_ref().is_some_and(Sampled::has_waking);
+    if sampled.is_some() {
+        converter.expect_switches();
     }
     if let Some(metric) = cpu_time.filter(|_| meta.sampling == Sampling::Threads) {
         converter.account(metric, options.frequency_hz);
@@ -139,14 +144,10 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         }
         _ => None,
     };
-    let records = sampled.zip(cpu_time).map(|(Sampled { events, ours, .. }, metric)| Records {
-        events,
-        ours,
-        reader: perf::Reader::default(),
-        kinds: vec![
-            perf::Event { metric, period: 1, unwinds: true, leaves: false },
-            perf::Event { metric, period: 1, unwinds: true, leaves: true },
-        ],
+    let records = sampled.zip(cpu_time).map(|(Sampled { events, ours, beside, .. }, metric)| {
+        let kind = |role| perf::Event { metric, period: 1, unwinds: true, role };
+        let kinds = std::iter::once(perf::Role::Counts).chain(beside).map(kind).collect();
+        Records { events, ours, reader: perf::Reader::default(), kinds }
     });
     if !on_exec && let Err(error) = records.as_ref().map_or(Ok(()), |records| records.events.enable()) {
         if let Some(child) = suspended {
@@ -154,7 +155,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         }
         return Err(system("sampling could not be started")(error));
     }
-    if let (true, Whom::Processes(pids)) = (options.off_cpu && records.is_some(), &whom) {
+    if let (Some(_), Whom::Processes(pids)) = (&records, &whom) {
         waiting::begin_with(pids, &mut converter);
     }
     let child_pid = suspended.as_ref().map(|child| child.pid);
@@ -246,6 +247,9 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             Some(_) => None,
         };
         meta.notes.extend(note.map(Note::from));
+    }
+    if options.wakers && !has_wakers {
+        meta.notes.push(RecordingNote::WakersNotRecorded.into());
     }
     if let Some((true, kernel)) = plan
         && meta.only_cpus.is_none()
@@ -537,8 +541,11 @@ impl Session {
             ours.search(process::parents);
             let layouts = &events.layouts;
             events.merge.drain(until, layouts, |record| {
-                if ours.takes(record)
-                    && let Some(input) = reader.read(record, &kinds[layouts.event(record)])
+                let kind = &kinds[layouts.event(record)];
+                // Anybody can wake our threads.
+                let wakes = matches!(kind.role, perf::Role::Wakes { .. });
+                if (ours.takes(record) || wakes && record.record_type == RecordType::SAMPLE)
+                    && let Some(input) = reader.read(record, kind)
                 {
                     converter.take(&input);
                 }

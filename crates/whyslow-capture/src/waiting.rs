@@ -23,13 +23,16 @@ pub(crate) struct WaitLooks {
     stack: Vec<u8>,
 }
 
-/// Begins the waits of threads that wait when their recording begins, and looks at them.
+/// Tells what threads do when their recording begins: some run, some wait, and those are looked at.
 pub(crate) fn begin_with<W: World>(pids: &[u32], converter: &mut Converter<W>) {
     let time_ns = whyslow_proc::monotonic_ns();
     for pid in pids {
         for tid in process::threads(*pid).unwrap_or_default() {
-            if process::Stat::of_thread(*pid, tid).is_some_and(|stat| matches!(stat.state, 'S' | 'D')) {
-                converter.waits_already(tid, time_ns);
+            match process::Stat::of_thread(*pid, tid).map(|stat| stat.state) {
+                Some('R') => converter.runs_already(tid, time_ns),
+                // Waiting, stopped, or traced.
+                Some('S' | 'D' | 'T' | 't') => converter.waits_already(tid, time_ns),
+                _ => {}
             }
         }
     }
@@ -73,7 +76,8 @@ impl WaitLooks {
                 .ok()
                 .map(|path| path.to_string_lossy().into_owned())
         });
-        converter.looked_at(task, &UserStack::Dump(registers, dump), place, time_ns);
+        let argument = waiting.call.map_or(0, |(_, first)| first);
+        converter.looked_at(task, &UserStack::Dump(registers, dump), argument, place, time_ns);
         Some(())
     }
 }

@@ -1,7 +1,6 @@
 //! Inputs become rows.
 
 mod accounting;
-mod calls;
 mod mappings;
 mod stacks;
 mod tasks;
@@ -14,7 +13,6 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{Builder, Counters, LocationId, MetricId, ProcessId, ThreadId};
 
 use self::accounting::Accounting;
-use self::calls::Calls;
 pub use self::mappings::Limits;
 use self::tasks::{ProcessState, Tasks, ThreadState};
 use self::waits::Waits;
@@ -47,10 +45,10 @@ pub struct Converter<W> {
     limits: Limits,
     /// Set when events are bound to threads, and time without a sample is accounted for.
     accounting: Option<Accounting>,
+    /// Set when it is told who comes onto a CPU and leaves it.
+    switches_told: bool,
     /// Set when waits are recorded.
     waits: Option<Waits>,
-    /// Set when system calls are recorded.
-    calls: Option<Calls>,
     /// `[not sampled]`, once it is needed.
     not_sampled: Option<LocationId>,
     drain: u64,
@@ -83,8 +81,8 @@ impl<W: World> Converter<W> {
             kernel_code: 0..u64::MAX,
             limits: Limits::NONE,
             accounting: None,
+            switches_told: false,
             waits: None,
-            calls: None,
             not_sampled: None,
             drain: 0,
             read_live: false,
@@ -178,13 +176,11 @@ impl<W: World> Converter<W> {
             Input::Forked { task, parent, time_ns } => self.forked(task, parent, time_ns),
             Input::Ended { task, time_ns } => self.ended(task, time_ns),
             Input::Leaves(ref sample) => self.leaves(sample),
-            Input::Switched { tid, runs, preempted, time_ns } => self.switched(tid, runs, preempted, time_ns),
-            Input::Enters(ref enters) => self.enters(enters),
-            Input::Returns(ref returns) => self.returns(returns),
-            Input::Lost(records) => {
-                self.counters.lost_samples += records;
-                self.calls_lost();
+            Input::Wakes(ref wakes) => self.wakes(wakes),
+            Input::Switched { tid, runs, preempted, cpu, time_ns } => {
+                self.switched(tid, runs, preempted, cpu, time_ns);
             }
+            Input::Lost(records) => self.counters.lost_samples += records,
             Input::Throttled => self.counters.throttled += 1,
         }
     }

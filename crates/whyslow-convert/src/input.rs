@@ -34,10 +34,8 @@ pub enum Input<'a> {
     KernelMapped(u64, u64),
     /// A thread is about to leave its CPU.
     Leaves(Sample<'a>),
-    /// A thread begins a system call.
-    Enters(Enters<'a>),
-    /// A system call is over.
-    Returns(Returns),
+    /// A thread that waits can go on.
+    Wakes(Wakes<'a>),
     /// A thread got a name.
     Named {
         /// Which.
@@ -73,6 +71,8 @@ pub enum Input<'a> {
         runs: bool,
         /// Whether it would go on if it had not been taken off its CPU.
         preempted: bool,
+        /// Which CPU.
+        cpu: Option<u32>,
         /// When.
         time_ns: u64,
     },
@@ -99,34 +99,15 @@ pub struct Sample<'a> {
     pub kernel: &'a [u64],
 }
 
-/// The beginning of a system call. It is told once without the stack, and maybe once more with it.
+/// The end of a wait.
 #[derive(Debug)]
-pub struct Enters<'a> {
-    /// Who.
-    pub task: Task,
-    /// When.
-    pub time_ns: u64,
-    /// The kernel's number of the call.
-    pub number: i64,
-    /// What it was given.
-    pub arguments: [u64; 6],
-    /// Where the thread was in the program, if this tells it.
-    pub stack: Option<UserStack<'a>>,
-    /// Whether the number is one of a 32-bit program; told with the stack.
-    pub is_32_bit: bool,
-}
-
-/// The end of a system call.
-#[derive(Debug, Clone, Copy)]
-pub struct Returns {
-    /// Who.
-    pub task: Task,
-    /// When.
-    pub time_ns: u64,
-    /// The kernel's number of the call.
-    pub number: i64,
-    /// What it gave; negative for an error.
-    pub result: i64,
+pub struct Wakes<'a> {
+    /// The thread that can go on.
+    pub tid: u32,
+    /// Who runs where that is decided, and where it is.
+    pub by: Sample<'a>,
+    /// Whether that one has nothing to do with it: a timer or a device has interrupted it.
+    pub in_interrupt: bool,
 }
 
 /// What a sample has of the user's stack.

@@ -1,7 +1,5 @@
 //! The kernel's records become inputs: those in the rings of a live recording, and those in a perf.data file.
 
-mod calls;
-
 use std::borrow::Cow;
 
 use linux_perf_event_reader::{
@@ -10,10 +8,9 @@ use linux_perf_event_reader::{
 };
 use whyslow_profile::MetricId;
 
-pub use self::calls::CallEvent;
 pub use crate::arch::USER_REGISTERS;
 use crate::arch::user_registers;
-use crate::input::{Dump, Input, Mapped, Sample, Task, UserStack};
+use crate::input::{Dump, Input, Mapped, Sample, Task, UserStack, Wakes};
 use crate::modules::KERNEL;
 
 /// The kernel marks the parts of a callchain with numbers just below zero.
@@ -33,8 +30,22 @@ pub struct Event {
     pub period: u64,
     /// Whether registers and stack bytes are those of x86-64 and can be unwound.
     pub unwinds: bool,
-    /// Whether its samples are of threads that are about to leave their CPU.
-    pub leaves: bool,
+    /// What its samples mean.
+    pub role: Role,
+}
+
+/// What samples of an event mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// They are rows of the metric.
+    Counts,
+    /// A thread is about to leave its CPU.
+    Leaves,
+    /// A thread that waits can go on. Its number is at this place of the tracepoint's data.
+    Wakes {
+        /// Bytes from the beginning.
+        tid_at: usize,
+    },
 }
 
 /// Reads records. It holds the parts of a sample that do not lie in one piece.
@@ -50,10 +61,14 @@ impl Reader {
     pub fn read<'a>(&'a mut self, record: &RawEventRecord<'a>, event: &Event) -> Option<Input<'a>> {
         let time_ns = record.timestamp().unwrap_or(0);
         match record.parse() {
-            Ok(EventRecord::Sample(sample)) => {
-                let sample = self.sample(&sample, event)?;
-                Some(if event.leaves { Input::Leaves(sample) } else { Input::Sample(sample) })
-            }
+            Ok(EventRecord::Sample(sample)) => match event.role {
+                Role::Counts => Some(Input::Sample(self.sample(&sample, event)?)),
+                Role::Leaves => Some(Input::Leaves(self.sample(&sample, event)?)),
+                Role::Wakes { tid_at } => {
+                    let (tid, in_interrupt) = woken(&sample.raw?, tid_at)?;
+                    Some(Input::Wakes(Wakes { tid, by: self.sample(&sample, event)?, in_interrupt }))
+                }
+            },
             Ok(EventRecord::Mmap2(mmap)) => Some(Input::Mapped(mapped(mmap, time_ns))),
             Ok(EventRecord::Mmap(mmap)) => mapped_in_old_form(&mmap, time_ns),
             Ok(EventRecord::Comm(CommOrExecRecord { pid, tid, name, is_execve })) => {
@@ -73,7 +88,7 @@ impl Reader {
                     ContextSwitchRecord::Out { preempted, .. } => (false, preempted == TaskWasPreempted::Yes),
                 };
                 let tid = common.tid?.cast_unsigned();
-                Some(Input::Switched { tid, runs, preempted, time_ns: common.timestamp? })
+                Some(Input::Switched { tid, runs, preempted, cpu: common.cpu, time_ns: common.timestamp? })
             }
             Ok(EventRecord::Throttle(_)) => Some(Input::Throttled),
             Ok(_) | Err(_) if record.record_type == RecordType::LOST_SAMPLES => {
@@ -122,6 +137,17 @@ impl Reader {
             kernel,
         })
     }
+}
+
+/// Where the data of every tracepoint has its flags, and those of them that say that nobody's own code runs.
+const FLAGS_AT: usize = 2;
+const IN_INTERRUPT: u8 = 0x08 | 0x10;
+
+/// The thread that a tracepoint of waking names, and whether an interrupt wakes it.
+fn woken(data: &RawData<'_>, tid_at: usize) -> Option<(u32, bool)> {
+    let data = data.as_slice();
+    let tid = data.get(tid_at..tid_at + 4)?.try_into().ok()?;
+    Some((u32::from_ne_bytes(tid), data.get(FLAGS_AT)? & IN_INTERRUPT != 0))
 }
 
 /// Most dumps lie in one piece in the ring and are read there; one that wraps around is copied.
@@ -207,8 +233,8 @@ mod tests {
     use linux_perf_event_reader::{PerfEventAttr, RecordParseInfo, SampleFormat};
 
     const TASK: u64 = 100 | 101 << 32;
-    const X86_64: Event = Event { metric: MetricId(0), period: 7, unwinds: true, leaves: false };
-    const FOREIGN: Event = Event { metric: MetricId(1), period: 7, unwinds: false, leaves: false };
+    const X86_64: Event = Event { metric: MetricId(0), period: 7, unwinds: true, role: Role::Counts };
+    const FOREIGN: Event = Event { metric: MetricId(1), period: 7, unwinds: false, role: Role::Counts };
     const KERNEL_MARK: u64 = -128_i64 as u64;
 
     fn bytes(words: &[u64]) -> Vec<u8> {

@@ -371,6 +371,19 @@ impl Machine {
         })
     }
 
+    /// Where a field is in the data of a tracepoint: bytes from the beginning.
+    pub fn field_of_tracepoint(&self, subsystem: &str, name: &str, field: &str) -> Option<usize> {
+        let path = |folder: &&str| self.root.join(folder).join(subsystem).join(name).join("format");
+        let format = TRACEFS.iter().find_map(|folder| fs::read_to_string(path(folder)).ok())?;
+        // `field:pid_t pid;	offset:24;	size:4;	signed:1;`, arrays with their length behind the name.
+        format.lines().find_map(|line| {
+            let mut parts = line.trim().strip_prefix("field:")?.split(';');
+            let declared = parts.next()?.split_ascii_whitespace().next_back()?;
+            let offset = parts.find_map(|part| part.trim().strip_prefix("offset:"))?;
+            (declared.split('[').next() == Some(field)).then(|| offset.parse().ok())?
+        })
+    }
+
     /// All tracepoints. The first folder that can be read counts; a refusal is a better reason to give than one that is missing.
     fn tracepoints(&self) -> io::Result<Vec<(String, String)>> {
         let mut reason = io::Error::from(io::ErrorKind::NotFound);

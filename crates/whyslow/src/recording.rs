@@ -40,6 +40,9 @@ pub(crate) struct RecordOptions {
     /// Record where threads wait, too, and how long
     #[arg(long)]
     off_cpu: bool,
+    /// Record where threads wait, and where those are that end their waits (as root)
+    #[arg(long)]
+    wakers: bool,
     /// What takes the samples: perf events of the kernel, or where those are refused timers in the program, and for a process that
     /// runs already (-p) looks from the outside
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
@@ -160,7 +163,8 @@ pub(crate) fn make(
         cpus: options.cpus.clone().map(|cpus| cpus.0),
         user_only: options.user_only,
         sampler: options.sampler.into(),
-        off_cpu: options.off_cpu,
+        off_cpu: options.off_cpu || options.wakers,
+        wakers: options.wakers,
         heap: options.heap.then(|| HeapOptions { leak_check: true, ..HeapOptions::default() }),
         ..Options::default()
     };

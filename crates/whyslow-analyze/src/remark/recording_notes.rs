@@ -92,6 +92,11 @@ impl Fact for RecordingNote {
                     .to_owned(),
             )
             .or("`sudo sysctl kernel.perf_event_paranoid=1` gives the stack of every wait"),
+            Self::WakersNotRecorded => note(
+                About::Recording,
+                "who ended waits was not recorded: only root sees the kernel's tracepoints, and whole CPUs".to_owned(),
+            )
+            .or("`sudo whyslow …`, where tracefs is mounted (`sudo mount -t tracefs tracefs /sys/kernel/tracing`)"),
             Self::OwnEvents => note(
                 About::Recording,
                 "the program has counted events of its own, without their times".to_owned(),

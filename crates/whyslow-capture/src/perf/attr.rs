@@ -60,6 +60,7 @@ impl Plan {
                 sys::PERF_SAMPLE_IP
                     | sys::PERF_SAMPLE_TID
                     | sys::PERF_SAMPLE_TIME
+                    | sys::PERF_SAMPLE_CPU
                     | sys::PERF_SAMPLE_PERIOD
                     | sys::PERF_SAMPLE_REGS_USER
                     | sys::PERF_SAMPLE_STACK_USER,
@@ -87,10 +88,10 @@ impl Plan {
             Bound::Thread { enable_on_exec } => {
                 attr.set_enable_on_exec(u64::from(enable_on_exec));
                 attr.set_inherit(1);
-                // When each thread is on a CPU: samples alone do not tell, see `accounting` in whyslow-convert.
-                attr.set_context_switch(1);
             }
         }
+        // When each thread is on a CPU: samples alone do not tell, see `accounting` and `waits` in whyslow-convert.
+        attr.set_context_switch(1);
         attr.set_exclude_hv(1);
         attr.set_exclude_kernel(u64::from(!self.kernel));
         if self.kernel {
@@ -115,9 +116,31 @@ impl Plan {
 /// Bytes of stack that are copied when a thread leaves its CPU. What is missing can be read while it waits.
 const LEAVING_STACK_BYTES: u32 = 8 << 10;
 
-/// A sample whenever a thread leaves its CPU. `tells_switches` adds records of leaving and coming back, unless another event of the thread has
-/// them.
-pub(crate) fn leaving(bound: Bound, tells_switches: bool) -> sys::perf_event_attr {
+/// A sample whenever a thread leaves its CPU.
+pub(crate) fn leaving(bound: Bound) -> sys::perf_event_attr {
+    let mut attr = every_time(bound);
+    attr.type_ = sys::PERF_TYPE_SOFTWARE;
+    attr.config = u64::from(sys::PERF_COUNT_SW_CONTEXT_SWITCHES);
+    attr
+}
+
+/// A sample whenever somebody ends the wait of another: with the data of the tracepoint of this number, and with a stack if that is asked for.
+pub(crate) fn waking(tracepoint: u64, with_stack: bool) -> sys::perf_event_attr {
+    let mut attr = every_time(Bound::Cpu);
+    attr.type_ = sys::PERF_TYPE_TRACEPOINT;
+    attr.config = tracepoint;
+    attr.sample_type |= u64::from(sys::PERF_SAMPLE_RAW);
+    if !with_stack {
+        let stack = sys::PERF_SAMPLE_REGS_USER | sys::PERF_SAMPLE_STACK_USER | sys::PERF_SAMPLE_CALLCHAIN;
+        attr.sample_type &= !u64::from(stack);
+        attr.sample_regs_user = 0;
+        attr.sample_stack_user = 0;
+    }
+    attr
+}
+
+/// A sample with a stack each time that something happens. All else is told by the event beside it.
+fn every_time(bound: Bound) -> sys::perf_event_attr {
     let plan = Plan {
         cycles: false,
         precise: 0,
@@ -127,12 +150,10 @@ pub(crate) fn leaving(bound: Bound, tells_switches: bool) -> sys::perf_event_att
         bound,
     };
     let mut attr = plan.attr(None);
-    attr.config = u64::from(sys::PERF_COUNT_SW_CONTEXT_SWITCHES);
     attr.__bindgen_anon_1.sample_period = 1;
     attr.set_freq(0);
     attr.set_exclude_idle(0);
-    attr.set_context_switch(u64::from(tells_switches));
-    // The event beside it tells of these.
+    attr.set_context_switch(0);
     attr.set_mmap(0);
     attr.set_mmap2(0);
     attr.set_mmap_data(0);

@@ -6,7 +6,7 @@ mod events;
 mod layouts;
 mod ring;
 
-pub(crate) use attr::{Bound, Plan, leaving};
+pub(crate) use attr::{Bound, Plan, leaving, waking};
 pub(crate) use counter::{Bound as CounterBound, Counter, CounterRings, LastCount};
 pub(crate) use events::{Beside, Events, OpenError, Scope};
 pub(crate) use ring::Record;

@@ -35,11 +35,18 @@ impl Made {
         self
     }
 
-    /// What every record ends with: process, thread, time.
+    /// What every record ends with: process, thread, time, CPU.
     fn of(self, pid: u32, tid: u32, time: u64) -> Self {
+        const CPU: u64 = 3;
         let mut made = self;
         made.body.extend([pid, tid].iter().flat_map(|number| number.to_ne_bytes()));
-        made.and(time)
+        made.and(time).and(CPU)
+    }
+
+    /// A thread comes onto a CPU after another.
+    pub(crate) fn comes(pid: u32, tid: u32, time: u64) -> Self {
+        const STRANGER: u32 = 7;
+        Self::new(RecordType::SWITCH_CPU_WIDE, 0, &[STRANGER, STRANGER]).of(pid, tid, time)
     }
 
     /// A process or thread starts another.

@@ -36,7 +36,8 @@ pub(super) struct CpuTime {
 }
 
 impl CpuTime {
-    fn until(&self, time: u64) -> u64 {
+    /// Time on CPUs up to now.
+    pub(super) fn until(&self, time: u64) -> u64 {
         self.ns + self.since.map_or(0, |since| time.saturating_sub(since))
     }
 
@@ -96,11 +97,11 @@ impl<W: World> Converter<W> {
         self.accounting = Some(Accounting::new(metric, frequency_hz));
     }
 
-    pub(super) fn switched(&mut self, tid: u32, runs: bool, preempted: bool, time: u64) {
+    pub(super) fn switched(&mut self, tid: u32, runs: bool, preempted: bool, cpu: Option<u32>, time: u64) {
         if runs {
             self.wait_ends(tid, time);
         } else {
-            self.wait_begins(tid, preempted, time);
+            self.wait_begins(tid, preempted, cpu, time);
         }
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let cpu = &mut thread.cpu_time;
@@ -199,7 +200,7 @@ mod tests {
     }
 
     fn switch(recorded: &mut Recorded, tid: u32, runs: bool, time_ns: u64) {
-        recorded.converter.take(&Input::Switched { tid, runs, preempted: false, time_ns });
+        recorded.converter.take(&Input::Switched { tid, runs, preempted: false, cpu: None, time_ns });
     }
 
     /// A sample that stands for a millisecond.

@@ -3,23 +3,31 @@
 //! ```text
 //! Leaves   the stack of a thread that is about to leave its CPU
 //! Switched it has left, of its own will (it waits for something) or not (it waits for a CPU); it is back
+//! Wakes    what it waits for has come: from now on only a CPU is missing
 //! ```
-//! A row stands for one wait and is made at its end. Whoever was taken off its CPU has a last frame that says so.
+//! How long it was in which state is added up for each thread. Where waits are recorded, a row stands for one wait and is made at its
+//! end. Whoever only misses a CPU has a last frame that says so.
 //!
 //! Where the kernel does not give stacks of threads that leave, they are looked at while they wait ([`Converter::not_looked_at`],
 //! [`Converter::looked_at`]). A look is of a wait only if it did not end before; waits that were over too soon have a frame that says so.
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{LocationId, MetricId, ModuleKind, StackId};
+use whyslow_profile::{
+    LocationId, MetricId, ModuleKind, StackId, ThreadId, ThreadTimes, WaitDetail, WokenBy,
+};
 
 use super::Converter;
-use crate::input::{Sample, Task, UserStack};
+use crate::arch::system_call_argument;
+use crate::input::{Sample, Task, UserStack, Wakes};
 use crate::world::World;
 
 /// The last frame of a thread that waits for its turn.
 const FOR_CPU: &str = "[waiting for a CPU]";
 /// The only frame of a wait that nobody has seen.
 const NOT_SEEN: &str = "[wait too short to be looked at]";
+
+/// A thread that is on its way off its CPU can be woken this long before it has left.
+const WOKEN_ON_LEAVING_NS: u64 = 50_000;
 
 /// What holds for all threads.
 #[derive(Debug)]
@@ -38,13 +46,33 @@ pub(super) struct Waits {
 pub(super) struct Away {
     /// Where it leaves its CPU.
     stack: Option<StackId>,
+    /// The first argument of the system call that it waits in; 0 when not known.
+    argument: u64,
     /// When it was looked at, if that is how its stack is known.
     looked_ns: Option<u64>,
     /// Since when it is away, and whether only a CPU is missing.
     since: Option<(u64, bool)>,
+    /// The CPU that it has left.
+    cpu: Option<u32>,
+    /// What ended its wait.
+    woken: Option<Woken>,
+}
+
+/// The end of a wait, after which only a CPU is missing.
+#[derive(Debug, Clone, Copy)]
+struct Woken {
+    time: u64,
+    by: WokenBy,
+    thread: Option<ThreadId>,
+    stack: Option<StackId>,
 }
 
 impl<W: World> Converter<W> {
+    /// It is told who comes onto a CPU and leaves it, so that what threads did with their time can be told.
+    pub fn expect_switches(&mut self) {
+        self.switches_told = true;
+    }
+
     /// Makes rows of waits. Threads are to be looked at unless their stacks come by themselves.
     pub fn record_waits(&mut self, metric: MetricId, looks: bool) {
         self.waits = Some(Waits { metric, places: FxHashMap::default(), looks, begun: Vec::new() });
@@ -61,6 +89,33 @@ impl<W: World> Converter<W> {
         let stack = self.kernel_stack(sample.kernel, user);
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.away.stack = stack;
+            thread.away.argument = match &sample.user {
+                UserStack::Dump(registers, _) => system_call_argument(registers).unwrap_or(0),
+                _ => 0,
+            };
+        }
+    }
+
+    /// A thread that waits can go on.
+    pub(super) fn wakes(&mut self, Wakes { tid, by, in_interrupt }: &Wakes<'_>) {
+        if !self.threads.contains_key(tid) {
+            return;
+        }
+        let waker = self.threads.get(&by.task.tid).filter(|thread| thread.pid == by.task.pid);
+        let mut woken = Woken { time: by.time_ns, by: WokenBy::Stranger, thread: None, stack: None };
+        if *in_interrupt {
+            woken.by = WokenBy::Interrupt;
+        } else if let Some(waker) = waker {
+            (woken.by, woken.thread) = (WokenBy::Thread, Some(waker.id));
+            if !matches!(by.user, UserStack::None | UserStack::Address(_)) {
+                let user = self.user_stack(by.task, &by.user);
+                woken.stack = self.kernel_stack(by.kernel, user);
+            }
+        }
+        if let Some(thread) = self.threads.get_mut(tid)
+            && thread.away.woken.is_none()
+        {
+            thread.away.woken = Some(woken);
         }
     }
 
@@ -79,8 +134,16 @@ impl<W: World> Converter<W> {
         tids.into_iter().filter_map(waits).collect()
     }
 
-    /// What a look at a thread shows that waits: its stack, and for what it waits as the system tells it.
-    pub fn looked_at(&mut self, task: Task, user: &UserStack<'_>, place: &'static str, time: u64) {
+    /// What a look at a thread shows that waits: its stack, the first argument of its system call, and for what it waits as the system tells
+    /// it.
+    pub fn looked_at(
+        &mut self,
+        task: Task,
+        user: &UserStack<'_>,
+        argument: u64,
+        place: &'static str,
+        time: u64,
+    ) {
         let stack = self.user_stack(task, user);
         let place = self.place(place);
         let stack = self.builder.stack(stack, place);
@@ -88,53 +151,88 @@ impl<W: World> Converter<W> {
             && matches!(thread.away.since, Some((since, false)) if since <= time)
         {
             (thread.away.stack, thread.away.looked_ns) = (Some(stack), Some(time));
+            thread.away.argument = argument;
         }
     }
 
     /// A thread has left its CPU.
-    pub(super) fn wait_begins(&mut self, tid: u32, preempted: bool, time: u64) {
-        let Some(waits) = &mut self.waits else { return };
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.away.since = Some((time, preempted));
-            if !preempted && waits.looks {
-                waits.begun.push(tid);
-            }
+    pub(super) fn wait_begins(&mut self, tid: u32, preempted: bool, cpu: Option<u32>, time: u64) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let away = &mut thread.away;
+        (away.since, away.cpu) = (Some((time, preempted)), cpu);
+        // Anything earlier was about a wait that never began.
+        away.woken = away.woken.filter(|woken| !preempted && woken.time + WOKEN_ON_LEAVING_NS >= time);
+        if let Some(waits) = &mut self.waits
+            && !preempted
+            && waits.looks
+        {
+            waits.begun.push(tid);
         }
     }
 
     /// A thread waits already when its recording begins, and is to be looked at: nobody tells where it left its CPU.
     pub fn waits_already(&mut self, tid: u32, time: u64) {
-        self.wait_begins(tid, false, time);
+        self.wait_begins(tid, false, None, time);
         if let Some(waits) = &mut self.waits {
             waits.begun.push(tid);
         }
     }
 
+    /// A thread runs already when its recording begins.
+    pub fn runs_already(&mut self, tid: u32, time: u64) {
+        self.account_exec(tid, time);
+    }
+
     /// A thread has begun and waits for its first CPU.
     pub(super) fn first_wait_begins(&mut self, tid: u32, time: u64) {
-        self.wait_begins(tid, true, time);
+        self.wait_begins(tid, true, None, time);
     }
 
     /// A thread is on a CPU again, or the recording ends.
     pub(super) fn wait_ends(&mut self, tid: u32, time: u64) {
-        let (Some(waits), Some(thread)) = (&self.waits, self.threads.get_mut(&tid)) else { return };
-        let (metric, id) = (waits.metric, thread.id);
-        let Away { stack, looked_ns, since } = std::mem::take(&mut thread.away);
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let id = thread.id;
+        let Away { stack, argument, looked_ns, since, cpu, woken } = std::mem::take(&mut thread.away);
         let Some((since, preempted)) = since else { return };
+        let woken = woken.filter(|woken| !preempted && woken.time <= time);
+        // Until then it waited for something, and after that for a CPU.
+        let ready = match woken {
+            Some(woken) => woken.time.max(since),
+            None if preempted => since,
+            None => time,
+        };
+        let (blocked_ns, queued_ns) = (ready.saturating_sub(since), time.saturating_sub(ready));
+        let times = &mut thread.times;
+        times.blocked_ns += blocked_ns;
+        times.queued_ns += queued_ns;
+        times.waits += u64::from(!preempted);
+        times.preemptions += u64::from(preempted);
+        let Some(Waits { metric, .. }) = self.waits else { return };
         // A look that came after the end saw something else.
         let stack = stack.filter(|_| looked_ns.is_none_or(|looked| looked <= time));
-        let stack = match (preempted, stack) {
-            (true, stack) => {
-                let queued = self.place(FOR_CPU);
-                self.builder.stack(stack, queued)
-            }
-            (false, Some(stack)) => stack,
-            (false, None) => {
+        let (ready_ns, end_ns) = (self.since_start(ready), self.since_start(time));
+        let detail = WaitDetail {
+            thread: id,
+            end_ns: if preempted { end_ns } else { ready_ns },
+            cpu,
+            argument: if stack.is_some() { argument } else { 0 },
+            woken_by: woken.map_or(WokenBy::Unknown, |woken| woken.by),
+            waker: woken.and_then(|woken| woken.thread),
+            waker_stack: woken.and_then(|woken| woken.stack),
+        };
+        self.builder.wait_detail(detail);
+        if !preempted {
+            let stack = stack.unwrap_or_else(|| {
                 let not_seen = self.place(NOT_SEEN);
                 self.builder.stack(None, not_seen)
-            }
-        };
-        self.builder.sample(metric, self.since_start(time), id, stack, time.saturating_sub(since));
+            });
+            self.builder.sample(metric, ready_ns, id, stack, blocked_ns);
+        }
+        if preempted || queued_ns > 0 {
+            let queued = self.place(FOR_CPU);
+            let stack = self.builder.stack(stack, queued);
+            self.builder.sample(metric, end_ns, id, stack, queued_ns);
+        }
     }
 
     /// Ends the waits of all threads that are still there.
@@ -144,8 +242,21 @@ impl<W: World> Converter<W> {
         for tid in tids {
             let ended = self.threads.get(&tid).and_then(|thread| self.builder.thread_row(thread.id).end_ns);
             if ended.is_none() {
-                self.wait_ends(tid, time);
+                self.tell_times(tid, time);
             }
+        }
+    }
+
+    /// Says what a thread did with its time until it ends, or the recording does.
+    pub(super) fn tell_times(&mut self, tid: u32, time: u64) {
+        if !self.switches_told {
+            return;
+        }
+        self.wait_ends(tid, time);
+        let Some(thread) = self.threads.get(&tid) else { return };
+        let times = ThreadTimes { ran_ns: thread.cpu_time.until(time), ..thread.times };
+        if times != ThreadTimes::default() {
+            self.builder.update_thread(thread.id, |row| row.times = Some(times));
         }
     }
 
@@ -164,10 +275,10 @@ impl<W: World> Converter<W> {
 
 #[cfg(test)]
 mod tests {
-    use whyslow_profile::{Metric, ModuleKind};
+    use whyslow_profile::{Metric, ModuleKind, ThreadId, WokenBy};
 
     use crate::testing::Recorded;
-    use crate::{Input, Sample, Task, UserStack};
+    use crate::{Input, Sample, Task, UserStack, Wakes};
 
     const MS: u64 = 1_000_000;
     const PID: u32 = 100;
@@ -181,6 +292,7 @@ mod tests {
         let mut recorded = Recorded::new();
         let metric = recorded.converter.builder.metric(Metric::off_cpu_time());
         recorded.converter.record_waits(metric, looks);
+        recorded.converter.expect_switches();
         recorded.converter.add_process(PID, "app");
         recorded.exec(MAIN, "app", 0);
         recorded
@@ -198,11 +310,17 @@ mod tests {
             user,
             kernel: &[],
         }));
-        recorded.converter.take(&Input::Switched { tid, runs: false, preempted, time_ns });
+        recorded.converter.take(&Input::Switched { tid, runs: false, preempted, cpu: Some(3), time_ns });
     }
 
     fn come_back(recorded: &mut Recorded, tid: u32, time_ns: u64) {
-        recorded.converter.take(&Input::Switched { tid, runs: true, preempted: false, time_ns });
+        recorded.converter.take(&Input::Switched {
+            tid,
+            runs: true,
+            preempted: false,
+            cpu: Some(3),
+            time_ns,
+        });
     }
 
     /// Milliseconds of each wait, and whether it was for a CPU.
@@ -241,11 +359,17 @@ mod tests {
     fn a_look_is_of_a_wait_only_if_it_did_not_end_before() {
         let mut recorded = recorded_by(true);
         let out = |recorded: &mut Recorded, time_ns| {
-            recorded.converter.take(&Input::Switched { tid: PID, runs: false, preempted: false, time_ns });
+            recorded.converter.take(&Input::Switched {
+                tid: PID,
+                runs: false,
+                preempted: false,
+                cpu: Some(3),
+                time_ns,
+            });
         };
         let look = |recorded: &mut Recorded, time| {
             let [task] = recorded.converter.not_looked_at()[..] else { panic!("one waits") };
-            recorded.converter.looked_at(task, &UserStack::Frames(&[0x1000]), "[sleep]", time);
+            recorded.converter.looked_at(task, &UserStack::Frames(&[0x1000]), 7, "[sleep]", time);
             assert!(recorded.converter.not_looked_at().is_empty(), "once is enough");
         };
         out(&mut recorded, 2 * MS);
@@ -262,6 +386,7 @@ mod tests {
             profile.text(profile.modules[module.unwrap().index()].path)
         };
         assert_eq!((innermost(0), innermost(1)), ("[sleep]", super::NOT_SEEN));
+        assert_eq!(profile.wait_details.argument, [7, 0], "what was seen of the one is not the other's");
     }
 
     #[test]
@@ -271,5 +396,76 @@ mod tests {
         come_back(&mut recorded, PID, 5 * MS);
         leave(&mut recorded, 999, false, 5 * MS);
         assert_eq!(rows(recorded, 4 * MS).iter().map(|(ms, _)| ms).sum::<u64>(), 0);
+    }
+
+    fn wake(recorded: &mut Recorded, tid: u32, by: u32, in_interrupt: bool, time_ns: u64) {
+        let (metric, user) = (recorded.metric, UserStack::Frames(&[0x2000]));
+        let by = Sample { metric, time_ns, task: Task { pid: PID, tid: by }, value: 1, user, kernel: &[] };
+        recorded.converter.take(&Input::Wakes(Wakes { tid, by, in_interrupt }));
+    }
+
+    #[test]
+    fn who_is_woken_misses_only_a_cpu() {
+        let mut recorded = recorded();
+        recorded.fork(PID, (PID, 101), MS);
+        come_back(&mut recorded, 101, MS);
+        leave(&mut recorded, PID, false, 2 * MS);
+        wake(&mut recorded, PID, 101, false, 5 * MS);
+        wake(&mut recorded, PID, 999, true, 6 * MS);
+        come_back(&mut recorded, PID, 7 * MS);
+        leave(&mut recorded, PID, false, 8 * MS);
+        wake(&mut recorded, PID, 0, true, 9 * MS);
+        come_back(&mut recorded, PID, 9 * MS);
+        recorded.converter.end_waits(10 * MS);
+        let profile = recorded.profile();
+        let details: Vec<_> = profile.wait_details.rows().skip(1).collect();
+        let told: Vec<_> =
+            details.iter().map(|row| (row.end_ns / MS, row.cpu, row.woken_by, row.waker)).collect();
+        let second = profile.threads.iter().position(|row| row.tid == 101).map(ThreadId::from);
+        assert_eq!(
+            told,
+            [(5, Some(3), WokenBy::Thread, second), (9, Some(3), WokenBy::Interrupt, None)],
+            "the first waker counts"
+        );
+        assert!(details[0].waker_stack.is_some() && details[1].waker_stack.is_none());
+        let samples = &profile.samples[1];
+        assert_eq!(samples.value.iter().map(|ns| ns / MS).collect::<Vec<_>>(), [0, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_wake_counts_for_the_wait_that_it_ends_only() {
+        let mut recorded = recorded();
+        // Before it has left for good, and long before a wait of which it is not the end.
+        wake(&mut recorded, PID, 0, true, 2 * MS - 1000);
+        leave(&mut recorded, PID, false, 2 * MS);
+        come_back(&mut recorded, PID, 5 * MS);
+        wake(&mut recorded, PID, 0, true, 6 * MS);
+        leave(&mut recorded, PID, false, 8 * MS);
+        come_back(&mut recorded, PID, 10 * MS);
+        assert_eq!(rows(recorded, 10 * MS), [(0, false), (3, true), (2, false)]);
+    }
+
+    #[test]
+    fn running_queued_and_blocked_time_are_the_life_of_a_thread() {
+        let mut recorded = Recorded::new();
+        recorded.converter.expect_switches();
+        recorded.converter.add_process(PID, "app");
+        recorded.exec(MAIN, "app", 0);
+        recorded.fork(PID, (PID, 101), 2 * MS);
+        come_back(&mut recorded, 101, 4 * MS);
+        leave(&mut recorded, 101, false, 5 * MS);
+        wake(&mut recorded, 101, PID, false, 8 * MS);
+        come_back(&mut recorded, 101, 9 * MS);
+        leave(&mut recorded, PID, true, 12 * MS);
+        recorded.exit((PID, 101), 14 * MS);
+        recorded.converter.end_waits(20 * MS);
+        let profile = recorded.profile();
+        assert_eq!(profile.samples[0].len(), 0, "waits themselves are not recorded");
+        let times = |tid: u32| profile.threads.iter().find(|row| row.tid == tid).unwrap().times.unwrap();
+        let (first, second) = (times(PID), times(101));
+        assert_eq!((first.ran_ns, first.queued_ns, first.blocked_ns), (12 * MS, 8 * MS, 0));
+        assert_eq!((first.waits, first.preemptions), (0, 1));
+        assert_eq!((second.ran_ns, second.queued_ns, second.blocked_ns), (6 * MS, 3 * MS, 3 * MS));
+        assert_eq!((second.waits, second.preemptions), (1, 1), "the first CPU is waited for, too");
     }
 }

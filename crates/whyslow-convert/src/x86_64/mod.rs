@@ -1,10 +1,8 @@
 //! Conversion as far as it depends on the processor, for x86-64.
 
-mod calls;
 mod code;
 mod registers;
 
-pub(crate) use calls::call_name;
 pub(crate) use code::{SIGNAL_STATE, SYSTEM_CALL};
-pub(crate) use registers::user_registers;
 pub use registers::{USER_REGISTERS, context_registers};
+pub(crate) use registers::{system_call_argument, user_registers};

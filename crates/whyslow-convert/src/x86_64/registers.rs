@@ -36,6 +36,15 @@ pub fn context_registers(values: &[u64; 17]) -> Registers {
     registers
 }
 
+/// The first argument of the system call that a thread is in; `None` when it is in none.
+pub(crate) fn system_call_argument(registers: &Registers) -> Option<u64> {
+    const RAX: Register = Register(0);
+    const RDI: Register = Register(5);
+    // The kernel puts this where the result goes, until there is one.
+    const NO_RESULT_YET: u64 = (-38_i64).cast_unsigned();
+    (registers.get(RAX)? == NO_RESULT_YET).then_some(registers.get(RDI)?)
+}
+
 /// The registers of a sample; `None` for kernel threads and tasks that are exiting.
 pub(crate) fn user_registers(sample: &SampleRecord<'_>) -> Option<Registers> {
     let values = sample.user_regs.as_ref()?;

@@ -155,3 +155,13 @@ fn the_list_has_every_name_once_and_each_leads_to_its_event() {
         assert_eq!(event(&machine, &listed.name).attrs, listed.attrs, "{}", listed.name);
     }
 }
+
+#[test]
+fn fields_of_tracepoints_are_found_by_name() {
+    let format = "name: sched_waking\nID: 375\nformat:\n\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+                  \tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n";
+    let (machine, _root) = machine(&[("sys/kernel/tracing/events/sched/sched_waking/format", format)]);
+    let field = |name: &str| machine.field_of_tracepoint("sched", "sched_waking", name);
+    assert_eq!([field("pid"), field("comm"), field("common_pid")], [Some(24), Some(8), Some(4)]);
+    assert_eq!([field("prio"), machine.field_of_tracepoint("sched", "none", "pid")], [None, None]);
+}

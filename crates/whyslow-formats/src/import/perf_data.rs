@@ -75,7 +75,12 @@ impl Sink for Conversion {
             let event = &header.events[self.events.len()];
             let metric = metric_of(event, &mut converter.builder, &mut self.by_name);
             let unwinds = matches!(facts.arch.as_str(), "x86_64" | "");
-            self.events.push(perf::Event { metric, period: period_of(event), unwinds, leaves: false });
+            self.events.push(perf::Event {
+                metric,
+                period: period_of(event),
+                unwinds,
+                role: perf::Role::Counts,
+            });
         }
         let Some(event) = self.events.get(event) else { return };
         let time = record.timestamp().unwrap_or(0);

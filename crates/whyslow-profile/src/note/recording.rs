@@ -60,6 +60,8 @@ crate::facts! {
         "waits-not-recorded" => WaitsNotRecorded,
         /// The kernel gave no stacks of waits, so threads were looked at while they waited.
         "waits-looked-at" => WaitsLookedAt,
+        /// Those who end waits were to be recorded, and could not be.
+        "wakers-not-recorded" => WakersNotRecorded,
         /// The program counted events of its own, whose times are not known.
         "own-events" => OwnEvents,
         /// Several recordings are one.

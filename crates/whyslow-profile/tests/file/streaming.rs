@@ -120,6 +120,9 @@ fn without_equal_rows(mut profile: Profile) -> Profile {
     profile.wait_details.waker_stack.iter_mut().flatten().for_each(|stack| stack.0 %= stacks.len() as u32);
     profile.syscalls.iter_mut().for_each(|row| row.stack.0 %= stacks.len() as u32);
     profile.heap.sites.iter_mut().for_each(|site| site.stack.0 %= stacks.len() as u32);
+    for stack in profile.wait_details.waker_stack.iter_mut().flatten() {
+        stack.0 %= stacks.len() as u32;
+    }
     profile.stacks = stacks;
     profile
 }
