@@ -1,6 +1,7 @@
 //! Inputs become rows.
 
 mod accounting;
+mod calls;
 mod mappings;
 mod stacks;
 mod tasks;
@@ -13,6 +14,7 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{Builder, Counters, LocationId, MetricId, ProcessId, ThreadId};
 
 use self::accounting::Accounting;
+use self::calls::Calls;
 pub use self::mappings::Limits;
 use self::tasks::{ProcessState, Tasks, ThreadState};
 use self::waits::Waits;
@@ -49,6 +51,8 @@ pub struct Converter<W> {
     switches_told: bool,
     /// Set when waits are recorded.
     waits: Option<Waits>,
+    /// Set when system calls are recorded.
+    calls: Option<Calls>,
     /// `[not sampled]`, once it is needed.
     not_sampled: Option<LocationId>,
     drain: u64,
@@ -83,6 +87,7 @@ impl<W: World> Converter<W> {
             accounting: None,
             switches_told: false,
             waits: None,
+            calls: None,
             not_sampled: None,
             drain: 0,
             read_live: false,
@@ -176,11 +181,16 @@ impl<W: World> Converter<W> {
             Input::Forked { task, parent, time_ns } => self.forked(task, parent, time_ns),
             Input::Ended { task, time_ns } => self.ended(task, time_ns),
             Input::Leaves(ref sample) => self.leaves(sample),
+            Input::Enters(ref enters) => self.enters(enters),
+            Input::Returns(ref returns) => self.returns(returns),
+            Input::Lost(records) => {
+                self.counters.lost_samples += records;
+                self.calls_lost();
+            }
             Input::Wakes(ref wakes) => self.wakes(wakes),
             Input::Switched { tid, runs, preempted, cpu, time_ns } => {
                 self.switched(tid, runs, preempted, cpu, time_ns);
             }
-            Input::Lost(records) => self.counters.lost_samples += records,
             Input::Throttled => self.counters.throttled += 1,
         }
     }

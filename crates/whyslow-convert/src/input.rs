@@ -34,6 +34,10 @@ pub enum Input<'a> {
     KernelMapped(u64, u64),
     /// A thread is about to leave its CPU.
     Leaves(Sample<'a>),
+    /// A thread begins a system call.
+    Enters(Enters<'a>),
+    /// A system call is over.
+    Returns(Returns),
     /// A thread that waits can go on.
     Wakes(Wakes<'a>),
     /// A thread got a name.
@@ -97,6 +101,36 @@ pub struct Sample<'a> {
     pub user: UserStack<'a>,
     /// Where it was in the kernel, innermost first: addresses, of which all but the first are return addresses.
     pub kernel: &'a [u64],
+}
+
+/// The beginning of a system call. It is told once without the stack, and maybe once more with it.
+#[derive(Debug)]
+pub struct Enters<'a> {
+    /// Who.
+    pub task: Task,
+    /// When.
+    pub time_ns: u64,
+    /// The kernel's number of the call.
+    pub number: i64,
+    /// What it was given.
+    pub arguments: [u64; 6],
+    /// Where the thread was in the program, if this tells it.
+    pub stack: Option<UserStack<'a>>,
+    /// Whether the number is one of a 32-bit program; told with the stack.
+    pub is_32_bit: bool,
+}
+
+/// The end of a system call.
+#[derive(Debug, Clone, Copy)]
+pub struct Returns {
+    /// Who.
+    pub task: Task,
+    /// When.
+    pub time_ns: u64,
+    /// The kernel's number of the call.
+    pub number: i64,
+    /// What it gave; negative for an error.
+    pub result: i64,
 }
 
 /// The end of a wait.

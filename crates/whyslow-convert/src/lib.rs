@@ -32,6 +32,6 @@ mod world;
 
 pub use arch::context_registers;
 pub use converter::{Converter, Limits};
-pub use input::{Dump, Input, Mapped, Sample, Task, UserStack, Wakes};
+pub use input::{Dump, Enters, Input, Mapped, Returns, Sample, Task, UserStack, Wakes};
 pub use modules::{KERNEL, VDSO};
 pub use world::{FileKey, FileMapping, Opened, ReadError, Running, RunningMapping, TaskRows, World};

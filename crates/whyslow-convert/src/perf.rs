@@ -1,5 +1,7 @@
 //! The kernel's records become inputs: those in the rings of a live recording, and those in a perf.data file.
 
+mod calls;
+
 use std::borrow::Cow;
 
 use linux_perf_event_reader::{
@@ -8,6 +10,7 @@ use linux_perf_event_reader::{
 };
 use whyslow_profile::MetricId;
 
+pub use self::calls::CallEvent;
 pub use crate::arch::USER_REGISTERS;
 use crate::arch::user_registers;
 use crate::input::{Dump, Input, Mapped, Sample, Task, UserStack, Wakes};

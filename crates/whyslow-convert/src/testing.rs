@@ -23,6 +23,8 @@ pub(crate) struct Fake {
     /// Processes that must not be read.
     pub(crate) refusing: Vec<u32>,
     pub(crate) running: FxHashMap<u32, Running>,
+    /// What descriptors are of, and when that is said.
+    pub(crate) descriptors: FxHashMap<(u32, i32), (String, u64)>,
     /// What was told, in order.
     pub(crate) told: Vec<String>,
 }
@@ -69,6 +71,10 @@ impl World for Fake {
 
     fn running(&mut self, pid: u32) -> Option<Running> {
         self.running.get(&pid).cloned()
+    }
+
+    fn descriptor(&mut self, pid: u32, descriptor: i32) -> Option<(String, u64)> {
+        self.descriptors.get(&(pid, descriptor)).cloned()
     }
 
     fn process_started(&mut self, pid: u32) {

@@ -100,6 +100,11 @@ pub trait World {
     /// What a process is that runs now and was recorded before it was known; `None` when nobody can be asked.
     fn running(&mut self, pid: u32) -> Option<Running>;
 
+    /// What a descriptor of a process is of now, and when that is: a path, or the system's words for something else.
+    fn descriptor(&mut self, _pid: u32, _descriptor: i32) -> Option<(String, u64)> {
+        None
+    }
+
     /// A record told the build id of a mapped file.
     fn build_id_told(&mut self, _path: &str, _build_id: &[u8]) {}
 

@@ -5,6 +5,7 @@ use whyslow_profile::{Builder, ModuleKind, Process, ProcessId, Thread, ThreadId,
 
 use super::Converter;
 use super::accounting::CpuTime;
+use super::calls::InCall;
 use super::waits::Away;
 use crate::completion::Images;
 use crate::input::Task;
@@ -43,6 +44,7 @@ pub(super) struct ThreadState {
     pub(super) images: Images,
     pub(super) cpu_time: CpuTime,
     pub(super) away: Away,
+    pub(super) call: InCall,
     /// How long it was off its CPUs so far.
     pub(super) times: ThreadTimes,
 }
@@ -55,6 +57,7 @@ impl ThreadState {
             images: Images::default(),
             cpu_time: CpuTime::default(),
             away: Away::default(),
+            call: InCall::default(),
             times: ThreadTimes::default(),
         }
     }
@@ -260,6 +263,7 @@ impl<W: World> Converter<W> {
             self.new_thread(pid, tid, &name, time);
         }
         self.first_wait_begins(tid, time);
+        self.descriptors_inherited(parent.pid, pid);
     }
 
     /// Gives a process that was seen before the news of its start what it has from its parent; whether it is such a one. Another CPU
@@ -319,6 +323,7 @@ impl<W: World> Converter<W> {
                 self.exec_of_many(pid, tid, time);
             }
             self.account_exec(tid, time);
+            self.descriptors_forgotten(pid, time);
         }
         if !self.processes.contains_key(&pid) {
             self.new_process(pid, None, name, time);
@@ -360,6 +365,7 @@ impl<W: World> Converter<W> {
     fn end_thread(&mut self, tid: u32, time: u64) {
         self.tell_times(tid, time);
         self.account_end(tid, time);
+        self.thread_ends_in_call(tid, time);
         let end_ns = Some(self.since_start(time));
         self.forget_stacks(tid);
         let Some(thread) = self.threads.get(&tid) else { return };
@@ -386,6 +392,7 @@ impl<W: World> Converter<W> {
             if std::mem::take(&mut process.expects_program) {
                 self.counters.unobservable_execs += 1;
             }
+            self.descriptors_forgotten(pid, time);
             self.world.process_ended(pid);
         }
     }

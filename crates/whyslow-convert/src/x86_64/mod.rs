@@ -1,8 +1,10 @@
 //! Conversion as far as it depends on the processor, for x86-64.
 
+mod calls;
 mod code;
 mod registers;
 
+pub(crate) use calls::call_name;
 pub(crate) use code::{SIGNAL_STATE, SYSTEM_CALL};
 pub use registers::{USER_REGISTERS, context_registers};
 pub(crate) use registers::{system_call_argument, user_registers};

@@ -1,0 +1,192 @@
+//! What is behind the descriptors of processes, as far as that is certain.
+//!
+//! ```text
+//! known   the call that made the descriptor told what it is of: a path in the stack that came with it, an address
+//! asked   the world said so later; it counts unless a record tells that the descriptor was closed, or opened again, before the world was asked
+//! ```
+//! What is neither is called by its number, `fd 7`.
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{Builder, StringId};
+
+/// Different files that are told apart; the others have one name together.
+const NAMES_MOST: usize = 20_000;
+const OTHERS: &str = "other files";
+
+/// Something that a descriptor can be of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum FileId {
+    /// It has this name.
+    Named(StringId),
+    /// It was asked for under this number.
+    Asked(u32),
+}
+
+/// What the world said of a descriptor.
+#[derive(Debug)]
+struct Asked {
+    descriptor: i32,
+    text: String,
+    /// When, if that is later than some records that have not been read yet.
+    asked_ns: u64,
+}
+
+/// The descriptors of all processes.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    tables: FxHashMap<u32, FxHashMap<i32, FileId>>,
+    asked: FxHashMap<u32, Asked>,
+    next: u32,
+    names: FxHashMap<String, StringId>,
+}
+
+impl Files {
+    /// What a descriptor is of. `ask` is what the world says now, and when that is.
+    pub(super) fn of(
+        &mut self,
+        builder: &mut Builder,
+        (pid, descriptor): (u32, i32),
+        ask: impl FnOnce() -> Option<(String, u64)>,
+    ) -> FileId {
+        if let Some(known) = self.known(pid, descriptor) {
+            return known;
+        }
+        let id = match ask() {
+            Some((text, asked_ns)) => {
+                let number = self.next;
+                self.next += 1;
+                self.asked.insert(number, Asked { descriptor, text, asked_ns });
+                FileId::Asked(number)
+            }
+            None => self.named(builder, &unknown(descriptor)),
+        };
+        self.set(pid, descriptor, id);
+        id
+    }
+
+    /// What a descriptor is of, if that is known already.
+    pub(super) fn known(&self, pid: u32, descriptor: i32) -> Option<FileId> {
+        self.tables.get(&pid)?.get(&descriptor).copied()
+    }
+
+    /// The file with a name.
+    pub(super) fn named(&mut self, builder: &mut Builder, name: &str) -> FileId {
+        if let Some(known) = self.names.get(name) {
+            return FileId::Named(*known);
+        }
+        let name = if self.names.len() < NAMES_MOST { name } else { OTHERS };
+        let id = builder.string(name);
+        self.names.insert(name.to_owned(), id);
+        FileId::Named(id)
+    }
+
+    /// From now on a descriptor is of this file.
+    pub(super) fn set(&mut self, pid: u32, descriptor: i32, file: FileId) {
+        self.tables.entry(pid).or_default().insert(descriptor, file);
+    }
+
+    /// A descriptor was closed, or is of another file, at a time.
+    pub(super) fn closed(&mut self, pid: u32, descriptor: i32, time_ns: u64) {
+        if let Some(table) = self.tables.get_mut(&pid)
+            && let Some(FileId::Asked(number)) = table.remove(&descriptor)
+        {
+            self.doubt(number, time_ns);
+        }
+    }
+
+    /// The descriptors of a process from one number to another were closed.
+    pub(super) fn closed_range(&mut self, pid: u32, first: i32, last: i32, time_ns: u64) {
+        let within = |descriptor: &i32| (first..=last).contains(descriptor);
+        let closed = self.tables.get(&pid).map(|table| table.keys().copied().filter(within).collect());
+        let closed: Vec<i32> = closed.unwrap_or_default();
+        closed.into_iter().for_each(|at| self.closed(pid, at, time_ns));
+    }
+
+    /// A process has executed a program, which closes some descriptors, or has ended.
+    pub(super) fn forget(&mut self, pid: u32, time_ns: u64) {
+        for file in self.tables.remove(&pid).unwrap_or_default().into_values() {
+            if let FileId::Asked(number) = file {
+                self.doubt(number, time_ns);
+            }
+        }
+    }
+
+    /// Records are missing: descriptors may be of other files by now.
+    pub(super) fn forget_all(&mut self) {
+        self.tables.clear();
+    }
+
+    /// A process has the descriptors of another.
+    pub(super) fn copy(&mut self, from: u32, to: u32) {
+        if let Some(table) = self.tables.get(&from) {
+            self.tables.insert(to, table.clone());
+        }
+    }
+
+    /// What the world said was not of what was used before this time, unless it was asked before.
+    fn doubt(&mut self, number: u32, time_ns: u64) {
+        if let Some(asked) = self.asked.get_mut(&number).filter(|asked| time_ns < asked.asked_ns) {
+            asked.text = unknown(asked.descriptor);
+            asked.asked_ns = 0;
+        }
+    }
+
+    /// Whether a name cannot change any more when all records up to a time have been read.
+    pub(super) fn is_certain(&self, file: FileId, read_ns: u64) -> bool {
+        match file {
+            FileId::Named(_) => true,
+            FileId::Asked(number) => self.asked.get(&number).is_none_or(|asked| asked.asked_ns <= read_ns),
+        }
+    }
+
+    /// The name of a file.
+    pub(super) fn name(&mut self, builder: &mut Builder, file: FileId) -> Option<StringId> {
+        match file {
+            FileId::Named(name) => Some(name),
+            FileId::Asked(number) => {
+                let text = self.asked.get(&number)?.text.clone();
+                let FileId::Named(name) = self.named(builder, &text) else { return None };
+                Some(name)
+            }
+        }
+    }
+
+    /// The name of a file as a text, if it is certain now.
+    pub(super) fn certain_text<'a>(&'a self, builder: &'a Builder, file: FileId) -> Option<&'a str> {
+        match file {
+            FileId::Named(name) => Some(builder.text(name)),
+            FileId::Asked(_) => None,
+        }
+    }
+
+    /// Descriptors whose names are certain no longer need what the world said: what takes the place of what.
+    pub(super) fn settle(&mut self, builder: &mut Builder, read_ns: u64) -> FxHashMap<FileId, FileId> {
+        let certain = self.asked.iter().filter(|(_, asked)| asked.asked_ns <= read_ns);
+        let certain: Vec<u32> = certain.map(|(number, _)| *number).collect();
+        let mut names = FxHashMap::default();
+        for number in certain {
+            let asked = FileId::Asked(number);
+            names.extend(self.name(builder, asked).map(|name| (asked, FileId::Named(name))));
+            self.asked.remove(&number);
+        }
+        if !names.is_empty() {
+            for file in self.tables.values_mut().flat_map(FxHashMap::values_mut) {
+                *file = names.get(file).copied().unwrap_or(*file);
+            }
+        }
+        names
+    }
+}
+
+#[cfg(test)]
+impl Files {
+    /// Answers of the world that are kept.
+    pub(super) fn kept(&self) -> usize {
+        self.asked.len()
+    }
+}
+
+/// What a descriptor is called of which nothing is certain.
+fn unknown(descriptor: i32) -> String {
+    format!("fd {descriptor}")
+}
