@@ -19,6 +19,7 @@ mod lines;
 mod outline;
 mod overview;
 mod own;
+mod parallelism;
 #[cfg(test)]
 mod properties;
 mod quality;
@@ -50,6 +51,7 @@ pub use own::{
     Beneath, By, Charge, Charges, HotLine, HotLines, Nearness, OwnLine, OwnRow, OwnTable, StackFrame,
     frames_of,
 };
+pub use parallelism::{BusyFunction, ELAPSED_TIME, Level, Parallelism, SerialPart, Slice, elapsed_time};
 pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, Warning};
 pub use remark::{About, Fact, Remark, Severity, no_leak_check};
 pub use selection::{Pattern, Selection, SelectionError, Weights};

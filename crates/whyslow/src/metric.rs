@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use whyslow_analyze::Selection;
 use whyslow_analyze::heap::{LIVE, live_at};
+use whyslow_analyze::{ELAPSED_TIME, Selection, elapsed_time};
 use whyslow_profile::Profile;
 
 use crate::failure::{Failure, Result};
@@ -70,6 +70,11 @@ impl MetricArgs {
             if let Some((metric, samples)) = live_at(profile, at.unwrap_or(end_ns)) {
                 return Ok(profile.set_metric(metric, samples));
             }
+        }
+        if name == ELAPSED_TIME
+            && let Some((metric, samples)) = elapsed_time(profile)
+        {
+            return Ok(profile.set_metric(metric, samples));
         }
         Selection::metric_named(profile, name)
             .map_err(|error| Failure::new(format!("{}: {error}", path.display())))

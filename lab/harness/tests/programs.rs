@@ -39,6 +39,7 @@ const CASES: &[Case] = &[
     Case { name: "quadratic", arguments: &["2000"], shares: &[], counts: &[("comparisons", 2_001_000)] },
     Case { name: "ratio", arguments: &["1", "20"], shares: &[("alpha", 0.5), ("beta", 0.3), ("gamma", 0.2)], counts: &[] },
     Case { name: "ratio", arguments: &["4", "20"], shares: &[("alpha", 0.5), ("beta", 0.3), ("gamma", 0.2)], counts: &[] },
+    Case { name: "serial", arguments: &["20"], shares: &[], counts: &[] },
     Case { name: "signals", arguments: &["20", "raise"], shares: &[("handler_work", 0.5), ("interrupted", 0.5)], counts: &[] },
     Case { name: "sleepy", arguments: &["100"], shares: &[("brief_work", 1.0)], counts: &[("work_ms", 2)] },
     Case { name: "spans", arguments: &["20"], shares: &[("outer", 0.375), ("alpha", 0.25), ("beta", 0.125)], counts: &[("tick", 1000)] },

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StackId, StringId, Subject};
 
 pub use self::reason::Reason;
-use self::reason::Reasons;
+pub(crate) use self::reason::Reasons;
 use crate::labels::{Label, Labels};
 use crate::overview::Overview;
 use crate::own::Charges;

@@ -89,7 +89,7 @@ impl Reason {
 
 /// Tells the reasons of waits, and remembers what each function says.
 #[derive(Debug)]
-pub(super) struct Reasons<'a> {
+pub(crate) struct Reasons<'a> {
     profile: &'a Profile,
     said: FxHashMap<Label, Said>,
 }
@@ -105,12 +105,12 @@ enum Said {
 }
 
 impl<'a> Reasons<'a> {
-    pub(super) fn new(profile: &'a Profile) -> Self {
+    pub(crate) fn new(profile: &'a Profile) -> Self {
         Self { profile, said: FxHashMap::default() }
     }
 
     /// Of a stack at whose innermost place a thread has left its CPU.
-    pub(super) fn of(&mut self, stack: StackId) -> Reason {
+    pub(crate) fn of(&mut self, stack: StackId) -> Reason {
         let Self { profile, said } = self;
         let mut by_kernel = None;
         let mut by_program: Option<Reason> = None;

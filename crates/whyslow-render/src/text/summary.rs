@@ -2,7 +2,8 @@
 
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{
-    By, CallTree, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality, Reason, Threads, Waited,
+    By, CallTree, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality, Reason, SerialPart,
+    Threads, Waited,
 };
 use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile};
 
@@ -13,6 +14,7 @@ use super::layout::{
     styled,
 };
 use super::own::{MEANING, name_in_crate, own_rows};
+use super::parallelism::serial_words;
 use super::quality::headline;
 use super::remark::remark_lines;
 use super::tree::repeat_note;
@@ -44,6 +46,8 @@ pub struct Summary<'a> {
     pub hot_path: &'a HotPath,
     /// How long it waited, if that is worth telling.
     pub waited: Option<&'a Waited>,
+    /// What ran on one thread alone, if that is worth telling.
+    pub serial: Option<SerialPart>,
     /// Its threads and processes.
     pub threads: &'a Threads,
     /// How far to trust it.
@@ -91,6 +95,10 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
     push_wrapped(&mut head, PLAIN, &times(profile), page.width);
     if let Some(waited) = summary.waited {
         push_wrapped(&mut head, PLAIN, &waited_line(waited, file, &profile.meta.command), page.width);
+    }
+    if let Some(part) = &summary.serial {
+        let where_to = file.map(|file| format!(": whyslow report {file} parallelism")).unwrap_or_default();
+        push_wrapped(&mut head, PLAIN, &format!("{}{where_to}", serial_words(part, profile)), page.width);
     }
     if let Some(programs) = programs(summary.threads) {
         push_line(&mut head, &cut(&programs, page.width));

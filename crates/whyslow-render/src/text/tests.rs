@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use whyslow_analyze::testing::{self, SAMPLE_NS};
 use whyslow_analyze::{
-    By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Quality, Selection,
-    SortBy, SpanTable, Threads, TreeOptions, Waited,
+    By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Parallelism, Quality,
+    Selection, SortBy, SpanTable, Threads, TreeOptions, Waited,
 };
 use whyslow_profile::{KernelView, Profile, Span, ThreadId, Trigger};
 
@@ -64,6 +64,8 @@ fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
         own: &own,
         hot_path: &HotPath::find(profile, &weights, &charges, &own),
         waited: waited.as_ref(),
+        serial: Parallelism::build(profile, &Selection::default(), &charges)
+            .and_then(|parallelism| parallelism.serial_part(profile)),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: Some("app.whyslow"),
@@ -82,6 +84,45 @@ fn a_program_that_mostly_waits_is_told_so() {
     assert!(said.contains(expected), "{said}");
     waits.meta.duration_ns = 3_000_000_000;
     assert!(!one_screen(&waits, 200).contains("mostly waits"));
+}
+
+/// A serial part of 400 ms, then two threads for 600 ms.
+fn parallel() -> Profile {
+    let mut profile = testing::profile(
+        "main: app::main@app.rs:1;app::parse@app.rs:12 400
+         a: app::work@app.rs:20 600
+         b: app::work@app.rs:20 600",
+    );
+    profile.samples[0].time_ns =
+        (1..=400).chain(401..=1000).chain(401..=1000).map(|ms| ms * SAMPLE_NS).collect();
+    profile.meta.duration_ns = 1000 * SAMPLE_NS;
+    profile
+}
+
+#[test]
+fn the_serial_part_of_a_parallel_program_is_told() {
+    let said = one_screen(&parallel(), 200);
+    let expected = "about 40.0 % of the wall time ran on one thread, in app::parse (app.rs:12): whyslow report app.whyslow parallelism";
+    assert!(said.contains(expected), "{said}");
+    assert!(!one_screen(&program(), 200).contains("on one thread"));
+}
+
+#[test]
+fn threads_that_run_at_a_time() {
+    let profile = parallel();
+    let built = Parallelism::build(&profile, &Selection::default(), &Charges::new(&profile, true)).unwrap();
+    insta::assert_snapshot!(plain(&parallelism(&built, &profile, Page::new(&profile, 0, 80))), @"
+    threads that ran at a time, estimated from CPU samples; exact with waits:
+    whyslow record --off-cpu
+    about 40.0 % of the wall time ran on one thread, in app::parse (app.rs:12)
+
+     threads    share      time  what ran
+           1   40.0 %    400 ms   100.0 %  app::parse  app.rs:12
+           2   60.0 %    600 ms   100.0 %  app::work  app.rs:20
+
+    ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄████████████████████████████████████████████████
+    over 1.00 s, a letter is 12.5 ms; the highest are 2.0 threads
+    ");
 }
 
 #[test]

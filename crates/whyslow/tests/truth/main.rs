@@ -14,6 +14,7 @@ mod heap_snapshot;
 mod heap_transparent;
 mod looks;
 mod names;
+mod parallelism;
 mod recorded;
 mod shapes;
 mod shares;

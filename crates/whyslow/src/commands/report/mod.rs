@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
-use whyslow_analyze::{By, Charges, FunctionTable, HotPath, OwnTable, Quality, Selection, SortBy, Threads, Waited};
+use whyslow_analyze::{By, Charges, FunctionTable, HotPath, OwnTable, Parallelism, Quality, Selection, SortBy, Threads, Waited};
 use whyslow_profile::Profile;
 use whyslow_render::json::Context;
 use whyslow_render::text::{self, HeapView, Page, Summary};
@@ -199,6 +199,8 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
         own: &own,
         hot_path: &HotPath::find(profile, &weights, &charges, &own),
         waited: waited.as_ref(),
+        serial: Parallelism::build(profile, &Selection::default(), &charges)
+            .and_then(|parallelism| parallelism.serial_part(profile)),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: file.as_deref(),

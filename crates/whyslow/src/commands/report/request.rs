@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use whyslow_analyze::{
     By, Callers, Charges, FindError, FunctionTable, GroupBy, Groups, HotLines, Lines, Outline, OwnTable,
+    Parallelism,
     Selection, SortBy, SpanTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
 };
 use whyslow_profile::{HeapProcess, Profile};
@@ -78,6 +79,11 @@ impl Request<'_> {
         let selection = Selection { metric, ..self.selection.clone() };
         let shortest = self.args.min_wait.map_or(0, |shortest| shortest.as_nanos() as u64);
         WaitTable::build(self.profile, &selection, &charges, shortest)
+    }
+
+    /// How many threads were busy, and what ran then; `None` without CPU time.
+    pub(super) fn parallelism(&self) -> Option<Parallelism> {
+        Parallelism::build(self.profile, self.selection, &Charges::new(self.profile, self.inline()))
     }
 
     /// The frame each stack is charged to, and the functions that makes.

@@ -5,6 +5,7 @@ mod functions;
 mod groups;
 mod heap;
 mod lines;
+mod parallelism;
 mod quality;
 mod spans;
 mod threads;
@@ -24,7 +25,7 @@ pub(super) use functions::VIEW as FUNCTIONS;
 pub(super) use heap::VIEW as HEAP;
 
 /// All views, in the order of the help.
-pub(super) const ALL: [&View; 11] = [
+pub(super) const ALL: [&View; 12] = [
     &functions::VIEW,
     &tree::VIEW,
     &callers::VIEW,
@@ -34,6 +35,7 @@ pub(super) const ALL: [&View; 11] = [
     &groups::CRATES,
     &spans::VIEW,
     &waits::VIEW,
+    &parallelism::VIEW,
     &heap::VIEW,
     &quality::VIEW,
 ];

@@ -1,0 +1,149 @@
+use std::ops::Range;
+
+use whyslow_profile::{Metric, Samples, StackId, ThreadId, ThreadTimes};
+
+use super::*;
+use crate::labels;
+use crate::testing::{self, SAMPLE_NS};
+
+/// A serial part of 400 ms on the thread main, then 600 ms in which two others run.
+fn sampled() -> Profile {
+    let mut profile = testing::profile(
+        "main: app::main;app::parse@app.rs:12 400
+         a: app::work@app.rs:20 600
+         b: app::work@app.rs:20 600",
+    );
+    let times = (1..=400).chain(401..=1000).chain(401..=1000);
+    profile.samples[0].time_ns = times.map(|ms| ms * SAMPLE_NS).collect();
+    profile.meta.duration_ns = 1000 * SAMPLE_NS;
+    profile
+}
+
+fn build(profile: &Profile, selection: &Selection) -> Parallelism {
+    Parallelism::build(profile, selection, &Charges::new(profile, true)).unwrap()
+}
+
+fn milliseconds(parallelism: &Parallelism) -> Vec<u64> {
+    parallelism.levels.iter().map(|level| level.ns / SAMPLE_NS).collect()
+}
+
+/// Adds waits of threads, each from one millisecond to another, at the place of a stack.
+fn add_waits(profile: &mut Profile, waits: &[(u32, Range<u64>, StackId)]) {
+    let mut samples = Samples::default();
+    for (thread, time, stack) in waits {
+        samples.push(time.end * SAMPLE_NS, ThreadId(*thread), *stack, (time.end - time.start) * SAMPLE_NS);
+    }
+    profile.set_metric(Metric::off_cpu_time(), samples);
+}
+
+#[test]
+fn the_serial_part_stands_out_and_is_told_with_its_function() {
+    let profile = sampled();
+    let parallelism = build(&profile, &Selection::default());
+    assert_eq!(milliseconds(&parallelism), [0, 400, 600]);
+    let part = parallelism.serial_part(&profile).unwrap();
+    assert!((part.share - 0.4).abs() < 1e-9 && !part.exact, "{part:?}");
+    assert_eq!(labels::name(&profile, part.function.label), "app::parse");
+    assert_eq!((part.function.line, part.function.share), (12, 1.0));
+    let running: f64 = parallelism.curve.iter().map(|slice| slice.running * slice.length_ns as f64).sum();
+    assert!((running / (1600 * SAMPLE_NS) as f64 - 1.0).abs() < 1e-9, "{running}");
+}
+
+#[test]
+fn nothing_is_told_of_programs_that_are_serial_altogether_or_hardly() {
+    let mut profile = sampled();
+    let only_main = Selection { threads: vec!["main".parse().unwrap()], ..Selection::default() };
+    let alone = build(&profile, &only_main);
+    assert_eq!(milliseconds(&alone), [600, 400]);
+    assert_eq!(alone.serial_part(&profile), None);
+    let late = Selection { time_ns: Some(300 * SAMPLE_NS..1000 * SAMPLE_NS), ..Selection::default() };
+    let late = build(&profile, &late);
+    assert_eq!(milliseconds(&late), [0, 100, 600]);
+    assert_eq!(late.serial_part(&profile), None);
+    // The same function alone at times, and beside itself at others.
+    let mut files = profile.clone();
+    let parse = files.samples[0].stack[0];
+    files.samples[0].stack.fill(parse);
+    assert_eq!(build(&files, &Selection::default()).serial_part(&files), None);
+    // Samples cannot tell a serial part from threads that wait for their turn.
+    profile.threads[1].times = Some(ThreadTimes { ran_ns: 100, queued_ns: 50, ..ThreadTimes::default() });
+    assert_eq!(build(&profile, &Selection::default()).serial_part(&profile), None);
+}
+
+#[test]
+fn with_waits_it_is_exact_and_threads_in_the_queue_are_busy() {
+    let mut profile = testing::profile(
+        "main: app::parse 400
+         a: app::work 300
+         b: app::work 300
+         a: rayon_core::sleep::sleep;sys_futex_wait 1
+         b: app::work;std::lock_contended;sys_futex_wait 1
+         main: app::main;std::JoinHandle::join;sys_futex_wait 1",
+    );
+    let stacks = profile.samples[0].stack.clone();
+    let [idle, locked, joins] = [1000, 1001, 1002].map(|row: usize| stacks[row]);
+    let samples = &mut profile.samples[0];
+    for column in [&mut samples.time_ns, &mut samples.value] {
+        column.truncate(1000);
+    }
+    samples.thread.truncate(1000);
+    samples.stack.truncate(1000);
+    samples.time_ns = (1..=400).chain(401..=700).chain(701..=1000).map(|ms| ms * SAMPLE_NS).collect();
+    profile.meta.duration_ns = 1000 * SAMPLE_NS;
+    // One CPU for a and b, half of the time each: b is taken off for 300 ms, and a for 300 ms.
+    let queue = profile.strings.push("[waiting for a CPU]");
+    profile.modules.push(whyslow_profile::Module {
+        path: queue,
+        build_id: None,
+        kind: whyslow_profile::ModuleKind::Waiting,
+        symbols: whyslow_profile::SymbolState::Missing,
+        optimised: whyslow_profile::Optimised::Unknown,
+    });
+    let module = (profile.modules.len() - 1).into();
+    let location = profile.locations.push(Some(module), whyslow_profile::RelativeAddress(0));
+    let queued = profile.stacks.push(None, location);
+    add_waits(
+        &mut profile,
+        &[
+            (1, 0..400, idle),
+            (2, 0..400, locked),
+            (2, 400..700, queued),
+            (1, 700..1000, queued),
+            (0, 400..1000, joins),
+        ],
+    );
+    let parallelism = build(&profile, &Selection::default());
+    assert!(parallelism.exact);
+    assert_eq!(milliseconds(&parallelism), [0, 400, 600]);
+    let first = parallelism.curve[0];
+    assert_eq!((first.running, first.queued, first.blocked, first.idle), (1.0, 0.0, 1.0, 1.0));
+    let last = parallelism.curve[99];
+    assert_eq!((last.running, last.queued, last.blocked, last.idle), (1.0, 1.0, 1.0, 0.0));
+    assert_eq!(labels::name(&profile, parallelism.levels[2].functions[0].label), "app::work");
+}
+
+#[test]
+fn elapsed_time_is_cpu_time_by_the_threads_that_ran() {
+    let profile = sampled();
+    let (metric, samples) = elapsed_time(&profile).unwrap();
+    assert_eq!((metric.name, metric.of), (ELAPSED_TIME, Subject::Wall));
+    assert_eq!(samples.value.iter().sum::<u64>(), 1000 * SAMPLE_NS);
+    assert_eq!((samples.value[0], samples.value[400]), (SAMPLE_NS, SAMPLE_NS / 2));
+}
+
+#[test]
+fn an_empty_profile_has_no_parallelism() {
+    assert_eq!(
+        Parallelism::build(
+            &Profile::default(),
+            &Selection::default(),
+            &Charges::new(&Profile::default(), true)
+        ),
+        None
+    );
+    let mut profile = testing::profile("main: a 1");
+    profile.samples[0] = Samples::default();
+    profile.meta.duration_ns = 0;
+    let nothing = build(&profile, &Selection::default());
+    assert_eq!((nothing.duration_ns, nothing.curve.len()), (0, 0));
+}

@@ -1,0 +1,121 @@
+//! How many threads are busy at a time.
+
+use whyslow_analyze::{BusyFunction, Parallelism, Percent, SerialPart};
+use whyslow_profile::Profile;
+
+use super::layout::{BOLD, DIM, PLAIN, Page, label_name, place, push_line, push_wrapped, right, styled};
+use crate::sanitize::clean;
+use crate::units::duration;
+
+const THREADS: usize = 8;
+const SHARE: usize = 9;
+const TIME: usize = 10;
+/// Functions of one level.
+const MOST_FUNCTIONS: usize = 3;
+/// Columns of a line.
+const PLACE: usize = 30;
+/// The heights of the curve's letters.
+const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The share of time in which 0, 1, 2, … threads were busy, what ran then, and the curve.
+pub fn parallelism(parallelism: &Parallelism, profile: &Profile, page: Page) -> String {
+    let mut out = String::new();
+    let intro = if parallelism.exact {
+        "threads that were busy at a time: that ran, or could have run and had no CPU"
+    } else {
+        "threads that ran at a time, estimated from CPU samples; exact with waits: whyslow record --off-cpu"
+    };
+    push_wrapped(&mut out, PLAIN, intro, page.width);
+    if let Some(part) = parallelism.serial_part(profile) {
+        push_wrapped(&mut out, PLAIN, &serial_words(&part, profile), page.width);
+    }
+    out.push('\n');
+    push_line(
+        &mut out,
+        &styled(
+            BOLD,
+            format!(
+                "{}{}{}  what ran",
+                right("threads", THREADS),
+                right("share", SHARE),
+                right("time", TIME)
+            ),
+        ),
+    );
+    let lead = THREADS + SHARE + TIME + 2;
+    for (threads, level) in parallelism.levels.iter().enumerate().filter(|(_, level)| level.ns > 0) {
+        let numbers = format!(
+            "{}{}{}  ",
+            right(&threads.to_string(), THREADS),
+            right(&Percent(parallelism.share(threads)).to_string(), SHARE),
+            right(&duration(level.ns), TIME)
+        );
+        let functions = if threads == 0 { &[] } else { level.notable(MOST_FUNCTIONS) };
+        if functions.is_empty() {
+            push_line(&mut out, &numbers);
+        }
+        for (index, function) in functions.iter().enumerate() {
+            let before = if index == 0 { numbers.clone() } else { " ".repeat(lead) };
+            let share = right(&Percent(function.share).to_string(), SHARE - 1);
+            let at = function_place(function, profile, PLACE);
+            let width = page.width.saturating_sub(lead + SHARE + 1 + at.chars().count() + 2);
+            let name = page.fit(&label_name(profile, function.label), width);
+            push_line(&mut out, &format!("{before}{share}  {name}  {at}"));
+        }
+    }
+    out.push_str(&curve(parallelism, page));
+    out
+}
+
+/// A line of letters as high as the threads that were busy.
+fn curve(parallelism: &Parallelism, page: Page) -> String {
+    let busy = |at: usize| {
+        let slice = &parallelism.curve[at];
+        slice.running + slice.queued
+    };
+    let slices = parallelism.curve.len();
+    let most = (0..slices).map(busy).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return String::new();
+    }
+    let width = page.width.min(slices);
+    let letters = (0..width).map(|column| {
+        let (from, to) =
+            (column * slices / width, ((column + 1) * slices / width).max(column * slices / width + 1));
+        let mean = (from..to).map(busy).sum::<f64>() / (to - from) as f64;
+        HEIGHTS[((mean / most * 8.0).round() as usize).min(8)]
+    });
+    let mut out = String::from("\n");
+    push_line(&mut out, &letters.collect::<String>());
+    let words = format!(
+        "over {}, a letter is {}; the highest are {most:.1} threads",
+        duration(parallelism.duration_ns),
+        duration(parallelism.duration_ns / width.max(1) as u64)
+    );
+    push_line(&mut out, &styled(DIM, words));
+    out
+}
+
+/// `41 % of the wall time ran on one thread, in parse (app.rs:12)`.
+pub(super) fn serial_words(part: &SerialPart, profile: &Profile) -> String {
+    /// From this share on all of it is said to be there.
+    const NEARLY_ALL: f64 = 0.9;
+    let SerialPart { share, exact, function } = part;
+    let about = if *exact { "" } else { "about " };
+    let much = if function.share >= NEARLY_ALL {
+        String::new()
+    } else {
+        format!("{} of that ", Percent(function.share))
+    };
+    let at = function_place(function, profile, PLACE);
+    let at = if at.is_empty() { at } else { format!(" ({at})") };
+    format!(
+        "{about}{} of the wall time ran on one thread, {much}in {}{at}",
+        Percent(*share),
+        label_name(profile, function.label)
+    )
+}
+
+fn function_place(function: &BusyFunction, profile: &Profile, width: usize) -> String {
+    function.file.map_or(String::new(), |file| place(&clean(profile.text(file)), function.line, width))
+}

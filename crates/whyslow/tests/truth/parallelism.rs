@@ -1,0 +1,101 @@
+//! How many threads are busy at a time, against what a program measures of its serial and its parallel part.
+
+use std::path::Path;
+
+use whyslow_analyze::{CallTree, Charges, ELAPSED_TIME, Level, Parallelism, Selection, elapsed_time};
+use whyslow_lab_harness::{Truth, Variant, build_or_skip, run};
+use whyslow_profile::{Profile, file};
+
+use crate::heap_recorded::as_nobody;
+use crate::recorded::{PATIENCE, has_perf_events, whyslow};
+
+const MS: &str = "600";
+
+fn record(arguments: &[&str]) -> Option<(Profile, Truth)> {
+    let program = build_or_skip("serial", Variant::Release)?;
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.arg("record").args(arguments).args(["-o", "run.whyslow", "--"]).arg(program).arg(MS);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some((read(folder.path()), Truth::parse(&String::from_utf8_lossy(&output.stdout))))
+}
+
+fn read(folder: &Path) -> Profile {
+    file::read(&folder.join("run.whyslow")).unwrap()
+}
+
+fn built(profile: &Profile) -> Parallelism {
+    Parallelism::build(profile, &Selection::default(), &Charges::new(profile, true)).unwrap()
+}
+
+/// The share of a function in what ran at a level.
+fn share(profile: &Profile, level: &Level, function: &str) -> f64 {
+    let of = |row: &&whyslow_analyze::BusyFunction| CallTree::name(profile, row.label).ends_with(function);
+    level.functions.iter().filter(of).map(|row| row.share).sum()
+}
+
+#[track_caller]
+fn assert_both_parts_are_found(profile: &Profile, truth: &Truth) {
+    let parallelism = built(profile);
+    assert!(parallelism.exact);
+    for (level, name) in [(1, "parse"), (2, "render")] {
+        let truth_ns = truth.counts[&format!("{name}_us")] as f64 * 1000.0;
+        let found = &parallelism.levels[level];
+        let ratio = found.ns as f64 / truth_ns;
+        assert!((ratio - 1.0).abs() < 0.05, "{level} threads for {} ns, {name} took {truth_ns} ns", found.ns);
+        let share = share(profile, found, name);
+        assert!(share > 0.9, "{share} of {name} at level {level}: {:?}", found.functions);
+    }
+    let part = parallelism.serial_part(profile).expect("it is worth telling");
+    assert!(CallTree::name(profile, part.function.label).ends_with("parse"), "{part:?}");
+}
+
+#[test]
+fn the_serial_part_is_as_long_as_the_program_measures_it() {
+    if !has_perf_events() {
+        return;
+    }
+    let Some((profile, truth)) = record(&["--off-cpu"]) else { return };
+    assert_both_parts_are_found(&profile, &truth);
+}
+
+#[test]
+fn an_ordinary_user_sees_it_too() {
+    let Some(program) = build_or_skip("serial", Variant::Release) else { return };
+    let Some((folder, mut command)) = as_nobody(&program) else { return };
+    if !has_perf_events() {
+        return;
+    }
+    let arguments = ["record", "--off-cpu", "-o", "run.whyslow", "--", "./program", MS];
+    let output = run(command.args(arguments), PATIENCE).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let truth = Truth::parse(&String::from_utf8_lossy(&output.stdout));
+    assert_both_parts_are_found(&read(folder.path()), &truth);
+}
+
+/// Without waits nobody knows of threads that could have run, so a busy machine makes the serial part longer, but no other function serial.
+#[test]
+fn samples_alone_tell_what_runs_by_itself() {
+    if !has_perf_events() {
+        return;
+    }
+    let Some((mut profile, _)) = record(&[]) else { return };
+    let parallelism = built(&profile);
+    assert!(!parallelism.exact);
+    assert!(share(&profile, &parallelism.levels[1], "parse") > 0.1, "{:?}", parallelism.levels);
+    for level in &parallelism.levels[2..] {
+        let alone = share(&profile, level, "parse");
+        assert!(alone < 0.02, "{alone} of parse beside others");
+    }
+    let (metric, samples) = elapsed_time(&profile).unwrap();
+    assert_eq!(metric.name, ELAPSED_TIME);
+    let elapsed = profile.set_metric(metric, samples);
+    let value = |metric: usize, name: &str| {
+        let function = Some(regex::Regex::new(&format!("{name}$")).unwrap());
+        Selection { metric, function, ..Selection::default() }.weigh(&profile).total_value as f64
+    };
+    let of_parse = value(elapsed, "parse") / value(0, "parse");
+    assert!(of_parse > 0.98, "{of_parse}");
+    assert!(value(elapsed, "render") <= value(0, "render"));
+}
