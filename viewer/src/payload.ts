@@ -42,6 +42,16 @@ export interface HeapFacts {
   intervals: Map<string, [low: number, high: number]>;
 }
 
+/** What the state of a thread can be. */
+export const STATES = ['running', 'queued', 'blocked', 'idle'] as const;
+export type ThreadState = (typeof STATES)[number];
+
+/** A kind of time that has a colour, and the state of the thread in it. */
+export interface TimeKind { word: string; state: ThreadState }
+
+/** For what a thread waits; `kind` is a row of the kinds of time. */
+export interface Reason { word: string; kind: number }
+
 /** What a family is called, and what it is there for. */
 export interface CarrierFamily { word: string; role: string }
 
@@ -51,6 +61,21 @@ export interface SampleTable {
   thread: Uint32Array;
   stack: Uint32Array;
   value: Float64Array;
+  /** 0 where the thread ran, else 1 + the row of `reasons`; nothing for metrics without waits. */
+  reason?: Uint8Array | undefined;
+  /** What is known of single waits; nothing where nothing is. */
+  details?: WaitDetails | undefined;
+}
+
+export interface WaitDetails {
+  /** The CPU that the thread left, or NONE. */
+  cpu: Uint32Array;
+  /** The first argument of the system call: the address of a futex; 0 unknown. */
+  argument: Float64Array;
+  wokenBy: Uint8Array;
+  /** The thread that ended the wait, or NONE, and where that was. */
+  waker: Uint32Array;
+  wakerStack: Uint32Array;
 }
 
 export interface Profile {
@@ -67,6 +92,9 @@ export interface Profile {
   };
   /** Families of functions that only carry other code. */
   carriers: readonly CarrierFamily[];
+  /** Kinds of time, the first one for running, and the reasons of waits; none when waits were not recorded. */
+  timeKinds: readonly TimeKind[];
+  reasons: readonly Reason[];
   /** The frames of location L are the rows `frames[L] .. frames[L + 1]` of the frame table. */
   locations: { count: number; module: Uint32Array; address: Float64Array; frames: Uint32Array };
   frames: { count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array };
@@ -96,6 +124,7 @@ export interface Profile {
 interface Column { type: string; offset: number; length: number }
 interface Header {
   schema: string; context: Partial<Context>; quality: Quality; heap: Record<string, unknown> | undefined; carriers: CarrierFamily[]; columns: Record<string, Column>;
+  timeKinds: TimeKind[]; reasons: Reason[];
 }
 
 const SIZES: Record<string, number> = { u8: 1, u32: 4, f64: 8 };
@@ -154,6 +183,7 @@ export function decode(bytes: Uint8Array): Profile {
       carrier: u8('functions.carrier', functionCount),
     },
     carriers: header.carriers,
+    timeKinds: header.timeKinds, reasons: header.reasons,
     locations: {
       count: locationCount, module: u32('locations.module', locationCount), address: f64('locations.address', locationCount),
       frames: u32('locations.frames', locationCount ? locationCount + 1 : columns.length('locations.frames'), 0),
@@ -251,6 +281,7 @@ function split(bytes: Uint8Array): { header: Header; data: Uint8Array } {
     columns[name] = { type: column.type, offset: column.offset, length: column.length };
   }
   const start = Math.ceil((4 + length) / 8) * 8;
+  const timeKinds = Array.isArray(header.time_kinds) ? header.time_kinds.slice(0, MOST_KINDS).map(readKind) : [];
   return {
     header: {
       schema: header.schema,
@@ -258,6 +289,8 @@ function split(bytes: Uint8Array): { header: Header; data: Uint8Array } {
       quality: isRecord(header.quality) ? header.quality : {},
       heap: isRecord(header.heap) ? header.heap : undefined,
       carriers: Array.isArray(header.carriers) ? header.carriers.slice(0, MOST_CARRIERS).map(readCarrier) : [],
+      timeKinds,
+      reasons: Array.isArray(header.reasons) ? header.reasons.slice(0, 254).map(reason => readReason(reason, timeKinds.length)) : [],
       columns,
     },
     data: bytes.subarray(Math.min(start, bytes.length)),
@@ -272,11 +305,29 @@ function readCarrier(family: unknown): CarrierFamily {
   return { word: typeof word === 'string' ? word.slice(0, 40) : '', role: typeof role === 'string' ? role : '' };
 }
 
+/** More have no colours. */
+const MOST_KINDS = 8;
+
+function readKind(kind: unknown): TimeKind {
+  const { word, state } = isRecord(kind) ? kind : {};
+  return { word: typeof word === 'string' ? word.slice(0, 40) : '', state: STATES.find(known => known === state) ?? 'blocked' };
+}
+
+function readReason(reason: unknown, kinds: number): Reason {
+  const { word, kind } = isRecord(reason) ? reason : {};
+  if (!isCount(kind) || kind >= kinds) throw new PayloadError('The profile in this page is damaged: a reason of waits has no kind of time.');
+  return { word: typeof word === 'string' ? word.slice(0, 40) : '', kind };
+}
+
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
 const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 
 class Columns {
   constructor(private readonly columns: Record<string, Column>, private readonly data: Uint8Array) {}
+
+  has(name: string): boolean {
+    return this.columns[name] !== undefined;
+  }
 
   length(name: string): number {
     return this.columns[name]?.length ?? 0;
@@ -318,8 +369,14 @@ function readSamples(columns: Columns, metric: number): SampleTable {
   const time = new Float64Array(count);
   let now = 0;
   for (let i = 0; i < count; i++) time[i] = now += delta[i]! * 1000;
+  const of = (name: string): string => `samples.${metric}.${name}`;
   return {
     time,
+    reason: columns.has(of('reason')) ? columns.u8(of('reason'), count) : undefined,
+    details: columns.has(of('cpu')) ? {
+      cpu: columns.u32(of('cpu'), count, NONE), argument: columns.f64(of('argument'), count, 0), wokenBy: columns.u8(of('woken_by'), count),
+      waker: columns.u32(of('waker'), count, NONE), wakerStack: columns.u32(of('waker_stack'), count, NONE),
+    } : undefined,
     thread: columns.u32(`samples.${metric}.thread`, count, 0),
     stack: columns.u32(`samples.${metric}.stack`, count, NONE),
     value: columns.f64(`samples.${metric}.value`, count, 1),
@@ -357,6 +414,10 @@ function check(profile: Profile): void {
   profile.samples.forEach((samples, metric) => {
     within(`samples.${metric}.thread`, samples.thread, Math.max(1, threads.count), false);
     within(`samples.${metric}.stack`, samples.stack, stacks.count, true);
+    samples.reason?.forEach((code, row) => { if (code > profile.reasons.length) throw damaged(`samples.${metric}.reason`, row); });
+    if (!samples.details) return;
+    within(`samples.${metric}.waker`, samples.details.waker, threads.count, true);
+    within(`samples.${metric}.waker_stack`, samples.details.wakerStack, stacks.count, true);
   });
   within('spans.name', spans.name, texts, true);
   within('spans.thread', spans.thread, threads.count, true);

@@ -15,10 +15,10 @@ export class Payload {
   location(module: number, address: number, frames: [number, string | undefined, number][]): number;
   stack(parent: number, location: number): number;
   metric(name: string, unit: number): number;
-  sample(metric: number, time: number, thread: number, stack: number, value: number): void;
+  sample(metric: number, time: number, thread: number, stack: number, value: number, reason?: string, details?: Record<string, number>): void;
   container(): Uint8Array;
 }
-export function container(header: { schema?: string; context?: object; quality?: object; heap?: object; carriers?: object[] }, columns: Record<string, { type: string; values: ArrayLike<number> & ArrayBufferView }>): Uint8Array;
+export function container(header: { schema?: string; context?: object; quality?: object; heap?: object; carriers?: object[]; time_kinds?: object[]; reasons?: object[] }, columns: Record<string, { type: string; values: ArrayLike<number> & ArrayBufferView }>): Uint8Array;
 export const HOSTILE: string[];
 export function small(): Uint8Array;
 export function executor(): Uint8Array;

@@ -10,6 +10,11 @@ const CARRIERS = [
   { word: 'rayon', role: 'executor', names: ['rayon'] }, { word: 'tokio', role: 'executor', names: ['tokio::runtime::'] },
 ];
 const HEAP_METRICS = ['bytes-allocated', 'allocations', 'bytes-freed', 'live-at-peak', 'live-at-exit', 'temporary-allocations', 'unused-bytes'];
+const TIME_KINDS = [
+  { word: 'running', state: 'running' }, { word: 'waiting for a CPU', state: 'queued' }, { word: 'blocked: threads', state: 'blocked' },
+  { word: 'blocked: I/O', state: 'blocked' }, { word: 'blocked: other', state: 'blocked' }, { word: 'idle', state: 'idle' },
+];
+const REASONS = [['cpu', 1], ['lock', 2], ['join', 2], ['file', 3], ['sleep', 4], ['idle', 5]].map(([word, kind]) => ({ word, kind }));
 const TYPES = { u8: Uint8Array, u32: Uint32Array, f64: Float64Array };
 
 /** Short and generic names of names as simple as those in here: the real ones are made by whyslow. */
@@ -96,9 +101,10 @@ export class Payload {
   metric(name, unit) {
     const isHeap = HEAP_METRICS.includes(name);
     this.samples.push([]);
-    return this.row('metrics', { name: this.text(name), unit, of: isHeap ? 2 : 1, sampled: isHeap ? 0 : 1 });
+    return this.row('metrics', { name: this.text(name), unit, of: isHeap ? 2 : { 'off-cpu-time': 3, 'wall-time': 4 }[name] ?? 1, sampled: isHeap ? 0 : 1 });
   }
-  sample(metric, time, thread, stack, value) { this.samples[metric].push([time, thread, stack, value]); }
+  /** `reason`: for waits, one of the words of REASONS, with what else is known: `{ cpu, argument, woken_by, waker, waker_stack }`. */
+  sample(metric, time, thread, stack, value, reason = undefined, details = undefined) { this.samples[metric].push([time, thread, stack, value, reason, details]); }
 
   container() {
     const columns = {};
@@ -114,6 +120,7 @@ export class Payload {
     let end = 0;
     add('strings.ends', 'u32', this.bytes.map(bytes => end += bytes.length));
     columns['strings.bytes'] = { type: 'u8', values: new Uint8Array(Buffer.concat(this.bytes)) };
+    let hasWaits = false;
     this.samples.forEach((samples, metric) => {
       samples.sort((a, b) => a[0] - b[0]);
       let before = 0;
@@ -125,22 +132,30 @@ export class Payload {
       add(`samples.${metric}.thread`, 'u32', samples.map(sample => sample[1]));
       add(`samples.${metric}.stack`, 'u32', samples.map(sample => sample[2]));
       add(`samples.${metric}.value`, 'f64', samples.map(sample => sample[3]));
+      if (!samples.some(sample => sample[4])) return;
+      hasWaits = true;
+      add(`samples.${metric}.reason`, 'u8', samples.map(sample => 1 + REASONS.findIndex(({ word }) => word === sample[4])));
+      if (!samples.some(sample => sample[5])) return;
+      const known = (column, type, missing) => add(`samples.${metric}.${column}`, type, samples.map(sample => sample[5]?.[column] ?? missing));
+      for (const column of ['cpu', 'waker', 'waker_stack']) known(column, 'u32', NONE);
+      known('argument', 'f64', 0);
+      known('woken_by', 'u8', 0);
     });
     this.context.samples = this.samples[0]?.length ?? 0;
     this.quality.samples ||= this.context.samples;
-    return container({ context: this.context, quality: this.quality, heap: this.heap, carriers: CARRIERS.map(({ word, role }) => ({ word, role })) }, columns);
+    return container({ context: this.context, quality: this.quality, heap: this.heap, carriers: CARRIERS.map(({ word, role }) => ({ word, role })), ...(hasWaits ? { time_kinds: TIME_KINDS, reasons: REASONS } : {}) }, columns);
   }
 }
 
 /** The bytes of a container (not yet compressed) with these columns. */
-export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, carriers = undefined }, columns) {
+export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, carriers = undefined, time_kinds = undefined, reasons = undefined }, columns) {
   const described = {};
   let offset = 0;
   for (const [name, { type, values }] of Object.entries(columns)) {
     described[name] = { type, offset, length: values.length };
     offset = Math.ceil((offset + values.byteLength) / 8) * 8;
   }
-  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, carriers, columns: described }));
+  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, carriers, time_kinds, reasons, columns: described }));
   const start = Math.ceil((4 + header.length) / 8) * 8;
   const out = Buffer.alloc(start + offset);
   out.writeUInt32LE(header.length, 0);

@@ -2,13 +2,16 @@
 
 import { duration, UNIT_NANOSECONDS } from '../format.ts';
 import type { PanelProps } from '../panel.ts';
-import { zoomIntoBrush, type Range } from '../state.ts';
+import { timeRange, zoomIntoBrush, type Range } from '../state.ts';
 import { Chips } from '../chips.tsx';
+import { waitsOf } from '../waits.ts';
 import { TrackChooser } from './chooser.tsx';
+import { TimeLegend } from './legend.tsx';
 import { clock } from './ruler.ts';
 
-export function TimelineBar({ model, state, dispatch }: Pick<PanelProps, 'model' | 'state' | 'dispatch'>) {
+export function TimelineBar({ model, state, dispatch, dark }: Pick<PanelProps, 'model' | 'state' | 'dispatch' | 'dark'>) {
   const { threads } = model.profile;
+  const waits = waitsOf(model);
   return (
     <div class="timeline-bar">
       {!model.timed ? <span class="quiet">This profile has no times.</span> : <nav class="ranges" aria-label="Time range">
@@ -25,6 +28,7 @@ export function TimelineBar({ model, state, dispatch }: Pick<PanelProps, 'model'
         <button type="button" onClick={() => dispatch({ brush: undefined })} title="Away with the brush (Escape)">Clear</button>
       </span>}
       <Chips model={model} state={state} dispatch={dispatch} />
+      {waits && <TimeLegend model={model} waits={waits} range={timeRange(state) ?? [0, model.duration]} threads={state.threads} dark={dark} />}
       <span class="thread-count quiet">{state.threads
         ? <>{state.threads.length} of {threads.count} threads <button type="button" onClick={() => dispatch({ threads: undefined })} title="All threads (a in the timeline)">All threads</button></>
         : `${threads.count} ${threads.count === 1 ? 'thread' : 'threads'}`}{model.unit(state.metric) === UNIT_NANOSECONDS ? '' : ' · common scale'}</span>

@@ -2,7 +2,9 @@
 
 import { useEffect, useRef } from 'preact/hooks';
 import type { PanelProps } from '../panel.ts';
-import { parseChanged, toggled } from './tracks.ts';
+import { runsOf } from '../runs.ts';
+import { waitsOf } from '../waits.ts';
+import { areCpusFolded, parseChanged, toggled } from './tracks.ts';
 
 /** More of one kind are not listed. */
 const MOST = 40;
@@ -20,7 +22,11 @@ export function TrackChooser({ model, state, dispatch }: Pick<PanelProps, 'model
     const { 'timeline-tracks': _, ...rest } = state.panel;
     dispatch({ panel: text ? { ...rest, 'timeline-tracks': text } : rest });
   };
+  const hasWaits = waitsOf(model) !== undefined, cpus = runsOf(model)?.cpus.length ?? 0;
+  const isOn = (name: string): boolean => (name === 'cpus' ? !areCpusFolded(cpus, changed) : !changed.has(name));
   const choices: [string, string][] = [
+    ...(hasWaits ? [['parallel', 'Threads at once'], ['states', 'Kinds of time of threads']] as [string, string][] : []),
+    ...(cpus ? [['cpus', `Lanes of ${cpus} CPU${cpus === 1 ? '' : 's'}`] as [string, string]] : []),
     ...Array.from({ length: Math.min(MOST, counters.count) }, (_, counter): [string, string] => [`c${counter}`, model.counterName(counter)]),
     ...(spans.count ? [['spans', 'Spans'] as [string, string]] : []),
     ...Array.from({ length: Math.min(MOST, processes.count) }, (_, process): [string, string] =>
@@ -39,7 +45,7 @@ export function TrackChooser({ model, state, dispatch }: Pick<PanelProps, 'model
       <fieldset>
         <legend>Shown in the timeline</legend>
         {choices.map(([name, title]) => (
-          <label key={name}><input type="checkbox" checked={!changed.has(name)} onChange={() => set(toggled(changed, name))} /> <span dir="ltr">{title.slice(0, 120)}</span></label>
+          <label key={name}><input type="checkbox" checked={isOn(name)} onChange={() => set(toggled(changed, name))} /> <span dir="ltr">{title.slice(0, 120)}</span></label>
         ))}
         <button type="button" disabled={!changed.size} onClick={() => set('')}>Everything as at first</button>
       </fieldset>

@@ -6,6 +6,8 @@ import type { Range } from '../state.ts';
 import { lowerBound } from '../aggregate.ts';
 import { activity, highest, type ThreadSamples } from './activity.ts';
 import { ticks } from './ruler.ts';
+import { drawStacked } from './stacked.ts';
+import { drawCpu, drawParallel, drawStates, type TimeCache } from './states.ts';
 import { HEIGHT, tracksBetween, type Track, type Tracks } from './tracks.ts';
 
 /** Pixels per step of an activity curve. */
@@ -23,6 +25,8 @@ export interface Scene {
   /** 1 for each span the samples are filtered to; nothing for all. */
   chosenSpans: ((span: number) => boolean) | undefined;
   cache: ActivityCache;
+  /** What waits tell; nothing when they were not recorded. */
+  times: TimeCache | undefined;
 }
 
 /** Activity of threads for one range and width: scrolling back and forth adds nothing up twice. */
@@ -54,12 +58,17 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, widt
   for (const track of tracksBetween(tracks.list, scroll, scroll + height)) {
     const y = track.y - scroll;
     context.globalAlpha = 1;
-    if (track.kind === 'process') {
+    if (track.kind === 'process' || track.kind === 'cpus') {
       context.fillStyle = dark ? '#1e2127' : '#f6f7f9';
       context.fillRect(0, y, width, track.height);
     } else if (track.kind === 'thread') {
       context.globalAlpha = scene.chosen && !scene.chosen[track.thread] ? .3 : 1;
-      drawThread(context, scene, track.thread, width, y, track.height);
+      drawThread(context, scene, track.thread, width, y, track.hasStates ? HEIGHT.thread : track.height);
+      if (track.hasStates && scene.times) drawStates(context, scene.times, track.thread, width, y + HEIGHT.thread, dark);
+    } else if (track.kind === 'parallel') {
+      if (scene.times) drawParallel(context, scene.times, width, y, dark);
+    } else if (track.kind === 'cpu') {
+      if (scene.times) drawCpu(context, scene.times, track.cpu, width, y, dark, scene.chosen);
     } else if (track.kind === 'counter') drawCounter(context, scene, track.counter, width, y, track.height);
     else drawSpans(context, scene, track, width, y);
     context.globalAlpha = 1;
@@ -76,35 +85,7 @@ function drawThread(context: CanvasRenderingContext2D, { model, range: [from, to
   context.fillStyle = dark ? '#2e323a' : '#dfe2e7';
   if (end > begin) context.fillRect(begin, y + height - 3, end - begin, 2); // while the thread lived
   const base = y + height - 1, colours = kindColours(dark);
-  const level = new Float64Array(count);
-  const step = width / count;
-  for (const { code } of KINDS) {
-    const at = code * count;
-    let any = false;
-    for (let bin = 0; bin < count && !any; bin++) any = bins[at + bin]! > 0;
-    if (!any) continue;
-    // One shape per kind: along the tops from left to right, along what is below from right to left.
-    context.fillStyle = colours[code]!;
-    context.beginPath();
-    for (let bin = 0; bin < count;) {
-      if (!(bins[at + bin]! > 0)) { bin++; continue; }
-      const first = bin;
-      for (; bin < count && bins[at + bin]! > 0; bin++) {
-        const top_ = base - Math.min(1, (level[bin]! + bins[at + bin]!) / top) * room;
-        if (bin === first) context.moveTo(bin * step, top_);
-        else context.lineTo(bin * step, top_);
-        context.lineTo((bin + 1) * step, top_);
-      }
-      for (let back = bin - 1; back >= first; back--) {
-        const low = base - Math.min(1, level[back]! / top) * room;
-        context.lineTo((back + 1) * step, low);
-        context.lineTo(back * step, low);
-      }
-      context.closePath();
-    }
-    context.fill();
-    for (let bin = 0; bin < count; bin++) level[bin]! += bins[at + bin]!;
-  }
+  drawStacked(context, bins, count, KINDS.map(({ code }) => ({ kind: code, fill: colours[code]! })), { left: 0, width, base, room, top });
 }
 
 function drawCounter(context: CanvasRenderingContext2D, { model, range: [from, to], dark }: Scene, counter: number, width: number, y: number, height: number): void {

@@ -5,6 +5,8 @@ import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
 import type { State } from '../state.ts';
 import { counterRows } from './draw.ts';
+import { kindTimes, timesInWords } from './legend.tsx';
+import type { TimeCache } from './states.ts';
 import { isChosen } from './threads.ts';
 import { spansName, type Stop, type Track } from './tracks.ts';
 
@@ -20,6 +22,8 @@ interface LabelsProps {
   select: (stop: Stop, how: { ctrlKey: boolean; metaKey: boolean; shiftKey: boolean }) => void;
   /** What each thread weighs in the selected time. */
   values: Float64Array;
+  /** What waits tell, where they were recorded. */
+  times: TimeCache | undefined;
   /** Folds or unfolds a track by its name. */
   fold: (name: string) => void;
 }
@@ -27,7 +31,7 @@ interface LabelsProps {
 /** The id of the element of a process or thread. */
 export const stopId = (stop: Stop): string => (stop.kind === 'process' ? `process-${stop.process}` : `thread-${stop.thread}`);
 
-export function Labels({ model, tracks, state, stops, active, select, values, fold }: LabelsProps) {
+export function Labels({ model, tracks, state, stops, active, select, values, times, fold }: LabelsProps) {
   const unit = model.unit(state.metric), whole = sum(values);
   const option = (stop: Stop, chosen: boolean) => ({
     id: stopId(stop), role: 'option', 'aria-selected': chosen, 'aria-setsize': stops.length, 'aria-posinset': stops.indexOf(stop) + 1,
@@ -36,6 +40,20 @@ export function Labels({ model, tracks, state, stops, active, select, values, fo
   return <>
     {tracks.map(track => {
       const style = { top: `${track.y}px`, height: `${track.height}px`, width: `${LABEL_WIDTH}px` };
+      if (track.kind === 'parallel') {
+        return <div key="parallel" class="track" style={style} role="presentation" title="How many threads run, wait for a CPU and are blocked at once; idle ones are left out">
+          <span class="track-name">Threads at once</span><span class="track-value">{times && `≤ ${+times.parallel.top.toFixed(1)}`}</span></div>;
+      }
+      if (track.kind === 'cpus') {
+        const moved = times?.runs?.migrations.reduce((sum, one) => sum + one, 0) ?? 0;
+        return <div key="cpus" class="track process" style={style} role="presentation">
+          <Twisty isFolded={track.isFolded} can about={`${track.isFolded ? 'Show' : 'Fold'} the lanes of CPUs`} onClick={() => fold('cpus')} />
+          <span class="track-name">{track.count} CPU{track.count === 1 ? '' : 's'}</span><span class="track-value">{count(moved)} migration{moved === 1 ? '' : 's'}</span></div>;
+      }
+      if (track.kind === 'cpu') {
+        return <div key={`cpu${track.cpu}`} class="track cpu" style={style} role="presentation"><span class="track-name">CPU {times?.runs?.cpus[track.cpu]}</span>
+          <span class="track-value">{times && share(times.cpu(track.cpu).busy, 1)}</span></div>;
+      }
       if (track.kind === 'counter') {
         const name = model.counterName(track.counter);
         return <div key={`c${track.counter}`} class="track" style={style} role="presentation"><span class="track-name" title={name.slice(0, 300)}>{name.slice(0, 200)}</span>
@@ -55,9 +73,10 @@ export function Labels({ model, tracks, state, stops, active, select, values, fo
           <span class="track-name">{model.processName(process)}</span><span class="track-value">{model.profile.processes.pid[process]}</span></div>;
       }
       const { thread } = track;
+      const about = times && track.hasStates ? ` ${timesInWords(model, kindTimes(model, times.waits, [thread], times.range))}.` : '';
       const chosen = !state.threads || state.threads.includes(thread), name = model.threadName(thread);
       return <div key={`t${thread}`} class={`track thread${active === track ? ' active' : ''}${chosen ? '' : ' out'}`} style={style} {...option(track, !!state.threads && chosen)}
-        title={`${name.slice(0, 300)} (${model.profile.threads.tid[thread]}): ${amount(values[thread]!, unit)}. Click selects, Ctrl adds, Shift selects up to here.`}>
+        title={`${name.slice(0, 300)} (${model.profile.threads.tid[thread]}): ${amount(values[thread]!, unit)}.${about} Click selects, Ctrl adds, Shift selects up to here.`}>
         <span class="track-name">{name.slice(0, 200)}</span><span class="track-value">{share(values[thread]!, whole)}</span></div>;
     })}
   </>;

@@ -5,20 +5,24 @@ import { threadValues } from '../derive.ts';
 import { askers } from '../heap.ts';
 import type { PanelProps } from '../panel.ts';
 import { timeRange, zoomIntoBrush, type Range } from '../state.ts';
+import { waitsOf } from '../waits.ts';
 import { byThread, stackKinds, stretches, type ThreadSamples } from './activity.ts';
 import { TimelineBar } from './bar.tsx';
 import { brushKey } from './keyboard.ts';
 import { ActivityCache, binsFor, drawTracks, type Scene } from './draw.ts';
 import { Labels, LABEL_WIDTH, stopId } from './labels.tsx';
-import { readout, spanAt } from './readout.ts';
+import { TimeTable } from './legend.tsx';
+import { readout, spanAt, stretchUnder } from './readout.ts';
 import { clock } from './ruler.ts';
 import { Ruler } from './ruler_view.tsx';
+import { TimeCache } from './states.ts';
 import { chooseThread, isChosen } from './threads.ts';
 import { parseChanged, toggled, tracksBetween, tracksOf, type Stop } from './tracks.ts';
 import { wheelRanges } from './wheel.ts';
 import './timeline.css';
 
-const MOST_HEIGHT = 300;
+/** Where waits were recorded, tracks are higher. */
+const MOST_HEIGHT = { plain: 300, withWaits: 400 };
 /** Pixels around an edge of the brush where it can be taken hold of. */
 const GRIP = 5;
 
@@ -56,6 +60,8 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   const [from, to] = range;
   const unit = model.unit(state.metric);
   const cache = useMemo(() => new ActivityCache(samples, unit, range, binsFor(size.width)), [samples, from, to, size.width]);
+  const waits = waitsOf(model);
+  const times = useMemo(() => waits && new TimeCache(model, waits, range, size.width), [waits, from, to, size.width]);
   const chosen = useMemo(() => {
     if (!state.threads) return undefined;
     const mask = new Uint8Array(model.profile.threads.count);
@@ -81,9 +87,9 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     if (element.width !== wide || element.height !== high) Object.assign(element, { width: wide, height: high });
     const context = element.getContext('2d')!;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const scene: Scene = { model, tracks, samples, unit, range, dark, chosen, chosenSpans, cache };
+    const scene: Scene = { model, tracks, samples, unit, range, dark, chosen, chosenSpans, cache, times };
     drawTracks(context, scene, size.width, size.height, scroll);
-  }, [tracks, cache, size, scroll, dark, chosen, chosenSpans]);
+  }, [tracks, cache, times, size, scroll, dark, chosen, chosenSpans]);
 
   const xOf = (time: number) => (time - from) * size.width / (to - from);
   const timeAt = (event: PointerEvent | MouseEvent): number => {
@@ -131,6 +137,12 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     if (performance.now() - cleared.current < 500) return; // the second half of a double-click
     const y = event.clientY - scroller.current!.getBoundingClientRect().top + scroll;
     const track = tracksBetween(tracks.list, y, y + 1)[0];
+    const stretch = !event.ctrlKey && !event.metaKey && !event.shiftKey ? stretchUnder(times, track, now.from, y) : undefined;
+    if (stretch) {
+      // As a span: its time, and its thread.
+      dispatch({ brush: [Math.max(from, stretch.begin), Math.min(Math.max(to, stretch.begin + 1), stretch.end)], threads: model.profile.threads.count > 1 ? [stretch.thread] : undefined });
+      return;
+    }
     if (track?.kind === 'thread') select(track, event);
     const span = track?.kind === 'spans' ? spanAt(model, tracks, track, y, now.from, slack) : undefined;
     if (span !== undefined) {
@@ -144,11 +156,13 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     style.display = event ? 'block' : 'none';
     if (!event) return;
     const time = timeAt(event), y = event.clientY - scroller.current!.getBoundingClientRect().top + scroll, x = xOf(time);
-    const about = readout(model, tracks, cache, unit, range, tracksBetween(tracks.list, y, y + 1)[0], time, y, slack);
+    const about = readout(model, tracks, cache, times, unit, range, tracksBetween(tracks.list, y, y + 1)[0], time, y, slack);
     style.transform = `translateX(${x}px)`;
     const text = hover.current!.firstElementChild as HTMLElement;
     text.textContent = `${clock(time, (to - from) / size.width)}${about && ` · ${about}`}`;
-    text.className = x > size.width * .6 ? 'left' : '';
+    const isLeft = x > size.width * .6;
+    text.className = isLeft ? 'left' : '';
+    text.style.maxWidth = `${Math.max(120, (isLeft ? x : size.width - x) - 10)}px`;
   };
 
   const wheel = useRef<(event: WheelEvent) => void>(() => undefined);
@@ -206,10 +220,10 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
 
   const shown = tracksBetween(tracks.list, scroll, scroll + size.height);
   const looked = timeRange(state);
-  const wanted = Math.min(tracks.height, Number(state.panel['timeline-height']) || Math.min(MOST_HEIGHT, Math.max(80, innerHeight * .32)));
+  const wanted = Math.min(tracks.height, Number(state.panel['timeline-height']) || Math.min(waits ? MOST_HEIGHT.withWaits : MOST_HEIGHT.plain, Math.max(80, innerHeight * (waits ? .42 : .32))));
   return (
     <section class="timeline" aria-label="Timeline">
-      <TimelineBar model={model} state={state} dispatch={dispatch} />
+      <TimelineBar model={model} state={state} dispatch={dispatch} dark={dark} />
       {model.timed && <Ruler range={range} width={size.width} left={LABEL_WIDTH} />}
       <div class="timeline-tracks" ref={scroller} style={{ height: `${wanted}px` }} tabIndex={0} role="listbox" aria-multiselectable="true" aria-label="Threads"
         aria-activedescendant={active && stopId(active)} onScroll={event => setScroll(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
@@ -219,9 +233,10 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
           <div class="timeline-hover" ref={hover}><span /></div>
           {state.brush && looked && <div class="timeline-brush" style={{ left: `${xOf(looked[0])}px`, width: `${Math.max(1, xOf(looked[1]) - xOf(looked[0]))}px` }} />}
         </div>
-        <Labels model={model} tracks={shown} state={state} stops={tracks.stops} active={active} select={select} values={values} fold={fold} />
+        <Labels model={model} tracks={shown} state={state} stops={tracks.stops} active={active} select={select} values={values} times={times} fold={fold} />
         <div style={{ height: `${Math.max(0, tracks.height - size.height)}px` }} />
       </div>
+      {waits && <TimeTable model={model} waits={waits} range={range} order={tracks.threads} />}
       <Resizer height={wanted} most={tracks.height} set={height => dispatch({ panel: { ...state.panel, 'timeline-height': String(Math.round(height)) } })} />
     </section>
   );

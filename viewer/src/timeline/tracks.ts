@@ -1,19 +1,30 @@
-// The rows of the timeline from top to bottom: counters, spans of no thread, then each process with its threads and their spans.
+// The rows of the timeline from top to bottom: threads at once, CPUs, counters, spans of no thread, then each process with its threads and their spans.
 
 import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
+import { runsOf } from '../runs.ts';
+import { waitsOf } from '../waits.ts';
 import { packLanes } from './lanes.ts';
 
-export const HEIGHT = { counter: 30, lane: 12, process: 21, thread: 26 } as const;
+/** `states`: what the kinds of a thread's time add to its height. */
+export const HEIGHT = { parallel: 46, cpu: 15, counter: 30, lane: 12, process: 21, thread: 26, states: 16 } as const;
 /** Spans in more lanes than this begin as one line. */
 const MOST_LANES = 12;
+/** More CPUs than this begin as one line. */
+const MOST_CPUS = 8;
 
 export type Track = { y: number; height: number } & (
+  /** How many threads run, wait and are blocked. */
+  | { kind: 'parallel' }
+  | { kind: 'cpus'; count: number; isFolded: boolean }
+  /** A row of `Runs.cpus`. */
+  | { kind: 'cpu'; cpu: number }
   | { kind: 'counter'; counter: number }
   /** Spans of a thread, or of none: `spans` in lanes, or folded into one line. */
   | { kind: 'spans'; thread: number; spans: readonly number[]; lanes: number; isFolded: boolean }
   | { kind: 'process'; process: number; threads: number[]; isFolded: boolean }
-  | { kind: 'thread'; thread: number });
+  /** With a lane of kinds of time below its curve where waits are known. */
+  | { kind: 'thread'; thread: number; hasStates: boolean });
 
 export type Stop = Extract<Track, { kind: 'process' | 'thread' }>;
 
@@ -29,7 +40,8 @@ export interface Tracks {
 }
 
 /**
- * What a reader hid or folded, by names: `c1` a counter, `spans` all spans, `idle` threads without samples, `others` threads that are
+ * What a reader hid or folded, by names: `parallel` the curve of threads, `states` the kinds of time of threads, `cpus` the lanes of CPUs
+ * are folded, or not, against what is usual; `c1` a counter, `spans` all spans, `idle` threads without samples, `others` threads that are
  * not selected; `p1` a process is folded; `s1` and `s` the spans of a thread or of none are folded, or not, against what is usual.
  */
 export type Changed = ReadonlySet<string>;
@@ -44,6 +56,9 @@ export function toggled(changed: Changed, name: string): string {
 }
 
 export const spansName = (thread: number): string => (thread === NONE ? 's' : `s${thread}`);
+
+/** Whether the lanes of CPUs are folded. */
+export const areCpusFolded = (cpus: number, changed: Changed): boolean => cpus > MOST_CPUS !== changed.has('cpus');
 
 interface Spans { rows: number[]; lanes: number }
 const packed = new WeakMap<Model, { lanes: Uint32Array; byThread: Map<number, Spans> }>();
@@ -77,6 +92,14 @@ export function tracksOf(model: Model, weight: Float64Array, changed: Changed = 
     const isFolded = of.lanes > MOST_LANES !== changed.has(spansName(thread));
     list.push({ kind: 'spans', thread, spans: of.rows, lanes: of.lanes, isFolded, ...add((isFolded ? 1 : of.lanes) * HEIGHT.lane + 8) });
   };
+  const waits = waitsOf(model), cpus = runsOf(model)?.cpus.length ?? 0;
+  if (waits && !changed.has('parallel')) list.push({ kind: 'parallel', ...add(HEIGHT.parallel) });
+  if (cpus) {
+    const isFolded = areCpusFolded(cpus, changed);
+    list.push({ kind: 'cpus', count: cpus, isFolded, ...add(HEIGHT.process) });
+    for (let cpu = 0; cpu < cpus && !isFolded; cpu++) list.push({ kind: 'cpu', cpu, ...add(HEIGHT.cpu) });
+  }
+  const hasStates = waits !== undefined && !changed.has('states');
   for (let counter = 0; counter < counters.count; counter++) {
     if (!changed.has(`c${counter}`)) list.push({ kind: 'counter', counter, ...add(HEIGHT.counter) });
   }
@@ -100,7 +123,7 @@ export function tracksOf(model: Model, weight: Float64Array, changed: Changed = 
     if (process !== NONE || processes.count) list.push({ kind: 'process', process, threads: of, isFolded, ...add(HEIGHT.process) });
     if (isFolded) continue;
     for (const thread of of.filter(isShown)) {
-      list.push({ kind: 'thread', thread, ...add(HEIGHT.thread) });
+      list.push({ kind: 'thread', thread, hasStates, ...add(HEIGHT.thread + (hasStates ? HEIGHT.states : 0)) });
       inOrder.push(thread);
       addSpans(thread);
     }

@@ -1,5 +1,6 @@
 //! Where threads wait, for what, and how long: a table of the waits that a recording has.
 
+mod kinds;
 mod reason;
 
 use std::cmp::Reverse;
@@ -7,6 +8,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StackId, StringId, Subject};
 
+pub use self::kinds::{TimeKind, row_reasons};
 pub use self::reason::Reason;
 pub(crate) use self::reason::Reasons;
 use crate::labels::{Label, Labels};

@@ -60,6 +60,30 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 20] = [
+        Self::Cpu,
+        Self::Lock,
+        Self::Condition,
+        Self::Park,
+        Self::Join,
+        Self::Channel,
+        Self::Sleep,
+        Self::File,
+        Self::Network,
+        Self::Pipe,
+        Self::PageFault,
+        Self::Child,
+        Self::Events,
+        Self::Signal,
+        Self::KernelLock,
+        Self::Terminal,
+        Self::Stopped,
+        Self::Idle,
+        Self::Short,
+        Self::Other,
+    ];
+
     /// The word in text and JSON.
     pub fn label(self) -> &'static str {
         match self {

@@ -10,6 +10,7 @@ mod page;
 mod payload;
 mod sha256;
 mod texts;
+mod waits;
 
 pub use page::{Bundle, Page, served_page, served_policy, write_page};
 pub use payload::write_payload;

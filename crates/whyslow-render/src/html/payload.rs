@@ -13,6 +13,7 @@ use whyslow_profile::{Carrier, LocationId, Profile, Role, Samples, StackId};
 use super::container::{Columns, Description, NONE};
 use super::heap::{HeapHead, heap};
 use super::texts::Texts;
+use super::waits::{Details, WaitHead, reasons};
 use crate::json;
 use crate::names::{generic_name, short_name};
 
@@ -30,6 +31,8 @@ struct Header<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
     heap: Option<HeapHead<'p>>,
     carriers: Vec<Family>,
+    #[serde(flatten)]
+    waits: Option<WaitHead>,
     columns: Description,
 }
 
@@ -90,6 +93,7 @@ pub(super) fn write_container(
         quality: json::QualityBody::new(quality),
         heap: HeapHead::of(profile),
         carriers: Carrier::all().map(Family::of).collect(),
+        waits: WaitHead::of(profile),
         columns,
     };
     columns(profile).write(head, out)
@@ -179,16 +183,22 @@ fn stacks<'p>(profile: &'p Profile, columns: &mut Columns<'p>) {
 
 /// Metrics, the main one first, and for each a table of samples in order of time.
 fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
-    let mut rows: Vec<_> = profile.metrics.iter().zip(&profile.samples).collect();
+    let mut rows: Vec<_> = profile
+        .metrics
+        .iter()
+        .zip(&profile.samples)
+        .enumerate()
+        .map(|(at, (row, of))| (row, of, at))
+        .collect();
     let main = profile.main_metric();
     if main < rows.len() {
         rows[..=main].rotate_right(1);
     }
-    columns.u32("metrics.name", collect(&rows, |(row, _)| texts.of(row.name)));
-    columns.u8("metrics.unit", collect(&rows, |(row, _)| row.unit.code()));
-    columns.u8("metrics.of", collect(&rows, |(row, _)| row.of.code()));
-    columns.u8("metrics.sampled", collect(&rows, |(row, _)| u8::from(row.origin.is_sampled())));
-    for (metric, (_, samples)) in rows.into_iter().enumerate() {
+    columns.u32("metrics.name", collect(&rows, |(row, ..)| texts.of(row.name)));
+    columns.u8("metrics.unit", collect(&rows, |(row, ..)| row.unit.code()));
+    columns.u8("metrics.of", collect(&rows, |(row, ..)| row.of.code()));
+    columns.u8("metrics.sampled", collect(&rows, |(row, ..)| u8::from(row.origin.is_sampled())));
+    for (metric, (_, samples, recorded)) in rows.into_iter().enumerate() {
         let order = order(samples);
         let column = |name: &str| format!("samples.{metric}.{name}");
         columns.u32(column("time_delta"), time_deltas(samples, order.clone()));
@@ -197,6 +207,12 @@ fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
         };
         columns.u32(column("thread"), each(order.clone()).map(|row| samples.thread[row].0));
         columns.u32(column("stack"), each(order.clone()).map(|row| samples.stack[row].0));
+        if let Some(reasons) = reasons(profile, recorded) {
+            columns.u8(column("reason"), each(order.clone()).map(move |row| reasons[row]));
+        }
+        if let Some(details) = Details::of(profile, recorded) {
+            details.push(columns, column, &each(order.clone()).collect::<Vec<_>>());
+        }
         columns.f64(column("value"), each(order).map(|row| samples.value[row] as f64));
     }
 }

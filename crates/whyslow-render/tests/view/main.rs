@@ -6,3 +6,4 @@ mod decoder;
 mod page;
 mod payload;
 mod program;
+mod waits;

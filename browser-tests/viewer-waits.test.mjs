@@ -1,0 +1,139 @@
+// Waits in the viewer: lanes of kinds of time, threads at once, CPUs.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { EVIL, manyWaits, waits } from '../viewer/test/waits.mjs';
+import { small } from '../viewer/test/make-payload.mjs';
+import { box, hash, open, page, pageOf, problems, settled } from './opened.mjs';
+
+const known = () => pageOf('waits', waits);
+/** The middle of a track by a text of its label, in pixels of the page; `down` from its top. */
+async function trackAt(text, across, down) {
+  const label = await page.locator('.track', { hasText: text }).first().boundingBox(), canvas = await box('.timeline-window canvas');
+  return [canvas.x + canvas.width * across, label.y + down];
+}
+async function hoverTrack(text, across, down) {
+  const [x, y] = await trackAt(text, across, down);
+  await page.mouse.move(x - 1, y);
+  await page.mouse.move(x, y);
+  await settled();
+  return page.textContent('.timeline-hover');
+}
+const STATES = 34, CURVE = 12;
+/** The colour of the canvas at a place, as red, green, blue. */
+const colourAt = ([x, y]) => page.evaluate(([x, y]) => {
+  const canvas = document.querySelector('.timeline-window canvas'), { left, top } = canvas.getBoundingClientRect(), ratio = canvas.width / canvas.clientWidth;
+  return [...canvas.getContext('2d').getImageData(Math.round((x - left) * ratio), Math.round((y - top) * ratio), 1, 1).data.slice(0, 3)];
+}, [x, y]);
+
+describe('the lanes of threads', () => {
+  test('tell state, reason, length and line', async () => {
+    await open(known());
+    assert.match(await hoverTrack('main', .2, STATES), /main · blocked: other \(sleep\) for 30\.0 ms · waits::nap app\.rs:12/);
+    assert.match(await hoverTrack('main', .6, STATES), /main · blocked: threads \(lock\) for 30\.0 ms · waits::locked app\.rs:20 · woken by worker/);
+    assert.match(await hoverTrack('main', .825, STATES), /main · waiting for a CPU for 5\.00 ms · waits::compute app\.rs:40/);
+    assert.match(await hoverTrack('main', .95, STATES), /main · running for 15\.0 ms$/);
+    assert.match(await hoverTrack('main', .2, CURVE), /main 0\.00 %/, 'the curve above says what it said');
+    assert.deepEqual(problems, []);
+  });
+
+  test('have colours apart, and a legend with the sums', async () => {
+    await open(known());
+    const legend = await page.locator('.time-legend li').allTextContents();
+    assert.deepEqual(legend, ['running 85.0 ms', 'waiting for a CPU 5.00 ms', 'blocked: threads 30.0 ms', 'blocked: I/O 50.0 ms', 'blocked: other 30.0 ms', 'idle 100 ms']);
+    // Patterns are over the colours: the most frequent one of several places counts.
+    const colours = [];
+    for (const across of [.05, .2, .6, .825]) {
+      const seen = new Map();
+      for (let shift = 0; shift < 8; shift++) {
+        const [x, y] = await trackAt('main', across, STATES), colour = String(await colourAt([x + shift, y]));
+        seen.set(colour, (seen.get(colour) ?? 0) + 1);
+      }
+      colours.push([...seen].sort((a, b) => b[1] - a[1])[0][0]);
+    }
+    assert.equal(new Set(colours).size, 4, colours.join(' | '));
+  });
+
+  test('show shares where a pixel has many waits', async () => {
+    await open(pageOf('some', () => manyWaits({ count: 40_000 })));
+    assert.match(await hoverTrack('worker-0', .5, STATES), /worker-0 · \d+ waits in [\d.]+ ms: running [\d.]+ %, .*(blocked: I\/O|blocked: threads) [\d.]+ %/);
+  });
+
+  test('select a wait and its thread by a click', async () => {
+    await open(known(), '#m=2');
+    await page.mouse.click(...await trackAt('main', .6, STATES));
+    await settled();
+    assert.match(await hash(), /t=0&b=/);
+    assert.equal(await page.textContent('.brushed b'), '50.0 ms – 80.0 ms');
+    assert.equal(await page.locator('.track.thread[aria-selected=true]').textContent().then(text => text.includes('main')), true);
+    assert.deepEqual(await page.locator('.time-legend li').allTextContents(), ['blocked: threads 30.0 ms', 'waiting for a CPU 1.00 µs'].reverse());
+    await page.keyboard.press('Escape');
+    await settled();
+    assert.equal(await page.locator('.brushed').count(), 0);
+  });
+
+  test('can be hidden, and are a table for those who do not see them', async () => {
+    await open(known());
+    const rows = await page.$$eval('.timeline table tbody tr', rows => rows.map(row => [...row.cells].map(cell => cell.textContent).join(' | ')));
+    assert.equal(rows.find(row => row.startsWith('main')), 'main | 35.0 ms | 5.00 ms | 30.0 ms | 0 ns | 30.0 ms | 0 ns | 1');
+    assert.ok(rows.some(row => row.startsWith(EVIL)));
+    const high = async () => (await page.locator('.track.thread').first().boundingBox()).height;
+    const before = await high();
+    await page.click('.track-chooser summary');
+    await page.getByLabel('Kinds of time of threads').click();
+    await settled();
+    assert.equal(await high(), before - 16);
+    assert.deepEqual(problems, [], 'a hostile name does nothing');
+  });
+});
+
+test('without waits nothing is said of them', async () => {
+  await open(pageOf('small', small));
+  assert.equal(await page.locator('.time-legend').count(), 0);
+  assert.equal(await page.locator('.track', { hasText: 'Threads at once' }).count(), 0);
+});
+
+test('how many threads do what at once', async () => {
+  await open(known());
+  assert.match(await hoverTrack('Threads at once', .6, 20), /(0|0\.\d+|1) running, 1 blocked: threads, (0|0\.\d+|1) blocked: I\/O$|1 blocked: threads/);
+  assert.equal(await page.locator('.track', { hasText: 'Threads at once' }).locator('.track-value').textContent(), '≤ 2');
+});
+
+describe('CPUs', () => {
+  test('show which thread ran on each, and where it came from', async () => {
+    await open(known());
+    assert.equal(await page.locator('.track', { hasText: '4 CPUs' }).locator('.track-value').textContent(), '49 migrations');
+    assert.match(await hoverTrack('CPU 0', .05, 8), /CPU 0 · main for 10\.0 ms · 1 migration of it in all$/);
+    assert.match(await hoverTrack('CPU 1', .45, 8), /CPU 1 · main for 10\.0 ms · came from CPU 0 · 1 migration of it in all$/);
+    assert.match(await hoverTrack('CPU 1', .9, 8), /CPU 1 · none of these threads/);
+    await page.mouse.click(...await trackAt('CPU 1', .45, 8));
+    await settled();
+    assert.equal(await page.textContent('.brushed b'), '40.0 ms – 50.0 ms');
+  });
+
+  test('are folded where they are many, until they are asked for', async () => {
+    await open(pageOf('cpus', () => waits({ cpus: 20 })));
+    assert.equal(await page.locator('.track.cpu').count(), 0);
+    await page.locator('.track', { hasText: '20 CPUs' }).locator('.track-twisty').click();
+    await settled();
+    assert.ok(await page.locator('.track.cpu').count() > 5);
+    await page.click('.track-chooser summary');
+    assert.equal(await page.getByLabel('Lanes of 20 CPUs').isChecked(), true);
+    await page.keyboard.press('Escape');
+  });
+});
+
+test('400,000 waits are drawn, at any zoom', async () => {
+  await open(pageOf('many', manyWaits));
+  assert.match(await hoverTrack('worker-0', .5, STATES), /worker-0 · \d+ waits in /);
+  for (let turn = 0; turn < 6; turn++) {
+    const [x, y] = await trackAt('worker-0', .5, STATES);
+    await page.mouse.move(x, y);
+    await page.keyboard.down('Control');
+    await page.mouse.wheel(0, -600);
+    await page.keyboard.up('Control');
+    await settled();
+  }
+  assert.match(await hoverTrack('worker-0', .5, STATES), /worker-0 · /);
+  assert.deepEqual(problems, []);
+});

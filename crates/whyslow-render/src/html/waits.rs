@@ -1,0 +1,82 @@
+//! Waits as the viewer reads them: the reason of each, and the kinds of time that reasons are of.
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use whyslow_analyze::{Reason, TimeKind, row_reasons, wait_metric};
+use whyslow_profile::{Profile, ThreadId, WaitDetail, WokenBy};
+
+use super::container::{Columns, NONE};
+use super::payload::collect;
+
+/// The words of reasons and kinds of time, for the payload's header.
+#[derive(Serialize)]
+pub(super) struct WaitHead {
+    time_kinds: Vec<Kind>,
+    reasons: Vec<Word>,
+}
+
+#[derive(Serialize)]
+struct Kind {
+    word: &'static str,
+    state: &'static str,
+}
+
+#[derive(Serialize)]
+struct Word {
+    word: &'static str,
+    /// The row of its kind of time.
+    kind: usize,
+}
+
+impl WaitHead {
+    /// Of a profile that has waits.
+    pub(super) fn of(profile: &Profile) -> Option<Self> {
+        wait_metric(profile)?;
+        let kind = |kind: TimeKind| Kind { word: kind.word(), state: kind.state() };
+        let place = |reason| TimeKind::ALL.iter().position(|kind| *kind == TimeKind::of(reason));
+        let word = |reason: Reason| Word { word: reason.label(), kind: place(reason).unwrap_or(0) };
+        Some(Self { time_kinds: TimeKind::ALL.map(kind).into(), reasons: Reason::ALL.map(word).into() })
+    }
+}
+
+/// For each row of a metric's samples 0 where the thread ran, else 1 + the row of the wait's reason; nothing for metrics without waits.
+pub(super) fn reasons(profile: &Profile, metric: usize) -> Option<Vec<u8>> {
+    let code = |reason| 1 + Reason::ALL.iter().position(|known| *known == reason).unwrap_or(0) as u8;
+    Some(row_reasons(profile, metric)?.into_iter().map(|reason| reason.map_or(0, code)).collect())
+}
+
+/// What is known of single waits besides their rows.
+pub(super) struct Details<'p> {
+    profile: &'p Profile,
+    metric: usize,
+    row_of: FxHashMap<(ThreadId, u64), usize>,
+}
+
+impl<'p> Details<'p> {
+    /// Of the metric of waits, where anything is known.
+    pub(super) fn of(profile: &'p Profile, metric: usize) -> Option<Self> {
+        let details = &profile.wait_details;
+        if details.is_empty() || wait_metric(profile) != Some(metric) {
+            return None;
+        }
+        let row_of = (0..details.len()).map(|row| ((details.thread[row], details.end_ns[row]), row));
+        Some(Self { profile, metric, row_of: row_of.collect() })
+    }
+
+    /// Adds a column for each fact, for the rows of the metric's samples in this order.
+    pub(super) fn push(&self, columns: &mut Columns<'p>, name: impl Fn(&str) -> String, rows: &[usize]) {
+        let samples = &self.profile.samples[self.metric];
+        let found = collect(rows, |&row| {
+            let key = (samples.thread[row], samples.time_ns[row]);
+            self.row_of.get(&key).map(|&at| self.profile.wait_details.row(at))
+        });
+        let number =
+            |fact: fn(WaitDetail) -> Option<u32>| collect(&found, |row| row.and_then(fact).unwrap_or(NONE));
+        columns.u32(name("cpu"), number(|row| row.cpu));
+        columns.u32(name("waker"), number(|row| row.waker.map(|thread| thread.0)));
+        columns.u32(name("waker_stack"), number(|row| row.waker_stack.map(|stack| stack.0)));
+        columns.f64(name("argument"), collect(&found, |row| row.map_or(0.0, |row| row.argument as f64)));
+        let woken_by = |row: &Option<WaitDetail>| row.map_or(WokenBy::Unknown, |row| row.woken_by).code();
+        columns.u8(name("woken_by"), collect(&found, woken_by));
+    }
+}

@@ -1,0 +1,122 @@
+// Which thread ran on which CPU when: a thread runs from the end of one wait to the beginning of the next, on the CPU that it then leaves.
+
+import { lowerBound } from './aggregate.ts';
+import type { Model } from './model.ts';
+import { NONE } from './payload.ts';
+import type { Range } from './state.ts';
+import { waitsOf } from './waits.ts';
+
+/** The runs on the CPU with the number `cpus[C]` are the rows `first[C] .. first[C + 1]`, in order of time. */
+export interface Runs {
+  cpus: readonly number[];
+  first: Uint32Array;
+  begin: Float64Array;
+  end: Float64Array;
+  thread: Uint32Array;
+  /** The CPU that the thread ran on before, where that is another one; else NONE. */
+  from: Uint32Array;
+  /** Thread → how often it went to another CPU. */
+  migrations: Uint32Array;
+}
+
+const known = new WeakMap<Model, { runs: Runs | undefined }>();
+
+/** The runs of a profile; nothing when CPUs of waits are not known. */
+export function runsOf(model: Model): Runs | undefined {
+  let found = known.get(model);
+  if (!found) known.set(model, found = { runs: findRuns(model) });
+  return found.runs;
+}
+
+function findRuns(model: Model): Runs | undefined {
+  const waits = waitsOf(model), cpuOf = waits?.table.details?.cpu;
+  if (!waits || !cpuOf) return undefined;
+  const begin: number[] = [], end: number[] = [], thread: number[] = [], cpu: number[] = [], from: number[] = [];
+  const migrations = new Uint32Array(model.profile.threads.count);
+  for (let of = 0; of < migrations.length; of++) {
+    let ended = waits.start[of]!, last = NONE;
+    for (let at = waits.first[of]!; at < waits.first[of + 1]!; at++) {
+      const on = cpuOf[waits.row[at]!]!, until = waits.begin[at]!;
+      if (on !== NONE && until > ended) {
+        const isMoved = last !== NONE && last !== on;
+        if (isMoved) migrations[of]!++;
+        begin.push(ended);
+        end.push(until);
+        thread.push(of);
+        cpu.push(on);
+        from.push(isMoved ? last : NONE);
+        last = on;
+      }
+      ended = waits.end[at]!;
+    }
+  }
+  if (!begin.length) return undefined;
+  const cpus = [...new Set(cpu)].sort((a, b) => a - b), place = new Map(cpus.map((number, at) => [number, at]));
+  const order = Uint32Array.from(begin.keys()).sort((a, b) => begin[a]! - begin[b]! || a - b);
+  const first = new Uint32Array(cpus.length + 1);
+  for (const number of cpu) first[place.get(number)! + 1]!++;
+  for (let at = 0; at < cpus.length; at++) first[at + 1]! += first[at]!;
+  const next = first.slice();
+  const runs: Runs = {
+    cpus, first, migrations, begin: new Float64Array(begin.length), end: new Float64Array(begin.length), thread: new Uint32Array(begin.length), from: new Uint32Array(begin.length),
+  };
+  for (const at of order) {
+    const of = place.get(cpu[at]!)!, row = next[of]!++;
+    // Only one thread is on a CPU: what seems to overlap, because times are rounded or records were lost, is the earlier one's.
+    runs.begin[row] = Math.max(begin[at]!, row > first[of]! ? runs.end[row - 1]! : 0);
+    runs.end[row] = Math.max(end[at]!, runs.begin[row]!);
+    runs.thread[row] = thread[at]!;
+    runs.from[row] = from[at]!;
+  }
+  return runs;
+}
+
+/** A part of a CPU's lane: bins from `x` on, and in them a share of the time, above `low`. */
+export interface Box { x: number; width: number; low: number; share: number; thread: number; run: number }
+
+/** The first run on a CPU that ends after a time, and the one behind the last. */
+function rowsAfter({ first, end }: Runs, cpu: number, time: number): [number, number] {
+  return [first[cpu]! + lowerBound(end.subarray(first[cpu]!, first[cpu + 1]!), time + 1e-3), first[cpu + 1]!];
+}
+
+/** The lane of a CPU in `count` bins. Runs that share a bin are one above the other, each with its share of the bin's time. */
+export function cpuBoxes(runs: Runs, cpu: number, [from, to]: Range, count: number): { boxes: Box[]; busy: number } {
+  const boxes: Box[] = [], level = new Float64Array(count), scale = count / (to - from);
+  let busy = 0;
+  const partial = (bin: number, share: number, thread: number, run: number): void => {
+    if (!(share > 0) || bin >= count) return;
+    const last = boxes.at(-1), low = level[bin]!;
+    if (low >= 1) return;
+    level[bin] = low + share;
+    if (last && last.x === bin && last.width === 1 && last.thread === thread) last.share += share;
+    else boxes.push({ x: bin, width: 1, low, share: Math.min(share, 1 - low), thread, run });
+  };
+  const [start, stop] = rowsAfter(runs, cpu, from);
+  for (let run = start; run < stop; run++) {
+    const low = Math.max(0, (runs.begin[run]! - from) * scale), high = Math.min(count, (runs.end[run]! - from) * scale), thread = runs.thread[run]!;
+    if (low >= count) break;
+    if (!(high > low)) continue;
+    busy += high - low;
+    const a = Math.floor(low), b = Math.floor(high);
+    if (a === b) { partial(a, high - low, thread, run); continue; }
+    const whole = low === a ? a : a + 1;
+    if (whole > a) partial(a, whole - low, thread, run);
+    if (b > whole) boxes.push({ x: whole, width: b - whole, low: 0, share: 1, thread, run });
+    partial(b, high - b, thread, run);
+  }
+  return { boxes, busy: busy / count };
+}
+
+/** The run on a CPU at a time, or within `slack` of it; -1 when the CPU did something else. */
+export function runAt(runs: Runs, cpu: number, time: number, slack: number): number {
+  const [at, stop] = rowsAfter(runs, cpu, time - slack);
+  return at < stop && runs.begin[at]! <= time + slack ? at : -1;
+}
+
+/** How many runs of how many threads are on a CPU between two times. */
+export function runsBetween(runs: Runs, cpu: number, from: number, to: number): { runs: number; threads: number } {
+  const [start, stop] = rowsAfter(runs, cpu, from), threads = new Set<number>();
+  let at = start;
+  for (; at < stop && runs.begin[at]! < to; at++) threads.add(runs.thread[at]!);
+  return { runs: at - start, threads: threads.size };
+}

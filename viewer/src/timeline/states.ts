@@ -1,0 +1,106 @@
+// What waits tell, drawn: the kinds of a thread's time, how many threads do what at once, and which thread each CPU runs.
+
+import type { Model } from '../model.ts';
+import { nthColour } from '../palette.ts';
+import { NONE } from '../payload.ts';
+import { cpuBoxes, runsOf, type Box, type Runs } from '../runs.ts';
+import type { Range } from '../state.ts';
+import { timeFill } from '../timekinds.ts';
+import { kindShares, type Waits } from '../waits.ts';
+import { drawStacked } from './stacked.ts';
+import { HEIGHT } from './tracks.ts';
+
+/** Pixels per step of the curve of threads at once. */
+const STEP = 2;
+/** Threads whose lanes are kept. */
+const MOST = 256;
+
+/** The sums of one range and width: scrolling back and forth adds nothing up twice. */
+export class TimeCache {
+  readonly runs: Runs | undefined;
+  readonly kinds: number;
+  readonly bins: number;
+  readonly steps: number;
+  private readonly lanes = new Map<number, Float64Array>();
+  private readonly cpus = new Map<number, { boxes: Box[]; busy: number }>();
+  private together: { bins: Float64Array; top: number } | undefined;
+
+  constructor(readonly model: Model, readonly waits: Waits, readonly range: Range, width: number) {
+    this.runs = runsOf(model);
+    this.kinds = model.profile.timeKinds.length;
+    this.bins = Math.max(1, Math.floor(width));
+    this.steps = Math.max(1, Math.floor(width / STEP));
+  }
+
+  /** The kinds of a thread's time, one bin per pixel. */
+  of(thread: number): Float64Array {
+    let bins = this.lanes.get(thread);
+    if (!bins) {
+      if (this.lanes.size > MOST) this.lanes.clear();
+      this.lanes.set(thread, bins = kindShares(this.waits, [thread], this.kinds, this.range, this.bins));
+    }
+    return bins;
+  }
+
+  /** How many threads do what at once, and the most that do anything but idle. */
+  get parallel(): { bins: Float64Array; top: number } {
+    if (!this.together) {
+      const bins = kindShares(this.waits, this.model.profile.threads.tid.keys(), this.kinds, this.range, this.steps);
+      let top = 0;
+      for (let bin = 0; bin < this.steps; bin++) top = Math.max(top, this.busyKinds.reduce((sum, kind) => sum + bins[kind * this.steps + bin]!, 0));
+      this.together = { bins, top: top || 1 };
+    }
+    return this.together;
+  }
+
+  /** All kinds of time but idle. */
+  get busyKinds(): number[] {
+    return [...this.model.profile.timeKinds.keys()].filter(kind => this.model.profile.timeKinds[kind]!.state !== 'idle');
+  }
+
+  cpu(cpu: number): { boxes: Box[]; busy: number } {
+    let lane = this.cpus.get(cpu);
+    if (!lane) this.cpus.set(cpu, lane = cpuBoxes(this.runs!, cpu, this.range, this.bins));
+    return lane;
+  }
+}
+
+const fills = (context: CanvasRenderingContext2D, kinds: Iterable<number>, dark: boolean) => [...kinds].map(kind => ({ kind, fill: timeFill(context, kind, dark) }));
+
+/** The lane of a thread: from bottom to top, the share of each kind of time. */
+export function drawStates(context: CanvasRenderingContext2D, times: TimeCache, thread: number, width: number, y: number, dark: boolean): void {
+  drawStacked(context, times.of(thread), times.bins, fills(context, Array(times.kinds).keys(), dark), { left: 0, width, base: y + HEIGHT.states - 3, room: HEIGHT.states - 3, top: 1 });
+}
+
+export function drawParallel(context: CanvasRenderingContext2D, times: TimeCache, width: number, y: number, dark: boolean): void {
+  const { bins, top } = times.parallel;
+  drawStacked(context, bins, times.steps, fills(context, times.busyKinds, dark), { left: 0, width, base: y + HEIGHT.parallel - 1, room: HEIGHT.parallel - 6, top });
+}
+
+/** Threads have colours; a notch stands where one comes from another CPU, as far as there is room. */
+export function drawCpu(context: CanvasRenderingContext2D, times: TimeCache, cpu: number, width: number, y: number, dark: boolean, chosen: Uint8Array | undefined): void {
+  const { boxes } = times.cpu(cpu), runs = times.runs!, step = width / times.bins, room = HEIGHT.cpu - 3, base = y + HEIGHT.cpu - 2;
+  let colour = '';
+  for (const { x, width: wide, low, share, thread } of boxes) {
+    const next = threadColour(thread, dark);
+    if (next !== colour) context.fillStyle = colour = next;
+    context.globalAlpha = chosen && !chosen[thread] ? .3 : 1;
+    context.fillRect(x * step, base - (low + share) * room, wide * step, share * room);
+  }
+  context.globalAlpha = 1;
+  context.fillStyle = dark ? '#fff' : '#16181d';
+  let marked = -Infinity;
+  for (const { x, width: wide, run } of boxes) {
+    const left = x * step;
+    if (wide * step < 3 || left < marked + 6 || runs.from[run] === NONE || (runs.begin[run]! < times.range[0])) continue;
+    marked = left;
+    context.beginPath();
+    context.moveTo(left, y + 1);
+    context.lineTo(left + 5, y + 1);
+    context.lineTo(left, y + 6);
+    context.fill();
+  }
+}
+
+/** Neighbours in the table of threads have different colours. */
+export const threadColour = (thread: number, dark: boolean): string => nthColour(thread % 12, dark);

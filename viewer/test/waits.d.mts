@@ -1,0 +1,5 @@
+// Types of what tests in TypeScript use of waits.mjs.
+
+export const EVIL: string;
+export function waits(options?: { cpus?: number }): Uint8Array;
+export function manyWaits(options?: { count?: number; threads?: number; seed?: number }): Uint8Array;
