@@ -8,6 +8,7 @@ mod agent;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
 mod arch;
+mod chosen;
 mod counting;
 #[cfg(feature = "heap")]
 mod heap;
@@ -32,10 +33,11 @@ mod subject;
 mod trial;
 mod waiting;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use chosen::{NotRecorded, Probe, WantedSamples};
 pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
 #[cfg(not(feature = "heap"))]
 pub use heap::HeapOptions;
@@ -74,6 +76,25 @@ pub struct Command {
     pub folder: Option<PathBuf>,
 }
 
+impl Command {
+    /// The file that the system would execute.
+    pub fn file(&self) -> Option<PathBuf> {
+        let program = Path::new(&self.program);
+        let in_folder = |path: &Path| match &self.folder {
+            Some(folder) => folder.join(path),
+            None => path.to_owned(),
+        };
+        if self.program.as_encoded_bytes().contains(&b'/') {
+            return Some(in_folder(program));
+        }
+        let set = self.env.iter().rev().find(|(name, _)| name == OsStr::new("PATH"));
+        let path = set.map(|(_, value)| value.clone()).or_else(|| std::env::var_os("PATH"))?;
+        std::env::split_paths(&path)
+            .map(|folder| in_folder(&folder.join(program)))
+            .find(|path| path.is_file())
+    }
+}
+
 /// How to record.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -95,6 +116,10 @@ pub struct Options {
     pub off_cpu: bool,
     /// Record where those are that end waits.
     pub wakers: bool,
+    /// Events to record beside CPU time, each as a metric of its own.
+    pub events: Vec<WantedSamples>,
+    /// Events that were asked for and of which it is known already that they cannot be had.
+    pub events_not_there: Vec<NotRecorded>,
     /// Record the heap too.
     pub heap: Option<HeapOptions>,
     /// Work that can be done while the program runs, on a thread that lets everyone else go first.
@@ -127,6 +152,8 @@ impl Default for Options {
             sampler: SamplerChoice::Auto,
             off_cpu: false,
             wakers: false,
+            events: Vec::new(),
+            events_not_there: Vec::new(),
             heap: None,
             meanwhile: None,
         }
@@ -174,6 +201,9 @@ pub enum RecordError {
     /// The kernel refuses perf events.
     #[error("{0}")]
     Refused(String),
+    /// None of the events that were asked for can be recorded.
+    #[error("none of the events that were asked for can be recorded")]
+    NoEvents(Vec<NotRecorded>),
     /// The profile cannot be written.
     #[error("{}: cannot be written: {error}", path.display())]
     Output {

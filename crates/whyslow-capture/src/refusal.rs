@@ -4,6 +4,7 @@ use std::io;
 
 use whyslow_profile::RecordingNote;
 
+use crate::chosen::Choice;
 use crate::looks::{self, Refusal};
 use crate::perf::OpenError;
 use crate::sampling::{self, Whom};
@@ -83,7 +84,10 @@ pub(crate) fn look(target: &Target) -> Result<(), RecordError> {
 fn is_for_everybody() -> bool {
     let ourselves = Whom::Processes(vec![std::process::id()]);
     let cpus = whyslow_proc::machine::online_cpus();
-    matches!(sampling::open(&ourselves, &cpus, &Options::default()), Err(OpenError::Denied(_)))
+    matches!(
+        sampling::open(&ourselves, &cpus, &Options::default(), &Choice::default()),
+        Err(OpenError::Denied(_))
+    )
 }
 
 fn denied(error: &io::Error, target: &Target, paranoid: Option<i64>) -> String {

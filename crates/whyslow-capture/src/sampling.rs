@@ -3,6 +3,7 @@
 use whyslow_convert::perf::Role;
 use whyslow_profile::Sampling;
 
+use crate::chosen::Choice;
 use crate::ours::Ours;
 use crate::perf::{self, Beside, Bound, Events, OpenError, Plan, Scope};
 use crate::{Options, host};
@@ -26,7 +27,7 @@ pub(crate) struct Sampled {
     pub(crate) sampling: Sampling,
     /// Whether they begin by themselves when the child executes its program.
     pub(crate) on_exec: bool,
-    /// What the events beside the main one tell.
+    /// What the events beside the main one tell; those that were asked for come after them.
     pub(crate) beside: Vec<Role>,
 }
 
@@ -45,7 +46,14 @@ impl Sampled {
 /// Events of CPUs take a sample of whatever runs, so that a share does not depend on how long threads live; the kernel allows them
 /// to root and at `perf_event_paranoid` 0. They see all processes: those that are not recorded are left out here, and cost an
 /// interrupt per sample each. Where threads leave their CPUs is asked of those that are recorded only.
-pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampled, OpenError> {
+///
+/// The events of `choice` come after all others.
+pub(crate) fn open(
+    whom: &Whom,
+    cpus: &[u32],
+    options: &Options,
+    choice: &Choice,
+) -> Result<Sampled, OpenError> {
     let plan = |bound| Plan {
         cycles: true,
         precise: 0,
@@ -55,10 +63,14 @@ pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampl
         bound,
     };
     let (scope, bound) = whom.scope();
+    if !choice.chosen.is_empty() {
+        host::raise_file_limit();
+    }
     let leaving =
-        options.off_cpu.then(|| (Role::Leaves, Beside { attr: perf::leaving(bound), scope: scope.clone() }));
+        options.off_cpu.then(|| (Role::Leaves, Beside::in_same_ring(perf::leaving(bound), scope.clone())));
     let waking = if options.off_cpu { waking(options.wakers) } else { None };
-    let (roles, beside): (Vec<Role>, Vec<Beside>) = leaving.clone().into_iter().chain(waking).unzip();
+    let (roles, mut beside): (Vec<Role>, Vec<Beside>) = leaving.clone().into_iter().chain(waking).unzip();
+    beside.extend(choice.beside((&scope, bound), (&Scope::System, Bound::Cpu)));
     let refused = match Events::open(&Scope::System, cpus, plan(Bound::Cpu), options.stack_bytes, &beside) {
         Ok(events) => {
             let ours = match whom {
@@ -72,11 +84,13 @@ pub(crate) fn open(whom: &Whom, cpus: &[u32], options: &Options) -> Result<Sampl
     };
     let Bound::Thread { enable_on_exec: on_exec } = bound else { return Err(refused) };
     // Where the kernel may not be observed there are no samples of leaving, which happens there.
-    let (roles, beside): (Vec<Role>, Vec<Beside>) = leaving.into_iter().unzip();
+    let chosen = choice.beside((&scope, bound), (&scope, bound));
+    let (roles, mut beside): (Vec<Role>, Vec<Beside>) = leaving.into_iter().unzip();
+    beside.extend(chosen.iter().cloned());
     let (events, roles) = match Events::open(&scope, cpus, plan(bound), options.stack_bytes, &beside) {
         Ok(events) if !options.off_cpu || events.plan.kernel => (events, roles),
         Ok(_) | Err(OpenError::Denied(_)) if options.off_cpu => {
-            (Events::open(&scope, cpus, plan(bound), options.stack_bytes, &[])?, Vec::new())
+            (Events::open(&scope, cpus, plan(bound), options.stack_bytes, &chosen)?, Vec::new())
         }
         other => (other?, Vec::new()),
     };
@@ -90,7 +104,7 @@ fn waking(with_stack: bool) -> Option<(Role, Beside)> {
     let id = machine.event(&format!("{subsystem}:{name}"))?.attrs.first()?.configs[0];
     let tid_at = machine.field_of_tracepoint(subsystem, name, "pid")?;
     let attr = perf::waking(id, with_stack);
-    Some((Role::Wakes { tid_at }, Beside { attr, scope: Scope::System }))
+    Some((Role::Wakes { tid_at }, Beside::in_same_ring(attr, Scope::System)))
 }
 
 impl Whom {

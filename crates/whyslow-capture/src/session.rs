@@ -9,11 +9,12 @@ use whyslow_convert::{Converter, perf};
 use whyslow_proc::{kernel, machine, process};
 use whyslow_profile::file::Writer;
 use whyslow_profile::{
-    HeapFacts, HeapNote, KernelView, Meta, Metric, Note, RecordingNote, Sampler, Sampling, StillRunning,
-    Trigger,
+    HeapFacts, HeapNote, KernelView, Meta, Metric, MetricId, Note, RecordingNote, Sampler, Sampling,
+    StillRunning, Trigger,
 };
 
 use crate::agent::{self, AgentWatch, TimerSource, Wanted};
+use crate::chosen::Choice;
 use crate::heap::{self, HeapRows};
 use crate::host;
 use crate::launch::Suspended;
@@ -48,11 +49,15 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let system = |what| move |error| RecordError::System { what, error };
     let target = &resolved(target)?;
     let cpus = cpus_to_record(options)?;
+    let choice = Choice::try_all(target, options, &cpus);
+    if choice.chosen.is_empty() && !choice.refused.is_empty() {
+        return Err(RecordError::NoEvents(choice.refused));
+    }
     let (output_file, file) = Output::create(output)?;
     let signals = Signals::new().map_err(system("signals could not be set up"))?;
     let started = SystemTime::now();
     let Begun { mut agent, suspended, whom, sampled, looks_hz, refused } =
-        begin(target, options, &cpus, &signals)?;
+        begin(target, options, &cpus, &choice, &signals)?;
     let timer_hz = agent.as_ref().and_then(AgentWatch::sampling_hz);
 
     let plan = sampled.as_ref().map(|sampled| (sampled.events.plan.cycles, sampled.events.plan.kernel));
@@ -114,6 +119,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     if sampled.is_some() {
         converter.expect_switches();
     }
+    let chosen = choice.chosen.iter().map(|chosen| converter.builder.metric(chosen.metric()));
+    let chosen: Vec<MetricId> = chosen.collect();
     if let Some(metric) = cpu_time.filter(|_| meta.sampling == Sampling::Threads) {
         converter.account(metric, options.frequency_hz);
     }
@@ -144,10 +151,16 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         }
         _ => None,
     };
+    let before_chosen = sampled.as_ref().map_or(0, |sampled| sampled.beside.len());
     let records = sampled.zip(cpu_time).map(|(Sampled { events, ours, beside, .. }, metric)| {
-        let kind = |role| perf::Event { metric, period: 1, unwinds: true, role };
-        let kinds = std::iter::once(perf::Role::Counts).chain(beside).map(kind).collect();
-        Records { events, ours, reader: perf::Reader::default(), kinds }
+        let kind = |metric, period, role| perf::Event { metric, period, unwinds: true, role };
+        let told = std::iter::once(perf::Role::Counts).chain(beside).map(|role| kind(metric, 1, role));
+        let mut kinds: Vec<perf::Event> = told.collect();
+        let chosen_from = kinds.len();
+        let counts = perf::Role::Counts;
+        kinds.extend(choice.rows().map(|row| kind(chosen[row], choice.chosen[row].period(), counts)));
+        let chosen_samples = vec![0; kinds.len() - chosen_from];
+        Records { events, ours, reader: perf::Reader::default(), kinds, chosen_from, chosen_samples }
     });
     if !on_exec && let Err(error) = records.as_ref().map_or(Ok(()), |records| records.events.enable()) {
         if let Some(child) = suspended {
@@ -193,6 +206,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let end = session.run(deadline);
     let end_ns = whyslow_proc::monotonic_ns();
     let looked_at_waits = session.wait_looks.is_some();
+    // Counts are read before the last records, so that nothing of a program that runs on is missed.
+    let happened = session.records.as_ref().map(|records| choice.happened(&records.events, before_chosen));
     session.drain(u64::MAX);
     if let Some(looks) = &mut session.looks {
         looks.finish(&mut session.converter);
@@ -215,6 +230,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             meta.max_resident_bytes = usage.max_resident_bytes;
         }
     }
+    let chosen_samples = session.records.as_mut().map(|records| std::mem::take(&mut records.chosen_samples));
+    let chosen_samples = chosen_samples.unwrap_or_default();
     let Session { mut converter, mut writer, mut write_error, agent, heap_rows, signals, .. } = session;
     if matches!(target, Target::Command(_)) {
         meta.still_running = still_running(&converter, child_pid);
@@ -240,6 +257,9 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         }));
     }
     meta.notes.extend(refused.map(Note::from));
+    let recorded: Vec<u64> = chosen.iter().map(|metric| converter.total(*metric)).collect();
+    let happened = happened.unwrap_or_default();
+    meta.notes.extend(choice.notes(&happened, &chosen_samples, &recorded).into_iter().map(Note::from));
     if options.off_cpu {
         let note = match plan {
             None => Some(RecordingNote::WaitsNotRecorded),
@@ -294,21 +314,27 @@ struct Begun {
 
 /// Opens events where the kernel allows them. Where it does not, a program that is started samples itself, and it is looked at
 /// those that run already.
-fn begin(target: &Target, options: &Options, cpus: &[u32], signals: &Signals) -> Result<Begun, RecordError> {
+fn begin(
+    target: &Target,
+    options: &Options,
+    cpus: &[u32],
+    choice: &Choice,
+    signals: &Signals,
+) -> Result<Begun, RecordError> {
     let wanted = Wanted { heap: options.heap.clone(), cpu_period_ns: None };
-    let needs_events = options.cpus.is_some() || options.user_only;
+    let needs_events = options.cpus.is_some() || options.user_only || !choice.chosen.is_empty();
     if options.cpu && matches!(options.sampler, SamplerChoice::Timer | SamplerChoice::Ptrace) {
         if needs_events {
             return Err(RecordError::Refused(
-                "timers and looks know neither CPUs nor the kernel's part of the time: -C and --user-only need perf events \
-                 (--sampler perf)"
+                "timers and looks know neither CPUs nor events nor the kernel's part of the time: -C, -e and --user-only need perf \
+                 events (--sampler perf)"
                     .to_owned(),
             ));
         }
         return begin_without_events(target, options, wanted, signals)
             .map_err(|error| error.explained(target));
     }
-    let open = |whom: &Whom| options.cpu.then(|| sampling::open(whom, cpus, options)).transpose();
+    let open = |whom: &Whom| options.cpu.then(|| sampling::open(whom, cpus, options, choice)).transpose();
     let refused = match begin_with(target, wanted.clone(), signals, open) {
         Err(Unbegun::Events(error)) => error,
         begun => return begun.map_err(|error| error.explained(target)),
@@ -477,6 +503,10 @@ struct Records {
     reader: perf::Reader,
     /// What the samples of each event are, in the order of `events.layouts`.
     kinds: Vec<perf::Event>,
+    /// Where those begin that were asked for.
+    chosen_from: usize,
+    /// How many samples of each of them were in the rings, whoever's they are.
+    chosen_samples: Vec<u64>,
 }
 
 struct Session {
@@ -537,11 +567,18 @@ impl Session {
         let Self { records, agent, timer, looks, wait_looks, converter, .. } = self;
         converter.begin_drain();
         converter.world.marks.collect();
-        if let Some(Records { events, ours, reader, kinds }) = records {
+        if let Some(Records { events, ours, reader, kinds, chosen_from, chosen_samples }) = records {
             ours.search(process::parents);
             let layouts = &events.layouts;
             events.merge.drain(until, layouts, |record| {
-                let kind = &kinds[layouts.event(record)];
+                let event = layouts.event(record);
+                // What is lost of events that were asked for is known from their counts, and no sample of CPU time.
+                match event.checked_sub(*chosen_from).and_then(|chosen| chosen_samples.get_mut(chosen)) {
+                    Some(_) if record.record_type == RecordType::LOST => return,
+                    Some(samples) => *samples += u64::from(record.record_type == RecordType::SAMPLE),
+                    None => {}
+                }
+                let kind = &kinds[event];
                 // Anybody can wake our threads.
                 let wakes = matches!(kind.role, perf::Role::Wakes { .. });
                 if (ours.takes(record) || wakes && record.record_type == RecordType::SAMPLE)

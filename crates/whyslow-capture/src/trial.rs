@@ -3,6 +3,7 @@
 use whyslow_profile::Sampling;
 
 use crate::agent::{AgentWatch, Wanted};
+use crate::chosen::Choice;
 use crate::launch::Suspended;
 use crate::perf::OpenError;
 use crate::sampling::{self, Whom};
@@ -63,7 +64,8 @@ pub fn trial() -> Result<Trial, RecordError> {
 
 fn events_of(child: u32) -> Result<Granted, Refused> {
     let cpus = whyslow_proc::machine::online_cpus();
-    let sampled = sampling::open(&Whom::Child(child), &cpus, &Options::default()).map_err(refused)?;
+    let sampled = sampling::open(&Whom::Child(child), &cpus, &Options::default(), &Choice::default())
+        .map_err(refused)?;
     let plan = sampled.events.plan;
     Ok(Granted {
         sampling: sampled.sampling,
@@ -110,7 +112,12 @@ mod tests {
         let before = whyslow_proc::process::children(std::process::id(), usize::MAX);
         let trial = trial().unwrap();
         let cpus = whyslow_proc::machine::online_cpus();
-        let opened = sampling::open(&Whom::Processes(vec![std::process::id()]), &cpus, &Options::default());
+        let opened = sampling::open(
+            &Whom::Processes(vec![std::process::id()]),
+            &cpus,
+            &Options::default(),
+            &Choice::default(),
+        );
         match (trial.events, opened) {
             (Ok(granted), Ok(opened)) => {
                 assert_eq!(

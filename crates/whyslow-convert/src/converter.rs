@@ -127,7 +127,8 @@ impl<W: World> Converter<W> {
         }
     }
 
-    fn total(&self, metric: MetricId) -> u64 {
+    /// The sum of all values that samples of a metric had.
+    pub fn total(&self, metric: MetricId) -> u64 {
         self.totals.get(metric.index()).copied().unwrap_or(0)
     }
 

@@ -6,7 +6,8 @@
 //!           | "r" hex [ ":" modifiers ]              r01c2: the unit's own number
 //!           | unit "/" term { "," term } "/" [ ":" ] [ modifiers ]       cpu/event=0x3c,umask=0/u, cpu/cache-misses/
 //!           | subsystem ":" name [ ":" modifiers ]   sched:sched_switch
-//!           | "uprobe:" function                     uprobe:app::parse
+//!           | event "/period=" number "/" [ modifiers ]                  cycles/period=100000/u: one sample per so many
+//!           | ( "uprobe:" | "uretprobe:" ) [ file ":" ] function         uprobe:app::parse, uretprobe:/lib/libc.so.6:malloc
 //! term      = name [ "=" number ]
 //! modifiers = letters of "ukh", and up to three "p"
 //! ```
@@ -18,12 +19,14 @@ use crate::known::is_known;
 /// An event as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// The whole word.
+    /// The whole word, without its period.
     pub text: String,
     /// What it names.
     pub what: What,
     /// Where it is counted, and how exactly an instruction is named.
     pub modifiers: Modifiers,
+    /// One sample per so many, if that was said.
+    pub period: Option<u64>,
 }
 
 /// What an event is named by.
@@ -47,10 +50,14 @@ pub enum What {
         /// The name in it.
         name: String,
     },
-    /// The entry of a function of the program.
+    /// A function of the program.
     Uprobe {
+        /// The file that has it, where that is not the program itself.
+        file: Option<String>,
         /// Its name.
         function: String,
+        /// Whether its return is meant, and not its entry.
+        returns: bool,
     },
 }
 
@@ -127,6 +134,12 @@ pub enum GrammarError {
         /// What should be a number.
         value: String,
     },
+    /// `cycles/period=0/`
+    #[error("`{text}`: a period is a number of occurrences, 1 or more, as in cycles/period=100000/")]
+    Period {
+        /// The event.
+        text: String,
+    },
     /// `:u`, `a:b:c:d`, `cpu//`
     #[error(
         "`{text}` is not an event such as cycles, page-faults:u, r01c2, cpu/event=0x3c/ or sched:sched_switch"
@@ -152,7 +165,7 @@ fn split(list: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let (mut start, mut depth, mut in_slashes) = (0, 0usize, false);
     for (at, letter) in list.char_indices() {
-        let is_function = list[start..].trim_start().starts_with(UPROBE);
+        let is_function = probe_in(list[start..].trim_start()).is_some();
         match letter {
             '/' if !is_function => in_slashes = !in_slashes,
             '<' | '(' | '[' | '{' if is_function => depth += 1,
@@ -168,21 +181,37 @@ fn split(list: &str) -> Vec<&str> {
     words
 }
 
-const UPROBE: &str = "uprobe:";
+/// What stands behind `uprobe:` (`false`) and `uretprobe:` (`true`).
+fn probe_in(word: &str) -> Option<(&str, bool)> {
+    let entry = word.strip_prefix("uprobe:").map(|rest| (rest, false));
+    entry.or_else(|| word.strip_prefix("uretprobe:").map(|rest| (rest, true)))
+}
+
+/// The file and the function: between them is a colon that stands alone, and those of a path such as `app::parse` do not.
+fn file_and_function(text: &str) -> (Option<&str>, &str) {
+    let bytes = text.as_bytes();
+    let alone = |at: &usize| {
+        bytes[*at] == b':' && (*at == 0 || bytes[at - 1] != b':') && bytes.get(at + 1) != Some(&b':')
+    };
+    match (0..bytes.len()).find(alone) {
+        Some(at) => (Some(text[..at].trim()), text[at + 1..].trim()),
+        None => (None, text.trim()),
+    }
+}
 
 fn parse_one(word: &str) -> Result<Spec, GrammarError> {
     let shape = || GrammarError::Shape { text: word.to_owned() };
-    let spec = |what, modifiers| Spec { text: word.to_owned(), what, modifiers };
+    let spec = |what, modifiers| Spec { text: word.to_owned(), what, modifiers, period: None };
     if word.is_empty() {
         return Err(GrammarError::Empty);
     }
-    if let Some(function) = word.strip_prefix(UPROBE) {
-        let function = function.trim().to_owned();
-        return if function.is_empty() {
-            Err(shape())
-        } else {
-            Ok(spec(What::Uprobe { function }, Modifiers::default()))
-        };
+    if let Some((text, returns)) = probe_in(word) {
+        let (file, function) = file_and_function(text);
+        if function.is_empty() || file.is_some_and(str::is_empty) {
+            return Err(shape());
+        }
+        let (file, function) = (file.map(str::to_owned), function.to_owned());
+        return Ok(spec(What::Uprobe { file, function, returns }, Modifiers::default()));
     }
     if let Some((unit, rest)) = word.split_once('/') {
         let Some((terms, behind)) = rest.rsplit_once('/') else {
@@ -191,9 +220,22 @@ fn parse_one(word: &str) -> Result<Spec, GrammarError> {
         if unit.is_empty() || terms.trim().is_empty() {
             return Err(shape());
         }
-        let modifiers = modifiers(word, behind.strip_prefix(':').unwrap_or(behind))?;
-        let terms = terms.split(',').map(|text| term(word, text.trim())).collect::<Result<_, _>>()?;
-        return Ok(spec(What::Unit { unit: unit.to_owned(), terms }, modifiers));
+        let letters = behind.strip_prefix(':').unwrap_or(behind);
+        let modifiers = modifiers(word, letters)?;
+        let terms = terms.split(',').map(|text| term(word, text.trim()));
+        let mut terms = terms.collect::<Result<Vec<Term>, _>>()?;
+        let Some(at) = terms.iter().position(|term| term.name == PERIOD) else {
+            return Ok(spec(What::Unit { unit: unit.to_owned(), terms }, modifiers));
+        };
+        let period = terms.remove(at).value.filter(|period| *period > 0);
+        let period = Some(period.ok_or_else(|| GrammarError::Period { text: word.to_owned() })?);
+        let behind = if letters.is_empty() { String::new() } else { format!(":{letters}") };
+        if terms.is_empty() {
+            return Ok(Spec { period, ..parse_one(&format!("{unit}{behind}"))? });
+        }
+        let words: Vec<String> = terms.iter().map(Term::to_string).collect();
+        let text = format!("{unit}/{}/{letters}", words.join(","));
+        return Ok(Spec { text, what: What::Unit { unit: unit.to_owned(), terms }, modifiers, period });
     }
     let parts: Vec<&str> = word.split(':').collect();
     if parts.iter().any(|part| part.is_empty()) {
@@ -212,6 +254,18 @@ fn parse_one(word: &str) -> Result<Spec, GrammarError> {
         },
         [subsystem, name, letters] => Ok(spec(tracepoint(subsystem, name), modifiers(word, letters)?)),
         _ => Err(shape()),
+    }
+}
+
+/// The term that says how many occurrences one sample stands for.
+const PERIOD: &str = "period";
+
+impl std::fmt::Display for Term {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.value {
+            Some(value) => write!(f, "{}={value:#x}", self.name),
+            None => f.write_str(&self.name),
+        }
     }
 }
 
@@ -309,7 +363,7 @@ mod tests {
     #[test]
     fn functions_keep_their_colons_commas_and_slashes() {
         let function = |text: &str| match one(text).0 {
-            What::Uprobe { function } => function,
+            What::Uprobe { file: None, function, returns: false } => function,
             other => panic!("{other:?}"),
         };
         assert_eq!(function("uprobe:app::parse"), "app::parse");
@@ -319,6 +373,34 @@ mod tests {
             specs.iter().map(|spec| spec.text.as_str()).collect::<Vec<_>>(),
             ["uprobe:f<a, b>", "cycles", "uprobe:g"]
         );
+    }
+
+    #[test]
+    fn a_function_can_be_in_a_file_and_its_return_meant() {
+        let probe = |text: &str| match one(text).0 {
+            What::Uprobe { file, function, returns } => (file.unwrap_or_default(), function, returns),
+            other => panic!("{other:?}"),
+        };
+        let is = |file: &str, function: &str, returns| (file.to_owned(), function.to_owned(), returns);
+        assert_eq!(probe("uprobe:/lib/libc.so.6:malloc"), is("/lib/libc.so.6", "malloc", false));
+        assert_eq!(probe("uretprobe:./app:app::parse"), is("./app", "app::parse", true));
+        assert_eq!(probe("uretprobe:app::parse"), is("", "app::parse", true));
+        assert_eq!(parse("uprobe:/a/b:f,uretprobe:g,cycles").unwrap().len(), 3);
+        assert!(parse("uprobe::f").is_err() && parse("uprobe:/a:").is_err());
+    }
+
+    #[test]
+    fn a_period_belongs_to_any_event() {
+        let spec = |text: &str| parse(text).unwrap().remove(0);
+        let cycles = spec("cycles/period=1000/u");
+        assert_eq!((cycles.text.as_str(), cycles.period), ("cycles:u", Some(1000)));
+        assert!(cycles.what == What::Named("cycles".to_owned()) && cycles.modifiers.user);
+        let tracepoint_spec = spec("sched:sched_switch/period=10/");
+        assert_eq!(tracepoint_spec.period, Some(10));
+        assert_eq!(tracepoint_spec.what, tracepoint("sched", "sched_switch"));
+        let unit = spec("cpu/event=60,period=7,umask=1/k");
+        assert_eq!((unit.text.as_str(), unit.period), ("cpu/event=0x3c,umask=0x1/k", Some(7)));
+        assert_eq!(spec("cpu/event=0x3c/").period, None);
     }
 
     #[test]
@@ -338,6 +420,8 @@ mod tests {
         says("a:b:c:d", "is not an event");
         says(":u", "is not an event");
         says("uprobe:", "is not an event");
+        says("cycles/period=0/", "1 or more");
+        says("cycles/period/", "1 or more");
         says("cpu/event=1/z", "`z` are no modifiers");
     }
 

@@ -116,6 +116,11 @@ pub(crate) fn find(name: &str) -> Option<Known> {
     all().into_iter().find(|known| known.name.eq_ignore_ascii_case(name))
 }
 
+/// The usual word for an event that every machine understands: `page-faults` for `faults`.
+pub fn usual_name(name: &str) -> Option<String> {
+    find(name).map(|known| known.name)
+}
+
 /// Whether every machine understands this name.
 pub fn is_known(name: &str) -> bool {
     find(name).is_some()
@@ -137,6 +142,7 @@ mod tests {
         assert_eq!(config("node-load-misses"), Some((Kind::Cache, 0x1_0006)));
         assert_eq!(config("iTLB-stores"), None, "there is no such thing");
         assert_eq!(config(""), None);
+        assert_eq!(usual_name("FAULTS").as_deref(), Some("page-faults"));
         assert_eq!(find("task-clock").map(|known| known.unit), Some(Unit::Nanoseconds));
     }
 

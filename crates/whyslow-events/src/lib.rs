@@ -17,6 +17,6 @@ mod measured;
 mod units;
 
 pub use grammar::{GrammarError, Modifiers, Spec, Term, What, parse};
-pub use known::is_known;
+pub use known::{is_known, usual_name};
 pub use machine::{Attr, Event, EventError, Kind, Machine, Reach, Unit};
 pub use measured::{Count, CountedEvent, Measured, NotCounted, Reading, ThreadReading, Usage, WhyNot};

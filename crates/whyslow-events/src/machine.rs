@@ -5,6 +5,7 @@ use std::{fs, io};
 
 use crate::grammar::{Modifiers, Spec, Term, What};
 use crate::known::{self, Known, TYPE_CACHE, TYPE_HARDWARE, TYPE_RAW, TYPE_SOFTWARE, TYPE_TRACEPOINT};
+use crate::measured::WhyNot;
 use crate::units::{Configs, MeasuringUnit, TermError, is_plain, names};
 
 /// What the kernel is asked to count, as plain numbers: the same for counting and for sampling.
@@ -55,6 +56,20 @@ impl Kind {
             Self::Tracepoint => "tracepoint",
             Self::Uprobe => "uprobe",
         }
+    }
+
+    /// The kind that a word stands for.
+    pub fn from_label(word: &str) -> Option<Self> {
+        let all = [
+            Self::Hardware,
+            Self::Cache,
+            Self::Software,
+            Self::Unit,
+            Self::Raw,
+            Self::Tracepoint,
+            Self::Uprobe,
+        ];
+        all.into_iter().find(|kind| kind.label() == word)
     }
 
     /// Whether the CPU counts it.
@@ -183,6 +198,15 @@ pub enum EventError {
 }
 
 impl EventError {
+    /// Why the event cannot be had although nothing is wrong with its name; `None` where the name is wrong.
+    pub fn refusal(&self) -> Option<WhyNot> {
+        match self {
+            Self::TracepointsHidden { .. } => Some(WhyNot::Hidden),
+            Self::NoTracepoints { .. } => Some(WhyNot::NoTracefs),
+            _ => None,
+        }
+    }
+
     /// The command that would allow it, where there is one.
     pub fn fix(&self) -> Option<&'static str> {
         match self {
@@ -238,7 +262,7 @@ impl Machine {
             What::Raw(number) => self.raw(*number),
             What::Unit { unit, terms } => self.of_unit(unit, terms)?,
             What::Tracepoint { subsystem, name } => self.tracepoint(subsystem, name)?,
-            What::Uprobe { function } => uprobe(function),
+            What::Uprobe { function, returns, .. } => self.uprobe(function, *returns),
         };
         let mut event = modified(event, spec.modifiers);
         event.name.clone_from(&spec.text);
@@ -341,6 +365,26 @@ impl Machine {
         }
     }
 
+    /// Where the function is depends on the program: whoever opens it sets file and offset. Without attributes the kernel has no uprobes.
+    fn uprobe(&self, function: &str, returns: bool) -> Event {
+        let attr = |unit: &MeasuringUnit| Attr {
+            kind: unit.kind,
+            configs: [u64::from(returns), 0, 0],
+            ..Attr::default()
+        };
+        let what = if returns { "returns from" } else { "calls of" };
+        Event {
+            name: format!("{}:{function}", if returns { "uretprobe" } else { "uprobe" }),
+            kind: Kind::Uprobe,
+            description: format!("{what} the function {function}"),
+            unit: Unit::Count,
+            scale: 1.0,
+            attrs: self.units.iter().filter(|unit| unit.name == "uprobe").map(attr).collect(),
+            reach: Reach::Tasks,
+            says_where: false,
+        }
+    }
+
     fn tracepoint(&self, subsystem: &str, name: &str) -> Result<Event, EventError> {
         let whole = format!("{subsystem}:{name}");
         let plain = is_plain(subsystem) && is_plain(name);
@@ -424,20 +468,6 @@ fn modified(mut event: Event, modifiers: Modifiers) -> Event {
     event
 }
 
-fn uprobe(function: &str) -> Event {
-    Event {
-        name: format!("uprobe:{function}"),
-        kind: Kind::Uprobe,
-        description: format!("calls of the function {function}"),
-        unit: Unit::Count,
-        scale: 1.0,
-        // Where the function is depends on the program.
-        attrs: Vec::new(),
-        reach: Reach::Tasks,
-        says_where: false,
-    }
-}
-
 fn configs_of(unit: &MeasuringUnit, terms: &[Term]) -> Result<Configs, EventError> {
     unit.configs(terms).map_err(|error| {
         let name = unit.name.clone();
@@ -453,11 +483,7 @@ fn configs_of(unit: &MeasuringUnit, terms: &[Term]) -> Result<Configs, EventErro
 }
 
 fn event_of(unit: &MeasuringUnit, terms: &[Term], Configs(configs): Configs) -> Event {
-    let words = terms.iter().map(|term| match term.value {
-        Some(value) => format!("{}={value:#x}", term.name),
-        None => term.name.clone(),
-    });
-    let words = words.collect::<Vec<_>>().join(",");
+    let words = terms.iter().map(Term::to_string).collect::<Vec<_>>().join(",");
     let (scale, unit_word) = match terms {
         [Term { name, value: None }] => unit.scale(name),
         _ => (1.0, None),

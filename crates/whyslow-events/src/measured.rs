@@ -108,6 +108,12 @@ pub enum WhyNot {
     TooManyFiles,
     /// Functions are not counted.
     Function,
+    /// It can be counted, but tells nobody when it happens.
+    NoSamples,
+    /// The list of tracepoints may be read by root only.
+    Hidden,
+    /// There is no list of tracepoints.
+    NoTracefs,
     /// Something else.
     Other,
 }
@@ -124,6 +130,23 @@ impl WhyNot {
         }
     }
 
+    /// What a word stands for; one that is not known says nothing.
+    pub fn from_label(word: &str) -> Self {
+        let all = [
+            Self::NotThere,
+            Self::Refused,
+            Self::NeedsKernel,
+            Self::WholeMachine,
+            Self::Busy,
+            Self::TooManyFiles,
+            Self::Function,
+            Self::NoSamples,
+            Self::Hidden,
+            Self::NoTracefs,
+        ];
+        all.into_iter().find(|why| why.label() == word).unwrap_or(Self::Other)
+    }
+
     /// The word used in JSON.
     pub fn label(self) -> &'static str {
         match self {
@@ -134,6 +157,9 @@ impl WhyNot {
             Self::Busy => "busy",
             Self::TooManyFiles => "too-many-files",
             Self::Function => "function",
+            Self::NoSamples => "no-samples",
+            Self::Hidden => "hidden",
+            Self::NoTracefs => "no-tracefs",
             Self::Other => "other",
         }
     }

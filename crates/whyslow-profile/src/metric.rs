@@ -50,6 +50,8 @@ coded_enum! {
         Timer = 3 / "timer",
         /// A look from the outside at a thread that runs, which is stopped for that.
         Look = 4 / "look",
+        /// The event itself that is measured, every so many times that it happens.
+        Event = 5 / "event",
     }
 }
 
@@ -190,6 +192,13 @@ impl Metric<&'static str> {
             counted(Metric::SYSCALL_TIME, Unit::Nanoseconds),
             counted(Metric::SYSCALL_BYTES, Unit::Bytes),
         ]
+    }
+}
+
+impl<'a> Metric<&'a str> {
+    /// An event of the machine or the kernel: every occurrence of it, or one in many that stands for the others.
+    pub fn event(name: &'a str, unit: Unit, origin: Origin) -> Self {
+        Self { name, unit, of: Subject::Event, origin, over_time: OverTime::Sum }
     }
 }
 

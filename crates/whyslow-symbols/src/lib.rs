@@ -11,6 +11,7 @@ mod code;
 mod copies;
 mod demangle;
 mod dwarf;
+mod entries;
 mod fill;
 mod go;
 mod hot;
@@ -33,6 +34,7 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{LocationId, ModuleId, Profile};
 
 pub use copies::copies;
+pub use entries::{Entries, NoEntry, entries};
 pub use imported::{Described, Given, describe, keep_sources};
 pub use module::separate_debug_file;
 use module::{Answer, Question};

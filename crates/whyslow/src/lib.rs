@@ -5,6 +5,7 @@
 
 mod cli;
 mod commands;
+mod events;
 mod exit;
 mod failure;
 mod filters;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use whyslow_analyze::By;
+use whyslow_analyze::{By, Fact as _, Remark};
 use whyslow_capture::{HeapOptions, Options, RecordError, Recording, SamplerChoice, Target, record};
 use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_proc::kernel::Settings;
@@ -15,6 +15,7 @@ use whyslow_profile::{ExitStatus, Profile, Sampling};
 use whyslow_symbols::Summary;
 
 use crate::cli::{Volume, command_names};
+use crate::events::EventOptions;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::{Output, note};
@@ -43,6 +44,8 @@ pub(crate) struct RecordOptions {
     /// Record where threads wait, and where those are that end their waits (as root)
     #[arg(long)]
     wakers: bool,
+    #[command(flatten)]
+    events: EventOptions,
     /// What takes the samples: perf events of the kernel, or where those are refused timers in the program, and for a process that
     /// runs already (-p) looks from the outside
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
@@ -157,6 +160,7 @@ pub(crate) fn make(
             options.frequency
         )));
     }
+    let events = options.events.resolve(target)?;
     let how = Options {
         frequency_hz: options.frequency,
         stack_bytes: options.stack_size,
@@ -165,6 +169,8 @@ pub(crate) fn make(
         sampler: options.sampler.into(),
         off_cpu: options.off_cpu || options.wakers,
         wakers: options.wakers,
+        events: events.samples,
+        events_not_there: events.not_there,
         heap: options.heap.then(|| HeapOptions { leak_check: true, ..HeapOptions::default() }),
         ..Options::default()
     };
@@ -409,6 +415,15 @@ pub(crate) fn explain(error: RecordError) -> Failure {
         RecordError::NotExecutable { .. } => failure.exit_with(Exit::NotExecutable),
         // It says itself what to try.
         RecordError::Refused(_) => failure,
+        RecordError::NoEvents(events) => {
+            let remarks: Vec<Remark> = events.iter().map(|event| event.note().remark()).collect();
+            let what: Vec<&str> = remarks.iter().map(|remark| remark.text.as_str()).collect();
+            let failure = Failure::new(format!("-e: {}", what.join("; ")));
+            match remarks.into_iter().find_map(|remark| remark.fix) {
+                Some(fix) => failure.next(fix),
+                None => failure,
+            }
+        }
         RecordError::Output { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => failure,
         RecordError::Output { .. } => failure.next("-o with a file in a folder that is yours and has space"),
         RecordError::System { .. } => failure.next("whyslow doctor"),

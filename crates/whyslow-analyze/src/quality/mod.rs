@@ -7,7 +7,8 @@ mod truncation;
 mod warning;
 
 use whyslow_profile::{
-    HeapNote, KernelView, LocationId, Note, Profile, Sampler, Sampling, StackId, Trigger, Unit,
+    HeapNote, KernelView, LocationId, Note, Profile, RecordingNote, Sampler, Sampling, StackId, Subject,
+    Trigger, Unit,
 };
 
 pub use heap::HeapQuality;
@@ -141,6 +142,52 @@ impl Quality {
             warnings: Vec::new(),
         };
         quality.warn(profile, &weights, &shares);
+        quality
+    }
+
+    /// The same for a reader of one metric: of an event that was recorded beside CPU time it is judged by the event's own samples, which
+    /// are lost and throttled apart from those of CPU time.
+    pub fn of_metric(profile: &Profile, metric: usize) -> Self {
+        let quality = Self::of(profile);
+        let Some(row) = profile.metrics.get(metric).filter(|row| row.of == Subject::Event) else {
+            return quality;
+        };
+        if metric == profile.main_metric() {
+            return quality;
+        }
+        let weights = Selection { metric, ..Selection::default() }.weigh(profile);
+        let shares = StackShares::of(profile, &weights);
+        let sampler = row.origin.sampler();
+        let own_rings = profile.meta.imported_from.is_none();
+        let mut quality = Self {
+            samples: weights.total_count,
+            lost: if own_rings { 0 } else { quality.lost },
+            throttled: if own_rings { 0 } else { quality.throttled },
+            truncated_share: shares.truncated,
+            unresolved_share: shares.unresolved,
+            nameless_share: shares.nameless,
+            trigger: sampler.trigger,
+            sampling: Sampling::Unknown,
+            not_sampled_share: 0.0,
+            frequency_hz: sampler.rate_hz,
+            expected_samples: None,
+            missing_kernel_share: 0.0,
+            counted: is_counted(profile, metric),
+            heap: None,
+            warnings: Vec::new(),
+            ..quality
+        };
+        quality.warn(profile, &weights, &shares);
+        let name = profile.text(row.name);
+        quality.warnings.retain(|warning| match warning {
+            Warning::Noted(Note::Recording(RecordingNote::EventsMissed { event, .. })) => event == name,
+            Warning::Noted(Note::Recording(RecordingNote::EventNotRecorded { .. })) => false,
+            Warning::Noted(Note::Recording(RecordingNote::EventsInUserMode { events, .. })) => {
+                events.iter().any(|event| event == name)
+            }
+            _ => true,
+        });
+        quality.judge();
         quality
     }
 

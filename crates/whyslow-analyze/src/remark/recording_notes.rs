@@ -1,9 +1,11 @@
 //! What notes of any recording say.
 
+use whyslow_events::{Kind, NotCounted, WhyNot};
 use whyslow_profile::RecordingNote;
 
 use super::heap_notes::{left_out, left_out_fix};
-use super::{About, Fact, Remark};
+use super::{About, Fact, Remark, Severity};
+use crate::stat::{ALLOW_KERNEL, why_not};
 use crate::units::{Count, number_of};
 
 impl Fact for RecordingNote {
@@ -97,6 +99,43 @@ impl Fact for RecordingNote {
                 "who ended waits was not recorded: only root sees the kernel's tracepoints, and whole CPUs".to_owned(),
             )
             .or("`sudo whyslow …`, where tracefs is mounted (`sudo mount -t tracefs tracefs /sys/kernel/tracing`)"),
+            Self::EventNotRecorded { event, kind, why, error, level } => {
+                let not = NotCounted { why: WhyNot::from_label(why), error: *error };
+                let (why, fix) = why_not(Kind::from_label(kind).unwrap_or(Kind::Unit), not, *level);
+                let remark = note(About::Recording, format!("{event} is not recorded: {why}"));
+                let remark = Remark { severity: Severity::Warning, ..remark };
+                match fix {
+                    Some(fix) => remark.or(fix),
+                    None => remark,
+                }
+            }
+            Self::EventsInUserMode { events, level } => {
+                let level = level.map_or(String::new(), |level| format!(" (kernel.perf_event_paranoid is {level})"));
+                let text = format!(
+                    "{} recorded in user mode only: the kernel may not be watched{level}",
+                    match &events[..] {
+                        [event] => format!("{event} is"),
+                        events => format!("{} are", events.join(", ")),
+                    }
+                );
+                note(About::Recording, text).or(ALLOW_KERNEL)
+            }
+            Self::EventsMissed { event, happened, recorded, period } => {
+                // As many samples as came through, and no more.
+                let fits = happened.div_ceil((recorded / period.max(&1)).max(1));
+                let remark = note(
+                    About::Recording,
+                    format!(
+                        "{event} happened {} times, and {} of them are in the recording: the others came faster than they could be \
+                         recorded, most of all where there are many at once",
+                        Count(*happened),
+                        Count(*recorded)
+                    ),
+                );
+                let period = nice(fits.saturating_mul(2));
+                Remark { severity: Severity::Warning, ..remark }
+                    .or(format!("`-c {period}` takes one sample per {} of them", Count(period)))
+            }
             Self::OwnEvents => note(
                 About::Recording,
                 "the program has counted events of its own, without their times".to_owned(),
@@ -119,5 +158,78 @@ impl Fact for RecordingNote {
             )
             .or("`whyslow report` of each file has it"),
         }
+    }
+}
+
+/// The next number that is 1, 2 or 5 with zeros behind it.
+fn nice(number: u64) -> u64 {
+    let mut step: u64 = 1;
+    while step.saturating_mul(10) < number {
+        step = step.saturating_mul(10);
+    }
+    [1, 2, 5, 10]
+        .map(|factor| step.saturating_mul(factor))
+        .into_iter()
+        .find(|fits| *fits >= number)
+        .unwrap_or(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(note: &RecordingNote) -> (String, String) {
+        let remark = note.remark();
+        (remark.text, remark.fix.unwrap_or_default().to_string())
+    }
+
+    #[test]
+    fn an_event_that_is_refused_has_its_reason_and_its_command() {
+        let said = |kind: &str, why: &str, error, level| {
+            let note = RecordingNote::EventNotRecorded {
+                event: "it".to_owned(),
+                kind: kind.to_owned(),
+                why: why.to_owned(),
+                error,
+                level: Some(level),
+            };
+            words(&note)
+        };
+        for (kind, why, error, level, text, fix) in [
+            ("hardware", "not-there", 2, 2, "no such counter (No such file", "whyslow list"),
+            ("hardware", "no-samples", 95, 2, "can be counted, but not sampled", "whyslow stat -e"),
+            ("hardware", "busy", 16, 2, "all counters are taken", "perf"),
+            ("software", "needs-kernel", 13, 2, "happens in the kernel", "perf_event_paranoid=1"),
+            ("software", "refused", 13, 3, "perf_event_paranoid is 3", "perf_event_paranoid=1"),
+            ("software", "too-many-files", 24, 2, "too many files", "ulimit -n"),
+            ("uprobe", "refused", 13, 2, "root only", "sudo"),
+            ("tracepoint", "hidden", 13, 2, "root only", "sudo"),
+            ("tracepoint", "no-tracefs", 2, 2, "tracefs is not mounted", "mount -t tracefs"),
+            ("unit", "whole-machine", 0, 2, "belongs to the whole machine", "whyslow stat -a"),
+        ] {
+            let said = said(kind, why, error, level);
+            assert!(
+                said.0.starts_with("it is not recorded: ") && said.0.contains(text),
+                "{kind} {why}: {said:?}"
+            );
+            assert!(said.1.contains(fix), "{kind} {why}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn a_period_is_named_that_is_slow_enough() {
+        let missed = |happened, recorded, period| {
+            words(&RecordingNote::EventsMissed {
+                event: "page-faults".to_owned(),
+                happened,
+                recorded,
+                period,
+            })
+        };
+        let (text, fix) = missed(1_000_000, 40_000, 1);
+        assert!(text.contains("1,000,000 times, and 40,000 of them"), "{text}");
+        assert!(fix.contains("`-c 50`"), "{fix}");
+        assert!(missed(1_000_000, 0, 1).1.contains("`-c 2000000`"));
+        assert_eq!([1, 2, 3, 7, 10, 11, 99].map(nice), [1, 2, 5, 10, 10, 20, 100]);
     }
 }

@@ -103,7 +103,11 @@ pub struct Permission {
 }
 
 /// What allows the kernel to be watched.
-const ALLOW_KERNEL: &str = "sudo sysctl kernel.perf_event_paranoid=1";
+pub(crate) const ALLOW_KERNEL: &str = "sudo sysctl kernel.perf_event_paranoid=1";
+/// What root alone may do.
+const AS_ROOT: &str = "run whyslow with sudo";
+/// What shows the kernel's tracepoints.
+const MOUNT_TRACEFS: &str = "sudo mount -t tracefs tracefs /sys/kernel/tracing";
 /// What a container needs.
 const ALLOW_IN_CONTAINER: &str =
     "start the container with --cap-add PERFMON --security-opt seccomp=unconfined, or count on the host";
@@ -283,7 +287,7 @@ impl Fact for CountNote {
             }
             Self::NoTracepoints { hidden: false } => {
                 note("tracepoints are not listed: tracefs is not mounted".to_owned())
-                    .or("sudo mount -t tracefs tracefs /sys/kernel/tracing")
+                    .or(MOUNT_TRACEFS)
             }
             Self::ThreadsNotCounted => {
                 note("threads cannot be told apart: that needs perf events".to_owned()).or("`whyslow doctor` says how to allow them")
@@ -312,6 +316,9 @@ pub fn why_not(kind: Kind, not: NotCounted, level: Option<i64>) -> (String, Opti
         WhyNot::Refused if level.is_some_and(|level| level > 2) => {
             (format!("kernel.perf_event_paranoid is {} ({error})", level.unwrap_or(0)), Some(ALLOW_KERNEL))
         }
+        WhyNot::Refused if kind == Kind::Uprobe => {
+            (format!("functions are probed by root only ({error})"), Some(AS_ROOT))
+        }
         WhyNot::Refused if level.is_some_and(|level| level > 0) => {
             (format!("it is not allowed ({error})"), Some("sudo sysctl kernel.perf_event_paranoid=0"))
         }
@@ -325,6 +332,11 @@ pub fn why_not(kind: Kind, not: NotCounted, level: Option<i64>) -> (String, Opti
         }
         WhyNot::TooManyFiles => ("too many files would be open".to_owned(), Some("ulimit -n 65536")),
         WhyNot::Function => ("functions are not counted".to_owned(), None),
+        WhyNot::NoSamples => {
+            (format!("it can be counted, but not sampled ({error})"), Some("`whyslow stat -e` counts it"))
+        }
+        WhyNot::Hidden => ("tracepoints may be read by root only".to_owned(), Some(AS_ROOT)),
+        WhyNot::NoTracefs => ("tracefs is not mounted".to_owned(), Some(MOUNT_TRACEFS)),
         WhyNot::Other => (error, None),
     }
 }

@@ -1,8 +1,8 @@
 //! Brings the agent into the program, by the loader or at its exec.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use whyslow_agent_embed::{AGENT, SAMPLER};
@@ -16,7 +16,7 @@ use whyslow_profile::Meta;
 use super::news::News;
 use crate::heap::{Inspector, Snapshots};
 use crate::launch::{Running, Suspended};
-use crate::{Command, HeapOptions, RecordError, Target};
+use crate::{HeapOptions, RecordError, Target};
 
 /// What the agent is to do.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +66,7 @@ impl AgentWatch {
         let is_program = |path: &PathBuf| {
             std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
         };
-        let entry = find(command).filter(is_program).map_or(Entry::Preload, |path| entry_of(&path));
+        let entry = command.file().filter(is_program).map_or(Entry::Preload, |path| entry_of(&path));
         if let Entry::Impossible(why) = entry {
             return Err(RecordError::Refused(format!("the {} cannot be recorded: {why}", wanted.word())));
         }
@@ -169,19 +169,4 @@ fn planner(wanted: &Wanted, news: &Arc<News>) -> Box<dyn PatchPlanner> {
         }
         planner.plan(hello, pid, mappings)
     })
-}
-
-/// The file that the system would execute.
-fn find(command: &Command) -> Option<PathBuf> {
-    let program = Path::new(&command.program);
-    let in_folder = |path: &Path| match &command.folder {
-        Some(folder) => folder.join(path),
-        None => path.to_owned(),
-    };
-    if command.program.as_encoded_bytes().contains(&b'/') {
-        return Some(in_folder(program));
-    }
-    let set = command.env.iter().rev().find(|(name, _)| name == OsStr::new("PATH"));
-    let path = set.map(|(_, value)| value.clone()).or_else(|| std::env::var_os("PATH"))?;
-    std::env::split_paths(&path).map(|folder| in_folder(&folder.join(program))).find(|path| path.is_file())
 }

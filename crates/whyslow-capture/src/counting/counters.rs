@@ -188,7 +188,7 @@ fn is_refusal(error: i32) -> bool {
 }
 
 /// The CPU clock, which every kernel with perf events has.
-const CLOCK: [Attr; 1] = [Attr {
+pub(crate) const CLOCK: [Attr; 1] = [Attr {
     kind: 1,
     configs: [1, 0, 0],
     exclude_user: false,
@@ -198,7 +198,7 @@ const CLOCK: [Attr; 1] = [Attr {
 }];
 
 /// The kernel notices these while it runs itself: without the kernel they would be 0, which is not true.
-fn happens_in_kernel(event: &Event) -> bool {
+pub(crate) fn happens_in_kernel(event: &Event) -> bool {
     const SWITCHES: u64 = 3;
     const MIGRATIONS: u64 = 4;
     const CGROUP_SWITCHES: u64 = 11;

@@ -17,6 +17,7 @@ use whyslow_proc::{machine, process};
 use whyslow_profile::{ExitStatus, Host};
 
 use self::counters::Counters;
+pub(crate) use self::counters::{CLOCK, happens_in_kernel};
 use self::threads::Threads;
 use self::usage::Accounts;
 use crate::launch::Suspended;

@@ -1,5 +1,6 @@
 //! Opening one event per CPU (and per thread when attaching), with one ring per CPU.
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
@@ -47,6 +48,51 @@ impl Scope {
 pub(crate) struct Beside {
     pub(crate) attr: sys::perf_event_attr,
     pub(crate) scope: Scope,
+    /// The file that the event is in, if it is a function.
+    pub(crate) file: Option<CString>,
+    /// Whether its samples have as many stack bytes as the plan's, and a ring apart from the plan's, which it shares with the likes of it.
+    pub(crate) apart: bool,
+    /// Whether CPUs that do not have it go without.
+    pub(crate) on_some_cpus: bool,
+}
+
+impl Beside {
+    /// An event whose records go into the ring of the plan's event.
+    pub(crate) fn in_same_ring(attr: sys::perf_event_attr, scope: Scope) -> Self {
+        Self { attr, scope, file: None, apart: false, on_some_cpus: false }
+    }
+
+    /// Its attributes with the address of the file's name, which must live until it is opened.
+    fn attr(&self) -> sys::perf_event_attr {
+        let mut attr = self.attr;
+        if let Some(file) = &self.file {
+            attr.__bindgen_anon_3.config1 = file.as_ptr().addr() as u64;
+        }
+        attr
+    }
+
+    /// Whether it begins by itself, at the exec of a program.
+    fn is_on_exec(&self) -> bool {
+        self.apart && self.attr.enable_on_exec() == 1
+    }
+}
+
+/// Opens events and closes them again, to see whether that is possible: for one thread and one CPU, since the answer is the same for all.
+pub(crate) fn try_open(events: &[Beside], cpus: &[u32]) -> Result<(), io::Error> {
+    let mut reason = None;
+    for event in events {
+        let mut attr = event.attr();
+        let thread = event.scope.threads().first().copied().unwrap_or(0);
+        // A CPU that has no such unit says nothing of the others.
+        let cpus = if event.on_some_cpus { cpus } else { &cpus[..cpus.len().min(1)] };
+        let opened = cpus.iter().map(|cpu| open(&mut attr, thread.cast_signed(), *cpu));
+        match opened.reduce(Result::or).unwrap_or(Err(OpenError::Gone)) {
+            Ok(_) if event.on_some_cpus => return Ok(()),
+            Ok(_) => {}
+            Err(error) => reason = Some(error.into_system()),
+        }
+    }
+    reason.map_or(Ok(()), Err)
 }
 
 /// Open events and their rings.
@@ -61,6 +107,8 @@ pub(crate) struct Events {
     pub(crate) plan: Plan,
     /// How records are laid out: those of the plan's event, then those of the events beside it.
     pub(crate) layouts: Layouts,
+    /// Those of the events beside the plan's that are apart, and whether they begin by themselves; of the others nothing is here.
+    apart: Vec<(bool, Vec<OwnedFd>)>,
 }
 
 /// Why events could not be opened.
@@ -81,6 +129,18 @@ pub(crate) enum OpenError {
 }
 
 impl OpenError {
+    /// What the system said.
+    fn into_system(self) -> io::Error {
+        match self {
+            Self::Denied(error)
+            | Self::RingTooLarge(error)
+            | Self::Unsupported(error)
+            | Self::TooManyFiles(error)
+            | Self::Other(error) => error,
+            Self::Gone => io::Error::from_raw_os_error(libc::ESRCH),
+        }
+    }
+
     fn from_open(error: io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => Self::Denied(error),
@@ -132,13 +192,24 @@ impl Events {
             }
             attr
         };
-        let mut beside: Vec<(sys::perf_event_attr, &[u32])> =
-            beside.iter().map(|Beside { attr, scope }| (named(*attr), scope.threads())).collect();
+        let mut beside: Vec<(sys::perf_event_attr, &Beside)> = beside
+            .iter()
+            .map(|event| {
+                let mut attr = named(event.attr());
+                if event.apart {
+                    attr.sample_stack_user = plan.stack_bytes;
+                    attr.__bindgen_anon_2.wakeup_watermark = watermark(ring_bytes) as u32;
+                }
+                (attr, event)
+            })
+            .collect();
         let main = named(plan.attr(None));
         let layouts = std::iter::once(&main).chain(beside.iter().map(|(attr, _)| attr)).map(parse_info);
         let layouts: Vec<RecordParseInfo> = layouts.collect::<io::Result<_>>().map_err(OpenError::Other)?;
         let mut ids = vec![Vec::new(); layouts.len()];
         let mut events = Vec::with_capacity(cpus.len() * threads.len() * layouts.len());
+        let mut apart: Vec<(bool, Vec<OwnedFd>)> =
+            beside.iter().map(|(_, wanted)| (wanted.is_on_exec(), Vec::new())).collect();
         let mut owners = Vec::new();
         let mut rings = Vec::with_capacity(cpus.len());
         let mut off_line = None;
@@ -160,13 +231,7 @@ impl Events {
                 };
                 match owner {
                     None => {
-                        let ring = Ring::map(event.as_fd(), ring_bytes).map_err(|error| {
-                            match error.raw_os_error() {
-                                Some(libc::EPERM | libc::ENOMEM) => OpenError::RingTooLarge(error),
-                                _ => OpenError::Other(error),
-                            }
-                        })?;
-                        rings.push(ring);
+                        rings.push(map(event.as_fd(), ring_bytes)?);
                         owner = Some(event.as_raw_fd());
                         owners.push(event.as_raw_fd());
                     }
@@ -178,16 +243,27 @@ impl Events {
                 events.push(event);
             }
             let Some(ring) = owner else { continue };
-            for ((attr, threads), ids) in beside.iter_mut().zip(&mut ids[1..]) {
-                for &thread in *threads {
+            let mut side: Option<RawFd> = None;
+            for (at, (attr, wanted)) in beside.iter_mut().enumerate() {
+                let threads = wanted.scope.threads();
+                for &thread in threads {
                     let event = match open(attr, thread.cast_signed(), cpu) {
                         Ok(event) => event,
                         Err(OpenError::Gone) if threads.len() > 1 => continue,
+                        Err(OpenError::Unsupported(_)) if wanted.on_some_cpus => break,
                         Err(error) => return Err(error),
                     };
-                    redirect(event.as_fd(), ring).map_err(OpenError::Other)?;
-                    ids.push(id_of(event.as_fd()).map_err(OpenError::Other)?);
-                    events.push(event);
+                    match side {
+                        _ if !wanted.apart => redirect(event.as_fd(), ring).map_err(OpenError::Other)?,
+                        Some(side) => redirect(event.as_fd(), side).map_err(OpenError::Other)?,
+                        None => {
+                            rings.push(map(event.as_fd(), ring_bytes)?);
+                            side = Some(event.as_raw_fd());
+                            owners.push(event.as_raw_fd());
+                        }
+                    }
+                    ids[at + 1].push(id_of(event.as_fd()).map_err(OpenError::Other)?);
+                    if wanted.apart { &mut apart[at].1 } else { &mut events }.push(event);
                 }
             }
         }
@@ -196,12 +272,26 @@ impl Events {
             return Err(off_line.map_or(OpenError::Gone, OpenError::Unsupported));
         }
         let layouts = Layouts::several(layouts.into_iter().zip(ids).collect());
-        Ok(Self { events, owners, merge: Merge::new(rings), ring_bytes, plan, layouts })
+        Ok(Self { events, owners, merge: Merge::new(rings), ring_bytes, plan, layouts, apart })
     }
 
     /// Starts all events at once (attached recordings; started programs begin at exec).
     pub(crate) fn enable(&self) -> io::Result<()> {
-        self.events.iter().try_for_each(|event| enable(event.as_fd()))
+        let apart = self.apart.iter().filter(|(on_exec, _)| !on_exec).flat_map(|(_, events)| events);
+        self.events.iter().chain(apart).try_for_each(|event| enable(event.as_fd()))
+    }
+
+    /// How often an event apart has happened, by its number among the events beside the plan's: the kernel's own count, with that of
+    /// threads that have ended.
+    pub(crate) fn happened(&self, beside: usize) -> u64 {
+        let count = |event: &OwnedFd| {
+            let mut bytes = [0; 8];
+            match rustix::io::read(event, &mut bytes) {
+                Ok(8) => u64::from_ne_bytes(bytes),
+                _ => 0,
+            }
+        };
+        self.apart.get(beside).map_or(0, |(_, events)| events.iter().map(count).sum())
     }
 
     /// The descriptors that become readable when a ring fills up.
@@ -233,6 +323,13 @@ fn first_accepted<T>(
         }
     }
     Err(reason.unwrap_or_else(|| OpenError::Unsupported(io::ErrorKind::Unsupported.into())))
+}
+
+fn map(event: BorrowedFd<'_>, bytes: usize) -> Result<Ring, OpenError> {
+    Ring::map(event, bytes).map_err(|error| match error.raw_os_error() {
+        Some(libc::EPERM | libc::ENOMEM) => OpenError::RingTooLarge(error),
+        _ => OpenError::Other(error),
+    })
 }
 
 /// How full a ring may be before it wakes us: the rest must last until we run, which takes longer on a busy machine.

@@ -8,7 +8,7 @@ mod ring;
 
 pub(crate) use attr::{Bound, Plan, leaving, waking};
 pub(crate) use counter::{Bound as CounterBound, Counter, CounterRings, LastCount};
-pub(crate) use events::{Beside, Events, OpenError, Scope};
+pub(crate) use events::{Beside, Events, OpenError, Scope, try_open};
 pub(crate) use ring::Record;
 
 #[cfg(test)]

@@ -62,6 +62,37 @@ crate::facts! {
         "waits-looked-at" => WaitsLookedAt,
         /// Those who end waits were to be recorded, and could not be.
         "wakers-not-recorded" => WakersNotRecorded,
+        /// An event that was asked for is not in the recording.
+        "event-not-recorded" => EventNotRecorded {
+            /// The event.
+            event: String,
+            /// What kind of event it is, in a word.
+            kind: String,
+            /// Why not, in a word.
+            why: String,
+            /// The system's number for the reason.
+            error: i32,
+            /// `kernel.perf_event_paranoid`
+            level: Option<i64>,
+        },
+        /// Events that were asked for were recorded in user mode only, since the kernel may not be watched.
+        "events-in-user-mode" => EventsInUserMode {
+            /// Which.
+            events: Vec<String>,
+            /// `kernel.perf_event_paranoid`
+            level: Option<i64>,
+        },
+        /// An event happened more often than it could be recorded.
+        "events-missed" => EventsMissed {
+            /// Which.
+            event: String,
+            /// How often it happened, by the kernel's count.
+            happened: u64,
+            /// How often it is in the recording.
+            recorded: u64,
+            /// How many occurrences one sample stands for.
+            period: u64,
+        },
         /// The program counted events of its own, whose times are not known.
         "own-events" => OwnEvents,
         /// Several recordings are one.

@@ -4,13 +4,13 @@ use anstyle::{AnsiColor, Style};
 use whyslow_analyze::is_counted;
 pub(super) use whyslow_analyze::number_of;
 use whyslow_analyze::{CallTree, Grade, Label, Severity};
-use whyslow_profile::{CodeKind, Profile, Unit};
+use whyslow_profile::{CodeKind, Profile, Subject, Unit};
 
 use super::remark::severity_style;
 use crate::names::{beginning, shorten};
 pub(super) use crate::names::{columns, cut, place};
 use crate::sanitize::clean;
-use crate::units::value;
+use crate::units::{bytes, value};
 
 /// How a view is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +54,39 @@ impl Page {
         if self.full_names { name.to_owned() } else { shorten(name, width) }
     }
 
-    /// A sum over the whole selection: `2.00 s`, `1.19 MiB of live-at-peak`.
+    /// A sum over the whole selection: `2.00 s`, `1.19 MiB of live-at-peak`, `382 page-faults`.
     pub(super) fn whole(self, profile: &Profile, sum: u64) -> String {
+        let count = sum;
         let sum = value(sum, self.unit);
         match profile.metrics.get(self.metric) {
+            Some(metric) if metric.of == Subject::Event && self.unit == Unit::Count => {
+                let name = clean(profile.text(metric.name));
+                let touched = fresh_memory(&name, count).unwrap_or_default();
+                format!("{sum} {name}{touched}")
+            }
+            Some(metric) if metric.of == Subject::Event => {
+                format!("{sum} of {}", clean(profile.text(metric.name)))
+            }
             Some(metric) if self.counted => format!("{sum} of {}", clean(profile.text(metric.name))),
             _ => sum,
         }
+    }
+}
+
+/// What page faults mean in memory.
+fn fresh_memory(name: &str, faults: u64) -> Option<String> {
+    /// The processors that are known here have no smaller pages.
+    const PAGE: u64 = 4096;
+    let (plain, _) = name.split_once(':').unwrap_or((name, ""));
+    let memory = bytes(faults.saturating_mul(PAGE));
+    match plain {
+        "page-faults" | "minor-faults" => Some(format!(
+            ": {memory} of memory was touched for the first time, in pages of 4 KiB; huge pages are more"
+        )),
+        "major-faults" => {
+            Some(format!(": at least {memory} had to be read from disk, and the program waited for it"))
+        }
+        _ => None,
     }
 }
 

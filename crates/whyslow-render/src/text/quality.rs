@@ -189,6 +189,7 @@ fn source_words(quality: &Quality) -> String {
         Trigger::CpuClock => "cpu-clock: the kernel's timer".to_owned(),
         Trigger::Timer => "timer: the program's own, on the CPU clock of each thread".to_owned(),
         Trigger::Look => "look: the thread is stopped for a moment, as by a debugger".to_owned(),
+        Trigger::Event => "the event itself, every so many times".to_owned(),
         Trigger::Unknown => clean(&source_label(quality)).into_owned(),
     }
 }

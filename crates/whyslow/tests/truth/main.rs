@@ -4,6 +4,7 @@
 
 mod abuse;
 mod counts;
+mod events;
 mod heap_children;
 mod heap_counts;
 mod heap_inherited;

@@ -119,7 +119,7 @@ fn as_text(view: &View, request: &Request<'_>) -> Result<String> {
     let profile = request.profile;
     let page = Page::new(profile, request.selection.metric, terminal::width(std::io::stdout()))
         .with_full_names(request.args.full_names);
-    let quality = Quality::of(profile);
+    let quality = Quality::of_metric(profile, request.selection.metric);
     let text = (view.text)(request, &quality, page)?;
     Ok(if view.states_quality {
         text

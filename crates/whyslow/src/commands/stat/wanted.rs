@@ -1,9 +1,10 @@
 //! Which events are counted.
 
 use whyslow_capture::WantedEvent;
-use whyslow_events::{EventError, Machine, parse};
+use whyslow_events::Machine;
 
-use crate::failure::{Failure, Result};
+use crate::events::{explain, read};
+use crate::failure::Result;
 
 /// The events of a run: those that are always counted, then those that were asked for.
 #[derive(Debug)]
@@ -63,24 +64,12 @@ impl Events {
         }
         let asked = wanted.len();
         for list in lists {
-            let specs = parse(list).map_err(|error| {
-                Failure::new(format!("-e: {error}")).next("whyslow list, which shows what there is")
-            })?;
-            for spec in specs {
+            for spec in read(list)? {
                 let event = machine.resolve(&spec).map_err(|error| explain(&error))?;
                 wanted.push(WantedEvent { event, leader: None });
             }
         }
         Ok(Self { wanted, asked })
-    }
-}
-
-/// Why there is no such event, in words.
-fn explain(error: &EventError) -> Failure {
-    let failure = Failure::new(format!("-e: {error}"));
-    match error.fix() {
-        Some(fix) => failure.next(fix),
-        None => failure.next("whyslow list, which shows what there is"),
     }
 }
 
