@@ -369,6 +369,30 @@ describe('samples', { skip: process.env.FLAME_SVG ? 'FLAME_SVG is set' : false }
     assert.deepEqual(problems, []);
   });
 
+  test('kinds of time are parts of each frame, in the legend and in its details', async () => {
+    const file = sample('waits');
+    const drawn = () => page.$$eval('#lit path', paths => paths.filter(path => path.getAttribute('d')).map(path => path.getAttribute('class')));
+    await open(file, { javaScriptEnabled: false });
+    assert.deepEqual(await drawn(), ['k8', 'k9', 'k10', 'k11', 'k12', 'k13'], 'complete without scripts');
+    await open(file);
+    frames = await decode();
+    assert.deepEqual(await drawn(), ['k8', 'k9', 'k10', 'k11', 'k12', 'k13']);
+    const legend = await page.locator('#legend .kind').allTextContents();
+    assert.match(legend.join(' | '), /^running [\d.]+ m?s, [\d.]+ % \| waiting for a CPU .* \| blocked: threads .* \| blocked: I\/O .* \| blocked: other .* \| idle /);
+    await page.mouse.move(...await within(frames.all[0]));
+    const tip = await page.locator('.tip div').allTextContents();
+    assert.deepEqual(tip.slice(2, 8).map(line => line.replace(/ [\d.]+ m?s, .*/, '')), legend.map(line => line.replace(/ [\d.]+ m?s, .*/, '')), 'the root has what the legend has');
+    const parts = await page.evaluate(() => JSON.parse(document.querySelector('#data').textContent).times.split(';')[0].split(',').map(text => parseInt(text, 36)));
+    assert.equal(parts.reduce((a, b) => a + b), frames.all[0].total);
+    await page.locator('#legend .kind').nth(3).click();
+    assert.deepEqual(await drawn(), ['k11'], 'the others are dimmed');
+    assert.equal(await page.$$eval('#dim path', paths => paths.filter(path => path.getAttribute('d')).length), 5);
+    await page.locator('#legend .kind').nth(3).click();
+    await page.mouse.click(...await within(frames.all[2]));
+    assert.ok((await drawn()).length >= 1);
+    assert.deepEqual(problems, []);
+  });
+
   test('what is too deep to draw is reached by zooming', async () => {
     await open(sample('deep'));
     frames = await decode();

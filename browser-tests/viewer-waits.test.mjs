@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EVIL, manyWaits, waits } from '../viewer/test/waits.mjs';
 import { small } from '../viewer/test/make-payload.mjs';
-import { box, hash, open, page, pageOf, problems, settled } from './opened.mjs';
+import { box, frame, hash, hoverFrame, open, page, pageOf, problems, settled } from './opened.mjs';
 
 const known = () => pageOf('waits', waits);
 /** The middle of a track by a text of its label, in pixels of the page; `down` from its top. */
@@ -136,4 +136,63 @@ test('400,000 waits are drawn, at any zoom', async () => {
   }
   assert.match(await hoverTrack('worker-0', .5, STATES), /worker-0 · /);
   assert.deepEqual(problems, []);
+});
+
+describe('the flame graph of wall time', () => {
+  const legend = () => page.locator('.flame-bar .legend button').allTextContents();
+  const selected = () => page.$eval('.toolbar select', select => select.value);
+  const pixel = ([x, y]) => page.evaluate(([x, y]) => {
+    const canvas = document.querySelector('.flame-window canvas'), { left, top } = canvas.getBoundingClientRect(), ratio = canvas.width / canvas.clientWidth;
+    return String(canvas.getContext('2d').getImageData(Math.round((x - left) * ratio), Math.round((y - top) * ratio), 1, 1).data.slice(0, 3));
+  }, [x, y]);
+
+  test('is split by kinds of time, with sums in the legend and in each frame', async () => {
+    await open(known(), '#m=2');
+    assert.equal(await selected(), 'time');
+    assert.deepEqual(await legend(), ['running 85.0 ms, 28.3 %', 'waiting for a CPU 5.00 ms, 1.67 %', 'blocked: threads 30.0 ms, 10.0 %', 'blocked: I/O 50.0 ms, 16.7 %', 'blocked: other 30.0 ms, 10.0 %', 'idle 100 ms, 33.3 %']);
+    const tip = await hoverFrame(.9, 0);
+    assert.match(tip, /running 85\.0 ms, 28\.3 %\s+waiting for a CPU 5\.00 ms, 1\.67 %/);
+    // The root from left to right: running, waiting for a CPU, threads, I/O, other, idle.
+    await page.mouse.move(5, 5);
+    const at = async across => pixel(await frame(across, 0));
+    const colours = [];
+    for (const across of [.2, .29, .35, .45, .6, .9]) colours.push(await at(across));
+    assert.equal(new Set(colours).size, 6, colours.join(' | '));
+    // For those who do not see it.
+    await page.waitForFunction(() => [...document.querySelectorAll('.flame table td')].some(cell => cell.textContent === 'running 50.0 ms (50.0 %), blocked: I/O 50.0 ms (50.0 %)'));
+  });
+
+  test('has its colours only where there are kinds of time, unless another way is chosen', async () => {
+    await open(known());
+    assert.equal(await selected(), 'kind', 'CPU time as ever');
+    assert.equal(await page.locator('.toolbar option[value=time]').count(), 0);
+    await page.selectOption('.metric select', '2');
+    await settled();
+    assert.equal(await selected(), 'time');
+    await page.selectOption('.toolbar select', 'kind');
+    await settled();
+    assert.match((await legend())[0], /your code/);
+    assert.match(await hash(), /c=kind/);
+    await page.selectOption('.metric select', '1');
+    await settled();
+    assert.equal(await selected(), 'kind', 'what was chosen stays');
+  });
+
+  test('dims what is not of the chosen kind, by mouse and keyboard', async () => {
+    await open(known(), '#m=2');
+    const idle = await frame(.9, 0), running = await frame(.2, 0);
+    const before = [await pixel(idle), await pixel(running)];
+    await page.locator('.flame-bar .legend button', { hasText: 'running' }).focus();
+    await page.keyboard.press('Enter');
+    await settled();
+    assert.notEqual(await pixel(idle), before[0]);
+    assert.equal(await pixel(running), before[1]);
+  });
+
+  test('shows callers by kinds of time, too', async () => {
+    await open(known(), '#m=2&on=inv');
+    assert.equal((await legend()).length, 6);
+    assert.match(await hoverFrame(.1, 1, true), /idle 100 ms, 100\.0 %/);
+    assert.deepEqual(problems, []);
+  });
 });

@@ -4,6 +4,7 @@
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { firstStep, givenAddress, useAddress } from './address.ts';
+import { nextColour } from './colour.ts';
 import { EditorDialog } from './editordialog.tsx';
 import { FlamePanel } from './flame/panel.tsx';
 import { Header } from './header.tsx';
@@ -64,7 +65,7 @@ export function App({ model }: { model: Model }) {
     else focusPanel();
   }, []);
   useEffect(() => {
-    const onKey = (event: KeyboardEvent) => globalKey(event, latest.current, { tabs: tabsOf(model), toPanel, dispatch, undo: goBack, redo: goForward, help: () => setHelp(shown => !shown) });
+    const onKey = (event: KeyboardEvent) => globalKey(event, latest.current, { tabs: tabsOf(model), colour: state => nextColour(model, state), toPanel, dispatch, undo: goBack, redo: goForward, help: () => setHelp(shown => !shown) });
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);

@@ -35,7 +35,8 @@ export const kindColour = (kind: number, dark: boolean): string => (dark ? DARK 
 /** The colour of a function under a colour mode. */
 export function functionColour(model: Model, fn: number, mode: Colour, dark: boolean): string {
   if (fn === model.root || fn === model.truncated || fn === model.others) return (dark ? DARK : LIGHT)[NO_CODE]!;
-  if (mode === 'kind') return kindColour(model.kind(fn), dark);
+  // Kinds of time are of samples, not of functions: where those are not known, whose code it is.
+  if (mode === 'kind' || mode === 'time') return kindColour(model.kind(fn), dark);
   const group = colourGroup(model, fn, mode);
   return group ? nameColour(group) : kindColour(KIND.unknown, dark);
 }
@@ -43,7 +44,7 @@ export function functionColour(model: Model, fn: number, mode: Colour, dark: boo
 /** What functions of one colour have in common; empty when unknown. */
 export function colourGroup(model: Model, fn: number, mode: Colour): string {
   if (fn === model.others) return 'not yours';
-  if (mode === 'kind') return kindWord(model.kind(fn));
+  if (mode === 'kind' || mode === 'time') return kindWord(model.kind(fn));
   const module = model.moduleOf(fn);
   const moduleName = module === NONE ? '' : model.moduleName(module);
   if (mode === 'module') return moduleName;

@@ -2,13 +2,13 @@
 
 import { toMatch } from './matches.ts';
 import type { Dispatch } from './panel.ts';
-import { COLOURS, escape, type State, type Tab } from './state.ts';
+import { escape, type Colour, type State, type Tab } from './state.ts';
 
-interface Acts { tabs: readonly Tab[]; toPanel: (tab: Tab) => void; dispatch: Dispatch; undo: () => void; redo: () => void; help: () => void }
+interface Acts { tabs: readonly Tab[]; colour: (state: State) => Colour; toPanel: (tab: Tab) => void; dispatch: Dispatch; undo: () => void; redo: () => void; help: () => void }
 
 const focus = (selector: string) => document.querySelector<HTMLElement>(selector)?.focus();
 
-export function globalKey(event: KeyboardEvent, state: State, { tabs, toPanel, dispatch, undo, redo, help }: Acts): void {
+export function globalKey(event: KeyboardEvent, state: State, { tabs, colour, toPanel, dispatch, undo, redo, help }: Acts): void {
   if (event.defaultPrevented || event.altKey) return;
   const target = event.target as HTMLElement;
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
@@ -41,7 +41,7 @@ export function globalKey(event: KeyboardEvent, state: State, { tabs, toPanel, d
       y: () => dispatch({ own: !state.own }),
       w: () => dispatch({ whole: !state.whole }),
       b: () => dispatch({ byName: !state.byName }),
-      c: () => dispatch({ colour: COLOURS[(COLOURS.indexOf(state.colour) + 1) % COLOURS.length]! }),
+      c: () => dispatch({ colour: colour(state) }),
       d: () => dispatch({ theme: document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark' }),
       t: () => focus('.timeline-tracks'),
     };

@@ -5,7 +5,7 @@ import type { Transform } from './aggregate.ts';
 export type Range = readonly [number, number];
 export const TABS = ['flame', 'functions', 'tree', 'source', 'chart', 'spans', 'quality', 'heap'] as const;
 export type Tab = (typeof TABS)[number];
-export const COLOURS = ['kind', 'crate', 'module', 'thread', 'function'] as const;
+export const COLOURS = ['kind', 'crate', 'module', 'thread', 'function', 'time'] as const;
 export type Colour = (typeof COLOURS)[number];
 export type Theme = 'auto' | 'light' | 'dark';
 /**
@@ -30,7 +30,8 @@ export interface State {
   /** The root is on top even when the flame graph shows callees. */
   icicle: boolean;
   inline: boolean;
-  colour: Colour;
+  /** How frames are coloured; `auto`: as it suits the metric. */
+  colour: Colour | 'auto';
   generics: boolean;
   collapse: boolean;
   /** Only the user's own functions; what others weigh belongs to the nearest of these around them. */
@@ -52,7 +53,7 @@ export interface State {
 
 export const START: State = {
   metric: 0, threads: undefined, ranges: [], brush: undefined, spans: undefined, search: '', regex: false, inverted: false, icicle: false,
-  inline: true, colour: 'kind', generics: false, collapse: false, own: false, whole: false, byName: false, transforms: [], fn: undefined, zoom: [], tab: 'flame', theme: 'auto', panel: {},
+  inline: true, colour: 'auto', generics: false, collapse: false, own: false, whole: false, byName: false, transforms: [], fn: undefined, zoom: [], tab: 'flame', theme: 'auto', panel: {},
 };
 
 /** Not undone: going back should not move the reader to another panel. */

@@ -1,11 +1,12 @@
 // Switches that change what all panels show.
 
+import { colourOf, coloursFor } from './colour.ts';
 import type { PanelProps } from './panel.ts';
-import { COLOURS, type Colour } from './state.ts';
+import type { Colour } from './state.ts';
 
-const COLOUR_WORDS: Record<Colour, string> = { kind: 'kind of code', crate: 'crate', module: 'module', thread: 'thread', function: 'function' };
+const COLOUR_WORDS: Record<Colour, string> = { kind: 'kind of code', crate: 'crate', module: 'module', thread: 'thread', function: 'function', time: 'kind of time' };
 
-export function Toolbar({ state, dispatch }: PanelProps) {
+export function Toolbar({ model, state, dispatch }: PanelProps) {
   return (
     <div class="toolbar" role="toolbar" aria-label="View">
       <Switch on={state.inverted} set={inverted => dispatch({ inverted })} title="Callers instead of callees (i)">Callers</Switch>
@@ -17,8 +18,8 @@ export function Toolbar({ state, dispatch }: PanelProps) {
       {state.tab === 'flame' && <>
         <Switch on={state.byName} set={byName => dispatch({ byName })} title="Frames from left to right by name; else heaviest first (b)">By name</Switch>
         <Switch on={state.icicle} set={icicle => dispatch({ icicle })} title="Root on top (k)">Icicle</Switch>
-        <label>Colour <select value={state.colour} onChange={event => dispatch({ colour: event.currentTarget.value as Colour })} title="Colour by (c)">
-          {COLOURS.map(colour => <option key={colour} value={colour}>{COLOUR_WORDS[colour]}</option>)}
+        <label>Colour <select value={colourOf(model, state)} onChange={event => dispatch({ colour: event.currentTarget.value as Colour })} title="Colour by (c)">
+          {coloursFor(model, state.metric).map(colour => <option key={colour} value={colour}>{COLOUR_WORDS[colour]}</option>)}
         </select></label>
       </>}
     </div>

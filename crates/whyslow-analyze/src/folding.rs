@@ -69,15 +69,16 @@ impl<'a> Folding<'a> {
     }
 
     /// The tree with its regions folded, and its recursion too.
-    pub(crate) fn fold(&self, whole: &CallTree, options: &TreeOptions) -> (CallTree, Vec<Repeat>, Vec<Fold>) {
+    pub(crate) fn fold(&self, whole: &CallTree, options: &TreeOptions) -> Folded {
         if self.family.iter().all(Option::is_none) {
-            let (tree, repeats) = self.fold_recursion(whole, options);
+            let (tree, repeats, node_of) = self.fold_recursion(whole, options);
             let folds = vec![Fold::default(); tree.len()];
-            return (tree, repeats, folds);
+            return Folded { tree, repeats, folds, node_of };
         }
         let regions = self.fold_regions(whole, options);
         if regions.folds.iter().all(|fold| fold.frames == 0) {
-            return (regions.tree, regions.repeats, regions.folds);
+            let Regions { tree, repeats, folds, node_of, .. } = regions;
+            return Folded { tree, repeats, folds, node_of };
         }
         self.join_neighbours(&regions, options)
     }
@@ -112,7 +113,7 @@ impl<'a> Folding<'a> {
     }
 
     /// The tree with only its recursion folded.
-    fn fold_recursion(&self, whole: &CallTree, options: &TreeOptions) -> (CallTree, Vec<Repeat>) {
+    fn fold_recursion(&self, whole: &CallTree, options: &TreeOptions) -> (CallTree, Vec<Repeat>, Vec<u32>) {
         let mut growing = Growing::new(self.labels, options, true);
         growing.reserve(whole.len());
         let mut ends = vec![Cursor::default(); whole.len()];
@@ -132,7 +133,8 @@ impl<'a> Folding<'a> {
             growing.add(at.node, whole.self_value[node]);
         }
         growing.add(0, whole.self_value[0]);
-        growing.finish()
+        let (tree, repeats) = growing.finish();
+        (tree, repeats, nodes(&ends))
     }
 
     /// One node per region and family.
@@ -180,16 +182,12 @@ impl<'a> Folding<'a> {
         let (tree, repeats) = growing.finish();
         folds.resize(tree.len(), Fold::default());
         only.resize(tree.len(), None);
-        Regions { tree, repeats, folds, only }
+        Regions { tree, repeats, folds, node_of: nodes(&ends), only }
     }
 
     /// One node where a folded one has nothing worth showing but another folded one; and no folding of one frame.
-    fn join_neighbours(
-        &self,
-        regions: &Regions,
-        options: &TreeOptions,
-    ) -> (CallTree, Vec<Repeat>, Vec<Fold>) {
-        let Regions { tree, repeats, folds, only } = regions;
+    fn join_neighbours(&self, regions: &Regions, options: &TreeOptions) -> Folded {
+        let Regions { tree, repeats, folds, only, node_of } = regions;
         let joins = |node: usize| {
             let parent = tree.parent[node] as usize;
             folds[node].frames > 0
@@ -231,8 +229,23 @@ impl<'a> Folding<'a> {
         }
         growing.add(0, tree.self_value[0]);
         let (repeats, folds) = of_nodes.into_iter().unzip();
-        (growing.finish().0, repeats, folds)
+        let node_of = node_of.iter().map(|&node| ends[node as usize].node).collect();
+        Folded { tree: growing.finish().0, repeats, folds, node_of }
     }
+}
+
+/// The nodes that paths end at.
+fn nodes(ends: &[Cursor]) -> Vec<u32> {
+    ends.iter().map(|end| end.node).collect()
+}
+
+/// A tree that is folded.
+pub(crate) struct Folded {
+    pub(crate) tree: CallTree,
+    pub(crate) repeats: Vec<Repeat>,
+    pub(crate) folds: Vec<Fold>,
+    /// The node of each node of the whole tree.
+    pub(crate) node_of: Vec<u32>,
 }
 
 /// A tree whose regions are folded.
@@ -240,6 +253,8 @@ struct Regions {
     tree: CallTree,
     repeats: Vec<Repeat>,
     folds: Vec<Fold>,
+    /// The node of each node of the whole tree.
+    node_of: Vec<u32>,
     /// The function of a folded node that stands for no other.
     only: Vec<Option<Label>>,
 }

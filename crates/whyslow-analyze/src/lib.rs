@@ -58,4 +58,4 @@ pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent, bytes, duration, number_of, value};
-pub use waits::{Reason, TimeKind, WaitRow, WaitTable, Waited, row_reasons, wait_metric};
+pub use waits::{Reason, TimeKind, TimeSplit, WaitRow, WaitTable, Waited, row_reasons, wait_metric};

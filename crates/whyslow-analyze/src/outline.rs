@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use whyslow_profile::Profile;
 
 use crate::call_tree::{CallTree, Children, TreeOptions, merge};
-use crate::folding::{Fold, Folding};
+use crate::folding::{Fold, Folded, Folding};
 use crate::growing::Repeat;
 use crate::labels::Labels;
 use crate::selection::{Selection, Weights};
@@ -19,6 +19,8 @@ pub struct Outline {
     pub repeats: Vec<Repeat>,
     /// What is folded into a node beside recursion; the row is the node's.
     pub folds: Vec<Fold>,
+    /// The node of each node of the tree that was folded; empty where none was.
+    pub node_of: Vec<u32>,
     /// The children of each node, once they are asked for.
     children: OnceLock<Children>,
 }
@@ -61,13 +63,13 @@ impl Outline {
     }
 
     pub(crate) fn from_whole(whole: &CallTree, folding: &Folding<'_>, options: &TreeOptions) -> Self {
-        let (tree, repeats, folds) = folding.fold(whole, options);
-        Self { tree, repeats, folds, children: OnceLock::new() }
+        let Folded { tree, repeats, folds, node_of } = folding.fold(whole, options);
+        Self { tree, repeats, folds, node_of, children: OnceLock::new() }
     }
 
     pub(crate) fn from_parts((tree, repeats): (CallTree, Vec<Repeat>)) -> Self {
         let folds = vec![Fold::default(); tree.len()];
-        Self { tree, repeats, folds, children: OnceLock::new() }
+        Self { tree, repeats, folds, node_of: Vec::new(), children: OnceLock::new() }
     }
 
     /// The children of each node, heaviest first.

@@ -1,10 +1,10 @@
 //! Writes a flame graph of a made-up program with every kind of code, for looking at and for the browser tests:
-//! `cargo run -p whyslow-render --example flame_sample -- FILE [flame|icicle|deep|hostile|large]`.
+//! `cargo run -p whyslow-render --example flame_sample -- FILE [flame|icicle|deep|hostile|large|waits]`.
 
 use std::collections::HashMap;
 use std::time::Instant;
 
-use whyslow_analyze::{CallTree, Label};
+use whyslow_analyze::{CallTree, Label, TimeKind, TimeSplit};
 use whyslow_profile::{CodeKind, Function, FunctionId, Profile};
 use whyslow_render::flame::{FlameOptions, svg};
 
@@ -24,6 +24,7 @@ fn main() {
         title: "rg --threads 4 'whyslow' /usr/src".to_owned(),
         subtitle: "12.4 s of CPU time in 12,391 samples on 4 threads; 99.8 % of stacks complete".to_owned(),
         inverted: shape == "icicle",
+        times: (shape == "waits").then(|| kinds_of_time(&tree)),
         min_width_px: if shape == "large" { 0.0 } else { FlameOptions::default().min_width_px },
         ..FlameOptions::default()
     };
@@ -37,6 +38,19 @@ fn main() {
         begun.elapsed().as_secs_f64() * 1e3
     );
     std::fs::write(&file, picture).expect("the picture is written");
+}
+
+/// What nodes have by themselves is of each kind of time in turn.
+fn kinds_of_time(tree: &CallTree) -> TimeSplit {
+    let mut of_node = vec![[0; TimeKind::ALL.len()]; tree.len()];
+    for node in (0..tree.len()).rev() {
+        of_node[node][node % TimeKind::ALL.len()] += tree.self_value[node];
+        let (of, parent) = (of_node[node], tree.parent[node] as usize);
+        if node > 0 {
+            of_node[parent].iter_mut().zip(of).for_each(|(sum, part): (&mut u64, u64)| *sum += part);
+        }
+    }
+    TimeSplit { of_node }
 }
 
 /// Names and kinds from which the program is made; `+` marks what is usually inlined.

@@ -2,7 +2,7 @@
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
-use whyslow_analyze::{CallTree, Label, Outline, Selection, TreeOptions, testing};
+use whyslow_analyze::{CallTree, Label, Outline, Selection, TimeSplit, TreeOptions, testing};
 use whyslow_profile::{CodeKind, Function, FunctionId, Profile};
 use whyslow_render::flame::{FlameOptions, folded_svg, svg};
 
@@ -280,6 +280,31 @@ fn trees_of_callers_count_kinds_at_the_leaves() {
     let tree = CallTree::build(&profile, &Selection::default(), &options);
     let picture = svg(&tree, &profile, &FlameOptions { callers: true, ..FlameOptions::default() });
     assert!(picture.contains("your code 75.0 %") && picture.contains("allocator 25.0 %"));
+}
+
+#[test]
+fn kinds_of_time_are_the_colours_where_they_are_known() {
+    let profile = testing::profile("main;a 75\nmain;b 25");
+    let tree = CallTree::build(&profile, &Selection::default(), &TreeOptions::default());
+    let total = tree.total_value.clone();
+    // Everything runs but half of `a`, which waits for I/O.
+    let a =
+        (0..tree.len()).find(|node| CallTree::name(&profile, tree.label[*node]) == "a").expect("it is there");
+    let waits = |node: usize| if total[node] >= total[a] { total[a] / 2 } else { 0 };
+    let of_node = (0..tree.len()).map(|node| [total[node] - waits(node), 0, 0, waits(node), 0, 0]).collect();
+    let options = FlameOptions { times: Some(TimeSplit { of_node }), ..FlameOptions::default() };
+    let picture = svg(&tree, &profile, &options);
+    assert!(picture.contains(">running ") && picture.contains(", 62.5 %<") && picture.contains(", 37.5 %<"));
+    assert!(picture.contains(">blocked: I/O ") && !picture.contains(">your code"));
+    let elements = elements(&picture);
+    let path = |class: &str| {
+        let is = |element: &&Element| element.tag == "path" && element.get("class") == class;
+        elements.iter().find(is).map(|element| element.get("d").matches('M').count())
+    };
+    // The root, main and a are split; b runs.
+    assert_eq!([path("k8"), path("k11"), path("k0")], [Some(4), Some(3), Some(0)]);
+    let plain = svg(&tree, &profile, &FlameOptions::default());
+    assert!(!plain.contains("\"times\"") && !plain.contains("class=\"k8\""), "nothing changes without them");
 }
 
 #[test]

@@ -7,7 +7,9 @@ import { functionColour, nthColour } from '../palette.ts';
 import type { Colour } from '../state.ts';
 import { familiesOf, type Labels } from './label.ts';
 import type { Boxes } from './layout.ts';
+import { timeColour } from '../timekinds.ts';
 import type { ThreadShares } from './threads.ts';
+import type { TimeShares } from './times.ts';
 
 export const ROW = 18;
 export const FONT = '11.5px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
@@ -22,6 +24,9 @@ export interface Look {
   wanted: Uint8Array | undefined;
   /** Only when frames are coloured by thread. */
   threads: ThreadShares | undefined;
+  /** Only when frames are coloured by kind of time; `timeWanted` is the kind that is not dimmed, -1 when none is. */
+  times: TimeShares | undefined;
+  timeWanted: number;
   inverted: boolean;
   /** Frames around the zoomed one are dimmed. */
   zoomed: number;
@@ -43,7 +48,7 @@ export class Colours {
 /** `yOf(row)`: the top of a row on the canvas, in CSS pixels. */
 export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: Boxes, colours: Colours, look: Look, width: number, height: number,
   yOf: (row: number) => number, column: number): void {
-  const { labels, wanted, dark, zoomed } = look;
+  const { labels, wanted, dark, zoomed, times } = look;
   context.clearRect(0, 0, width, height);
   const zoomedDepth = tree.depth[zoomed]!;
   const { hidden } = tree as Partial<FoldedTree>;
@@ -53,12 +58,18 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
   for (let i = 0; i < boxes.count; i++) {
     const node = boxes.node[i]!, fn = tree.fn[node]!, wide = boxes.width[i]!, x = boxes.x[i]!, y = yOf(boxes.row[i]!);
     const faint = tree.depth[node]! < zoomedDepth || (wanted !== undefined && node !== 0 && !look.model.isAmong(wanted, fn, familiesOf(tree, node)));
-    const next = colours.of(node, fn);
-    if (next !== colour) context.fillStyle = colour = next;
     const opacity = (faint ? .28 : 1) * (boxes.run[i] ? .6 : 1);
-    if (opacity !== alpha) context.globalAlpha = alpha = opacity;
     // A hair between neighbours, as far as there is room for it.
-    context.fillRect(x, y, wide - (wide > 1.5 ? .6 : wide * .3), ROW - 1);
+    const filled = wide - (wide > 1.5 ? .6 : wide * .3);
+    if (times) {
+      fillTimes(context, times, look, node, tree.total[node]!, opacity, x, y, filled);
+      [colour, alpha] = ['', -1];
+    } else {
+      const next = colours.of(node, fn);
+      if (next !== colour) context.fillStyle = colour = next;
+      if (opacity !== alpha) context.globalAlpha = alpha = opacity;
+      context.fillRect(x, y, filled, ROW - 1);
+    }
     if (tree.inlined[node] && wide > 2 && !boxes.run[i]) inlined.push(x, y, wide, faint ? 1 : 0);
     if (hidden?.[node] && wide > 6 && !boxes.run[i]) folded.push(x, y, wide);
     if (wide > 20 && !boxes.run[i]) {
@@ -94,5 +105,18 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
   for (const { text, x, y, faint } of texts) {
     context.fillStyle = faint ? (dark ? '#eceef1a6' : '#16181d80') : '#16181d';
     context.fillText(text, x, y);
+  }
+}
+
+/** A frame from left to right: what of it is of each kind of time. */
+function fillTimes(context: CanvasRenderingContext2D, { kinds, ofNode }: TimeShares, { dark, timeWanted }: Look, node: number, total: number, opacity: number, x: number, y: number, width: number): void {
+  let left = x;
+  for (let kind = 0; kind < kinds; kind++) {
+    const wide = ofNode[node * kinds + kind]! / total * width;
+    if (!(wide > 0)) continue;
+    context.globalAlpha = timeWanted < 0 || timeWanted === kind ? opacity : opacity * .28;
+    context.fillStyle = timeColour(kind, dark);
+    context.fillRect(left, y, wide, ROW - 1);
+    left += wide;
   }
 }

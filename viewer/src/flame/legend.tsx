@@ -2,44 +2,58 @@
 
 import { useMemo } from 'preact/hooks';
 import { functionTable, whole } from '../derive.ts';
-import { share } from '../format.ts';
+import { amount, share } from '../format.ts';
 import type { Model } from '../model.ts';
 import { askedBy } from '../heap.ts';
 import { colourGroup, functionColour, kindColour, KINDS, nthColour } from '../palette.ts';
 import type { Colour, State } from '../state.ts';
+import { timeColour } from '../timekinds.ts';
 import type { ThreadShares } from './threads.ts';
+import { timesOf, type TimeShares } from './times.ts';
 
 const MOST = 7;
 
-interface LegendProps { model: Model; state: State; dark: boolean; threads: ThreadShares | undefined; group: string | undefined; setGroup: (group: string | undefined) => void }
+interface LegendProps { model: Model; state: State; colour: Colour; dark: boolean; threads: ThreadShares | undefined; times: TimeShares | undefined; group: string | undefined; setGroup: (group: string | undefined) => void }
 
-export function Legend({ model, state, dark, threads, group, setGroup }: LegendProps) {
+export function Legend({ model, state, colour: mode, dark, threads, times, group, setGroup }: LegendProps) {
   const { self } = functionTable(model, state);
   const all = whole(model, state);
-  const isHeap = state.colour === 'kind' && model.isHeapMetric(state.metric);
+  const isHeap = mode === 'kind' && model.isHeapMetric(state.metric);
   const groups = useMemo(() => {
     const sums = new Map<string, { value: number; fn: number }>();
     for (let fn = 0; fn < self.length; fn++) {
       if (!self[fn]) continue;
-      const key = colourGroup(model, fn, state.colour);
+      const key = colourGroup(model, fn, mode);
       const sum = sums.get(key);
       if (sum) sum.value += self[fn]!;
       else sums.set(key, { value: self[fn]!, fn });
     }
-    const list = [...sums].map(([key, { value, fn }]) => ({ key, value, colour: functionColour(model, fn, state.colour, dark) }));
+    const list = [...sums].map(([key, { value, fn }]) => ({ key, value, colour: functionColour(model, fn, mode, dark) }));
     if (isHeap) {
       // Everything is allocated inside of the allocator: what counts is who asked for it.
       const asked = askedBy(model, state);
       return KINDS.filter(({ code }) => asked[code]! > 0).map(({ code, word }) => ({ key: word, value: asked[code]!, colour: kindColour(code, dark) }));
     }
-    if (state.colour === 'kind') {
+    if (mode === 'kind') {
       const order = KINDS.map(kind => kind.word);
       const place = ({ key }: { key: string }): number => (order.includes(key) ? order.indexOf(key) : order.length);
       return list.sort((a, b) => place(a) - place(b));
     }
     return list.sort((a, b) => b.value - a.value).slice(0, MOST);
-  }, [self, state.colour, dark]);
-  if (state.colour === 'function') return null;
+  }, [self, mode, dark]);
+  if (mode === 'function') return null;
+  if (times) {
+    return (
+      <div class="legend" role="group" aria-label="Colours: kinds of time">
+        {timesOf(model, times, 0).map(({ kind, word, value }) => (
+          <button key={kind} type="button" aria-pressed={group === word} title={`${word}: ${amount(value, model.unit(state.metric))}, ${share(value, all)}`}
+            onClick={() => setGroup(group === word ? undefined : word)}>
+            <i style={{ background: timeColour(kind, dark) }} />{word} <span>{amount(value, model.unit(state.metric))}, {share(value, all)}</span>
+          </button>
+        ))}
+      </div>
+    );
+  }
   if (threads) {
     const rest = all - threads.threads.reduce((sum, { value }) => sum + value, 0);
     return (
@@ -64,7 +78,7 @@ export function Legend({ model, state, dark, threads, group, setGroup }: LegendP
 /** 1 for each function of the chosen group; nothing when none is chosen. */
 export function useWanted(model: Model, mode: Colour, group: string | undefined): Uint8Array | undefined {
   return useMemo(() => {
-    if (group === undefined) return undefined;
+    if (group === undefined || mode === 'time') return undefined;
     return new Uint8Array(model.functionCount).map((_, fn) => colourGroup(model, fn, mode) === group ? 1 : 0);
   }, [model, mode, group]);
 }

@@ -1,6 +1,7 @@
 // The flame graph: canvas, breadcrumb, legend, details of a frame, menu, keyboard.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { colourOf } from '../colour.ts';
 import { flameTree, search } from '../derive.ts';
 import { useMatches } from '../matches.ts';
 import { Nothing } from '../panels/nothing.tsx';
@@ -17,6 +18,7 @@ import { Legend, useWanted } from './legend.tsx';
 import { Menu, type MenuAt } from './menu.tsx';
 import { nodeAt, pathOf } from './path.ts';
 import { threadShares } from './threads.ts';
+import { timeShares } from './times.ts';
 import { beside } from './walk.ts';
 import './flame.css';
 
@@ -24,6 +26,7 @@ import './flame.css';
 interface Marked { node: number; x: number; y: number; layout: Layout }
 
 export function FlamePanel({ model, state, dispatch, dark, chooseEditor }: PanelProps) {
+  const colour = colourOf(model, state);
   const tree = flameTree(model, state);
   const layout = useMemo(() => new Layout(tree, state.byName ? model.nameRanks() : undefined), [tree, state.byName]);
   const labels = useMemo(() => new Labels(model), [model]);
@@ -31,10 +34,13 @@ export function FlamePanel({ model, state, dispatch, dark, chooseEditor }: Panel
   const rootOnTop = state.icicle !== state.inverted;
   const found = search(model, state);
   const [group, setGroup] = useState<string | undefined>(undefined);
-  const inGroup = useWanted(model, state.colour, group);
+  useEffect(() => setGroup(undefined), [colour]);
+  const inGroup = useWanted(model, colour, group);
   const wanted = found.kind === 'found' ? found.matched : inGroup;
 
-  const threads = useMemo(() => state.colour === 'thread' ? threadShares(model, state) : undefined, [tree, state.colour]);
+  const threads = useMemo(() => colour === 'thread' ? threadShares(model, state) : undefined, [tree, colour]);
+  const times = useMemo(() => colour === 'time' ? timeShares(model, state, tree) : undefined, [tree, colour]);
+  const timeWanted = times && group !== undefined ? model.profile.timeKinds.findIndex(({ word }) => word === group) : -1;
 
   const scroller = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null), spacer = useRef<HTMLDivElement>(null);
   const mark = useRef<HTMLDivElement>(null);
@@ -69,8 +75,8 @@ export function FlamePanel({ model, state, dispatch, dark, chooseEditor }: Panel
     return () => { clearTimeout(timer); made.close(); picture.current = undefined; };
   }, []);
   useLayoutEffect(() => {
-    picture.current?.show({ layout, zoomed, rootOnTop, look: { model, labels, colour: state.colour, dark, wanted, zoomed, threads, inverted: state.inverted } });
-  }, [layout, zoomed, rootOnTop, state.colour, dark, wanted, threads]);
+    picture.current?.show({ layout, zoomed, rootOnTop, look: { model, labels, colour, dark, wanted, zoomed, threads, times, timeWanted, inverted: state.inverted } });
+  }, [layout, zoomed, rootOnTop, colour, dark, wanted, threads, times, timeWanted]);
   useLayoutEffect(placeMark, [marked, layout]);
   const printing = usePrinting();
   useLayoutEffect(() => picture.current?.onPaper(printing), [printing]);
@@ -192,7 +198,7 @@ export function FlamePanel({ model, state, dispatch, dark, chooseEditor }: Panel
     <div class="flame">
       <div class="flame-bar">
         <Crumbs model={model} tree={tree} zoomed={zoomed} zoom={zoom} />
-        <Legend model={model} state={state} dark={dark} threads={threads} group={group} setGroup={setGroup} />
+        <Legend model={model} state={state} colour={colour} dark={dark} threads={threads} times={times} group={group} setGroup={setGroup} />
       </div>
       <div class="flame-scroll" ref={scroller} tabIndex={0} role="application" aria-roledescription="flame graph"
         aria-label="Flame graph. Arrow keys move, Enter zooms, Escape goes back, f focuses, h hides, m merges." onKeyDown={onKeyDown}
@@ -205,10 +211,10 @@ export function FlamePanel({ model, state, dispatch, dark, chooseEditor }: Panel
         <div ref={spacer} />
       </div>
       {tree.total[0] === 0 && <p class="flame-empty"><Nothing model={model} state={state} dispatch={dispatch} /></p>}
-      {current && !menu && <Tip model={model} state={state} tree={tree} node={current.node} zoomed={zoomed} x={current.x} y={current.y} />}
+      {current && !menu && <Tip model={model} state={state} tree={tree} times={times} node={current.node} zoomed={zoomed} x={current.x} y={current.y} />}
       {menu && <Menu model={model} state={state} dispatch={dispatch} chooseEditor={chooseEditor} at={menu} close={() => { setMenu(undefined); scroller.current?.focus(); }} />}
-      <div class="hidden" role="status">{current ? describe(model, state, tree, current.node) : ''}</div>
-      <FrameTable model={model} state={state} tree={tree} boxes={picture.current?.boxes} version={drawn} />
+      <div class="hidden" role="status">{current ? describe(model, state, tree, current.node, times) : ''}</div>
+      <FrameTable model={model} state={state} tree={tree} times={times} boxes={picture.current?.boxes} version={drawn} />
     </div>
   );
 }

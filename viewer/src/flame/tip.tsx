@@ -8,14 +8,16 @@ import type { Model } from '../model.ts';
 import { kindWord } from '../palette.ts';
 import type { State } from '../state.ts';
 import { foldNote, nodeName } from './label.ts';
+import { splitWords, timesOf, type TimeShares } from './times.ts';
+import { timeColour } from '../timekinds.ts';
 
-interface TipProps { model: Model; state: State; tree: CallTree; node: number; zoomed: number; x: number; y: number }
+interface TipProps { model: Model; state: State; tree: CallTree; times: TimeShares | undefined; node: number; zoomed: number; x: number; y: number }
 
 /** Nobody reads more of a name than this in a tooltip. */
 const LONGEST = 1000;
 const cut = (text: string): string => text.length > LONGEST ? text.slice(0, LONGEST) + '…' : text;
 
-export function Tip({ model, state, tree, node, zoomed, x, y }: TipProps) {
+export function Tip({ model, state, tree, times, node, zoomed, x, y }: TipProps) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const { width, height } = box.current!.getBoundingClientRect();
@@ -34,6 +36,8 @@ export function Tip({ model, state, tree, node, zoomed, x, y }: TipProps) {
       <b><bdi>{cut(nodeName(model, tree, node))}</bdi></b>
       <div>total {amount(tree.total[node]!, unit)}, {share(tree.total[node]!, whole)}{inside}</div>
       {!state.inverted && <div>self {amount(tree.self[node]!, unit)}, {share(tree.self[node]!, whole)}</div>}
+      {times && <ul class="tip-times">{timesOf(model, times, node).map(({ kind, word, value }) =>
+        <li key={kind}><i style={{ background: timeColour(kind, false) }} />{word} {amount(value, unit)}, {share(value, tree.total[node]!)}</li>)}</ul>}
       <div class="quiet">{about.filter(Boolean).join(' · ')}</div>
       {model.place(fn) && <div class="quiet tip-place"><bdi>{cut(model.place(fn))}</bdi></div>}
       {site && <div class="quiet tip-place">{state.inverted ? 'calls it at' : 'called at'} <bdi>{cut(siteWords(site))}</bdi></div>}
@@ -42,8 +46,8 @@ export function Tip({ model, state, tree, node, zoomed, x, y }: TipProps) {
 }
 
 /** The same as one sentence, for screen readers. */
-export function describe(model: Model, state: State, tree: CallTree, node: number): string {
+export function describe(model: Model, state: State, tree: CallTree, node: number, times?: TimeShares): string {
   const unit = model.unit(state.metric);
   return `${cut(nodeName(model, tree, node))}, total ${amount(tree.total[node]!, unit)}, ${share(tree.total[node]!, tree.total[0]!)}, level ${tree.depth[node]}` +
-    (tree.inlined[node] ? ', inlined' : '');
+    (tree.inlined[node] ? ', inlined' : '') + (times ? `: ${splitWords(model, times, tree, node)}` : '');
 }

@@ -3,13 +3,14 @@
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
 import type { Shape } from '../aggregate.ts';
+import { colourOf } from '../colour.ts';
 import { search } from '../derive.ts';
 import { duration } from '../format.ts';
 import type { Model } from '../model.ts';
 import { functionColour, kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
 import { boxesIn, type Box, type ThreadSamples } from '../stackchart.ts';
-import type { Range } from '../state.ts';
+import type { Colour, Range } from '../state.ts';
 import { limited } from './cells.tsx';
 
 const ROW = 18;
@@ -92,7 +93,7 @@ export function ChartCanvas(props: Props): JSX.Element {
 
   useLayoutEffect(() => {
     const frame = requestAnimationFrame(() => {
-      draw(canvas.current!, { model, dark, boxes, view, size, tree, colour: state.colour, selected: state.fn, pointed: pointed?.box, matched });
+      draw(canvas.current!, { model, dark, boxes, view, size, tree, colour: colourOf(model, state), selected: state.fn, pointed: pointed?.box, matched });
     });
     return () => cancelAnimationFrame(frame);
   }, [boxes, dark, state.colour, state.fn, pointed?.box, matched, size]);
@@ -215,7 +216,7 @@ interface Picture {
   view: ChartView;
   size: { width: number; height: number };
   tree: Shape;
-  colour: PanelProps['state']['colour'];
+  colour: Colour;
   selected: number | undefined;
   pointed: Box | undefined;
   /** 1 for functions that the search matches; others are faint. */

@@ -1,7 +1,7 @@
 //! Kinds of time: running, waiting for a CPU, blocked (three kinds), idle. What pictures of waits have colours for.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_profile::{Profile, StackId, Subject};
+use whyslow_profile::{Profile, Samples, StackId, Subject};
 
 use super::reason::Reasons;
 use super::{Reason, wait_metric};
@@ -80,8 +80,12 @@ impl TimeKind {
 /// For each row of a metric's samples the reason of the wait, `None` where the thread ran. Nothing at all for metrics that have no waits
 /// in them.
 pub fn row_reasons(profile: &Profile, metric: usize) -> Option<Vec<Option<Reason>>> {
+    reasons_of(profile, metric, profile.samples.get(metric)?)
+}
+
+/// The same for some of the metric's rows.
+pub(super) fn reasons_of(profile: &Profile, metric: usize, samples: &Samples) -> Option<Vec<Option<Reason>>> {
     let of = profile.metrics.get(metric)?.of;
-    let samples = profile.samples.get(metric)?;
     let key = |row: usize| (samples.time_ns[row], samples.thread[row], samples.stack[row]);
     let waits: FxHashSet<_> = match of {
         Subject::Wait => FxHashSet::default(),
@@ -104,7 +108,7 @@ pub fn row_reasons(profile: &Profile, metric: usize) -> Option<Vec<Option<Reason
 
 #[cfg(test)]
 mod tests {
-    use whyslow_profile::{Metric, Samples, ThreadId};
+    use whyslow_profile::{Metric, ThreadId};
 
     use super::*;
     use crate::testing::profile;

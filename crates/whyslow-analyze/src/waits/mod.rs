@@ -2,6 +2,7 @@
 
 mod kinds;
 mod reason;
+mod split;
 
 use std::cmp::Reverse;
 
@@ -11,6 +12,7 @@ use whyslow_profile::{Profile, StackId, StringId, Subject};
 pub use self::kinds::{TimeKind, row_reasons};
 pub use self::reason::Reason;
 pub(crate) use self::reason::Reasons;
+pub use self::split::TimeSplit;
 use crate::labels::{Label, Labels};
 use crate::overview::Overview;
 use crate::own::Charges;

@@ -95,7 +95,7 @@ fn explicit_self(layout: &Layout) -> Vec<Option<u64>> {
 }
 
 /// Appends a number in base 36; nothing for 0.
-fn push_base36(out: &mut String, mut number: u64) {
+pub(super) fn push_base36(out: &mut String, mut number: u64) {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut buffer = [0u8; 13];
     let mut at = buffer.len();
@@ -142,7 +142,7 @@ mod tests {
             total_value: vec![0; 4],
         };
         let mut out = String::new();
-        push_frames(&mut out, &layout, Drawn::plain(&tree), &[0, 1, 2, 3]);
+        push_frames(&mut out, &layout, Drawn::plain(&tree, None), &[0, 1, 2, 3]);
         assert_eq!(out, "\",,2s;,2,1o,a;,5,14;2,6,14\"");
     }
 }

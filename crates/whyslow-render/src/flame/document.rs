@@ -6,10 +6,10 @@ use whyslow_analyze::{CallTree, Count, Percent};
 use whyslow_profile::{Profile, Unit};
 
 use super::functions::Functions;
-use super::kinds::{self, KINDS, NO_CODE};
+use super::kinds::{self, KINDS};
 use super::layout::{Layout, Placed};
 use super::text::{cut, push_json, push_xml, visible};
-use super::{Drawn, FlameOptions, data};
+use super::{Drawn, FlameOptions, data, times};
 use crate::names::columns;
 use crate::text::repeat_note;
 
@@ -117,7 +117,7 @@ impl<'a> Document<'a> {
 
     fn push_frames(&mut self, functions: &Functions<'_>, rows: &[u32]) {
         let drawn = self.rows();
-        let mut paths: [String; NO_CODE + 1] = Default::default();
+        let mut paths: [String; times::CLASSES] = Default::default();
         let mut inlined = String::new();
         let mut folded = String::new();
         let mut labels = String::new();
@@ -131,8 +131,15 @@ impl<'a> Document<'a> {
             if left == right {
                 continue; // too narrow to see; in the data for zooming
             }
-            let path = &mut paths[kinds::class(function.kind)];
-            push_line(path, left, right, middle);
+            match self.drawn.times {
+                None => push_line(&mut paths[kinds::class(function.kind)], left, right, middle),
+                Some(split) => {
+                    let end = (right - gap(right - left)).max(left + 1);
+                    for (class, from, to) in times::parts(&split.of_node[frame.node as usize], left, end) {
+                        times::push_part(&mut paths[class], from, to, middle);
+                    }
+                }
+            }
             if self.tree.inlined[frame.node as usize] {
                 push_line(&mut inlined, left, right, middle);
             }
@@ -157,7 +164,8 @@ impl<'a> Document<'a> {
             self.out,
             "<g id=\"frames\" transform=\"translate({MARGIN} {HEADER})\">\n<g id=\"lit\">\n"
         );
-        for (class, path) in paths.iter().enumerate() {
+        let used = if self.drawn.times.is_some() { times::CLASSES } else { times::FIRST_CLASS };
+        for (class, path) in paths.iter().enumerate().take(used) {
             let _ = writeln!(self.out, "<path class=\"k{class}\" d=\"{path}\"/>");
         }
         // The dashed edge is where an inlined frame meets the frame it was inlined into.
@@ -206,12 +214,10 @@ impl<'a> Document<'a> {
     }
 
     fn push_legend(&mut self) {
-        let values = kinds::self_values(self.whole_tree(), self.profile, self.options.callers);
-        let mut legend = format!("<text class=\"quiet\" x=\"{MARGIN}\" y=\"70\">self</text>\n");
+        let word = if self.drawn.times.is_some() { "time" } else { "self" };
+        let mut legend = format!("<text class=\"quiet\" x=\"{MARGIN}\" y=\"70\">{word}</text>\n");
         let mut x = f64::from(MARGIN) + 32.0;
-        for (class, value) in values.iter().enumerate() {
-            let Some(value) = value else { continue };
-            let text = format!("{} {}", KINDS[class].1, self.share(*value));
+        for (class, text) in self.legend_entries() {
             let _ = write!(
                 legend,
                 "<g class=\"kind\"><path class=\"k{class} swatch\" d=\"M{x:.0} 66h13\"/><text x=\"{:.0}\" y=\"70\">",
@@ -239,6 +245,18 @@ impl<'a> Document<'a> {
         );
     }
 
+    /// What the colours are: class and words.
+    fn legend_entries(&self) -> Vec<(usize, String)> {
+        if let Some(split) = self.drawn.times {
+            return times::legend(&split.of_node[0], self.layout.total);
+        }
+        let values = kinds::self_values(self.whole_tree(), self.profile, self.options.callers);
+        let kinds = KINDS.iter().zip(values).enumerate();
+        kinds
+            .filter_map(|(class, ((_, word), value))| Some((class, format!("{word} {}", self.share(value?)))))
+            .collect()
+    }
+
     /// What is not to be seen of a layout.
     fn note(&self, layout: &Layout) -> String {
         let mut notes = Vec::new();
@@ -263,10 +281,7 @@ impl<'a> Document<'a> {
 
     /// The picture in words, for those who do not see it.
     fn push_summary(&mut self) {
-        let values = kinds::self_values(self.whole_tree(), self.profile, self.options.callers);
-        let parts: Vec<String> = (KINDS.iter().zip(values))
-            .filter_map(|((_, word), value)| Some(format!("{word} {}", self.share(value?))))
-            .collect();
+        let parts: Vec<String> = self.legend_entries().into_iter().map(|(_, text)| text).collect();
         let text = format!(
             "Flame graph of {} in {} rows. {}",
             frames(self.layout.frames.len() as u64),
@@ -299,6 +314,16 @@ impl<'a> Document<'a> {
             push_json(&mut self.out, &note);
             self.out.push_str(",\n\"whole\":");
             data::push_frames(&mut self.out, layout, *whole, rows);
+        }
+        if self.drawn.times.is_some() {
+            self.out.push_str(",\n\"timeKinds\":");
+            times::push_words(&mut self.out);
+            self.out.push_str(",\n\"times\":");
+            times::push_splits(&mut self.out, &self.layout, self.drawn);
+            if let Some((whole, layout)) = &self.whole {
+                self.out.push_str(",\n\"wholeTimes\":");
+                times::push_splits(&mut self.out, layout, *whole);
+            }
         }
         self.out.push_str("}]]></script>\n");
     }
@@ -338,10 +363,15 @@ fn legend_width(text: &str) -> f64 {
     text.chars().map(|c| if " .fijlrt".contains(c) { 4.5 } else { 7.4 }).sum()
 }
 
+/// What a frame of a width leaves free to its right neighbour, in tenths of a pixel.
+fn gap(width: u64) -> u64 {
+    if width > 15 { 6 } else { width * 3 / 10 }
+}
+
 /// Appends a frame as a line that the style makes as thick as a row, with a gap to its right neighbour.
 fn push_line(path: &mut String, left: u64, right: u64, middle: u32) {
     let width = right - left;
-    let gap = if width > 15 { 6 } else { width * 3 / 10 };
+    let gap = gap(width);
     path.push('M');
     push_tenths(path, left);
     let _ = write!(path, " {middle}h");

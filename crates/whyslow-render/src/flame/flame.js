@@ -8,6 +8,7 @@ const alone = document.documentElement === svg; // not inside a larger page
 const { row: ROW, margin: MARGIN, header: HEADER } = data;
 let ROWS = data.rows;
 const KINDS = ['your code', 'dependency', 'std', 'allocator', 'kernel', 'runtime', 'unknown', ''];
+const TIMES = data.timeKinds || [], FIRST_TIME = KINDS.length; // kinds of time, whose classes follow those of kinds of code
 const PAD = 4;
 const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|[\ud83c-\ud83e\ud840-\ud8bf][\udc00-\udfff]/g;
 
@@ -25,10 +26,12 @@ const functions = data.functions.map(([name, kind, crate = '', short = name, fol
   const last = /}[^:]*$/.test(short) ? short : short.split('::').pop();
   return { name, kind, crate, short, last, folded, columns: columns(name), shortColumns: columns(short), lastColumns: columns(last) };
 });
-let count, start, total, self, depth, parent, end, code, times, round, byDepth;
+let count, start, total, self, depth, parent, end, code, times, round, byDepth, split;
 const fn = i => functions[code[i] >> 1];
-function load(text) {
+function load(text, splits) {
   const lines = text.split(';');
+  // What of a frame is of each kind of time.
+  split = splits !== undefined && splits.split(';').map(line => TIMES.map((_, kind) => parseInt(line.split(',')[kind], 36) || 0));
   count = lines.length;
   [start, total, self] = [0, 0, 0].map(() => new Float64Array(count));
   [depth, parent, end, code, times, round] = [0, 0, 0, 0, 0, 0].map(() => new Int32Array(count));
@@ -49,7 +52,7 @@ function load(text) {
   for (const i of path) end[i] = count;
   for (let i = 0; i < count; i++) if (self[i] < 0) self[i] = total[i] - filled[i];
 }
-load(data.frames);
+load(data.frames, data.times);
 // How often the frames of folded recursion came again.
 const repeat = i => times[i] < 2 ? '' : round[i] > 1 ? ` (last ${round[i]} ×${times[i]})` : ` (×${times[i]})`;
 
@@ -116,7 +119,15 @@ function draw() {
     if (row >= 0) {
       const f = fn(i), middle = top(i) + ROW / 2, faint = isAround(i) || matched && !matched[code[i] >> 1];
       const line = `M${left / 10} ${middle}h${(room - (room > 15 ? 6 : Math.floor(room * .3))) / 10}`;
-      (faint ? weak : strong)[f.kind] += line;
+      if (split) {
+        const filled = Math.max(1, room - (room > 15 ? 6 : Math.floor(room * .3)));
+        let sum = 0, from = left;
+        split[i].forEach((part, kind) => {
+          const to = left + Math.round(filled * (sum += part) / total[i]);
+          if (to > from) (faint || kindWanted >= 0 && kindWanted !== FIRST_TIME + kind ? weak : strong)[FIRST_TIME + kind] += `M${from / 10} ${middle}h${(to - from) / 10}`;
+          from = Math.max(from, to);
+        });
+      } else (faint ? weak : strong)[f.kind] += line;
       if (code[i] & 1) { dashed += line; if (!faint) pale += line; }
       if (f.folded) several += line;
       const text = room > 200 && label(i, room / 10);
@@ -207,6 +218,7 @@ function show(i, x, y) {
   const inZoomed = zoomed && !isAround(i) ? `, ${share(total[i], total[zoomed])} of the zoomed frame` : '';
   make(tip, 'div', {}, `total ${amount(total[i])}, ${share(total[i], whole)}${inZoomed}`);
   if (!data.callers) make(tip, 'div', {}, `self ${amount(self[i])}, ${share(self[i], whole)}`);
+  if (split) TIMES.forEach((word, kind) => { if (split[i][kind]) make(tip, 'div', {}, `${word} ${amount(split[i][kind])}, ${share(split[i][kind], total[i])}`); });
   const about = f.folded ? ['only starts or carries other code', 'w shows whole stacks'] : [KINDS[f.kind], f.crate && 'crate ' + f.crate, code[i] & 1 && 'inlined into its caller'];
   make(tip, 'div', { class: 'about' }, about.filter(Boolean).join(' · '));
   // Beside the pointer, inside the window.
@@ -237,7 +249,7 @@ function frameAt(event) {
 function search() {
   let test = null, problem = '';
   const text = input.value, small = text.toLowerCase();
-  if (kindWanted >= 0) test = f => f.kind === kindWanted;
+  if (kindWanted >= 0) test = split ? null : f => f.kind === kindWanted;
   else if (text && regex.getAttribute('aria-pressed') === 'true') {
     try {
       const pattern = new RegExp(text, 'i');
@@ -274,7 +286,7 @@ function countFound() {
 function toggle() {
   const on = whole.getAttribute('aria-pressed') === 'false';
   whole.setAttribute('aria-pressed', on);
-  load(on ? data.whole : data.frames);
+  load(on ? data.whole : data.frames, on ? data.wholeTimes : data.times);
   ROWS = on ? data.wholeRows : data.rows;
   note.textContent = on ? data.wholeNote : foldedNote;
   [zoomed, base, marked] = [0, 0, -1];
@@ -299,7 +311,7 @@ function openSearch() { input.focus(); input.select(); }
 
 // Legend entries highlight their kind.
 const legend = [...$('legend').querySelectorAll('.kind')];
-const kinds = legend.map(item => +/k(\d)/.exec(item.firstChild.getAttribute('class'))[1]);
+const kinds = legend.map(item => +/k(\d+)/.exec(item.firstChild.getAttribute('class'))[1]);
 legend.forEach((item, at) => {
   for (const [key, value] of [['tabindex', 0], ['role', 'button']]) item.setAttribute(key, value);
   item.onclick = () => {

@@ -12,8 +12,9 @@ mod functions;
 mod kinds;
 mod layout;
 pub(crate) mod text;
+mod times;
 
-use whyslow_analyze::{CallTree, Fold, Outline, Repeat};
+use whyslow_analyze::{CallTree, Fold, Outline, Repeat, TimeSplit};
 use whyslow_profile::{Profile, Unit};
 
 /// How a flame graph is drawn.
@@ -36,6 +37,8 @@ pub struct FlameOptions {
     pub max_rows: u32,
     /// What the values count.
     pub unit: Unit,
+    /// The kinds of time of the (whole) tree's nodes: then those are the colours.
+    pub times: Option<TimeSplit>,
 }
 
 impl Default for FlameOptions {
@@ -49,6 +52,7 @@ impl Default for FlameOptions {
             width: 1200,
             max_rows: 300,
             unit: Unit::Nanoseconds,
+            times: None,
         }
     }
 }
@@ -67,7 +71,8 @@ impl Default for FlameOptions {
 /// assert!(picture.starts_with("<svg"));
 /// ```
 pub fn svg(tree: &CallTree, profile: &Profile, options: &FlameOptions) -> String {
-    document::Document::new(Drawn::plain(tree), None, profile, options).write()
+    let drawn = Drawn::plain(tree, options.times.as_ref());
+    document::Document::new(drawn, None, profile, options).write()
 }
 
 /// Draws a folded tree, with a button that shows the whole one.
@@ -76,8 +81,10 @@ pub fn folded_svg(outline: &Outline, whole: &CallTree, profile: &Profile, option
     if !folds && outline.repeats.iter().all(|repeat| repeat.times < 2) {
         return svg(whole, profile, options);
     }
-    let drawn = Drawn { tree: &outline.tree, outline: Some(outline) };
-    document::Document::new(drawn, Some(Drawn::plain(whole)), profile, options).write()
+    let whole_times = options.times.as_ref();
+    let times = whole_times.map(|times| times.folded(whole, outline));
+    let drawn = Drawn { tree: &outline.tree, outline: Some(outline), times: times.as_ref() };
+    document::Document::new(drawn, Some(Drawn::plain(whole, whole_times)), profile, options).write()
 }
 
 /// A tree that is drawn, and what is folded in it.
@@ -85,11 +92,13 @@ pub fn folded_svg(outline: &Outline, whole: &CallTree, profile: &Profile, option
 struct Drawn<'a> {
     tree: &'a CallTree,
     outline: Option<&'a Outline>,
+    /// The kinds of time of its nodes, when those are the colours.
+    times: Option<&'a TimeSplit>,
 }
 
 impl<'a> Drawn<'a> {
-    fn plain(tree: &'a CallTree) -> Self {
-        Self { tree, outline: None }
+    fn plain(tree: &'a CallTree, times: Option<&'a TimeSplit>) -> Self {
+        Self { tree, outline: None, times }
     }
 
     fn fold(&self, node: u32) -> Fold {

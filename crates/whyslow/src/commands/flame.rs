@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use whyslow_analyze::heap::is_heap_metric;
-use whyslow_analyze::{CallTree, Outline, Overview, Quality, Selection, TreeOptions};
+use whyslow_analyze::{CallTree, Outline, Overview, Quality, Selection, TimeSplit, TreeOptions};
 use whyslow_profile::{Profile, Unit};
 use whyslow_render::flame::{FlameOptions, folded_svg, svg};
 use whyslow_render::text::verdict;
@@ -23,7 +23,8 @@ Examples:
   whyslow flame app.whyslow                     writes app.svg
   whyslow flame app.whyslow -o - --thread main > main.svg
   whyslow flame app.whyslow --inverted --open
-  whyslow flame app.whyslow --metric live-at-peak    who holds the memory at the peak")]
+  whyslow flame app.whyslow --metric live-at-peak    who holds the memory at the peak
+  whyslow flame app.whyslow --metric wall-time       what ran and what waited, in colours apart")]
 pub(crate) struct FlameArgs {
     #[command(flatten)]
     profile: ProfileArg,
@@ -108,7 +109,8 @@ fn drawn(
     let weights = selection.weigh(profile);
     let whole = CallTree::from_weights(profile, &weights, tree);
     let unit = profile.metrics.get(selection.metric).map_or_else(Default::default, |metric| metric.unit);
-    let options = FlameOptions { unit, ..options.clone() };
+    let times = TimeSplit::of(profile, selection, &weights, &whole, tree);
+    let options = FlameOptions { unit, times, ..options.clone() };
     if folded {
         folded_svg(&Outline::folded_tree(profile, &weights, &whole, tree), &whole, profile, &options)
     } else {

@@ -1,0 +1,139 @@
+//! What each node of a call tree is made of, by kinds of time.
+
+use whyslow_profile::Profile;
+
+use super::kinds::{TimeKind, reasons_of};
+use crate::call_tree::{CallTree, TreeOptions};
+use crate::outline::Outline;
+use crate::selection::{Selection, Weights};
+
+/// For each node of a call tree, how much of its total is of each kind of [`TimeKind::ALL`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeSplit {
+    /// The row is the node's.
+    pub of_node: Vec<[u64; TimeKind::ALL.len()]>,
+}
+
+impl TimeSplit {
+    /// Of a tree that was made from the weights of a selection; nothing for metrics without waits, and for trees of callers.
+    pub fn of(
+        profile: &Profile,
+        selection: &Selection,
+        weights: &Weights,
+        tree: &CallTree,
+        options: &TreeOptions,
+    ) -> Option<Self> {
+        if options.inverted {
+            return None;
+        }
+        let samples = selection.samples(profile);
+        let reasons = reasons_of(profile, selection.metric, &samples)?;
+        let mut of_node = vec![[0; TimeKind::ALL.len()]; tree.len()];
+        for (column, kind) in TimeKind::ALL.into_iter().enumerate() {
+            let mut value = vec![0u64; weights.value.len()];
+            for (row, reason) in reasons.iter().enumerate() {
+                if reason.map_or(TimeKind::Running, TimeKind::of) == kind {
+                    let sum = &mut value[samples.stack[row].index()];
+                    *sum = sum.saturating_add(samples.value[row]);
+                }
+            }
+            if value.iter().all(|value| *value == 0) {
+                continue;
+            }
+            // Which nodes there are depends on the counts: with the same ones they are the same nodes.
+            let part = CallTree::from_weights(profile, &Weights { value, ..weights.clone() }, options);
+            if part.parent != tree.parent {
+                return None;
+            }
+            of_node.iter_mut().zip(part.total_value).for_each(|(node, total)| node[column] = total);
+        }
+        Some(Self { of_node })
+    }
+
+    /// Of the same tree, folded.
+    pub fn folded(&self, whole: &CallTree, outline: &Outline) -> Self {
+        let mut of_node = vec![[0u64; TimeKind::ALL.len()]; outline.tree.len()];
+        // What is a node's own: its total without its children's.
+        let mut own = self.of_node.clone();
+        for node in 1..whole.len() {
+            let (parent, of) = (whole.parent[node] as usize, self.of_node[node]);
+            own[parent].iter_mut().zip(of).for_each(|(own, part)| *own = own.saturating_sub(part));
+        }
+        for (node, own) in own.into_iter().enumerate() {
+            add(&mut of_node[outline.node_of[node] as usize], own);
+        }
+        for node in (1..outline.tree.len()).rev() {
+            let of = of_node[node];
+            add(&mut of_node[outline.tree.parent[node] as usize], of);
+        }
+        Self { of_node }
+    }
+}
+
+fn add(to: &mut [u64; TimeKind::ALL.len()], more: [u64; TimeKind::ALL.len()]) {
+    to.iter_mut().zip(more).for_each(|(sum, part)| *sum = sum.saturating_add(part));
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_profile::{Metric, Samples, ThreadId};
+
+    use super::*;
+    use crate::testing::profile;
+
+    /// Wall time of a thread whose frames are folded: 3 running, 5 in a lock, 7 asleep.
+    fn waits() -> Profile {
+        const START: &str = "_start;__libc_start_main;__libc_start_call_main;std::rt::lang_start;app::main";
+        let mut profile = profile(&format!(
+            "{START};app::f;app::f;app::f 1
+             {START};app::f;std::lock_contended;sys_futex_wait 1
+             {START};std::thread::sleep;sys_hrtimer_nanosleep 1"
+        ));
+        let stacks = profile.samples[0].stack.clone();
+        profile.samples[0] = Samples::default();
+        profile.samples[0].push(1, ThreadId(0), stacks[0], 3);
+        let name = profile.strings.push(Metric::off_cpu_time().name);
+        profile.metrics.push(Metric::off_cpu_time().renamed(name));
+        profile.samples.push(Samples::default());
+        profile.samples[1].push(10, ThreadId(0), stacks[1], 5);
+        profile.samples[1].push(20, ThreadId(0), stacks[2], 7);
+        profile.add_wall_time();
+        profile
+    }
+
+    #[test]
+    fn nodes_are_split_by_kinds_of_time_also_when_they_are_folded() {
+        let profile = waits();
+        let (selection, options) = (Selection { metric: 2, ..Selection::default() }, TreeOptions::default());
+        let weights = selection.weigh(&profile);
+        let whole = CallTree::from_weights(&profile, &weights, &options);
+        let split = TimeSplit::of(&profile, &selection, &weights, &whole, &options).expect("it has waits");
+        let outline = Outline::folded_tree(&profile, &weights, &whole, &options);
+        assert!(outline.tree.len() < whole.len(), "something is folded");
+        for (tree, split) in [(&whole, &split), (&outline.tree, &split.folded(&whole, &outline))] {
+            assert_eq!(split.of_node[0], [3, 0, 5, 0, 7, 0]);
+            for (node, parts) in split.of_node.iter().enumerate() {
+                assert_eq!(parts.iter().sum::<u64>(), tree.total_value[node], "node {node}");
+            }
+            let named = |name: &str| {
+                let is = |node: &usize| CallTree::name(&profile, tree.label[*node]) == name;
+                split.of_node[(0..tree.len()).find(is).expect("it is there")]
+            };
+            assert_eq!(named("app::f"), [3, 0, 5, 0, 0, 0]);
+            assert_eq!(named("std::lock_contended"), [0, 0, 5, 0, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn cpu_time_and_callers_have_no_kinds_of_time() {
+        let profile = waits();
+        let of = |metric, inverted| {
+            let selection = Selection { metric, ..Selection::default() };
+            let options = TreeOptions { inverted, ..TreeOptions::default() };
+            let weights = selection.weigh(&profile);
+            let tree = CallTree::from_weights(&profile, &weights, &options);
+            TimeSplit::of(&profile, &selection, &weights, &tree, &options).is_some()
+        };
+        assert_eq!([of(0, false), of(1, false), of(2, false), of(2, true)], [false, true, true, false]);
+    }
+}
