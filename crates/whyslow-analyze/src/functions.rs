@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use whyslow_profile::Profile;
 
 use crate::labels::{self, Label, Labels};
+use crate::ratios::Ratios;
 use crate::selection::{Selection, Weights};
 use crate::units::share;
 use crate::walk::{Step, walk};
@@ -100,6 +101,8 @@ pub struct FunctionTable {
     pub total_value: u64,
     /// How many samples were selected.
     pub total_samples: u64,
+    /// What counters say of the functions, if that was added.
+    pub ratios: Ratios,
 }
 
 impl FunctionTable {
@@ -133,7 +136,8 @@ impl FunctionTable {
         };
         let name = |row: &FunctionRow| labels::name(profile, row.label);
         rows.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| name(a).cmp(&name(b))));
-        Self { rows, total_value: weights.total_value, total_samples: weights.total_count }
+        let (total_value, total_samples) = (weights.total_value, weights.total_count);
+        Self { rows, total_value, total_samples, ratios: Ratios::default() }
     }
 
     /// The share of all selected samples that is spent in this function itself.

@@ -23,6 +23,7 @@ mod parallelism;
 #[cfg(test)]
 mod properties;
 mod quality;
+mod ratios;
 mod remark;
 mod selection;
 mod spans;
@@ -53,6 +54,7 @@ pub use own::{
 };
 pub use parallelism::{BusyFunction, ELAPSED_TIME, Level, Parallelism, SerialPart, Slice, elapsed_time};
 pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, Warning};
+pub use ratios::{Ratio, RatioKind, Ratios};
 pub use remark::{About, Fact, Remark, Severity, no_leak_check};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};

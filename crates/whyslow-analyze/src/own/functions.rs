@@ -8,6 +8,7 @@ use whyslow_profile::{CodeKind, Profile, StackId, StringId};
 use super::{Charges, Nearness, StackFrame};
 use crate::functions::Share;
 use crate::labels::{self, Label, Labels};
+use crate::ratios::Ratios;
 use crate::selection::Weights;
 
 /// Of the functions beneath one, the innermost is named that has nearly as much as the one with most.
@@ -63,6 +64,8 @@ pub struct OwnTable {
     pub total_value: u64,
     /// How many samples were selected.
     pub total_samples: u64,
+    /// What counters say of the functions, if that was added.
+    pub ratios: Ratios,
 }
 
 impl OwnTable {
@@ -104,7 +107,12 @@ impl OwnTable {
             let key = |row: &OwnRow| (Reverse(row.own_value), Reverse(row.self_value), row.nearness);
             key(a).cmp(&key(b)).then_with(|| name(a).cmp(&name(b)))
         });
-        Self { rows, total_value: weights.total_value, total_samples: weights.total_count }
+        Self {
+            rows,
+            total_value: weights.total_value,
+            total_samples: weights.total_count,
+            ratios: Ratios::default(),
+        }
     }
 
     /// The share of all selected samples that is charged to this function.

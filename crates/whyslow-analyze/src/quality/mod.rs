@@ -166,7 +166,7 @@ impl Quality {
             truncated_share: shares.truncated,
             unresolved_share: shares.unresolved,
             nameless_share: shares.nameless,
-            trigger: sampler.trigger,
+            trigger: if own_rings { Trigger::Event } else { sampler.trigger },
             sampling: Sampling::Unknown,
             not_sampled_share: 0.0,
             frequency_hz: sampler.rate_hz,

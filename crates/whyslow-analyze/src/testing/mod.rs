@@ -5,8 +5,8 @@ mod heap;
 pub use heap::{add_heap, heap_profile, sampled_heap};
 use whyslow_profile::{
     CodeKind, Frame, Function, FunctionId, LocationId, Metric, Module, ModuleKind, Optimised, Origin,
-    Process, ProcessId, Profile, RelativeAddress, Sampler, StackId, StringId, SymbolState, Thread, ThreadId,
-    Trigger,
+    Process, ProcessId, Profile, RelativeAddress, Sampler, Samples, StackId, StringId, SymbolState, Thread,
+    ThreadId, Trigger, Unit,
 };
 
 /// What one sample of [`profile`] weighs: a millisecond.
@@ -56,6 +56,30 @@ pub fn profile(folded: &str) -> Profile {
 /// When there is no metric.
 pub fn sampled_by(profile: &mut Profile, trigger: Trigger, rate_hz: u32) {
     profile.metrics[0].origin = Origin::Sampled(Sampler { trigger, rate_hz });
+}
+
+/// Adds a metric of an event, which has a sample beside each sample of the first metric: `value` is what it weighs, by the innermost
+/// function on its stack; 0 for none.
+pub fn add_event(profile: &mut Profile, name: &str, origin: Origin, value: impl Fn(&str) -> u64) {
+    let row = profile.strings.push(name);
+    profile.metrics.push(Metric::event(name, Unit::Count, origin).renamed(row));
+    let mut samples = Samples::default();
+    let first = &profile.samples[0];
+    for at in 0..first.len() {
+        let names = profile.locations_of(first.stack[at]).flat_map(|location| {
+            profile
+                .frames
+                .of(location)
+                .iter()
+                .rev()
+                .map(|frame| profile.text(profile.functions[frame.function.index()].name))
+        });
+        let value = value(names.collect::<Vec<_>>().first().copied().unwrap_or_default());
+        if value > 0 {
+            samples.push(first.time_ns[at], first.thread[at], first.stack[at], value);
+        }
+    }
+    profile.samples.push(samples);
 }
 
 /// Adds source lines to a profile, numbered from 1.

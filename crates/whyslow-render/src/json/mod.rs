@@ -16,7 +16,7 @@ use whyslow_analyze::heap::Sites;
 use whyslow_analyze::is_counted;
 use whyslow_analyze::{
     CallTree, Callers, FunctionRow, FunctionTable, HotPath, HotStep, Label, Lines, Outline, Overview,
-    OwnTable, Quality, Share, SpanTable, Threads,
+    OwnTable, Quality, Ratio, RatioKind, Ratios, Share, SpanTable, Threads,
 };
 use whyslow_profile::{Carrier, ExitStatus, Host, Profile, StringId, Unit};
 
@@ -197,6 +197,40 @@ struct FunctionJson<'a> {
     total_samples: u64,
     raw_name: Option<&'a str>,
     module: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters: Option<RatiosJson>,
+}
+
+/// What counters say of a function: `ipc`, and the events of which there are so many per thousand instructions.
+#[derive(Debug, Serialize)]
+pub(super) struct RatiosJson {
+    ipc: Option<RatioJson>,
+    per_thousand_instructions: std::collections::BTreeMap<String, Option<RatioJson>>,
+}
+
+#[derive(Debug, Serialize)]
+struct RatioJson {
+    value: f64,
+    error: f64,
+}
+
+impl RatiosJson {
+    pub(super) fn new(ratios: &Ratios, label: Label) -> Option<Self> {
+        if ratios.columns.is_empty() {
+            return None;
+        }
+        let mut json = Self { ipc: None, per_thousand_instructions: std::collections::BTreeMap::new() };
+        for (kind, ratio) in ratios.columns.iter().zip(ratios.of(label)) {
+            let ratio = ratio.map(|Ratio { value, error }| RatioJson { value, error });
+            match kind {
+                RatioKind::Ipc => json.ipc = ratio,
+                RatioKind::PerThousandInstructions(event) => {
+                    json.per_thousand_instructions.insert(event.clone(), ratio);
+                }
+            }
+        }
+        Some(json)
+    }
 }
 
 impl<'a> FunctionJson<'a> {
@@ -221,6 +255,7 @@ impl<'a> FunctionJson<'a> {
             total_samples: row.total_samples,
             raw_name,
             module: module.map(|module| profile.text(profile.modules[module.index()].path)),
+            counters: RatiosJson::new(&table.ratios, row.label),
         }
     }
 }

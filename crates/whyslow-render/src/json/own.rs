@@ -5,7 +5,7 @@ use whyslow_analyze::heap::is_heap_metric;
 use whyslow_analyze::{By, HotLine, HotLines, HotPath, OwnRow, OwnTable, Share};
 use whyslow_profile::Unit;
 
-use super::{Context, Head, Named};
+use super::{Context, Head, Named, RatiosJson};
 
 /// What is charged to a function or line: `_ns` for metrics in nanoseconds and `_value` for others.
 #[derive(Debug, Serialize)]
@@ -64,6 +64,8 @@ pub(super) struct OwnJson<'a> {
     itself: SelfCost,
     hottest_line: Option<OwnLineJson<'a>>,
     most_beneath: Option<BeneathJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters: Option<RatiosJson>,
 }
 
 #[derive(Debug, Serialize)]
@@ -105,6 +107,7 @@ impl<'a> OwnJson<'a> {
                 named: Named::new(profile, beneath.label),
                 own: OwnCost::new(context, beneath.value, whole),
             }),
+            counters: RatiosJson::new(&table.ratios, row.label),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, kind_style, label_name, left, number_of, place, push_line, push_wrapped,
     right, styled,
 };
+use super::ratios;
 use crate::sanitize::clean;
 use crate::units::{Percent, value};
 
@@ -25,6 +26,7 @@ pub fn functions(profile: &Profile, table: &FunctionTable, limit: usize, page: P
     };
     let intro = intro(profile, table.total_value, table.total_samples, what, page);
     push_wrapped(&mut out, PLAIN, &intro, page.width);
+    ratios::push_meaning(&mut out, &table.ratios, page);
     out.push('\n');
     out.push_str(&rows(profile, table, limit, true, page));
     let more = table.rows.len().saturating_sub(limit);
@@ -61,7 +63,7 @@ pub(super) fn rows(
     if limit == 0 || table.rows.is_empty() {
         return String::new();
     }
-    let time = if times { TIME } else { 0 };
+    let time = if times { TIME + columns(&ratios::header(&table.ratios, page)) } else { 0 };
     let rest = page.width.saturating_sub(2 * SHARE + time + 2 + KIND);
     let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
     let name_width = rest.saturating_sub(if place_width > 0 { place_width + 2 } else { 0 });
@@ -79,6 +81,7 @@ pub(super) fn rows(
     let mut header = format!("{}{}", right("self", SHARE), right("total", SHARE));
     if times {
         header.push_str(&right("self", TIME));
+        header.push_str(&ratios::header(&table.ratios, page));
     }
     header.push_str(&format!("  {}{}  ", left("kind", KIND), left("function", name_column)));
     if widest > 0 {
@@ -93,6 +96,7 @@ pub(super) fn rows(
         let mut line = format!("{own:>SHARE$}{total:>SHARE$}");
         if times {
             line.push_str(&right(&value(row.self_value, page.unit), TIME));
+            line.push_str(&ratios::cells(&table.ratios, row.label, page));
         }
         let padding = " ".repeat(name_column.saturating_sub(columns(name)));
         let kind = styled(style, left(kind.label(), KIND));

@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use whyslow_analyze::is_counted;
 pub(super) use whyslow_analyze::number_of;
 use whyslow_analyze::{CallTree, Grade, Label, Severity};
-use whyslow_profile::{CodeKind, Profile, Subject, Unit};
+use whyslow_profile::{CodeKind, Metric, Origin, Profile, Subject, Unit};
 
 use super::remark::severity_style;
 use crate::names::{beginning, shorten};
@@ -59,18 +59,23 @@ impl Page {
         let count = sum;
         let sum = value(sum, self.unit);
         match profile.metrics.get(self.metric) {
-            Some(metric) if metric.of == Subject::Event && self.unit == Unit::Count => {
+            Some(metric) if is_event(metric) && self.unit == Unit::Count => {
                 let name = clean(profile.text(metric.name));
                 let touched = fresh_memory(&name, count).unwrap_or_default();
                 format!("{sum} {name}{touched}")
             }
-            Some(metric) if metric.of == Subject::Event => {
+            Some(metric) if is_event(metric) => {
                 format!("{sum} of {}", clean(profile.text(metric.name)))
             }
             Some(metric) if self.counted => format!("{sum} of {}", clean(profile.text(metric.name))),
             _ => sum,
         }
     }
+}
+
+/// Whether it really happened; models count by names of their own.
+fn is_event(metric: &Metric) -> bool {
+    metric.of == Subject::Event && metric.origin != Origin::Simulated
 }
 
 /// What page faults mean in memory.
@@ -80,12 +85,8 @@ fn fresh_memory(name: &str, faults: u64) -> Option<String> {
     let (plain, _) = name.split_once(':').unwrap_or((name, ""));
     let memory = bytes(faults.saturating_mul(PAGE));
     match plain {
-        "page-faults" | "minor-faults" => Some(format!(
-            ": {memory} of memory was touched for the first time, in pages of 4 KiB; huge pages are more"
-        )),
-        "major-faults" => {
-            Some(format!(": at least {memory} had to be read from disk, and the program waited for it"))
-        }
+        "page-faults" | "minor-faults" => Some(format!(", {memory} of fresh memory if all pages have 4 KiB")),
+        "major-faults" => Some(format!(", {memory} or more were read from disk while the program waited")),
         _ => None,
     }
 }

@@ -11,6 +11,7 @@ mod lines;
 mod own;
 mod parallelism;
 mod quality;
+mod ratios;
 mod remark;
 mod spans;
 mod stat;

@@ -8,6 +8,7 @@ use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, cut, kind_style, label_name, left, number_of, place, push_line,
     push_wrapped, right, styled,
 };
+use super::ratios;
 use crate::sanitize::{clean, clean_source};
 use crate::units::{Percent, value};
 
@@ -28,6 +29,7 @@ pub fn own_functions(profile: &Profile, table: &OwnTable, limit: usize, page: Pa
     let intro = intro(profile, table.total_value, table.total_samples, None, page);
     push_wrapped(&mut out, PLAIN, &intro, page.width);
     push_wrapped(&mut out, DIM, &format!("{MEANING}; see --by self, --by total"), page.width);
+    ratios::push_meaning(&mut out, &table.ratios, page);
     out.push('\n');
     out.push_str(&own_rows(profile, table, limit, true, page));
     push_more(&mut out, table.rows.len(), limit, "more function", "more functions");
@@ -58,6 +60,7 @@ pub(super) fn own_rows(
     let mut header = right("own", SHARE);
     if numbers {
         header.push_str(&format!("{}{}", right("self", SHARE), right("own", TIME)));
+        header.push_str(&ratios::header(&table.ratios, page));
     }
     header.push_str("  ");
     if kinds {
@@ -103,6 +106,7 @@ pub(super) fn own_rows(
         if numbers {
             text.push_str(&right(&share(row.self_value), SHARE));
             text.push_str(&right(&value(row.own_value, page.unit), TIME));
+            text.push_str(&ratios::cells(&table.ratios, row.label, page));
         }
         text.push_str("  ");
         if kinds {

@@ -2,10 +2,10 @@
 
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{
-    By, CallTree, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality, Reason, SerialPart,
-    Threads, Waited,
+    By, CallTree, Charges, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality, Reason,
+    Selection, SerialPart, Threads, Waited,
 };
-use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile};
+use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile, Subject};
 
 use super::functions::rows;
 use super::heap::line_words;
@@ -106,6 +106,9 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
     if let Some(facts) = &profile.meta.heap {
         push_wrapped(&mut head, PLAIN, &heap_line(profile, facts), page.width);
     }
+    for line in event_lines(profile, file, page) {
+        push_wrapped(&mut head, PLAIN, &line, page.width);
+    }
     push_line(&mut head, &headline(quality));
     for warning in &quality.warnings[..warnings] {
         head.push_str(&remark_lines(&warning.remark(), page.width));
@@ -117,6 +120,29 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
     }
     head.push('\n');
     head
+}
+
+/// What events that were recorded beside CPU time add up to, in whose code most of them are, and what to type to see the rest.
+fn event_lines(profile: &Profile, file: Option<&str>, page: Page) -> Vec<String> {
+    /// More would leave no room for functions.
+    const MOST: usize = 4;
+    let is_beside =
+        |metric: &usize| *metric != profile.main_metric() && profile.metrics[*metric].of == Subject::Event;
+    let line = |metric: usize| {
+        let weights = Selection { metric, ..Selection::default() }.weigh(profile);
+        let own = OwnTable::build(profile, &weights, &Charges::of_metric(profile, true, metric));
+        let mut line = Page::new(profile, metric, page.width).whole(profile, weights.total_value);
+        if let Some(most) = own.rows.first() {
+            let name = name_in_crate(profile, most.label);
+            line.push_str(&format!("; {} in {}", Percent(own.own_share(most).value), page.fit(&name, 40)));
+        }
+        if let Some(file) = file {
+            let name = quoted(&clean(profile.text(profile.metrics[metric].name)));
+            line.push_str(&format!(": whyslow report {file} --metric {name}"));
+        }
+        line
+    };
+    (0..profile.metrics.len()).filter(is_beside).take(MOST).map(line).collect()
 }
 
 /// How long it waited, and what to type to see where.

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use whyslow_analyze::testing::{self, SAMPLE_NS};
 use whyslow_analyze::{
     By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Parallelism, Quality,
-    Selection, SortBy, SpanTable, Threads, TreeOptions, Waited,
+    Ratios, Selection, SortBy, SpanTable, Threads, TreeOptions, Waited,
 };
-use whyslow_profile::{KernelView, Profile, Span, ThreadId, Trigger};
+use whyslow_profile::{KernelView, Origin, Profile, Sampler, Span, ThreadId, Trigger};
 
 use super::*;
 
@@ -432,6 +432,46 @@ fn table_of_own_functions_and_lines() {
     assert!(text.contains("  30.0 %   0.0 %  src/parse.rs:3  "), "{text}");
     assert!(text.contains("while let Some(c) = self.chars.next() {\n"), "{text}");
     assert!(text.ends_with("more lines\n"), "{text}");
+}
+
+#[test]
+fn counters_of_the_cpu_are_columns_beside_functions() {
+    let mut profile = testing::profile("main;fast 100\nmain;slow 100\nmain;rare 2");
+    let sampled = Origin::Sampled(Sampler { trigger: Trigger::Event, rate_hz: 997 });
+    let by = |fast, slow| move |name: &str| if name == "fast" { fast } else { slow };
+    testing::add_event(&mut profile, "cycles", sampled, by(1000, 2000));
+    testing::add_event(&mut profile, "instructions", sampled, by(3000, 1000));
+    testing::add_event(&mut profile, "cache-misses", sampled, by(0, 40));
+    let everything = Selection::default();
+    let mut own = OwnTable::build(&profile, &everything.weigh(&profile), &Charges::new(&profile, true));
+    own.ratios = Ratios::own(&profile, &everything, true);
+    insta::assert_snapshot!(plain(&own_functions(&profile, &own, 9, Page::new(&profile, 0, 120))), @r"
+    202 ms in 202 samples; a share of 50 % is exact to ±6.9 points
+    own: with everything it calls that is not yours; see --by self, --by total
+    IPC: instructions per cycle, 1.32 of all; cache/k: cache-misses per thousand instructions, 10.1 of all; ?: too few
+    samples
+
+         own    self       own    IPC  cache/k  function  most of it in
+      49.5 %  49.5 %    100 ms   3.00        0  fast       49.5 % itself
+      49.5 %  49.5 %    100 ms   0.50     40.0  slow       49.5 % itself
+       1.0 %   1.0 %   2.00 ms      ?        ?  rare        1.0 % itself
+    ");
+    let mut table = FunctionTable::build(&profile, &everything, true, SortBy::Total);
+    table.ratios = Ratios::functions(&profile, &everything, true, SortBy::Total);
+    let text = plain(&functions(&profile, &table, 9, Page::new(&profile, 0, 100)));
+    let main = text.lines().find(|line| line.ends_with("main")).unwrap_or_else(|| panic!("{text}"));
+    assert!(main.contains("   1.32     10.1  "), "{text}");
+}
+
+#[test]
+fn page_faults_are_told_in_bytes_and_events_by_name() {
+    let mut profile = testing::profile("main;fill 10");
+    testing::add_event(&mut profile, "page-faults:u", Origin::Counted, |_| 256);
+    testing::add_event(&mut profile, "sched:sched_switch", Origin::Counted, |_| 1);
+    let whole = |metric| Page::new(&profile, metric, 100).whole(&profile, 2560);
+    assert_eq!(whole(1), "2,560 page-faults:u, 10.0 MiB of fresh memory if all pages have 4 KiB");
+    assert_eq!(whole(2), "2,560 sched:sched_switch");
+    assert_eq!(whole(0), "2.56 µs", "CPU time is as before");
 }
 
 #[test]

@@ -64,7 +64,10 @@ pub(crate) fn run(args: &DiffArgs, _: Volume) -> Result<Exit> {
     let side = |profile, selection| Side { profile, selection };
     let diff =
         Diff::build(side(&before, &selections[0]), side(&after, &selections[1]), !args.filters.no_inline);
-    let qualities = [Quality::of(&before), Quality::of(&after)];
+    let qualities = [
+        Quality::of_metric(&before, selections[0].metric),
+        Quality::of_metric(&after, selections[1].metric),
+    ];
     let names = [first, second].map(|path| path.display().to_string());
     let view = DiffView {
         diff: &diff,

@@ -128,7 +128,7 @@ fn title(profile: &Profile) -> String {
 /// What was measured, and how far to trust it.
 fn subtitle(profile: &Profile, selection: &Selection) -> String {
     let overview = Overview::of(profile);
-    let plain = anstream::adapter::strip_str(&verdict(&Quality::of(profile))).to_string();
+    let plain = anstream::adapter::strip_str(&verdict(&Quality::of_metric(profile, selection.metric))).to_string();
     let seconds = overview.duration_ns as f64 / 1e9;
     let metric = profile.metrics.get(selection.metric);
     if let Some(metric) =

@@ -3,11 +3,13 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::Args;
+use whyslow_analyze::Fact as _;
 use whyslow_capture::{Command, Target};
+use whyslow_profile::{Note, Profile, RecordingNote};
 
 use crate::cli::Volume;
 use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warn};
 use crate::output::note;
 use crate::recording::{self, AnswerOptions, RecordOptions};
 use crate::targets::TargetArgs;
@@ -19,6 +21,7 @@ use crate::targets::TargetArgs;
     after_help = "\
 Examples:
   whyslow record -o run.whyslow -- ./app input.txt
+  whyslow record --faults -e uprobe:parse -- ./app    with page faults, and calls of a function
   whyslow record -p 4711 --duration 10s
   whyslow record -p nginx --duration 10s    all processes of that name
   whyslow record -a --duration 5s           everything on the machine (needs privileges)
@@ -66,6 +69,7 @@ pub(crate) fn run(args: &RecordArgs, volume: Volume) -> Result<Exit> {
         note(&format!("whyslow: recorded {file}; next: whyslow report {file}{heap}\n"));
         note(&super::report::verdict(&recorded.profile));
     }
+    tell_events(&recorded.profile, volume);
     recorded.draw(&args.options.keep, volume)?;
     recorded.end()
 }
@@ -90,8 +94,25 @@ pub(crate) fn record_and_answer(
     if volume > Volume::Quiet {
         note(&super::report::summary(&recorded.profile, recorded.saved(), options.by.into()));
     }
+    tell_events(&recorded.profile, volume);
     recorded.draw(&options.record.keep, volume)?;
     recorded.end()
+}
+
+/// A line for each event that was asked for and is not in the recording, or not all of it.
+fn tell_events(profile: &Profile, volume: Volume) {
+    let told = |note: &&Note| {
+        let of_events = matches!(
+            note,
+            Note::Recording(RecordingNote::EventNotRecorded { .. } | RecordingNote::EventsMissed { .. })
+        );
+        of_events && volume > Volume::Quiet
+    };
+    for fact in profile.meta.notes.iter().filter(told) {
+        let remark = fact.remark();
+        let fix = remark.fix.map(|fix| format!("; try: {fix}")).unwrap_or_default();
+        warn(&format!("{}{fix}", remark.text));
+    }
 }
 
 pub(crate) fn command(words: &[OsString]) -> Target {

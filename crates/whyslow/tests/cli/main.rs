@@ -6,6 +6,7 @@ mod bad_input;
 mod cargo_whyslow;
 mod diff;
 mod doctor;
+mod events;
 mod exchange;
 mod exit_codes;
 mod harness;

@@ -132,7 +132,7 @@ fn as_json(view: &View, request: &Request<'_>) -> Result<String> {
     let context = Context {
         profile: request.profile,
         metric: request.selection.metric,
-        quality: &Quality::of(request.profile),
+        quality: &Quality::of_metric(request.profile, request.selection.metric),
         sites: &Sites::build(request.profile),
         site_limit: request.limit(usize::MAX),
     };

@@ -4,8 +4,7 @@ use std::fmt::Display;
 
 use whyslow_analyze::{
     By, Callers, Charges, FindError, FunctionTable, GroupBy, Groups, HotLines, Lines, Outline, OwnTable,
-    Parallelism,
-    Selection, SortBy, SpanTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
+    Parallelism, Ratios, Selection, SortBy, SpanTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
 };
 use whyslow_profile::{HeapProcess, Profile};
 
@@ -69,6 +68,7 @@ impl Request<'_> {
         let mut table = FunctionTable::from_weights(self.profile, weights, self.inline(), sort);
         let least = self.least(table.total_value);
         table.rows.retain(|row| if by_total { row.total_value } else { row.self_value } >= least);
+        table.ratios = Ratios::functions(self.profile, self.selection, self.inline(), sort);
         table
     }
 
@@ -92,6 +92,7 @@ impl Request<'_> {
         let mut table = OwnTable::build(self.profile, weights, &charges);
         let least = self.least(table.total_value);
         table.rows.retain(|row| row.own_value >= least);
+        table.ratios = Ratios::own(self.profile, self.selection, self.inline());
         (charges, table)
     }
 
