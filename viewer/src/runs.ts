@@ -81,15 +81,15 @@ function rowsAfter({ first, end }: Runs, cpu: number, time: number): [number, nu
 
 /** The lane of a CPU in `count` bins. Runs that share a bin are one above the other, each with its share of the bin's time. */
 export function cpuBoxes(runs: Runs, cpu: number, [from, to]: Range, count: number): { boxes: Box[]; busy: number } {
-  const boxes: Box[] = [], level = new Float64Array(count), scale = count / (to - from);
+  const boxes: Box[] = [], scale = count / (to - from);
   let busy = 0;
   const partial = (bin: number, share: number, thread: number, run: number): void => {
     if (!(share > 0) || bin >= count) return;
-    const last = boxes.at(-1), low = level[bin]!;
-    if (low >= 1) return;
-    level[bin] = low + share;
-    if (last && last.x === bin && last.width === 1 && last.thread === thread) last.share += share;
-    else boxes.push({ x: bin, width: 1, low, share: Math.min(share, 1 - low), thread, run });
+    // Those of one bin follow each other, one for each thread.
+    for (let at = boxes.length - 1; at >= 0 && boxes[at]!.x === bin && boxes[at]!.width === 1; at--) {
+      if (boxes[at]!.thread === thread) { boxes[at]!.share += share; return; }
+    }
+    boxes.push({ x: bin, width: 1, low: 0, share, thread, run });
   };
   const [start, stop] = rowsAfter(runs, cpu, from);
   for (let run = start; run < stop; run++) {
@@ -103,6 +103,10 @@ export function cpuBoxes(runs: Runs, cpu: number, [from, to]: Range, count: numb
     if (whole > a) partial(a, whole - low, thread, run);
     if (b > whole) boxes.push({ x: whole, width: b - whole, low: 0, share: 1, thread, run });
     partial(b, high - b, thread, run);
+  }
+  for (let at = 1; at < boxes.length; at++) {
+    const box = boxes[at]!, below = boxes[at - 1]!;
+    if (below.x === box.x) box.low = below.low + below.share;
   }
   return { boxes, busy: busy / count };
 }

@@ -8,8 +8,9 @@ import { waitsOf } from '../waits.ts';
 import { TrackChooser } from './chooser.tsx';
 import { TimeLegend } from './legend.tsx';
 import { clock } from './ruler.ts';
+import type { TimeCache } from './states.ts';
 
-export function TimelineBar({ model, state, dispatch, dark }: Pick<PanelProps, 'model' | 'state' | 'dispatch' | 'dark'>) {
+export function TimelineBar({ model, state, dispatch, dark, times }: Pick<PanelProps, 'model' | 'state' | 'dispatch' | 'dark'> & { times?: TimeCache | undefined }) {
   const { threads } = model.profile;
   const waits = waitsOf(model);
   return (
@@ -28,7 +29,7 @@ export function TimelineBar({ model, state, dispatch, dark }: Pick<PanelProps, '
         <button type="button" onClick={() => dispatch({ brush: undefined })} title="Away with the brush (Escape)">Clear</button>
       </span>}
       <Chips model={model} state={state} dispatch={dispatch} />
-      {waits && <TimeLegend model={model} waits={waits} range={timeRange(state) ?? [0, model.duration]} threads={state.threads} dark={dark} />}
+      {waits && <TimeLegend model={model} waits={waits} times={times} range={timeRange(state) ?? [0, model.duration]} threads={state.threads} dark={dark} />}
       <span class="thread-count quiet">{state.threads
         ? <>{state.threads.length} of {threads.count} threads <button type="button" onClick={() => dispatch({ threads: undefined })} title="All threads (a in the timeline)">All threads</button></>
         : `${threads.count} ${threads.count === 1 ? 'thread' : 'threads'}`}{model.unit(state.metric) === UNIT_NANOSECONDS ? '' : ' · common scale'}</span>

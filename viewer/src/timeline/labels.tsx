@@ -5,7 +5,7 @@ import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
 import type { State } from '../state.ts';
 import { counterRows } from './draw.ts';
-import { kindTimes, timesInWords } from './legend.tsx';
+import { timesInWords } from './legend.tsx';
 import type { TimeCache } from './states.ts';
 import { isChosen } from './threads.ts';
 import { spansName, type Stop, type Track } from './tracks.ts';
@@ -73,7 +73,7 @@ export function Labels({ model, tracks, state, stops, active, select, values, ti
           <span class="track-name">{model.processName(process)}</span><span class="track-value">{model.profile.processes.pid[process]}</span></div>;
       }
       const { thread } = track;
-      const about = times && track.hasStates ? ` ${timesInWords(model, kindTimes(model, times.waits, [thread], times.range))}.` : '';
+      const about = times && track.hasStates ? ` ${timesInWords(model, times.total(thread))}.` : '';
       const chosen = !state.threads || state.threads.includes(thread), name = model.threadName(thread);
       return <div key={`t${thread}`} class={`track thread${active === track ? ' active' : ''}${chosen ? '' : ' out'}`} style={style} {...option(track, !!state.threads && chosen)}
         title={`${name.slice(0, 300)} (${model.profile.threads.tid[thread]}): ${amount(values[thread]!, unit)}.${about} Click selects, Ctrl adds, Shift selects up to here.`}>

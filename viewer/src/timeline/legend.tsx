@@ -8,23 +8,35 @@ import { runsOf } from '../runs.ts';
 import type { Range } from '../state.ts';
 import { timeKinds, timeSwatch } from '../timekinds.ts';
 import { kindShares, type Waits } from '../waits.ts';
+import type { TimeCache } from './states.ts';
 
 /** More threads are not listed. */
 const MOST = 200;
 
-interface LegendProps { model: Model; waits: Waits; range: Range; threads: readonly number[] | undefined; dark: boolean }
+/** `times`: what is known of the range that the timeline shows. */
+interface LegendProps { model: Model; waits: Waits; times: TimeCache | undefined; range: Range; threads: readonly number[] | undefined; dark: boolean }
 
 /** What the threads' time in a range is made of, in nanoseconds per kind. */
 export const kindTimes = (model: Model, waits: Waits, threads: Iterable<number>, range: Range): Float64Array =>
   kindShares(waits, threads, model.profile.timeKinds.length, range, 1).map(share => share * (range[1] - range[0]));
 
-/** `ran 1.20 s, waiting for a CPU 12 ms`: the kinds that there are. */
+/** The same of a range that the timeline shows, which is added up for its lanes anyway. */
+function shownTimes(times: TimeCache, threads: Iterable<number>): Float64Array {
+  const sums = new Float64Array(times.kinds);
+  for (const thread of threads) times.total(thread).forEach((value, kind) => { sums[kind]! += value; });
+  return sums;
+}
+
+/** `running 1.20 s, waiting for a CPU 12 ms`: the kinds that there are. */
 export const timesInWords = (model: Model, times: Float64Array): string =>
   timeKinds(model).filter(({ kind }) => times[kind]! > 0).map(({ kind, word }) => `${word} ${duration(times[kind]!)}`).join(', ');
 
-export function TimeLegend({ model, waits, range, threads, dark }: LegendProps) {
+export function TimeLegend({ model, waits, times: shown, range, threads, dark }: LegendProps) {
   const [from, to] = range;
-  const times = useMemo(() => kindTimes(model, waits, threads ?? model.profile.threads.tid.keys(), range), [waits, from, to, threads]);
+  const times = useMemo(() => {
+    const of = threads ?? model.profile.threads.tid.keys();
+    return shown?.range[0] === from && shown.range[1] === to ? shownTimes(shown, of) : kindTimes(model, waits, of, range);
+  }, [waits, shown, from, to, threads]);
   return (
     <ul class="legend time-legend" aria-label="Kinds of time">
       {timeKinds(model).filter(({ kind }) => times[kind]! > 0).map(({ kind, word }) =>
@@ -33,8 +45,7 @@ export function TimeLegend({ model, waits, range, threads, dark }: LegendProps) 
   );
 }
 
-export function TimeTable({ model, waits, range, order }: { model: Model; waits: Waits; range: Range; order: readonly number[] }) {
-  const [from, to] = range;
+export function TimeTable({ model, shown, order }: { model: Model; shown: TimeCache; order: readonly number[] }) {
   return useMemo(() => {
     const kinds = timeKinds(model), runs = runsOf(model);
     return (
@@ -42,11 +53,11 @@ export function TimeTable({ model, waits, range, order }: { model: Model; waits:
         <caption>Kinds of time of threads</caption>
         <thead><tr><th>Thread</th>{kinds.map(({ kind, word }) => <th key={kind}>{word}</th>)}{runs && <th>migrations</th>}</tr></thead>
         <tbody>{order.slice(0, MOST).map(thread => {
-          const times = kindTimes(model, waits, [thread], range);
+          const times = shown.total(thread);
           return <tr key={thread}><td>{model.threadName(thread).slice(0, 200)}</td>{kinds.map(({ kind }) => <td key={kind}>{duration(times[kind]!)}</td>)}
             {runs && <td>{count(runs.migrations[thread]!)}</td>}</tr>;
         })}</tbody>
       </table></div>
     );
-  }, [waits, from, to, order]);
+  }, [shown, order]);
 }

@@ -28,8 +28,8 @@ export class TimeCache {
   constructor(readonly model: Model, readonly waits: Waits, readonly range: Range, width: number) {
     this.runs = runsOf(model);
     this.kinds = model.profile.timeKinds.length;
-    this.bins = Math.max(1, Math.floor(width));
     this.steps = Math.max(1, Math.floor(width / STEP));
+    this.bins = this.steps * STEP;
   }
 
   /** The kinds of a thread's time, one bin per pixel. */
@@ -42,15 +42,40 @@ export class TimeCache {
     return bins;
   }
 
+  /** What a thread's time in the range is made of, in nanoseconds per kind. */
+  total(thread: number): Float64Array {
+    const lane = this.of(thread), out = new Float64Array(this.kinds), width = (this.range[1] - this.range[0]) / this.bins;
+    for (let kind = 0; kind < this.kinds; kind++) {
+      let sum = 0;
+      for (let bin = kind * this.bins; bin < (kind + 1) * this.bins; bin++) sum += lane[bin]!;
+      out[kind] = sum * width;
+    }
+    return out;
+  }
+
   /** How many threads do what at once, and the most that do anything but idle. */
   get parallel(): { bins: Float64Array; top: number } {
     if (!this.together) {
-      const bins = kindShares(this.waits, this.model.profile.threads.tid.keys(), this.kinds, this.range, this.steps);
+      const bins = this.allLanes();
       let top = 0;
       for (let bin = 0; bin < this.steps; bin++) top = Math.max(top, this.busyKinds.reduce((sum, kind) => sum + bins[kind * this.steps + bin]!, 0));
       this.together = { bins, top: top || 1 };
     }
     return this.together;
+  }
+
+  /** All threads in steps of the curve: from their lanes, as far as those are kept. */
+  private allLanes(): Float64Array {
+    const { count, tid } = this.model.profile.threads;
+    if (count > MOST) return kindShares(this.waits, tid.keys(), this.kinds, this.range, this.steps);
+    const bins = new Float64Array(this.kinds * this.steps);
+    for (let thread = 0; thread < count; thread++) {
+      const lane = this.of(thread);
+      for (let kind = 0; kind < this.kinds; kind++) {
+        for (let step = 0; step < this.steps; step++) for (let at = 0; at < STEP; at++) bins[kind * this.steps + step]! += lane[kind * this.bins + step * STEP + at]! / STEP;
+      }
+    }
+    return bins;
   }
 
   /** All kinds of time but idle. */

@@ -223,7 +223,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   const wanted = Math.min(tracks.height, Number(state.panel['timeline-height']) || Math.min(waits ? MOST_HEIGHT.withWaits : MOST_HEIGHT.plain, Math.max(80, innerHeight * (waits ? .42 : .32))));
   return (
     <section class="timeline" aria-label="Timeline">
-      <TimelineBar model={model} state={state} dispatch={dispatch} dark={dark} />
+      <TimelineBar model={model} state={state} dispatch={dispatch} dark={dark} times={times} />
       {model.timed && <Ruler range={range} width={size.width} left={LABEL_WIDTH} />}
       <div class="timeline-tracks" ref={scroller} style={{ height: `${wanted}px` }} tabIndex={0} role="listbox" aria-multiselectable="true" aria-label="Threads"
         aria-activedescendant={active && stopId(active)} onScroll={event => setScroll(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
@@ -236,7 +236,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
         <Labels model={model} tracks={shown} state={state} stops={tracks.stops} active={active} select={select} values={values} times={times} fold={fold} />
         <div style={{ height: `${Math.max(0, tracks.height - size.height)}px` }} />
       </div>
-      {waits && <TimeTable model={model} waits={waits} range={range} order={tracks.threads} />}
+      {times && <TimeTable model={model} shown={times} order={tracks.threads} />}
       <Resizer height={wanted} most={tracks.height} set={height => dispatch({ panel: { ...state.panel, 'timeline-height': String(Math.round(height)) } })} />
     </section>
   );
