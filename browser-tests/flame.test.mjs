@@ -384,6 +384,12 @@ describe('samples', { skip: process.env.FLAME_SVG ? 'FLAME_SVG is set' : false }
     assert.deepEqual(tip.slice(2, 8).map(line => line.replace(/ [\d.]+ m?s, .*/, '')), legend.map(line => line.replace(/ [\d.]+ m?s, .*/, '')), 'the root has what the legend has');
     const parts = await page.evaluate(() => JSON.parse(document.querySelector('#data').textContent).times.split(';')[0].split(',').map(text => parseInt(text, 36)));
     assert.equal(parts.reduce((a, b) => a + b), frames.all[0].total);
+    // A frame whose kinds end early has no others.
+    const leaf = frames.all.findLast(frame => frame.total > frames.all[0].total / 50 && !frames.all.some(other => other.parent === frame.id));
+    await page.mouse.move(...await within(leaf));
+    const kinds = (await page.locator('.tip div').allTextContents()).filter(line => legend.some(word => line.startsWith(word.replace(/ [\d.]+ m?s, .*/, ''))));
+    assert.equal(kinds.length, 1, kinds.join(' | '));
+    assert.match(kinds[0], / 100\.0 %$/);
     await page.locator('#legend .kind').nth(3).click();
     assert.deepEqual(await drawn(), ['k11'], 'the others are dimmed');
     assert.equal(await page.$$eval('#dim path', paths => paths.filter(path => path.getAttribute('d')).length), 5);

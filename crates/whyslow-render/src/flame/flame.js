@@ -31,7 +31,10 @@ const fn = i => functions[code[i] >> 1];
 function load(text, splits) {
   const lines = text.split(';');
   // What of a frame is of each kind of time.
-  split = splits !== undefined && splits.split(';').map(line => TIMES.map((_, kind) => parseInt(line.split(',')[kind], 36) || 0));
+  split = splits !== undefined && splits.split(';').map(line => {
+    const parts = line.split(',');
+    return TIMES.map((_, kind) => parseInt(parts[kind] || '0', 36) || 0);
+  });
   count = lines.length;
   [start, total, self] = [0, 0, 0].map(() => new Float64Array(count));
   [depth, parent, end, code, times, round] = [0, 0, 0, 0, 0, 0].map(() => new Int32Array(count));
