@@ -60,4 +60,7 @@ pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent, bytes, duration, number_of, value};
-pub use waits::{Reason, TimeKind, TimeSplit, WaitRow, WaitTable, Waited, row_reasons, wait_metric};
+pub use waits::{
+    CriticalPath, Did, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, TimeKind, TimeSplit, WaitEdge,
+    WaitRow, WaitTable, Waited, row_reasons, wait_metric,
+};

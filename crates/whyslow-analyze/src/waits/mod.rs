@@ -1,8 +1,11 @@
 //! Where threads wait, for what, and how long: a table of the waits that a recording has.
 
 mod kinds;
+mod critical;
+mod locks;
 mod reason;
 mod split;
+mod single;
 
 use std::cmp::Reverse;
 
@@ -10,6 +13,8 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StackId, StringId, Subject};
 
 pub use self::kinds::{TimeKind, row_reasons};
+pub use self::critical::{CriticalPath, Did, PathRow, PathStep};
+pub use self::locks::{LockRow, LockSite, LockTable, Site, WaitEdge};
 pub use self::reason::Reason;
 pub(crate) use self::reason::Reasons;
 pub use self::split::TimeSplit;

@@ -265,7 +265,6 @@ const KERNEL: &[Word] = &[
     ("flock_lock", Reason::File),
     ("rwsem_down", Reason::KernelLock),
     ("mutex_lock", Reason::KernelLock),
-    ("sem_wait", Reason::Lock),
 ];
 
 /// Functions of pools, channels, locks and libc. Pools come first: they wait through the others.
@@ -293,7 +292,7 @@ const PROGRAM: &[Word] = &[
     ("pthread_spin", Reason::Lock),
     ("once::futex", Reason::Lock),
     ("Once::call_once_slow", Reason::Lock),
-    ("sem_wait", Reason::Lock),
+    ("sem_wait", Reason::Condition),
     ("pthread_cond_", Reason::Condition),
     ("Condvar", Reason::Condition),
     ("condition_variable", Reason::Condition),

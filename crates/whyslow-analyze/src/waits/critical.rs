@@ -1,0 +1,346 @@
+//! The critical path: what the end of a stretch of time had to wait for, followed backwards.
+//!
+//! ```text
+//! the thread ran        that time is on the path
+//! it waited for a CPU   likewise
+//! a thread woke it      the path goes on in that thread, at that moment
+//! anything else woke it the wait itself is on the path
+//! it had just begun     the path goes on in the first thread of its process, which stands for the one that started it
+//! ```
+//! Making what is on the path shorter makes the stretch shorter, until another path becomes critical.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{Profile, Samples, ThreadId, WokenBy};
+
+use super::locks::Site;
+use super::reason::Reason;
+use super::single::{Single, singles};
+use crate::own::Charges;
+use crate::selection::Selection;
+
+/// What a thread did on the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Did {
+    /// It ran.
+    Ran,
+    /// It waited: for a CPU, or for something that no recorded thread ended.
+    Waited(Reason),
+}
+
+/// A stretch of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathStep {
+    /// The thread.
+    pub thread: ThreadId,
+    /// What it did.
+    pub did: Did,
+    /// From when.
+    pub start_ns: u64,
+    /// Until when.
+    pub end_ns: u64,
+    /// Where it waited; where it ran, samples tell.
+    pub site: Option<Site>,
+}
+
+/// What one line has of the path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathRow {
+    /// What threads did there.
+    pub did: Did,
+    /// The line; none for time in which no sample fell.
+    pub site: Option<Site>,
+    /// The thread.
+    pub thread: ThreadId,
+    /// How long in all.
+    pub total_ns: u64,
+}
+
+/// The critical path of a stretch of time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CriticalPath {
+    /// In the order of time.
+    pub steps: Vec<PathStep>,
+    /// Added up, most first.
+    pub rows: Vec<PathRow>,
+    /// How long it is.
+    pub total_ns: u64,
+    /// How much of it threads ran.
+    pub ran_ns: u64,
+    /// Waits on the path of which nobody knows who ended them.
+    pub unknown_ns: u64,
+}
+
+impl CriticalPath {
+    /// The path that leads to the end of the selected time on the first selected thread.
+    pub fn build(profile: &Profile, selection: &Selection, charges: &Charges) -> Option<Self> {
+        let waits = profile.samples.get(selection.metric)?;
+        let range = selection.time_ns.clone().unwrap_or(0..profile.meta.duration_ns);
+        let mut lanes: Vec<Vec<Single>> = vec![Vec::new(); profile.threads.len()];
+        for wait in singles(profile, waits) {
+            lanes[wait.thread.index()].push(wait);
+        }
+        lanes.iter_mut().for_each(|lane| lane.sort_by_key(|wait| (wait.start_ns, wait.end_ns)));
+        let counts = |id: &usize| selection.thread_counts(profile, &profile.threads[*id]);
+        let last = ThreadId::from((0..profile.threads.len()).find(counts)?);
+        let lived_until = profile.threads[last.index()].end_ns.unwrap_or(range.end);
+        let mut walk =
+            Walk { profile, charges, lanes: &lanes, from: range.start, steps: Vec::new(), unknown_ns: 0 };
+        walk.back_from(last, range.end.min(lived_until));
+        let Walk { mut steps, unknown_ns, .. } = walk;
+        steps.reverse();
+        let total_ns = steps.iter().map(|step| step.end_ns - step.start_ns).sum();
+        let ran = steps.iter().filter(|step| step.did == Did::Ran);
+        let ran_ns = ran.map(|step| step.end_ns - step.start_ns).sum();
+        let rows = rows(profile, charges, &steps);
+        Some(Self { steps, rows, total_ns, ran_ns, unknown_ns })
+    }
+}
+
+struct Walk<'a> {
+    profile: &'a Profile,
+    charges: &'a Charges,
+    /// The waits of each thread, in the order of time.
+    lanes: &'a [Vec<Single>],
+    from: u64,
+    /// Last first.
+    steps: Vec<PathStep>,
+    unknown_ns: u64,
+}
+
+impl Walk<'_> {
+    fn back_from(&mut self, mut thread: ThreadId, mut time: u64) {
+        // Every step goes back in time, or to a thread that runs then.
+        while time > self.from {
+            let begun = self.profile.threads[thread.index()].start_ns;
+            let Some(wait) = self.last_before(thread, time) else {
+                self.step(thread, Did::Ran, begun.max(self.from), time, None);
+                match self.starter_of(thread) {
+                    Some(starter) if begun > self.from => (thread, time) = (starter, begun.min(time)),
+                    _ => return,
+                }
+                continue;
+            };
+            if wait.end_ns < time {
+                self.step(thread, Did::Ran, wait.end_ns, time, None);
+                time = wait.end_ns;
+                continue;
+            }
+            let waker = wait.detail.filter(|_| wait.end_ns == time).and_then(|detail| detail.waker);
+            if let Some(waker) = waker.filter(|waker| *waker != thread && self.runs_at(*waker, time)) {
+                thread = waker;
+                continue;
+            }
+            let unknown = wait.reason != Reason::Cpu
+                && wait.detail.is_none_or(|detail| detail.woken_by == WokenBy::Unknown);
+            if unknown {
+                self.unknown_ns += time - wait.start_ns.max(self.from);
+            }
+            let site = Site::of(self.charges.of(wait.stack).frame);
+            self.step(thread, Did::Waited(wait.reason), wait.start_ns, time, Some(site));
+            time = wait.start_ns;
+        }
+    }
+
+    /// The last wait that a thread had begun before a time.
+    fn last_before(&self, thread: ThreadId, time: u64) -> Option<Single> {
+        let lane = &self.lanes[thread.index()];
+        let begun = lane.partition_point(|wait| wait.start_ns < time);
+        begun.checked_sub(1).map(|at| lane[at])
+    }
+
+    /// Whether a thread is there and does not wait just before a time.
+    fn runs_at(&self, thread: ThreadId, time: u64) -> bool {
+        let has_begun = self.profile.threads[thread.index()].start_ns < time;
+        has_begun && self.last_before(thread, time).is_none_or(|wait| wait.end_ns < time)
+    }
+
+    /// The thread that stands for the one that started this one.
+    fn starter_of(&self, thread: ThreadId) -> Option<ThreadId> {
+        let row = &self.profile.threads[thread.index()];
+        let process = &self.profile.processes[row.process.index()];
+        let wanted = if row.tid == process.pid { process.parent? } else { row.process };
+        let pid = self.profile.processes[wanted.index()].pid;
+        let is_first = |row: &whyslow_profile::Thread| row.process == wanted && row.tid == pid;
+        self.profile.threads.iter().position(is_first).map(ThreadId::from).filter(|first| *first != thread)
+    }
+
+    fn step(&mut self, thread: ThreadId, did: Did, start: u64, end: u64, site: Option<Site>) {
+        let start_ns = start.max(self.from);
+        if end <= start_ns {
+            return;
+        }
+        // What was cut by a wait of no length is one stretch.
+        if let Some(last) = self.steps.last_mut()
+            && (last.thread, last.did, last.site, last.start_ns) == (thread, did, site, end)
+        {
+            last.start_ns = start_ns;
+            return;
+        }
+        self.steps.push(PathStep { thread, did, start_ns, end_ns: end, site });
+    }
+}
+
+/// Adds a path up. Where threads ran, their samples share the time.
+fn rows(profile: &Profile, charges: &Charges, steps: &[PathStep]) -> Vec<PathRow> {
+    let mut sums: FxHashMap<(Did, ThreadId, Option<Site>), u64> = FxHashMap::default();
+    let mut running: FxHashMap<ThreadId, Vec<&PathStep>> = FxHashMap::default();
+    for step in steps {
+        match step.did {
+            Did::Ran => running.entry(step.thread).or_default().push(step),
+            Did::Waited(_) => {
+                *sums.entry((step.did, step.thread, step.site)).or_default() += step.end_ns - step.start_ns;
+            }
+        }
+    }
+    let sampled = sampled_on(profile, charges, &running);
+    for (thread, steps) in &running {
+        let ran: u64 = steps.iter().map(|step| step.end_ns - step.start_ns).sum();
+        let sites = sampled.get(thread);
+        let all: u64 = sites.into_iter().flatten().map(|(_, value)| value).sum();
+        if all == 0 {
+            *sums.entry((Did::Ran, *thread, None)).or_default() += ran;
+        }
+        for (site, value) in sites.into_iter().flatten() {
+            let share = (u128::from(ran) * u128::from(*value) / u128::from(all.max(1))) as u64;
+            *sums.entry((Did::Ran, *thread, Some(*site))).or_default() += share;
+        }
+    }
+    let mut rows: Vec<PathRow> = sums
+        .into_iter()
+        .map(|((did, thread, site), total_ns)| PathRow { did, site, thread, total_ns })
+        .collect();
+    rows.sort_by_key(|row| (Reverse(row.total_ns), row.did, row.thread, row.site.map(|site| site.line)));
+    rows
+}
+
+/// The CPU samples of each thread that fell into its stretches, by line.
+fn sampled_on(
+    profile: &Profile,
+    charges: &Charges,
+    running: &FxHashMap<ThreadId, Vec<&PathStep>>,
+) -> FxHashMap<ThreadId, FxHashMap<Site, u64>> {
+    let mut sites: FxHashMap<ThreadId, FxHashMap<Site, u64>> = FxHashMap::default();
+    let Some((_, samples)) = profile.main_samples() else { return sites };
+    let Samples { time_ns, thread, stack, value } = samples;
+    for (((time, thread), stack), value) in time_ns.iter().zip(thread).zip(stack).zip(value) {
+        let Some(steps) = running.get(thread) else { continue };
+        // Stretches are in the order of time.
+        let at = steps.partition_point(|step| step.end_ns < *time);
+        let inside = steps.get(at).is_some_and(|step| step.start_ns <= *time);
+        if inside && !profile.is_not_sampled(*stack) {
+            let site = Site::of(charges.of(*stack).frame);
+            *sites.entry(*thread).or_default().entry(site).or_default() += value;
+        }
+    }
+    sites
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_profile::{Metric, StackId, Thread, WaitDetail};
+
+    use super::*;
+    use crate::testing::profile;
+
+    const MS: u64 = 1_000_000;
+
+    /// Two threads: CPU samples of each at 1 ms, then waits of their own metric.
+    fn made() -> Profile {
+        let mut profile = profile(
+            "main@app.rs:1;parse@app.rs:10 1
+             worker: work@app.rs:20;hash@app.rs:21 1
+             main@app.rs:30;std::sync::mutex::lock_contended;sys_futex_wait 1
+             worker: work@app.rs:40;std::thread::sleep;sys_hrtimer_nanosleep 1",
+        );
+        let name = profile.strings.push(Metric::OFF_CPU_TIME);
+        let mut cpu = Samples::default();
+        let stack = |row: usize| profile.samples[0].stack[row];
+        let (parse, hash, lock, sleep) = (stack(0), stack(1), stack(2), stack(3));
+        cpu.push(MS, ThreadId(0), parse, MS);
+        cpu.push(7 * MS, ThreadId(1), hash, MS);
+        let mut waits = Samples::default();
+        waits.push(5 * MS, ThreadId(1), sleep, 4 * MS);
+        waits.push(8 * MS, ThreadId(0), lock, 6 * MS);
+        profile.samples = vec![cpu, waits];
+        profile.metrics.push(Metric::off_cpu_time().renamed(name));
+        profile.meta.duration_ns = 10 * MS;
+        let woken = |thread: u32, end_ns, woken_by, waker: Option<(u32, StackId)>| WaitDetail {
+            thread: ThreadId(thread),
+            end_ns,
+            cpu: None,
+            argument: 0,
+            woken_by,
+            waker: waker.map(|(thread, _)| ThreadId(thread)),
+            waker_stack: waker.map(|(_, stack)| stack),
+        };
+        profile.wait_details.push(woken(1, 5 * MS, WokenBy::Interrupt, None));
+        profile.wait_details.push(woken(0, 8 * MS, WokenBy::Thread, Some((1, hash))));
+        profile
+    }
+
+    fn path(profile: &Profile, selection: Selection) -> CriticalPath {
+        let selection = Selection { metric: 1, ..selection };
+        CriticalPath::build(profile, &selection, &Charges::new(profile, true)).unwrap()
+    }
+
+    /// main waits for worker from 2 to 8 ms; worker sleeps from 1 to 5 ms and works until 8.
+    #[test]
+    fn the_path_goes_through_whoever_ended_a_wait() {
+        let profile = made();
+        let path = path(&profile, Selection::default());
+        let steps: Vec<_> = path
+            .steps
+            .iter()
+            .map(|step| (step.thread.0, step.did, step.start_ns / MS, step.end_ns / MS))
+            .collect();
+        assert_eq!(
+            steps,
+            [
+                (1, Did::Ran, 0, 1),
+                (1, Did::Waited(Reason::Sleep), 1, 5),
+                (1, Did::Ran, 5, 8),
+                (0, Did::Ran, 8, 10),
+            ]
+        );
+        assert_eq!((path.total_ns, path.ran_ns, path.unknown_ns), (10 * MS, 6 * MS, 0));
+        let lines: Vec<_> = path
+            .rows
+            .iter()
+            .map(|row| (row.did, row.site.map(|site| site.line), row.total_ns / MS))
+            .collect();
+        assert_eq!(
+            lines,
+            [(Did::Ran, Some(21), 4), (Did::Waited(Reason::Sleep), Some(40), 4), (Did::Ran, None, 2)],
+            "main has no sample on the path"
+        );
+    }
+
+    #[test]
+    fn a_wait_that_nobody_is_known_to_have_ended_is_on_the_path_itself() {
+        let mut profile = made();
+        profile.wait_details = Default::default();
+        let whole = path(&profile, Selection::default());
+        assert_eq!(whole.unknown_ns, 6 * MS);
+        assert!(whole.steps.iter().all(|step| step.thread == ThreadId(0)));
+        assert_eq!(whole.total_ns, 10 * MS);
+        let part = path(&profile, Selection { time_ns: Some(3 * MS..9 * MS), ..Selection::default() });
+        assert_eq!((part.total_ns, part.ran_ns), (6 * MS, MS));
+    }
+
+    #[test]
+    fn a_thread_that_began_late_was_started_by_the_first_one() {
+        let mut profile = made();
+        let Thread { process, .. } = profile.threads[0];
+        profile.threads[0].tid = profile.processes[process.index()].pid;
+        profile.threads[1].start_ns = 6 * MS;
+        profile.samples[1].value[0] = 0;
+        profile.samples[1].time_ns[0] = 6 * MS;
+        profile.samples[1].value[1] = MS;
+        let path = path(&profile, Selection::default());
+        let first = path.steps.first().unwrap();
+        assert_eq!((first.thread, first.start_ns), (ThreadId(0), 0));
+        assert_eq!(path.total_ns, 10 * MS, "{:?}", path.steps);
+    }
+}

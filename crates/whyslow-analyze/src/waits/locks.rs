@@ -1,0 +1,350 @@
+//! Locks that threads waited for: which, how long, who let them wait.
+//!
+//! Only waits whose stack names a lock count: a thread that is parked, waits for a condition, for the end of another thread or for work has
+//! no lock to wait for, though the kernel sees the same call. A lock is known by the address of its futex where it has one of its own;
+//! parking_lot's threads wait on a futex of the thread, so its locks are known by the line that waits.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{ProcessId, Profile, StackId, StringId, ThreadId};
+
+use super::quantile;
+use super::reason::Reason;
+use super::single::{Single, singles};
+use crate::labels::{self, Label};
+use crate::own::{Charges, StackFrame, frames_of};
+use crate::selection::Selection;
+
+/// A line of code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Site {
+    /// The function.
+    pub label: Label,
+    /// The file of the line.
+    pub file: Option<StringId>,
+    /// The line; 0 when not known.
+    pub line: u32,
+}
+
+impl Site {
+    pub(super) fn of(frame: StackFrame) -> Self {
+        Self { label: frame.label, file: frame.file, line: frame.line }
+    }
+}
+
+/// Those who waited for a lock at one line, or who let others wait from there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockSite {
+    /// Where.
+    pub site: Site,
+    /// The thread, of those who let others wait.
+    pub thread: Option<ThreadId>,
+    /// How often.
+    pub count: u64,
+    /// How long in all.
+    pub total_ns: u64,
+}
+
+/// One lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockRow {
+    /// What it is.
+    pub kind: &'static str,
+    /// Where it is in memory; none for locks whose threads wait elsewhere, which are known by their line.
+    pub address: Option<u64>,
+    /// The process that it is in.
+    pub process: ProcessId,
+    /// Where it was first waited for.
+    pub site: Site,
+    /// How often.
+    pub count: u64,
+    /// How long in all.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// Half of the waits are not longer.
+    pub p50_ns: u64,
+    /// 99 of a hundred are not longer.
+    pub p99_ns: u64,
+    /// Where it was waited for, most first.
+    pub waiters: Vec<LockSite>,
+    /// Who let it go, and where: whoever ended a wait held the lock until then. Most first.
+    pub holders: Vec<LockSite>,
+}
+
+impl LockRow {
+    /// The typical wait.
+    pub fn mean_ns(&self) -> u64 {
+        self.total_ns / self.count.max(1)
+    }
+}
+
+/// How long one thread waited for another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitEdge {
+    /// Who waited.
+    pub waiter: ThreadId,
+    /// Who held the lock.
+    pub holder: ThreadId,
+    /// How often.
+    pub count: u64,
+    /// How long in all.
+    pub total_ns: u64,
+}
+
+/// All locks that were waited for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LockTable {
+    /// Most time first.
+    pub rows: Vec<LockRow>,
+    /// Which thread waited for which, most time first.
+    pub graph: Vec<WaitEdge>,
+    /// How long in all.
+    pub total_ns: u64,
+    /// How often in all.
+    pub count: u64,
+}
+
+/// What a function on the stack of a waiting thread says of the lock: a part of its name, what the lock is, where it is.
+type Word = (&'static str, &'static str, Place);
+
+/// Where a lock is, by the address that its threads wait on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// So many bytes before it.
+    Before(u64),
+    /// The last eight bytes before the two words that glibc's threads wait on.
+    OfRwlock,
+    /// Somewhere else.
+    Elsewhere,
+}
+
+const LOCKS: &[Word] = &[
+    ("rwlock::futex::RwLock::write_contended", "std RwLock", Place::Before(4)),
+    ("rwlock::futex::RwLock::read_contended", "std RwLock", Place::Before(0)),
+    ("once::futex", "std Once", Place::Before(0)),
+    ("mutex::futex::Mutex::lock_contended", "std Mutex", Place::Before(0)),
+    ("RawMutex::lock_slow", "parking_lot Mutex", Place::Elsewhere),
+    ("RawRwLock::lock_", "parking_lot RwLock", Place::Elsewhere),
+    ("Once::call_once_slow", "parking_lot Once", Place::Elsewhere),
+    ("pthread_rwlock_", "pthread rwlock", Place::OfRwlock),
+    ("pthread_mutex_", "pthread mutex", Place::Before(0)),
+    ("lll_lock_wait", "pthread mutex", Place::Before(0)),
+];
+
+impl Place {
+    fn address(self, waited_on: u64) -> Option<u64> {
+        match self {
+            _ if waited_on == 0 => None,
+            Self::Before(bytes) => waited_on.checked_sub(bytes),
+            Self::OfRwlock => (waited_on & !7).checked_sub(8),
+            Self::Elsewhere => None,
+        }
+    }
+}
+
+/// A lock, as waits name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    At(ProcessId, u64),
+    Waited(ProcessId, Site),
+}
+
+/// What is added up of one lock.
+#[derive(Default)]
+struct Sum {
+    kind: &'static str,
+    first: Option<(u64, Site)>,
+    lengths: Vec<u64>,
+    waiters: FxHashMap<Site, (u64, u64)>,
+    holders: FxHashMap<(ThreadId, Site), (u64, u64)>,
+}
+
+impl LockTable {
+    /// The locks of the selected waits, without waits that are shorter.
+    pub fn build(profile: &Profile, selection: &Selection, charges: &Charges, min_ns: u64) -> Self {
+        let waits = singles(profile, &selection.samples(profile));
+        let waits = waits.iter().filter(|wait| wait.reason == Reason::Lock);
+        let mut kinds = FxHashMap::default();
+        let mut sums: FxHashMap<Key, Sum> = FxHashMap::default();
+        let mut graph: FxHashMap<(ThreadId, ThreadId), (u64, u64)> = FxHashMap::default();
+        for wait in waits.filter(|wait| wait.length_ns >= min_ns) {
+            let Single { thread, start_ns, length_ns: length, stack, detail, .. } = *wait;
+            let (kind, place) = *kinds.entry(stack).or_insert_with(|| lock_of(profile, stack));
+            let site = Site::of(charges.of(stack).frame);
+            let process = profile.threads[thread.index()].process;
+            let key = match detail.and_then(|detail| place.address(detail.argument)) {
+                Some(address) => Key::At(process, address),
+                None => Key::Waited(process, site),
+            };
+            let sum = sums.entry(key).or_default();
+            if sum.first.is_none_or(|(first, _)| start_ns < first) {
+                (sum.first, sum.kind) = (Some((start_ns, site)), kind);
+            }
+            sum.lengths.push(length);
+            add(sum.waiters.entry(site).or_default(), length);
+            if let Some(detail) = detail
+                && let Some(holder) = detail.waker
+            {
+                add(graph.entry((thread, holder)).or_default(), length);
+                if let Some(stack) = detail.waker_stack {
+                    let site = Site::of(charges.of(stack).frame);
+                    add(sum.holders.entry((holder, site)).or_default(), length);
+                }
+            }
+        }
+        let mut rows: Vec<LockRow> = sums.into_iter().filter_map(|(key, sum)| sum.row(key)).collect();
+        rows.sort_by_key(|row| (Reverse(row.total_ns), row.address, row.site.line));
+        let mut graph: Vec<WaitEdge> = graph
+            .into_iter()
+            .map(|((waiter, holder), (count, total_ns))| WaitEdge { waiter, holder, count, total_ns })
+            .collect();
+        graph.sort_by_key(|edge| (Reverse(edge.total_ns), edge.waiter, edge.holder));
+        let total_ns = rows.iter().map(|row| row.total_ns).sum();
+        let count = rows.iter().map(|row| row.count).sum();
+        Self { rows, graph, total_ns, count }
+    }
+}
+
+impl Sum {
+    fn row(mut self, key: Key) -> Option<LockRow> {
+        let (_, site) = self.first?;
+        self.lengths.sort_unstable();
+        let (process, address) = match key {
+            Key::At(process, address) => (process, Some(address)),
+            Key::Waited(process, _) => (process, None),
+        };
+        let waiters = self.waiters.into_iter().map(|(site, (count, total_ns))| LockSite {
+            site,
+            thread: None,
+            count,
+            total_ns,
+        });
+        let holders = self.holders.into_iter().map(|((thread, site), (count, total_ns))| LockSite {
+            site,
+            thread: Some(thread),
+            count,
+            total_ns,
+        });
+        Some(LockRow {
+            kind: self.kind,
+            address,
+            process,
+            site,
+            count: self.lengths.len() as u64,
+            total_ns: self.lengths.iter().sum(),
+            max_ns: self.lengths.last().copied().unwrap_or(0),
+            p50_ns: quantile(&self.lengths, 50),
+            p99_ns: quantile(&self.lengths, 99),
+            waiters: most_first(waiters),
+            holders: most_first(holders),
+        })
+    }
+}
+
+fn add((count, total): &mut (u64, u64), length: u64) {
+    *count += 1;
+    *total += length;
+}
+
+fn most_first(sites: impl Iterator<Item = LockSite>) -> Vec<LockSite> {
+    let mut sites: Vec<LockSite> = sites.collect();
+    sites.sort_by_key(|row| (Reverse(row.total_ns), row.thread, row.site.line));
+    sites
+}
+
+/// What a thread with this stack waits for, and where that is.
+fn lock_of(profile: &Profile, stack: StackId) -> (&'static str, Place) {
+    let word = frames_of(profile, stack).find_map(|frame| {
+        let name = labels::name(profile, frame.label).replace(['<', '>'], "");
+        LOCKS.iter().find(|(word, ..)| name.contains(word))
+    });
+    word.map_or(("lock", Place::Elsewhere), |(_, kind, place)| (kind, *place))
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_profile::WokenBy;
+
+    use super::*;
+    use crate::testing::{SAMPLE_NS, profile};
+
+    fn detail(
+        profile: &Profile,
+        row: usize,
+        argument: u64,
+        waker: Option<(u32, usize)>,
+    ) -> whyslow_profile::WaitDetail {
+        let samples = &profile.samples[0];
+        whyslow_profile::WaitDetail {
+            thread: samples.thread[row],
+            end_ns: samples.time_ns[row],
+            cpu: None,
+            argument,
+            woken_by: if waker.is_some() { WokenBy::Thread } else { WokenBy::Unknown },
+            waker: waker.map(|(thread, _)| ThreadId(thread)),
+            waker_stack: waker.map(|(_, row)| samples.stack[row]),
+        }
+    }
+
+    /// Each sample is a wait; they follow each other in time.
+    #[test]
+    fn waits_for_one_address_are_of_one_lock_and_parked_threads_wait_for_none() {
+        let mutex = "sys::sync::mutex::futex::Mutex::lock_contended;sys_futex_wait";
+        let rwlock = "sys::sync::rwlock::futex::RwLock";
+        let mut profile = profile(&format!(
+            "main@app.rs:3;std::{mutex} 1
+             main@app.rs:9;std::{mutex} 1
+             worker: main@app.rs:20;std::{rwlock}::write_contended;sys_futex_wait 1
+             worker: main@app.rs:21;std::{rwlock}::read_contended;sys_futex_wait 1
+             worker: main@app.rs:30;dep::parking_lot::raw_mutex::RawMutex::lock_slow;sys_futex_wait 1
+             worker: main@app.rs:40;std::thread::park;sys_futex_wait 1
+             main@app.rs:50;std::compute 1"
+        ));
+        for (row, argument, waker) in [
+            (0, 0x1000, Some((1, 6))),
+            (1, 0x1000, None),
+            (2, 0x2004, None),
+            (3, 0x2000, None),
+            (4, 0x77, None),
+        ] {
+            let detail = detail(&profile, row, argument, waker);
+            profile.wait_details.push(detail);
+        }
+        let charges = Charges::new(&profile, true);
+        let build = |min| LockTable::build(&profile, &Selection::default(), &charges, min);
+        let table = build(0);
+        let mut rows: Vec<_> =
+            table.rows.iter().map(|row| (row.kind, row.address, row.count, row.site.line)).collect();
+        rows.sort_unstable();
+        assert_eq!(
+            rows,
+            [
+                ("parking_lot Mutex", None, 1, 30),
+                ("std Mutex", Some(0x1000), 2, 3),
+                ("std RwLock", Some(0x2000), 2, 20),
+            ]
+        );
+        assert_eq!((table.count, table.total_ns), (5, 5 * SAMPLE_NS));
+        let mutex = table.rows.iter().find(|row| row.kind == "std Mutex").unwrap();
+        assert_eq!(mutex.waiters.iter().map(|site| site.site.line).collect::<Vec<_>>(), [3, 9]);
+        assert_eq!((mutex.mean_ns(), mutex.max_ns, mutex.p99_ns), (SAMPLE_NS, SAMPLE_NS, SAMPLE_NS));
+        let [holder] = &mutex.holders[..] else { panic!("{:?}", mutex.holders) };
+        assert_eq!((holder.thread, holder.site.line, holder.total_ns), (Some(ThreadId(1)), 50, SAMPLE_NS));
+        assert_eq!(
+            table.graph,
+            [WaitEdge { waiter: ThreadId(0), holder: ThreadId(1), count: 1, total_ns: SAMPLE_NS }]
+        );
+        assert!(build(SAMPLE_NS + 1).rows.is_empty());
+    }
+
+    #[test]
+    fn a_lock_of_glibc_for_readers_and_writers_has_two_words_to_wait_on() {
+        let base = 0x7f00_1238;
+        for word in [8, 12] {
+            assert_eq!(Place::OfRwlock.address(base + word), Some(base));
+        }
+        assert_eq!(Place::Before(0).address(0), None, "nobody knows");
+    }
+}
