@@ -68,7 +68,7 @@ pub(crate) fn open(
     }
     let leaving =
         options.off_cpu.then(|| (Role::Leaves, Beside::in_same_ring(perf::leaving(bound), scope.clone())));
-    let waking = if options.off_cpu { waking(options.wakers) } else { None };
+    let waking = if options.off_cpu { waking(options.wakers.then_some((&scope, bound))) } else { Vec::new() };
     let (roles, mut beside): (Vec<Role>, Vec<Beside>) = leaving.clone().into_iter().chain(waking).unzip();
     beside.extend(choice.beside((&scope, bound), (&Scope::System, Bound::Cpu)));
     let refused = match Events::open(&Scope::System, cpus, plan(Bound::Cpu), options.stack_bytes, &beside) {
@@ -97,14 +97,20 @@ pub(crate) fn open(
     Ok(Sampled { events, ours: Ours::Chosen, sampling: Sampling::Threads, on_exec, beside: roles })
 }
 
-/// Who ends a wait is told by whoever runs there, and that can be anybody. None where the kernel does not show its tracepoints.
-fn waking(with_stack: bool) -> Option<(Role, Beside)> {
+/// Who ends waits: told by whoever runs there, which can be anybody, and so without stacks, which would fill the rings; and once more with
+/// the stack by those threads that are asked for. Nothing where the kernel does not show its tracepoints.
+fn waking(with_stacks: Option<(&Scope, Bound)>) -> Vec<(Role, Beside)> {
     let machine = whyslow_events::Machine::this();
     let (subsystem, name) = ("sched", "sched_waking");
-    let id = machine.event(&format!("{subsystem}:{name}"))?.attrs.first()?.configs[0];
-    let tid_at = machine.field_of_tracepoint(subsystem, name, "pid")?;
-    let attr = perf::waking(id, with_stack);
-    Some((Role::Wakes { tid_at }, Beside::in_same_ring(attr, Scope::System)))
+    let id =
+        machine.event(&format!("{subsystem}:{name}")).and_then(|event| Some(event.attrs.first()?.configs[0]));
+    let (Some(id), Some(tid_at)) = (id, machine.field_of_tracepoint(subsystem, name, "pid")) else {
+        return Vec::new();
+    };
+    let everybody = Beside::in_same_ring(perf::waking(Bound::Cpu, id, false), Scope::System);
+    let ours =
+        with_stacks.map(|(scope, bound)| Beside::in_same_ring(perf::waking(bound, id, true), scope.clone()));
+    std::iter::once(everybody).chain(ours).map(|beside| (Role::Wakes { tid_at }, beside)).collect()
 }
 
 impl Whom {

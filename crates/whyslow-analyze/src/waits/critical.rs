@@ -49,7 +49,7 @@ pub struct PathStep {
 pub struct PathRow {
     /// What threads did there.
     pub did: Did,
-    /// The line; none for time in which no sample fell.
+    /// The line; none for time in which no sample fell, and for waits for a CPU.
     pub site: Option<Site>,
     /// The thread.
     pub thread: ThreadId,
@@ -137,8 +137,9 @@ impl Walk<'_> {
             if unknown {
                 self.unknown_ns += time - wait.start_ns.max(self.from);
             }
-            let site = Site::of(self.charges.of(wait.stack).frame);
-            self.step(thread, Did::Waited(wait.reason), wait.start_ns, time, Some(site));
+            // Where a thread happens to be when its CPU is taken away says nothing.
+            let site = (wait.reason != Reason::Cpu).then(|| Site::of(self.charges.of(wait.stack).frame));
+            self.step(thread, Did::Waited(wait.reason), wait.start_ns, time, site);
             time = wait.start_ns;
         }
     }

@@ -147,7 +147,7 @@ impl Place {
 /// A lock, as waits name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
-    At(ProcessId, u64),
+    At(ProcessId, &'static str, u64),
     Waited(ProcessId, Site),
 }
 
@@ -175,7 +175,7 @@ impl LockTable {
             let site = Site::of(charges.of(stack).frame);
             let process = profile.threads[thread.index()].process;
             let key = match detail.and_then(|detail| place.address(detail.argument)) {
-                Some(address) => Key::At(process, address),
+                Some(address) => Key::At(process, kind, address),
                 None => Key::Waited(process, site),
             };
             let sum = sums.entry(key).or_default();
@@ -212,7 +212,7 @@ impl Sum {
         let (_, site) = self.first?;
         self.lengths.sort_unstable();
         let (process, address) = match key {
-            Key::At(process, address) => (process, Some(address)),
+            Key::At(process, _, address) => (process, Some(address)),
             Key::Waited(process, _) => (process, None),
         };
         let waiters = self.waiters.into_iter().map(|(site, (count, total_ns))| LockSite {

@@ -1,7 +1,7 @@
 //! Where threads wait, for what, and how long: a table of the waits that a recording has.
 
-mod kinds;
 mod critical;
+mod kinds;
 mod locks;
 mod reason;
 mod split;
@@ -12,8 +12,8 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StackId, StringId, Subject};
 
-pub use self::kinds::{TimeKind, row_reasons};
 pub use self::critical::{CriticalPath, Did, PathRow, PathStep};
+pub use self::kinds::{TimeKind, row_reasons};
 pub use self::locks::{LockRow, LockSite, LockTable, Site, WaitEdge};
 pub use self::reason::Reason;
 pub(crate) use self::reason::Reasons;

@@ -125,8 +125,8 @@ pub(crate) fn leaving(bound: Bound) -> sys::perf_event_attr {
 }
 
 /// A sample whenever somebody ends the wait of another: with the data of the tracepoint of this number, and with a stack if that is asked for.
-pub(crate) fn waking(tracepoint: u64, with_stack: bool) -> sys::perf_event_attr {
-    let mut attr = every_time(Bound::Cpu);
+pub(crate) fn waking(bound: Bound, tracepoint: u64, with_stack: bool) -> sys::perf_event_attr {
+    let mut attr = every_time(bound);
     attr.type_ = sys::PERF_TYPE_TRACEPOINT;
     attr.config = tracepoint;
     attr.sample_type |= u64::from(sys::PERF_SAMPLE_RAW);

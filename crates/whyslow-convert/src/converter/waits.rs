@@ -112,10 +112,12 @@ impl<W: World> Converter<W> {
                 woken.stack = self.kernel_stack(by.kernel, user);
             }
         }
-        if let Some(thread) = self.threads.get_mut(tid)
-            && thread.away.woken.is_none()
-        {
-            thread.away.woken = Some(woken);
+        let Some(thread) = self.threads.get_mut(tid) else { return };
+        match &mut thread.away.woken {
+            None => thread.away.woken = Some(woken),
+            // The same is told once without the stack and once with it.
+            Some(known) if known.thread == woken.thread => known.stack = known.stack.or(woken.stack),
+            Some(_) => {}
         }
     }
 

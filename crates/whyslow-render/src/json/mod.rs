@@ -3,6 +3,7 @@
 mod diff;
 mod groups;
 mod heap;
+mod locks;
 mod own;
 mod parallelism;
 mod remark;
@@ -23,6 +24,7 @@ use whyslow_profile::{Carrier, ExitStatus, Host, Profile, StringId, Unit};
 pub use self::diff::{DIFF_SCHEMA, diff};
 pub use self::groups::groups;
 use self::heap::HeapBody;
+pub use self::locks::{critical_path, locks};
 pub use self::own::hot_lines;
 use self::own::{OwnJson, OwnStepJson};
 pub use self::parallelism::parallelism;

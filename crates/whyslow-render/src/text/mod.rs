@@ -2,12 +2,14 @@
 //! stream takes away where they are not wanted.
 
 mod callers;
+mod critical;
 mod diff;
 mod functions;
 mod groups;
 mod heap;
 mod layout;
 mod lines;
+mod locks;
 mod own;
 mod parallelism;
 mod quality;
@@ -21,12 +23,14 @@ mod tree;
 mod waits;
 
 pub use callers::callers;
+pub use critical::critical_path;
 pub use diff::{DiffFile, DiffView, diff};
 pub use functions::functions;
 pub use groups::groups;
 pub use heap::{HeapView, heap, heap_part};
 pub use layout::Page;
 pub use lines::lines;
+pub use locks::locks;
 pub use own::{hot_lines, own_functions};
 pub use parallelism::parallelism;
 pub use quality::{headline, quality, verdict, verdict_lines};

@@ -3,8 +3,9 @@
 use std::fmt::Display;
 
 use whyslow_analyze::{
-    By, Callers, Charges, FindError, FunctionTable, GroupBy, Groups, HotLines, Lines, Outline, OwnTable,
-    Parallelism, Ratios, Selection, SortBy, SpanTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
+    By, Callers, Charges, CriticalPath, FindError, FunctionTable, GroupBy, Groups, HotLines, Lines, LockTable, Outline, OwnTable,
+    Parallelism, Ratios,
+    Selection, SortBy, SpanTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
 };
 use whyslow_profile::{HeapProcess, Profile};
 
@@ -72,13 +73,31 @@ impl Request<'_> {
         table
     }
 
-    /// The selected waits, whatever metric was asked for.
-    pub(super) fn waits(&self) -> WaitTable {
+    /// The selected waits, whatever metric was asked for, and whom they are charged to.
+    fn of_waits(&self) -> (Selection, Charges) {
         let metric = wait_metric(self.profile).unwrap_or(self.selection.metric);
         let charges = Charges::of_metric(self.profile, self.inline(), metric);
-        let selection = Selection { metric, ..self.selection.clone() };
-        let shortest = self.args.min_wait.map_or(0, |shortest| shortest.as_nanos() as u64);
-        WaitTable::build(self.profile, &selection, &charges, shortest)
+        (Selection { metric, ..self.selection.clone() }, charges)
+    }
+
+    /// Waits that are shorter are left out.
+    fn shortest_wait(&self) -> u64 {
+        self.args.min_wait.map_or(0, |shortest| shortest.as_nanos() as u64)
+    }
+
+    pub(super) fn waits(&self) -> WaitTable {
+        let (selection, charges) = self.of_waits();
+        WaitTable::build(self.profile, &selection, &charges, self.shortest_wait())
+    }
+
+    pub(super) fn locks(&self) -> LockTable {
+        let (selection, charges) = self.of_waits();
+        LockTable::build(self.profile, &selection, &charges, self.shortest_wait())
+    }
+
+    pub(super) fn critical_path(&self) -> CriticalPath {
+        let (selection, charges) = self.of_waits();
+        CriticalPath::build(self.profile, &selection, &charges).unwrap_or_default()
     }
 
     /// How many threads were busy, and what ran then; `None` without CPU time.

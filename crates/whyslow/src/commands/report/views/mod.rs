@@ -1,10 +1,12 @@
 //! The views of a profile, one file each, and the one list of them.
 
 mod callers;
+mod critical_path;
 mod functions;
 mod groups;
 mod heap;
 mod lines;
+mod locks;
 mod parallelism;
 mod quality;
 mod spans;
@@ -25,7 +27,7 @@ pub(super) use functions::VIEW as FUNCTIONS;
 pub(super) use heap::VIEW as HEAP;
 
 /// All views, in the order of the help.
-pub(super) const ALL: [&View; 12] = [
+pub(super) const ALL: [&View; 14] = [
     &functions::VIEW,
     &tree::VIEW,
     &callers::VIEW,
@@ -35,6 +37,8 @@ pub(super) const ALL: [&View; 12] = [
     &groups::CRATES,
     &spans::VIEW,
     &waits::VIEW,
+    &locks::VIEW,
+    &critical_path::VIEW,
     &parallelism::VIEW,
     &heap::VIEW,
     &quality::VIEW,

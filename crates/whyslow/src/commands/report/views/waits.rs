@@ -1,23 +1,27 @@
 //! Where threads wait, for what, and how long.
 
 use whyslow_analyze::wait_metric;
+use whyslow_profile::Profile;
 use whyslow_render::{json, text};
 
 use super::{Needs, View};
+use crate::commands::report::ReportArgs;
 use crate::commands::report::request::ROWS;
 use crate::failure::Failure;
+
+/// Why there is nothing to show, and what records it.
+pub(super) fn without_waits(args: &ReportArgs, profile: &Profile, next: &str) -> Option<Failure> {
+    wait_metric(profile).is_none().then(|| {
+        Failure::new(format!("{}: waits were not recorded", args.profile.file.display())).next(next)
+    })
+}
 
 pub(super) const VIEW: View = View {
     name: "waits",
     help: &[("waits", "where threads wait, for what, and how long (record --off-cpu)")],
     function: Needs::Nothing,
     states_quality: false,
-    refusal: |args, profile| {
-        wait_metric(profile).is_none().then(|| {
-            Failure::new(format!("{}: waits were not recorded", args.profile.file.display()))
-                .next("whyslow record --off-cpu PROGRAM")
-        })
-    },
+    refusal: |args, profile| without_waits(args, profile, "whyslow record --off-cpu -- PROGRAM"),
     text: |request, _, page| Ok(text::waits(&request.waits(), request.profile, request.limit(ROWS), page)),
     json: |request, context| {
         let waits = request.waits();
