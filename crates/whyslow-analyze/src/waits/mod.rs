@@ -10,7 +10,7 @@ mod single;
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Profile, StackId, StringId, Subject};
+use whyslow_profile::{Profile, StackId, StringId, Subject, ThreadTimes};
 
 pub use self::critical::{CriticalPath, Did, PathRow, PathStep};
 pub use self::kinds::{TimeKind, row_reasons};
@@ -64,13 +64,29 @@ pub struct WaitTable {
 pub enum Waited {
     /// Its waits were recorded: those of its first thread, and how long that was there.
     Recorded(WaitTable, u64),
-    /// They were not, but for most of the time nothing of it ran: for at least so long, of so long.
-    Mostly(u64, u64),
+    /// They were not, but for most of the time nothing of it ran.
+    Mostly {
+        /// For at least so long.
+        idle_ns: u64,
+        /// Of so long.
+        wall_ns: u64,
+        /// What its first thread did.
+        first: Option<ThreadTimes>,
+    },
+    /// They were not, but its threads could have run for much longer than they did: others had the CPUs, or there are too few.
+    Queued {
+        /// How long all threads together waited for a CPU.
+        queued_ns: u64,
+        /// How long they ran.
+        ran_ns: u64,
+    },
 }
 
 impl Waited {
     /// Below this there is more to learn from what it computes.
     const MOSTLY: f64 = 0.5;
+    /// The same, of the time in which threads were ready to run.
+    const QUEUED: f64 = 0.2;
     /// Starting takes some time, whatever the program does.
     const LEAST_NS: u64 = 50_000_000;
 
@@ -84,9 +100,20 @@ impl Waited {
             return Some(Self::Recorded(table, end_ns.saturating_sub(first.start_ns)));
         }
         let Overview { duration_ns, nothing_ran_ns, .. } = Overview::of(profile);
-        let idle_ns = nothing_ran_ns.filter(|idle| *idle >= Self::LEAST_NS)?;
-        let mostly = idle_ns as f64 >= Self::MOSTLY * duration_ns as f64;
-        mostly.then_some(Self::Mostly(idle_ns, duration_ns))
+        let first = profile.threads.first().and_then(|thread| thread.times);
+        let is_most = |part: u64| part >= Self::LEAST_NS && part as f64 >= Self::MOSTLY * duration_ns as f64;
+        if let Some(idle_ns) = nothing_ran_ns.filter(|idle| is_most(*idle))
+            && first.is_none_or(|times| is_most(times.blocked_ns))
+        {
+            return Some(Self::Mostly { idle_ns, wall_ns: duration_ns, first });
+        }
+        let times = profile.threads.iter().filter_map(|thread| thread.times);
+        let (queued_ns, ran_ns) = times.fold((0u64, 0u64), |(queued, ran), times| {
+            (queued.saturating_add(times.queued_ns), ran.saturating_add(times.ran_ns))
+        });
+        let ready_ns = queued_ns.saturating_add(ran_ns);
+        let much = queued_ns >= Self::LEAST_NS && queued_ns as f64 >= Self::QUEUED * ready_ns as f64;
+        much.then_some(Self::Queued { queued_ns, ran_ns })
     }
 }
 
@@ -173,6 +200,34 @@ mod tests {
         assert_eq!(table.reasons[0], (Reason::Idle, 50 * SAMPLE_NS));
         assert_eq!(table.rows[0].max_ns, SAMPLE_NS);
         assert!(build(SAMPLE_NS + 1).rows.is_empty());
+    }
+
+    #[test]
+    fn waiting_for_a_cpu_is_not_waiting_for_something() {
+        const S: u64 = 1_000_000_000;
+        let mut profile = profile("main@app.rs:3;compute 1");
+        profile.meta.duration_ns = 10 * S;
+        profile.meta.user_time_ns = 2 * S;
+        profile.meta.exit = Some(whyslow_profile::ExitStatus::Code(0));
+        let charges = Charges::new(&profile, true);
+        let mut waited = |times: Option<(u64, u64, u64)>| {
+            profile.threads[0].times = times.map(|(ran_ns, queued_ns, blocked_ns)| ThreadTimes {
+                ran_ns,
+                queued_ns,
+                blocked_ns,
+                ..ThreadTimes::default()
+            });
+            Waited::of(&profile, &charges)
+        };
+        assert_eq!(waited(None), Some(Waited::Mostly { idle_ns: 8 * S, wall_ns: 10 * S, first: None }));
+        let blocked = waited(Some((2 * S, S, 7 * S)));
+        assert!(matches!(blocked, Some(Waited::Mostly { first: Some(_), .. })), "{blocked:?}");
+        let queued = waited(Some((2 * S, 7 * S, S)));
+        assert_eq!(queued, Some(Waited::Queued { queued_ns: 7 * S, ran_ns: 2 * S }));
+        profile.meta.user_time_ns = 9 * S;
+        profile.threads[0].times =
+            Some(ThreadTimes { ran_ns: 9 * S, queued_ns: S, ..ThreadTimes::default() });
+        assert_eq!(Waited::of(&profile, &charges), None);
     }
 
     #[test]

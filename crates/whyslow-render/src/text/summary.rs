@@ -172,11 +172,26 @@ fn waited_line(waited: &Waited, file: Option<&str>, command: &[String]) -> Strin
                 None => text,
             }
         }
-        Waited::Mostly(idle_ns, wall_ns) => format!(
-            "mostly waits: nothing of it ran for {} of {}; this shows where: whyslow record --off-cpu -- {}",
-            duration(*idle_ns),
-            duration(*wall_ns),
-            command_line(command)
+        Waited::Mostly { idle_ns, wall_ns, first } => {
+            let first = first.as_ref().map_or(String::new(), |times| {
+                format!(
+                    " (the first thread was blocked for {}, {})",
+                    duration(times.blocked_ns),
+                    number_of(times.waits, "time", "times")
+                )
+            });
+            format!(
+                "mostly waits: nothing of it ran for {} of {}{first}; this shows where: whyslow record --off-cpu -- {}",
+                duration(*idle_ns),
+                duration(*wall_ns),
+                command_line(command)
+            )
+        }
+        Waited::Queued { queued_ns, ran_ns } => format!(
+            "its threads ran for {} and waited {} for a CPU: other programs had the CPUs, or it has more busy threads than there are \
+             CPUs",
+            duration(*ran_ns),
+            duration(*queued_ns)
         ),
     }
 }

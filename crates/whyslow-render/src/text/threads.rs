@@ -1,7 +1,7 @@
 //! The tables of threads and processes: sums by name, then each of them.
 
 use whyslow_analyze::{NameRow, Percent, Threads};
-use whyslow_profile::Profile;
+use whyslow_profile::{Profile, ThreadTimes};
 
 use super::layout::{BOLD, DIM, Page, columns, cut, left, push_line, right, styled};
 use crate::sanitize::clean;
@@ -95,15 +95,27 @@ pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -
         out.push('\n');
     }
 
-    let rows = threads.rows.iter().take(limit).map(|row| {
+    let shown = || threads.rows.iter().take(limit);
+    let timed = shown().any(|row| profile.threads[row.thread.index()].times.is_some());
+    let rows = shown().map(|row| {
         let thread = &profile.threads[row.thread.index()];
         let process = &profile.processes[thread.process.index()];
         let mut cells = used(row.value, row.samples);
         cells.extend([name(thread.name), thread.tid.to_string(), process.pid.to_string()]);
+        if timed {
+            let times = |of: fn(&ThreadTimes) -> u64| {
+                thread.times.as_ref().map_or("-".to_owned(), |times| duration(of(times)))
+            };
+            cells.extend([times(|t| t.ran_ns), times(|t| t.queued_ns), times(|t| t.blocked_ns)]);
+        }
         cells.extend([duration(thread.start_ns), thread.end_ns.map_or("-".to_owned(), duration)]);
         cells
     });
-    let heads = vec!["share", "used", samples, "thread", "tid", "pid", "start", "end"];
+    let mut heads = vec!["share", "used", samples, "thread", "tid", "pid"];
+    if timed {
+        heads.extend(["ran", "queued", "blocked"]);
+    }
+    heads.extend(["start", "end"]);
     Table { heads, name: 3, optional: 2, rows: rows.collect() }.push(&mut out, page);
     write_more(&mut out, threads.rows.len(), limit, "threads");
     out

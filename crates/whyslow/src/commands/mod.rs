@@ -31,6 +31,7 @@ macro_rules! commands {
 commands! {
     record: Record(RecordArgs),
     heap: Heap(HeapArgs),
+    locks: Locks(LocksArgs),
     stat: Stat(StatArgs),
     list: List(ListArgs),
     report: Report(ReportArgs),

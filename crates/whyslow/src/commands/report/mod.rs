@@ -4,11 +4,12 @@ mod request;
 mod views;
 
 use std::path::Path;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
-use whyslow_analyze::{By, Charges, FunctionTable, HotPath, OwnTable, Parallelism, Quality, Selection, SortBy, Threads, Waited};
+use whyslow_analyze::{By, Charges, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality, Selection, SortBy, Threads, Waited, wait_metric};
 use whyslow_profile::Profile;
 use whyslow_render::json::Context;
 use whyslow_render::text::{self, HeapView, Page, Summary};
@@ -68,7 +69,7 @@ pub(crate) struct ReportArgs {
     histograms: bool,
     /// With waits: leave out those that are shorter, such as 1ms
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
-    min_wait: Option<std::time::Duration>,
+    min_wait: Option<Duration>,
     /// Text for people or JSON for programs
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -206,6 +207,28 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
         file: file.as_deref(),
     };
     text::summary(&summary, Page::new(profile, 0, terminal::width(std::io::stderr())))
+}
+
+/// The locks that threads waited for, after a recording, for stderr.
+pub(crate) fn locks_summary(profile: &Profile, saved: Option<&Path>, shortest: Duration) -> String {
+    /// What fits a screen.
+    const LOCKS: usize = 4;
+    let page = Page::new(profile, 0, terminal::width(std::io::stderr()));
+    let mut text = text::verdict_lines(&Quality::of(profile), page);
+    text.push('\n');
+    let Some(metric) = wait_metric(profile) else {
+        text.push_str("waits were not recorded, and so no locks\n");
+        return text;
+    };
+    let selection = Selection { metric, ..Selection::default() };
+    let charges = Charges::of_metric(profile, true, metric);
+    let table = LockTable::build(profile, &selection, &charges, shortest.as_nanos() as u64);
+    text.push_str(&text::locks(&table, profile, LOCKS, page));
+    if let Some(path) = saved {
+        let file = path.display();
+        text.push_str(&format!("\nsaved: {file}; next: whyslow report {file} locks   whyslow report {file} waits\n"));
+    }
+    text
 }
 
 /// The same for the heap alone.
