@@ -61,6 +61,6 @@ pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent, bytes, duration, number_of, value};
 pub use waits::{
-    CriticalPath, Did, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, TimeKind, TimeSplit, WaitEdge,
-    WaitRow, WaitTable, Waited, row_reasons, wait_metric,
+    CriticalPath, Did, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, TimeKind, TimeSplit,
+    WaitEdge, WaitRow, WaitTable, Waited, row_reasons, wait_metric,
 };

@@ -4,8 +4,8 @@ mod critical;
 mod kinds;
 mod locks;
 mod reason;
-mod split;
 mod single;
+mod split;
 
 use std::cmp::Reverse;
 
