@@ -9,6 +9,7 @@ use std::hint::black_box;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, Once, RwLock};
 use std::thread::{self, sleep, spawn};
@@ -29,6 +30,16 @@ fn compute(time: Duration) {
 
 const BEFORE: Duration = Duration::from_millis(5);
 
+/// Set by whoever has what the main thread is to wait for.
+static HELD: AtomicBool = AtomicBool::new(false);
+
+/// Computes until another thread has what is to be waited for.
+fn compute_until_held() {
+    while !HELD.swap(false, Ordering::AcqRel) {
+        compute(BEFORE);
+    }
+}
+
 fn timed(name: &str, wait: impl FnOnce()) {
     let start = Instant::now();
     wait();
@@ -46,9 +57,10 @@ fn wait_lock(time: Duration) {
     let holder = Arc::clone(&lock);
     let other = spawn(move || {
         let _held = holder.lock();
+        HELD.store(true, Ordering::Release);
         sleep(time + BEFORE);
     });
-    compute(BEFORE);
+    compute_until_held();
     timed("wait_lock", || *lock.lock().unwrap() += 1);
     other.join().unwrap();
 }
@@ -59,9 +71,10 @@ fn wait_rwlock(time: Duration) {
     let writer = Arc::clone(&lock);
     let other = spawn(move || {
         let _held = writer.write();
+        HELD.store(true, Ordering::Release);
         sleep(time + BEFORE);
     });
-    compute(BEFORE);
+    compute_until_held();
     timed("wait_rwlock", || drop(lock.read().unwrap()));
     other.join().unwrap();
 }
@@ -69,8 +82,13 @@ fn wait_rwlock(time: Duration) {
 #[inline(never)]
 fn wait_once(time: Duration) {
     static ONCE: Once = Once::new();
-    let other = spawn(move || ONCE.call_once(|| sleep(time + BEFORE)));
-    compute(BEFORE);
+    let other = spawn(move || {
+        ONCE.call_once(|| {
+            HELD.store(true, Ordering::Release);
+            sleep(time + BEFORE);
+        });
+    });
+    compute_until_held();
     timed("wait_once", || ONCE.call_once(|| ()));
     other.join().unwrap();
 }
