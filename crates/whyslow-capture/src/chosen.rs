@@ -191,20 +191,29 @@ impl Chosen {
             Ok(()) => return Ok(chosen),
             Err(error) => error,
         };
-        if matches!(error, libc::EACCES | libc::EPERM) && !event.says_where && event.kind != Kind::Uprobe {
-            if of_kernel {
-                // Whether it is the kernel that may not be watched, or nothing may be.
-                let clock = Self { attrs: user_only(&CLOCK), ..chosen };
-                let why = if opens(&clock).is_ok() { WhyNot::NeedsKernel } else { WhyNot::Refused };
-                return Err(not(why, error));
-            }
-            let without = Self { without_kernel: true, attrs: user_only(&chosen.attrs), ..chosen };
-            return match opens(&without) {
-                Ok(()) => Ok(without),
+        let is_refusal = |error| matches!(error, libc::EACCES | libc::EPERM);
+        if is_refusal(error) && !event.says_where && event.kind != Kind::Uprobe && !of_kernel {
+            let without = Self { without_kernel: true, attrs: user_only(&chosen.attrs), ..chosen.clone() };
+            match opens(&without) {
+                Ok(()) => return Ok(without),
                 // Some units cannot tell the kernel's part from the rest.
-                Err(libc::EINVAL | libc::EOPNOTSUPP) => Err(not(WhyNot::NeedsKernel, error)),
-                Err(error) => Err(not(WhyNot::of_error(error), error)),
+                Err(libc::EINVAL | libc::EOPNOTSUPP) => return Err(not(WhyNot::NeedsKernel, error)),
+                Err(error) if !is_refusal(error) => return Err(not(WhyNot::of_error(error), error)),
+                Err(_) => {}
+            }
+        }
+        if is_refusal(error) {
+            // Whether it is this event that may not be watched, or nothing may be.
+            let clock = Self { attrs: user_only(&CLOCK), wanted: without_probe(wanted), ..chosen };
+            let level = whyslow_proc::kernel::Settings::now().perf_event_paranoid;
+            let ourselves = Scope::Threads(vec![std::process::id()]);
+            let of_us = || try_open(&clock.beside(&ourselves, Bound::Thread { enable_on_exec: false }), cpus);
+            let why = match opens(&clock) {
+                Ok(()) if of_kernel => WhyNot::NeedsKernel,
+                Err(_) if level.is_none_or(|level| level <= 2) && of_us().is_err() => WhyNot::Filtered,
+                _ => WhyNot::Refused,
             };
+            return Err(not(why, error));
         }
         let counts = || {
             let mut beside = chosen.beside(whom, bound);
@@ -285,6 +294,10 @@ impl Chosen {
             period,
         })
     }
+}
+
+fn without_probe(wanted: &WantedSamples) -> WantedSamples {
+    WantedSamples { probe: None, ..wanted.clone() }
 }
 
 fn user_only(attrs: &[Attr]) -> Vec<Attr> {

@@ -51,6 +51,12 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let cpus = cpus_to_record(options)?;
     let choice = Choice::try_all(target, options, &cpus);
     if choice.chosen.is_empty() && !choice.refused.is_empty() {
+        // Processes that may not be observed at all are the better reason.
+        if let Target::Processes(pids) = target
+            && let Err(error) = sampling::open(&Whom::Processes(pids.clone()), &cpus, options, &choice)
+        {
+            return Err(refusal::explain(error, target));
+        }
         return Err(RecordError::NoEvents(choice.refused));
     }
     let (output_file, file) = Output::create(output)?;

@@ -108,6 +108,8 @@ pub enum WhyNot {
     TooManyFiles,
     /// Functions are not counted.
     Function,
+    /// No event is allowed, although the kernel's settings would allow it.
+    Filtered,
     /// It can be counted, but tells nobody when it happens.
     NoSamples,
     /// The list of tracepoints may be read by root only.
@@ -140,6 +142,7 @@ impl WhyNot {
             Self::Busy,
             Self::TooManyFiles,
             Self::Function,
+            Self::Filtered,
             Self::NoSamples,
             Self::Hidden,
             Self::NoTracefs,
@@ -157,6 +160,7 @@ impl WhyNot {
             Self::Busy => "busy",
             Self::TooManyFiles => "too-many-files",
             Self::Function => "function",
+            Self::Filtered => "filtered",
             Self::NoSamples => "no-samples",
             Self::Hidden => "hidden",
             Self::NoTracefs => "no-tracefs",

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use whyslow_analyze::{By, Fact as _, Remark};
-use whyslow_capture::{HeapOptions, Options, RecordError, Recording, SamplerChoice, Target, record};
+use whyslow_capture::{
+    HeapOptions, NotRecorded, Options, RecordError, Recording, SamplerChoice, Target, record,
+};
 use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_proc::kernel::Settings;
 use whyslow_profile::file::{self, EXTENSION, Writer};
@@ -417,8 +419,7 @@ pub(crate) fn explain(error: RecordError) -> Failure {
         RecordError::Refused(_) => failure,
         RecordError::NoEvents(events) => {
             let remarks: Vec<Remark> = events.iter().map(|event| event.note().remark()).collect();
-            let what: Vec<&str> = remarks.iter().map(|remark| remark.text.as_str()).collect();
-            let failure = Failure::new(format!("-e: {}", what.join("; ")));
+            let failure = Failure::new(format!("-e: {}", none_of(events, &remarks)));
             match remarks.into_iter().find_map(|remark| remark.fix) {
                 Some(fix) => failure.next(fix),
                 None => failure,
@@ -427,6 +428,20 @@ pub(crate) fn explain(error: RecordError) -> Failure {
         RecordError::Output { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => failure,
         RecordError::Output { .. } => failure.next("-o with a file in a folder that is yours and has space"),
         RecordError::System { .. } => failure.next("whyslow doctor"),
+    }
+}
+
+/// Why none of some events is recorded: once if the reason is the same for all.
+fn none_of(events: &[NotRecorded], remarks: &[Remark]) -> String {
+    const IS_NOT: &str = " is not recorded: ";
+    let reasons: Vec<&str> =
+        remarks.iter().filter_map(|remark| Some(remark.text.split_once(IS_NOT)?.1)).collect();
+    match (events, &reasons[..]) {
+        ([_, .., _], [first, others @ ..]) if others.iter().all(|other| other == first) => {
+            let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
+            format!("{} are not recorded: {first}", names.join(", "))
+        }
+        _ => remarks.iter().map(|remark| remark.text.as_str()).collect::<Vec<_>>().join("; "),
     }
 }
 

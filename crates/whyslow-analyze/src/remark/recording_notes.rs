@@ -201,6 +201,7 @@ mod tests {
             ("hardware", "busy", 16, 2, "all counters are taken", "perf"),
             ("software", "needs-kernel", 13, 2, "happens in the kernel", "perf_event_paranoid=1"),
             ("software", "refused", 13, 3, "perf_event_paranoid is 3", "perf_event_paranoid=1"),
+            ("software", "filtered", 1, 2, "container or sandbox", "--cap-add PERFMON"),
             ("software", "too-many-files", 24, 2, "too many files", "ulimit -n"),
             ("uprobe", "refused", 13, 2, "root only", "sudo"),
             ("tracepoint", "hidden", 13, 2, "root only", "sudo"),

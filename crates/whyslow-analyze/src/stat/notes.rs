@@ -332,6 +332,9 @@ pub fn why_not(kind: Kind, not: NotCounted, level: Option<i64>) -> (String, Opti
         }
         WhyNot::TooManyFiles => ("too many files would be open".to_owned(), Some("ulimit -n 65536")),
         WhyNot::Function => ("functions are not counted".to_owned(), None),
+        WhyNot::Filtered => {
+            (format!("a container or sandbox filters perf events ({error})"), Some(ALLOW_IN_CONTAINER))
+        }
         WhyNot::NoSamples => {
             (format!("it can be counted, but not sampled ({error})"), Some("`whyslow stat -e` counts it"))
         }

@@ -192,13 +192,15 @@ impl Events {
             }
             attr
         };
+        let side_bytes = if ring_bytes >= RING_MOST { ring_bytes * 2 } else { ring_bytes };
         let mut beside: Vec<(sys::perf_event_attr, &Beside)> = beside
             .iter()
             .map(|event| {
                 let mut attr = named(event.attr());
                 if event.apart {
                     attr.sample_stack_user = plan.stack_bytes;
-                    attr.__bindgen_anon_2.wakeup_watermark = watermark(ring_bytes) as u32;
+                    // They come in bursts: a program that starts has a hundred page faults within a millisecond.
+                    attr.__bindgen_anon_2.wakeup_watermark = (side_bytes / 8) as u32;
                 }
                 (attr, event)
             })
@@ -257,7 +259,7 @@ impl Events {
                         _ if !wanted.apart => redirect(event.as_fd(), ring).map_err(OpenError::Other)?,
                         Some(side) => redirect(event.as_fd(), side).map_err(OpenError::Other)?,
                         None => {
-                            rings.push(map(event.as_fd(), ring_bytes)?);
+                            rings.push(map(event.as_fd(), side_bytes)?);
                             side = Some(event.as_raw_fd());
                             owners.push(event.as_raw_fd());
                         }
