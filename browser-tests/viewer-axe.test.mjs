@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import { describe, test } from 'node:test';
 import { heap } from '../viewer/test/heap.mjs';
 import { SHAPES } from '../viewer/test/make-payload.mjs';
-import { waits } from '../viewer/test/waits.mjs';
+import { locks, waits } from '../viewer/test/waits.mjs';
 import { facts, open, page, pageOf, problems, settled } from './opened.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -24,7 +24,7 @@ describe('axe-core objects to nothing', () => {
   for (const theme of ['light', 'dark']) {
     test(`in ${theme} panels`, async () => {
       const all = [];
-      for (const file of [realistic(), pageOf('heap', () => heap({ cpu: true, processes: true })), pageOf('waits', waits)]) {
+      for (const file of [realistic(), pageOf('heap', () => heap({ cpu: true, processes: true })), pageOf('waits', waits), pageOf('locks', locks)]) {
         await open(file, `#theme=${theme}`);
         assert.equal(await page.getAttribute('html', 'data-theme'), theme);
         for (const tab of await page.getByRole('tab').all()) {

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { EVIL, manyWaits, waits } from '../viewer/test/waits.mjs';
+import { EVIL, locks, manyWaits, waits } from '../viewer/test/waits.mjs';
 import { small } from '../viewer/test/make-payload.mjs';
-import { box, frame, hash, hoverFrame, open, page, pageOf, problems, settled } from './opened.mjs';
+import { box, brush, cursor, frame, grid, hash, hoverFrame, open, page, pageOf, problems, rows, settled } from './opened.mjs';
 
 const known = () => pageOf('waits', waits);
 /** The middle of a track by a text of its label, in pixels of the page; `down` from its top. */
@@ -194,5 +194,46 @@ describe('the flame graph of wall time', () => {
     assert.equal((await legend()).length, 6);
     assert.match(await hoverFrame(.1, 1, true), /idle 100 ms, 100\.0 %/);
     assert.deepEqual(problems, []);
+  });
+});
+
+describe('the panel of locks', () => {
+  const open_ = () => open(pageOf('locks', locks), '#tab=locks');
+  const about = () => page.locator('.locks-about').innerText();
+
+  test('is there when locks were waited for', async () => {
+    await open(pageOf('without', () => waits({ cpus: 0 })));
+    assert.equal(await page.getByRole('tab', { name: 'Locks' }).count(), 0);
+    await open_();
+    assert.equal(await page.getByRole('tab', { name: 'Locks' }).getAttribute('aria-selected'), 'true');
+    assert.deepEqual(await rows('Locks'), [
+      '97.6 % | 40.0 ms | 15 | 2.67 ms | 4.00 ms | 4.00 ms | std Mutex at 0x7f0012345678 | locks::update app.rs:20 | main',
+      '2.44 % | 1.00 ms | 1 | 1.00 ms | 1.00 ms | 1.00 ms | parking_lot Mutex | locks::log app.rs:30 | ',
+    ]);
+    assert.match(await page.textContent('.locks > .status'), /waited 41\.0 ms for 2 locks/);
+  });
+
+  test('tells who waited for the chosen lock, where, and who let them wait', async () => {
+    await open_();
+    assert.match(await about(), /All locks[\s\S]*Which thread waited for which[\s\S]*worker[\s\S]*main/);
+    await grid('Locks').locator('tbody tr').first().click();
+    await settled();
+    assert.match(await about(), /std Mutex at 0x7f0012345678[\s\S]*Waited for at[\s\S]*locks::update app\.rs:20[\s\S]*20\.0 ms[\s\S]*Let go at, by whom[\s\S]*locks::hold app\.rs:60\s+main/);
+    assert.ok((await about()).includes(EVIL), 'a hostile name is text');
+    await page.keyboard.press('ArrowDown');
+    await settled();
+    assert.match(await cursor('Locks'), /parking_lot/);
+    assert.match(await about(), /Who held it is not known\. record --wakers/);
+    await page.keyboard.press('Enter');
+    await settled();
+    assert.equal(await page.getByRole('tab', { name: 'Flame' }).getAttribute('aria-selected'), 'true');
+    assert.equal(await page.$eval('.metric select', select => select.value), '1', 'by waits');
+    assert.deepEqual(problems, []);
+  });
+
+  test('follows the selected time', async () => {
+    await open_();
+    await brush(.0, .2);
+    assert.match((await rows('Locks'))[0], /^100\.0 % \| 12\.0 ms \| 4 \|/);
   });
 });

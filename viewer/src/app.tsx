@@ -14,6 +14,7 @@ import type { Dispatch, PanelProps } from './panel.ts';
 import { CallTreePanel } from './panels/calltree.tsx';
 import { FunctionsPanel } from './panels/functions.tsx';
 import { HeapPanel } from './panels/heap.tsx';
+import { LocksPanel } from './panels/locks.tsx';
 import { QualityBanner, QualityPanel } from './panels/quality.tsx';
 import { SourcePanel } from './panels/source.tsx';
 import { SpansPanel } from './panels/spans.tsx';
@@ -33,10 +34,12 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
   spans: { title: 'Spans', Panel: SpansPanel },
   quality: { title: 'Quality', Panel: QualityPanel },
   heap: { title: 'Heap', Panel: HeapPanel },
+  locks: { title: 'Locks', Panel: LocksPanel },
 };
 
-/** The heap has a panel when it was recorded. */
-const tabsOf = (model: Model): readonly Tab[] => TABS.filter(tab => tab !== 'heap' || model.profile.heap.count > 0);
+/** The heap has a panel when it was recorded, locks when any was waited for. */
+const tabsOf = (model: Model): readonly Tab[] =>
+  TABS.filter(tab => (tab !== 'heap' || model.profile.heap.count > 0) && (tab !== 'locks' || model.profile.locks.count > 0));
 
 export function App({ model }: { model: Model }) {
   const [history, setHistory] = useState<History>(() => begin(fromAddress(model), firstStep()));

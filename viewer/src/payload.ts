@@ -65,6 +65,8 @@ export interface SampleTable {
   reason?: Uint8Array | undefined;
   /** What is known of single waits; nothing where nothing is. */
   details?: WaitDetails | undefined;
+  /** The lock that was waited for, a row of `locks`, or NONE; nothing where there are no locks. */
+  lock?: Uint32Array | undefined;
 }
 
 export interface WaitDetails {
@@ -119,6 +121,8 @@ export interface Profile {
   /** The line of every allocating stack. */
   heapStacks: { count: number; stack: Uint32Array; site: Uint32Array };
   heapBars: { count: number; site: Uint32Array; of: Uint8Array; bar: Uint8Array; blocks: Float64Array };
+  /** Locks that were waited for: what, where in memory (or NaN), and where each was first waited for. */
+  locks: { count: number; kind: Uint32Array; address: Float64Array; process: Uint32Array; function: Uint32Array; file: Uint32Array; line: Uint32Array };
 }
 
 interface Column { type: string; offset: number; length: number }
@@ -159,6 +163,7 @@ export function decode(bytes: Uint8Array): Profile {
   const siteCount = rows('heap', 'function');
   const allocatingCount = rows('heap_stacks', 'stack');
   const barCount = rows('heap_bars', 'site');
+  const lockCount = rows('locks', 'kind');
 
   const profile: Profile = {
     context: {
@@ -232,6 +237,10 @@ export function decode(bytes: Uint8Array): Profile {
     heapBars: {
       count: barCount, site: u32('heap_bars.site', barCount), of: u8('heap_bars.of', barCount), bar: u8('heap_bars.bar', barCount),
       blocks: f64('heap_bars.blocks', barCount, 0),
+    },
+    locks: {
+      count: lockCount, kind: u32('locks.kind', lockCount), address: f64('locks.address', lockCount), process: u32('locks.process', lockCount),
+      function: u32('locks.function', lockCount), file: u32('locks.file', lockCount), line: u32('locks.line', lockCount, 0),
     },
   };
   check(profile);
@@ -373,6 +382,7 @@ function readSamples(columns: Columns, metric: number): SampleTable {
   return {
     time,
     reason: columns.has(of('reason')) ? columns.u8(of('reason'), count) : undefined,
+    lock: columns.has(of('lock')) ? columns.u32(of('lock'), count, NONE) : undefined,
     details: columns.has(of('cpu')) ? {
       cpu: columns.u32(of('cpu'), count, NONE), argument: columns.f64(of('argument'), count, 0), wokenBy: columns.u8(of('woken_by'), count),
       waker: columns.u32(of('waker'), count, NONE), wakerStack: columns.u32(of('waker_stack'), count, NONE),
@@ -415,6 +425,7 @@ function check(profile: Profile): void {
     within(`samples.${metric}.thread`, samples.thread, Math.max(1, threads.count), false);
     within(`samples.${metric}.stack`, samples.stack, stacks.count, true);
     samples.reason?.forEach((code, row) => { if (code > profile.reasons.length) throw damaged(`samples.${metric}.reason`, row); });
+    if (samples.lock) within(`samples.${metric}.lock`, samples.lock, profile.locks.count, true);
     if (!samples.details) return;
     within(`samples.${metric}.waker`, samples.details.waker, threads.count, true);
     within(`samples.${metric}.waker_stack`, samples.details.wakerStack, stacks.count, true);
@@ -439,6 +450,10 @@ function check(profile: Profile): void {
   within('heap_stacks.stack', heapStacks.stack, stacks.count, false);
   within('heap_stacks.site', heapStacks.site, heap.count, false);
   within('heap_bars.site', heapBars.site, heap.count, false);
+  within('locks.kind', profile.locks.kind, texts, true);
+  within('locks.process', profile.locks.process, processes.count, true);
+  within('locks.function', profile.locks.function, functions.count + modules.count + 2, false);
+  within('locks.file', profile.locks.file, texts, true);
 }
 
 const damaged = (name: string, row: number) =>

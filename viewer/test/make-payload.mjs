@@ -112,7 +112,7 @@ export class Payload {
     const types = { kind: 'u8', carrier: 'u8', unit: 'u8', of: 'u8', sampled: 'u8', start: 'f64', end: 'f64', address: 'f64', time: 'f64', value: 'f64' };
     const ofHeap = { function: 'u32', file: 'u32', line: 'u32', own_function: 'u32', own_file: 'u32', own_line: 'u32', stack: 'u32', stacks: 'u32', growth: 'u8', grower: 'u8' };
     const ofBars = { site: 'u32', of: 'u8', bar: 'u8', blocks: 'f64' };
-    const typeOf = (table, column) => table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';
+    const typeOf = (table, column) => table === 'locks' ? (column === 'address' ? 'f64' : 'u32') : table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';
     for (const [table, rows] of Object.entries(this.tables)) {
       for (const [column, values] of Object.entries(rows)) add(`${table}.${column}`, typeOf(table, column), values);
     }
@@ -140,6 +140,7 @@ export class Payload {
       for (const column of ['cpu', 'waker', 'waker_stack']) known(column, 'u32', NONE);
       known('argument', 'f64', 0);
       known('woken_by', 'u8', 0);
+      if (this.tables.locks) known('lock', 'u32', NONE);
     });
     this.context.samples = this.samples[0]?.length ?? 0;
     this.quality.samples ||= this.context.samples;

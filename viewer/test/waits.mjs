@@ -38,7 +38,8 @@ export function waits({ cpus = 4 } = {}) {
   const idle = inKernel('futex_wait_queue', own('waits::pool', 50));
   const on = (number, more = {}) => (cpus ? { cpu: number, ...more } : undefined);
   wait(10 * MS, 40 * MS, main, sleep, 'sleep', on(0));
-  wait(50 * MS, 80 * MS, main, lock, 'lock', on(1, { argument: 0x7f0012345678, woken_by: 1, waker: worker, waker_stack: read }));
+  const mutex = cpus && p.row('locks', { kind: p.text('std Mutex'), address: 0x7f0012345678, process: app, function: p.fn('waits::locked', 'waits', 'yours', '/src/app.rs', 1, program), file: p.text('/src/app.rs'), line: 20 });
+  wait(50 * MS, 80 * MS, main, lock, 'lock', on(1, { lock: mutex, argument: 0x7f0012345678, woken_by: 1, waker: worker, waker_stack: read }));
   wait(80 * MS, 85 * MS, main, queue, 'cpu', on(1));
   for (let at = 0; at < 50; at++) wait(2 * at * MS, (2 * at + 1) * MS, worker, read, 'file', on(at >= 54 - cpus ? at - 50 + cpus : 2 + at % 2));
   wait(0, 100 * MS, evil, idle, 'idle', on(0));
@@ -49,6 +50,29 @@ export function waits({ cpus = 4 } = {}) {
   ran(main, 40, 50, compute);
   ran(main, 85, 100, compute);
   for (let at = 0; at < 50; at++) ran(worker, 2 * at + 1, 2 * at + 2, own('waits::work', 28));
+  return p.container();
+}
+
+/**
+ * Two locks in 100 ms. For a std Mutex, worker waits ten times 2 ms (app.rs:20) because of main (which lets go at app.rs:60), and EVIL five times 4 ms
+ * (app.rs:21) because of worker; for one of parking_lot, whose address is not known, main waits once for 1 ms, nobody knows because of whom.
+ */
+export function locks() {
+  const p = new Payload();
+  p.context = { ...p.context, command: ['./locks'], file: 'locks.whyslow', duration_ns: 100 * MS };
+  const app = p.process(10, 'locks'), program = p.module('/bin/locks', 1);
+  const main = p.thread(app, 10, 'main'), worker = p.thread(app, 11, 'worker'), evil = p.thread(app, 12, EVIL);
+  const all = metrics(p), wait = waiting(p, all);
+  const fn = name => p.fn(name, 'locks', 'yours', '/src/app.rs', 1, program);
+  const at = (name, line) => p.stack(NONE, p.location(program, line, [[fn(name), '/src/app.rs', line]]));
+  const lockRow = (kind, address, name, line) => p.row('locks', { kind: p.text(kind), address, process: app, function: fn(name), file: p.text('/src/app.rs'), line });
+  const mutex = lockRow('std Mutex', 0x7f0012345678, 'locks::update', 20), other = lockRow('parking_lot Mutex', NaN, 'locks::log', 30);
+  for (let of = 0; of < 10; of++) wait((10 * of + 1) * MS, (10 * of + 3) * MS, worker, at('locks::update', 20), 'lock', { lock: mutex, cpu: 0, woken_by: 1, waker: main, waker_stack: at('locks::hold', 60) });
+  for (let of = 0; of < 5; of++) wait((10 * of + 2) * MS, (10 * of + 6) * MS, evil, at('locks::read', 21), 'lock', { lock: mutex, cpu: 1, woken_by: 1, waker: worker, waker_stack: at('locks::update', 22) });
+  wait(50 * MS, 51 * MS, main, at('locks::log', 30), 'lock', { lock: other, cpu: 2 });
+  wait(60 * MS, 90 * MS, main, at('locks::nap', 70), 'sleep', { cpu: 2 });
+  p.sample(all[0], MS, main, at('locks::hold', 60), MS);
+  p.sample(all[0], 5 * MS, worker, at('locks::update', 22), MS);
   return p.container();
 }
 

@@ -220,7 +220,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
 
   const shown = tracksBetween(tracks.list, scroll, scroll + size.height);
   const looked = timeRange(state);
-  const wanted = Math.min(tracks.height, Number(state.panel['timeline-height']) || Math.min(waits ? MOST_HEIGHT.withWaits : MOST_HEIGHT.plain, Math.max(80, innerHeight * (waits ? .42 : .32))));
+  const wanted = Math.min(tracks.height, Number(state.panel['timeline-height']) || Math.min(waits ? MOST_HEIGHT.withWaits : MOST_HEIGHT.plain, Math.max(80, innerHeight * (waits && innerWidth > 900 ? .42 : .32))));
   return (
     <section class="timeline" aria-label="Timeline">
       <TimelineBar model={model} state={state} dispatch={dispatch} dark={dark} times={times} />

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{ProcessId, Profile, StackId, StringId, ThreadId};
+use whyslow_profile::{ProcessId, Profile, Samples, StackId, StringId, ThreadId};
 
 use super::quantile;
 use super::reason::Reason;
@@ -171,13 +171,8 @@ impl LockTable {
         let mut graph: FxHashMap<(ThreadId, ThreadId), (u64, u64)> = FxHashMap::default();
         for wait in waits.filter(|wait| wait.length_ns >= min_ns) {
             let Single { thread, start_ns, length_ns: length, stack, detail, .. } = *wait;
-            let (kind, place) = *kinds.entry(stack).or_insert_with(|| lock_of(profile, stack));
             let site = Site::of(charges.of(stack).frame);
-            let process = profile.threads[thread.index()].process;
-            let key = match detail.and_then(|detail| place.address(detail.argument)) {
-                Some(address) => Key::At(process, kind, address),
-                None => Key::Waited(process, site),
-            };
+            let (kind, key) = Key::of(profile, wait, site, &mut kinds);
             let sum = sums.entry(key).or_default();
             if sum.first.is_none_or(|(first, _)| start_ns < first) {
                 (sum.first, sum.kind) = (Some((start_ns, site)), kind);
@@ -204,6 +199,37 @@ impl LockTable {
         let total_ns = rows.iter().map(|row| row.total_ns).sum();
         let count = rows.iter().map(|row| row.count).sum();
         Self { rows, graph, total_ns, count }
+    }
+
+    /// For each of some waits the row of its lock, if it is one of these.
+    pub fn of_waits(&self, profile: &Profile, charges: &Charges, waits: &Samples) -> Vec<Option<u32>> {
+        let key = |row: &LockRow| match row.address {
+            Some(address) => Key::At(row.process, row.kind, address),
+            None => Key::Waited(row.process, row.site),
+        };
+        let row_of: FxHashMap<Key, u32> = self.rows.iter().map(key).zip(0..).collect();
+        let mut kinds = FxHashMap::default();
+        let lock = |wait: &Single| {
+            let site = Site::of(charges.of(wait.stack).frame);
+            let is_lock = wait.reason == Reason::Lock;
+            is_lock.then(|| row_of.get(&Key::of(profile, wait, site, &mut kinds).1).copied()).flatten()
+        };
+        singles(profile, waits).iter().map(lock).collect()
+    }
+}
+
+impl Key {
+    /// The lock of a wait at a line, and what it is. What stacks say is remembered.
+    fn of(
+        profile: &Profile,
+        wait: &Single,
+        site: Site,
+        kinds: &mut FxHashMap<StackId, (&'static str, Place)>,
+    ) -> (&'static str, Self) {
+        let (kind, place) = *kinds.entry(wait.stack).or_insert_with(|| lock_of(profile, wait.stack));
+        let process = profile.threads[wait.thread.index()].process;
+        let address = wait.detail.and_then(|detail| place.address(detail.argument));
+        (kind, address.map_or(Self::Waited(process, site), |address| Self::At(process, kind, address)))
     }
 }
 
@@ -337,6 +363,10 @@ mod tests {
             [WaitEdge { waiter: ThreadId(0), holder: ThreadId(1), count: 1, total_ns: SAMPLE_NS }]
         );
         assert!(build(SAMPLE_NS + 1).rows.is_empty());
+        let of_waits = table.of_waits(&profile, &charges, &profile.samples[0]);
+        let kinds: Vec<_> = of_waits.iter().map(|row| row.map(|row| table.rows[row as usize].kind)).collect();
+        let (mutex, rwlock) = (Some("std Mutex"), Some("std RwLock"));
+        assert_eq!(kinds, [mutex, mutex, rwlock, rwlock, Some("parking_lot Mutex"), None, None]);
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn bars<'p>(profile: &Profile, rows: &[SiteRow], columns: &mut Columns<'p>) {
 }
 
 /// The viewer's number of what stands for a function.
-fn function(profile: &Profile, label: Label) -> u32 {
+pub(super) fn function(profile: &Profile, label: Label) -> u32 {
     let functions = profile.functions.len() as u32;
     let unknown = functions + profile.modules.len() as u32;
     match label {

@@ -6,14 +6,14 @@ use std::rc::Rc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
-use whyslow_analyze::{CallTree, Label, Overview, Quality};
+use whyslow_analyze::{CallTree, Label, Overview, Quality, wait_metric};
 use whyslow_asm::{Names, disassemble, knows_architecture};
 use whyslow_profile::{Carrier, LocationId, Profile, Role, Samples, StackId};
 
 use super::container::{Columns, Description, NONE};
 use super::heap::{HeapHead, heap};
 use super::texts::Texts;
-use super::waits::{Details, WaitHead, reasons};
+use super::waits::{Details, WaitHead, push_locks, reasons};
 use crate::json;
 use crate::names::{generic_name, short_name};
 
@@ -212,6 +212,9 @@ fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
         }
         if let Some(details) = Details::of(profile, recorded) {
             details.push(columns, column, &each(order.clone()).collect::<Vec<_>>());
+        }
+        if wait_metric(profile) == Some(recorded) {
+            push_locks(profile, recorded, columns, texts, column, &each(order.clone()).collect::<Vec<_>>());
         }
         columns.f64(column("value"), each(order).map(|row| samples.value[row] as f64));
     }

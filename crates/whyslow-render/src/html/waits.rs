@@ -2,11 +2,13 @@
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use whyslow_analyze::{Reason, TimeKind, row_reasons, wait_metric};
+use whyslow_analyze::{Charges, LockTable, Reason, Selection, TimeKind, row_reasons, wait_metric};
 use whyslow_profile::{Profile, ThreadId, WaitDetail, WokenBy};
 
 use super::container::{Columns, NONE};
+use super::heap::function;
 use super::payload::collect;
+use super::texts::Texts;
 
 /// The words of reasons and kinds of time, for the payload's header.
 #[derive(Serialize)]
@@ -79,4 +81,30 @@ impl<'p> Details<'p> {
         let woken_by = |row: &Option<WaitDetail>| row.map_or(WokenBy::Unknown, |row| row.woken_by).code();
         columns.u8(name("woken_by"), collect(&found, woken_by));
     }
+}
+
+/// Adds the locks that were waited for, and of each wait, in this order, its lock. Nothing where no lock was.
+pub(super) fn push_locks<'p>(
+    profile: &'p Profile,
+    metric: usize,
+    columns: &mut Columns<'p>,
+    texts: &mut Texts<'_>,
+    name: impl Fn(&str) -> String,
+    rows: &[usize],
+) {
+    let charges = Charges::new(profile, true);
+    let locks = LockTable::build(profile, &Selection { metric, ..Selection::default() }, &charges, 0);
+    if locks.rows.is_empty() {
+        return;
+    }
+    let of_waits = locks.of_waits(profile, &charges, &profile.samples[metric]);
+    columns.u32(name("lock"), collect(rows, |&row| of_waits[row].unwrap_or(NONE)));
+    let rows = &locks.rows;
+    columns.u32("locks.kind", collect(rows, |row| texts.made(row.kind.to_owned())));
+    let address = |address: Option<u64>| address.map_or(f64::NAN, |address| address as f64);
+    columns.f64("locks.address", collect(rows, |row| address(row.address)));
+    columns.u32("locks.process", collect(rows, |row| row.process.0));
+    columns.u32("locks.function", collect(rows, |row| function(profile, row.site.label)));
+    columns.u32("locks.file", collect(rows, |row| texts.maybe(row.site.file)));
+    columns.u32("locks.line", collect(rows, |row| row.site.line));
 }

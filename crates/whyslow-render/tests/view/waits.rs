@@ -51,6 +51,20 @@ fn each_wait_has_its_reason_in_the_order_of_time() {
 }
 
 #[test]
+fn locks_are_a_table_and_each_wait_for_one_names_it() {
+    let payload = payload(&waits());
+    assert_eq!(payload.u32("samples.1.lock"), [0, NONE], "an idle thread waits for no lock");
+    assert_eq!(payload.texts("locks.kind"), [Some("lock".to_owned())]);
+    assert!(payload.f64("locks.address")[0].is_nan(), "nobody told where it is");
+    assert_eq!(payload.u32("locks.process"), [0]);
+    let name = payload.texts("functions.name")[payload.u32("locks.function")[0] as usize].clone();
+    assert_eq!(name.as_deref(), Some("main"), "your function that waits");
+    let mut without = waits();
+    without.samples[1] = Samples::default();
+    assert!(!self::payload(&without).names().contains(&"locks.kind"));
+}
+
+#[test]
 fn what_is_known_of_single_waits_stands_beside_them() {
     let mut profile = waits();
     assert!(!payload(&profile).names().contains(&"samples.1.cpu"));

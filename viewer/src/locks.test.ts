@@ -1,0 +1,41 @@
+// Locks: how long they were waited for, where, and because of whom.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { locks, waits } from '../test/waits.mjs';
+import { lockName, lockRows, lockSite, lockSites, waitGraph } from './locks.ts';
+import { Model } from './model.ts';
+import { decode, NONE } from './payload.ts';
+import { START } from './state.ts';
+
+const MS = 1e6;
+
+test('waits are added up per lock', () => {
+  const model = new Model(decode(locks()));
+  assert.deepEqual(lockRows(model, START), [
+    { lock: 0, count: 15, total: 40 * MS, p99: 4 * MS, longest: 4 * MS, holder: 0 },
+    { lock: 1, count: 1, total: MS, p99: MS, longest: MS, holder: NONE },
+  ]);
+  assert.deepEqual([0, 1].map(lock => lockName(model, lock)), ['std Mutex at 0x7f0012345678', 'parking_lot Mutex']);
+  assert.equal(lockSite(model, 0), 'locks::update app.rs:20');
+});
+
+test('only the selected time and threads count, whichever metric is shown', () => {
+  const model = new Model(decode(locks()));
+  assert.deepEqual(lockRows(model, { ...START, metric: 2, brush: [0, 20 * MS], threads: [1] }).map(({ lock, count, total }) => [lock, count, total / MS]), [[0, 2, 4]]);
+  assert.deepEqual(lockRows(model, { ...START, brush: [95 * MS, 99 * MS] }), []);
+});
+
+test('who waited where, and who let them wait', () => {
+  const model = new Model(decode(locks()));
+  const { waiters, holders } = lockSites(model, START, 0);
+  assert.deepEqual(waiters.map(({ place, count, total }) => [place, count, total / MS]), [['locks::update app.rs:20', 10, 20], ['locks::read app.rs:21', 5, 20]]);
+  assert.deepEqual(holders.map(({ place, thread, count }) => [place, thread, count]), [['locks::hold app.rs:60', 0, 10], ['locks::update app.rs:22', 1, 5]]);
+  assert.deepEqual(lockSites(model, START, 1).holders, []);
+  assert.deepEqual(waitGraph(model, START, undefined).map(({ waiter, holder, total }) => [waiter, holder, total / MS]), [[1, 0, 20], [2, 1, 20]]);
+  assert.deepEqual(waitGraph(model, START, 1), []);
+});
+
+test('a profile without locks has none', () => {
+  assert.equal(new Model(decode(waits({ cpus: 0 }))).profile.locks.count, 0);
+});
