@@ -77,6 +77,34 @@ fn page_faults_are_where_fresh_memory_is_touched() {
     assert_eq!(profile.metrics[profile.main_metric()].of, Subject::Cpu, "CPU time is recorded as before");
 }
 
+/// More than any recorder keeps up with: what is missing is known, and told.
+#[test]
+fn of_a_flood_nothing_is_missing_that_is_not_told() {
+    if !has_perf_events() {
+        return;
+    }
+    let Some(program) = build_or_skip("usage", Variant::Release) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["record", "-o", "run.whyslow", "--faults", "--"]).arg(program).args(["60000", "1", "10"]);
+    let (profile, truth) = finished(&mut command, folder.path());
+    let missed = profile.meta.notes.iter().find_map(|note| match note {
+        Note::Recording(RecordingNote::EventsMissed { event, happened, recorded, .. }) => {
+            Some((event.as_str(), *happened, *recorded))
+        }
+        _ => None,
+    });
+    let recorded = sum(&profile, "page-faults", None);
+    let faults = truth.counts["faults"];
+    match missed {
+        None => assert!(recorded >= faults, "{recorded} of {faults}, and nothing is said"),
+        Some(told) => {
+            assert_eq!((told.0, told.2), ("page-faults", recorded));
+            assert!(told.1 >= faults, "{told:?} of {faults}");
+        }
+    }
+}
+
 #[test]
 fn an_ordinary_user_sees_them_too() {
     let Some(program) = build_or_skip("events", Variant::Release) else { return };
