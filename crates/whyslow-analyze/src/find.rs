@@ -1,6 +1,6 @@
 //! Finds the function a user means.
 
-use whyslow_profile::Profile;
+use whyslow_profile::{AsyncForm, Profile};
 
 use crate::functions::FunctionTable;
 use crate::labels::{self, Label};
@@ -47,10 +47,12 @@ fn did_you_mean(nearest: &[String]) -> String {
 pub(crate) fn find(profile: &Profile, table: &FunctionTable, query: &str) -> Result<Vec<Label>, FindError> {
     let path_end = format!("::{query}");
     let lower = query.to_lowercase();
-    let ways: [&dyn Fn(&str) -> bool; 4] =
-        [&|name| name == query, &|name| name.ends_with(&path_end), &|name| name.contains(query), &|name| {
-            name.to_lowercase().contains(&lower)
-        }];
+    let ways: [&dyn Fn(&str) -> bool; 4] = [
+        &|name| name == query || AsyncForm::split(name).1 == query,
+        &|name| name.ends_with(&path_end),
+        &|name| name.contains(query),
+        &|name| name.to_lowercase().contains(&lower),
+    ];
     for matches in ways {
         let mut found: Vec<(String, Vec<Label>)> = Vec::new();
         for row in table.rows.iter().filter(|_| !query.is_empty()) {

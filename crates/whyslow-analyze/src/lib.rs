@@ -28,6 +28,7 @@ mod remark;
 mod selection;
 mod spans;
 pub mod stat;
+mod tasks;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod threads;
@@ -58,6 +59,7 @@ pub use ratios::{Ratio, RatioKind, Ratios};
 pub use remark::{About, Fact, Remark, Severity, no_leak_check};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
+pub use tasks::{AsyncFinding, BlockedWorker, TaskChain, TaskCost, TaskRow, TaskTable};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent, bytes, duration, number_of, value};
 pub use waits::{

@@ -5,6 +5,7 @@
 //! with the path in the type first, then with the one in the trait. Where debug information has inlined functions without
 //! their paths, the file says it: `call_once` in `core/src/ops/function.rs` is `core::ops::function::call_once`.
 
+use crate::async_form::AsyncForm;
 use crate::tables::CodeKind;
 
 /// What carrier code is there for.
@@ -184,9 +185,9 @@ impl Carrier {
             CodeKind::Runtime | CodeKind::Std | CodeKind::Unknown => true,
         };
         Self::find(name, for_any).or_else(|| {
-            let bare = plain(name);
-            let module = file.filter(|_| !bare.contains("::")).and_then(module_of_file)?;
-            Self::find(&format!("{module}::{bare}"), for_any)
+            let path = plain(name);
+            let in_module = in_module_of_file(&path, file)?;
+            Self::find(&in_module, for_any)
         })
     }
 
@@ -240,7 +241,7 @@ impl Carrier {
 
     /// `for_any` type: the trait says what a method of another crate's type is for.
     fn find(name: &str, for_any: bool) -> Option<Self> {
-        let (of_type, of_trait) = paths(name);
+        let (of_type, of_trait) = paths(AsyncForm::split(name).1);
         let found = |path: &str| {
             for (code, family) in FAMILIES.iter().enumerate() {
                 for pattern in family.patterns {
@@ -258,6 +259,19 @@ impl Carrier {
             || ["core::", "alloc::", "std::"].iter().any(|std| of_type.starts_with(std));
         found(&of_type).or_else(|| if is_anyones { found(&of_trait?) } else { None })
     }
+}
+
+/// The path of a function without generic arguments: that of its type, where it is a method. `file` is where it is defined, and says where a bare
+/// name belongs.
+pub fn function_path(name: &str, file: Option<&str>) -> String {
+    let (path, _) = paths(AsyncForm::split(name).1);
+    in_module_of_file(&path, file).unwrap_or(path)
+}
+
+/// A bare name with the module that its file is.
+fn in_module_of_file(bare: &str, file: Option<&str>) -> Option<String> {
+    let module = file.filter(|_| !bare.contains("::")).and_then(module_of_file)?;
+    Some(format!("{module}::{bare}"))
 }
 
 /// `…/rayon-core-1.13.0/src/join/mod.rs` → `rayon_core::join`.
@@ -419,6 +433,8 @@ mod tests {
             ("<tokio::runtime::task::core::Core<app::F, S>>::poll::{closure#0}", Dependency, "tokio"),
             ("tokio::runtime::scheduler::multi_thread::worker::Context::run_task", Dependency, "tokio"),
             ("async_executor::Executor::run::{{closure}}", Dependency, "smol"),
+            ("async fn async_executor::Executor::run", Dependency, "smol"),
+            ("async block in tokio::task::local::LocalSet::run_until", Dependency, "tokio"),
             ("gomp_thread_start", Dependency, "OpenMP"),
         ] {
             assert_eq!(word(name, kind), expected, "{name}");
@@ -472,6 +488,10 @@ mod tests {
         assert_eq!(dependency("send", "tokio-1.54.1/src/sync/mpsc/chan.rs"), "-");
         assert_eq!(of("execute", CodeKind::Yours, "/src/rayon/src/iter/mod.rs"), "-");
         assert_eq!(of("f", CodeKind::Unknown, "/src/.rs"), "-");
+        let core = format!("{registry}/tokio-1.54.1/src/runtime/task/core.rs");
+        assert_eq!(function_path("poll<F>", Some(&core)), "tokio::runtime::task::core::poll");
+        assert_eq!(function_path("<a::B<u8> as c::D>::e::<u8>", Some(&core)), "a::B::e");
+        assert_eq!(function_path("async fn a::b::<u8>", None), "a::b");
     }
 
     #[test]

@@ -23,6 +23,7 @@
 
 #[macro_use]
 mod coded;
+mod async_form;
 mod builder;
 mod carrier;
 mod facts;
@@ -41,8 +42,9 @@ mod wrapper;
 
 use std::path::{Component, Path, PathBuf};
 
+pub use async_form::AsyncForm;
 pub use builder::Builder;
-pub use carrier::{Carrier, Role};
+pub use carrier::{Carrier, Role, function_path};
 pub use facts::Family;
 pub use heap::{
     Growth, GrowthBar, Heap, HeapCounts, HeapFacts, HeapProcess, HeapSite, HeapSnapshot, HeapTransfer,

@@ -16,7 +16,7 @@ pub(crate) fn is_path(module: &str) -> bool {
 pub(crate) fn resolve(addresses: &[u64]) -> Answers {
     let mut answers = Answers::default();
     let name = answers.text_id(NAME);
-    let function = answers.function_id(RawFunction { name, file: None, line: 0 });
+    let function = answers.function_id(RawFunction { name, file: None, line: 0, form: None });
     for &address in addresses {
         answers.add(address, (address, address), &[RawFrame { function, file: None, line: 0 }]);
     }

@@ -7,6 +7,7 @@
 //! ```
 
 use rustc_hash::FxHashMap;
+use whyslow_profile::AsyncForm;
 
 /// A row of [`Answers::texts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,6 +22,8 @@ pub(crate) struct RawFunction {
     pub file: Option<TextId>,
     /// The line of its definition, 0 when not known.
     pub line: u32,
+    /// What async code it is the state machine of, where debug information says so.
+    pub form: Option<AsyncForm>,
 }
 
 /// One frame of a site.
@@ -125,7 +128,7 @@ impl Answers {
                     None => {
                         let name = self.translate(other, &mut texts, raw.name);
                         let file = raw.file.map(|file| self.translate(other, &mut texts, file));
-                        let id = self.function_id(RawFunction { name, file, line: raw.line });
+                        let id = self.function_id(RawFunction { name, file, line: raw.line, form: raw.form });
                         functions[frame.function as usize] = Some(id);
                         id
                     }
@@ -170,7 +173,7 @@ mod tests {
             let pad = table.sites().len() as u32;
             let name = table.text_id("f");
             let file = table.text_id("f.rs");
-            let function = table.function_id(RawFunction { name, file: Some(file), line: 3 });
+            let function = table.function_id(RawFunction { name, file: Some(file), line: 3, form: None });
             table.add(16 + u64::from(pad), (16, 32), &[RawFrame { function, file: Some(file), line: 4 }]);
         }
         let before = a.functions().len();

@@ -21,14 +21,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rustc_hash::{FxHashSet, FxHasher};
-use whyslow_profile::ModuleKind;
+use whyslow_profile::{AsyncForm, ModuleKind};
 
 use crate::Options;
 use crate::answers::{Answers, RawFrame, RawFunction, TextId};
 use crate::module::{self, Answer, Question, Source};
 use crate::optimised::Evidence;
 
-const MAGIC: &[u8; 16] = b"whyslow-symbols2";
+const MAGIC: &[u8; 16] = b"whyslow-symbols3";
 /// All files of the cache together; the least recently used go first.
 const LARGEST_CACHE: u64 = 256 << 20;
 /// One file, decompressed.
@@ -205,6 +205,7 @@ fn encode(source: Source, evidence: &Evidence, answers: &Answers) -> Option<Vec<
         out.put(function.name.0.into());
         out.put(optional(function.file));
         out.put(function.line.into());
+        out.put(function.form.map_or(0, |form| form as u64 + 1));
     }
     out.put(answers.sites().len() as u64);
     for site in answers.sites() {
@@ -261,7 +262,12 @@ fn decode(bytes: &[u8]) -> Option<Answer> {
     for _ in 0..input.number()? {
         let name = text(input.number()?)?;
         let file = optional(input.number()?)?;
-        functions.push(answers.function_id(RawFunction { name, file, line: input.small()? }));
+        let line = input.small()?;
+        let form = match input.number()? {
+            0 => None,
+            code => Some(*AsyncForm::ALL.get(usize::try_from(code - 1).ok()?)?),
+        };
+        functions.push(answers.function_id(RawFunction { name, file, line, form }));
     }
     let mut frames = Vec::new();
     for _ in 0..input.number()? {
@@ -325,7 +331,7 @@ mod tests {
         let mut answers = Answers::default();
         let name = answers.text_id("f");
         let file = Some(answers.text_id("/src/f.rs"));
-        let function = answers.function_id(RawFunction { name, file, line: 3 });
+        let function = answers.function_id(RawFunction { name, file, line: 3, form: Some(AsyncForm::Block) });
         answers.add(
             10,
             (8, 20),

@@ -163,5 +163,6 @@ fn show(answers: &Answers, function: &RawFunction, surroundings: &Surroundings<'
     let subject = Subject { name: &name, raw, file, module_kind, module_path, language, at_home };
     let (kind, crate_name) = classify(&subject);
     let crate_name = kernel_module.map(str::to_owned).or(crate_name);
+    let name = function.form.and_then(|form| form.shown(&name)).unwrap_or(name);
     Shown { raw: raw.to_owned(), kind, crate_name, name }
 }

@@ -91,7 +91,8 @@ fn answers(pieces: &[Piece<'_>], addresses: &[u64]) -> Answers {
         let defined =
             piece.lines.first().map_or((0, None), |&(_, line, file)| (line, Some(answers.text_id(file))));
         let name = answers.text_id(piece.name);
-        let function = answers.function_id(RawFunction { name, file: defined.1, line: defined.0 });
+        let function =
+            answers.function_id(RawFunction { name, file: defined.1, line: defined.0, form: None });
         answers.add(address, (piece.start, piece.end), &[RawFrame { function, file, line }]);
     }
     answers

@@ -134,7 +134,7 @@ impl Table {
                 continue;
             };
             let name = answers.text_id(self.name(row));
-            let function = answers.function_id(RawFunction { name, file: None, line: 0 });
+            let function = answers.function_id(RawFunction { name, file: None, line: 0, form: None });
             answers.add(address, (start, end), &[RawFrame { function, file: None, line: 0 }]);
         }
         answers

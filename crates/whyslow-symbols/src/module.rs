@@ -297,7 +297,7 @@ fn name_the_rest(
             answers.add(address, (0, 0), &[]);
             continue;
         };
-        let function = answers.function_id(RawFunction { name, file: None, line: 0 });
+        let function = answers.function_id(RawFunction { name, file: None, line: 0, form: None });
         answers.add(address, extent, &[RawFrame { function, file: None, line: 0 }]);
     }
 }

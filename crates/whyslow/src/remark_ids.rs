@@ -1,9 +1,9 @@
 //! The ids of everything that whyslow tells, over all families of facts.
 
-use whyslow_analyze::Warning;
 use whyslow_analyze::diff::Caveat;
 use whyslow_analyze::heap::Advice;
 use whyslow_analyze::stat::CountNote;
+use whyslow_analyze::{AsyncFinding, Warning};
 use whyslow_formats::export::LeftOut;
 use whyslow_profile::{Family, HeapNote, ImportNote, RecordingNote};
 
@@ -12,7 +12,7 @@ use crate::commands::doctor::CHECK_IDS;
 /// What a warning tells of a recording and a caveat of one of two.
 const OF_BOTH: [&str; 4] = ["incomplete", "debug-build", "kernel-hidden", "no-leak-check"];
 
-fn families() -> [&'static [&'static str]; 9] {
+fn families() -> [&'static [&'static str]; 10] {
     [
         Warning::IDS,
         RecordingNote::IDS,
@@ -23,6 +23,7 @@ fn families() -> [&'static [&'static str]; 9] {
         CHECK_IDS,
         Advice::IDS,
         CountNote::IDS,
+        AsyncFinding::IDS,
     ]
 }
 

@@ -1,11 +1,11 @@
 //! Builds the programs of `lab/allocators`, which have their allocator linked in, into `<target>/lab/allocators`.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use crate::compile::{CompilerMissing, lab, lab_folder};
+use crate::compile::lab_folder;
+use crate::packages::{cargo_build, finish, or_skip};
 
 /// How much is optimised at link time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,16 +55,7 @@ pub fn build_allocator(allocator: &str, lto: Lto, linking: Linking) -> Result<Pa
 
 /// [`build_allocator`] for tests: [`skip`](crate::skip)s and gives `None` when there is no cargo; panics on other errors.
 pub fn build_allocator_or_skip(allocator: &str, lto: Lto, linking: Linking) -> Option<PathBuf> {
-    match build_allocator(allocator, lto, linking) {
-        Ok(path) => Some(path),
-        Err(error) => match error.downcast_ref::<CompilerMissing>() {
-            Some(missing) => {
-                crate::skip(&missing.to_string());
-                None
-            }
-            None => panic!("cannot build {allocator}: {error:#}"),
-        },
-    }
+    or_skip(allocator, build_allocator(allocator, lto, linking))
 }
 
 /// Where cargo puts the programs.
@@ -86,21 +77,7 @@ fn jemalloc(folder: &Path) -> Option<PathBuf> {
 }
 
 fn build(folder: &Path, lto: Lto, linking: Linking) -> Result<()> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What cargo told the calling test about itself is not about these programs.
-    for (name, _) in std::env::vars_os() {
-        let is_about_caller = name.to_str().is_some_and(|name| {
-            (name.starts_with("CARGO") && !matches!(name, "CARGO_HOME" | "CARGO_NET_OFFLINE"))
-                || name.ends_with("RUSTFLAGS")
-        });
-        if is_about_caller {
-            cargo.env_remove(name);
-        }
-    }
-    cargo.current_dir(lab().join("allocators"));
-    cargo
-        .args(["build", "--quiet", "--locked", "--bins", "--profile", lto.profile(), "--target-dir"])
-        .arg(folder);
+    let mut cargo = cargo_build("allocators", lto.profile(), folder);
     if linking == Linking::Static {
         cargo.args(["--target", TARGET]).env("RUSTFLAGS", "-C target-feature=+crt-static");
     }
@@ -109,13 +86,5 @@ fn build(folder: &Path, lto: Lto, linking: Linking) -> Result<()> {
     {
         cargo.env("JEMALLOC_OVERRIDE", archive);
     }
-    let output = match cargo.output() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(CompilerMissing { compiler: "cargo".into() }.into());
-        }
-        other => other.context("cannot run cargo")?,
-    };
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "lab/allocators, {}, {linking:?}:\n{said}", lto.profile());
-    Ok(())
+    finish(cargo).with_context(|| format!("lab/allocators, {}, {linking:?}", lto.profile()))
 }

@@ -96,7 +96,7 @@ impl Parallelism {
     /// A shorter serial part holds up little.
     const LEAST_SERIAL: f64 = 0.2;
     /// Fewer samples say little of what ran.
-    const LEAST_SAMPLES: u64 = 100;
+    const LEAST_SAMPLES: u64 = 50;
     /// A function that runs beside others for more than the rest of its time holds nobody up: threads that wait for files now and then are
     /// alone by chance.
     const LEAST_ALONE: f64 = 0.9;

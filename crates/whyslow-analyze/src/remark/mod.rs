@@ -68,6 +68,8 @@ pub enum About {
     Machine,
     /// How a program was built.
     Build,
+    /// What threads wait for.
+    Waits,
 }
 
 impl About {
@@ -86,6 +88,7 @@ impl About {
             Self::Format => "format",
             Self::Machine => "machine",
             Self::Build => "build",
+            Self::Waits => "waits",
         }
     }
 }

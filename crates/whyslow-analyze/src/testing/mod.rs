@@ -215,7 +215,7 @@ impl Made {
         let kind = match name {
             _ if name.contains("lang_start") || starts(&["__libc", "_start"]) => CodeKind::Runtime,
             "clone3" | "start_thread" | "__rust_try" => CodeKind::Runtime,
-            _ if starts(&["std::", "core::", "alloc::"]) => CodeKind::Std,
+            _ if starts(&["std::", "core::", "alloc::", "<std::", "<core::", "<alloc::"]) => CodeKind::Std,
             "malloc" | "free" => CodeKind::Allocator,
             _ if starts(&["sys_"]) => CodeKind::Kernel,
             _ if starts(&["dep::", "rayon", "tokio::"]) => CodeKind::Dependency,

@@ -5,6 +5,7 @@
 //! 2. A futex can be anything: the innermost function of the program's side that is known decides.
 //! 3. A wait for work is that of who waits: a condition or a parked thread inside of a channel is the channel's, inside of a pool it
 //!    is idle. A lock stays a lock wherever it is.
+//! 4. Who waits in a task or a job that a pool runs, or in the user's own code, is at work: what is outside of that says nothing.
 //! ```
 //! Without functions of the kernel the second and the third rule remain, with those of libc that make the system calls.
 
@@ -13,6 +14,7 @@ use whyslow_profile::{CodeKind, ModuleKind, Profile, StackId};
 
 use crate::labels::{self, Label};
 use crate::own::frames_of;
+use crate::tasks::executor::Role;
 
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,6 +128,10 @@ enum Said {
     /// One of the kernel, and whether a page of memory is missing.
     Kernel(Option<Reason>, bool),
     Program(Option<Reason>),
+    /// One of the user's own.
+    Own(Option<Reason>),
+    /// One of a pool that runs what others hand to it.
+    RunsWork,
 }
 
 impl<'a> Reasons<'a> {
@@ -139,6 +145,7 @@ impl<'a> Reasons<'a> {
         let mut by_kernel = None;
         let mut by_program: Option<Reason> = None;
         let mut faults = false;
+        let mut at_work = false;
         for frame in frames_of(profile, stack) {
             match *said.entry(frame.label).or_insert_with(|| Said::by(profile, frame.label)) {
                 Said::Queue => return Reason::Cpu,
@@ -146,12 +153,22 @@ impl<'a> Reasons<'a> {
                     faults |= is_fault;
                     by_kernel = by_kernel.or(reason);
                 }
+                Said::RunsWork => break,
+                Said::Own(reason) => {
+                    by_program = by_program.or(reason);
+                    at_work = true;
+                }
                 Said::Program(None) => {}
+                Said::Program(Some(Reason::Idle | Reason::Channel | Reason::Join)) if at_work => {}
                 // Who waits for work is found outside of how it waits.
                 Said::Program(Some(reason)) => match (by_program, reason) {
                     (None, _) => by_program = Some(reason),
                     (Some(Reason::Lock | Reason::Idle), _) => {}
                     (Some(_), Reason::Idle | Reason::Channel | Reason::Join) => by_program = Some(reason),
+                    // Locks of parking_lot park their threads.
+                    (Some(Reason::Park), Reason::Lock | Reason::Condition) if !at_work => {
+                        by_program = Some(reason);
+                    }
                     (Some(_), _) => {}
                 },
             }
@@ -179,8 +196,16 @@ impl Said {
             let is_fault = name.contains("exc_page_fault") || name.contains("handle_mm_fault");
             return Self::Kernel(found(KERNEL, &name), is_fault);
         }
+        if Role::of(profile, label).is_some_and(Role::runs_work) {
+            return Self::RunsWork;
+        }
         // `<std::thread::Thread>::park` and `std::thread::Thread::park` are one.
-        Self::Program(found(PROGRAM, &name.replace(['<', '>'], "")))
+        let reason = found(PROGRAM, &name.replace(['<', '>'], ""));
+        if labels::kind(profile, label) == CodeKind::Yours {
+            Self::Own(reason)
+        } else {
+            Self::Program(reason)
+        }
     }
 }
 
@@ -353,6 +378,29 @@ mod tests {
             ("main;rayon_core::sleep::sleep;std::Condvar::wait;sys_futex_wait", Reason::Idle),
             ("main;tokio::runtime::park::x;dep::mio::poll;sys_ep_poll;sys_schedule", Reason::Idle),
             ("main;dep::mio::poll;sys_ep_poll;sys_schedule", Reason::Events),
+            // Workers of tokio are run by its pool for blocking calls.
+            (
+                "tokio::runtime::blocking::pool::Inner::run;tokio::runtime::task::raw::poll;dep::serve;std::thread::sleep;sys_nanosleep",
+                Reason::Sleep,
+            ),
+            (
+                "tokio::runtime::blocking::pool::Inner::run;tokio::runtime::task::raw::poll;tokio::runtime::park::x;std::Condvar::wait;sys_futex_wait",
+                Reason::Idle,
+            ),
+            ("tokio::runtime::blocking::pool::Inner::run;std::Condvar::wait;sys_futex_wait", Reason::Idle),
+            ("tokio::runtime::park::CachedParkThread::block_on;app::main;read;sys_pipe_read", Reason::Pipe),
+            (
+                "rayon_core::registry::WorkerThread::wait_until_cold;rayon_core::job::execute;dep::f;std::lock_contended;sys_futex_wait",
+                Reason::Lock,
+            ),
+            (
+                "rayon_core::registry::WorkerThread::wait_until_cold;rayon_core::job::execute;dep::f;std::Condvar::wait;sys_futex_wait",
+                Reason::Condition,
+            ),
+            ("main;dep::RawMutex::lock_slow;dep::ThreadParker::park;sys_futex_wait", Reason::Lock),
+            ("main;dep::Condvar::wait;dep::ThreadParker::park;sys_futex_wait", Reason::Condition),
+            ("dep::lock_slow;app::f;std::thread::park;sys_futex_wait", Reason::Park),
+            ("std::thread::scoped::scope;app::f;std::Condvar::wait;sys_futex_wait", Reason::Condition),
             ("main;sys_asm_exc_page_fault;sys_handle_mm_fault;sys_io_schedule", Reason::PageFault),
             ("main;read;sys_vfs_read;sys_io_schedule", Reason::File),
             ("main;read;sys_vfs_read;sys_anon_pipe_read;sys_schedule", Reason::Pipe),

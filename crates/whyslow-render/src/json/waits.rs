@@ -3,12 +3,18 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::{CallTree, Share, WaitTable};
+use whyslow_analyze::{BlockedWorker, CallTree, Fact, Share, WaitTable};
+use whyslow_profile::Profile;
 
-use super::{Context, Head};
+use super::{Context, Head, RemarkJson};
 
 /// Where threads wait, at most `limit` places.
-pub fn waits<'a>(context: &Context<'a>, table: &'a WaitTable, limit: usize) -> impl Serialize + use<'a> {
+pub fn waits<'a>(
+    context: &Context<'a>,
+    table: &'a WaitTable,
+    blocked: &[BlockedWorker],
+    limit: usize,
+) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
     struct WaitJson<'a> {
         reason: &'static str,
@@ -35,6 +41,7 @@ pub fn waits<'a>(context: &Context<'a>, table: &'a WaitTable, limit: usize) -> i
         reasons: Vec<ReasonJson>,
         waits: Vec<WaitJson<'a>>,
         waits_left_out: usize,
+        findings: Vec<RemarkJson>,
     }
     let profile = context.profile;
     let share = |part: u64| Share::new(part, table.total_ns, 0).value;
@@ -60,5 +67,11 @@ pub fn waits<'a>(context: &Context<'a>, table: &'a WaitTable, limit: usize) -> i
         reasons: reasons.collect(),
         waits: rows.collect(),
         waits_left_out: table.rows.len().saturating_sub(limit),
+        findings: findings(profile, blocked),
     }
+}
+
+/// What is told of calls that block workers.
+pub(super) fn findings(profile: &Profile, blocked: &[BlockedWorker]) -> Vec<RemarkJson> {
+    blocked.iter().map(|row| row.finding(profile).remark().into()).collect()
 }

@@ -1,5 +1,7 @@
 //! One name for all instances of a generic function.
 
+use whyslow_profile::AsyncForm;
+
 use super::short::split_at_top;
 
 const ARGUMENTS: &str = "<…>";
@@ -8,6 +10,9 @@ const ARGUMENTS: &str = "<…>";
 pub(crate) fn generic_name(name: &str) -> Option<String> {
     if !name.contains('<') {
         return None;
+    }
+    if let (Some(form), path) = AsyncForm::split(name) {
+        return generic_name(path).map(|generic| format!("{}{generic}", form.prefix()));
     }
     let mut parts = Vec::new();
     for (at, part) in split_at_top(name, "::")?.into_iter().enumerate() {

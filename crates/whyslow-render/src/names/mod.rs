@@ -10,6 +10,7 @@ pub(crate) use short::short_name;
 pub(crate) use width::{beginning, columns, cut, ending};
 
 use grammar::Parts;
+use whyslow_profile::AsyncForm;
 
 /// The name in at most `width` columns. The first of these that fits:
 ///
@@ -24,6 +25,16 @@ use grammar::Parts;
 pub(crate) fn shorten(name: &str, width: usize) -> String {
     if columns(name) <= width {
         return name.to_owned();
+    }
+    if let (Some(form), path) = AsyncForm::split(name) {
+        // The form says more than the middle of the path, and less than the function.
+        let prefix = form.prefix();
+        let short = shorten(path, width.saturating_sub(columns(prefix)));
+        return if short.ends_with('…') || short.is_empty() {
+            shorten(path, width)
+        } else {
+            format!("{prefix}{short}")
+        };
     }
     let fits = |text: &String| !text.is_empty() && columns(text) <= width;
     if let Some(parts) = Parts::of(name) {
@@ -90,6 +101,9 @@ mod tests {
             ("app::module::inner::function", 8, "function"),
             ("app::module::inner::function", 4, "fun…"),
             ("app::module::inner::run::{closure#0}", 24, "run::{closure#0}"),
+            ("async fn app::module::inner::function", 29, "async fn inner::function"),
+            ("async fn app::module::inner::function", 12, "function"),
+            ("async block in app::module::inner::run::<u8>", 30, "async block in inner::run"),
             ("app::old::<alloc::string::String>::parse", 30, "app::old::<…>::parse"),
             ("app::sort<alloc::vec::Vec<u8>>", 16, "app::sort<…>"),
             (

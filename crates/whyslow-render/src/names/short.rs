@@ -1,5 +1,7 @@
 //! The part of a function's name that says most, for frames in which the whole name does not fit.
 
+use whyslow_profile::AsyncForm;
+
 /// `<alloc::vec::Vec<T> as Drop>::drop` → `Vec::drop`: the last two parts of the path, without generic arguments and
 /// parameter lists. The same text when there is nothing to leave out or the name is not made like that.
 ///
@@ -7,8 +9,12 @@
 /// core::iter::adapters::map::Map<I,F>::fold   →  Map::fold
 /// app::run::{{closure}}                       →  run::{{closure}}
 /// std::vector<int>::push_back(int const&)     →  vector::push_back
+/// async fn app::net::fetch::<u8>              →  async fn net::fetch
 /// ```
 pub(crate) fn short_name(name: &str) -> String {
+    if let (Some(form), path) = AsyncForm::split(name) {
+        return format!("{}{}", form.prefix(), short_name(path));
+    }
     try_short(name).filter(|short| !short.is_empty()).unwrap_or_else(|| name.to_owned())
 }
 

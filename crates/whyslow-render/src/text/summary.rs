@@ -2,8 +2,8 @@
 
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{
-    By, CallTree, Charges, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality, Reason,
-    Selection, SerialPart, Threads, Waited,
+    BlockedWorker, By, CallTree, Charges, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality,
+    Reason, Selection, SerialPart, Threads, Waited,
 };
 use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile, Subject};
 
@@ -18,6 +18,7 @@ use super::parallelism::serial_words;
 use super::quality::headline;
 use super::remark::remark_lines;
 use super::tree::repeat_note;
+use super::waits::findings;
 use crate::sanitize::clean;
 use crate::units::{Count, bytes, duration};
 
@@ -27,6 +28,7 @@ const MOST_FUNCTIONS: usize = 10;
 const FEWEST_FUNCTIONS: usize = 5;
 const MOST_WARNINGS: usize = 3;
 const PATH_LINES: usize = 3;
+const MOST_BLOCKED: usize = 2;
 /// A second program with at least this share is worth a line; then all from the lesser share on are in it.
 const NOTABLE_PROGRAM: f64 = 0.05;
 const LEAST_PROGRAM: f64 = 0.01;
@@ -46,6 +48,8 @@ pub struct Summary<'a> {
     pub hot_path: &'a HotPath,
     /// How long it waited, if that is worth telling.
     pub waited: Option<&'a Waited>,
+    /// Calls that block workers of an executor, the longest first.
+    pub blocked: &'a [BlockedWorker],
     /// What ran on one thread alone, if that is worth telling.
     pub serial: Option<SerialPart>,
     /// Its threads and processes.
@@ -96,6 +100,7 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
     if let Some(waited) = summary.waited {
         push_wrapped(&mut head, PLAIN, &waited_line(waited, file, &profile.meta.command), page.width);
     }
+    head.push_str(&findings(profile, summary.blocked, MOST_BLOCKED, page));
     if let Some(part) = &summary.serial {
         let where_to = file.map(|file| format!(": whyslow report {file} parallelism")).unwrap_or_default();
         push_wrapped(&mut head, PLAIN, &format!("{}{where_to}", serial_words(part, profile)), page.width);

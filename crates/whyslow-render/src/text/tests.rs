@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use whyslow_analyze::testing::{self, SAMPLE_NS};
 use whyslow_analyze::{
-    By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Parallelism, Quality,
-    Ratios, Selection, SortBy, SpanTable, Threads, TreeOptions, Waited,
+    BlockedWorker, By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable,
+    Parallelism, Quality, Ratios, Selection, SortBy, SpanTable, Threads, TreeOptions, Waited,
 };
 use whyslow_profile::{KernelView, Origin, Profile, Sampler, Span, ThreadId, Trigger};
 
@@ -64,6 +64,7 @@ fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
         own: &own,
         hot_path: &HotPath::find(profile, &weights, &charges, &own),
         waited: waited.as_ref(),
+        blocked: &BlockedWorker::find(profile, &Selection::default(), &charges),
         serial: Parallelism::build(profile, &Selection::default(), &charges)
             .and_then(|parallelism| parallelism.serial_part(profile)),
         threads: &Threads::build(profile, &Selection::default()),

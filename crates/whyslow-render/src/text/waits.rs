@@ -1,12 +1,13 @@
 //! The table of waits.
 
-use whyslow_analyze::{Percent, WaitRow, WaitTable};
+use whyslow_analyze::{BlockedWorker, Fact, Percent, WaitRow, WaitTable};
 use whyslow_profile::Profile;
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,
     styled,
 };
+use super::remark::remark_lines;
 use crate::sanitize::clean;
 use crate::units::{Count, duration};
 
@@ -29,7 +30,13 @@ const COLUMNS: [(&str, Number); 5] = [
 ];
 
 /// Where threads wait, at most `limit` places.
-pub fn waits(table: &WaitTable, profile: &Profile, limit: usize, page: Page) -> String {
+pub fn waits(
+    table: &WaitTable,
+    blocked: &[BlockedWorker],
+    profile: &Profile,
+    limit: usize,
+    page: Page,
+) -> String {
     let mut out = String::new();
     let share = |part: u64| Percent(part as f64 / table.total_ns.max(1) as f64);
     let intro = format!(
@@ -46,6 +53,7 @@ pub fn waits(table: &WaitTable, profile: &Profile, limit: usize, page: Page) -> 
         .iter()
         .map(|(reason, total)| format!("{} {} ({})", reason.label(), duration(*total), share(*total)));
     push_wrapped(&mut out, PLAIN, &format!("for: {}", reasons.collect::<Vec<_>>().join(", ")), page.width);
+    out.push_str(&findings(profile, blocked, limit, page));
     out.push('\n');
     // Of columns that do not fit, the percentiles go first.
     let mut numbers = COLUMNS.to_vec();
@@ -90,4 +98,10 @@ pub fn waits(table: &WaitTable, profile: &Profile, limit: usize, page: Page) -> 
         push_line(&mut out, &styled(DIM, format!("and {more}")));
     }
     out
+}
+
+/// What is told of calls that block workers.
+pub(super) fn findings(profile: &Profile, blocked: &[BlockedWorker], limit: usize, page: Page) -> String {
+    let shown = blocked.iter().take(limit);
+    shown.map(|row| remark_lines(&row.finding(profile).remark(), page.width)).collect()
 }

@@ -124,7 +124,7 @@ impl DebugInfo<'_> {
                 let answers = &mut all.answers;
                 let name = answers.text_id(symbol.name);
                 let file = file.map(|file| answers.text_id(&file));
-                let function = answers.function_id(RawFunction { name, file, line: 0 });
+                let function = answers.function_id(RawFunction { name, file, line: 0, form: None });
                 answers.add(address, (symbol.start, symbol.end), &[RawFrame { function, file, line }]);
             }
         }

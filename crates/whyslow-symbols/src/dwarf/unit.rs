@@ -2,6 +2,7 @@
 
 use gimli::{AttributeValue, UnitOffset, UnitRef};
 use rustc_hash::FxHashMap;
+use whyslow_profile::AsyncForm;
 
 use super::lines::{Line, lines_of};
 use super::names::{FileTable, Identity, identity};
@@ -309,7 +310,8 @@ fn function_id(
     let name = found.answers.text_id(&name);
     let file = identity.file.and_then(|(table, index)| files.text(found, table, index));
     let (file, line) = if file.is_some() { (file, identity.line) } else { seen };
-    Some(found.answers.function_id(RawFunction { name, file, line }))
+    let form = identity.plain.and_then(|plain| AsyncForm::of_debug_name(std::str::from_utf8(plain).ok()?));
+    Some(found.answers.function_id(RawFunction { name, file, line, form }))
 }
 
 fn evidence<'a>(

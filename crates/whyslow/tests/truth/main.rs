@@ -21,6 +21,7 @@ mod shapes;
 mod shares;
 mod spans;
 mod stacks;
+mod tasks;
 mod timer;
 mod transparent;
 mod unprivileged;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
-use whyslow_analyze::{By, Charges, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality, Selection, SortBy, Threads, Waited, wait_metric};
+use whyslow_analyze::{BlockedWorker, By, Charges, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality, Selection, SortBy, Threads, Waited, wait_metric};
 use whyslow_profile::Profile;
 use whyslow_render::json::Context;
 use whyslow_render::text::{self, HeapView, Page, Summary};
@@ -200,6 +200,7 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
         own: &own,
         hot_path: &HotPath::find(profile, &weights, &charges, &own),
         waited: waited.as_ref(),
+        blocked: &BlockedWorker::find(profile, &Selection::default(), &charges),
         serial: Parallelism::build(profile, &Selection::default(), &charges)
             .and_then(|parallelism| parallelism.serial_part(profile)),
         threads: &Threads::build(profile, &Selection::default()),

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 
 use whyslow_analyze::{
-    By, Callers, Charges, CriticalPath, FindError, FunctionTable, GroupBy, Groups, HotLines, Lines, LockTable, Outline, OwnTable,
+    BlockedWorker, By, Callers, Charges, CriticalPath, FindError, FunctionTable, GroupBy, Groups, HotLines, Lines, LockTable, Outline, OwnTable,
     Parallelism, Ratios,
-    Selection, SortBy, SpanTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
+    Selection, SortBy, SpanTable, TaskTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
 };
 use whyslow_profile::{HeapProcess, Profile};
 
@@ -98,6 +98,16 @@ impl Request<'_> {
     pub(super) fn critical_path(&self) -> CriticalPath {
         let (selection, charges) = self.of_waits();
         CriticalPath::build(self.profile, &selection, &charges).unwrap_or_default()
+    }
+
+    /// The selected tasks of async Rust.
+    pub(super) fn tasks(&self) -> TaskTable {
+        TaskTable::build(self.profile, self.selection)
+    }
+
+    /// The selected calls that block workers.
+    pub(super) fn blocked(&self) -> Vec<BlockedWorker> {
+        BlockedWorker::find(self.profile, self.selection, &Charges::new(self.profile, self.inline()))
     }
 
     /// How many threads were busy, and what ran then; `None` without CPU time.

@@ -10,6 +10,7 @@ mod locks;
 mod parallelism;
 mod quality;
 mod spans;
+mod tasks;
 mod threads;
 mod tree;
 mod waits;
@@ -27,7 +28,7 @@ pub(super) use functions::VIEW as FUNCTIONS;
 pub(super) use heap::VIEW as HEAP;
 
 /// All views, in the order of the help.
-pub(super) const ALL: [&View; 14] = [
+pub(super) const ALL: [&View; 15] = [
     &functions::VIEW,
     &tree::VIEW,
     &callers::VIEW,
@@ -39,6 +40,7 @@ pub(super) const ALL: [&View; 14] = [
     &waits::VIEW,
     &locks::VIEW,
     &critical_path::VIEW,
+    &tasks::VIEW,
     &parallelism::VIEW,
     &heap::VIEW,
     &quality::VIEW,

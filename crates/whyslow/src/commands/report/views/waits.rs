@@ -22,9 +22,9 @@ pub(super) const VIEW: View = View {
     function: Needs::Nothing,
     states_quality: false,
     refusal: |args, profile| without_waits(args, profile, "whyslow record --off-cpu -- PROGRAM"),
-    text: |request, _, page| Ok(text::waits(&request.waits(), request.profile, request.limit(ROWS), page)),
+    text: |request, _, page| Ok(text::waits(&request.waits(), &request.blocked(), request.profile, request.limit(ROWS), page)),
     json: |request, context| {
         let waits = request.waits();
-        request.written(json::to_string(&json::waits(context, &waits, request.limit(usize::MAX))))
+        request.written(json::to_string(&json::waits(context, &waits, &request.blocked(), request.limit(usize::MAX))))
     },
 };

@@ -1,0 +1,183 @@
+//! Calls that block a worker of an executor: while one lasts, the worker polls no other task.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{Profile, StackId, StringId};
+
+use super::{Place, Places};
+use crate::labels::{self, Label, Labels};
+use crate::own::Charges;
+use crate::remark::{About, Fact, Remark};
+use crate::selection::Selection;
+use crate::units::{Count, duration};
+use crate::waits::{Reason, Reasons, wait_metric};
+
+/// Calls of one function from one line that block workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockedWorker {
+    /// Whose workers.
+    pub executor: &'static str,
+    /// What they wait for.
+    pub reason: Reason,
+    /// The function that the user's line calls; the user's own when it makes the system call itself.
+    pub call: Label,
+    /// The function of the user's code, or nearest to it.
+    pub function: Label,
+    /// The file of its line.
+    pub file: Option<StringId>,
+    /// The line; 0 when not known.
+    pub line: u32,
+    /// The task.
+    pub task: Label,
+    /// How often.
+    pub count: u64,
+    /// How long in all.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl BlockedWorker {
+    /// Shorter waits hold up little: a lock that another worker has for a moment is no finding.
+    pub const SHORTEST_NS: u64 = 1_000_000;
+    /// What is shorter in all is not worth telling.
+    const LEAST_NS: u64 = 10_000_000;
+
+    /// Whether a thread that waits for this is blocked by a call of its own.
+    fn blocks(reason: Reason) -> bool {
+        match reason {
+            Reason::Idle | Reason::Cpu | Reason::Short | Reason::PageFault | Reason::Stopped => false,
+            Reason::Lock
+            | Reason::Condition
+            | Reason::Park
+            | Reason::Join
+            | Reason::Channel
+            | Reason::Sleep
+            | Reason::File
+            | Reason::Network
+            | Reason::Pipe
+            | Reason::Child
+            | Reason::Events
+            | Reason::Signal
+            | Reason::KernelLock
+            | Reason::Terminal
+            | Reason::Other => true,
+        }
+    }
+
+    /// All that are worth telling, the longest in all first; none without recorded waits.
+    pub fn find(profile: &Profile, selection: &Selection, charges: &Charges) -> Vec<Self> {
+        let Some(metric) = wait_metric(profile) else { return Vec::new() };
+        let labels = Labels::new(profile);
+        let mut places = Places::new(profile, &labels);
+        let mut reasons = Reasons::new(profile);
+        let mut on_worker: FxHashMap<StackId, Option<(&'static str, Label, Reason)>> = FxHashMap::default();
+        let mut found: FxHashMap<_, Self> = FxHashMap::default();
+        Selection { metric, ..selection.clone() }.each_selected(profile, |_, stack, value| {
+            if value < Self::SHORTEST_NS {
+                return;
+            }
+            let place = *on_worker.entry(stack).or_insert_with(|| match places.of(stack) {
+                Place::Task { executor, on_worker: true, chain } => {
+                    let reason = reasons.of(stack);
+                    Self::blocks(reason).then(|| (executor, chain[0], reason))
+                }
+                _ => None,
+            });
+            let Some((executor, task, reason)) = place else { return };
+            let frame = charges.of(stack).frame;
+            let call = charges.beneath(profile, stack).last().map_or(frame.label, |frame| frame.label);
+            let key = (executor, labels.code(call), labels.code(frame.label), frame.file, frame.line, reason);
+            let row = found.entry(key).or_insert_with(|| Self {
+                executor,
+                reason,
+                call: labels.label(labels.code(call)),
+                function: labels.label(labels.code(frame.label)),
+                file: frame.file,
+                line: frame.line,
+                task,
+                count: 0,
+                total_ns: 0,
+                max_ns: 0,
+            });
+            row.count += 1;
+            row.total_ns += value;
+            row.max_ns = row.max_ns.max(value);
+        });
+        let mut found: Vec<Self> = found.into_values().filter(|row| row.total_ns >= Self::LEAST_NS).collect();
+        found.sort_by_key(|row| {
+            (Reverse(row.total_ns), labels.code(row.function), row.line, labels.code(row.call))
+        });
+        found
+    }
+
+    /// The finding, with its names.
+    pub fn finding(&self, profile: &Profile) -> AsyncFinding {
+        let place = self.file.filter(|_| self.line > 0).map_or(String::new(), |file| {
+            let file = profile.text(file);
+            let name = file.rsplit('/').next().unwrap_or(file);
+            format!(" ({name}:{})", self.line)
+        });
+        let from = format!("{}{place}", labels::name(profile, self.function));
+        let call = (self.call != self.function).then(|| labels::name(profile, self.call).into_owned());
+        AsyncFinding::BlockedWorker {
+            executor: self.executor,
+            reason: self.reason,
+            call,
+            from,
+            count: self.count,
+            total_ns: self.total_ns,
+        }
+    }
+}
+
+whyslow_profile::facts! {
+    /// What stacks of async programs show.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum AsyncFinding {
+        /// A call blocks a worker.
+        "blocked-worker" => BlockedWorker {
+            /// Whose worker.
+            executor: &'static str,
+            /// What it waits for.
+            reason: Reason,
+            /// What is called, unless the user's code makes the system call itself.
+            call: Option<String>,
+            /// The user's function and line.
+            from: String,
+            /// How often.
+            count: u64,
+            /// How long in all.
+            total_ns: u64,
+        },
+    }
+}
+
+impl Fact for AsyncFinding {
+    fn remark(&self) -> Remark {
+        let Self::BlockedWorker { executor, reason, call, from, count, total_ns } = self;
+        let article = if executor.starts_with('a') { "an" } else { "a" };
+        let many = if *count > 1 { format!(" in {} calls", Count(*count)) } else { String::new() };
+        let what = match call {
+            Some(call) => format!("in {call}, from {from}"),
+            None => format!("for {} in {from}", reason.label()),
+        };
+        let text =
+            format!("blocking call on {article} {executor} worker: {}{many} {what}", duration(*total_ns));
+        let spawn = match *executor {
+            "tokio" => "tokio::task::spawn_blocking",
+            _ => "blocking::unblock",
+        };
+        let fix = match reason {
+            Reason::Sleep => format!("await a timer of {executor}, or {spawn} around the call"),
+            Reason::Lock | Reason::Condition => {
+                format!(
+                    "an async lock if it is held over an await, less time under the lock, or {spawn} around the call"
+                )
+            }
+            _ => format!("await the async call of the same kind, or {spawn} around this one"),
+        };
+        Remark::note(self.id(), About::Waits, text).or(fix)
+    }
+}

@@ -1,0 +1,218 @@
+//! Tasks of async Rust, as stacks show them: who is polled, which async functions it awaits, how much CPU time it takes and how long it blocks its worker.
+//!
+//! ```text
+//! task  = the outermost function inside of the innermost poll of an executor
+//! chain = the task, and the async functions that its stack passes through: each awaits the next
+//! ```
+//! What waits to be polled is on no stack: neither polls nor the time between them are known.
+
+mod blocked;
+pub(crate) mod executor;
+
+pub use blocked::{AsyncFinding, BlockedWorker};
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{Profile, StackId, Subject, Unit};
+
+use self::executor::{Role, is_future};
+use crate::labels::{self, Label, Labels};
+use crate::own::frames_of;
+use crate::selection::Selection;
+use crate::waits::{Reason, Reasons, wait_metric};
+
+/// All tasks, those with most CPU and blocked time first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskTable {
+    /// One for each executor and outermost function.
+    pub rows: Vec<TaskRow>,
+    /// CPU time of tasks.
+    pub cpu_ns: u64,
+    /// CPU time of threads of executors outside of tasks.
+    pub executor_ns: u64,
+    /// CPU time of what runs on threads that may block.
+    pub blocking_ns: u64,
+    /// All CPU time.
+    pub total_ns: u64,
+    /// CPU samples in tasks.
+    pub samples: u64,
+    /// Whether waits were recorded.
+    pub has_waits: bool,
+}
+
+/// Tasks of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRow {
+    /// Who polls them.
+    pub executor: &'static str,
+    /// The outermost function of the task.
+    pub task: Label,
+    /// What it costs.
+    pub cost: TaskCost,
+    /// The chains of awaits, most first.
+    pub chains: Vec<TaskChain>,
+}
+
+/// One chain of awaits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskChain {
+    /// From the task to the innermost async function.
+    pub functions: Vec<Label>,
+    /// What it costs.
+    pub cost: TaskCost,
+}
+
+/// Time of tasks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskCost {
+    /// On a CPU.
+    pub cpu_ns: u64,
+    /// CPU samples.
+    pub samples: u64,
+    /// In waits that hold their thread: nothing else can be polled there meanwhile.
+    pub blocked_ns: u64,
+}
+
+impl TaskCost {
+    fn add(&mut self, other: Self) {
+        self.cpu_ns += other.cpu_ns;
+        self.samples += other.samples;
+        self.blocked_ns += other.blocked_ns;
+    }
+
+    fn all(self) -> u64 {
+        self.cpu_ns + self.blocked_ns
+    }
+}
+
+/// Where a stack is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In no executor.
+    Outside,
+    /// In an executor, and in no task.
+    Executor,
+    /// On a thread that may block.
+    Blocking,
+    /// In a task, polled by an executor, on one of its workers or in a call of `block_on`, through these functions.
+    Task { executor: &'static str, on_worker: bool, chain: Vec<Label> },
+}
+
+/// Finds the places of stacks, and remembers what each function is.
+pub(crate) struct Places<'a> {
+    profile: &'a Profile,
+    labels: &'a Labels,
+    known: FxHashMap<Label, (Option<Role>, bool, bool)>,
+}
+
+impl<'a> Places<'a> {
+    pub(crate) fn new(profile: &'a Profile, labels: &'a Labels) -> Self {
+        Self { profile, labels, known: FxHashMap::default() }
+    }
+
+    pub(crate) fn of(&mut self, stack: StackId) -> Place {
+        let Self { profile, labels, known } = self;
+        let mut frames: Vec<Label> = frames_of(profile, stack).map(|frame| frame.label).collect();
+        frames.reverse();
+        let mut place = Place::Outside;
+        let mut in_loop = false;
+        for label in frames {
+            let (role, carries, awaits) = *known.entry(label).or_insert_with(|| {
+                let carries = labels::carrier(profile, label).is_some();
+                (Role::of(profile, label), carries, is_future(profile, label))
+            });
+            match (role, &mut place) {
+                (Some(Role::Blocking(_)), _) => (place, in_loop) = (Place::Blocking, false),
+                (Some(Role::Loop(_)), _) => (place, in_loop) = (Place::Executor, true),
+                (Some(Role::Poll(_)), Place::Blocking) => {}
+                (Some(Role::Poll(executor)), _) => {
+                    place = Place::Task { executor, on_worker: in_loop, chain: Vec::new() };
+                }
+                (Some(Role::Job) | None, Place::Task { chain, .. }) => {
+                    // The first is the task, whatever it is.
+                    if !carries && (chain.is_empty() || awaits) {
+                        chain.push(labels.label(labels.code(label)));
+                    }
+                }
+                (Some(Role::Job) | None, _) => {}
+            }
+        }
+        match place {
+            Place::Task { chain, .. } if chain.is_empty() => Place::Executor,
+            place => place,
+        }
+    }
+}
+
+impl TaskTable {
+    /// The selected tasks.
+    pub fn build(profile: &Profile, selection: &Selection) -> Self {
+        let labels = Labels::new(profile);
+        let mut places = Places::new(profile, &labels);
+        let mut place_of: FxHashMap<StackId, Place> = FxHashMap::default();
+        let mut chains: FxHashMap<(&'static str, Vec<Label>), TaskCost> = FxHashMap::default();
+        let mut table = Self::default();
+        let cpu = profile
+            .metrics
+            .iter()
+            .position(|metric| metric.of == Subject::Cpu && metric.unit == Unit::Nanoseconds);
+        if let Some(metric) = cpu {
+            Selection { metric, ..selection.clone() }.each_selected(profile, |_, stack, value| {
+                table.total_ns += value;
+                match place_of.entry(stack).or_insert_with(|| places.of(stack)) {
+                    Place::Outside => {}
+                    Place::Executor => table.executor_ns += value,
+                    Place::Blocking => table.blocking_ns += value,
+                    Place::Task { executor, chain, .. } => {
+                        let samples = u64::from(!profile.is_not_sampled(stack));
+                        table.samples += samples;
+                        let cost = TaskCost { cpu_ns: value, samples, blocked_ns: 0 };
+                        chains.entry((executor, chain.clone())).or_default().add(cost);
+                    }
+                }
+            });
+        }
+        if let Some(metric) = wait_metric(profile) {
+            table.has_waits = true;
+            let mut reasons = Reasons::new(profile);
+            Selection { metric, ..selection.clone() }.each_selected(profile, |_, stack, value| {
+                if let Place::Task { executor, chain, .. } =
+                    place_of.entry(stack).or_insert_with(|| places.of(stack))
+                    && !matches!(reasons.of(stack), Reason::Idle | Reason::Cpu)
+                {
+                    let cost = TaskCost { blocked_ns: value, ..TaskCost::default() };
+                    chains.entry((executor, chain.clone())).or_default().add(cost);
+                }
+            });
+        }
+        table.add_chains(&labels, chains);
+        table
+    }
+
+    fn add_chains(&mut self, labels: &Labels, chains: FxHashMap<(&'static str, Vec<Label>), TaskCost>) {
+        let mut rows: FxHashMap<(&'static str, Label), TaskRow> = FxHashMap::default();
+        for ((executor, functions), cost) in chains {
+            let Some(&task) = functions.first() else { continue };
+            let row = rows.entry((executor, task)).or_insert_with(|| TaskRow {
+                executor,
+                task,
+                cost: TaskCost::default(),
+                chains: Vec::new(),
+            });
+            row.cost.add(cost);
+            row.chains.push(TaskChain { functions, cost });
+            self.cpu_ns += cost.cpu_ns;
+        }
+        self.rows = rows.into_values().collect();
+        let codes =
+            |functions: &[Label]| functions.iter().map(|label| labels.code(*label)).collect::<Vec<_>>();
+        for row in &mut self.rows {
+            row.chains.sort_by_cached_key(|chain| (Reverse(chain.cost.all()), codes(&chain.functions)));
+        }
+        self.rows.sort_by_key(|row| (Reverse(row.cost.all()), row.executor, labels.code(row.task)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

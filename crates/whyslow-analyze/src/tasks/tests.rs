@@ -1,0 +1,121 @@
+use whyslow_profile::{Metric, Samples, ThreadId};
+
+use super::*;
+use crate::own::Charges;
+use crate::remark::Fact as _;
+use crate::testing::{self, SAMPLE_NS};
+
+/// A worker of tokio, which is itself a closure on a thread for blocking calls.
+const WORKER: &str = "w: clone3;tokio::runtime::blocking::pool::Inner::run;tokio::runtime::task::raw::poll;\
+    tokio::runtime::blocking::task::poll;tokio::runtime::scheduler::multi_thread::worker::run";
+const POLL: &str = "tokio::runtime::task::harness::poll;tokio::runtime::task::core::poll";
+
+fn names(profile: &Profile, labels: &[Label]) -> Vec<String> {
+    labels.iter().map(|label| labels::name(profile, *label).into_owned()).collect()
+}
+
+#[test]
+fn tasks_are_found_with_the_chain_of_what_they_await() {
+    let profile = testing::profile(&format!(
+        "{WORKER};{POLL};async fn app::request;async fn app::middle;<app::Row as core::future::Future>::poll;app::spin 60
+         {WORKER};{POLL};async fn app::request;async fn app::other;app::spin 20
+         {WORKER};{POLL};dep::connection::{{{{closure}}}};dep::read 10
+         {WORKER};tokio::runtime::scheduler::multi_thread::worker::steal 5
+         b: clone3;tokio::runtime::blocking::pool::Inner::run;tokio::runtime::task::raw::poll;tokio::runtime::blocking::task::poll;app::compress 4
+         main: app::main;tokio::runtime::park::CachedParkThread::block_on;async block in app::main;app::spin 3
+         main: app::main;app::prepare 2"
+    ));
+    let table = TaskTable::build(&profile, &Selection::default());
+    let rows: Vec<_> = table
+        .rows
+        .iter()
+        .map(|row| (labels::name(&profile, row.task), row.cost.cpu_ns / SAMPLE_NS))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("async fn app::request".into(), 80),
+            ("dep::connection::{{closure}}".into(), 10),
+            ("async block in app::main".into(), 3)
+        ]
+    );
+    assert_eq!(
+        names(&profile, &table.rows[0].chains[0].functions),
+        ["async fn app::request", "async fn app::middle", "<app::Row as core::future::Future>::poll"]
+    );
+    assert_eq!(table.rows[0].chains[0].cost.samples, 60);
+    let parts = (table.cpu_ns, table.executor_ns, table.blocking_ns, table.total_ns);
+    assert_eq!(parts, (93 * SAMPLE_NS, 5 * SAMPLE_NS, 4 * SAMPLE_NS, 104 * SAMPLE_NS));
+    assert!(!table.has_waits && table.rows.iter().all(|row| row.executor == "tokio"));
+}
+
+/// The waits of stacks, each of so many milliseconds.
+fn waits(folded: &str) -> Profile {
+    let mut profile = testing::profile(folded);
+    let cpu = std::mem::take(&mut profile.samples[0]);
+    let mut samples = Samples::default();
+    for row in 0..cpu.len() {
+        if row > 0 && cpu.stack[row] == cpu.stack[row - 1] {
+            let last = samples.value.len() - 1;
+            samples.value[last] += SAMPLE_NS;
+        } else {
+            samples.push(cpu.time_ns[row], ThreadId(0), cpu.stack[row], SAMPLE_NS);
+        }
+    }
+    profile.set_metric(Metric::off_cpu_time(), samples);
+    profile
+}
+
+fn blocked(folded: &str) -> Vec<String> {
+    let profile = waits(folded);
+    let charges = Charges::new(&profile, true);
+    let found = BlockedWorker::find(&profile, &Selection::default(), &charges);
+    found.iter().map(|row| row.finding(&profile).remark().text).collect()
+}
+
+#[test]
+fn a_call_that_blocks_a_worker_is_told_with_its_line() {
+    assert_eq!(
+        blocked(&format!(
+            "{WORKER};{POLL};async fn app::handle@src/app.rs:40;std::fs::read;std::io::read;sys_pipe_read 812"
+        )),
+        ["blocking call on a tokio worker: 812 ms in std::fs::read, from async fn app::handle (app.rs:40)"]
+    );
+    let profile = waits(&format!(
+        "{WORKER};{POLL};async fn app::handle@src/app.rs:40;std::thread::sleep;sys_nanosleep 30"
+    ));
+    let table = TaskTable::build(&profile, &Selection::default());
+    assert_eq!((table.rows[0].cost.blocked_ns, table.has_waits), (30 * SAMPLE_NS, true));
+}
+
+#[test]
+fn idle_workers_short_locks_and_threads_that_may_block_are_no_findings() {
+    let blocking = "b: clone3;tokio::runtime::blocking::pool::Inner::run;tokio::runtime::task::raw::poll;tokio::runtime::blocking::task::poll";
+    for (why, folded) in [
+        ("parked", format!("{WORKER};tokio::runtime::scheduler::multi_thread::worker::Context::park;std::Condvar::wait;sys_futex_wait 500")),
+        ("its driver", format!("{WORKER};tokio::runtime::scheduler::multi_thread::park::x;dep::mio::poll;sys_ep_poll 500")),
+        ("short in all", format!("{WORKER};{POLL};async fn app::handle;std::lock_contended;sys_futex_wait 9")),
+        ("may block", format!("{blocking};app::compress;std::fs::read;sys_pipe_read 500")),
+        ("asked for", format!("{WORKER};{POLL};async fn app::handle;tokio::task::blocking::block_in_place;app::f;std::fs::read;sys_pipe_read 500")),
+        ("no worker", "main: app::main;tokio::runtime::park::CachedParkThread::block_on;async block in app::main;std::thread::sleep;sys_nanosleep 500".to_owned()),
+        ("no executor", "main: app::main;std::thread::sleep;sys_nanosleep 500".to_owned()),
+    ] {
+        assert_eq!(blocked(&folded), Vec::<String>::new(), "{why}");
+    }
+    let current = "main: app::main;tokio::runtime::scheduler::current_thread::CoreGuard::block_on;tokio::task::coop::budget";
+    assert_eq!(
+        blocked(&format!("{current};async block in app::main;std::thread::sleep;sys_nanosleep 500")).len(),
+        1
+    );
+}
+
+#[test]
+fn workers_of_other_executors_are_known() {
+    let found = blocked(
+        "w: std::thread::spawn;dep::x;async_executor::Executor::run;async_task::raw::RawTask::run;async fn app::handle;std::fs::read;sys_pipe_read 50",
+    );
+    assert_eq!(
+        found,
+        ["blocking call on an async-executor worker: 50.0 ms in std::fs::read, from async fn app::handle"]
+    );
+}

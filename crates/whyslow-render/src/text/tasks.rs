@@ -1,0 +1,85 @@
+//! Tasks of async Rust.
+
+use whyslow_analyze::{BlockedWorker, Percent, TaskChain, TaskTable};
+use whyslow_profile::Profile;
+
+use super::layout::{
+    BOLD, DIM, PLAIN, Page, columns, label_name, number_of, push_line, push_wrapped, right, styled, wrap,
+};
+use super::waits::findings;
+use crate::units::duration;
+
+const SHARE: usize = 8;
+const NUMBER: usize = 10;
+/// Chains of one task.
+const MOST_CHAINS: usize = 3;
+/// A chain with less of its task is chance.
+const LEAST_CHAIN: f64 = 0.05;
+
+/// Tasks by CPU and blocked time, at most `limit`, each with its chains of awaits.
+pub fn tasks(
+    table: &TaskTable,
+    blocked: &[BlockedWorker],
+    profile: &Profile,
+    limit: usize,
+    page: Page,
+) -> String {
+    let mut out = String::new();
+    if table.rows.is_empty() {
+        let words = "no task of tokio, async-executor (async-std, smol) or futures-executor is on any stack";
+        push_wrapped(&mut out, PLAIN, words, page.width);
+        return out;
+    }
+    let mut intro = format!(
+        "tasks took {} of {} CPU time; {} ran on threads of executors outside of tasks",
+        duration(table.cpu_ns),
+        duration(table.total_ns),
+        duration(table.executor_ns)
+    );
+    if table.blocking_ns > 0 {
+        intro.push_str(&format!(", {} on threads for blocking calls", duration(table.blocking_ns)));
+    }
+    if !table.has_waits {
+        intro.push_str("; calls that block a worker are shown with waits: whyslow record --off-cpu");
+    }
+    push_wrapped(&mut out, PLAIN, &intro, page.width);
+    out.push_str(&findings(profile, blocked, limit, page));
+    out.push('\n');
+    let blocked_title = if table.has_waits { right("blocked", NUMBER) } else { String::new() };
+    let header =
+        format!("{}{}{blocked_title}  task, and what it awaits", right("share", SHARE), right("CPU", NUMBER));
+    push_line(&mut out, &styled(BOLD, header));
+    let blocked_time = |ns: u64| match table.has_waits {
+        true => right(&if ns > 0 { duration(ns) } else { "-".to_owned() }, NUMBER),
+        false => String::new(),
+    };
+    for row in table.rows.iter().take(limit) {
+        let share = Percent(row.cost.cpu_ns as f64 / table.total_ns.max(1) as f64);
+        let numbers = format!(
+            "{}{}{}  ",
+            right(&share.to_string(), SHARE),
+            right(&duration(row.cost.cpu_ns), NUMBER),
+            blocked_time(row.cost.blocked_ns)
+        );
+        let indent = columns(&numbers);
+        let width = page.width.saturating_sub(indent + row.executor.len() + 3);
+        let name = page.fit(&label_name(profile, row.task), width);
+        push_line(&mut out, &format!("{numbers}{name} {}", styled(DIM, format!("({})", row.executor))));
+        let whole = (row.cost.cpu_ns + row.cost.blocked_ns).max(1) as f64;
+        let part = |chain: &TaskChain| (chain.cost.cpu_ns + chain.cost.blocked_ns) as f64 / whole;
+        let chains =
+            row.chains.iter().filter(|chain| chain.functions.len() > 1 && part(chain) >= LEAST_CHAIN);
+        for chain in chains.take(MOST_CHAINS) {
+            let names = chain.functions[1..].iter().map(|label| format!("→ {}", label_name(profile, *label)));
+            let words = format!("{} {}", Percent(part(chain)), names.collect::<Vec<_>>().join(" "));
+            for line in wrap(&words, page.width.saturating_sub(indent + 2)) {
+                push_line(&mut out, &format!("{}{line}", " ".repeat(indent + 2)));
+            }
+        }
+    }
+    if table.rows.len() > limit {
+        let more = number_of((table.rows.len() - limit) as u64, "more task", "more tasks");
+        push_line(&mut out, &styled(DIM, format!("and {more}")));
+    }
+    out
+}

@@ -1,0 +1,64 @@
+//! Builds packages of `lab/` that have dependencies, each with its own lock file.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::compile::{CompilerMissing, lab, lab_folder};
+
+/// Builds `lab/runtimes` and returns the path of one of its programs. Cargo decides whether anything is to be done.
+pub fn build_runtime(program: &str) -> Result<PathBuf> {
+    let folder = lab_folder().join("runtimes");
+    finish(cargo_build("runtimes", "release", &folder)).context("lab/runtimes")?;
+    Ok(folder.join("release").join(program))
+}
+
+/// [`build_runtime`] for tests: [`skip`](crate::skip)s and gives `None` when there is no cargo; panics on other errors.
+pub fn build_runtime_or_skip(program: &str) -> Option<PathBuf> {
+    or_skip(program, build_runtime(program))
+}
+
+/// What was built; `None` when a compiler is missing, which is noted.
+pub(crate) fn or_skip(name: &str, built: Result<PathBuf>) -> Option<PathBuf> {
+    match built {
+        Ok(path) => Some(path),
+        Err(error) => match error.downcast_ref::<CompilerMissing>() {
+            Some(missing) => {
+                crate::skip(&missing.to_string());
+                None
+            }
+            None => panic!("cannot build {name}: {error:#}"),
+        },
+    }
+}
+
+/// A build of all programs of a package.
+pub(crate) fn cargo_build(package: &str, profile: &str, target: &Path) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What cargo told the calling test about itself is not about these programs.
+    for (name, _) in std::env::vars_os() {
+        let is_about_caller = name.to_str().is_some_and(|name| {
+            (name.starts_with("CARGO") && !matches!(name, "CARGO_HOME" | "CARGO_NET_OFFLINE"))
+                || name.ends_with("RUSTFLAGS")
+        });
+        if is_about_caller {
+            cargo.env_remove(name);
+        }
+    }
+    cargo.current_dir(lab().join(package));
+    cargo.args(["build", "--quiet", "--locked", "--bins", "--profile", profile, "--target-dir"]).arg(target);
+    cargo
+}
+
+/// Waits for a build.
+pub(crate) fn finish(mut cargo: Command) -> Result<()> {
+    let output = match cargo.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(CompilerMissing { compiler: "cargo".into() }.into());
+        }
+        other => other.context("cannot run cargo")?,
+    };
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
