@@ -36,6 +36,7 @@ const CASES: &[Case] = &[
     Case { name: "refuse", arguments: &[], shares: &[("refused", 1.0)], counts: &[] },
     Case { name: "timer_hostile", arguments: &["masked", "20"], shares: &[("busy", 1.0)], counts: &[] },
     Case { name: "timer_hostile", arguments: &["storm", "20"], shares: &[], counts: &[] },
+    Case { name: "pthreads", arguments: &["10"], shares: &[], counts: &[] },
     Case { name: "quadratic", arguments: &["2000"], shares: &[], counts: &[("comparisons", 2_001_000)] },
     Case { name: "ratio", arguments: &["1", "20"], shares: &[("alpha", 0.5), ("beta", 0.3), ("gamma", 0.2)], counts: &[] },
     Case { name: "ratio", arguments: &["4", "20"], shares: &[("alpha", 0.5), ("beta", 0.3), ("gamma", 0.2)], counts: &[] },

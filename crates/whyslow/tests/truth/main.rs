@@ -13,6 +13,7 @@ mod heap_life;
 mod heap_recorded;
 mod heap_snapshot;
 mod heap_transparent;
+mod lock_kinds;
 mod looks;
 mod names;
 mod parallelism;

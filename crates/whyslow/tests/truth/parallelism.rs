@@ -9,7 +9,7 @@ use whyslow_profile::{Profile, file};
 use crate::heap_recorded::as_nobody;
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
-const MS: &str = "600";
+const MS: &str = "900";
 
 fn record(arguments: &[&str]) -> Option<(Profile, Truth)> {
     let program = build_or_skip("serial", Variant::Release)?;
@@ -39,13 +39,19 @@ fn share(profile: &Profile, level: &Level, function: &str) -> f64 {
 fn assert_both_parts_are_found(profile: &Profile, truth: &Truth) {
     let parallelism = built(profile);
     assert!(parallelism.exact);
+    let queued: f64 = parallelism.curve.iter().map(|slice| slice.queued * slice.length_ns as f64).sum();
     for (level, name) in [(1, "parse"), (2, "render")] {
         let truth_ns = truth.counts[&format!("{name}_us")] as f64 * 1000.0;
         let found = &parallelism.levels[level];
-        let ratio = found.ns as f64 / truth_ns;
-        assert!((ratio - 1.0).abs() < 0.05, "{level} threads for {} ns, {name} took {truth_ns} ns", found.ns);
+        // On a busy machine threads start and end when they get a CPU.
+        let (least, most) = (0.95 * truth_ns - queued, 1.05 * truth_ns + queued);
+        let said = format!(
+            "{level} threads for {} ns, {name} took {truth_ns} ns, {queued} ns in the queue",
+            found.ns
+        );
+        assert!((least..most).contains(&(found.ns as f64)), "{said}");
         let share = share(profile, found, name);
-        assert!(share > 0.9, "{share} of {name} at level {level}: {:?}", found.functions);
+        assert!(share > 0.8, "{share} of {name} at level {level}: {:?}", found.functions);
     }
     let part = parallelism.serial_part(profile).expect("it is worth telling");
     assert!(CallTree::name(profile, part.function.label).ends_with("parse"), "{part:?}");

@@ -1,0 +1,127 @@
+//! Waits for locks of pthreads and parking_lot, for a CPU, and of an idle pool, against what programs measure themselves, as root and as an ordinary user.
+
+use std::path::Path;
+
+use whyslow_analyze::{Charges, Reason, Selection, WaitTable, wait_metric};
+use whyslow_lab_harness::{Truth, Variant, build_or_skip, build_runtime_or_skip, run};
+use whyslow_profile::{Profile, file};
+
+use crate::heap_recorded::as_nobody;
+use crate::recorded::{PATIENCE, has_perf_events, whyslow};
+
+/// Records a program with its waits, and what it says of them.
+fn record(program: &Path, args: &[&str]) -> (Profile, Truth) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["record", "--off-cpu", "-o", "run.whyslow", "--"]).arg(program).args(args);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    (read(folder.path()), Truth::parse(&String::from_utf8_lossy(&output.stdout)))
+}
+
+fn read(folder: &Path) -> Profile {
+    file::read(&folder.join("run.whyslow")).unwrap()
+}
+
+/// The same as an ordinary user.
+fn record_as_nobody(program: &Path, args: &[&str]) -> Option<(Profile, Truth)> {
+    let (folder, mut command) = as_nobody(program)?;
+    command.args(["record", "--off-cpu", "-o", "run.whyslow", "--", "./program"]).args(args);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some((read(folder.path()), Truth::parse(&String::from_utf8_lossy(&output.stdout))))
+}
+
+/// Fails unless the first thread has waited in these functions for these reasons as long as the program says. The program's clock goes on
+/// while the thread could run again and has no CPU, and while a wait is too short to be looked at: that much may be missing.
+#[track_caller]
+fn assert_waits(profile: &Profile, truth: &Truth, cases: &[(&str, &[Reason])]) {
+    let metric = wait_metric(profile).expect("waits were recorded");
+    let threads = vec![whyslow_analyze::Pattern::Number(profile.threads[0].tid)];
+    let sum = |selection: &Selection, reasons: &[Reason]| -> f64 {
+        let table = WaitTable::build(profile, selection, &Charges::new(profile, true), 0);
+        table.reasons.iter().filter(|(reason, _)| reasons.contains(reason)).map(|(_, ns)| *ns as f64).sum()
+    };
+    let everywhere = Selection { metric, threads, ..Selection::default() };
+    let unseen = sum(&everywhere, &[Reason::Cpu, Reason::Short]);
+    for (function, reasons) in cases {
+        let truth_ns = truth.counts[&format!("{function}_us")] as f64 * 1000.0;
+        let name = Some(regex::Regex::new(&format!("(^|::){function}$")).unwrap());
+        let found = sum(&Selection { function: name, ..everywhere.clone() }, reasons);
+        let least = if reasons.contains(&Reason::Cpu) { unseen } else { found + unseen };
+        let said = format!("{function}: {found} of {truth_ns} ns for {reasons:?}, {unseen} ns unseen");
+        assert!(found < 1.05 * truth_ns && least > 0.95 * truth_ns, "{said}");
+    }
+}
+
+const PTHREADS: &[(&str, &[Reason])] = &[
+    ("wait_mutex", &[Reason::Lock]),
+    ("wait_rwlock", &[Reason::Lock]),
+    ("wait_condition", &[Reason::Condition]),
+    ("wait_pingpong", &[Reason::Condition, Reason::Lock]),
+    ("wait_cpu", &[Reason::Cpu]),
+];
+
+#[test]
+fn waits_of_posix_threads_and_for_a_cpu_are_found() {
+    if !has_perf_events() {
+        return;
+    }
+    let Some((profile, truth)) =
+        build_or_skip("pthreads", Variant::Release).map(|program| record(&program, &["150"]))
+    else {
+        return;
+    };
+    assert_waits(&profile, &truth, PTHREADS);
+}
+
+#[test]
+fn waits_of_posix_threads_are_found_by_an_ordinary_user() {
+    let Some(program) = build_or_skip("pthreads", Variant::Release) else { return };
+    if !has_perf_events() {
+        return;
+    }
+    let Some((profile, truth)) = record_as_nobody(&program, &["150"]) else { return };
+    assert_waits(&profile, &truth, PTHREADS);
+}
+
+/// Locks of parking_lot are locks, and the threads of a pool of rayon are idle but for a moment.
+#[track_caller]
+fn assert_crate_locks(profile: &Profile, truth: &Truth) {
+    assert_waits(
+        profile,
+        truth,
+        &[
+            ("wait_mutex", &[Reason::Lock]),
+            ("wait_rwlock", &[Reason::Lock]),
+            ("wait_condition", &[Reason::Condition]),
+        ],
+    );
+    let metric = wait_metric(profile).unwrap();
+    // The first thread waits for the pool at the start.
+    let others = profile.threads[1..].iter().map(|thread| whyslow_analyze::Pattern::Number(thread.tid));
+    let pool = Some(regex::Regex::new("rayon_core").unwrap());
+    let of_pool = Selection { metric, threads: others.collect(), function: pool, ..Selection::default() };
+    let table = WaitTable::build(profile, &of_pool, &Charges::new(profile, true), 0);
+    let of =
+        |wanted: Reason| table.reasons.iter().find(|(reason, _)| *reason == wanted).map_or(0, |(_, ns)| *ns);
+    let blocked = table.total_ns - of(Reason::Cpu);
+    assert!(of(Reason::Idle) as f64 > 0.98 * blocked as f64, "{:?}", table.reasons);
+    assert!(
+        blocked > profile.meta.duration_ns,
+        "two threads are idle nearly all the time: {:?}",
+        table.reasons
+    );
+}
+
+#[test]
+fn locks_of_crates_are_locks_and_an_idle_pool_is_idle() {
+    let Some(program) = build_runtime_or_skip("crate_locks") else { return };
+    if !has_perf_events() {
+        return;
+    }
+    let (profile, truth) = record(&program, &["150"]);
+    assert_crate_locks(&profile, &truth);
+    let Some((profile, truth)) = record_as_nobody(&program, &["150"]) else { return };
+    assert_crate_locks(&profile, &truth);
+}
