@@ -28,6 +28,7 @@ mod remark;
 mod selection;
 mod spans;
 pub mod stat;
+mod syscalls;
 mod tasks;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -59,6 +60,7 @@ pub use ratios::{Ratio, RatioKind, Ratios};
 pub use remark::{About, Fact, Remark, Severity, no_leak_check};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
+pub use syscalls::{SyscallAdvice, SyscallCost, SyscallRow, SyscallTable, has_syscalls};
 pub use tasks::{AsyncFinding, BlockedWorker, TaskChain, TaskCost, TaskRow, TaskTable};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent, bytes, duration, number_of, value};

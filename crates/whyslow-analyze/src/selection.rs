@@ -248,6 +248,15 @@ impl Selection {
         });
     }
 
+    /// Says of a thread, a time and a stack whether they pass every filter.
+    pub(crate) fn passing(&self, profile: &Profile) -> impl Fn(ThreadId, u64, StackId) -> bool + use<'_> {
+        let rows = Rows::new(self, profile);
+        let stack_counts = self.stacks_that_count(profile);
+        move |thread, time, stack| {
+            rows.count(thread, time) && stack_counts.as_ref().is_none_or(|counts| counts[stack.index()])
+        }
+    }
+
     /// The samples that pass every filter, in their order.
     pub fn samples(&self, profile: &Profile) -> Samples {
         let Some(samples) = profile.samples.get(self.metric) else { return Samples::default() };

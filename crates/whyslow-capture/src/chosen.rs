@@ -242,7 +242,14 @@ impl Chosen {
             if file.is_some() {
                 attr.set_inherit(0);
             }
-            Beside { attr, scope: scope.clone(), file: file.clone(), apart: true, on_some_cpus: several }
+            Beside {
+                attr,
+                scope: scope.clone(),
+                file: file.clone(),
+                apart: true,
+                rationed: false,
+                on_some_cpus: several,
+            }
         };
         self.attrs().map(beside).collect()
     }

@@ -8,6 +8,7 @@ mod agent;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
 mod arch;
+mod calls;
 mod chosen;
 mod counting;
 #[cfg(feature = "heap")]
@@ -120,6 +121,8 @@ pub struct Options {
     pub events: Vec<WantedSamples>,
     /// Events that were asked for and of which it is known already that they cannot be had.
     pub events_not_there: Vec<NotRecorded>,
+    /// Record system calls.
+    pub syscalls: bool,
     /// Record the heap too.
     pub heap: Option<HeapOptions>,
     /// Work that can be done while the program runs, on a thread that lets everyone else go first.
@@ -154,6 +157,7 @@ impl Default for Options {
             wakers: false,
             events: Vec::new(),
             events_not_there: Vec::new(),
+            syscalls: false,
             heap: None,
             meanwhile: None,
         }

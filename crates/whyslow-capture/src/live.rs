@@ -10,6 +10,7 @@ use whyslow_convert::{
 use whyslow_proc::{DELETED, Mapping, kernel, process};
 use whyslow_unwind::Image;
 
+use crate::calls;
 use crate::marks::{self, Marks};
 use crate::reach::{self, Reached};
 
@@ -88,6 +89,11 @@ impl World for LiveWorld {
                 })
                 .collect(),
         })
+    }
+
+    fn descriptor(&mut self, pid: u32, descriptor: i32) -> Option<(String, u64)> {
+        let name = calls::descriptor(pid, descriptor)?;
+        Some((name, whyslow_proc::monotonic_ns()))
     }
 
     fn process_started(&mut self, pid: u32) {

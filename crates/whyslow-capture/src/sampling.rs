@@ -1,12 +1,12 @@
 //! Opening the events of a recording: of whole CPUs where that is allowed, else of the recorded threads.
 
-use whyslow_convert::perf::Role;
-use whyslow_profile::Sampling;
+use whyslow_convert::perf::{CallEvent, Role};
+use whyslow_profile::{NoSyscalls, Sampling};
 
 use crate::chosen::Choice;
 use crate::ours::Ours;
-use crate::perf::{self, Beside, Bound, Events, OpenError, Plan, Scope};
-use crate::{Options, host};
+use crate::perf::{self, Beside, Bound, CALL_EVENTS, CallPoints, Events, OpenError, Plan, Scope};
+use crate::{Options, calls, host};
 
 /// Whom to sample.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub(crate) struct Sampled {
     pub(crate) on_exec: bool,
     /// What the events beside the main one tell; those that were asked for come after them.
     pub(crate) beside: Vec<Role>,
+    /// Why system calls are not recorded, if they should be.
+    pub(crate) no_calls: Option<NoSyscalls>,
 }
 
 impl Sampled {
@@ -41,6 +43,32 @@ impl Sampled {
     pub(crate) fn has_waking(&self) -> bool {
         self.beside.iter().any(|role| matches!(role, Role::Wakes { .. }))
     }
+
+    /// Whether system calls are told.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.beside.iter().any(|role| matches!(role, Role::Calls(_)))
+    }
+}
+
+/// Opens the events. Where those of system calls are refused, the others are opened without them.
+pub(crate) fn open(
+    whom: &Whom,
+    cpus: &[u32],
+    options: &Options,
+    choice: &Choice,
+) -> Result<Sampled, OpenError> {
+    let no_calls = match options.syscalls.then(calls::points) {
+        Some(Ok(points)) => match open_with(whom, cpus, options, choice, Some(points)) {
+            Err(OpenError::Denied(error) | OpenError::Unsupported(error)) => {
+                Some(NoSyscalls::Refused { error: error.raw_os_error().unwrap_or(0) })
+            }
+            opened => return opened,
+        },
+        Some(Err(why)) => Some(why),
+        None => None,
+    };
+    let sampled = open_with(whom, cpus, options, choice, None)?;
+    Ok(Sampled { no_calls, ..sampled })
 }
 
 /// Events of CPUs take a sample of whatever runs, so that a share does not depend on how long threads live; the kernel allows them
@@ -48,11 +76,12 @@ impl Sampled {
 /// interrupt per sample each. Where threads leave their CPUs is asked of those that are recorded only.
 ///
 /// The events of `choice` come after all others.
-pub(crate) fn open(
+fn open_with(
     whom: &Whom,
     cpus: &[u32],
     options: &Options,
     choice: &Choice,
+    points: Option<CallPoints>,
 ) -> Result<Sampled, OpenError> {
     let plan = |bound| Plan {
         cycles: true,
@@ -69,7 +98,9 @@ pub(crate) fn open(
     let leaving =
         options.off_cpu.then(|| (Role::Leaves, Beside::in_same_ring(perf::leaving(bound), scope.clone())));
     let waking = if options.off_cpu { waking(options.wakers.then_some((&scope, bound))) } else { Vec::new() };
-    let (roles, mut beside): (Vec<Role>, Vec<Beside>) = leaving.clone().into_iter().chain(waking).unzip();
+    let calls = points.map_or_else(Vec::new, |points| calling(points, &scope, bound));
+    let (roles, mut beside): (Vec<Role>, Vec<Beside>) =
+        leaving.clone().into_iter().chain(waking).chain(calls.clone()).unzip();
     beside.extend(choice.beside((&scope, bound), (&Scope::System, Bound::Cpu)));
     let refused = match Events::open(&Scope::System, cpus, plan(Bound::Cpu), options.stack_bytes, &beside) {
         Ok(events) => {
@@ -78,14 +109,21 @@ pub(crate) fn open(
                 Whom::Processes(processes) => Ours::from_now_on(processes),
                 Whom::Machine => Ours::Machine { recorder: std::process::id() },
             };
-            return Ok(Sampled { events, ours, sampling: Sampling::Cpus, on_exec: false, beside: roles });
+            return Ok(Sampled {
+                events,
+                ours,
+                sampling: Sampling::Cpus,
+                on_exec: false,
+                beside: roles,
+                no_calls: None,
+            });
         }
         Err(error) => error,
     };
     let Bound::Thread { enable_on_exec: on_exec } = bound else { return Err(refused) };
     // Where the kernel may not be observed there are no samples of leaving, which happens there.
     let chosen = choice.beside((&scope, bound), (&scope, bound));
-    let (roles, mut beside): (Vec<Role>, Vec<Beside>) = leaving.into_iter().unzip();
+    let (roles, mut beside): (Vec<Role>, Vec<Beside>) = leaving.into_iter().chain(calls).unzip();
     beside.extend(chosen.iter().cloned());
     let (events, roles) = match Events::open(&scope, cpus, plan(bound), options.stack_bytes, &beside) {
         Ok(events) if !options.off_cpu || events.plan.kernel => (events, roles),
@@ -94,7 +132,24 @@ pub(crate) fn open(
         }
         other => (other?, Vec::new()),
     };
-    Ok(Sampled { events, ours: Ours::Chosen, sampling: Sampling::Threads, on_exec, beside: roles })
+    Ok(Sampled {
+        events,
+        ours: Ours::Chosen,
+        sampling: Sampling::Threads,
+        on_exec,
+        beside: roles,
+        no_calls: None,
+    })
+}
+
+/// System calls of these threads.
+fn calling(points: CallPoints, scope: &Scope, bound: Bound) -> Vec<(Role, Beside)> {
+    let calling = CALL_EVENTS.map(|event| {
+        let beside = Beside::in_same_ring(perf::call_attr(points, bound, event), scope.clone());
+        let rationed = event == CallEvent::EnterWithStack;
+        (Role::Calls(event), Beside { rationed, ..beside })
+    });
+    calling.into()
 }
 
 /// Who ends waits: told by whoever runs there, which can be anybody, and so without stacks, which would fill the rings; and once more with

@@ -6,14 +6,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use linux_perf_event_reader::RecordType;
 use whyslow_convert::{Converter, perf};
+use whyslow_proc::accounts::Io;
 use whyslow_proc::{kernel, machine, process};
 use whyslow_profile::file::Writer;
 use whyslow_profile::{
-    HeapFacts, HeapNote, KernelView, Meta, Metric, MetricId, Note, RecordingNote, Sampler, Sampling,
-    StillRunning, Trigger,
+    HeapFacts, HeapNote, KernelView, Meta, Metric, MetricId, NoSyscalls, Note, RecordingNote, Sampler,
+    Sampling, StillRunning, Trigger,
 };
 
 use crate::agent::{self, AgentWatch, TimerSource, Wanted};
+use crate::calls;
 use crate::chosen::Choice;
 use crate::heap::{self, HeapRows};
 use crate::host;
@@ -127,6 +129,13 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     }
     let chosen = choice.chosen.iter().map(|chosen| converter.builder.metric(chosen.metric()));
     let chosen: Vec<MetricId> = chosen.collect();
+    let has_calls = sampled.as_ref().is_some_and(Sampled::has_calls);
+    if has_calls {
+        let metrics = Metric::of_syscalls().map(|metric| converter.builder.metric(metric));
+        converter.record_calls(metrics);
+    }
+    let no_calls = (options.syscalls && !has_calls)
+        .then(|| sampled.as_ref().and_then(|sampled| sampled.no_calls).unwrap_or(NoSyscalls::NoEvents));
     if let Some(metric) = cpu_time.filter(|_| meta.sampling == Sampling::Threads) {
         converter.account(metric, options.frequency_hz);
     }
@@ -178,6 +187,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         waiting::begin_with(pids, &mut converter);
     }
     let child_pid = suspended.as_ref().map(|child| child.pid);
+    let io_before = no_calls.map(|_| io_of(&whom));
     let subject = match (target, suspended) {
         (_, Some(child)) => {
             if let Whom::Child(pid) = whom {
@@ -224,6 +234,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     drop(go_first);
     session.converter.account_all(end_ns);
     session.converter.end_waits(end_ns);
+    session.converter.end_calls(end_ns);
     session.read_marker_files();
 
     meta.duration_ns = end_ns.saturating_sub(start_ns);
@@ -266,6 +277,17 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let recorded: Vec<u64> = chosen.iter().map(|metric| converter.total(*metric)).collect();
     let happened = happened.unwrap_or_default();
     meta.notes.extend(choice.notes(&happened, &chosen_samples, &recorded).into_iter().map(Note::from));
+    if let (Some(why), Some(before)) = (no_calls, io_before) {
+        let now = match &end {
+            End::Exited(_, usage) if matches!(target, Target::Command(_)) => usage.io,
+            _ => io_of(&whom),
+        };
+        let io = now.zip(before).map(|(now, before)| now.since(before));
+        meta.notes.push(calls::not_recorded(why, io).into());
+    }
+    if converter.unpaired_calls() > 0 {
+        meta.notes.push(RecordingNote::SyscallsUnpaired { calls: converter.unpaired_calls() }.into());
+    }
     if options.off_cpu {
         let note = match plan {
             None => Some(RecordingNote::WaitsNotRecorded),
@@ -481,6 +503,16 @@ fn cpus_to_record(options: &Options) -> Result<Vec<u32>, RecordError> {
     }
 }
 
+/// What processes have read and written up to now, if they tell.
+fn io_of(whom: &Whom) -> Option<Io> {
+    let pids = match whom {
+        Whom::Child(pid) => std::slice::from_ref(pid),
+        Whom::Processes(pids) => pids,
+        Whom::Machine => return None,
+    };
+    pids.iter().map(|pid| Io::of(*pid)).try_fold(Io::default(), |sum, io| Some(sum.plus(io?)))
+}
+
 /// What a program is called before it has executed anything.
 fn name_of(target: &Target) -> String {
     let program = target.command().map(|command| Path::new(&command.program)).unwrap_or(Path::new(""));
@@ -515,6 +547,13 @@ struct Records {
     chosen_samples: Vec<u64>,
 }
 
+impl Records {
+    /// Whether system calls are told.
+    fn has_calls(&self) -> bool {
+        self.kinds.iter().any(|kind| matches!(kind.role, perf::Role::Calls(_)))
+    }
+}
+
 struct Session {
     records: Option<Records>,
     agent: Option<AgentWatch>,
@@ -542,7 +581,10 @@ impl Session {
         let mut eager_left = EAGER_AT_FIRST;
         let mut flush_at = Instant::now() + FIRST_FLUSH;
         loop {
-            let mut pause = if eager_left > 0 || self.wait_looks.is_some() { EAGER } else { CALM };
+            // What descriptors are of has to be asked before they are closed.
+            let calls = self.records.as_ref().is_some_and(Records::has_calls);
+            let eager = eager_left > 0 || self.wait_looks.is_some() || calls;
+            let mut pause = if eager { EAGER } else { CALM };
             if let Some(deadline) = deadline {
                 pause = pause.min(deadline.saturating_duration_since(Instant::now()));
             }
@@ -585,6 +627,11 @@ impl Session {
                     None => {}
                 }
                 let kind = &kinds[event];
+                // Stacks that did not fit are not missed.
+                let is_stack = kind.role == perf::Role::Calls(perf::CallEvent::EnterWithStack);
+                if is_stack && record.record_type != RecordType::SAMPLE {
+                    return;
+                }
                 // Anybody can wake our threads.
                 let wakes = matches!(kind.role, perf::Role::Wakes { .. });
                 if (ours.takes(record) || wakes && record.record_type == RecordType::SAMPLE)
@@ -614,6 +661,7 @@ impl Session {
         if let (Some(agent), Some(rows)) = (&self.agent, &mut self.heap_rows) {
             rows.add(&mut self.converter, &agent.take());
         }
+        self.converter.flush_calls();
         if self.write_error.is_none() {
             self.write_error = self.writer.append(&mut self.converter.builder).err();
         }

@@ -49,6 +49,8 @@ pub enum Role {
         /// Bytes from the beginning.
         tid_at: usize,
     },
+    /// A system call begins or ends.
+    Calls(CallEvent),
 }
 
 /// Reads records. It holds the parts of a sample that do not lie in one piece.
@@ -62,10 +64,13 @@ pub struct Reader {
 impl Reader {
     /// What a record says; `None` for one that says nothing of use.
     pub fn read<'a>(&'a mut self, record: &RawEventRecord<'a>, event: &Event) -> Option<Input<'a>> {
+        if let (Role::Calls(call), RecordType::SAMPLE) = (event.role, record.record_type) {
+            return self.read_call(record, call);
+        }
         let time_ns = record.timestamp().unwrap_or(0);
         match record.parse() {
             Ok(EventRecord::Sample(sample)) => match event.role {
-                Role::Counts => Some(Input::Sample(self.sample(&sample, event)?)),
+                Role::Counts | Role::Calls(_) => Some(Input::Sample(self.sample(&sample, event)?)),
                 Role::Leaves => Some(Input::Leaves(self.sample(&sample, event)?)),
                 Role::Wakes { tid_at } => {
                     let (tid, in_interrupt) = woken(&sample.raw?, tid_at)?;

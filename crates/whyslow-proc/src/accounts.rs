@@ -78,6 +78,10 @@ pub struct Io {
     pub read_from_disk: u64,
     /// To disks, less what was thrown away before it got there.
     pub written_to_disk: u64,
+    /// System calls that read.
+    pub reads: u64,
+    /// System calls that write.
+    pub writes: u64,
 }
 
 impl Io {
@@ -95,6 +99,8 @@ impl Io {
             written: number("wchar")?,
             read_from_disk: number("read_bytes")?,
             written_to_disk: number("write_bytes")?.saturating_sub(number("cancelled_write_bytes")?),
+            reads: number("syscr")?,
+            writes: number("syscw")?,
         })
     }
 
@@ -106,6 +112,8 @@ impl Io {
             written: self.written + other.written,
             read_from_disk: self.read_from_disk + other.read_from_disk,
             written_to_disk: self.written_to_disk + other.written_to_disk,
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
         }
     }
 
@@ -117,6 +125,8 @@ impl Io {
             written: self.written.saturating_sub(earlier.written),
             read_from_disk: self.read_from_disk.saturating_sub(earlier.read_from_disk),
             written_to_disk: self.written_to_disk.saturating_sub(earlier.written_to_disk),
+            reads: self.reads.saturating_sub(earlier.reads),
+            writes: self.writes.saturating_sub(earlier.writes),
         }
     }
 }
@@ -221,7 +231,14 @@ mod tests {
     fn bytes_that_never_reach_the_disk_are_not_counted() {
         let text = "rchar: 1000\nwchar: 500\nsyscr: 10\nsyscw: 5\nread_bytes: 4096\nwrite_bytes: 8192\n\
                     cancelled_write_bytes: 4096\n";
-        let io = Io { read: 1000, written: 500, read_from_disk: 4096, written_to_disk: 4096 };
+        let io = Io {
+            read: 1000,
+            written: 500,
+            read_from_disk: 4096,
+            written_to_disk: 4096,
+            reads: 10,
+            writes: 5,
+        };
         assert_eq!(Io::parse(text), Some(io));
         assert_eq!(Io::parse("rchar: 1\n"), None);
     }

@@ -57,7 +57,8 @@ pub use ids::{
 pub use meta::{Counters, ExitStatus, Host, KernelView, Meta, Sampling, StillRunning};
 pub use metric::{Metric, Origin, OverTime, Sampler, Subject, Trigger};
 pub use note::{
-    HeapNote, ImportNote, LeftOutSamples, NoLeakCheck, Note, RecordingNote, Unwatched, WhyLeftOut,
+    HeapNote, ImportNote, IoCalls, LeftOutSamples, NoLeakCheck, NoSyscalls, Note, RecordingNote, Unwatched,
+    WhyLeftOut,
 };
 pub use pool::Pool;
 pub use strings::Strings;

@@ -46,6 +46,9 @@ pub(crate) struct RecordOptions {
     /// Record where threads wait, and where those are that end their waits (as root)
     #[arg(long)]
     wakers: bool,
+    /// Record system calls, too: how many, how long, how much, from where and on which files (needs privileges)
+    #[arg(long)]
+    syscalls: bool,
     #[command(flatten)]
     events: EventOptions,
     /// What takes the samples: perf events of the kernel, or where those are refused timers in the program, and for a process that
@@ -171,6 +174,7 @@ pub(crate) fn make(
         sampler: options.sampler.into(),
         off_cpu: options.off_cpu || options.wakers,
         wakers: options.wakers,
+        syscalls: options.syscalls,
         events: events.samples,
         events_not_there: events.not_there,
         heap: options.heap.then(|| HeapOptions { leak_check: true, ..HeapOptions::default() }),

@@ -48,6 +48,7 @@ const CASES: &[Case] = &[
     Case { name: "syscalls", arguments: &["20"], shares: &[], counts: &[] },
     Case { name: "tailcall", arguments: &["20"], shares: &[("before", 0.25), ("after", 0.75)], counts: &[] },
     Case { name: "usage", arguments: &["400", "4", "10"], shares: &[], counts: &[("faults", 700), ("helper_faults", 100), ("sleeps", 6), ("moved_bytes", 262_144)] },
+    Case { name: "calls", arguments: &["200"], shares: &[], counts: &[] },
     Case { name: "waits", arguments: &["1"], shares: &[], counts: &[] },
     Case { name: "threads", arguments: &["40", "20"], shares: &[("even_work", 0.75), ("odd_work", 0.25)], counts: &[("threads", 40)] },
 ];

@@ -1,12 +1,12 @@
 //! What notes of any recording say.
 
 use whyslow_events::{Kind, NotCounted, WhyNot};
-use whyslow_profile::RecordingNote;
+use whyslow_profile::{IoCalls, NoSyscalls, RecordingNote};
 
 use super::heap_notes::{left_out, left_out_fix};
 use super::{About, Fact, Remark, Severity};
 use crate::stat::{ALLOW_KERNEL, why_not};
-use crate::units::{Count, number_of};
+use crate::units::{Count, bytes, number_of};
 
 impl Fact for RecordingNote {
     fn remark(&self) -> Remark {
@@ -136,6 +136,18 @@ impl Fact for RecordingNote {
                 Remark { severity: Severity::Warning, ..remark }
                     .or(format!("`-c {period}` takes one sample per {} of them", Count(period)))
             }
+            Self::SyscallsNotRecorded { why, io } => {
+                let (why, fix) = no_syscalls(*why);
+                let counted = io.map_or_else(String::new, |io| format!(". {}", io_words(io)));
+                note(About::Recording, format!("system calls were not recorded: {why}{counted}")).or(fix)
+            }
+            Self::SyscallsUnpaired { calls } => note(
+                About::Recording,
+                format!(
+                    "{} not counted: their ends, or records in between, were lost",
+                    number_of(*calls, "system call is", "system calls are")
+                ),
+            ),
             Self::OwnEvents => note(
                 About::Recording,
                 "the program has counted events of its own, without their times".to_owned(),
@@ -159,6 +171,44 @@ impl Fact for RecordingNote {
             .or("`whyslow report` of each file has it"),
         }
     }
+}
+
+/// Why system calls could not be recorded, and what allows it.
+fn no_syscalls(why: NoSyscalls) -> (String, &'static str) {
+    match why {
+        NoSyscalls::Hidden => (
+            "the kernel shows its tracepoints to root only".to_owned(),
+            "`sudo whyslow record --syscalls PROGRAM` records them",
+        ),
+        NoSyscalls::NoTracepoints => (
+            "the tracepoints raw_syscalls:sys_enter and sys_exit are not there".to_owned(),
+            "`sudo mount -t tracefs tracefs /sys/kernel/tracing` shows them where the kernel has them",
+        ),
+        NoSyscalls::Refused { error } => (
+            format!("the kernel refuses events of tracepoints (error {error})"),
+            "`sudo sysctl kernel.perf_event_paranoid=-1` allows them",
+        ),
+        NoSyscalls::NoEvents => (
+            "that needs perf events, which are refused here".to_owned(),
+            "allow perf events: `whyslow doctor` says how",
+        ),
+    }
+}
+
+/// What the kernel counts of every process.
+fn io_words(io: IoCalls) -> String {
+    let words = |calls: u64, verb: &str, moved: u64| {
+        let each = match moved.checked_div(calls) {
+            Some(each) => format!(", {} each on average", bytes(each)),
+            None => String::new(),
+        };
+        format!("{} that {verb} {}{each}", number_of(calls, "call", "calls"), bytes(moved))
+    };
+    format!(
+        "The kernel's own count, without where from: {}; {}",
+        words(io.writes, "wrote", io.bytes_written),
+        words(io.reads, "read", io.bytes_read)
+    )
 }
 
 /// The next number that is 1, 2 or 5 with zeros behind it.

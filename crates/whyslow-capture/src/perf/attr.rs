@@ -149,9 +149,15 @@ fn every_time(bound: Bound) -> sys::perf_event_attr {
         stack_bytes: LEAVING_STACK_BYTES,
         bound,
     };
-    let mut attr = plan.attr(None);
+    let mut attr = beside(plan);
     attr.__bindgen_anon_1.sample_period = 1;
     attr.set_freq(0);
+    attr
+}
+
+/// A plan of an event beside another one of the same threads, which tells all that is not a sample.
+pub(super) fn beside(plan: Plan) -> sys::perf_event_attr {
+    let mut attr = plan.attr(None);
     attr.set_exclude_idle(0);
     attr.set_context_switch(0);
     attr.set_mmap(0);

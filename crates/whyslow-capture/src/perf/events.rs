@@ -52,6 +52,8 @@ pub(crate) struct Beside {
     pub(crate) file: Option<CString>,
     /// Whether its samples have as many stack bytes as the plan's, and a ring apart from the plan's, which it shares with the likes of it.
     pub(crate) apart: bool,
+    /// Whether it has a ring of its own that is given back in rations: what does not fit is not missed.
+    pub(crate) rationed: bool,
     /// Whether CPUs that do not have it go without.
     pub(crate) on_some_cpus: bool,
 }
@@ -59,7 +61,7 @@ pub(crate) struct Beside {
 impl Beside {
     /// An event whose records go into the ring of the plan's event.
     pub(crate) fn in_same_ring(attr: sys::perf_event_attr, scope: Scope) -> Self {
-        Self { attr, scope, file: None, apart: false, on_some_cpus: false }
+        Self { attr, scope, file: None, apart: false, rationed: false, on_some_cpus: false }
     }
 
     /// Its attributes with the address of the file's name, which must live until it is opened.
@@ -197,6 +199,9 @@ impl Events {
             .iter()
             .map(|event| {
                 let mut attr = named(event.attr());
+                if event.rationed {
+                    attr.__bindgen_anon_2.wakeup_watermark = ring_bytes as u32;
+                }
                 if event.apart {
                     attr.sample_stack_user = plan.stack_bytes;
                     // They come in bursts: a program that starts has a hundred page faults within a millisecond.
@@ -246,6 +251,7 @@ impl Events {
             }
             let Some(ring) = owner else { continue };
             let mut side: Option<RawFd> = None;
+            let mut rationed: Option<RawFd> = None;
             for (at, (attr, wanted)) in beside.iter_mut().enumerate() {
                 let threads = wanted.scope.threads();
                 for &thread in threads {
@@ -256,6 +262,13 @@ impl Events {
                         Err(error) => return Err(error),
                     };
                     match side {
+                        _ if wanted.rationed => match rationed {
+                            Some(rationed) => redirect(event.as_fd(), rationed).map_err(OpenError::Other)?,
+                            None => {
+                                rings.push(map(event.as_fd(), ring_bytes)?.in_rations());
+                                rationed = Some(event.as_raw_fd());
+                            }
+                        },
                         _ if !wanted.apart => redirect(event.as_fd(), ring).map_err(OpenError::Other)?,
                         Some(side) => redirect(event.as_fd(), side).map_err(OpenError::Other)?,
                         None => {

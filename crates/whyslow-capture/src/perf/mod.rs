@@ -1,12 +1,14 @@
 //! The kernel's interface for events: samples, rings and the records in them, and plain counters.
 
 mod attr;
+mod calls;
 mod counter;
 mod events;
 mod layouts;
 mod ring;
 
 pub(crate) use attr::{Bound, Plan, leaving, waking};
+pub(crate) use calls::{CALL_EVENTS, CallPoints, call_attr};
 pub(crate) use counter::{Bound as CounterBound, Counter, CounterRings, LastCount};
 pub(crate) use events::{Beside, Events, OpenError, Scope, try_open};
 pub(crate) use ring::Record;

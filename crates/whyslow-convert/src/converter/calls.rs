@@ -4,7 +4,7 @@
 //! Enters   a thread begins a call; with its stack, or without when calls come faster than stacks can be copied
 //! Returns  it is over
 //! ```
-//! A call without a stack counts where others of its thread, its kind and its descriptor were made: in turn at the last of them, so that
+//! A call without a stack counts where others of its thread, its kind and its file were made: in turn at the last of them, so that
 //! their shares stay what they are. How many those are, every row says.
 //!
 //! After lost records nothing that began before them is paired any more: its end may be missing, and that of a later call be there.
@@ -47,6 +47,8 @@ pub(super) struct Calls {
     buckets: FxHashMap<(ThreadId, StackId), Bucket>,
     bucket_ns: u64,
     errors: FxHashMap<u16, StringId>,
+    /// The time of the last record.
+    read_ns: u64,
     /// How often records were lost.
     losses: u64,
     /// Calls whose end is missing.
@@ -96,7 +98,7 @@ pub(super) struct InCall {
     current: Option<Current>,
     /// The stack of a beginning that is about to be told.
     stack: Option<Stacked>,
-    recent: FxHashMap<(StringId, u64), Recent>,
+    recent: FxHashMap<(StringId, Option<FileId>), Recent>,
     /// Whether anything was heard of it before.
     heard: bool,
     /// Whether its calls have the numbers of 32-bit programs.
@@ -161,6 +163,7 @@ impl<W: World> Converter<W> {
             buckets: FxHashMap::default(),
             bucket_ns: 0,
             errors: FxHashMap::default(),
+            read_ns: 0,
             losses: 0,
             unpaired: 0,
         });
@@ -215,6 +218,7 @@ impl<W: World> Converter<W> {
             same && time_ns.abs_diff(stacked.time_ns) < SAME_NS
         });
         let (stack, text) = stacked.map_or((None, None), |stacked| (stacked.stack, stacked.text));
+        calls.read_ns = time_ns;
         let losses = calls.losses;
         let current = Current { number, arguments, begin_ns: time_ns, stack, file, text, losses };
         // The end of the one before is missing.
@@ -224,7 +228,7 @@ impl<W: World> Converter<W> {
 
     /// What a call's descriptor is of. Whoever closes one needs no name that would have to be asked for.
     fn file_of(&mut self, pid: u32, meaning: Meaning, arguments: &[u64; 6], time_ns: u64) -> Option<FileId> {
-        let Self { calls, world, builder, .. } = self;
+        let Self { calls, world, .. } = self;
         let files = &mut calls.as_mut()?.files;
         let descriptor = arguments[0] as i32;
         if !meaning.descriptor || descriptor < 0 {
@@ -241,7 +245,7 @@ impl<W: World> Converter<W> {
                 known
             }
             does => {
-                let file = files.of(builder, (pid, descriptor), || world.descriptor(pid, descriptor));
+                let file = files.of((pid, descriptor), || world.descriptor(pid, descriptor));
                 if does == Does::DupTo && arguments[1] as i32 != descriptor {
                     files.closed(pid, arguments[1] as i32, time_ns);
                 }
@@ -258,6 +262,7 @@ impl<W: World> Converter<W> {
         }
         self.know_thread(task.pid, task.tid, time_ns);
         let (Some(calls), Some(thread)) = (&mut self.calls, self.threads.get_mut(&task.tid)) else { return };
+        calls.read_ns = time_ns;
         let heard = std::mem::replace(&mut thread.call.heard, true);
         match thread.call.current.take() {
             Some(current) if current.losses != calls.losses => calls.unpaired += 1,
@@ -295,11 +300,10 @@ impl<W: World> Converter<W> {
         let (Some(calls), Some(thread)) = (calls, threads.get_mut(&tid)) else { return };
         let error =
             result.filter(|result| (-MOST_ERROR..0).contains(result)).map_or(0, |result| -result as u16);
-        let descriptor = if kind.meaning.descriptor { current.arguments[0] } else { u64::MAX };
         if thread.call.recent.len() > RECENT_KINDS {
             thread.call.recent.clear();
         }
-        let recent = thread.call.recent.entry((kind.name, descriptor)).or_default();
+        let recent = thread.call.recent.entry((kind.name, current.file)).or_default();
         if let Some(stack) = current.stack {
             recent.add(stack);
         }
@@ -433,14 +437,18 @@ impl<W: World> Converter<W> {
         for tid in tids {
             self.thread_ends_in_call(tid, time_ns);
         }
-        self.flush_calls(u64::MAX);
+        if let Some(calls) = &mut self.calls {
+            calls.read_ns = u64::MAX;
+        }
+        self.flush_calls();
     }
 
-    /// Adds what was counted to the tables, except rows of files whose names are not certain when records up to this time were read.
-    pub fn flush_calls(&mut self, read_ns: u64) {
+    /// Adds what was counted to the tables, except rows of files whose names are not certain yet.
+    pub fn flush_calls(&mut self) {
         self.call_buckets();
         let Self { calls: Some(calls), builder, threads, .. } = self else { return };
-        let Calls { files, rows, errors, .. } = calls;
+        let Calls { files, rows, errors, read_ns, .. } = calls;
+        let read_ns = *read_ns;
         let mut ready: Vec<(Key, Row)> =
             rows.extract_if(|key, _| key.file.is_none_or(|file| files.is_certain(file, read_ns))).collect();
         ready.sort_by_key(|(key, row)| (row.last_ns, key.thread, key.stack, key.call, key.error));
@@ -464,8 +472,17 @@ impl<W: World> Converter<W> {
             });
         }
         let names = files.settle(builder, read_ns);
-        for current in threads.values_mut().filter_map(|thread| thread.call.current.as_mut()) {
-            current.file = current.file.map(|file| names.get(&file).copied().unwrap_or(file));
+        if names.is_empty() {
+            return;
+        }
+        let settled = |file: FileId| names.get(&file).copied().unwrap_or(file);
+        for call in threads.values_mut().map(|thread| &mut thread.call) {
+            if let Some(current) = &mut call.current {
+                current.file = current.file.map(settled);
+            }
+            let recent =
+                call.recent.drain().map(|((name, file), recent)| ((name, file.map(settled)), recent));
+            call.recent = recent.collect();
         }
     }
 

@@ -28,7 +28,11 @@ const ABI_32: u64 = 1;
 
 impl Reader {
     /// What a record of system calls says; `None` for one that says nothing of use.
-    pub fn read_call<'a>(&'a mut self, record: &RawEventRecord<'a>, event: CallEvent) -> Option<Input<'a>> {
+    pub(super) fn read_call<'a>(
+        &'a mut self,
+        record: &RawEventRecord<'a>,
+        event: CallEvent,
+    ) -> Option<Input<'a>> {
         if record.record_type != RecordType::SAMPLE {
             return None;
         }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 pub use heap::{HeapNote, NoLeakCheck, Unwatched, WhyLeftOut};
 pub use import::{ImportNote, LeftOutSamples};
-pub use recording::RecordingNote;
+pub use recording::{IoCalls, NoSyscalls, RecordingNote};
 
 /// A fact about a recording that its reader should know.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,36 @@ use serde::{Deserialize, Serialize};
 
 use super::WhyLeftOut;
 
+/// Why system calls could not be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoSyscalls {
+    /// Tracepoints are for root's eyes only.
+    Hidden,
+    /// There are no tracepoints, or their list is not mounted.
+    NoTracepoints,
+    /// The kernel refuses them.
+    Refused {
+        /// The system's number for the reason.
+        error: i32,
+    },
+    /// There are no perf events at all.
+    NoEvents,
+}
+
+/// What the kernel counts for every process: calls of reading and writing, of all kinds, and their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoCalls {
+    /// Calls that read.
+    pub reads: u64,
+    /// What they read.
+    pub bytes_read: u64,
+    /// Calls that write.
+    pub writes: u64,
+    /// What they wrote.
+    pub bytes_written: u64,
+}
+
 crate::facts! {
     /// What whyslow tells of a recording of its own, and of several as one.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +122,18 @@ crate::facts! {
             recorded: u64,
             /// How many occurrences one sample stands for.
             period: u64,
+        },
+        /// System calls were to be recorded, and could not be.
+        "syscalls-not-recorded" => SyscallsNotRecorded {
+            /// Why.
+            why: NoSyscalls,
+            /// What the kernel counts anyway.
+            io: Option<IoCalls>,
+        },
+        /// The ends of system calls are missing.
+        "syscalls-unpaired" => SyscallsUnpaired {
+            /// How many.
+            calls: u64,
         },
         /// The program counted events of its own, whose times are not known.
         "own-events" => OwnEvents,

@@ -8,6 +8,7 @@ mod own;
 mod parallelism;
 mod remark;
 mod stat;
+mod syscalls;
 mod tasks;
 mod waits;
 
@@ -31,6 +32,7 @@ use self::own::{OwnJson, OwnStepJson};
 pub use self::parallelism::parallelism;
 pub use self::remark::RemarkJson;
 pub use self::stat::{LIST_SCHEMA, STAT_SCHEMA, StatDocument, list, stat};
+pub use self::syscalls::syscalls;
 pub use self::tasks::tasks;
 pub use self::waits::waits;
 use crate::text::{kernel_label, sampling_label, source_label};

@@ -3,7 +3,7 @@
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{
     BlockedWorker, By, CallTree, Charges, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality,
-    Reason, Selection, SerialPart, Threads, Waited,
+    Reason, Selection, SerialPart, SyscallTable, Threads, Waited,
 };
 use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile, Subject};
 
@@ -17,6 +17,7 @@ use super::own::{MEANING, name_in_crate, own_rows};
 use super::parallelism::serial_words;
 use super::quality::headline;
 use super::remark::remark_lines;
+use super::syscalls::costliest_syscall;
 use super::tree::repeat_note;
 use super::waits::findings;
 use crate::sanitize::clean;
@@ -52,6 +53,8 @@ pub struct Summary<'a> {
     pub blocked: &'a [BlockedWorker],
     /// What ran on one thread alone, if that is worth telling.
     pub serial: Option<SerialPart>,
+    /// Its system calls, if they were recorded.
+    pub syscalls: Option<&'a SyscallTable>,
     /// Its threads and processes.
     pub threads: &'a Threads,
     /// How far to trust it.
@@ -104,6 +107,10 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
     if let Some(part) = &summary.serial {
         let where_to = file.map(|file| format!(": whyslow report {file} parallelism")).unwrap_or_default();
         push_wrapped(&mut head, PLAIN, &format!("{}{where_to}", serial_words(part, profile)), page.width);
+    }
+    let costliest = summary.syscalls.and_then(|table| costliest_syscall(table, profile, file));
+    if let Some(costliest) = costliest {
+        push_wrapped(&mut head, PLAIN, &costliest, page.width);
     }
     if let Some(programs) = programs(summary.threads) {
         push_line(&mut head, &cut(&programs, page.width));

@@ -63,6 +63,7 @@ fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
         functions: &FunctionTable::from_weights(profile, &weights, true, SortBy::SelfValue),
         own: &own,
         hot_path: &HotPath::find(profile, &weights, &charges, &own),
+        syscalls: None,
         waited: waited.as_ref(),
         blocked: &BlockedWorker::find(profile, &Selection::default(), &charges),
         serial: Parallelism::build(profile, &Selection::default(), &charges)

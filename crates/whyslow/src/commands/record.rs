@@ -67,6 +67,7 @@ pub(crate) fn run(args: &RecordArgs, volume: Volume) -> Result<Exit> {
             String::new()
         };
         note(&format!("whyslow: recorded {file}; next: whyslow report {file}{heap}\n"));
+        note(&super::report::costliest_syscall(&recorded.profile, path));
         note(&super::report::verdict(&recorded.profile));
     }
     tell_events(&recorded.profile, volume);

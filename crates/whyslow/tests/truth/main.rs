@@ -22,6 +22,7 @@ mod shapes;
 mod shares;
 mod spans;
 mod stacks;
+mod syscalls;
 mod tasks;
 mod timer;
 mod transparent;

@@ -44,22 +44,17 @@ impl Files {
     /// What a descriptor is of. `ask` is what the world says now, and when that is.
     pub(super) fn of(
         &mut self,
-        builder: &mut Builder,
         (pid, descriptor): (u32, i32),
         ask: impl FnOnce() -> Option<(String, u64)>,
     ) -> FileId {
         if let Some(known) = self.known(pid, descriptor) {
             return known;
         }
-        let id = match ask() {
-            Some((text, asked_ns)) => {
-                let number = self.next;
-                self.next += 1;
-                self.asked.insert(number, Asked { descriptor, text, asked_ns });
-                FileId::Asked(number)
-            }
-            None => self.named(builder, &unknown(descriptor)),
-        };
+        // What is not known is apart from what had the number before.
+        let (text, asked_ns) = ask().unwrap_or_else(|| (unknown(descriptor), 0));
+        let id = FileId::Asked(self.next);
+        self.asked.insert(self.next, Asked { descriptor, text, asked_ns });
+        self.next += 1;
         self.set(pid, descriptor, id);
         id
     }

@@ -266,7 +266,7 @@ fn what_the_world_says_counts_unless_the_descriptor_was_closed_before() {
         let mut recorded = recorded();
         recorded.converter.world.descriptors.insert((PID, 3), ("/data".to_owned(), 500));
         call(&mut recorded, READ, &[3], 10, 100);
-        recorded.converter.flush_calls(101);
+        recorded.converter.flush_calls();
         assert!(recorded.converter.builder.pending_samples() > 0);
         if let Some(time) = closed {
             call(&mut recorded, CLOSE, &[3], 0, time);
@@ -287,7 +287,7 @@ fn what_was_asked_is_forgotten_once_it_is_certain() {
     for at in 1..100 {
         call(&mut recorded, READ, &[3], 10, at * 100);
         call(&mut recorded, CLOSE, &[3], 0, at * 100 + 10);
-        recorded.converter.flush_calls(at * 100 + 50);
+        recorded.converter.flush_calls();
         assert!(recorded.converter.calls.as_ref().unwrap().files.kept() <= 1);
     }
     let rows = rows(recorded, 100_000);

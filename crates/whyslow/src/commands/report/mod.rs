@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
-use whyslow_analyze::{BlockedWorker, By, Charges, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality, Selection, SortBy, Threads, Waited, wait_metric};
-use whyslow_profile::Profile;
+use whyslow_analyze::{BlockedWorker, By, Charges, Fact, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality, Selection, SortBy, SyscallTable, Threads, Waited, has_syscalls, wait_metric};
+use whyslow_profile::{Note, Profile, RecordingNote};
 use whyslow_render::json::Context;
 use whyslow_render::text::{self, HeapView, Page, Summary};
 
@@ -183,6 +183,24 @@ pub(crate) fn verdict(profile: &Profile) -> String {
     text::verdict_lines(&Quality::of(profile), page)
 }
 
+/// All system calls, if they were recorded.
+fn syscalls_of(profile: &Profile, charges: &Charges) -> Option<SyscallTable> {
+    has_syscalls(profile).then(|| SyscallTable::build(profile, &Selection::default(), charges))
+}
+
+/// The most costly system call of a recording, as a line for stderr, or why there is none; empty when none were asked for.
+pub(crate) fn costliest_syscall(profile: &Profile, saved: &Path) -> String {
+    let table = syscalls_of(profile, &Charges::new(profile, true));
+    let file = saved.display().to_string();
+    if table.is_none() {
+        let refused = |note: &&Note| matches!(note, Note::Recording(RecordingNote::SyscallsNotRecorded { .. }));
+        let refused = profile.meta.notes.iter().find(refused);
+        return refused.map_or_else(String::new, |note| format!("{}\n", text::remark_line(&note.remark())));
+    }
+    let line = table.and_then(|table| text::costliest_syscall(&table, profile, Some(&file)));
+    line.map_or_else(String::new, |line| format!("{line}\n"))
+}
+
 /// The one-screen answer after a recording, for stderr.
 pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String {
     if heap_is_all(profile) {
@@ -192,6 +210,7 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
     let charges = Charges::new(profile, true);
     let own = OwnTable::build(profile, &weights, &charges);
     let waited = Waited::of(profile, &charges);
+    let syscalls = syscalls_of(profile, &charges);
     let file = saved.map(|path| path.display().to_string());
     let summary = Summary {
         profile,
@@ -203,6 +222,7 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
         blocked: &BlockedWorker::find(profile, &Selection::default(), &charges),
         serial: Parallelism::build(profile, &Selection::default(), &charges)
             .and_then(|parallelism| parallelism.serial_part(profile)),
+        syscalls: syscalls.as_ref(),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: file.as_deref(),

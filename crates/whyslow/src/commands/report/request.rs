@@ -5,7 +5,7 @@ use std::fmt::Display;
 use whyslow_analyze::{
     BlockedWorker, By, Callers, Charges, CriticalPath, FindError, FunctionTable, GroupBy, Groups, HotLines, Lines, LockTable, Outline, OwnTable,
     Parallelism, Ratios,
-    Selection, SortBy, SpanTable, TaskTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
+    Selection, SortBy, SpanTable, SyscallTable, TaskTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
 };
 use whyslow_profile::{HeapProcess, Profile};
 
@@ -113,6 +113,12 @@ impl Request<'_> {
     /// How many threads were busy, and what ran then; `None` without CPU time.
     pub(super) fn parallelism(&self) -> Option<Parallelism> {
         Parallelism::build(self.profile, self.selection, &Charges::new(self.profile, self.inline()))
+    }
+
+    /// The selected system calls.
+    pub(super) fn syscalls(&self) -> SyscallTable {
+        let charges = Charges::new(self.profile, self.inline());
+        SyscallTable::build(self.profile, self.selection, &charges)
     }
 
     /// The frame each stack is charged to, and the functions that makes.

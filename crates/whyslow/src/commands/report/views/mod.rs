@@ -10,6 +10,7 @@ mod locks;
 mod parallelism;
 mod quality;
 mod spans;
+mod syscalls;
 mod tasks;
 mod threads;
 mod tree;
@@ -28,7 +29,7 @@ pub(super) use functions::VIEW as FUNCTIONS;
 pub(super) use heap::VIEW as HEAP;
 
 /// All views, in the order of the help.
-pub(super) const ALL: [&View; 15] = [
+pub(super) const ALL: [&View; 16] = [
     &functions::VIEW,
     &tree::VIEW,
     &callers::VIEW,
@@ -42,6 +43,7 @@ pub(super) const ALL: [&View; 15] = [
     &critical_path::VIEW,
     &tasks::VIEW,
     &parallelism::VIEW,
+    &syscalls::VIEW,
     &heap::VIEW,
     &quality::VIEW,
 ];

@@ -1,0 +1,183 @@
+//! The table of system calls.
+
+use whyslow_analyze::{CallTree, Fact, Percent, SyscallRow, SyscallTable};
+use whyslow_profile::Profile;
+
+use super::layout::{
+    BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,
+    styled,
+};
+use super::remark::remark_lines;
+use crate::sanitize::clean;
+use crate::units::{Count, bytes, duration};
+
+const SHARE: usize = 8;
+const NUMBER: usize = 10;
+/// The least room for a name.
+const NAME: usize = 20;
+/// Files that are named of one row, and errors.
+const MOST_NAMED: usize = 3;
+/// Below this share of the time of calls that do not only wait, a row has no advice: most programs read a few small files when they start.
+const NOTABLE: f64 = 0.01;
+
+/// A number of a row as text.
+type Number = fn(&SyscallRow) -> String;
+
+/// The columns between the share and the call.
+const COLUMNS: [(&str, Number); 6] = [
+    ("total", |row| duration(row.cost.total_ns)),
+    ("calls", |row| Count(row.cost.count).to_string()),
+    ("bytes", |row| if row.cost.bytes > 0 { bytes(row.cost.bytes) } else { String::new() }),
+    ("p50", |row| duration(row.cost.quantile_ns(50))),
+    ("p99", |row| duration(row.cost.quantile_ns(99))),
+    ("max", |row| duration(row.cost.max_ns)),
+];
+
+/// Which lines make system calls, at most `limit` rows.
+pub fn syscalls(table: &SyscallTable, profile: &Profile, limit: usize, page: Page) -> String {
+    let mut out = String::new();
+    let share = |part: u64| part as f64 / table.all.total_ns.max(1) as f64;
+    let mut intro = format!(
+        "{} took {} in all, from their beginning to their end, waiting included",
+        number_of(table.all.count, "system call", "system calls"),
+        duration(table.all.total_ns)
+    );
+    if table.waiting_ns > 0 {
+        intro.push_str(&format!("; {} of that in calls that only wait", duration(table.waiting_ns)));
+    }
+    intro.push_str("; each is charged to the line of yours that led to it");
+    push_wrapped(&mut out, PLAIN, &intro, page.width);
+    if let Some(advice) = table.advice() {
+        out.push_str(&remark_lines(&advice.remark(), page.width));
+    }
+    if table.rows.is_empty() {
+        return out;
+    }
+    out.push('\n');
+    let shown = &table.rows[..table.rows.len().min(limit)];
+    let calls: Vec<String> = shown.iter().map(|row| clean(profile.text(row.call)).into_owned()).collect();
+    let call_width = calls.iter().map(|call| columns(call)).max().unwrap_or(0).max("call".len());
+    // Of columns that do not fit, the percentiles go first.
+    let mut numbers = COLUMNS.to_vec();
+    for spare in ["p50", "p99", "max"] {
+        if SHARE + NUMBER * numbers.len() + call_width + 2 * NAME > page.width {
+            numbers.retain(|(title, _)| *title != spare);
+        }
+    }
+    let rest = page.width.saturating_sub(SHARE + NUMBER * numbers.len() + 4 + call_width);
+    let place_width = (rest * 2 / 5).min(40);
+    let places = shown.iter().map(|row| match row.file {
+        Some(file) => place(&clean(profile.text(file)), row.line, place_width),
+        None => String::new(),
+    });
+    let places: Vec<String> = places.collect();
+    let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
+    let name_width = rest.saturating_sub(widest + 2);
+    let names: Vec<String> =
+        shown.iter().map(|row| page.fit(&label_name(profile, row.label), name_width)).collect();
+    let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0).max("function".len());
+    let titles = numbers.iter().map(|(title, _)| right(title, NUMBER)).collect::<String>();
+    let header = format!(
+        "{}{titles}  {}  {}  line",
+        right("share", SHARE),
+        left("call", call_width),
+        left("function", name_column)
+    );
+    push_line(&mut out, &styled(BOLD, header));
+    for (((row, call), name), place) in shown.iter().zip(&calls).zip(&names).zip(&places) {
+        let numbers = numbers.iter().map(|(_, number)| right(&number(row), NUMBER)).collect::<String>();
+        let part = share(row.cost.total_ns);
+        let line = format!(
+            "{}{numbers}  {}  {}  {place}",
+            right(&Percent(part).to_string(), SHARE),
+            left(call, call_width),
+            left(name, name_column)
+        );
+        push_line(&mut out, line.trim_end());
+        let indented = |out: &mut String, text: &str| {
+            let mut lines = String::new();
+            push_wrapped(&mut lines, DIM, text, page.width.saturating_sub(SHARE + 2).max(NAME));
+            lines.lines().for_each(|line| push_line(out, &format!("{}{line}", " ".repeat(SHARE + 2))));
+        };
+        if let Some(about) = about(row, profile) {
+            indented(&mut out, &about);
+        }
+        let at_work_ns = table.all.total_ns.saturating_sub(table.waiting_ns);
+        let notable = row.cost.total_ns as f64 >= NOTABLE * at_work_ns as f64;
+        if let Some(advice) = row.advice(profile).filter(|_| notable) {
+            let remark = advice.remark();
+            let fix = remark.fix.map(|fix| format!("; {fix}")).unwrap_or_default();
+            indented(&mut out, &format!("{}{fix}", remark.text));
+        }
+    }
+    if table.rows.len() > limit {
+        let more = number_of((table.rows.len() - limit) as u64, "more place", "more places");
+        push_line(&mut out, &styled(DIM, format!("and {more}")));
+    }
+    out
+}
+
+/// On what files, and with what errors.
+fn about(row: &SyscallRow, profile: &Profile) -> Option<String> {
+    let mut parts = Vec::new();
+    let named = row.targets.iter().take(MOST_NAMED).map(|(target, cost)| {
+        let name = clean(profile.text(*target));
+        if row.targets.len() == 1 { name.into_owned() } else { format!("{name} ({})", Count(cost.count)) }
+    });
+    let named: Vec<String> = named.collect();
+    if !named.is_empty() {
+        let more = match row.targets.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {}", number_of(more as u64, "other", "others")),
+        };
+        parts.push(format!("on {}{more}", named.join(", ")));
+    }
+    if row.cost.failed > 0 {
+        let errors = row.errors.iter().take(MOST_NAMED);
+        let errors: Vec<String> = errors
+            .map(|(error, count)| format!("{} {}", Count(*count), clean(profile.text(*error))))
+            .collect();
+        parts.push(format!("{} failed: {}", Count(row.cost.failed), errors.join(", ")));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The most costly place, in a sentence.
+pub fn costliest_syscall(table: &SyscallTable, profile: &Profile, file: Option<&str>) -> Option<String> {
+    let row = table.most_costly(profile)?;
+    let call = clean(profile.text(row.call));
+    let waited = match table.waiting_ns {
+        0 => "most of it".to_owned(),
+        waiting_ns => {
+            format!("{} of that in calls that only wait, and most of the rest", duration(waiting_ns))
+        }
+    };
+    let mut text = format!(
+        "{} took {}, {waited} in {call}: {} in {}",
+        number_of(table.all.count, "system call", "system calls"),
+        duration(table.all.total_ns),
+        duration(row.cost.total_ns),
+        number_of(row.cost.count, "call", "calls")
+    );
+    if let Some(each) = row.cost.bytes_each() {
+        text.push_str(&format!(" of {} on average", bytes(each)));
+    }
+    match &row.targets[..] {
+        [] => {}
+        [(target, _)] => text.push_str(&format!(" on {}", clean(profile.text(*target)))),
+        [(target, _), others @ ..] => text.push_str(&format!(
+            " on {} and {}",
+            clean(profile.text(*target)),
+            number_of(others.len() as u64, "other", "others")
+        )),
+    }
+    text.push_str(&format!(", from {}", clean(&CallTree::name(profile, row.label))));
+    if let (Some(file), true) = (row.file, row.line > 0) {
+        let path = clean(profile.text(file));
+        text.push_str(&format!(" ({}:{})", path.rsplit('/').next().unwrap_or(&path), row.line));
+    }
+    match file {
+        Some(file) => Some(format!("{text}: whyslow report {file} syscalls")),
+        None => Some(text),
+    }
+}
