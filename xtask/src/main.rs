@@ -21,6 +21,7 @@ cargo xtask bench [OPTIONS]   whyslow and its peers side by side; writes BENCHMA
     --formats                 only other tools' files and the viewer; prints only
     --heap                    only the heap; takes the place of its section in BENCHMARKS.md
     --samplers                only the two samplers, how true they are and what they cost; likewise
+    --waits                   only what recording waits costs; likewise
     --quick                   few rounds, short programs; prints only
     --rounds N                rounds per program (default 7)
     --program NAME            only this program; may be repeated

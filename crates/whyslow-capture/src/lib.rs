@@ -24,6 +24,7 @@ mod mappings;
 mod marks;
 mod ours;
 mod output;
+mod pace;
 mod perf;
 mod reach;
 mod refusal;

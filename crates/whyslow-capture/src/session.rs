@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use linux_perf_event_reader::RecordType;
-use whyslow_convert::{Converter, perf};
+use whyslow_convert::{Converter, Input, perf};
 use whyslow_proc::accounts::Io;
 use whyslow_proc::{kernel, machine, process};
 use whyslow_profile::file::Writer;
@@ -25,6 +25,7 @@ use crate::looks::{self, LookSource};
 use crate::marks::Marks;
 use crate::ours::Ours;
 use crate::output::Output;
+use crate::pace::{Pace, Turn};
 use crate::perf::{Events, OpenError};
 use crate::refusal;
 use crate::sampling::{self, Sampled, Whom};
@@ -123,6 +124,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         converter.record_waits(metric, !sampled.has_leaving());
         wait_looks = (!sampled.has_leaving()).then(WaitLooks::default);
     }
+    let has_leaving = sampled.as_ref().is_some_and(Sampled::has_leaving);
+    let pace = has_leaving.then(|| Pace::new(start_ns));
     let has_wakers = sampled.as_ref().is_some_and(Sampled::has_waking);
     if sampled.is_some() {
         converter.expect_switches();
@@ -209,6 +212,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         agent,
         timer,
         looks,
+        pace,
         wait_looks,
         heap_rows,
         converter,
@@ -221,6 +225,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let go_first = host::GoFirst::new();
     let end = session.run(deadline);
     let end_ns = whyslow_proc::monotonic_ns();
+    let has_paused = session.pace.as_ref().is_some_and(|pace| pace.has_paused);
     let looked_at_waits = session.wait_looks.is_some();
     // Counts are read before the last records, so that nothing of a program that runs on is missed.
     let happened = session.records.as_ref().map(|records| choice.happened(&records.events, before_chosen));
@@ -292,6 +297,10 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         let note = match plan {
             None => Some(RecordingNote::WaitsNotRecorded),
             Some(_) if looked_at_waits => Some(RecordingNote::WaitsLookedAt),
+            Some(_) if has_paused => {
+                let (stacks, waits) = converter.waits_with_stacks();
+                Some(RecordingNote::WaitsSampled { stacks, waits })
+            }
             Some(_) => None,
         };
         meta.notes.extend(note.map(Note::from));
@@ -561,6 +570,8 @@ struct Session {
     timer: Option<TimerSource>,
     /// Looks at processes from the outside.
     looks: Option<LookSource>,
+    /// Keeps the rate of stacks of threads that leave their CPUs.
+    pace: Option<Pace>,
     /// Looks at threads that wait.
     wait_looks: Option<WaitLooks>,
     heap_rows: Option<HeapRows>,
@@ -612,12 +623,13 @@ impl Session {
 
     /// Takes the records up to a time; whether a live stack had to be read for them.
     fn drain(&mut self, until: u64) -> bool {
-        let Self { records, agent, timer, looks, wait_looks, converter, .. } = self;
+        let Self { records, agent, timer, looks, pace, wait_looks, converter, .. } = self;
         converter.begin_drain();
         converter.world.marks.collect();
         if let Some(Records { events, ours, reader, kinds, chosen_from, chosen_samples }) = records {
             ours.search(process::parents);
             let layouts = &events.layouts;
+            let mut left = 0;
             events.merge.drain(until, layouts, |record| {
                 let event = layouts.event(record);
                 // What is lost of events that were asked for is known from their counts, and no sample of CPU time.
@@ -637,9 +649,20 @@ impl Session {
                 if (ours.takes(record) || wakes && record.record_type == RecordType::SAMPLE)
                     && let Some(input) = reader.read(record, kind)
                 {
+                    left += u64::from(matches!(input, Input::Leaves(_)));
                     converter.take(&input);
                 }
             });
+            if let Some(turn) = pace.as_mut().and_then(|pace| pace.turn(left, whyslow_proc::monotonic_ns())) {
+                // Who wakes is told without stacks, too, and that goes on.
+                let has_stack = |beside: &usize| {
+                    let role = kinds[*beside + 1].role;
+                    role == perf::Role::Leaves || (matches!(role, perf::Role::Wakes { .. }) && *beside > 1)
+                };
+                for beside in (0..chosen_from.saturating_sub(1)).filter(has_stack) {
+                    events.pause(beside, turn == Turn::Pause);
+                }
+            }
         }
         if let (Some(timer), Some(agent)) = (timer, agent) {
             timer.drain(agent, converter);

@@ -12,6 +12,7 @@ mod samplers;
 mod section;
 mod tools;
 mod usage;
+mod waits;
 
 use std::time::Instant;
 
@@ -33,6 +34,8 @@ struct Options {
     heap: bool,
     /// Only the samplers.
     samplers: bool,
+    /// Only waits.
+    waits: bool,
 }
 
 impl Options {
@@ -45,6 +48,7 @@ impl Options {
             formats: false,
             heap: false,
             samplers: false,
+            waits: false,
         };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
@@ -54,6 +58,7 @@ impl Options {
                 "--formats" => options.formats = true,
                 "--heap" => options.heap = true,
                 "--samplers" => options.samplers = true,
+                "--waits" => options.waits = true,
                 "--rounds" => options.rounds = value()?.parse()?,
                 "--program" => options.programs.push((*value()?).to_owned()),
                 "--tool" => options.tools.push((*value()?).to_owned()),
@@ -82,6 +87,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     if options.samplers {
         return only(&options, &command, &[], samplers::HEADING, samplers::section);
+    }
+    if options.waits {
+        return only(&options, &command, &["perf"], waits::HEADING, waits::section);
     }
     let path = tools::prepare()?;
     let milliseconds = if options.quick { 500 } else { 4000 };
@@ -115,7 +123,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let heap = heap::section(&bench, options.quick, options.rounds, &command);
     eprintln!("samplers");
     let samplers = samplers::section(&bench, options.quick, options.rounds, &command);
-    let extra = report::Extra { memory: &memory, formats: &formats, heap: &heap, samplers: &samplers };
+    eprintln!("waits");
+    let waits = waits::section(&bench, options.quick, options.rounds, &command);
+    let extra =
+        report::Extra { memory: &memory, formats: &formats, heap: &heap, samplers: &samplers, waits: &waits };
     let markdown =
         report::markdown(&results, &extra, &tools::versions(&bench.path), &command, options.rounds);
     println!("{markdown}");

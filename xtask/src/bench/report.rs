@@ -9,7 +9,7 @@ use super::tools::{
     FLAMEGRAPH, PERF, PLAIN, SAMPLY, SAMPLY_SYMBOLS, TOOLS, Tool, WHYSLOW, WHYSLOW_COLD, WHYSLOW_REBUILT,
     WHYSLOW_RECORD,
 };
-use super::{heap, samplers};
+use super::{heap, samplers, waits};
 use crate::process;
 
 /// All rounds of one tool on one program.
@@ -31,6 +31,7 @@ pub(super) struct Extra<'a> {
     pub(super) formats: &'a str,
     pub(super) heap: &'a str,
     pub(super) samplers: &'a str,
+    pub(super) waits: &'a str,
 }
 
 /// One of the costs of a run.
@@ -108,7 +109,9 @@ pub(super) fn markdown(
         "## Formats and viewer\n\nMedians of wall-clock time, run in turn.\n\n{}",
         extra.formats
     );
-    for (heading, text) in [(heap::HEADING, extra.heap), (samplers::HEADING, extra.samplers)] {
+    let sections =
+        [(heap::HEADING, extra.heap), (samplers::HEADING, extra.samplers), (waits::HEADING, extra.waits)];
+    for (heading, text) in sections {
         let _ = writeln!(out, "{heading}\n\n{}\n", text.trim_end());
     }
     out.push_str("## Command lines\n\n");

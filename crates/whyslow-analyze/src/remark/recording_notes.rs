@@ -94,6 +94,15 @@ impl Fact for RecordingNote {
                     .to_owned(),
             )
             .or("`sudo sysctl kernel.perf_event_paranoid=1` gives the stack of every wait"),
+            Self::WaitsSampled { stacks, waits } => note(
+                About::Recording,
+                format!(
+                    "{} of {} waits have a stack: beyond 10,000 a second they are taken in turns, so that the program is not held up; all are counted and \
+                     timed",
+                    Count(*stacks),
+                    Count(*waits)
+                ),
+            ),
             Self::WakersNotRecorded => note(
                 About::Recording,
                 "who ended waits was not recorded: only root sees the kernel's tracepoints, and whole CPUs".to_owned(),

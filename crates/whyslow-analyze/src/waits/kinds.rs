@@ -71,6 +71,7 @@ impl TimeKind {
             | Reason::Signal
             | Reason::Stopped
             | Reason::Short
+            | Reason::NotSampled
             | Reason::Other => Self::Other,
             Reason::Idle => Self::Idle,
         }

@@ -57,6 +57,8 @@ pub enum Reason {
     Idle,
     /// Nobody knows: it was over before it could be looked at.
     Short,
+    /// Nobody knows: stacks were taken of some waits only.
+    NotSampled,
     /// Something else.
     Other,
 }
@@ -108,6 +110,7 @@ impl Reason {
             Self::Stopped => "stopped",
             Self::Idle => "idle",
             Self::Short => "short",
+            Self::NotSampled => "not-sampled",
             Self::Other => "other",
         }
     }
@@ -240,6 +243,7 @@ const PLACES: &[Word] = &[
     ("[signal]", Reason::Signal),
     ("[page fault]", Reason::PageFault),
     ("[wait too short", Reason::Short),
+    ("[wait without a stack", Reason::NotSampled),
 ];
 
 /// Functions of the kernel.

@@ -111,6 +111,8 @@ pub(crate) struct Events {
     pub(crate) layouts: Layouts,
     /// Those of the events beside the plan's that are apart, and whether they begin by themselves; of the others nothing is here.
     apart: Vec<(bool, Vec<OwnedFd>)>,
+    /// Those that are not, by the number of their event.
+    in_ring: Vec<Vec<RawFd>>,
 }
 
 /// Why events could not be opened.
@@ -217,6 +219,7 @@ impl Events {
         let mut events = Vec::with_capacity(cpus.len() * threads.len() * layouts.len());
         let mut apart: Vec<(bool, Vec<OwnedFd>)> =
             beside.iter().map(|(_, wanted)| (wanted.is_on_exec(), Vec::new())).collect();
+        let mut in_ring = vec![Vec::new(); beside.len()];
         let mut owners = Vec::new();
         let mut rings = Vec::with_capacity(cpus.len());
         let mut off_line = None;
@@ -278,7 +281,12 @@ impl Events {
                         }
                     }
                     ids[at + 1].push(id_of(event.as_fd()).map_err(OpenError::Other)?);
-                    if wanted.apart { &mut apart[at].1 } else { &mut events }.push(event);
+                    if wanted.apart {
+                        apart[at].1.push(event);
+                    } else {
+                        in_ring[at].push(event.as_raw_fd());
+                        events.push(event);
+                    }
                 }
             }
         }
@@ -287,13 +295,20 @@ impl Events {
             return Err(off_line.map_or(OpenError::Gone, OpenError::Unsupported));
         }
         let layouts = Layouts::several(layouts.into_iter().zip(ids).collect());
-        Ok(Self { events, owners, merge: Merge::new(rings), ring_bytes, plan, layouts, apart })
+        Ok(Self { events, owners, merge: Merge::new(rings), ring_bytes, plan, layouts, apart, in_ring })
     }
 
     /// Starts all events at once (attached recordings; started programs begin at exec).
     pub(crate) fn enable(&self) -> io::Result<()> {
         let apart = self.apart.iter().filter(|(on_exec, _)| !on_exec).flat_map(|(_, events)| events);
         self.events.iter().chain(apart).try_for_each(|event| enable(event.as_fd()))
+    }
+
+    /// Stops an event beside the plan's, of all threads that have it, or lets it go on.
+    pub(crate) fn pause(&self, beside: usize, pauses: bool) {
+        for event in self.in_ring.get(beside).into_iter().flatten() {
+            set_paused(*event, pauses);
+        }
     }
 
     /// How often an event apart has happened, by its number among the events beside the plan's: the kernel's own count, with that of
@@ -395,6 +410,19 @@ pub(super) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: an open event descriptor; the call changes only kernel state.
     let result = unsafe { perf::ioctls::ENABLE(event.as_raw_fd(), 0) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Failing leaves the event as it is: more or fewer stacks than wanted.
+#[expect(unsafe_code, reason = "system calls without a safe wrapper")]
+fn set_paused(event: RawFd, pauses: bool) {
+    // SAFETY: an event descriptor that its owner keeps open; the calls change only kernel state.
+    unsafe {
+        if pauses {
+            perf::ioctls::DISABLE(event, 0);
+        } else {
+            perf::ioctls::ENABLE(event, 0);
+        }
+    }
 }
 
 /// How records of events with these attributes are laid out.

@@ -25,6 +25,8 @@ use crate::world::World;
 const FOR_CPU: &str = "[waiting for a CPU]";
 /// The only frame of a wait that nobody has seen.
 const NOT_SEEN: &str = "[wait too short to be looked at]";
+/// The same, where the kernel gives stacks, but not of all waits.
+const NO_STACK: &str = "[wait without a stack]";
 
 /// A thread that is on its way off its CPU can be woken this long before it has left.
 const WOKEN_ON_LEAVING_NS: u64 = 50_000;
@@ -39,6 +41,9 @@ pub(super) struct Waits {
     looks: bool,
     /// Threads that are to be looked at.
     begun: Vec<u32>,
+    /// How many waits for something there were, and of how many the stack is known.
+    ended: u64,
+    with_stack: u64,
 }
 
 /// What is known of one thread.
@@ -75,7 +80,19 @@ impl<W: World> Converter<W> {
 
     /// Makes rows of waits. Threads are to be looked at unless their stacks come by themselves.
     pub fn record_waits(&mut self, metric: MetricId, looks: bool) {
-        self.waits = Some(Waits { metric, places: FxHashMap::default(), looks, begun: Vec::new() });
+        self.waits = Some(Waits {
+            metric,
+            places: FxHashMap::default(),
+            looks,
+            begun: Vec::new(),
+            ended: 0,
+            with_stack: 0,
+        });
+    }
+
+    /// Of how many waits for something the stack is known, and how many there were.
+    pub fn waits_with_stacks(&self) -> (u64, u64) {
+        self.waits.as_ref().map_or((0, 0), |waits| (waits.with_stack, waits.ended))
     }
 
     /// A thread is about to leave its CPU.
@@ -209,7 +226,10 @@ impl<W: World> Converter<W> {
         times.queued_ns += queued_ns;
         times.waits += u64::from(!preempted);
         times.preemptions += u64::from(preempted);
-        let Some(Waits { metric, .. }) = self.waits else { return };
+        let Some(Waits { metric, looks, ended, with_stack, .. }) = &mut self.waits else { return };
+        let (metric, not_seen) = (*metric, if *looks { NOT_SEEN } else { NO_STACK });
+        *ended += u64::from(!preempted);
+        *with_stack += u64::from(!preempted && stack.is_some());
         // A look that came after the end saw something else.
         let stack = stack.filter(|_| looked_ns.is_none_or(|looked| looked <= time));
         let (ready_ns, end_ns) = (self.since_start(ready), self.since_start(time));
@@ -225,7 +245,7 @@ impl<W: World> Converter<W> {
         self.builder.wait_detail(detail);
         if !preempted {
             let stack = stack.unwrap_or_else(|| {
-                let not_seen = self.place(NOT_SEEN);
+                let not_seen = self.place(not_seen);
                 self.builder.stack(None, not_seen)
             });
             self.builder.sample(metric, ready_ns, id, stack, blocked_ns);

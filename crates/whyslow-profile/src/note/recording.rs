@@ -90,6 +90,13 @@ crate::facts! {
         "waits-not-recorded" => WaitsNotRecorded,
         /// The kernel gave no stacks of waits, so threads were looked at while they waited.
         "waits-looked-at" => WaitsLookedAt,
+        /// There were too many waits to take the stacks of all.
+        "waits-sampled" => WaitsSampled {
+            /// Of how many there is a stack.
+            stacks: u64,
+            /// How many there were.
+            waits: u64,
+        },
         /// Those who end waits were to be recorded, and could not be.
         "wakers-not-recorded" => WakersNotRecorded,
         /// An event that was asked for is not in the recording.
