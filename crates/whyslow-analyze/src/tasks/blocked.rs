@@ -47,7 +47,12 @@ impl BlockedWorker {
     /// Whether a thread that waits for this is blocked by a call of its own.
     fn blocks(reason: Reason) -> bool {
         match reason {
-            Reason::Idle | Reason::Cpu | Reason::Short | Reason::PageFault | Reason::Stopped => false,
+            Reason::Idle
+            | Reason::Cpu
+            | Reason::Short
+            | Reason::NotSampled
+            | Reason::PageFault
+            | Reason::Stopped => false,
             Reason::Lock
             | Reason::Condition
             | Reason::Park
