@@ -43,7 +43,7 @@ fn assert_waits(profile: &Profile, truth: &Truth, cases: &[(&str, &[Reason])]) {
         table.reasons.iter().filter(|(reason, _)| reasons.contains(reason)).map(|(_, ns)| *ns as f64).sum()
     };
     let everywhere = Selection { metric, threads, ..Selection::default() };
-    let unseen = sum(&everywhere, &[Reason::Cpu, Reason::Short]);
+    let unseen = sum(&everywhere, &[Reason::Cpu, Reason::Short, Reason::NotSampled]);
     for (function, reasons) in cases {
         let truth_ns = truth.counts[&format!("{function}_us")] as f64 * 1000.0;
         let name = Some(regex::Regex::new(&format!("(^|::){function}$")).unwrap());
