@@ -125,6 +125,10 @@ fn exact(profile: &Profile, counts: &[bool], (cpu, wait): (&Samples, &Samples), 
     let mut seen: Vec<bool> = waits.iter().map(|waits| !waits.is_empty()).collect();
     cpu.thread.iter().for_each(|thread| seen[thread.index()] = true);
     let end = lasted(profile);
+    let mut last_seen = vec![0; profile.threads.len()];
+    for (thread, time) in cpu.thread.iter().zip(&cpu.time_ns) {
+        last_seen[thread.index()] = last_seen[thread.index()].max(*time);
+    }
     for (row, thread) in profile.threads.iter().enumerate().filter(|(row, _)| counts[*row] && seen[*row]) {
         let of_thread = &mut waits[row];
         of_thread.sort_by_key(|(time, _)| time.end);
@@ -135,7 +139,9 @@ fn exact(profile: &Profile, counts: &[bool], (cpu, wait): (&Samples, &Samples), 
             changes.add(start..time.end, state);
             since = since.max(time.end);
         }
-        changes.add(since..thread.end_ns.unwrap_or(end), State::Runs);
+        // A recorder that was killed has not told of the waits that were under way.
+        let known = if profile.sealed { end } else { last_seen[row] };
+        changes.add(since..thread.end_ns.unwrap_or(known), State::Runs);
     }
 }
 

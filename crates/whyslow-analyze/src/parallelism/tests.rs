@@ -120,6 +120,11 @@ fn with_waits_it_is_exact_and_threads_in_the_queue_are_busy() {
     let last = parallelism.curve[99];
     assert_eq!((last.running, last.queued, last.blocked, last.idle), (1.0, 1.0, 1.0, 0.0));
     assert_eq!(labels::name(&profile, parallelism.levels[2].functions[0].label), "app::work");
+    // The recorder was killed at the end, and has not told what the threads did in the last second.
+    profile.meta.duration_ns = 2000 * SAMPLE_NS;
+    assert_eq!(milliseconds(&build(&profile, &Selection::default())), [0, 400, 600, 1000]);
+    profile.sealed = false;
+    assert_eq!(milliseconds(&build(&profile, &Selection::default())), [1000, 400, 600]);
 }
 
 #[test]
