@@ -39,7 +39,7 @@ test('a brush that moves weighs what one that is drawn anew does', () => {
     for (const low of shares) for (const high of shares) for (const from of shares) for (const to of shares) {
       const before = [low * end, high * end] as const, range = [from * end, to * end] as const;
       if (low > high || from > to) continue;
-      const weights = movedWeights(samples!, { ...ALL, threads, range }, weighed(before), rowsOf(samples!.time, before));
+      const weights = movedWeights(samples!, { ...ALL, threads, range }, weighed(before), rowsOf(samples!, before));
       if (!weights) continue;
       moved++;
       assert.deepEqual(weights, weighed(range), `${low}..${high} to ${from}..${to}`);
@@ -275,4 +275,19 @@ test('random profiles give the same as adding up plainly', () => {
     assert.deepEqual(sorted(got(invert(tree, model.root, { minimum: 0, limit: 1e6 }))), sorted(wantUp), label);
     for (let node = 1; node < tree.parent.length; node++) assert.ok(tree.parent[node]! < node);
   }
+});
+
+test('of a wait the part counts that lies in the range, also of one that ends behind it', () => {
+  const samples = {
+    time: Float64Array.of(50, 110, 150, 300), thread: Uint32Array.of(0, 0, 0, 0), stack: Uint32Array.of(0, 1, 2, 3),
+    value: Float64Array.of(20, 50, 20, 160), reason: Uint8Array.of(1, 1, 1, 1),
+  };
+  const range = [100, 200] as const;
+  assert.deepEqual([...stackWeights(samples, 4, { ...ALL, range })], [0, 10, 20, 60]);
+  assert.equal(countSamples(samples, { ...ALL, range }), 3);
+  assert.deepEqual([...stackWeights(samples, 4, ALL)], [20, 50, 20, 160]);
+  assert.equal(movedWeights(samples, { ...ALL, range }, new Float64Array(4), [0, 4]), undefined);
+  // Samples of CPU time are moments.
+  const { reason, ...moments } = samples;
+  assert.deepEqual([...stackWeights(moments, 4, { ...ALL, range })], [0, 50, 20, 0]);
 });

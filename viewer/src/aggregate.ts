@@ -71,13 +71,38 @@ export function lowerBound(times: Float64Array, time: number): number {
 /** The first row of a time, and the first behind it. */
 export type Rows = readonly [number, number];
 
-export const rowsOf = (time: Float64Array, range: readonly [number, number] | undefined): Rows =>
-  range ? [lowerBound(time, range[0]), lowerBound(time, range[1])] : [0, time.length];
+/**
+ * The rows that a range of time may have a part of. Rows of metrics with waits are stretches that end at their time: one that ends
+ * behind the range can have begun in it.
+ */
+export function rowsOf(samples: SampleTable, range: Selection['range']): Rows {
+  const { time } = samples;
+  if (!range) return [0, time.length];
+  const behind = samples.reason ? longest(samples) : 0;
+  return [lowerBound(time, range[0]), lowerBound(time, range[1] + behind)];
+}
+
+/** What a row weighs in a range of time: of a stretch, the part that lies in it. */
+export function weightIn({ time, value, reason }: SampleTable, range: Selection['range']): (row: number) => number {
+  if (!range || !reason) return row => value[row]!;
+  const [start, end] = range;
+  return row => Math.max(0, Math.min(time[row]!, end) - Math.max(time[row]! - value[row]!, start));
+}
+
+const longestKnown = new WeakMap<SampleTable, number>();
+
+function longest(samples: SampleTable): number {
+  const known = longestKnown.get(samples);
+  if (known !== undefined) return known;
+  const most = samples.value.reduce((most, value) => Math.max(most, value), 0);
+  longestKnown.set(samples, most);
+  return most;
+}
 
 /** What the selected samples weigh, per stack. */
 export function stackWeights(samples: SampleTable, stackCount: number, selection: Selection): Float64Array {
   const weights = new Float64Array(stackCount);
-  const [from, to] = rowsOf(samples.time, selection.range);
+  const [from, to] = rowsOf(samples, selection.range);
   addRows(weights, samples, selection, from, to, 1);
   return weights;
 }
@@ -87,7 +112,9 @@ export function stackWeights(samples: SampleTable, stackCount: number, selection
  * numbers, so that taking away gives exactly what was there before.
  */
 export function movedWeights(samples: SampleTable, selection: Selection, before: Float64Array, [low, high]: Rows): Float64Array | undefined {
-  const [from, to] = rowsOf(samples.time, selection.range);
+  // A range cuts stretches in another place each time.
+  if (samples.reason) return undefined;
+  const [from, to] = rowsOf(samples, selection.range);
   if (Math.abs(from - low) + Math.abs(to - high) >= to - from) return undefined;
   const weights = before.slice();
   addRows(weights, samples, selection, low, Math.min(from, high), -1);
@@ -97,21 +124,24 @@ export function movedWeights(samples: SampleTable, selection: Selection, before:
   return weights;
 }
 
-function addRows(weights: Float64Array, { thread, stack, value }: SampleTable, { threads, mask }: Selection, from: number, to: number, sign: 1 | -1): void {
+function addRows(weights: Float64Array, samples: SampleTable, { threads, range, mask }: Selection, from: number, to: number, sign: 1 | -1): void {
+  const { thread, stack } = samples, weight = weightIn(samples, range);
   for (let i = from; i < to; i++) {
     if (threads !== undefined && threads[thread[i]!] !== 1) continue;
     if (mask !== undefined && mask[i] !== 1) continue;
     const at = stack[i]!;
-    if (at !== NONE) weights[at]! += sign * value[i]!;
+    if (at !== NONE) weights[at]! += sign * weight(i);
   }
 }
 
 /** How many samples are selected. */
 export function countSamples(samples: SampleTable, { threads, range, mask }: Selection): number {
-  const [from, to] = rowsOf(samples.time, range);
-  if (!threads && !mask) return to - from;
+  const [from, to] = rowsOf(samples, range), cut = range && samples.reason;
+  if (!threads && !mask && !cut) return to - from;
+  const weight = weightIn(samples, range);
   let count = 0;
   for (let i = from; i < to; i++) {
+    if (cut && weight(i) === 0) continue;
     if ((!threads || threads[samples.thread[i]!] === 1) && (!mask || mask[i] === 1)) count++;
   }
   return count;

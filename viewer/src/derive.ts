@@ -1,7 +1,7 @@
 // What panels ask of a model and a state: call trees, function tables, matches. Each answer is kept until something it
 // depends on changes, so every panel may ask in every render.
 
-import { addUp, buildShape, countSamples, functionValues, invert, movedWeights, rowsOf, shapeOf, spanMask, stackWeights, type CallTree, type Rows, type Selection, type Shape } from './aggregate.ts';
+import { addUp, buildShape, countSamples, functionValues, invert, movedWeights, rowsOf, shapeOf, spanMask, stackWeights, weightIn, type CallTree, type Rows, type Selection, type Shape } from './aggregate.ts';
 import { foldCarriers } from './carriers.ts';
 import { nodeAt, pathOf } from './flame/path.ts';
 import { foldRecursion } from './fold.ts';
@@ -70,7 +70,7 @@ function brushedWeights(model: Model, state: State, samples: SampleTable, count:
   const before = weighed.get(model);
   const moved = before?.key === key ? movedWeights(samples, chosen, before.weights, before.rows) : undefined;
   const weights = moved ?? stackWeights(samples, count, chosen);
-  weighed.set(model, { key, rows: rowsOf(samples.time, chosen.range), weights });
+  weighed.set(model, { key, rows: rowsOf(samples, chosen.range), weights });
   return weights;
 }
 
@@ -90,8 +90,8 @@ export const threadValues = remembered<Float64Array>(2, state => JSON.stringify(
   const samples = model.profile.samples[model.drawn(state.metric)];
   if (!samples) return values;
   const { mask } = selection(model, state);
-  const [from, to] = rowsOf(samples.time, timeRange(state));
-  for (let i = from; i < to; i++) if (!mask || mask[i] === 1) values[samples.thread[i]!]! += samples.value[i]!;
+  const range = timeRange(state), [from, to] = rowsOf(samples, range), weight = weightIn(samples, range);
+  for (let i = from; i < to; i++) if (!mask || mask[i] === 1) values[samples.thread[i]!]! += weight(i);
   return values;
 });
 

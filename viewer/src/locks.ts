@@ -1,6 +1,6 @@
 // Locks that threads waited for in the selected time: how long, where, and who let them wait. Pure functions over columns.
 
-import { rowsOf } from './aggregate.ts';
+import { rowsOf, weightIn } from './aggregate.ts';
 import { selection } from './derive.ts';
 import type { Model } from './model.ts';
 import { NONE } from './payload.ts';
@@ -26,14 +26,15 @@ export interface LockSite { place: string; thread: number; count: number; total:
 export interface WaitEdge { waiter: number; holder: number; count: number; total: number }
 
 /** Visits the selected waits for locks: rows of the table of waits. */
-function eachWait(model: Model, state: State, visit: (row: number, lock: number) => void): void {
+function eachWait(model: Model, state: State, visit: (row: number, lock: number, value: number) => void): void {
   const metric = waitMetric(model), table = model.profile.samples[metric], locks = table?.lock;
   if (!table || !locks) return;
   const { threads, range, mask } = selection(model, { ...state, metric });
-  const [from, to] = rowsOf(table.time, range);
+  const [from, to] = rowsOf(table, range), weight = weightIn(table, range);
   for (let row = from; row < to; row++) {
     if (locks[row] === NONE || (threads && threads[table.thread[row]!] !== 1) || (mask && mask[row] !== 1)) continue;
-    visit(row, locks[row]!);
+    const value = weight(row);
+    if (value > 0 || !range) visit(row, locks[row]!, value);
   }
 }
 
@@ -55,8 +56,8 @@ class Sums<K> {
 export function lockRows(model: Model, state: State): LockRow[] {
   const lengths = new Map<number, number[]>(), holders = new Map<number, Sums<number>>();
   const table = model.profile.samples[waitMetric(model)]!;
-  eachWait(model, state, (row, lock) => {
-    const value = table.value[row]!, waker = table.details?.waker[row] ?? NONE;
+  eachWait(model, state, (row, lock, value) => {
+    const waker = table.details?.waker[row] ?? NONE;
     const of = lengths.get(lock);
     if (of) of.push(value);
     else lengths.set(lock, [value]);
@@ -83,11 +84,11 @@ export function lockSites(model: Model, state: State, wanted: number): { waiters
     return place;
   };
   const waiters = new Sums<[string]>(), holders = new Sums<[string, number]>();
-  eachWait(model, state, (row, lock) => {
+  eachWait(model, state, (row, lock, value) => {
     if (lock !== wanted) return;
-    waiters.add([placeOf(table.stack[row]!)], table.value[row]!);
+    waiters.add([placeOf(table.stack[row]!)], value);
     const thread = table.details?.waker[row] ?? NONE;
-    if (thread !== NONE) holders.add([placeOf(table.details!.wakerStack[row]!), thread], table.value[row]!);
+    if (thread !== NONE) holders.add([placeOf(table.details!.wakerStack[row]!), thread], value);
   });
   return {
     waiters: waiters.list.map(({ key: [place], count, total }) => ({ place, thread: NONE, count, total })),
@@ -98,9 +99,9 @@ export function lockSites(model: Model, state: State, wanted: number): { waiters
 /** Which thread waited for which, for one lock or all, most time first. */
 export function waitGraph(model: Model, state: State, wanted: number | undefined): WaitEdge[] {
   const table = model.profile.samples[waitMetric(model)]!, edges = new Sums<[number, number]>();
-  eachWait(model, state, (row, lock) => {
+  eachWait(model, state, (row, lock, value) => {
     const waker = table.details?.waker[row] ?? NONE;
-    if (waker !== NONE && (wanted === undefined || lock === wanted)) edges.add([table.thread[row]!, waker], table.value[row]!);
+    if (waker !== NONE && (wanted === undefined || lock === wanted)) edges.add([table.thread[row]!, waker], value);
   });
   return edges.list.map(({ key: [waiter, holder], count, total }) => ({ waiter, holder, count, total }));
 }

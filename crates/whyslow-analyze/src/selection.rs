@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use regex::Regex;
 use whyslow_profile::heap::metric;
-use whyslow_profile::{CodeKind, Process, Profile, Samples, Span, StackId, Thread, ThreadId};
+use whyslow_profile::{CodeKind, Process, Profile, Samples, Span, StackId, Subject, Thread, ThreadId};
 
 use crate::counting::sample_counts;
 use crate::heap::LIVE;
@@ -253,7 +253,8 @@ impl Selection {
         let rows = Rows::new(self, profile);
         let stack_counts = self.stacks_that_count(profile);
         move |thread, time, stack| {
-            rows.count(thread, time) && stack_counts.as_ref().is_none_or(|counts| counts[stack.index()])
+            rows.value(thread, time, 0).is_some()
+                && stack_counts.as_ref().is_none_or(|counts| counts[stack.index()])
         }
     }
 
@@ -268,8 +269,10 @@ impl Selection {
         let mut kept = Samples::default();
         for row in 0..samples.len() {
             let (time, thread, stack) = (samples.time_ns[row], samples.thread[row], samples.stack[row]);
-            if rows.count(thread, time) && stack_counts.as_ref().is_none_or(|counts| counts[stack.index()]) {
-                kept.push(time, thread, stack, samples.value[row]);
+            if let Some(value) = rows.value(thread, time, samples.value[row])
+                && stack_counts.as_ref().is_none_or(|counts| counts[stack.index()])
+            {
+                kept.push(time, thread, stack, value);
             }
         }
         kept
@@ -281,8 +284,8 @@ impl Selection {
         let counted = Rows::new(self, profile);
         let rows = samples.time_ns.iter().zip(&samples.thread).zip(&samples.stack).zip(&samples.value);
         for (((time, thread), stack), value) in rows {
-            if counted.count(*thread, *time) {
-                visit(thread.index(), *stack, *value);
+            if let Some(value) = counted.value(*thread, *time, *value) {
+                visit(thread.index(), *stack, value);
             }
         }
     }
@@ -390,6 +393,8 @@ struct Rows<'a> {
     threads: Vec<bool>,
     time_ns: Option<&'a Range<u64>>,
     inside: Option<Inside>,
+    /// Whether a row is a stretch of time that ends at its time, of which the part counts that lies in the range.
+    are_stretches: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -404,14 +409,33 @@ impl<'a> Rows<'a> {
             threads: profile.threads.iter().map(counts).collect(),
             time_ns: time_ns.as_ref(),
             inside: (!spans.is_empty()).then(inside),
+            are_stretches: profile
+                .metrics
+                .get(selection.metric)
+                .is_some_and(|metric| matches!(metric.of, Subject::Wait | Subject::Wall)),
         }
     }
 
-    fn count(&self, thread: ThreadId, time: u64) -> bool {
-        self.threads[thread.index()]
-            && self.time_ns.is_none_or(|range| range.contains(&time))
-            && self.inside.as_ref().is_none_or(|inside| inside.contains(thread, time))
+    /// What counts of a row.
+    fn value(&self, thread: ThreadId, time: u64, value: u64) -> Option<u64> {
+        let counts = self.threads[thread.index()]
+            && self.inside.as_ref().is_none_or(|inside| inside.contains(thread, time));
+        let value = match self.time_ns {
+            None => Some(value),
+            Some(range) if self.are_stretches => part_in(range, time, value),
+            Some(range) => range.contains(&time).then_some(value),
+        };
+        value.filter(|_| counts)
     }
+}
+
+/// The part of a stretch that lies in a range, if any does. One without length is a moment.
+fn part_in(range: &Range<u64>, end: u64, length: u64) -> Option<u64> {
+    if length == 0 {
+        return range.contains(&end).then_some(0);
+    }
+    let part = end.min(range.end).saturating_sub(end.saturating_sub(length).max(range.start));
+    (part > 0).then_some(part)
 }
 
 fn thread_matches(profile: &Profile, pattern: &Pattern, thread: &Thread) -> bool {
@@ -455,6 +479,25 @@ mod tests {
 
     fn all() -> Selection {
         Selection::default()
+    }
+
+    #[test]
+    fn of_a_wait_the_part_counts_that_lies_in_the_range() {
+        let range = 100..200;
+        let cases = [(150, 20, Some(20)), (110, 50, Some(10)), (300, 250, Some(100)), (300, 150, Some(50))];
+        for (end, length, part) in cases {
+            assert_eq!(part_in(&range, end, length), part, "until {end} for {length}");
+        }
+        for (end, length) in [(100, 50), (300, 100), (250, 0)] {
+            assert_eq!(part_in(&range, end, length), None, "until {end} for {length}");
+        }
+        let mut profile = testing::profile("main;std::thread::sleep 1");
+        profile.metrics[0].of = Subject::Wait;
+        profile.samples[0].time_ns[0] = 10 * SAMPLE_NS;
+        profile.samples[0].value[0] = 8 * SAMPLE_NS;
+        let inside = Selection { time_ns: Some(4 * SAMPLE_NS..6 * SAMPLE_NS), ..all() };
+        assert_eq!(inside.weigh(&profile).total_value, 2 * SAMPLE_NS);
+        assert_eq!(inside.samples(&profile).value, [2 * SAMPLE_NS]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ const CASES: &[Case] = &[
     Case { name: "coroutine", arguments: &["20"], shares: &[("on_main", 0.25), ("on_own", 0.75)], counts: &[] },
     Case { name: "deep", arguments: &["500", "20"], shares: &[("leaf", 1.0)], counts: &[] },
     Case { name: "dlopen_host", arguments: &["20"], shares: &[("plugin_work", 0.8), ("host_work", 0.2)], counts: &[] },
+    Case { name: "events", arguments: &["100", "30", "1"], shares: &[], counts: &[] },
     Case { name: "exits", arguments: &["print"], shares: &[], counts: &[] },
     Case { name: "forktree", arguments: &["20"], shares: &[("root_work", 0.1), ("forked_work", 0.1), ("branch_work", 0.2), ("leaf_work", 0.6)], counts: &[("processes", 10)] },
     Case { name: "short_lived", arguments: &["20"], shares: &[("thread_work", 0.3), ("process_work", 0.3), ("long_work", 0.4)], counts: &[] },

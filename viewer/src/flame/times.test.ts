@@ -32,7 +32,7 @@ test('frames are split by kinds of time', () => {
 
 test('the selected time, threads and transforms count', () => {
   const model = new Model(decode(waits()));
-  assert.deepEqual(at(model, { brush: [0, 41 * MS], threads: [0] }).of('all'), { running: 10, 'blocked: other': 30 });
+  assert.deepEqual(at(model, { brush: [0, 41 * MS], threads: [0] }).of('all'), { running: 11, 'blocked: other': 30 });
   const work = [...Array(model.functionCount).keys()].find(fn => model.name(fn) === 'waits::work')!;
   assert.deepEqual(at(model, { transforms: [{ kind: 'focus', fn: work }] }).of('all'), { running: 50, 'blocked: I/O': 50 });
   assert.deepEqual(at(model, { metric: 1 }).of('waits::main'), { 'waiting for a CPU': 5, 'blocked: threads': 30, 'blocked: other': 30 });

@@ -1,6 +1,6 @@
 // Which kinds of time each frame's weight is made of.
 
-import { addUp, rowsOf, type CallTree } from '../aggregate.ts';
+import { addUp, rowsOf, weightIn, type CallTree } from '../aggregate.ts';
 import { flameShape, selection } from '../derive.ts';
 import { duration, share } from '../format.ts';
 import type { Model } from '../model.ts';
@@ -22,11 +22,11 @@ export function timeShares(model: Model, state: State, tree: CallTree): TimeShar
   if (!samples?.reason) return out;
   const { threads, range, mask } = selection(model, state), { reasons } = model.profile;
   const weights = Array.from({ length: kinds }, () => new Float64Array(model.profile.stacks.count));
-  const [from, to] = rowsOf(samples.time, range);
+  const [from, to] = rowsOf(samples, range), weight = weightIn(samples, range);
   for (let i = from; i < to; i++) {
     if ((threads && threads[samples.thread[i]!] !== 1) || (mask && mask[i] !== 1) || samples.stack[i] === NONE) continue;
     const code = samples.reason[i]!;
-    weights[code ? reasons[code - 1]!.kind : RUNNING]![samples.stack[i]!]! += samples.value[i]!;
+    weights[code ? reasons[code - 1]!.kind : RUNNING]![samples.stack[i]!]! += weight(i);
   }
   const shape = flameShape(model, state);
   const callersOf = state.inverted ? callerWalk(tree) : undefined;
