@@ -13,7 +13,7 @@ use whyslow_events::{Attr, Event, Kind, NotCounted, Reach, Unit, WhyNot};
 use whyslow_profile::{Metric, Origin, RecordingNote, Sampler, Trigger};
 
 use crate::counting::{CLOCK, happens_in_kernel};
-use crate::perf::{Beside, Bound, Events, Plan, Scope, try_open};
+use crate::perf::{self, Beside, Bound, Events, Plan, Scope, try_open};
 use crate::{Options, Target};
 
 /// An event that is to be sampled.
@@ -322,7 +322,7 @@ fn kernel_attr(event: &Attr, rate: Rate, bound: Bound) -> sys::perf_event_attr {
         stack_bytes: 0,
         bound,
     };
-    let mut attr = plan.attr(None);
+    let mut attr = perf::beside(plan);
     attr.type_ = event.kind;
     attr.config = event.configs[0];
     attr.__bindgen_anon_3.config1 = event.configs[1];
@@ -335,15 +335,6 @@ fn kernel_attr(event: &Attr, rate: Rate, bound: Bound) -> sys::perf_event_attr {
         // Asked for the period, the kernel takes a sample of every occurrence of an event of its own, whatever the period is.
         attr.sample_type &= !u64::from(sys::PERF_SAMPLE_PERIOD);
     }
-    attr.set_exclude_idle(0);
-    // The event of CPU time tells of these.
-    attr.set_context_switch(0);
-    attr.set_mmap(0);
-    attr.set_mmap2(0);
-    attr.set_mmap_data(0);
-    attr.set_comm(0);
-    attr.set_comm_exec(0);
-    attr.set_task(0);
     attr
 }
 

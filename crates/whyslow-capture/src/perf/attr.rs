@@ -156,7 +156,7 @@ fn every_time(bound: Bound) -> sys::perf_event_attr {
 }
 
 /// A plan of an event beside another one of the same threads, which tells all that is not a sample.
-pub(super) fn beside(plan: Plan) -> sys::perf_event_attr {
+pub(crate) fn beside(plan: Plan) -> sys::perf_event_attr {
     let mut attr = plan.attr(None);
     attr.set_exclude_idle(0);
     attr.set_context_switch(0);

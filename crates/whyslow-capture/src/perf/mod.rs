@@ -7,7 +7,7 @@ mod events;
 mod layouts;
 mod ring;
 
-pub(crate) use attr::{Bound, Plan, leaving, waking};
+pub(crate) use attr::{Bound, Plan, beside, leaving, waking};
 pub(crate) use calls::{CALL_EVENTS, CallPoints, call_attr};
 pub(crate) use counter::{Bound as CounterBound, Counter, CounterRings, LastCount};
 pub(crate) use events::{Beside, Events, OpenError, Scope, try_open};
