@@ -140,8 +140,10 @@ describe('a main thread that waits for its pool', () => {
     await box('memory').uncheck();
     await box('Spans').uncheck();
     await box('Threads without samples').uncheck();
+    await settled();
     assert.deepEqual(await names(), ['pool', 'worker 8', 'worker 11', 'main', 'other', 'helper']);
     await box('Threads of pool 7').uncheck();
+    await settled();
     assert.deepEqual(await names(), ['pool', 'other', 'helper']);
     await page.keyboard.press('Escape');
     assert.equal(await page.locator('.track-chooser[open]').count(), 0);
@@ -154,8 +156,10 @@ describe('a main thread that waits for its pool', () => {
     await page.locator('.track.thread', { hasText: 'main' }).click();
     await page.locator('.track-chooser summary').click();
     await box('Threads that are not selected').uncheck();
+    await settled();
     assert.deepEqual(await names(), ['pool', 'main', 'other']);
     await page.getByRole('button', { name: 'Everything as at first' }).click();
+    await settled();
     assert.equal((await names()).length, 11);
   });
 
