@@ -20,23 +20,30 @@ const MOST: usize = 200;
 #[derive(Debug, Default)]
 pub(crate) struct WaitLooks {
     calls: FxHashMap<u32, File>,
+    /// Threads that somebody has stopped, whatever call they are in.
+    stopped: Vec<u32>,
     stack: Vec<u8>,
 }
 
 /// Tells what threads do when their recording begins: some run, some wait, and those are looked at.
 pub(crate) fn begin_with<W: World>(pids: &[u32], converter: &mut Converter<W>) {
     let time_ns = whyslow_proc::monotonic_ns();
+    let mut looks = WaitLooks::default();
     for pid in pids {
         for tid in process::threads(*pid).unwrap_or_default() {
             match process::Stat::of_thread(*pid, tid).map(|stat| stat.state) {
                 Some('R') => converter.runs_already(tid, time_ns),
-                // Waiting, stopped, or traced.
-                Some('S' | 'D' | 'T' | 't') => converter.waits_already(tid, time_ns),
+                Some('S' | 'D') => converter.waits_already(tid, time_ns),
+                // By a signal or a debugger.
+                Some('T' | 't') => {
+                    looks.stopped.push(tid);
+                    converter.waits_already(tid, time_ns);
+                }
                 _ => {}
             }
         }
     }
-    WaitLooks::default().look(converter);
+    looks.look(converter);
 }
 
 impl WaitLooks {
@@ -71,11 +78,11 @@ impl WaitLooks {
         let time_ns = whyslow_proc::monotonic_ns();
         let registers = Registers::of_waiting(waiting.ip, waiting.sp);
         let dump = Dump { sp: waiting.sp, bytes: &self.stack[..read], cut: read == STACK_BYTES };
-        let place = waiting.place(|descriptor| {
-            fs::read_link(format!("/proc/{pid}/fd/{descriptor}"))
-                .ok()
-                .map(|path| path.to_string_lossy().into_owned())
-        });
+        let file = |descriptor| {
+            let path = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
+            Some(path.to_string_lossy().into_owned())
+        };
+        let place = if self.stopped.contains(&tid) { "[stopped]" } else { waiting.place(file) };
         let argument = waiting.call.map_or(0, |(_, first)| first);
         converter.looked_at(task, &UserStack::Dump(registers, dump), argument, place, time_ns);
         Some(())

@@ -242,6 +242,7 @@ const PLACES: &[Word] = &[
     ("[events]", Reason::Events),
     ("[signal]", Reason::Signal),
     ("[page fault]", Reason::PageFault),
+    ("[stopped]", Reason::Stopped),
     ("[wait too short", Reason::Short),
     ("[wait without a stack", Reason::NotSampled),
 ];

@@ -240,6 +240,34 @@ fn a_wait_that_was_there_before_is_recorded_from_then_on() {
     assert!(share > 0.9 && share <= 1.0, "{share} of {} ns", profile.meta.duration_ns);
 }
 
+/// A process that never runs while it is recorded has been stopped all the time.
+#[test]
+fn who_is_stopped_waits_for_that_to_end() {
+    if !has_perf_events() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut stopped = std::process::Command::new("sh").args(["-c", "kill -STOP $$"]).spawn().unwrap();
+    let pid = stopped.id().to_string();
+    let is_stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains(") T ")
+    };
+    while !is_stopped() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let arguments = ["record", "--off-cpu", "-o", "run.whyslow", "--duration", "200ms", "-p", &pid];
+    let output = run(whyslow(folder.path()).args(arguments), PATIENCE).unwrap();
+    stopped.kill().unwrap();
+    stopped.wait().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let profile = read(folder.path());
+    let [row] = &waits(&profile).rows[..] else { panic!("{:?}", waits(&profile).rows) };
+    assert_eq!((row.reason, row.count), (Reason::Stopped, 1));
+    let times = profile.threads[0].times.unwrap();
+    assert_eq!((times.ran_ns, times.queued_ns, times.blocked_ns), (0, 0, row.total_ns));
+}
+
 #[test]
 fn where_perf_events_are_refused_it_is_said_that_waits_are_missing() {
     let Some((output, folder)) = refused(&["record", "--off-cpu", "-o", "run.whyslow", "--", "true"]) else {
