@@ -237,3 +237,32 @@ describe('the panel of locks', () => {
     assert.match((await rows('Locks'))[0], /^100\.0 % \| 12\.0 ms \| 4 \|/);
   });
 });
+
+describe('the panel of the critical path', () => {
+  const open_ = (more = '') => open(pageOf('waits', waits), `#tab=critical${more}`);
+  const way = () => page.locator('.locks-about tbody tr').allInnerTexts();
+
+  test('is there when it is known who ended waits, and goes through them', async () => {
+    await open(pageOf('without', () => waits({ cpus: 0 })));
+    assert.equal(await page.getByRole('tab', { name: 'Critical path' }).count(), 0);
+    await open_();
+    assert.equal(await page.getByRole('tab', { name: 'Critical path' }).getAttribute('aria-selected'), 'true');
+    assert.deepEqual((await rows('Critical path')).sort(), [
+      '15.0 % | 15.0 ms | ran | main | waits::compute app.rs:40',
+      '40.0 % | 40.0 ms | file | worker | waits::read app.rs:30',
+      '40.0 % | 40.0 ms | ran | worker | waits::work app.rs:28',
+      '5.00 % | 5.00 ms | cpu | main | (others had the CPUs)',
+    ]);
+    assert.match(await page.textContent('.locks > .status'), /55\.0 ms running \(55\.0 %\), 45\.0 ms waiting/);
+    assert.deepEqual((await way()).map(row => row.split(/\s+/).join(' ')), ['0 ns worker 80.0 ms 40.0 ms', '80.0 ms main 20.0 ms 15.0 ms']);
+  });
+
+  test('a part of the way selects its time, whose path is another', async () => {
+    await open_();
+    await page.locator('.locks-about tbody button').last().click();
+    await settled();
+    assert.match(await page.textContent('.brushed'), /20\.0 ms/);
+    assert.match(await page.textContent('.locks > .status'), /15\.0 ms running \(75\.0 %\)/);
+    assert.deepEqual(problems, []);
+  });
+});

@@ -14,6 +14,7 @@ import type { Dispatch, PanelProps } from './panel.ts';
 import { CallTreePanel } from './panels/calltree.tsx';
 import { FunctionsPanel } from './panels/functions.tsx';
 import { HeapPanel } from './panels/heap.tsx';
+import { CriticalPanel } from './panels/critical.tsx';
 import { LocksPanel } from './panels/locks.tsx';
 import { QualityBanner, QualityPanel } from './panels/quality.tsx';
 import { SourcePanel } from './panels/source.tsx';
@@ -22,6 +23,7 @@ import { StackChartPanel } from './panels/stackchart.tsx';
 import { globalKey } from './shortcuts.ts';
 import { begin, change, fit, fromHash, redo, TABS, undo, type History, type State, type Tab } from './state.ts';
 import { Timeline } from './timeline/timeline.tsx';
+import { knowsWakers } from './critical.ts';
 import { Toolbar } from './toolbar.tsx';
 import { useDark } from './theme.ts';
 
@@ -35,11 +37,15 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
   quality: { title: 'Quality', Panel: QualityPanel },
   heap: { title: 'Heap', Panel: HeapPanel },
   locks: { title: 'Locks', Panel: LocksPanel },
+  critical: { title: 'Critical path', Panel: CriticalPanel },
 };
 
-/** The heap has a panel when it was recorded, locks when any was waited for. */
-const tabsOf = (model: Model): readonly Tab[] =>
-  TABS.filter(tab => (tab !== 'heap' || model.profile.heap.count > 0) && (tab !== 'locks' || model.profile.locks.count > 0));
+/** The heap has a panel when it was recorded, locks when any was waited for, the critical path when it is known who ended waits. */
+const tabsOf = (model: Model): readonly Tab[] => TABS.filter(tab => {
+  if (tab === 'heap') return model.profile.heap.count > 0;
+  if (tab === 'locks') return model.profile.locks.count > 0;
+  return tab !== 'critical' || knowsWakers(model);
+});
 
 export function App({ model }: { model: Model }) {
   const [history, setHistory] = useState<History>(() => begin(fromAddress(model), firstStep()));
