@@ -140,7 +140,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let no_calls = (options.syscalls && !has_calls)
         .then(|| sampled.as_ref().and_then(|sampled| sampled.no_calls).unwrap_or(NoSyscalls::NoEvents));
     if let Some(metric) = cpu_time.filter(|_| meta.sampling == Sampling::Threads) {
-        converter.account(metric, options.frequency_hz);
+        converter.account(metric, options.frequency_hz, plan.is_none_or(|(cycles, _)| !cycles));
     }
     let cannot_write = |error| RecordError::Output { path: output.to_owned(), error };
     let writer = match Writer::new(file, &meta) {

@@ -207,14 +207,15 @@ impl<W: World> Converter<W> {
         self.know_thread(pid, tid, time);
         let user = self.user_stack(Task { pid, tid }, &sample.user);
         let Some(stack) = self.kernel_stack(sample.kernel, user) else { return };
-        let Some(thread) = self.threads.get(&tid) else { return };
+        let Some(thread) = self.threads.get(&tid).map(|thread| thread.id) else { return };
+        let value = self.account_sample(metric, tid, time, value);
         if self.totals.len() <= metric.index() {
             self.totals.resize(metric.index() + 1, 0);
         }
         let total = &mut self.totals[metric.index()];
         *total = total.saturating_add(value);
-        self.builder.sample(metric, time.saturating_sub(self.start_ns), thread.id, stack, value);
-        self.account_sample(metric, tid, time);
+        self.builder.sample(metric, time.saturating_sub(self.start_ns), thread, stack, value);
+        self.account_gap(metric, tid, time);
     }
 }
 

@@ -20,7 +20,10 @@ pub(super) struct Accounting {
     metric: MetricId,
     /// Nanoseconds of CPU time between two samples.
     period_ns: u64,
-    samples: u64,
+    /// What all samples stand for.
+    sampled_ns: u64,
+    /// Whether samples come by the clock; else they are so many cycles, and say how many.
+    by_clock: bool,
 }
 
 /// What is known of one thread.
@@ -48,9 +51,9 @@ impl CpuTime {
 }
 
 impl Accounting {
-    pub(super) fn new(metric: MetricId, frequency_hz: u32) -> Self {
+    pub(super) fn new(metric: MetricId, frequency_hz: u32, by_clock: bool) -> Self {
         let period_ns = 1_000_000_000 / u64::from(frequency_hz.max(1));
-        Self { metric, period_ns, samples: 0 }
+        Self { metric, period_ns, sampled_ns: 0, by_clock }
     }
 }
 
@@ -92,9 +95,9 @@ impl<W: World> Converter<W> {
         location
     }
 
-    /// Accounts for the CPU time of every thread: for events that are bound to threads.
-    pub fn account(&mut self, metric: MetricId, frequency_hz: u32) {
-        self.accounting = Some(Accounting::new(metric, frequency_hz));
+    /// Accounts for the CPU time of every thread: for events that are bound to threads, and whose samples come by the clock or by cycles.
+    pub fn account(&mut self, metric: MetricId, frequency_hz: u32, by_clock: bool) {
+        self.accounting = Some(Accounting::new(metric, frequency_hz, by_clock));
     }
 
     pub(super) fn switched(&mut self, tid: u32, runs: bool, preempted: bool, cpu: Option<u32>, time: u64) {
@@ -114,20 +117,36 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// A sample stands for a period.
-    pub(super) fn account_sample(&mut self, metric: MetricId, tid: u32, time: u64) {
+    /// A sample stands for a period, but for no more than its thread has had. Gives what it weighs.
+    ///
+    /// Threads with the same inherited events swap them at a switch: a period that one has begun can end in another, right after that has
+    /// started. What the first one had of it is part of its own account.
+    pub(super) fn account_sample(&mut self, metric: MetricId, tid: u32, time: u64, value: u64) -> u64 {
         let Some(accounting) = self.accounting.as_mut().filter(|accounting| accounting.metric == metric)
         else {
-            return;
+            return value;
         };
-        accounting.samples += 1;
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let cpu = &mut thread.cpu_time;
+        let Some(thread) = self.threads.get_mut(&tid) else { return value };
+        let (cpu, period_ns) = (&mut thread.cpu_time, accounting.period_ns);
         // An attached thread may have been on its CPU before its events were; records can be lost.
+        let stands_for_ns = match cpu.since {
+            Some(_) if accounting.by_clock => cpu.missing(time).min(period_ns),
+            _ => period_ns,
+        };
         cpu.since.get_or_insert(time);
-        cpu.covered_ns += accounting.period_ns;
+        cpu.covered_ns += stands_for_ns;
         cpu.has_sample = true;
-        self.add_not_sampled(tid, time, PERIODS_OF_ROW);
+        // Clocks are not that exact.
+        let is_whole = stands_for_ns >= period_ns - period_ns / 10;
+        accounting.sampled_ns += stands_for_ns;
+        if is_whole { value } else { (value as f64 * stands_for_ns as f64 / period_ns as f64) as u64 }
+    }
+
+    /// Adds a row for time without a sample, if there is much of it at a sample.
+    pub(super) fn account_gap(&mut self, metric: MetricId, tid: u32, time: u64) {
+        if self.accounting.as_ref().is_some_and(|accounting| accounting.metric == metric) {
+            self.add_not_sampled(tid, time, PERIODS_OF_ROW);
+        }
     }
 
     /// A thread executes a program, and so is on a CPU. The first one does so before its events have begun.
@@ -171,8 +190,7 @@ impl<W: World> Converter<W> {
         }
         thread.cpu_time.covered_ns += missing;
         // Values of samples are nanoseconds or cycles: what a period of them was worth so far.
-        let sampled_ns = accounting.samples * accounting.period_ns;
-        let metric = accounting.metric;
+        let (metric, sampled_ns) = (accounting.metric, accounting.sampled_ns.max(1));
         let value = match self.totals.get(metric.index()).copied().unwrap_or(0) {
             0 => missing,
             total => (missing as f64 * total as f64 / sampled_ns as f64) as u64,
@@ -194,7 +212,7 @@ mod tests {
     /// A recording of a program whose threads' time is accounted for.
     fn recorded() -> Recorded {
         let mut recorded = Recorded::new();
-        recorded.converter.account(recorded.metric, 1000);
+        recorded.converter.account(recorded.metric, 1000, true);
         recorded.converter.add_process(PID, "app");
         recorded
     }
@@ -257,6 +275,19 @@ mod tests {
         let not_sampled = rows.iter().filter(|(_, _, sampled)| !sampled).collect::<Vec<_>>();
         assert_eq!(not_sampled, [&(3, PID, false)]);
         assert_eq!(unsampled, 0);
+    }
+
+    /// A period that one thread has begun ends in another that has just started.
+    #[test]
+    fn a_sample_weighs_no_more_than_its_thread_ran() {
+        let mut recorded = recorded();
+        recorded.exec(MAIN, "app", 0);
+        sample(&mut recorded, 3 * MS / 10);
+        sample(&mut recorded, 13 * MS / 10);
+        recorded.exit(MAIN, 17 * MS / 10);
+        let profile = recorded.profile();
+        let values: Vec<u64> = profile.samples[0].value.iter().map(|value| value / (MS / 10)).collect();
+        assert_eq!(values, [3, 10, 4], "what was left of it has no sample");
     }
 
     /// A second event samples the same thread: it says nothing of the time between samples of the first.
