@@ -162,10 +162,13 @@ fn waking(with_stacks: Option<(&Scope, Bound)>) -> Vec<(Role, Beside)> {
     let (Some(id), Some(tid_at)) = (id, machine.field_of_tracepoint(subsystem, name, "pid")) else {
         return Vec::new();
     };
-    let everybody = Beside::in_same_ring(perf::waking(Bound::Cpu, id, false), Scope::System);
-    let ours =
-        with_stacks.map(|(scope, bound)| Beside::in_same_ring(perf::waking(bound, id, true), scope.clone()));
-    std::iter::once(everybody).chain(ours).map(|beside| (Role::Wakes { tid_at }, beside)).collect()
+    let wakes = |with_stack, scope: &Scope, bound| {
+        let beside = Beside::in_same_ring(perf::waking(bound, id, with_stack), scope.clone());
+        (Role::Wakes { tid_at, with_stack }, beside)
+    };
+    let everybody = wakes(false, &Scope::System, Bound::Cpu);
+    let ours = with_stacks.map(|(scope, bound)| wakes(true, scope, bound));
+    std::iter::once(everybody).chain(ours).collect()
 }
 
 impl Whom {

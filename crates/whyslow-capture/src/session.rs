@@ -657,7 +657,7 @@ impl Session {
                 // Who wakes is told without stacks, too, and that goes on.
                 let has_stack = |beside: &usize| {
                     let role = kinds[*beside + 1].role;
-                    role == perf::Role::Leaves || (matches!(role, perf::Role::Wakes { .. }) && *beside > 1)
+                    matches!(role, perf::Role::Leaves | perf::Role::Wakes { with_stack: true, .. })
                 };
                 for beside in (0..chosen_from.saturating_sub(1)).filter(has_stack) {
                     events.pause(beside, turn == Turn::Pause);

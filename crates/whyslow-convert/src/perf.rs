@@ -48,6 +48,8 @@ pub enum Role {
     Wakes {
         /// Bytes from the beginning.
         tid_at: usize,
+        /// Whether it is told where the waker is.
+        with_stack: bool,
     },
     /// A system call begins or ends.
     Calls(CallEvent),
@@ -72,7 +74,7 @@ impl Reader {
             Ok(EventRecord::Sample(sample)) => match event.role {
                 Role::Counts | Role::Calls(_) => Some(Input::Sample(self.sample(&sample, event)?)),
                 Role::Leaves => Some(Input::Leaves(self.sample(&sample, event)?)),
-                Role::Wakes { tid_at } => {
+                Role::Wakes { tid_at, .. } => {
                     let (tid, in_interrupt) = woken(&sample.raw?, tid_at)?;
                     Some(Input::Wakes(Wakes { tid, by: self.sample(&sample, event)?, in_interrupt }))
                 }

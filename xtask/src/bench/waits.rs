@@ -36,7 +36,7 @@ const TOOLS: [(&str, &str); 7] = [
 ];
 
 const METHOD: &str = "\
-Two threads that wake each other through pipes (`xtask/src/bench/waits/switches.c`), as root, all in turn, in each round another one first. *CPU* is the CPU time of the program \
+Two threads on one CPU that wake each other through pipes (`xtask/src/bench/waits/switches.c`), as root, all in turn, in each round another one first. *CPU* is the CPU time of the program \
 alone against its plain run of the same round, *wall* how long it took: Hodges-Lehmann estimates of all rounds with intervals of 95 %. *Written* is the recording. What a tool could not keep it says \
 itself; here it is not counted.\n\n";
 
