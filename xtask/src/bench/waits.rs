@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use whyslow_lab_harness::Truth;
+use whyslow_stats::pairs::Interval;
 
 use super::measure::{Bench, expand};
 use super::pairs;
@@ -117,7 +118,7 @@ fn table(series: &[Vec<Cost>], switches: u64) -> String {
             plain.iter().zip(costs).map(|(plain, cost)| (cost.cpu - plain.cpu) / switches as f64 * 1e6);
         let added = pairs::shift(&added.collect::<Vec<_>>()).map_or_else(
             || "-".to_owned(),
-            |[estimate, low, high]| format!("{estimate:+.2} ({low:+.2} to {high:+.2})"),
+            |Interval { estimate, low, high }| format!("{estimate:+.2} ({low:+.2} to {high:+.2})"),
         );
         let mut bytes: Vec<f64> = costs.iter().map(|cost| cost.bytes).collect();
         bytes.sort_by(f64::total_cmp);

@@ -4,6 +4,8 @@
 //! interval of the mean = mean ± t · s / √n        t: Student's, two-sided 95 %, for n - 1 degrees of freedom
 //! ```
 
+use whyslow_stats::{margin_of_mean, mean, median};
+
 use super::Number;
 
 /// A number over all runs.
@@ -52,47 +54,9 @@ pub fn spreads(runs: &[Vec<Number>]) -> Vec<Spread> {
                 running_share: of_name().filter_map(|number| number.running_share).reduce(f64::min),
                 ..first.clone()
             };
-            Some(Spread { number, median: median(&values), margin: margin(&values), values })
+            Some(Spread { number, median: median(&values), margin: margin_of_mean(&values), values })
         })
         .collect()
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        length if length % 2 == 1 => sorted[length / 2],
-        length => f64::midpoint(sorted[length / 2 - 1], sorted[length / 2]),
-    }
-}
-
-fn margin(values: &[f64]) -> Option<f64> {
-    let freedom = values.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
-    let mean = mean(values);
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / freedom as f64;
-    Some(student_95(freedom) * (variance / values.len() as f64).sqrt())
-}
-
-/// Student's t, two-sided 95 %; between the rows of the table the wider one.
-fn student_95(freedom: usize) -> f64 {
-    const TABLE: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
-        2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
-        2.045, 2.042,
-    ];
-    match freedom {
-        0 => f64::INFINITY,
-        1..=30 => TABLE[freedom - 1],
-        31..=39 => 2.042,
-        40..=59 => 2.021,
-        60..=119 => 2.000,
-        _ => 1.980,
-    }
 }
 
 #[cfg(test)]
@@ -134,7 +98,7 @@ mod tests {
         for _ in 0..2000 {
             // The sum of twelve is close to a normal distribution around 6.
             let values: Vec<f64> = (0..5).map(|_| (0..12).map(|_| uniform()).sum()).collect();
-            held += u32::from((mean(&values) - 6.0).abs() <= margin(&values).unwrap());
+            held += u32::from((mean(&values) - 6.0).abs() <= margin_of_mean(&values).unwrap());
         }
         assert!((1860..=1940).contains(&held), "{held} of 2000");
     }

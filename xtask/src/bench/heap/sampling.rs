@@ -5,10 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use whyslow_stats::pairs::Interval;
+use whyslow_stats::random::Orders;
 
 use super::{LOADS, PLAIN, SAMPLED, TOOLS, Tool, cell, run};
 use crate::bench::measure::Bench;
-use crate::bench::pairs::{Orders, Ratio, ratio};
+use crate::bench::pairs::ratio;
 use crate::bench::usage::now_unix_ns;
 
 /// The aim: at most this times as long.
@@ -39,7 +41,7 @@ pub(super) fn section(bench: &Bench, program: &Path, quick: bool) -> Result<Stri
                 let _ = writeln!(
                     out,
                     "| {name} | {} | {:.3} | {:.3} to {:.3} | {} |",
-                    ratio.pairs,
+                    pairs.len(),
                     ratio.estimate,
                     ratio.low,
                     ratio.high,
@@ -62,7 +64,7 @@ fn pairs(bench: &Bench, program: &Path, arguments: &[String], time: Duration) ->
     let tools: [&Tool; 2] = [plain, sampled];
     let start = Instant::now();
     let mut pairs = Vec::new();
-    for order in Orders::new(now_unix_ns()).take(MOST) {
+    for order in Orders::new(2, now_unix_ns()).take(MOST) {
         let mut costs = [0.0; 2];
         for which in order {
             costs[which] = run(bench, tools[which], program, arguments)?.program_ns;
@@ -75,7 +77,7 @@ fn pairs(bench: &Bench, program: &Path, arguments: &[String], time: Duration) ->
     Ok(pairs)
 }
 
-fn verdict(ratio: Ratio) -> &'static str {
+fn verdict(ratio: Interval) -> &'static str {
     if ratio.high < AIM {
         "yes"
     } else if ratio.low > AIM {
@@ -91,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_aim_is_reached_only_if_the_whole_interval_is_below_it() {
-        let ratio = |low: f64, high: f64| Ratio { estimate: 1.0, low, high, pairs: 12 };
+        let ratio = |low: f64, high: f64| Interval { estimate: 1.0, low, high };
         assert_eq!(verdict(ratio(0.99, 1.02)), "yes");
         assert_eq!(verdict(ratio(0.99, 1.04)), "undecided");
         assert_eq!(verdict(ratio(1.04, 1.06)), "no");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use whyslow_lab_harness::{Truth, Variant, build};
+use whyslow_stats::pairs::Interval;
 
 use super::super::measure::{Bench, expand};
 use super::super::pairs;
@@ -137,7 +138,7 @@ fn table(series: &[(&str, Vec<Cost>)]) -> String {
             plain.iter().zip(costs).map(|(plain, cost)| (cost.paused - plain.paused) / cost.rate * 1e6);
         let per_sample = pairs::shift(&longer.collect::<Vec<_>>()).map_or_else(
             || "-".to_owned(),
-            |[estimate, low, high]| format!("{estimate:.0} µs ({low:.0} to {high:.0})"),
+            |Interval { estimate, low, high }| format!("{estimate:.0} µs ({low:.0} to {high:.0})"),
         );
         let _ = writeln!(out, "| {name} | {rate:.0} | {added} | {per_sample} |");
     }

@@ -1,0 +1,56 @@
+//! What measurements say, and how sure that is. Pure arithmetic: nothing here runs, reads or prints.
+//!
+//! ```text
+//! pairs       two commands in turn: the estimate of their ratio and its exact interval
+//! verdict     what an interval supports: less, more, equivalent, undecided; how many more pairs it would take
+//! looks       the same, looked at again and again until it is decided
+//! witness     which time is to be believed: wall or CPU
+//! hygiene     what is odd about a series: outliers, two modes, drift, a slow first run
+//! functions   many functions over a few runs each: moderated statistics
+//! growth      how a cost grows with the size of the input
+//! chance      the distributions that the others ask
+//! random      the generator behind every order and every simulation
+//! ```
+
+pub mod chance;
+pub mod functions;
+pub mod growth;
+pub mod hygiene;
+pub mod looks;
+pub mod pairs;
+pub mod random;
+pub mod verdict;
+pub mod witness;
+
+/// The middle of some values; 0 of none.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    median_of_sorted(&sorted)
+}
+
+fn median_of_sorted(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => 0.0,
+        length if length % 2 == 1 => sorted[length / 2],
+        length => f64::midpoint(sorted[length / 2 - 1], sorted[length / 2]),
+    }
+}
+
+/// Half the width of the interval that holds the true mean in 95 of 100 cases; `None` of fewer than two values.
+pub fn margin_of_mean(values: &[f64]) -> Option<f64> {
+    let error = (variance(values)? / values.len() as f64).sqrt();
+    Some(chance::student_quantile(0.975, values.len() as f64 - 1.0) * error)
+}
+
+/// The arithmetic mean; 0 of none.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The variance of what some values are a sample of; `None` of fewer than two.
+pub fn variance(values: &[f64]) -> Option<f64> {
+    let freedom = values.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
+    let mean = mean(values);
+    Some(values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / freedom as f64)
+}

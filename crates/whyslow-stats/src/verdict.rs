@@ -1,0 +1,133 @@
+//! What an interval supports.
+
+use crate::pairs::{ALPHA, Interval, Walsh};
+
+/// What can be said of a ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The second is less than the first: of times, faster.
+    Less,
+    /// The second is more than the first: of times, slower.
+    More,
+    /// They differ by less than the margin.
+    Equivalent,
+    /// The interval holds both. That is not to say that nothing changed.
+    Undecided,
+}
+
+impl Verdict {
+    /// Of the logarithm of a ratio, with the margin as a share (0.01 is 1 %). Below the margin a difference does not matter, even where it is
+    /// certain.
+    pub fn of(interval: Interval, margin: f64) -> Self {
+        let margin = margin.ln_1p();
+        match interval {
+            Interval { low, high, .. } if low > -margin && high < margin => Self::Equivalent,
+            Interval { high, .. } if high < 0.0 => Self::Less,
+            Interval { low, .. } if low > 0.0 => Self::More,
+            _ => Self::Undecided,
+        }
+    }
+
+    /// Whether it claims a difference.
+    pub fn is_claim(self) -> bool {
+        matches!(self, Self::Less | Self::More)
+    }
+
+    /// Whether it is an answer.
+    pub fn is_decided(self) -> bool {
+        self != Self::Undecided
+    }
+
+    /// The other way round.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        match self {
+            Self::Less => Self::More,
+            Self::More => Self::Less,
+            other => other,
+        }
+    }
+}
+
+/// How many pairs it takes in all, about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needed {
+    /// When the difference is as large as it seems.
+    pub if_as_seen: usize,
+    /// To settle the margin whatever the difference is.
+    pub for_margin: usize,
+}
+
+/// How many pairs would decide what these differences leave open; `None` when there are too few to say. A course that is looked at again and again
+/// needs more.
+pub fn needed(differences: &[f64], margin: f64, until_decided: bool) -> Option<Needed> {
+    /// Deviations that a two-sided test of 5 % needs for a power of 80 and 90 %.
+    const POWER: [f64; 2] = [2.80, 3.24];
+    /// What looking again and again costs.
+    const LOOKING: f64 = 1.55;
+    if differences.len() < 6 {
+        return None;
+    }
+    let walsh = Walsh::new(differences);
+    let (error, pairs) = (walsh.standard_error()?, differences.len() as f64);
+    let margin = margin.ln_1p();
+    let seen = walsh.estimate().abs().max(margin);
+    let factor = if until_decided { LOOKING } else { 1.0 };
+    let least = (1.5 * pairs).ceil();
+    let count = |power: f64, difference: f64| {
+        (factor * pairs * (power * error / difference).powi(2)).ceil().max(least) as usize
+    };
+    let if_as_seen = count(POWER[0], seen);
+    Some(Needed { if_as_seen, for_margin: count(POWER[1], margin).max(if_as_seen) })
+}
+
+/// The smallest difference that so many pairs of this noise would find four times of five, as a share.
+pub fn detectable(differences: &[f64], pairs: usize) -> Option<f64> {
+    let error = Walsh::new(differences).standard_error()?;
+    let error = error * (differences.len() as f64 / pairs.max(1) as f64).sqrt();
+    Some((2.80 * error).exp_m1())
+}
+
+/// How often an interval of one among several comparisons may miss the truth, so that all together do so 5 times of 100.
+pub fn shared_alpha(comparisons: usize) -> f64 {
+    ALPHA / comparisons.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pairs::tests::{FASTER, UNDECIDED};
+
+    fn verdict(differences: &[f64]) -> Verdict {
+        Verdict::of(Walsh::new(differences).interval(ALPHA).unwrap(), 0.01)
+    }
+
+    #[test]
+    fn an_interval_decides_or_does_not() {
+        assert_eq!(verdict(&FASTER), Verdict::Less);
+        assert_eq!(verdict(&FASTER.map(|difference| -difference)), Verdict::More);
+        assert_eq!(verdict(&FASTER[..6]), Verdict::Undecided);
+        assert_eq!(verdict(&UNDECIDED), Verdict::Undecided);
+        let mut wild = FASTER;
+        wild[11] = 0.9;
+        assert_eq!(verdict(&wild), Verdict::Undecided);
+        assert_eq!(verdict(&[0.001, -0.002, 0.003, 0.0, -0.001, 0.002, -0.003, 0.001]), Verdict::Equivalent);
+        // Certain, and too small to matter.
+        assert_eq!(verdict(&[0.002; 8]), Verdict::Equivalent);
+    }
+
+    #[test]
+    fn how_many_pairs_it_would_take() {
+        assert_eq!(needed(&UNDECIDED, 0.01, false), Some(Needed { if_as_seen: 54, for_margin: 72 }));
+        assert_eq!(needed(&UNDECIDED, 0.01, true).unwrap().if_as_seen, 83);
+        assert_eq!(needed(&FASTER[..5], 0.01, false), None);
+        // What is nearly decided takes half as many again.
+        assert_eq!(needed(&FASTER, 0.01, false).unwrap().if_as_seen, 18);
+    }
+
+    #[test]
+    fn more_pairs_find_less() {
+        let [few, many] = [12, 48].map(|pairs| detectable(&UNDECIDED, pairs).unwrap());
+        assert!((few - 0.0212).abs() < 1e-3 && (many * 2.0 - few).abs() < 1e-3, "{few} {many}");
+    }
+}
