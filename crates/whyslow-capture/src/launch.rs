@@ -153,7 +153,7 @@ impl Running {
     }
 }
 
-fn exec_error(command: &Command, error: io::Error) -> RecordError {
+pub(crate) fn exec_error(command: &Command, error: io::Error) -> RecordError {
     let program = command.program.to_string_lossy().into_owned();
     let path = Path::new(&command.program);
     let named_by_path = program.contains('/');
@@ -175,7 +175,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Whether a child has ended, without taking the news from anyone.
-fn has_ended(pid: u32) -> bool {
+pub(crate) fn has_ended(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let status = rustix::process::waitid(WaitId::Pid(pid), options);
@@ -228,7 +228,7 @@ mod calls {
         }
     }
 
-    pub(super) fn wait4(pid: u32, options: i32) -> Option<(ExitStatus, Usage)> {
+    pub(crate) fn wait4(pid: u32, options: i32) -> Option<(ExitStatus, Usage)> {
         let mut status = 0;
         // SAFETY: all-zero is a valid `rusage`.
         let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
@@ -250,7 +250,8 @@ mod calls {
         Some((exit, usage.into()))
     }
 }
-use calls::{fork_and_wait, wait4};
+use calls::fork_and_wait;
+pub(crate) use calls::wait4;
 
 #[cfg(test)]
 mod tests {

@@ -32,6 +32,7 @@ mod sampling;
 mod session;
 mod signals;
 mod subject;
+mod timing;
 mod trial;
 mod waiting;
 
@@ -43,6 +44,7 @@ pub use chosen::{NotRecorded, Probe, WantedSamples};
 pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
 #[cfg(not(feature = "heap"))]
 pub use heap::HeapOptions;
+pub use timing::{Input, RunEnd, Stopwatch, TimedCommand, TimedRun, Written};
 pub use trial::{Granted, Refused, Trial, trial};
 use whyslow_elf::FileBytes;
 #[cfg(feature = "heap")]
@@ -213,6 +215,14 @@ pub enum RecordError {
     #[error("{}: cannot be written: {error}", path.display())]
     Output {
         /// Where it should have gone.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// What the program is to read cannot be opened.
+    #[error("{}: cannot be read: {error}", path.display())]
+    Input {
+        /// Where it should have come from.
         path: PathBuf,
         /// Why not.
         error: io::Error,

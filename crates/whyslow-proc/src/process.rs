@@ -229,6 +229,12 @@ pub fn cpu_time_ns(pid: u32) -> Option<u64> {
     known.then(|| time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
+/// How long the first thread of a process was ready to run and had no CPU. Known until its end has been waited for.
+pub fn queued_ns(pid: u32) -> Option<u64> {
+    let times = fs::read_to_string(folder(pid).join("schedstat")).ok()?;
+    times.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// The bytes of a process that are in memory.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     let statm = fs::read_to_string(folder(pid).join("statm")).ok()?;

@@ -431,6 +431,7 @@ pub(crate) fn explain(error: RecordError) -> Failure {
         }
         RecordError::Output { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => failure,
         RecordError::Output { .. } => failure.next("-o with a file in a folder that is yours and has space"),
+        RecordError::Input { .. } => failure.next("a file that exists and is yours to read"),
         RecordError::System { .. } => failure.next("whyslow doctor"),
     }
 }

@@ -15,7 +15,7 @@ use crate::perf::{Counter, CounterBound};
 
 /// Whom to count.
 #[derive(Debug, Clone)]
-pub(super) enum Whom {
+pub(crate) enum Whom {
     /// A child that waits to execute its program.
     Child(u32),
     /// Running processes.
@@ -35,9 +35,9 @@ pub(super) struct Part {
 
 /// The counters of all events.
 #[derive(Debug)]
-pub(super) struct Counters {
+pub(crate) struct Counters {
     /// The events and whether they are counted.
-    pub(super) states: Vec<CountedEvent>,
+    pub(crate) states: Vec<CountedEvent>,
     /// The counters of each event; none where it is not counted.
     pub(super) parts: Vec<Vec<Part>>,
     on_exec: bool,
@@ -45,7 +45,7 @@ pub(super) struct Counters {
 
 impl Counters {
     /// Opens what can be opened.
-    pub(super) fn open(wanted: &[WantedEvent], whom: &Whom, per_thread: bool) -> Self {
+    pub(crate) fn open(wanted: &[WantedEvent], whom: &Whom, per_thread: bool) -> Self {
         let places = places(whom, per_thread);
         let mut counters =
             Self { states: Vec::new(), parts: Vec::new(), on_exec: matches!(whom, Whom::Child(_)) };
@@ -71,7 +71,7 @@ impl Counters {
     }
 
     /// What was counted up to now, of each event.
-    pub(super) fn read(&self) -> Vec<Option<Count>> {
+    pub(crate) fn read(&self) -> Vec<Option<Count>> {
         self.parts
             .iter()
             .map(|parts| {

@@ -16,8 +16,7 @@ use whyslow_events::{Event, Measured, NotCounted, Reading, Usage};
 use whyslow_proc::{machine, process};
 use whyslow_profile::{ExitStatus, Host};
 
-use self::counters::Counters;
-pub(crate) use self::counters::{CLOCK, happens_in_kernel};
+pub(crate) use self::counters::{CLOCK, Counters, Whom, happens_in_kernel};
 use self::threads::Threads;
 use self::usage::Accounts;
 use crate::launch::Suspended;
@@ -83,9 +82,9 @@ pub fn count(
     host::raise_file_limit();
     let child = suspended.as_ref().map(|child| child.pid);
     let whom = match (target, child) {
-        (Target::Command(_), Some(child)) => counters::Whom::Child(child),
-        (Target::Processes(pids), _) => counters::Whom::Processes(pids.clone()),
-        _ => counters::Whom::Machine,
+        (Target::Command(_), Some(child)) => Whom::Child(child),
+        (Target::Processes(pids), _) => Whom::Processes(pids.clone()),
+        _ => Whom::Machine,
     };
     let mut counters = Counters::open(&options.events, &whom, options.per_thread);
     let mut threads = if options.per_thread { Threads::new(&counters, &whom) } else { None };
@@ -112,7 +111,7 @@ pub fn count(
         series: Vec::new(),
         threads: Vec::new(),
         cpus: cpus as u32,
-        whole_machine: matches!(whom, counters::Whom::Machine),
+        whole_machine: matches!(whom, Whom::Machine),
         unseen_ns: 0,
     };
     let mut waits = [libc::pollfd { fd: signals.fd(), events: libc::POLLIN, revents: 0 }];
@@ -179,7 +178,7 @@ pub fn count(
 
 /// Whether each event could be counted for a program that is started now. Nothing is counted.
 pub fn try_events(events: &[Event]) -> Vec<Result<bool, NotCounted>> {
-    let whom = counters::Whom::Processes(vec![std::process::id()]);
+    let whom = Whom::Processes(vec![std::process::id()]);
     events.iter().map(|event| counters::try_one(event, &whom)).collect()
 }
 

@@ -1,0 +1,425 @@
+//! Running a command again and again, each time measured from outside: nothing is in its way but the clock.
+//!
+//! The command has a process group of its own, so that all of it can be ended; whoever it leaves behind becomes our child, and is found. Counters of the CPU are
+//! opened on ourselves, switched off: children inherit them, their exec switches them on, and their end brings the counts home. Each run has new ones:
+//! parent and child may swap theirs at a switch, and what ends with a child cannot be inherited again.
+
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{self, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use whyslow_events::{Count, CountedEvent, Usage};
+use whyslow_proc::process::{children, name, queued_ns};
+use whyslow_profile::ExitStatus;
+
+use crate::counting::{Counters, Whom};
+use crate::launch::{exec_error, wait4};
+use crate::signals::{self, Received, Signals};
+use crate::{Command, RecordError, WantedEvent, host};
+
+/// Where a command reads from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing.
+    #[default]
+    Null,
+    /// A file, from its start.
+    File(PathBuf),
+}
+
+/// Where a command writes to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Written {
+    /// Nowhere. Some programs notice, and do less.
+    #[default]
+    Null,
+    /// Into a pipe that is read and thrown away.
+    Pipe,
+    /// Where we write ourselves.
+    Inherit,
+    /// Into a file, which each run begins anew.
+    File(PathBuf),
+}
+
+/// How a command is run.
+#[derive(Debug, Clone, Default)]
+pub struct TimedCommand {
+    /// The command.
+    pub command: Command,
+    /// Its input.
+    pub input: Input,
+    /// Its output.
+    pub output: Written,
+    /// It is ended after this time.
+    pub timeout: Option<Duration>,
+    /// Whether the last of what it says on stderr is kept. That costs a little.
+    pub keep_stderr: bool,
+}
+
+/// What ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEnd {
+    /// The command itself.
+    ByItself(ExitStatus),
+    /// It took too long.
+    TimedOut,
+    /// Somebody wants to stop: Ctrl-C, or a signal.
+    Interrupted,
+}
+
+/// What one run took.
+#[derive(Debug, Clone)]
+pub struct TimedRun {
+    /// From just before it was started until its end was known.
+    pub wall: Duration,
+    /// What the kernel accounts.
+    pub usage: Usage,
+    /// How long its first thread was ready and had no CPU.
+    pub queued: Option<Duration>,
+    /// What was counted of each event.
+    pub counts: Vec<Option<Count>>,
+    /// Why it is over.
+    pub end: RunEnd,
+    /// The names of processes that it left behind, and that were then ended.
+    pub left_behind: Vec<String>,
+    /// The last of what it said on stderr.
+    pub stderr: String,
+}
+
+/// Runs commands one at a time. While it lives, signals that ask us to end do so between two runs.
+#[derive(Debug)]
+pub struct Stopwatch {
+    signals: Signals,
+    wanted: Vec<WantedEvent>,
+    events: Vec<CountedEvent>,
+}
+
+/// How long what was left behind has time to end: the rest of a pipe, for example.
+const GRACE: Duration = Duration::from_millis(100);
+
+impl Stopwatch {
+    /// One that also counts these events where that is possible.
+    pub fn new(events: &[WantedEvent]) -> Result<Self, RecordError> {
+        let failed = |error| RecordError::System { what: "signals could not be set up", error };
+        let signals = Signals::new().map_err(failed)?;
+        // Where that is refused nobody who is left behind is found.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        let events_here = counters(events).states;
+        let is_counted = |wanted: &(&WantedEvent, &CountedEvent)| wanted.1.state.is_ok();
+        let wanted =
+            events.iter().zip(&events_here).filter(is_counted).map(|(wanted, _)| wanted.clone()).collect();
+        Ok(Self { signals, wanted, events: events_here })
+    }
+
+    /// The events, and whether each is counted.
+    pub fn events(&self) -> &[CountedEvent] {
+        &self.events
+    }
+
+    /// Whether somebody has asked to stop.
+    pub fn is_interrupted(&self) -> bool {
+        std::iter::from_fn(|| self.signals.next()).any(|received| received != Received::Child)
+    }
+
+    /// Runs a command to its end.
+    pub fn run(&self, timed: &TimedCommand) -> Result<TimedRun, RecordError> {
+        let mut command = prepare(timed)?;
+        let counters = counters(&self.wanted);
+        let own_peak = host::own_usage().max_resident_bytes;
+        let start = Instant::now();
+        let child = command.spawn().map_err(|error| exec_error(&timed.command, error))?;
+        let pid = child.id();
+        let stderr = Tail::of(child.stderr);
+        discard(child.stdout);
+        let watch = whyslow_proc::watch(pid).ok().flatten();
+        let deadline = timed.timeout.map(|timeout| start + timeout);
+        let mut stopped = None;
+        while stopped.is_none() && !has_ended(pid, watch.as_ref()) {
+            stopped = self.wait(watch.as_ref(), deadline);
+        }
+        let wall = start.elapsed();
+        if stopped.is_some() {
+            end_group(pid, watch.as_ref());
+        }
+        let queued = queued_ns(pid).map(Duration::from_nanos);
+        let Some((exit, used)) = wait4(pid, 0) else {
+            return Err(RecordError::System {
+                what: "the program's end was taken by somebody else",
+                error: io::ErrorKind::NotFound.into(),
+            });
+        };
+        let mut counted = counters.read().into_iter();
+        let counts =
+            self.events.iter().map(|event| event.state.is_ok().then(|| counted.next()).flatten().flatten());
+        Ok(TimedRun {
+            wall,
+            usage: usage(&used, own_peak),
+            queued,
+            counts: counts.collect(),
+            end: stopped.unwrap_or(RunEnd::ByItself(exit)),
+            left_behind: left_behind(),
+            stderr: stderr.map(Tail::text).unwrap_or_default(),
+        })
+    }
+
+    /// Until the program ends, time is over or a signal comes.
+    fn wait(&self, watch: Option<&OwnedFd>, deadline: Option<Instant>) -> Option<RunEnd> {
+        let mut waits = [
+            libc::pollfd { fd: self.signals.fd(), events: libc::POLLIN, revents: 0 },
+            libc::pollfd { fd: watch.map_or(-1, OwnedFd::as_raw_fd), events: libc::POLLIN, revents: 0 },
+        ];
+        let rest = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = rest.map_or(-1, |rest| i32::try_from(rest.as_millis() + 1).unwrap_or(i32::MAX));
+        signals::poll(&mut waits, timeout);
+        if self.is_interrupted() {
+            return Some(RunEnd::Interrupted);
+        }
+        let is_late = waits[1].revents == 0 && deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        is_late.then_some(RunEnd::TimedOut)
+    }
+}
+
+/// Counters that nobody uses but what we start from now on.
+fn counters(events: &[WantedEvent]) -> Counters {
+    let own = rustix::thread::gettid().as_raw_pid().unsigned_abs();
+    Counters::open(events, &Whom::Child(own), false)
+}
+
+fn has_ended(pid: u32, watch: Option<&OwnedFd>) -> bool {
+    watch.map_or_else(|| crate::launch::has_ended(pid), whyslow_proc::has_ended)
+}
+
+fn prepare(timed: &TimedCommand) -> Result<process::Command, RecordError> {
+    let TimedCommand { command, input, output, keep_stderr, .. } = timed;
+    let mut prepared = process::Command::new(&command.program);
+    prepared.args(&command.args).envs(command.env.iter().cloned()).process_group(0);
+    if let Some(folder) = &command.folder {
+        prepared.current_dir(folder);
+    }
+    prepared.stdin(match input {
+        Input::Null => Stdio::null(),
+        Input::File(path) => std::fs::File::open(path)
+            .map(Stdio::from)
+            .map_err(|error| RecordError::Input { path: path.clone(), error })?,
+    });
+    prepared.stdout(match output {
+        Written::Null => Stdio::null(),
+        Written::Pipe => Stdio::piped(),
+        Written::Inherit => Stdio::inherit(),
+        Written::File(path) => std::fs::File::create(path)
+            .map(Stdio::from)
+            .map_err(|error| RecordError::Output { path: path.clone(), error })?,
+    });
+    prepared.stderr(match (output, keep_stderr) {
+        (Written::Inherit, _) => Stdio::inherit(),
+        (_, true) => Stdio::piped(),
+        (_, false) => Stdio::null(),
+    });
+    Ok(prepared)
+}
+
+fn usage(used: &host::Usage, own_peak: u64) -> Usage {
+    // A new process begins with our memory, and the kernel remembers the most it ever had.
+    let is_known = used.max_resident_bytes > own_peak;
+    Usage {
+        user_ns: Some(used.user.as_nanos() as u64),
+        system_ns: Some(used.system.as_nanos() as u64),
+        max_resident_bytes: is_known.then_some(used.max_resident_bytes),
+        resident_below_bytes: (!is_known).then_some(used.max_resident_bytes),
+        minor_faults: Some(used.minor_faults),
+        major_faults: Some(used.major_faults),
+        voluntary_switches: Some(used.voluntary_switches),
+        involuntary_switches: Some(used.involuntary_switches),
+        disk_bytes_read: Some(used.disk_bytes.0),
+        disk_bytes_written: Some(used.disk_bytes.1),
+        ..Usage::default()
+    }
+}
+
+/// Ends a command with all that is in its group: politely, then not.
+fn end_group(pid: u32, watch: Option<&OwnedFd>) {
+    let Some(group) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return };
+    // A group that has ended got what it needed.
+    let send = |signal| {
+        let _ = rustix::process::kill_process_group(group, signal);
+    };
+    send(rustix::process::Signal::TERM);
+    let until = Instant::now() + GRACE;
+    while !has_ended(pid, watch) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    send(rustix::process::Signal::KILL);
+}
+
+/// Waits for whoever the command has left behind, ends those who stay, and says who they were.
+fn left_behind() -> Vec<String> {
+    let until = Instant::now() + GRACE;
+    loop {
+        match next_child() {
+            Child::None => return Vec::new(),
+            Child::Reaped => {}
+            Child::Runs if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
+            Child::Runs => break,
+        }
+    }
+    let left = children(process::id(), usize::MAX);
+    let names = left.iter().map(|pid| format!("{} ({pid})", name(*pid).unwrap_or_default())).collect();
+    for pid in left {
+        whyslow_proc::send_signal(pid, libc::SIGKILL);
+    }
+    // Their own children come next.
+    while !matches!(next_child(), Child::None) {
+        for pid in children(process::id(), usize::MAX) {
+            whyslow_proc::send_signal(pid, libc::SIGKILL);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    names
+}
+
+enum Child {
+    None,
+    Reaped,
+    Runs,
+}
+
+fn next_child() -> Child {
+    use rustix::process::{WaitOptions, wait};
+    match wait(WaitOptions::NOHANG) {
+        Ok(Some(_)) => Child::Reaped,
+        Ok(None) => Child::Runs,
+        Err(_) => Child::None,
+    }
+}
+
+/// Reads on a thread of its own until nobody writes any more.
+fn discard(stdout: Option<process::ChildStdout>) {
+    if let Some(mut stdout) = stdout {
+        std::thread::spawn(move || io::copy(&mut stdout, &mut io::sink()));
+    }
+}
+
+/// The last bytes that came through a pipe.
+struct Tail(mpsc::Receiver<Vec<u8>>);
+
+impl Tail {
+    const KEPT: usize = 4096;
+
+    fn of(stderr: Option<process::ChildStderr>) -> Option<Self> {
+        let mut stderr = stderr?;
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            let mut part = [0; Self::KEPT];
+            while let Ok(read @ 1..) = stderr.read(&mut part) {
+                kept.extend_from_slice(&part[..read]);
+                kept.drain(..kept.len().saturating_sub(Self::KEPT));
+            }
+            // Nobody may want it any more.
+            let _ = sender.send(kept);
+        });
+        Some(Self(receiver))
+    }
+
+    /// Everybody who could write has ended by now.
+    fn text(self) -> String {
+        let bytes = self.0.recv_timeout(GRACE).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> TimedCommand {
+        let command =
+            Command { program: "sh".into(), args: vec!["-c".into(), script.into()], ..Command::default() };
+        TimedCommand { command, ..TimedCommand::default() }
+    }
+
+    fn run(timed: &TimedCommand) -> TimedRun {
+        Stopwatch::new(&[]).unwrap().run(timed).unwrap()
+    }
+
+    #[test]
+    fn a_run_has_its_times_and_its_exit_code() {
+        let done = run(&shell("sleep 0.05; exit 3"));
+        assert_eq!(done.end, RunEnd::ByItself(ExitStatus::Code(3)));
+        assert!(done.wall >= Duration::from_millis(50), "{done:?}");
+        assert!(done.usage.user_ns.is_some() && done.usage.voluntary_switches.unwrap() > 0);
+        assert!(done.left_behind.is_empty());
+    }
+
+    #[test]
+    fn what_it_says_last_is_kept_and_a_flood_does_no_harm() {
+        let timed = TimedCommand {
+            keep_stderr: true,
+            output: Written::Pipe,
+            ..shell("yes | head -c 1000000; seq 9999 >&2; echo last >&2")
+        };
+        let done = run(&timed);
+        assert!(done.stderr.ends_with("9999\nlast\n") && done.stderr.len() <= Tail::KEPT, "{}", done.stderr);
+    }
+
+    #[test]
+    fn what_hangs_is_ended_with_all_its_children() {
+        let timed = TimedCommand {
+            timeout: Some(Duration::from_millis(50)),
+            ..shell("sleep 1000 & sleep 1000; true")
+        };
+        let done = run(&timed);
+        assert_eq!(done.end, RunEnd::TimedOut);
+        assert!(done.left_behind.is_empty(), "{done:?}");
+    }
+
+    #[test]
+    fn who_stays_is_found_and_ended() {
+        let done = run(&shell("setsid sleep 1000 & true"));
+        assert_eq!(done.end, RunEnd::ByItself(ExitStatus::Code(0)));
+        assert!(matches!(&done.left_behind[..], [one] if one.starts_with("sleep")), "{done:?}");
+        // Whoever only takes a little longer is no matter.
+        assert!(run(&shell("sleep 0.02 & true")).left_behind.is_empty());
+    }
+
+    #[test]
+    fn input_is_read_by_every_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in");
+        std::fs::write(&path, "42").unwrap();
+        let timed = TimedCommand { input: Input::File(path), ..shell("exit $(cat)") };
+        let stopwatch = Stopwatch::new(&[]).unwrap();
+        for _ in 0..2 {
+            assert_eq!(stopwatch.run(&timed).unwrap().end, RunEnd::ByItself(ExitStatus::Code(42)));
+        }
+        let missing = TimedCommand { input: Input::File("/no/such/file".into()), ..shell("true") };
+        assert!(matches!(stopwatch.run(&missing), Err(RecordError::Input { .. })));
+    }
+
+    #[test]
+    fn counters_of_a_run_are_its_own() {
+        let machine = whyslow_events::Machine::this();
+        let event = machine.event("page-faults").unwrap();
+        let stopwatch = Stopwatch::new(&[WantedEvent { event, leader: None }]).unwrap();
+        if stopwatch.events()[0].state.is_err() {
+            return; // perf events are refused here, which other tests look at.
+        }
+        for _ in 0..2 {
+            let done = stopwatch.run(&shell("true")).unwrap();
+            let counted = done.counts[0].unwrap().value;
+            let accounted = done.usage.minor_faults.unwrap();
+            assert!(counted > 20 && counted <= accounted + 5, "{counted} of {accounted}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_said_to_be() {
+        let command = Command { program: "/no/such/program".into(), ..Command::default() };
+        let error = Stopwatch::new(&[]).unwrap().run(&TimedCommand { command, ..TimedCommand::default() });
+        assert!(matches!(error, Err(RecordError::NotFound { .. })), "{error:?}");
+    }
+}
