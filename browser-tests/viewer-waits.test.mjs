@@ -207,7 +207,7 @@ describe('the panel of locks', () => {
     await open_();
     assert.equal(await page.getByRole('tab', { name: 'Locks' }).getAttribute('aria-selected'), 'true');
     assert.deepEqual(await rows('Locks'), [
-      '97.6 % | 40.0 ms | 15 | 2.67 ms | 4.00 ms | 4.00 ms | std Mutex at 0x7f0012345678 | locks::update app.rs:20 | main',
+      '97.6 % | 40.0 ms | 15 | 2.67 ms | 4.00 ms | 4.00 ms | std Mutex app::LOCK at 0x7f0012345678 | locks::update app.rs:20 | main',
       '2.44 % | 1.00 ms | 1 | 1.00 ms | 1.00 ms | 1.00 ms | parking_lot Mutex | locks::log app.rs:30 | ',
     ]);
     assert.match(await page.textContent('.locks > .status'), /waited 41\.0 ms for 2 locks/);
@@ -218,7 +218,7 @@ describe('the panel of locks', () => {
     assert.match(await about(), /All locks[\s\S]*Which thread waited for which[\s\S]*worker[\s\S]*main/);
     await grid('Locks').locator('tbody tr').first().click();
     await settled();
-    assert.match(await about(), /std Mutex at 0x7f0012345678[\s\S]*Waited for at[\s\S]*locks::update app\.rs:20[\s\S]*20\.0 ms[\s\S]*Let go at, by whom[\s\S]*locks::hold app\.rs:60\s+main/);
+    assert.match(await about(), /std Mutex app::LOCK at 0x7f0012345678[\s\S]*Waited for at[\s\S]*locks::update app\.rs:20[\s\S]*20\.0 ms[\s\S]*Let go at, by whom[\s\S]*locks::hold app\.rs:60\s+main/);
     assert.ok((await about()).includes(EVIL), 'a hostile name is text');
     await page.keyboard.press('ArrowDown');
     await settled();

@@ -3,7 +3,8 @@
 //! Run: `waits [MS=100]`
 //!
 //! THE KNOWN ANSWER: the lines `FUNCTION_us N`: the main thread waits N microseconds in FUNCTION, for what its name says. It computes a few
-//! milliseconds in between. A thread of a pool is idle all the time.
+//! milliseconds in between. The mutex is the variable
+//! `LOCK`, and what is done once is `ONCE`; the lock for readers and writers is on the heap and has no name.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -51,17 +52,18 @@ fn wait_sleep(time: Duration) {
     timed("wait_sleep", || sleep(time));
 }
 
+/// The lock with a name.
+static LOCK: Mutex<u64> = Mutex::new(0);
+
 #[inline(never)]
 fn wait_lock(time: Duration) {
-    let lock = Arc::new(Mutex::new(0));
-    let holder = Arc::clone(&lock);
     let other = spawn(move || {
-        let _held = holder.lock();
+        let _held = LOCK.lock();
         HELD.store(true, Ordering::Release);
         sleep(time + BEFORE);
     });
     compute_until_held();
-    timed("wait_lock", || *lock.lock().unwrap() += 1);
+    timed("wait_lock", || *LOCK.lock().unwrap() += 1);
     other.join().unwrap();
 }
 

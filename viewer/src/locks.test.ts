@@ -16,7 +16,7 @@ test('waits are added up per lock', () => {
     { lock: 0, count: 15, total: 40 * MS, p99: 4 * MS, longest: 4 * MS, holder: 0 },
     { lock: 1, count: 1, total: MS, p99: MS, longest: MS, holder: NONE },
   ]);
-  assert.deepEqual([0, 1].map(lock => lockName(model, lock)), ['std Mutex at 0x7f0012345678', 'parking_lot Mutex']);
+  assert.deepEqual([0, 1].map(lock => lockName(model, lock)), ['std Mutex app::LOCK at 0x7f0012345678', 'parking_lot Mutex']);
   assert.equal(lockSite(model, 0), 'locks::update app.rs:20');
 });
 

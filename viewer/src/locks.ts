@@ -106,10 +106,10 @@ export function waitGraph(model: Model, state: State, wanted: number | undefined
   return edges.list.map(({ key: [waiter, holder], count, total }) => ({ waiter, holder, count, total }));
 }
 
-/** `std Mutex at 0x7f0012345678`. */
+/** `std Mutex app::LOCK at 0x7f0012345678`. */
 export function lockName(model: Model, lock: number): string {
-  const { kind, address } = model.profile.locks, where = address[lock]!;
-  return `${model.text(kind[lock]!).slice(0, 60) || 'lock'}${Number.isNaN(where) ? '' : ` at 0x${where.toString(16)}`}`;
+  const { kind, name, address } = model.profile.locks, where = address[lock]!, variable = model.text(name[lock]!).slice(0, 200);
+  return `${model.text(kind[lock]!).slice(0, 60) || 'lock'}${variable && ` ${variable}`}${Number.isNaN(where) ? '' : ` at 0x${where.toString(16)}`}`;
 }
 
 /** Where it was first waited for: `update app.rs:20`. */

@@ -122,7 +122,7 @@ export interface Profile {
   heapStacks: { count: number; stack: Uint32Array; site: Uint32Array };
   heapBars: { count: number; site: Uint32Array; of: Uint8Array; bar: Uint8Array; blocks: Float64Array };
   /** Locks that were waited for: what, where in memory (or NaN), and where each was first waited for. */
-  locks: { count: number; kind: Uint32Array; address: Float64Array; process: Uint32Array; function: Uint32Array; file: Uint32Array; line: Uint32Array };
+  locks: { count: number; kind: Uint32Array; name: Uint32Array; address: Float64Array; process: Uint32Array; function: Uint32Array; file: Uint32Array; line: Uint32Array };
 }
 
 interface Column { type: string; offset: number; length: number }
@@ -239,7 +239,7 @@ export function decode(bytes: Uint8Array): Profile {
       blocks: f64('heap_bars.blocks', barCount, 0),
     },
     locks: {
-      count: lockCount, kind: u32('locks.kind', lockCount), address: f64('locks.address', lockCount), process: u32('locks.process', lockCount),
+      count: lockCount, kind: u32('locks.kind', lockCount), name: u32('locks.name', lockCount), address: f64('locks.address', lockCount), process: u32('locks.process', lockCount),
       function: u32('locks.function', lockCount), file: u32('locks.file', lockCount), line: u32('locks.line', lockCount, 0),
     },
   };
@@ -451,6 +451,7 @@ function check(profile: Profile): void {
   within('heap_stacks.site', heapStacks.site, heap.count, false);
   within('heap_bars.site', heapBars.site, heap.count, false);
   within('locks.kind', profile.locks.kind, texts, true);
+  within('locks.name', profile.locks.name, texts, true);
   within('locks.process', profile.locks.process, processes.count, true);
   within('locks.function', profile.locks.function, functions.count + modules.count + 2, false);
   within('locks.file', profile.locks.file, texts, true);

@@ -65,8 +65,8 @@ export function locks() {
   const all = metrics(p), wait = waiting(p, all);
   const fn = name => p.fn(name, 'locks', 'yours', '/src/app.rs', 1, program);
   const at = (name, line) => p.stack(NONE, p.location(program, line, [[fn(name), '/src/app.rs', line]]));
-  const lockRow = (kind, address, name, line) => p.row('locks', { kind: p.text(kind), address, process: app, function: fn(name), file: p.text('/src/app.rs'), line });
-  const mutex = lockRow('std Mutex', 0x7f0012345678, 'locks::update', 20), other = lockRow('parking_lot Mutex', NaN, 'locks::log', 30);
+  const lockRow = (kind, variable, address, name, line) => p.row('locks', { kind: p.text(kind), name: variable ? p.text(variable) : NONE, address, process: app, function: fn(name), file: p.text('/src/app.rs'), line });
+  const mutex = lockRow('std Mutex', 'app::LOCK', 0x7f0012345678, 'locks::update', 20), other = lockRow('parking_lot Mutex', '', NaN, 'locks::log', 30);
   for (let of = 0; of < 10; of++) wait((10 * of + 1) * MS, (10 * of + 3) * MS, worker, at('locks::update', 20), 'lock', { lock: mutex, cpu: 0, woken_by: 1, waker: main, waker_stack: at('locks::hold', 60) });
   for (let of = 0; of < 5; of++) wait((10 * of + 2) * MS, (10 * of + 6) * MS, evil, at('locks::read', 21), 'lock', { lock: mutex, cpu: 1, woken_by: 1, waker: worker, waker_stack: at('locks::update', 22) });
   wait(50 * MS, 51 * MS, main, at('locks::log', 30), 'lock', { lock: other, cpu: 2 });

@@ -65,6 +65,6 @@ pub use tasks::{AsyncFinding, BlockedWorker, TaskChain, TaskCost, TaskRow, TaskT
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent, bytes, duration, number_of, value};
 pub use waits::{
-    CriticalPath, Did, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, TimeKind, TimeSplit,
-    WaitEdge, WaitRow, WaitTable, Waited, row_reasons, wait_metric,
+    CriticalPath, Did, LockName, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, TimeKind,
+    TimeSplit, WaitEdge, WaitRow, WaitTable, Waited, row_reasons, wait_metric,
 };

@@ -72,8 +72,14 @@ impl AddressSpace {
     /// The mapping at an address.
     #[inline]
     pub(crate) fn find(&self, address: u64) -> Option<Mapping> {
+        self.below(address).filter(|mapping| address < mapping.end)
+    }
+
+    /// The last mapping that begins at an address or before it. Its module is the one whose data can be there: a module's data follows its
+    /// code, and the loader keeps the addresses of a module together.
+    pub(crate) fn below(&self, address: u64) -> Option<Mapping> {
         let at = self.mappings.partition_point(|mapping| mapping.start <= address).checked_sub(1)?;
-        self.mappings.get(at).copied().filter(|mapping| address < mapping.end)
+        self.mappings.get(at).copied()
     }
 
     /// Lets every mapping of one module be of another: what its code is has become known.

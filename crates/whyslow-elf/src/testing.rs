@@ -3,7 +3,7 @@
 /// A 64-bit file for x86-64 with program headers and without sections.
 #[derive(Debug, Clone, Default)]
 pub struct Built {
-    segments: Vec<(u32, u32, u64, Vec<u8>)>,
+    segments: Vec<(u32, u32, u64, Vec<u8>, u64)>,
 }
 
 const HEADER: usize = 64;
@@ -11,18 +11,25 @@ const PROGRAM_HEADER: usize = 56;
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
 const READ: u32 = 4;
+const WRITE: u32 = 2;
 const EXECUTE: u32 = 1;
 
 impl Built {
     /// Adds a loaded segment of code. Its bytes lie in the file where a page of it can be mapped.
     pub fn load(mut self, address: u64, bytes: &[u8]) -> Self {
-        self.segments.push((PT_LOAD, READ | EXECUTE, address, bytes.to_vec()));
+        self.segments.push((PT_LOAD, READ | EXECUTE, address, bytes.to_vec(), 0));
+        self
+    }
+
+    /// Adds a loaded segment of variables: these bytes, and so many zeros that are not in the file.
+    pub fn data(mut self, address: u64, bytes: &[u8], zeros: u64) -> Self {
+        self.segments.push((PT_LOAD, READ | WRITE, address, bytes.to_vec(), zeros));
         self
     }
 
     /// Adds a segment of notes.
     pub fn notes(mut self, notes: &[u8]) -> Self {
-        self.segments.push((PT_NOTE, READ, 0, notes.to_vec()));
+        self.segments.push((PT_NOTE, READ, 0, notes.to_vec(), 0));
         self
     }
 
@@ -41,12 +48,13 @@ impl Built {
         }
         let mut at = HEADER + PROGRAM_HEADER * self.segments.len();
         let mut body = Vec::new();
-        for (kind, flags, address, bytes) in &self.segments {
+        for (kind, flags, address, bytes, zeros) in &self.segments {
             let start = body_start(at, *address, *kind);
             body.resize(body.len() + (start - at), 0);
             file.extend(kind.to_le_bytes());
             file.extend(flags.to_le_bytes());
-            for number in [start as u64, *address, *address, bytes.len() as u64, bytes.len() as u64, 4] {
+            let len = bytes.len() as u64;
+            for number in [start as u64, *address, *address, len, len + zeros, 4] {
                 file.extend(number.to_le_bytes());
             }
             body.extend(bytes);

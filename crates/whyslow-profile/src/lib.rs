@@ -65,8 +65,8 @@ pub use strings::Strings;
 pub use syscalls::{Lengths, Syscalls};
 pub use tables::{
     Code, CodeKind, Codes, Counter, CounterValues, Frame, Frames, Function, Locations, Module, ModuleKind,
-    Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, SymbolState, Thread, ThreadTimes,
-    Unit, WaitDetail, WaitDetails, WokenBy,
+    Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, Static, SymbolState, Thread,
+    ThreadTimes, Unit, WaitDetail, WaitDetails, WokenBy,
 };
 pub use wrapper::is_allocation_wrapper;
 
@@ -106,6 +106,8 @@ pub struct Profile {
     pub samples: Vec<Samples>,
     /// What is known of single waits.
     pub wait_details: WaitDetails,
+    /// Variables that threads waited on, of those that modules have names for.
+    pub statics: Vec<Static>,
     /// Stretches of time that the program marked.
     pub spans: Vec<Span>,
     /// Series of numbers over time.
@@ -128,6 +130,14 @@ impl Profile {
     /// The text behind an id.
     pub fn text(&self, id: StringId) -> &str {
         self.strings.get(id)
+    }
+
+    /// The variable that has these bytes of a module, if its name is known.
+    pub fn static_at(&self, module: ModuleId, address: RelativeAddress) -> Option<&Static> {
+        let covers = |row: &&Static| {
+            row.module == module && address.0.checked_sub(row.start.0).is_some_and(|into| into < row.len)
+        };
+        self.statics.iter().find(covers)
     }
 
     /// The metric to look at first: CPU time where there is any, else the first one.

@@ -13,7 +13,8 @@ use crate::meta::{Counters, Host, KernelView, Meta, Sampling};
 use crate::metric::{Metric, Origin, Sampler, Subject, Trigger};
 use crate::syscalls::Syscalls;
 use crate::tables::{
-    Code, Counter, Frame, Function, Module, Process, Samples, SourceLine, Span, Thread, Unit, WaitDetail,
+    Code, Counter, Frame, Function, Module, Process, Samples, SourceLine, Span, Static, Thread, Unit,
+    WaitDetail,
 };
 
 /// Adds runs to one profile.
@@ -223,6 +224,7 @@ impl Pool {
             self.profile.wait_details.push(WaitDetail {
                 thread: places.thread(row.thread),
                 end_ns: places.time(row.end_ns),
+                data: row.data.map(|(module, address)| (places.modules[module.index()], address)),
                 waker: row.waker.map(|thread| places.thread(thread)),
                 waker_stack: row.waker_stack.map(|stack| places.stacks[stack.index()]),
                 ..row
@@ -258,13 +260,20 @@ impl Pool {
         }
     }
 
-    /// Source lines and machine code; where two runs differ, the first one's stay.
+    /// Source lines, names of variables and machine code; where two runs differ, the first one's stay.
     fn add_sources(&mut self, run: &Profile, places: &Places) {
         for row in &run.sources.rows {
             let file = places.string(row.file);
             if self.source_lines.insert((file, row.line)) {
                 let text = places.string(row.text);
                 self.profile.sources.rows.push(SourceLine { file, line: row.line, text });
+            }
+        }
+        for row in &run.statics {
+            let module = places.modules[row.module.index()];
+            if self.profile.static_at(module, row.start).is_none() {
+                let name = places.string(row.name);
+                self.profile.statics.push(Static { module, name, ..*row });
             }
         }
         for code in &run.code.rows {

@@ -379,6 +379,19 @@ coded_enum! {
     }
 }
 
+/// A named variable of a module that lives as long as the program: the bytes from `start` on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Static {
+    /// The module.
+    pub module: ModuleId,
+    /// Its first byte.
+    pub start: RelativeAddress,
+    /// How many bytes it has.
+    pub len: u64,
+    /// Its name, demangled.
+    pub name: StringId,
+}
+
 /// What is known of single waits besides their row in the samples of off-CPU time.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct WaitDetails {
@@ -390,6 +403,8 @@ pub struct WaitDetails {
     pub cpu: Vec<Option<u32>>,
     /// The first argument of the system call that it waited in: the address of a futex, the number of a file. 0 when not known.
     pub argument: Vec<u64>,
+    /// Where that address lies in a module's data, if it does.
+    pub data: Vec<Option<(ModuleId, RelativeAddress)>>,
     /// Who ended it.
     pub woken_by: Vec<WokenBy>,
     /// The thread that did, if it was recorded.
@@ -409,6 +424,8 @@ pub struct WaitDetail {
     pub cpu: Option<u32>,
     /// The first argument of the system call that it waited in; 0 when not known.
     pub argument: u64,
+    /// Where that address lies in a module's data, if it does.
+    pub data: Option<(ModuleId, RelativeAddress)>,
     /// Who ended it.
     pub woken_by: WokenBy,
     /// The thread that did, if it was recorded.
@@ -424,6 +441,7 @@ impl WaitDetails {
         self.end_ns.push(row.end_ns);
         self.cpu.push(row.cpu);
         self.argument.push(row.argument);
+        self.data.push(row.data);
         self.woken_by.push(row.woken_by);
         self.waker.push(row.waker);
         self.waker_stack.push(row.waker_stack);
@@ -436,6 +454,7 @@ impl WaitDetails {
             end_ns: self.end_ns[at],
             cpu: self.cpu[at],
             argument: self.argument[at],
+            data: self.data[at],
             woken_by: self.woken_by[at],
             waker: self.waker[at],
             waker_stack: self.waker_stack[at],
@@ -463,6 +482,7 @@ impl WaitDetails {
         self.end_ns.clear();
         self.cpu.clear();
         self.argument.clear();
+        self.data.clear();
         self.woken_by.clear();
         self.waker.clear();
         self.waker_stack.clear();

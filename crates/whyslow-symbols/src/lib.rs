@@ -24,6 +24,7 @@ mod optimised;
 mod plt;
 mod sources;
 mod split;
+mod statics;
 mod symtab;
 mod unnamed;
 
@@ -129,6 +130,7 @@ pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
         }
         summary.problems.extend(answer.problem.clone().map(|problem| (question.path.clone(), problem)));
     }
+    statics::name(profile, &mut texts, options);
     if options.keep_sources || options.keep_code {
         let heat = hot::Heat::of(profile);
         if options.keep_sources {
@@ -162,14 +164,8 @@ fn questions(profile: &Profile, files: &[(ModuleId, FileBytes)]) -> Vec<Work> {
             locations.sort_unstable();
             let mut addresses: Vec<u64> = locations.iter().map(|&(address, _)| address).collect();
             addresses.dedup();
-            let row = &profile.modules[module.index()];
-            let question = Question {
-                path: profile.text(row.path).to_owned(),
-                build_id: row.build_id.map(|id| profile.text(id).to_owned()),
-                kind: row.kind,
-                file: files.get(&module).map(|&file| file.clone()),
-                addresses,
-            };
+            let file = files.get(&module).map(|&file| file.clone());
+            let question = Question::of(profile, module, file, addresses);
             (module, question, locations)
         })
         .collect();

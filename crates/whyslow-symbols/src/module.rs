@@ -4,7 +4,7 @@ use std::path::Path;
 
 use whyslow_elf::{BuildId, DebugFolders, Elf, ElfFile, FileBytes};
 use whyslow_proc::DELETED;
-use whyslow_profile::{ModuleKind, Optimised, SymbolState};
+use whyslow_profile::{ModuleId, ModuleKind, Optimised, Profile, SymbolState};
 
 use crate::Options;
 use crate::answers::{Answers, RawFrame, RawFunction};
@@ -31,6 +31,23 @@ pub(crate) struct Question {
 }
 
 impl Question {
+    /// About these addresses of a module of a profile.
+    pub(crate) fn of(
+        profile: &Profile,
+        module: ModuleId,
+        file: Option<FileBytes>,
+        addresses: Vec<u64>,
+    ) -> Self {
+        let row = &profile.modules[module.index()];
+        Self {
+            path: profile.text(row.path).to_owned(),
+            build_id: row.build_id.map(|id| profile.text(id).to_owned()),
+            kind: row.kind,
+            file,
+            addresses,
+        }
+    }
+
     /// The path without the mark of a deleted file.
     pub(crate) fn path(&self) -> &Path {
         Path::new(self.path.strip_suffix(DELETED).unwrap_or(&self.path))

@@ -35,6 +35,8 @@ struct Segment {
     file_offset: u64,
     file_len: u64,
     relative: u64,
+    memory_len: u64,
+    writable: bool,
     executable: bool,
 }
 
@@ -126,6 +128,8 @@ impl Image {
                 file_offset: segment.file_offset,
                 file_len: segment.file_len,
                 relative: segment.address.wrapping_sub(base),
+                memory_len: segment.memory_len,
+                writable: segment.writable,
                 executable: segment.executable,
             })
             .collect();
@@ -257,6 +261,12 @@ impl Image {
         let executable = self.segments.iter().filter(|segment| segment.executable).find(covers);
         let segment = executable.or_else(|| self.segments.iter().find(covers))?;
         Some(segment.relative.wrapping_add(file_offset).wrapping_sub(segment.file_offset))
+    }
+
+    /// Whether the module has a variable there: in what it may write, with the zeros that are not in the file.
+    pub fn is_data(&self, relative: u64) -> bool {
+        let data = self.segments.iter().filter(|segment| segment.writable && !segment.executable);
+        data.into_iter().any(|segment| relative.wrapping_sub(segment.relative) < segment.memory_len)
     }
 
     fn file_offset(&self, relative: u64) -> Option<u64> {

@@ -272,6 +272,7 @@ mod tests {
             end_ns,
             cpu: None,
             argument: 0,
+            data: None,
             woken_by,
             waker: waker.map(|(thread, _)| ThreadId(thread)),
             waker_stack: waker.map(|(_, stack)| stack),

@@ -7,7 +7,9 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{ProcessId, Profile, Samples, StackId, StringId, ThreadId};
+use whyslow_profile::{
+    ProcessId, Profile, RelativeAddress, Samples, StackId, StringId, ThreadId, WaitDetail,
+};
 
 use super::quantile;
 use super::reason::Reason;
@@ -46,6 +48,23 @@ pub struct LockSite {
     pub total_ns: u64,
 }
 
+/// The variable that a lock is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockName {
+    /// What it is called.
+    pub name: StringId,
+    /// How far into it the lock is.
+    pub offset: u64,
+}
+
+impl LockName {
+    /// `app::LOCK`, or `app::STATE+0x10` where the lock is not all of it.
+    pub fn words(self, profile: &Profile) -> String {
+        let name = profile.text(self.name);
+        if self.offset == 0 { name.to_owned() } else { format!("{name}+{:#x}", self.offset) }
+    }
+}
+
 /// One lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockRow {
@@ -53,6 +72,8 @@ pub struct LockRow {
     pub kind: &'static str,
     /// Where it is in memory; none for locks whose threads wait elsewhere, which are known by their line.
     pub address: Option<u64>,
+    /// The variable that it is in, where that has a name.
+    pub name: Option<LockName>,
     /// The process that it is in.
     pub process: ProcessId,
     /// Where it was first waited for.
@@ -155,6 +176,7 @@ enum Key {
 #[derive(Default)]
 struct Sum {
     kind: &'static str,
+    name: Option<LockName>,
     first: Option<(u64, Site)>,
     lengths: Vec<u64>,
     waiters: FxHashMap<Site, (u64, u64)>,
@@ -176,6 +198,11 @@ impl LockTable {
             let sum = sums.entry(key).or_default();
             if sum.first.is_none_or(|(first, _)| start_ns < first) {
                 (sum.first, sum.kind) = (Some((start_ns, site)), kind);
+            }
+            if sum.name.is_none()
+                && let Key::At(.., address) = key
+            {
+                sum.name = detail.and_then(|detail| name_of(profile, detail, address));
             }
             sum.lengths.push(length);
             add(sum.waiters.entry(site).or_default(), length);
@@ -256,6 +283,7 @@ impl Sum {
         Some(LockRow {
             kind: self.kind,
             address,
+            name: self.name,
             process,
             site,
             count: self.lengths.len() as u64,
@@ -267,6 +295,14 @@ impl Sum {
             holders: most_first(holders),
         })
     }
+}
+
+/// The name of the lock at an address, by a wait on it.
+fn name_of(profile: &Profile, wait: WaitDetail, address: u64) -> Option<LockName> {
+    let (module, waited_on) = wait.data?;
+    let lock = waited_on.0.checked_sub(wait.argument.checked_sub(address)?)?;
+    let found = profile.static_at(module, RelativeAddress(lock))?;
+    Some(LockName { name: found.name, offset: lock - found.start.0 })
 }
 
 fn add((count, total): &mut (u64, u64), length: u64) {
@@ -291,7 +327,7 @@ fn lock_of(profile: &Profile, stack: StackId) -> (&'static str, Place) {
 
 #[cfg(test)]
 mod tests {
-    use whyslow_profile::WokenBy;
+    use whyslow_profile::{ModuleId, Static, WokenBy};
 
     use super::*;
     use crate::testing::{SAMPLE_NS, profile};
@@ -308,6 +344,7 @@ mod tests {
             end_ns: samples.time_ns[row],
             cpu: None,
             argument,
+            data: None,
             woken_by: if waker.is_some() { WokenBy::Thread } else { WokenBy::Unknown },
             waker: waker.map(|(thread, _)| ThreadId(thread)),
             waker_stack: waker.map(|(_, row)| samples.stack[row]),
@@ -367,6 +404,34 @@ mod tests {
         let kinds: Vec<_> = of_waits.iter().map(|row| row.map(|row| table.rows[row as usize].kind)).collect();
         let (mutex, rwlock) = (Some("std Mutex"), Some("std RwLock"));
         assert_eq!(kinds, [mutex, mutex, rwlock, rwlock, Some("parking_lot Mutex"), None, None]);
+    }
+
+    /// The writers of a lock in the variable `STATE` wait four bytes behind where the lock is.
+    #[test]
+    fn a_lock_has_the_name_of_the_variable_that_it_is_in() {
+        let rwlock = "std::sys::sync::rwlock::futex::RwLock";
+        let mut profile = profile(&format!(
+            "main@app.rs:3;{rwlock}::write_contended;sys_futex_wait 1
+             main@app.rs:4;{rwlock}::read_contended;sys_futex_wait 1
+             main@app.rs:5;{rwlock}::read_contended;sys_futex_wait 1"
+        ));
+        let name = profile.strings.push("app::STATE");
+        let module = ModuleId(0);
+        profile.statics.push(Static { module, start: RelativeAddress(0x4000), len: 0x20, name });
+        let waits = [
+            (0, 0x7f00_4014, Some((module, RelativeAddress(0x4014)))),
+            (1, 0x7f00_4000, Some((module, RelativeAddress(0x4000)))),
+            (2, 0x7f00_4020, Some((module, RelativeAddress(0x4020)))),
+        ];
+        for (row, argument, data) in waits {
+            let detail = WaitDetail { data, ..detail(&profile, row, argument, None) };
+            profile.wait_details.push(detail);
+        }
+        let charges = Charges::new(&profile, true);
+        let table = LockTable::build(&profile, &Selection::default(), &charges, 0);
+        let names: Vec<_> = table.rows.iter().map(|row| row.name.map(|name| name.words(&profile))).collect();
+        let named = |name: &str| Some(name.to_owned());
+        assert_eq!(names, [named("app::STATE"), named("app::STATE+0x10"), None], "sorted by address");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use whyslow_profile::{Profile, StackId, StringId, Subject, ThreadTimes};
 
 pub use self::critical::{CriticalPath, Did, PathRow, PathStep};
 pub use self::kinds::{TimeKind, row_reasons};
-pub use self::locks::{LockRow, LockSite, LockTable, Site, WaitEdge};
+pub use self::locks::{LockName, LockRow, LockSite, LockTable, Site, WaitEdge};
 pub use self::reason::Reason;
 pub(crate) use self::reason::Reasons;
 pub use self::split::TimeSplit;

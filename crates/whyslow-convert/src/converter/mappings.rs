@@ -111,6 +111,15 @@ impl<W: World> Converter<W> {
         process.space.insert(Mapping { start, end, module, relative });
     }
 
+    /// Where an address of a process lies in the data of a module, if it does. Mappings of data are not recorded, and what a module sets to
+    /// zero has no file: the module's own headers say how far its data goes.
+    pub(super) fn data_at(&self, pid: u32, address: u64) -> Option<(ModuleId, RelativeAddress)> {
+        let mapping = self.processes.get(&pid)?.space.below(address)?;
+        let module = self.modules.get(mapping.module);
+        let relative = mapping.relative_address(address);
+        module.unwinder.image()?.is_data(relative.0).then_some((module.id, relative))
+    }
+
     /// Whether a process is known to have code at an address.
     pub fn has_code(&self, pid: u32, address: u64) -> bool {
         self.processes.get(&pid).is_some_and(|process| process.space.find(address).is_some())
@@ -142,8 +151,12 @@ impl<W: World> Converter<W> {
 
 #[cfg(test)]
 mod tests {
+    use whyslow_elf::Elf;
+    use whyslow_elf::testing::Built;
+
     use super::*;
     use crate::testing::Recorded;
+    use crate::world::FileKey;
 
     const APP: (u32, u32) = (100, 100);
 
@@ -188,6 +201,31 @@ mod tests {
         let profile = recorded.profile();
         assert_eq!(profile.modules.len(), 1);
         assert_eq!(profile.samples[0].stack[0], profile.samples[0].stack[1]);
+    }
+
+    /// The library has code at 0x1000, variables from 0x4000 on, 8 of them in the file, and 0x2000 zeros behind those.
+    #[test]
+    fn an_address_behind_code_is_in_the_data_of_its_module_as_far_as_that_goes() {
+        let mut recorded = recorded();
+        let file = Built::default().load(0x1000, b"code").data(0x4000, b"initials", 0x2000).bytes();
+        let offset = Elf::parse(&file).unwrap().file_offset_of(0x1000).unwrap();
+        recorded.converter.world.files.insert("/lib/first".to_owned(), file);
+        let loaded_at = 0x7f00_0000;
+        let key = FileKey { path: "/lib/first".to_owned(), device: (0, 0), inode: 0 };
+        let (start, end) = (loaded_at, loaded_at + 0x1000);
+        let mapping = FileMapping { key, generation: 0, start, end, offset };
+        recorded.converter.map(100, mapping, ModuleKind::Library);
+        recorded.map(100, "/lib/second", loaded_at + 0x1_0000);
+        let at = |pid, relative| {
+            let found = recorded.converter.data_at(pid, loaded_at + relative);
+            found.map(|(module, address)| (module.index(), address.0))
+        };
+        assert_eq!(at(100, 0x3000), Some((0, 0x3000)));
+        assert_eq!(at(100, 0x3000 + 0x2007), Some((0, 0x5007)), "a variable that is zero at first");
+        assert_eq!(at(100, 0x3000 + 0x2008), None, "behind the last one");
+        assert_eq!(at(100, 0x10), None, "code");
+        assert_eq!(at(100, 0x1_0010), None, "of a module whose file is not there");
+        assert_eq!((at(101, 0x3000), recorded.converter.data_at(100, 3)), (None, None));
     }
 
     #[test]

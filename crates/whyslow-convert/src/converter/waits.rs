@@ -210,7 +210,7 @@ impl<W: World> Converter<W> {
     /// A thread is on a CPU again, or the recording ends.
     pub(super) fn wait_ends(&mut self, tid: u32, time: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let id = thread.id;
+        let (id, pid) = (thread.id, thread.pid);
         let Away { stack, argument, looked_ns, since, cpu, woken } = std::mem::take(&mut thread.away);
         let Some((since, preempted)) = since else { return };
         let woken = woken.filter(|woken| !preempted && woken.time <= time);
@@ -233,11 +233,13 @@ impl<W: World> Converter<W> {
         // A look that came after the end saw something else.
         let stack = stack.filter(|_| looked_ns.is_none_or(|looked| looked <= time));
         let (ready_ns, end_ns) = (self.since_start(ready), self.since_start(time));
+        let argument = if stack.is_some() { argument } else { 0 };
         let detail = WaitDetail {
             thread: id,
             end_ns: if preempted { end_ns } else { ready_ns },
             cpu,
-            argument: if stack.is_some() { argument } else { 0 },
+            argument,
+            data: self.data_at(pid, argument),
             woken_by: woken.map_or(WokenBy::Unknown, |woken| woken.by),
             waker: woken.and_then(|woken| woken.thread),
             waker_stack: woken.and_then(|woken| woken.stack),

@@ -22,6 +22,7 @@ pub(super) const FRAMES: Kind = *b"FRAM";
 pub(super) const SOURCES: Kind = *b"SRCL";
 pub(super) const CODE: Kind = *b"CODE";
 pub(super) const WAIT_DETAILS: Kind = *b"WAIT";
+pub(super) const STATICS: Kind = *b"STAT";
 pub(super) const SPANS: Kind = *b"SPAN";
 pub(super) const COUNTERS: Kind = *b"CNTR";
 pub(super) const COUNTER_VALUES: Kind = *b"CVAL";

@@ -133,6 +133,7 @@ fn apply(chunk: &Chunk<'_>, profile: &mut Profile, beside: &mut Beside) -> Resul
         chunk::SOURCES => tables::read_sources,
         chunk::CODE => tables::read_code,
         chunk::WAIT_DETAILS => waits::read_details,
+        chunk::STATICS => waits::read_statics,
         chunk::SPANS => tables::read_spans,
         chunk::COUNTERS => tables::read_counters,
         chunk::COUNTER_VALUES => tables::read_counter_values,

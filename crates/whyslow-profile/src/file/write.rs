@@ -151,6 +151,7 @@ impl Writer {
         self.table(chunk::FRAMES, &groups, |groups| {
             tables::write_frames(groups.iter().copied().flatten().copied())
         })?;
+        self.table(chunk::STATICS, &profile.statics, waits::write_statics)?;
         self.table(chunk::SOURCES, &profile.sources.rows, |rows| tables::write_sources(rows.iter()))?;
         self.sized_table(
             chunk::CODE,

@@ -55,6 +55,21 @@ fn unknown_columns_and_types_of_column_are_skipped() {
     assert!(file::read_bytes(&support::join(&chunks, true)).unwrap() == profile);
 }
 
+/// What a reader does not know it skips, so a column of another name is one that was never written.
+#[test]
+fn waits_of_earlier_files_are_on_no_variable() {
+    let mut profile = support::profile(12, 40);
+    assert!(profile.wait_details.data.iter().any(Option::is_some));
+    let mut chunks = support::split(&support::file_bytes(&profile));
+    for chunk in chunks.iter_mut().filter(|chunk| chunk.kind == *b"WAIT") {
+        let name = b"data_module";
+        let at = chunk.raw.windows(name.len()).position(|bytes| bytes == name).unwrap();
+        chunk.raw[at] = b'D';
+    }
+    profile.wait_details.data.fill(None);
+    assert!(file::read_bytes(&support::join(&chunks, true)).unwrap() == profile);
+}
+
 #[test]
 fn facts_that_only_a_later_version_knows_read_as_unknown() {
     let mut profile = support::profile(12, 40);

@@ -5,8 +5,8 @@ use whyslow_profile::{
     HeapCounts, HeapFacts, HeapNote, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, ImportNote,
     KernelView, Lengths, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised, Origin,
     OverTime, Process, ProcessId, Profile, RecordingNote, RelativeAddress, Sampler, Samples, Sampling,
-    SourceLine, Span, StackId, StillRunning, StringId, Subject, SymbolState, Syscalls, Thread, ThreadId,
-    ThreadTimes, Trigger, Unit, WaitDetail, WhyLeftOut, WokenBy,
+    SourceLine, Span, StackId, Static, StillRunning, StringId, Subject, SymbolState, Syscalls, Thread,
+    ThreadId, ThreadTimes, Trigger, Unit, WaitDetail, WhyLeftOut, WokenBy,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -151,6 +151,7 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
             end_ns: r.number(),
             cpu: r.maybe(|r| r.below(4096) as u32),
             argument: r.number(),
+            data: r.maybe(|r| (module(r), RelativeAddress(r.number()))),
             woken_by: r.pick(WokenBy::ALL),
             waker: r.maybe(|r| ThreadId::from(r.below(p.threads.len()))),
             waker_stack: r.maybe(|r| StackId::from(r.below(p.stacks.len()))),
@@ -213,6 +214,14 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
         let (from, to) = (ThreadId::from(from), ThreadId::from(to));
         p.heap.transfers.push(HeapTransfer { from, to, blocks: r.number(), bytes: r.number() });
     }
+    p.statics = (0..r.below(size))
+        .map(|_| Static {
+            module: module(r),
+            start: RelativeAddress(r.number()),
+            len: r.number(),
+            name: text(r),
+        })
+        .collect();
     p.sources.rows = (0..r.below(size))
         .map(|_| SourceLine { file: text(r), line: r.next() as u32, text: text(r) })
         .collect();

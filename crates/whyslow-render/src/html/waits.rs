@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use whyslow_analyze::{Charges, LockTable, Reason, Selection, TimeKind, row_reasons, wait_metric};
+use whyslow_analyze::{Charges, LockRow, LockTable, Reason, Selection, TimeKind, row_reasons, wait_metric};
 use whyslow_profile::{Profile, ThreadId, WaitDetail, WokenBy};
 
 use super::container::{Columns, NONE};
@@ -101,6 +101,8 @@ pub(super) fn push_locks<'p>(
     columns.u32(name("lock"), collect(rows, |&row| of_waits[row].unwrap_or(NONE)));
     let rows = &locks.rows;
     columns.u32("locks.kind", collect(rows, |row| texts.made(row.kind.to_owned())));
+    let names = |row: &LockRow| row.name.map_or(NONE, |name| texts.made(name.words(profile)));
+    columns.u32("locks.name", collect(rows, names));
     let address = |address: Option<u64>| address.map_or(f64::NAN, |address| address as f64);
     columns.f64("locks.address", collect(rows, |row| address(row.address)));
     columns.u32("locks.process", collect(rows, |row| row.process.0));

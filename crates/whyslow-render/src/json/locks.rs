@@ -48,6 +48,8 @@ pub fn locks<'a>(context: &Context<'a>, table: &'a LockTable, limit: usize) -> i
     #[derive(Serialize)]
     struct LockJson<'a> {
         kind: &'static str,
+        name: Option<&'a str>,
+        name_offset: Option<u64>,
         address: Option<String>,
         pid: u32,
         first_waited_for: SiteJson<'a>,
@@ -88,6 +90,8 @@ pub fn locks<'a>(context: &Context<'a>, table: &'a LockTable, limit: usize) -> i
     };
     let rows = table.rows.iter().take(limit).map(|row| LockJson {
         kind: row.kind,
+        name: row.name.map(|name| profile.text(name.name)),
+        name_offset: row.name.map(|name| name.offset),
         address: row.address.map(|address| format!("{address:#x}")),
         pid: profile.processes[row.process.index()].pid,
         first_waited_for: site_json(profile, row.site),

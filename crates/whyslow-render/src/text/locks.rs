@@ -67,7 +67,9 @@ pub fn locks(table: &LockTable, profile: &Profile, limit: usize, page: Page) -> 
 
 fn push_lock(out: &mut String, row: &LockRow, profile: &Profile, page: Page) {
     let address = row.address.map_or(String::new(), |address| format!(" at {address:#x}"));
-    let title = format!("{}{address}, first waited for in {}", row.kind, site_words(profile, row.site, page));
+    let name = row.name.map_or(String::new(), |name| format!(" {}", clean(&name.words(profile))));
+    let title =
+        format!("{}{name}{address}, first waited for in {}", row.kind, site_words(profile, row.site, page));
     push_wrapped(out, BOLD, &title, page.width);
     let numbers = format!(
         "  {} in {}: mean {}, p50 {}, p99 {}, longest {}",

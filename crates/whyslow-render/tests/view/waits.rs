@@ -55,6 +55,7 @@ fn locks_are_a_table_and_each_wait_for_one_names_it() {
     let payload = payload(&waits());
     assert_eq!(payload.u32("samples.1.lock"), [0, NONE], "an idle thread waits for no lock");
     assert_eq!(payload.texts("locks.kind"), [Some("lock".to_owned())]);
+    assert_eq!(payload.texts("locks.name"), [None]);
     assert!(payload.f64("locks.address")[0].is_nan(), "nobody told where it is");
     assert_eq!(payload.u32("locks.process"), [0]);
     let name = payload.texts("functions.name")[payload.u32("locks.function")[0] as usize].clone();
@@ -73,6 +74,7 @@ fn what_is_known_of_single_waits_stands_beside_them() {
         end_ns: 9_000_000,
         cpu: Some(3),
         argument: 0x7f00_1234_5678,
+        data: None,
         woken_by: WokenBy::Thread,
         waker: Some(ThreadId(0)),
         waker_stack: Some(StackId(0)),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use whyslow_analyze::{Charges, Reason, Selection, WaitTable, wait_metric};
+use whyslow_analyze::{Charges, LockTable, Reason, Selection, WaitTable, wait_metric};
 use whyslow_lab_harness::{Truth, Variant, build_or_skip, build_runtime_or_skip, run};
 use whyslow_profile::{Profile, file};
 
@@ -54,6 +54,18 @@ fn assert_waits(profile: &Profile, truth: &Truth, cases: &[(&str, &[Reason])]) {
     }
 }
 
+/// Fails unless the locks of `pthreads`, which are variables, have the names of those.
+#[track_caller]
+fn assert_names(profile: &Profile) {
+    let selection = Selection { metric: wait_metric(profile).unwrap(), ..Selection::default() };
+    let table = LockTable::build(profile, &selection, &Charges::new(profile, true), 20_000_000);
+    let mut names: Vec<_> =
+        table.rows.iter().map(|row| (row.kind, row.name.map(|name| name.words(profile)))).collect();
+    names.sort();
+    let expected = [("pthread mutex", "mutex"), ("pthread rwlock", "rwlock")];
+    assert_eq!(names, expected.map(|(kind, name)| (kind, Some(name.to_owned()))));
+}
+
 const PTHREADS: &[(&str, &[Reason])] = &[
     ("wait_mutex", &[Reason::Lock]),
     ("wait_rwlock", &[Reason::Lock]),
@@ -73,6 +85,7 @@ fn waits_of_posix_threads_and_for_a_cpu_are_found() {
         return;
     };
     assert_waits(&profile, &truth, PTHREADS);
+    assert_names(&profile);
 }
 
 #[test]
@@ -83,6 +96,7 @@ fn waits_of_posix_threads_are_found_by_an_ordinary_user() {
     }
     let Some((profile, truth)) = record_as_nobody(&program, &["150"]) else { return };
     assert_waits(&profile, &truth, PTHREADS);
+    assert_names(&profile);
 }
 
 /// Locks of parking_lot are locks, and the threads of a pool of rayon are idle but for a moment.

@@ -139,6 +139,12 @@ fn locks_are_told_apart_and_so_are_those_who_held_them() {
     let output = run(&mut command, PATIENCE).unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("std RwLock at 0x"), "{said}");
+    assert!(said.contains("std Mutex waits::LOCK at 0x"), "{said}");
+    let json = ["report", "run.whyslow", "locks", "--min-wait", "20ms", "--format", "json"];
+    let output = run(whyslow(folder.path()).args(json), PATIENCE).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mutex = json["locks"].as_array().unwrap().iter().find(|lock| lock["kind"] == "std Mutex").unwrap();
+    assert_eq!((&mutex["name"], &mutex["name_offset"]), (&"waits::LOCK".into(), &0.into()));
     let profile = read(folder.path());
     let metric = wait_metric(&profile).unwrap();
     let selection = Selection { metric, ..Selection::default() };
@@ -146,19 +152,25 @@ fn locks_are_told_apart_and_so_are_those_who_held_them() {
     let mut found = Vec::new();
     for row in &table.rows {
         let [waiter] = &row.waiters[..] else { panic!("{row:?}") };
-        found.push((row.kind, CallTree::name(&profile, waiter.site.label).replace("::{{closure}}", "")));
+        let function = CallTree::name(&profile, waiter.site.label).replace("::{{closure}}", "");
+        found.push((row.kind, function, row.name.map(|name| name.words(&profile))));
         assert!(row.address.is_some() && row.count == 1, "{row:?}");
         if sees_tracepoints() {
             let [holder] = &row.holders[..] else { panic!("{row:?}") };
             let name = CallTree::name(&profile, holder.site.label);
-            assert!(found.last().is_some_and(|(_, waiter)| name.starts_with(waiter.as_str())), "{name}");
+            assert!(found.last().is_some_and(|(_, waiter, _)| name.starts_with(waiter.as_str())), "{name}");
             assert_ne!(holder.thread, Some(ThreadId(0)), "the first thread waits");
         }
     }
     found.sort();
-    let of = |kind, function: &str| (kind, format!("waits::{function}"));
-    let expected =
-        [of("std Mutex", "wait_lock"), of("std Once", "wait_once"), of("std RwLock", "wait_rwlock")];
+    let of = |kind, function: &str, variable: Option<&str>| {
+        (kind, format!("waits::{function}"), variable.map(|name| format!("waits::{name}")))
+    };
+    let expected = [
+        of("std Mutex", "wait_lock", Some("LOCK")),
+        of("std Once", "wait_once", Some("wait_once::ONCE")),
+        of("std RwLock", "wait_rwlock", None),
+    ];
     assert_eq!(found, expected);
     assert_eq!(table.graph.len(), if sees_tracepoints() { 3 } else { 0 });
 }
