@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! pairs       two commands in turn: the estimate of their ratio and its exact interval
+//! groups      two groups of runs that are no pairs
 //! verdict     what an interval supports: less, more, equivalent, undecided; how many more pairs it would take
 //! looks       the same, looked at again and again until it is decided
 //! witness     which time is to be believed: wall or CPU
@@ -14,6 +15,7 @@
 
 pub mod chance;
 pub mod functions;
+pub mod groups;
 pub mod growth;
 pub mod hygiene;
 pub mod looks;

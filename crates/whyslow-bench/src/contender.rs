@@ -1,0 +1,126 @@
+//! The commands that are compared.
+
+use serde::{Deserialize, Serialize};
+
+/// A command that takes part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contender {
+    /// What it is called.
+    pub name: String,
+    /// The command as it was given, with its parameters filled in.
+    pub command: String,
+    /// The value of each parameter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<Parameter>,
+}
+
+/// A parameter and its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parameter {
+    /// Its name: in commands it stands as `{name}`.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// A text with the values of parameters in place of `{name}`.
+pub fn filled(text: &str, parameters: &[Parameter]) -> String {
+    let fill = |text: String, parameter: &Parameter| {
+        text.replace(&format!("{{{}}}", parameter.name), &parameter.value)
+    };
+    parameters.iter().fold(text.to_owned(), fill)
+}
+
+/// Every combination of the values of parameters, the last one changing fastest. Without parameters there is one, which is empty.
+pub fn combinations(parameters: &[(String, Vec<String>)]) -> Vec<Vec<Parameter>> {
+    let mut all = vec![Vec::new()];
+    for (name, values) in parameters {
+        let with = |before: &Vec<Parameter>| {
+            let values = values.iter().map(|value| Parameter { name: name.clone(), value: value.clone() });
+            values.map(|parameter| [before.as_slice(), &[parameter]].concat()).collect::<Vec<_>>()
+        };
+        all = all.iter().flat_map(with).collect();
+    }
+    all
+}
+
+/// The numbers from one to another, as they would be written; `None` where they would never get there. Steps of tenths stay tenths.
+pub fn scan(from: &str, to: &str, step: &str) -> Option<Vec<String>> {
+    const MOST: usize = 10_000;
+    let decimals = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let places = [from, to, step].map(decimals).into_iter().max().unwrap_or(0);
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+    let (from, to, step) = (number(from)?, number(to)?, number(step)?);
+    if step <= 0.0 || to < from || (to - from) / step > MOST as f64 {
+        return None;
+    }
+    let count = ((to - from) / step + 1e-9).floor() as usize;
+    Some((0..=count).map(|at| format!("{:.places$}", from + at as f64 * step)).collect())
+}
+
+/// Commands for each combination of parameters, with the names that were given; more names than commands are too many.
+pub fn contenders(
+    commands: &[String],
+    names: &[String],
+    parameters: &[(String, Vec<String>)],
+) -> Result<Vec<Contender>, usize> {
+    let mut all = Vec::new();
+    for command in commands {
+        for values in combinations(parameters) {
+            let filled_in = filled(command, &values);
+            all.push(Contender { name: filled_in.clone(), command: filled_in, parameters: values });
+        }
+    }
+    if names.len() > all.len() {
+        return Err(all.len());
+    }
+    match names {
+        // One name with parameters in it is for all.
+        [name] if all.len() > 1 && name.contains('{') => {
+            for contender in &mut all {
+                contender.name = filled(name, &contender.parameters);
+            }
+        }
+        _ => {
+            for (contender, name) in all.iter_mut().zip(names) {
+                contender.name = filled(name, &contender.parameters);
+            }
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(name: &str, values: &[&str]) -> (String, Vec<String>) {
+        (name.to_owned(), values.iter().map(|value| (*value).to_owned()).collect())
+    }
+
+    #[test]
+    fn each_command_is_there_with_each_value() {
+        let all = contenders(
+            &["sort -S {size} {file}".to_owned()],
+            &[],
+            &[values("size", &["1M", "2M"]), values("file", &["a", "b"])],
+        )
+        .unwrap();
+        let commands = all.iter().map(|contender| contender.command.as_str()).collect::<Vec<_>>();
+        assert_eq!(commands, ["sort -S 1M a", "sort -S 1M b", "sort -S 2M a", "sort -S 2M b"]);
+        let named =
+            contenders(&["x {n}".to_owned()], &["n = {n}".to_owned()], &[values("n", &["1", "2"])]).unwrap();
+        assert_eq!(named[1].name, "n = 2");
+        assert_eq!(contenders(&["x".to_owned()], &["a".to_owned(), "b".to_owned()], &[]), Err(1));
+    }
+
+    #[test]
+    fn numbers_are_scanned_to_the_end() {
+        assert_eq!(scan("1", "4", "1").unwrap(), ["1", "2", "3", "4"]);
+        assert_eq!(scan("0.1", "0.3", "0.1").unwrap(), ["0.1", "0.2", "0.3"]);
+        assert_eq!(scan("1", "2", "0.4").unwrap(), ["1.0", "1.4", "1.8"]);
+        for (from, to, step) in [("1", "0", "1"), ("1", "2", "0"), ("a", "2", "1"), ("0", "1e9", "1")] {
+            assert_eq!(scan(from, to, step), None, "{from} {to} {step}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! All of it as a file: every run, so that anybody can do other statistics, and later runs can be compared.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use whyslow_profile::Host;
+
+use crate::contender::Contender;
+use crate::run::Run;
+
+/// The name and version of the schema.
+pub const SCHEMA: &str = "whyslow-bench/1";
+
+/// What was run. `docs/bench-json.md` describes it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Measured {
+    /// The name and version of the schema.
+    pub schema: String,
+    /// When the first run began, in seconds since 1970.
+    pub began_unix_s: u64,
+    /// The machine.
+    pub host: Host,
+    /// How busy it was meanwhile.
+    pub surroundings: Surroundings,
+    /// The commands, each with all its runs.
+    pub commands: Vec<MeasuredCommand>,
+}
+
+/// A command with all its runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MeasuredCommand {
+    /// The command.
+    #[serde(flatten)]
+    pub contender: Contender,
+    /// Its words, as they were executed.
+    pub words: Vec<String>,
+    /// The runs that count. Those of one place belong to the same round.
+    pub runs: Vec<Run>,
+    /// The runs before, which do not count.
+    pub warmup: Vec<Run>,
+    /// What is known exactly from runs of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exact: Vec<(String, f64)>,
+    /// Where a copy of its program lies, beside the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_program: Option<String>,
+}
+
+/// How busy the machine was while the runs were made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// The share of the time in which something waited for a CPU; the runs themselves are in it.
+    pub cpu_pressure: Option<f64>,
+    /// The share of the CPUs' time that the host took away.
+    pub steal: Option<f64>,
+    /// How the clock of the CPUs is governed.
+    pub governor: Option<String>,
+    /// The range of the clock of the CPUs during the runs, in MHz.
+    pub mhz: Option<[f64; 2]>,
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// It is no JSON, or not whole.
+    #[error("it is damaged or not a result of whyslow bench: {0}")]
+    Damaged(#[from] serde_json::Error),
+    /// A newer version wrote it.
+    #[error("its schema is `{0}`, which this version does not know")]
+    Newer(String),
+}
+
+#[derive(Deserialize)]
+struct Head {
+    schema: String,
+}
+
+/// Reads a file.
+pub fn read(text: &str) -> Result<Measured, ReadError> {
+    let head: Head = serde_json::from_str(text)?;
+    if head.schema != SCHEMA {
+        return Err(ReadError::Newer(head.schema));
+    }
+    Ok(serde_json::from_str(text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::tests::computing;
+
+    fn measured() -> Measured {
+        let contender = Contender { name: "a".to_owned(), command: "./a".to_owned(), parameters: Vec::new() };
+        Measured {
+            schema: SCHEMA.to_owned(),
+            began_unix_s: 1,
+            host: Host::default(),
+            surroundings: Surroundings::default(),
+            commands: vec![MeasuredCommand {
+                contender,
+                words: vec!["./a".to_owned()],
+                runs: vec![computing(7)],
+                warmup: Vec::new(),
+                exact: vec![("allocations".to_owned(), 3.0)],
+                kept_program: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let text = serde_json::to_string(&measured()).unwrap();
+        let again = read(&text).unwrap();
+        assert_eq!(again.commands[0].runs, [computing(7)]);
+        assert_eq!(again.commands[0].contender.name, "a");
+        // Whoever knows more says so, and what is cut is not taken for whole.
+        assert!(matches!(read(&text.replace("bench/1", "bench/2")), Err(ReadError::Newer(_))));
+        for cut in (0..text.len()).step_by(7) {
+            assert!(matches!(read(&text[..cut]), Err(ReadError::Damaged(_))), "{cut}");
+        }
+    }
+}

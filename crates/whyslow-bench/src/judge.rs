@@ -1,0 +1,552 @@
+//! What the rounds say.
+
+use whyslow_profile::ExitStatus;
+use whyslow_stats::groups::{BETWEEN_DAYS, shift};
+use whyslow_stats::hygiene::{drift, grain, modes, outliers, slot_effect};
+use whyslow_stats::looks::UntilDecided;
+use whyslow_stats::pairs::{ALPHA, Interval, Walsh, log_ratios};
+use whyslow_stats::verdict::{Needed, Verdict, detectable, needed, shared_alpha};
+use whyslow_stats::witness::{Reason, Witness};
+use whyslow_stats::{mean, median, variance};
+
+use crate::contender::Contender;
+use crate::course::{Course, Ended, values};
+use crate::note::BenchNote;
+use crate::run::{Metric, Run};
+
+/// With fewer pairs no interval of 95 % exists.
+pub const LEAST_PAIRS: usize = 6;
+
+/// What is to be judged, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
+    /// The commands, in the order of the runs.
+    pub contenders: &'a [Contender],
+    /// The one that others are compared with.
+    pub reference: usize,
+    /// A difference below this share does not matter.
+    pub margin: f64,
+    /// What is known of each command exactly, from runs of their own, by name.
+    pub exact: &'a [Vec<(String, f64)>],
+    /// Whether both commands are the same one, run to learn what this machine can tell apart.
+    pub itself: bool,
+}
+
+/// Two commands by one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// The command that is compared with.
+    pub baseline: usize,
+    /// The command that is compared.
+    pub candidate: usize,
+    /// By what.
+    pub metric: Metric,
+    /// Candidate over baseline, with its interval; `None` where one has nothing of it.
+    pub ratio: Option<Interval>,
+    /// How sure the interval is.
+    pub confidence: f64,
+    /// How many pairs it rests on.
+    pub pairs: usize,
+    /// What can be said.
+    pub verdict: Verdict,
+    /// Whether this is the metric that decides; the others are shown beside it.
+    pub decides: bool,
+    /// How many pairs it would take, where it is undecided.
+    pub needed: Option<Needed>,
+    /// The logarithms of the ratios of all pairs.
+    pub differences: Vec<f64>,
+}
+
+impl Comparison {
+    /// The word of the verdict: faster and slower are for times.
+    pub fn word(&self) -> &'static str {
+        let is_time = self.metric.unit() == crate::run::MetricUnit::Nanoseconds;
+        match (self.verdict, is_time) {
+            (Verdict::Less, true) => "faster",
+            (Verdict::More, true) => "slower",
+            (Verdict::Less, false) => "less",
+            (Verdict::More, false) => "more",
+            (Verdict::Equivalent, _) => "equivalent",
+            (Verdict::Undecided, _) => "undecided",
+        }
+    }
+}
+
+/// A command by one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// By what.
+    pub metric: Metric,
+    /// The value in the middle.
+    pub median: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation; 0 of one run.
+    pub deviation: f64,
+    /// The smallest.
+    pub least: f64,
+    /// The largest.
+    pub most: f64,
+}
+
+/// What can be said of all commands.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The time that decides, and why; `None` without a single round.
+    pub witness: Option<(Witness, Reason)>,
+    /// For each command its numbers.
+    pub summaries: Vec<Vec<Summary>>,
+    /// Each command beside the reference; first by the metric that decides.
+    pub comparisons: Vec<Comparison>,
+    /// The command that is faster than every other.
+    pub fastest: Option<usize>,
+    /// What so many pairs would find on this machine four times of five, as a share.
+    pub detectable: Vec<(usize, f64)>,
+    /// What is to be said besides.
+    pub notes: Vec<BenchNote>,
+}
+
+/// Judges a course.
+pub fn judge(course: &Course, options: Options<'_>) -> Answer {
+    let mut notes = Vec::new();
+    let decides = course.witness.map(|(witness, _)| Metric::from(witness));
+    let metrics = metrics(&course.rounds, decides.as_ref());
+    let summaries =
+        (0..options.contenders.len()).map(|command| summaries(course, options, command, &metrics)).collect();
+    let is_judged = of_exits(course, options, &mut notes);
+    let others = (0..options.contenders.len()).filter(|command| *command != options.reference);
+    let mut comparisons = Vec::new();
+    for candidate in others {
+        for metric in &metrics {
+            let decides = decides.as_ref() == Some(metric);
+            let mut comparison = compare(course, options, candidate, metric, decides, &mut notes);
+            if !is_judged {
+                comparison.verdict = Verdict::Undecided;
+                comparison.needed = None;
+            }
+            comparisons.push(comparison);
+        }
+        comparisons.extend(exact(options, candidate));
+    }
+    of_series(course, options, decides.as_ref(), &mut notes);
+    of_course(course, options, &comparisons, &mut notes);
+    let differences =
+        comparisons.iter().find(|comparison| comparison.decides).map(|comparison| &comparison.differences);
+    let detectable = differences.filter(|_| options.itself).map_or(Vec::new(), |differences| {
+        [10, 20, 40, 80]
+            .into_iter()
+            .filter_map(|pairs| Some((pairs, detectable(differences, pairs)?)))
+            .collect()
+    });
+    Answer {
+        witness: course.witness,
+        summaries,
+        fastest: decides.filter(|_| is_judged).and_then(|metric| fastest(course, options, &metric)),
+        comparisons,
+        detectable,
+        notes,
+    }
+}
+
+/// The metrics that the runs have, the one that decides first.
+fn metrics(rounds: &[Vec<Run>], decides: Option<&Metric>) -> Vec<Metric> {
+    let events = rounds.first().and_then(|round| round.first()).map(|run| run.counts.keys());
+    let events = events.into_iter().flatten().map(|name| Metric::Event(name.clone()));
+    let mut all = Metric::USUAL.into_iter().chain(events).collect::<Vec<_>>();
+    all.sort_by_key(|metric| decides != Some(metric));
+    all
+}
+
+fn summaries(course: &Course, options: Options<'_>, command: usize, metrics: &[Metric]) -> Vec<Summary> {
+    let of_runs =
+        metrics.iter().filter_map(|metric| Some((metric.clone(), values(&course.rounds, command, metric)?)));
+    let exact = options.exact.get(command).into_iter().flatten();
+    let exact = exact.map(|(name, value)| (Metric::Event(name.clone()), vec![*value]));
+    of_runs.chain(exact).filter_map(|(metric, values)| summary(metric, &values)).collect()
+}
+
+/// The numbers of some values; `None` of none.
+pub fn summary(metric: Metric, values: &[f64]) -> Option<Summary> {
+    Some(Summary {
+        metric,
+        median: median(values),
+        mean: mean(values),
+        deviation: variance(values).unwrap_or(0.0).sqrt(),
+        least: values.iter().copied().reduce(f64::min)?,
+        most: values.iter().copied().reduce(f64::max)?,
+    })
+}
+
+fn compare(
+    course: &Course,
+    options: Options<'_>,
+    candidate: usize,
+    metric: &Metric,
+    decides: bool,
+    notes: &mut Vec<BenchNote>,
+) -> Comparison {
+    let look = course.looked_at(candidate);
+    let level = look.map_or_else(|| shared_alpha(options.contenders.len() - 1), UntilDecided::level);
+    let first = values(&course.rounds, options.reference, metric);
+    let second = values(&course.rounds, candidate, metric);
+    let (first, second) = first.zip(second).unwrap_or_default();
+    let mut differences = log_ratios(&first, &second).unwrap_or_default();
+    let nothing = first.iter().chain(&second).all(|value| *value == 0.0) && !first.is_empty();
+    let mut comparison = Comparison {
+        baseline: options.reference,
+        candidate,
+        metric: metric.clone(),
+        ratio: None,
+        confidence: 1.0 - level,
+        pairs: differences.len(),
+        verdict: if nothing { Verdict::Equivalent } else { Verdict::Undecided },
+        decides,
+        needed: None,
+        differences: Vec::new(),
+    };
+    if differences.len() < LEAST_PAIRS {
+        comparison.ratio = (!differences.is_empty()).then(|| {
+            let estimate = Walsh::new(&differences).estimate().exp();
+            Interval { estimate, low: 0.0, high: f64::INFINITY }
+        });
+        comparison.differences = differences;
+        return comparison;
+    }
+    if decides
+        && options.contenders.len() == 2
+        && let Some(effect) = slot_effect(&differences, &is_first(course, options.reference, candidate))
+    {
+        notes.push(BenchNote::OrderMatters { effect });
+        for (difference, first) in differences.iter_mut().zip(is_first(course, options.reference, candidate))
+        {
+            *difference -= if first { effect } else { -effect };
+        }
+    }
+    let clock = grain(metric.tick(), median(&second).min(median(&first)), options.margin);
+    let interval = Walsh::new(&differences).interval(level).map(|interval| interval.widened(clock.widening));
+    if let Some(interval) = interval {
+        comparison.ratio = Some(interval.exp());
+        let verdict = Verdict::of(interval, options.margin);
+        let verdict = look.filter(|_| decides).map_or(verdict, UntilDecided::verdict);
+        let is_too_coarse = verdict == Verdict::Equivalent && !clock.can_be_equivalent;
+        comparison.verdict = if is_too_coarse { Verdict::Undecided } else { verdict };
+        if is_too_coarse && decides {
+            notes.push(BenchNote::CoarseClock);
+        }
+    }
+    if comparison.verdict == Verdict::Undecided && decides {
+        comparison.needed = needed(&differences, options.margin, look.is_some());
+    }
+    comparison.differences = differences;
+    comparison
+}
+
+/// In which rounds the reference came before the candidate.
+fn is_first(course: &Course, reference: usize, candidate: usize) -> Vec<bool> {
+    course.rounds.iter().map(|round| round[reference].place < round[candidate].place).collect()
+}
+
+/// Compares with runs that were made at another time. They are no pairs: the interval is wider by what days differ by, and nothing is equivalent.
+pub fn compare_days(
+    before: &[f64],
+    after: &[f64],
+    metric: &Metric,
+    [baseline, candidate]: [usize; 2],
+) -> Comparison {
+    let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
+    let interval =
+        shift(&logarithms(before), &logarithms(after), ALPHA).map(|interval| interval.widened(BETWEEN_DAYS));
+    let verdict = interval.map_or(Verdict::Undecided, |interval| Verdict::of(interval, 0.0));
+    Comparison {
+        baseline,
+        candidate,
+        metric: metric.clone(),
+        ratio: interval.map(Interval::exp),
+        confidence: 1.0 - ALPHA,
+        pairs: 0,
+        verdict,
+        decides: true,
+        needed: None,
+        differences: Vec::new(),
+    }
+}
+
+/// What is the same in every run needs no interval.
+fn exact(options: Options<'_>, candidate: usize) -> Vec<Comparison> {
+    let (Some(first), Some(second)) = (options.exact.get(options.reference), options.exact.get(candidate))
+    else {
+        return Vec::new();
+    };
+    let row = |(name, value): &(String, f64)| {
+        let (_, before) = first.iter().find(|(other, _)| other == name)?;
+        let ratio = value / before;
+        let verdict = match value.total_cmp(before) {
+            std::cmp::Ordering::Less => Verdict::Less,
+            std::cmp::Ordering::Greater => Verdict::More,
+            std::cmp::Ordering::Equal => Verdict::Equivalent,
+        };
+        Some(Comparison {
+            baseline: options.reference,
+            candidate,
+            metric: Metric::Event(name.clone()),
+            ratio: ratio.is_finite().then_some(Interval { estimate: ratio, low: ratio, high: ratio }),
+            confidence: 1.0,
+            pairs: 1,
+            verdict,
+            decides: false,
+            needed: None,
+            differences: Vec::new(),
+        })
+    };
+    second.iter().filter_map(row).collect()
+}
+
+/// The one that beats every other, if there is one.
+fn fastest(course: &Course, options: Options<'_>, metric: &Metric) -> Option<usize> {
+    let commands = 0..options.contenders.len();
+    let all = commands
+        .clone()
+        .map(|command| values(&course.rounds, command, metric))
+        .collect::<Option<Vec<_>>>()?;
+    let leader = commands.clone().min_by(|one, other| median(&all[*one]).total_cmp(&median(&all[*other])))?;
+    let level = shared_alpha(options.contenders.len() - 1);
+    let beats = |other: usize| {
+        let differences = log_ratios(&all[leader], &all[other])?;
+        let interval = Walsh::new(&differences).interval(level)?;
+        Some(Verdict::of(interval, options.margin) == Verdict::More)
+    };
+    let mut others = commands.filter(|command| *command != leader).peekable();
+    others.peek()?;
+    others.all(|other| beats(other) == Some(true)).then_some(leader)
+}
+
+/// Whether the exits allow a verdict.
+fn of_exits(course: &Course, options: Options<'_>, notes: &mut Vec<BenchNote>) -> bool {
+    let mut exits = course.rounds.iter().flatten().map(|run| run.exit);
+    let Some(first) = exits.next() else { return true };
+    if exits.any(|exit| exit != first) {
+        let of = |command: usize| {
+            let mut exits: Vec<ExitStatus> = Vec::new();
+            for exit in course.rounds.iter().map(|round| round[command].exit) {
+                if !exits.contains(&exit) {
+                    exits.push(exit);
+                }
+            }
+            (options.contenders[command].name.clone(), exits)
+        };
+        notes.push(BenchNote::ExitsDiffer { exits: (0..options.contenders.len()).map(of).collect() });
+        return false;
+    }
+    if first != ExitStatus::Code(0) {
+        notes.push(BenchNote::AllFail { exit: first });
+    }
+    true
+}
+
+/// What is odd about the runs of each command.
+fn of_series(course: &Course, options: Options<'_>, decides: Option<&Metric>, notes: &mut Vec<BenchNote>) {
+    /// Below this, the start of a process is most of it.
+    const SHORT_NS: f64 = 5e6;
+    let Some(metric) = decides else { return };
+    let mut short = Vec::new();
+    for (command, contender) in options.contenders.iter().enumerate() {
+        let Some(values) = values(&course.rounds, command, metric).filter(|values| !values.is_empty()) else {
+            continue;
+        };
+        let name = || contender.name.clone();
+        let typical = median(&values);
+        let wall = self::values(&course.rounds, command, &Metric::Wall).unwrap_or_default();
+        if median(&wall) < SHORT_NS {
+            short.push(name());
+        }
+        if let Some(first) = course.warmup.first().and_then(|round| metric.of(round.get(command)?)) {
+            // Once is no accident if no other run was as slow.
+            let slowest = values.iter().copied().fold(0.0, f64::max);
+            if first > slowest && first > 1.2 * typical {
+                notes.push(BenchNote::SlowFirstRun { command: name(), factor: first / typical });
+            }
+        }
+        if let Some(modes) = modes(&values) {
+            notes.push(BenchNote::TwoModes {
+                command: name(),
+                means_ns: modes.means,
+                upper_share: modes.upper_share,
+            });
+        } else {
+            let far = outliers(&values);
+            let worst = far.iter().map(|run| values[*run] / typical).fold(1.0, f64::max);
+            if !far.is_empty() {
+                notes.push(BenchNote::Outliers { command: name(), runs: far.len(), of: values.len(), worst });
+            }
+        }
+    }
+    if !short.is_empty() {
+        notes.push(BenchNote::ShortRuns { commands: short });
+    }
+    let reference = values(&course.rounds, options.reference, metric).unwrap_or_default();
+    if let Some(correlation) = drift(&reference) {
+        notes.push(BenchNote::Drift { slower: correlation > 0.0 });
+    }
+}
+
+/// What is to be said of the whole.
+fn of_course(course: &Course, options: Options<'_>, comparisons: &[Comparison], notes: &mut Vec<BenchNote>) {
+    let several = options.contenders.len() > 1;
+    match course.witness {
+        Some((Witness::Cpu, Reason::Crowded)) => notes.push(BenchNote::CpuDecides),
+        Some((Witness::Wall, Reason::Waits)) if several => notes.push(BenchNote::WaitsCount),
+        _ => {}
+    }
+    let of = |metric: &Metric, candidate: usize| {
+        comparisons
+            .iter()
+            .find(|comparison| comparison.metric == *metric && comparison.candidate == candidate)
+    };
+    for candidate in 0..options.contenders.len() {
+        let (Some(wall), Some(cpu)) = (of(&Metric::Wall, candidate), of(&Metric::Cpu, candidate)) else {
+            continue;
+        };
+        if wall.verdict.is_claim() && cpu.verdict == wall.verdict.reversed() {
+            let command = options.contenders[candidate].name.clone();
+            notes.push(BenchNote::TimesDisagree { command, wall_is_less: wall.verdict == Verdict::Less });
+        }
+    }
+    let rounds = course.rounds.len();
+    if several && rounds < LEAST_PAIRS {
+        notes.push(BenchNote::FewPairs { pairs: rounds, least: LEAST_PAIRS });
+    }
+    match course.ended {
+        Ended::Interrupted => notes.push(BenchNote::Interrupted { rounds }),
+        Ended::TimeIsOver => notes.push(BenchNote::TimeIsOver { rounds }),
+        Ended::MostRounds => notes.push(BenchNote::StillUndecided { rounds }),
+        Ended::Enough | Ended::Decided => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::tests::computing;
+    use whyslow_stats::random::Random;
+
+    fn contenders(count: usize) -> Vec<Contender> {
+        let one = |at: usize| Contender {
+            name: format!("c{at}"),
+            command: format!("c{at}"),
+            parameters: Vec::new(),
+        };
+        (0..count).map(one).collect()
+    }
+
+    /// Rounds of commands with these times, each off by this share.
+    fn course(times_ns: &[f64], rounds: usize, noise: f64) -> Course {
+        let mut random = Random::new(11);
+        let round = |at: usize, random: &mut Random| {
+            let run = |(command, time): (usize, &f64)| Run {
+                place: ((at + command) % times_ns.len()) as u32,
+                ..computing((time * (noise * random.normal()).exp()) as u64)
+            };
+            times_ns.iter().enumerate().map(run).collect::<Vec<_>>()
+        };
+        Course::of_rounds((0..rounds).map(|at| round(at, &mut random)).collect(), None)
+    }
+
+    fn options(contenders: &[Contender]) -> Options<'_> {
+        Options { contenders, reference: 0, margin: 0.01, exact: &[], itself: false }
+    }
+
+    fn ids(answer: &Answer) -> Vec<&'static str> {
+        answer.notes.iter().map(BenchNote::id).collect()
+    }
+
+    #[test]
+    fn a_tenth_less_is_faster() {
+        let contenders = contenders(2);
+        let answer = judge(&course(&[1e8, 0.9e8], 12, 0.01), options(&contenders));
+        let first = &answer.comparisons[0];
+        assert_eq!((first.word(), first.decides, first.pairs), ("faster", true, 12));
+        let ratio = first.ratio.unwrap();
+        assert!(ratio.low < 0.9 && 0.9 < ratio.high && ratio.high - ratio.low < 0.03, "{ratio:?}");
+        assert_eq!(answer.fastest, Some(1));
+        assert_eq!(ids(&answer), [""; 0]);
+        // Nothing of it on either side is the same, and has no ratio.
+        let faults = answer.comparisons.iter().find(|one| one.metric == Metric::MajorFaults).unwrap();
+        assert_eq!((faults.ratio, faults.word()), (None, "equivalent"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_undecided_and_says_what_it_takes() {
+        let contenders = contenders(2);
+        let answer = judge(&course(&[1e8, 0.995e8], 12, 0.03), options(&contenders));
+        let first = &answer.comparisons[0];
+        assert_eq!(first.word(), "undecided");
+        assert!(first.needed.unwrap().for_margin > 20);
+        assert_eq!(answer.fastest, None);
+        let few = judge(&course(&[1e8, 0.5e8], 5, 0.001), options(&contenders));
+        assert_eq!((few.comparisons[0].word(), &ids(&few)[..]), ("undecided", &["few-pairs"][..]));
+    }
+
+    #[test]
+    fn of_three_the_fastest_beats_both() {
+        let contenders = contenders(3);
+        let answer = judge(&course(&[1e8, 0.8e8, 0.9e8], 20, 0.01), options(&contenders));
+        assert_eq!(answer.fastest, Some(1));
+        assert!(answer.comparisons.iter().filter(|one| one.decides).all(|one| one.word() == "faster"));
+        assert!((answer.comparisons[0].confidence - 0.975).abs() < 1e-9);
+    }
+
+    #[test]
+    fn exits_that_differ_allow_no_verdict() {
+        let contenders = contenders(2);
+        let mut course = course(&[1e8, 0.5e8], 12, 0.01);
+        course.rounds[3][1].exit = ExitStatus::Code(1);
+        let answer = judge(&course, options(&contenders));
+        assert!(answer.comparisons.iter().all(|one| one.verdict == Verdict::Undecided));
+        assert_eq!(ids(&answer), ["exits-differ"]);
+        for run in course.rounds.iter_mut().flatten() {
+            run.exit = ExitStatus::Code(1);
+        }
+        let answer = judge(&course, options(&contenders));
+        assert_eq!((answer.comparisons[0].word(), &ids(&answer)[..]), ("faster", &["all-runs-fail"][..]));
+    }
+
+    #[test]
+    fn what_was_counted_exactly_needs_no_pairs() {
+        let contenders = contenders(2);
+        let counted = |count: f64| vec![("allocations".to_owned(), count)];
+        let exact = [counted(1000.0), counted(900.0)];
+        let answer = judge(&course(&[1e8, 1e8], 12, 0.01), Options { exact: &exact, ..options(&contenders) });
+        let row = answer.comparisons.iter().find(|one| one.metric.label() == "allocations").unwrap();
+        assert_eq!((row.word(), row.ratio.unwrap().estimate), ("less", 0.9));
+    }
+
+    #[test]
+    fn odd_series_are_told() {
+        let contenders = contenders(2);
+        let mut odd = course(&[1e6, 1e6], 40, 0.01);
+        odd.rounds[5][0] = computing(20_000_000);
+        odd.warmup.push(vec![computing(30_000_000), computing(1_000_000)]);
+        let told = judge(&odd, options(&contenders));
+        assert_eq!(ids(&told), ["slow-first-run", "outliers", "short-runs"]);
+    }
+
+    #[test]
+    fn another_day_needs_a_larger_difference() {
+        let runs = |time: f64| (0..12).map(|at| time * (1.0 + 0.001 * f64::from(at))).collect::<Vec<_>>();
+        let of = |time: f64| compare_days(&runs(100.0), &runs(time), &Metric::Wall, [0, 1]).word();
+        assert_eq!(
+            [of(100.0), of(90.0), of(80.0), of(130.0)],
+            ["undecided", "undecided", "faster", "slower"]
+        );
+    }
+
+    #[test]
+    fn the_same_command_twice_says_what_can_be_told_apart() {
+        let contenders = contenders(2);
+        let answer = judge(&course(&[1e8, 1e8], 40, 0.02), Options { itself: true, ..options(&contenders) });
+        let [(10, few), (20, _), (40, _), (80, many)] = answer.detectable[..] else {
+            panic!("{:?}", answer.detectable)
+        };
+        assert!(few > many && (0.01..0.05).contains(&few), "{few} {many}");
+    }
+}
