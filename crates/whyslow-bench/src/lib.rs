@@ -8,11 +8,13 @@
 //! judge      what the rounds say: comparisons with verdicts
 //! note       what is to be said besides
 //! document   all of it as a file that can be compared with later
+//! foreign    results of other tools
 //! ```
 
 pub mod contender;
 pub mod course;
 pub mod document;
+pub mod foreign;
 pub mod judge;
 pub mod note;
 pub mod run;
