@@ -64,8 +64,8 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
-    pub const ALL: [Self; 20] = [
+    /// All of them, in their order.
+    pub const ALL: [Self; 21] = [
         Self::Cpu,
         Self::Lock,
         Self::Condition,
@@ -85,6 +85,7 @@ impl Reason {
         Self::Stopped,
         Self::Idle,
         Self::Short,
+        Self::NotSampled,
         Self::Other,
     ];
 
@@ -373,6 +374,12 @@ mod tests {
     use crate::testing::profile;
 
     /// Stacks from the outside in; functions that begin with `sys_` are the kernel's.
+    #[test]
+    fn the_list_of_all_reasons_has_each_at_its_place() {
+        let places: Vec<usize> = Reason::ALL.iter().map(|reason| *reason as usize).collect();
+        assert_eq!(places, (0..=Reason::Other as usize).collect::<Vec<_>>());
+    }
+
     #[test]
     fn reasons_are_told_by_the_functions_on_a_stack() {
         let cases: &[(&str, Reason)] = &[
