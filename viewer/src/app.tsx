@@ -16,6 +16,7 @@ import { FunctionsPanel } from './panels/functions.tsx';
 import { HeapPanel } from './panels/heap.tsx';
 import { CriticalPanel } from './panels/critical.tsx';
 import { LocksPanel } from './panels/locks.tsx';
+import { ParallelismPanel } from './panels/parallelism.tsx';
 import { QualityBanner, QualityPanel } from './panels/quality.tsx';
 import { SourcePanel } from './panels/source.tsx';
 import { SpansPanel } from './panels/spans.tsx';
@@ -24,6 +25,7 @@ import { globalKey } from './shortcuts.ts';
 import { begin, change, fit, fromHash, redo, TABS, undo, type History, type State, type Tab } from './state.ts';
 import { Timeline } from './timeline/timeline.tsx';
 import { knowsWakers } from './critical.ts';
+import { hasParallelism } from './parallelism.ts';
 import { Toolbar } from './toolbar.tsx';
 import { useDark } from './theme.ts';
 
@@ -38,14 +40,18 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
   heap: { title: 'Heap', Panel: HeapPanel },
   locks: { title: 'Locks', Panel: LocksPanel },
   critical: { title: 'Critical path', Panel: CriticalPanel },
+  parallelism: { title: 'Parallelism', Panel: ParallelismPanel },
 };
 
-/** The heap has a panel when it was recorded, locks when any was waited for, the critical path when it is known who ended waits. */
-const tabsOf = (model: Model): readonly Tab[] => TABS.filter(tab => {
-  if (tab === 'heap') return model.profile.heap.count > 0;
-  if (tab === 'locks') return model.profile.locks.count > 0;
-  return tab !== 'critical' || knowsWakers(model);
-});
+/** Panels that not every profile has something for. */
+const WITHIN: Partial<Record<Tab, (model: Model) => boolean>> = {
+  heap: model => model.profile.heap.count > 0,
+  locks: model => model.profile.locks.count > 0,
+  critical: knowsWakers,
+  parallelism: hasParallelism,
+};
+
+const tabsOf = (model: Model): readonly Tab[] => TABS.filter(tab => WITHIN[tab]?.(model) ?? true);
 
 export function App({ model }: { model: Model }) {
   const [history, setHistory] = useState<History>(() => begin(fromAddress(model), firstStep()));

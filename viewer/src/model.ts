@@ -1,6 +1,7 @@
 // A decoded profile with what all panels need to know about it: texts, and one numbered list of everything that can
 // be a frame.
 
+import { ELAPSED_TIME, withElapsed } from './elapsed.ts';
 import { LIVE_COUNTER, OF_HEAP, RESIDENT_COUNTER, withLive } from './live.ts';
 import { clean } from './names.ts';
 import { NONE, type Profile } from './payload.ts';
@@ -37,6 +38,8 @@ export class Model {
   /** The metric of live bytes, when the profile has a timeline of the heap, and the one of which samples are shown instead. */
   readonly live: number | undefined;
   private readonly allocated: number | undefined;
+  /** The metric of elapsed time, where it is known how many threads ran beside each sample. */
+  readonly elapsed: number | undefined;
   /** Names that several threads have. */
   private readonly sharedNames: ReadonlySet<number>;
   private readonly decoder = new TextDecoder();
@@ -49,8 +52,10 @@ export class Model {
   constructor(read: Profile) {
     this.texts = new Array<string | undefined>(read.strings.ends.length);
     this.profile = read;
-    const { profile, live, allocated } = withLive(read, metric => this.text(read.metrics.name[metric]!));
+    const { profile: withHeap, live, allocated } = withLive(read, metric => this.text(read.metrics.name[metric]!));
+    const { profile, elapsed } = withElapsed(withHeap);
     this.profile = profile;
+    this.elapsed = elapsed;
     this.live = live;
     this.allocated = allocated;
     const { functions, modules } = profile;
@@ -136,6 +141,7 @@ export class Model {
 
   metricName(metric: number): string {
     if (metric === this.live) return 'live';
+    if (metric === this.elapsed) return ELAPSED_TIME;
     return this.text(this.profile.metrics.name[metric] ?? NONE) || `metric ${metric + 1}`;
   }
 

@@ -52,6 +52,15 @@ export interface TimeKind { word: string; state: ThreadState }
 /** For what a thread waits; `kind` is a row of the kinds of time. */
 export interface Reason { word: string; kind: number }
 
+/** What samples and waits do not tell of how many threads run. */
+export interface ParallelismFacts {
+  /** Threads waited for CPUs for much of their time. */
+  crowded: boolean;
+  /** The recording has its end: threads that nothing more is known of run until then. */
+  sealed: boolean;
+  end: number;
+}
+
 /** What a family is called, and what it is there for. */
 export interface CarrierFamily { word: string; role: string }
 
@@ -65,6 +74,9 @@ export interface SampleTable {
   reason?: Uint8Array | undefined;
   /** What is known of single waits; nothing where nothing is. */
   details?: WaitDetails | undefined;
+  /** How many threads ran at the moment of each row, and how many were busy, at least one; only of CPU time. */
+  running?: Uint32Array | undefined;
+  busy?: Uint32Array | undefined;
   /** The lock that was waited for, a row of `locks`, or NONE; nothing where there are no locks. */
   lock?: Uint32Array | undefined;
 }
@@ -101,6 +113,9 @@ export interface Profile {
   locations: { count: number; module: Uint32Array; address: Float64Array; frames: Uint32Array };
   frames: { count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array };
   stacks: { count: number; parent: Uint32Array; location: Uint32Array };
+  /** Lines of the user's code, or nearest to it; `ofStack` is the one that CPU time and waits of each stack count to, or NONE. */
+  charges: { count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array; ofStack: Uint32Array };
+  parallelism: ParallelismFacts;
   /** `of` are codes of `Subject`; `sampled` is 1 where each row is one sample, 0 where values were counted or estimated. */
   metrics: { count: number; name: Uint32Array; unit: Uint8Array; of: Uint8Array; sampled: Uint8Array };
   samples: SampleTable[];
@@ -128,7 +143,7 @@ export interface Profile {
 interface Column { type: string; offset: number; length: number }
 interface Header {
   schema: string; context: Partial<Context>; quality: Quality; heap: Record<string, unknown> | undefined; carriers: CarrierFamily[]; columns: Record<string, Column>;
-  timeKinds: TimeKind[]; reasons: Reason[];
+  timeKinds: TimeKind[]; reasons: Reason[]; parallelism: ParallelismFacts;
 }
 
 const SIZES: Record<string, number> = { u8: 1, u32: 4, f64: 8 };
@@ -164,6 +179,7 @@ export function decode(bytes: Uint8Array): Profile {
   const allocatingCount = rows('heap_stacks', 'stack');
   const barCount = rows('heap_bars', 'site');
   const lockCount = rows('locks', 'kind');
+  const chargeCount = rows('charges', 'function');
 
   const profile: Profile = {
     context: {
@@ -198,6 +214,8 @@ export function decode(bytes: Uint8Array): Profile {
       line: u32('frames.line', frameCount, 0),
     },
     stacks: { count: stackCount, parent: u32('stacks.parent', stackCount), location: u32('stacks.location', stackCount) },
+    charges: { count: chargeCount, function: u32('charges.function', chargeCount), file: u32('charges.file', chargeCount), line: u32('charges.line', chargeCount, 0), ofStack: u32('stacks.charge', stackCount) },
+    parallelism: header.parallelism,
     metrics: {
       count: metricCount, name: u32('metrics.name', metricCount), unit: u8('metrics.unit', metricCount), of: u8('metrics.of', metricCount),
       sampled: u8('metrics.sampled', metricCount),
@@ -290,6 +308,7 @@ function split(bytes: Uint8Array): { header: Header; data: Uint8Array } {
     columns[name] = { type: column.type, offset: column.offset, length: column.length };
   }
   const start = Math.ceil((4 + length) / 8) * 8;
+  const parallelism = isRecord(header.parallelism) ? header.parallelism : {};
   const timeKinds = Array.isArray(header.time_kinds) ? header.time_kinds.slice(0, MOST_KINDS).map(readKind) : [];
   return {
     header: {
@@ -299,6 +318,7 @@ function split(bytes: Uint8Array): { header: Header; data: Uint8Array } {
       heap: isRecord(header.heap) ? header.heap : undefined,
       carriers: Array.isArray(header.carriers) ? header.carriers.slice(0, MOST_CARRIERS).map(readCarrier) : [],
       timeKinds,
+      parallelism: { crowded: parallelism.crowded === true, sealed: parallelism.sealed !== false, end: isCount(parallelism.end_ns) ? parallelism.end_ns : 0 },
       reasons: Array.isArray(header.reasons) ? header.reasons.slice(0, 254).map(reason => readReason(reason, timeKinds.length)) : [],
       columns,
     },
@@ -382,6 +402,8 @@ function readSamples(columns: Columns, metric: number): SampleTable {
   return {
     time,
     reason: columns.has(of('reason')) ? columns.u8(of('reason'), count) : undefined,
+    running: columns.has(of('running')) ? columns.u32(of('running'), count, 1) : undefined,
+    busy: columns.has(of('busy')) ? columns.u32(of('busy'), count, 1) : undefined,
     lock: columns.has(of('lock')) ? columns.u32(of('lock'), count, NONE) : undefined,
     details: columns.has(of('cpu')) ? {
       cpu: columns.u32(of('cpu'), count, NONE), argument: columns.f64(of('argument'), count, 0), wokenBy: columns.u8(of('woken_by'), count),
@@ -396,7 +418,7 @@ function readSamples(columns: Columns, metric: number): SampleTable {
 /** Nothing behind this can index out of bounds. */
 function check(profile: Profile): void {
   const { strings, processes, threads, modules, functions, locations, frames, stacks, metrics, spans, counters, counterValues, sources, code,
-    instructions, heap, heapStacks, heapBars } = profile;
+    instructions, heap, heapStacks, heapBars, charges } = profile;
   const texts = strings.ends.length;
   ascending('strings.ends', strings.ends, strings.bytes.length);
   within('processes.name', processes.name, texts, true);
@@ -420,6 +442,9 @@ function check(profile: Profile): void {
     const parent = stacks.parent[i]!;
     if (parent !== NONE && parent >= i) throw damaged('stacks.parent', i);
   }
+  within('stacks.charge', charges.ofStack, charges.count, true);
+  within('charges.function', charges.function, functions.count + modules.count + 2, false);
+  within('charges.file', charges.file, texts, true);
   within('metrics.name', metrics.name, texts, true);
   profile.samples.forEach((samples, metric) => {
     within(`samples.${metric}.thread`, samples.thread, Math.max(1, threads.count), false);

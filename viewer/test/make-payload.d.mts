@@ -6,6 +6,7 @@ export class Payload {
   context: Record<string, unknown>;
   quality: Record<string, unknown>;
   heap: Record<string, unknown> | undefined;
+  parallelism: Record<string, unknown> | undefined;
   row(table: string, values: Record<string, number>): number;
   text(text: string | undefined): number;
   process(pid: number, name: string, parent?: number): number;
@@ -14,11 +15,12 @@ export class Payload {
   fn(name: string, crate?: string, kind?: string, file?: string, line?: number, module?: number): number;
   location(module: number, address: number, frames: [number, string | undefined, number][]): number;
   stack(parent: number, location: number): number;
+  charge(stack: number, fn: number, file: string | undefined, line: number): number;
   metric(name: string, unit: number): number;
   sample(metric: number, time: number, thread: number, stack: number, value: number, reason?: string, details?: Record<string, number>): void;
   container(): Uint8Array;
 }
-export function container(header: { schema?: string; context?: object; quality?: object; heap?: object; carriers?: object[]; time_kinds?: object[]; reasons?: object[] }, columns: Record<string, { type: string; values: ArrayLike<number> & ArrayBufferView }>): Uint8Array;
+export function container(header: { schema?: string; context?: object; quality?: object; heap?: object; parallelism?: object; carriers?: object[]; time_kinds?: object[]; reasons?: object[] }, columns: Record<string, { type: string; values: ArrayLike<number> & ArrayBufferView }>): Uint8Array;
 export const HOSTILE: string[];
 export function small(): Uint8Array;
 export function executor(): Uint8Array;

@@ -41,6 +41,8 @@ export class Payload {
     this.functionRows = new Map();
     this.locationRows = new Map();
     this.stackRows = new Map();
+    this.chargeRows = new Map();
+    this.chargeOf = new Map();
     this.samples = [];
     this.quality = { grade: 'good', samples: 0, lost: 0, warnings: [] };
     this.context = { command: ['./app'], file: 'run.whyslow', duration_ns: 1, samples: 0, recorder: 'whyslow 0.1.0', started_unix_ns: 1763164800000000000 };
@@ -97,13 +99,20 @@ export class Payload {
     }
     return id;
   }
+  /** The line of the user's code that CPU time and waits of a stack count to. */
+  charge(stack, fn, file, line) {
+    const key = `${fn} ${file} ${line}`;
+    if (!this.chargeRows.has(key)) this.chargeRows.set(key, this.row('charges', { function: fn, file: this.text(file), line }));
+    this.chargeOf.set(stack, this.chargeRows.get(key));
+    return stack;
+  }
   /** A metric of the heap is counted, any other one sampled. */
   metric(name, unit) {
     const isHeap = HEAP_METRICS.includes(name);
     this.samples.push([]);
     return this.row('metrics', { name: this.text(name), unit, of: isHeap ? 2 : { 'off-cpu-time': 3, 'wall-time': 4 }[name] ?? 1, sampled: isHeap ? 0 : 1 });
   }
-  /** `reason`: for waits, one of the words of REASONS, with what else is known: `{ cpu, argument, woken_by, waker, waker_stack }`. */
+  /** `reason`: for waits, one of the words of REASONS, with what else is known: `{ cpu, argument, woken_by, waker, waker_stack }`; of CPU time `{ running, busy }`. */
   sample(metric, time, thread, stack, value, reason = undefined, details = undefined) { this.samples[metric].push([time, thread, stack, value, reason, details]); }
 
   container() {
@@ -116,6 +125,7 @@ export class Payload {
     for (const [table, rows] of Object.entries(this.tables)) {
       for (const [column, values] of Object.entries(rows)) add(`${table}.${column}`, typeOf(table, column), values);
     }
+    if (this.chargeOf.size) add('stacks.charge', 'u32', this.tables.stacks.parent.map((_, stack) => this.chargeOf.get(stack) ?? NONE));
     add('locations.frames', 'u32', this.frameStarts);
     let end = 0;
     add('strings.ends', 'u32', this.bytes.map(bytes => end += bytes.length));
@@ -132,6 +142,7 @@ export class Payload {
       add(`samples.${metric}.thread`, 'u32', samples.map(sample => sample[1]));
       add(`samples.${metric}.stack`, 'u32', samples.map(sample => sample[2]));
       add(`samples.${metric}.value`, 'f64', samples.map(sample => sample[3]));
+      if (samples.some(sample => sample[5]?.running)) for (const of of ['running', 'busy']) add(`samples.${metric}.${of}`, 'u32', samples.map(sample => sample[5]?.[of] ?? 1));
       if (!samples.some(sample => sample[4])) return;
       hasWaits = true;
       add(`samples.${metric}.reason`, 'u8', samples.map(sample => 1 + REASONS.findIndex(({ word }) => word === sample[4])));
@@ -144,19 +155,19 @@ export class Payload {
     });
     this.context.samples = this.samples[0]?.length ?? 0;
     this.quality.samples ||= this.context.samples;
-    return container({ context: this.context, quality: this.quality, heap: this.heap, carriers: CARRIERS.map(({ word, role }) => ({ word, role })), ...(hasWaits ? { time_kinds: TIME_KINDS, reasons: REASONS } : {}) }, columns);
+    return container({ context: this.context, quality: this.quality, heap: this.heap, parallelism: this.parallelism, carriers: CARRIERS.map(({ word, role }) => ({ word, role })), ...(hasWaits ? { time_kinds: TIME_KINDS, reasons: REASONS } : {}) }, columns);
   }
 }
 
 /** The bytes of a container (not yet compressed) with these columns. */
-export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, carriers = undefined, time_kinds = undefined, reasons = undefined }, columns) {
+export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, carriers = undefined, time_kinds = undefined, reasons = undefined, parallelism = undefined }, columns) {
   const described = {};
   let offset = 0;
   for (const [name, { type, values }] of Object.entries(columns)) {
     described[name] = { type, offset, length: values.length };
     offset = Math.ceil((offset + values.byteLength) / 8) * 8;
   }
-  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, carriers, time_kinds, reasons, columns: described }));
+  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, carriers, time_kinds, reasons, parallelism, columns: described }));
   const start = Math.ceil((4 + header.length) / 8) * 8;
   const out = Buffer.alloc(start + offset);
   out.writeUInt32LE(header.length, 0);

@@ -54,7 +54,9 @@ pub use own::{
     Beneath, By, Charge, Charges, HotLine, HotLines, Nearness, OwnLine, OwnRow, OwnTable, StackFrame,
     frames_of,
 };
-pub use parallelism::{BusyFunction, ELAPSED_TIME, Level, Parallelism, SerialPart, Slice, elapsed_time};
+pub use parallelism::{
+    Beside, BusyFunction, ELAPSED_TIME, Level, Parallelism, SerialPart, Slice, elapsed_time, threads_beside,
+};
 pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, Warning};
 pub use ratios::{Ratio, RatioKind, Ratios};
 pub use remark::{About, Fact, Remark, Severity, no_leak_check};

@@ -10,7 +10,7 @@
 mod elapsed;
 mod steps;
 
-pub use elapsed::{ELAPSED_TIME, elapsed_time};
+pub use elapsed::{Beside, ELAPSED_TIME, elapsed_time, threads_beside};
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StringId, Subject, Unit};
@@ -141,7 +141,7 @@ impl Parallelism {
         let parallel: f64 = (2..self.levels.len()).map(|level| self.share(level)).sum();
         let serial = self.share(1);
         let level = self.levels.get(1).filter(|level| level.samples >= Self::LEAST_SAMPLES)?;
-        let is_known = self.exact || !is_crowded(profile);
+        let is_known = self.exact || !Self::is_crowded(profile);
         let worth = parallel >= Self::LEAST_PARALLEL && serial >= Self::LEAST_SERIAL && is_known;
         let function = level.functions.first().filter(|_| worth)?;
         let same =
@@ -152,6 +152,19 @@ impl Parallelism {
         }
         Some(SerialPart { share: serial, exact: self.exact, function: *function })
     }
+
+    /// When the time that is looked at ends, if no part of it is selected.
+    pub fn end_ns(profile: &Profile) -> u64 {
+        steps::lasted(profile)
+    }
+
+    /// Whether threads waited for CPUs for a large part of the time that they ran: samples alone then tell of no serial part.
+    pub fn is_crowded(profile: &Profile) -> bool {
+        let times = || profile.threads.iter().filter_map(|thread| thread.times);
+        let ran: u64 = times().map(|times| times.ran_ns).sum();
+        let queued: u64 = times().map(|times| times.queued_ns).sum();
+        queued as f64 > ran as f64 * Self::MOST_QUEUED
+    }
 }
 
 /// The metric of CPU time.
@@ -159,14 +172,6 @@ fn cpu_time(profile: &Profile) -> Option<usize> {
     let is_time =
         |metric: &whyslow_profile::Metric| metric.of == Subject::Cpu && metric.unit == Unit::Nanoseconds;
     profile.metrics.iter().position(is_time)
-}
-
-/// Whether threads waited for CPUs for a large part of the time that they ran.
-fn is_crowded(profile: &Profile) -> bool {
-    let times = || profile.threads.iter().filter_map(|thread| thread.times);
-    let ran: u64 = times().map(|times| times.ran_ns).sum();
-    let queued: u64 = times().map(|times| times.queued_ns).sum();
-    queued as f64 > ran as f64 * Parallelism::MOST_QUEUED
 }
 
 /// The moment that a sample is of: without waits it is taken at the end of the time that it stands for.

@@ -107,7 +107,7 @@ impl Steps {
 }
 
 /// From the start of the recording to its end; to the last row when that is not known.
-fn lasted(profile: &Profile) -> u64 {
+pub(super) fn lasted(profile: &Profile) -> u64 {
     let last = profile.samples.iter().filter_map(|samples| samples.time_ns.iter().max()).max();
     if profile.meta.duration_ns > 0 { profile.meta.duration_ns } else { last.copied().unwrap_or(0) }
 }

@@ -7,6 +7,7 @@ mod base64;
 mod container;
 mod heap;
 mod page;
+mod parallelism;
 mod payload;
 mod sha256;
 mod texts;

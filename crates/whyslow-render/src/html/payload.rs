@@ -6,12 +6,13 @@ use std::rc::Rc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
-use whyslow_analyze::{CallTree, Label, Overview, Quality, wait_metric};
+use whyslow_analyze::{CallTree, Label, Overview, Quality, threads_beside, wait_metric};
 use whyslow_asm::{Names, disassemble, knows_architecture};
 use whyslow_profile::{Carrier, LocationId, Profile, Role, Samples, StackId};
 
 use super::container::{Columns, Description, NONE};
 use super::heap::{HeapHead, heap};
+use super::parallelism::{ParallelismHead, push_charges};
 use super::texts::Texts;
 use super::waits::{Details, WaitHead, push_locks, reasons};
 use crate::json;
@@ -33,6 +34,7 @@ struct Header<'p> {
     carriers: Vec<Family>,
     #[serde(flatten)]
     waits: Option<WaitHead>,
+    parallelism: ParallelismHead,
     columns: Description,
 }
 
@@ -94,6 +96,7 @@ pub(super) fn write_container(
         heap: HeapHead::of(profile),
         carriers: Carrier::all().map(Family::of).collect(),
         waits: WaitHead::of(profile),
+        parallelism: ParallelismHead::of(profile),
         columns,
     };
     columns(profile).write(head, out)
@@ -194,6 +197,8 @@ fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
     if main < rows.len() {
         rows[..=main].rotate_right(1);
     }
+    let beside = threads_beside(profile);
+    push_charges(profile, beside.as_ref().map(|(cpu, _)| *cpu), columns, texts);
     columns.u32("metrics.name", collect(&rows, |(row, ..)| texts.of(row.name)));
     columns.u8("metrics.unit", collect(&rows, |(row, ..)| row.unit.code()));
     columns.u8("metrics.of", collect(&rows, |(row, ..)| row.of.code()));
@@ -207,6 +212,11 @@ fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
         };
         columns.u32(column("thread"), each(order.clone()).map(|row| samples.thread[row].0));
         columns.u32(column("stack"), each(order.clone()).map(|row| samples.stack[row].0));
+        if let Some((_, beside)) = beside.as_ref().filter(|(cpu, _)| *cpu == recorded) {
+            let rows = each(order.clone()).map(|row| beside[row]).collect::<Vec<_>>();
+            columns.u32(column("running"), collect(&rows, |row| row.running));
+            columns.u32(column("busy"), collect(&rows, |row| row.busy));
+        }
         if let Some(reasons) = reasons(profile, recorded) {
             columns.u8(column("reason"), each(order.clone()).map(move |row| reasons[row]));
         }

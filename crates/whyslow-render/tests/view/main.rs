@@ -4,6 +4,7 @@
 
 mod decoder;
 mod page;
+mod parallelism;
 mod payload;
 mod program;
 mod waits;

@@ -1,0 +1,59 @@
+//! How many threads run at once, as the viewer reads it: what it cannot see in samples and waits.
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use whyslow_analyze::{Charges, Parallelism, wait_metric};
+use whyslow_profile::Profile;
+
+use super::container::{Columns, NONE};
+use super::heap::function;
+use super::payload::collect;
+use super::texts::Texts;
+
+/// For the payload's header.
+#[derive(Serialize)]
+pub(super) struct ParallelismHead {
+    /// Threads waited for CPUs for much of their time.
+    crowded: bool,
+    /// The recording has its end: threads that nothing more is known of run until then.
+    sealed: bool,
+    /// When that is.
+    end_ns: u64,
+}
+
+impl ParallelismHead {
+    pub(super) fn of(profile: &Profile) -> Self {
+        Self {
+            crowded: Parallelism::is_crowded(profile),
+            sealed: profile.sealed,
+            end_ns: Parallelism::end_ns(profile),
+        }
+    }
+}
+
+/// Adds the lines of the user's code that CPU time (the metric `cpu`) and waits are charged to, and of each of their stacks its line.
+pub(super) fn push_charges<'p>(
+    profile: &'p Profile,
+    cpu: Option<usize>,
+    columns: &mut Columns<'p>,
+    texts: &mut Texts<'_>,
+) {
+    let charges = Charges::new(profile, true);
+    let mut lines = FxHashMap::default();
+    let mut rows = Vec::new();
+    let mut of_stacks = vec![NONE; profile.stacks.len()];
+    for metric in cpu.into_iter().chain(wait_metric(profile)) {
+        for &stack in &profile.samples[metric].stack {
+            let frame = charges.of(stack).frame;
+            let line = lines.entry((frame.label, frame.file, frame.line)).or_insert_with(|| {
+                rows.push(frame);
+                rows.len() as u32 - 1
+            });
+            of_stacks[stack.index()] = *line;
+        }
+    }
+    columns.u32("stacks.charge", of_stacks);
+    columns.u32("charges.function", collect(&rows, |row| function(profile, row.label)));
+    columns.u32("charges.file", collect(&rows, |row| texts.maybe(row.file)));
+    columns.u32("charges.line", collect(&rows, |row| row.line));
+}

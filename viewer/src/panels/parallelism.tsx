@@ -1,0 +1,100 @@
+// How many threads were busy at a time in the selected time, and of a number of threads (one, unless another is chosen) what ran then.
+
+import './panels.css';
+import './heap.css';
+import './parallelism.css';
+import { useMemo } from 'preact/hooks';
+import { search } from '../derive.ts';
+import { duration, share } from '../format.ts';
+import { useMatches } from '../matches.ts';
+import type { Model } from '../model.ts';
+import { chargePlace, parallelism, type BusyFunction, type Parallelism } from '../parallelism.ts';
+import type { PanelProps } from '../panel.ts';
+import { timeRange } from '../state.ts';
+import { limited, Name, Place, Share } from './cells.tsx';
+import { Rows, type Column } from './rows.tsx';
+
+/** From this share on all of it is said to be there. */
+const NEARLY_ALL = .9;
+
+const LEVELS: readonly Column[] = [
+  { id: 'threads', title: 'Threads', width: '5rem', numeric: true, help: 'How many were busy at a time' },
+  { id: 'share', title: 'Share of the time', width: '11rem', numeric: true },
+  { id: 'time', title: 'Time', numeric: true },
+];
+
+const FUNCTIONS: readonly Column[] = [
+  { id: 'share', title: 'Share', width: '5rem', numeric: true, help: 'Of what ran with so many threads' },
+  { id: 'elapsed', title: 'Elapsed', width: '5.4rem', numeric: true, help: 'elapsed-time: CPU time divided by the threads that ran beside it' },
+  { id: 'name', title: 'Function' },
+  { id: 'place', title: 'Where', width: '34%' },
+];
+
+export function ParallelismPanel({ model, state, dispatch, dark }: PanelProps) {
+  const key = JSON.stringify([timeRange(state), state.threads, state.spans]);
+  const found = useMemo(() => parallelism(model, state), [model, key]);
+  const levels = useMemo(() => (found?.levels ?? []).flatMap(({ ns }, threads) => (ns > 0 ? [threads] : [])), [found]);
+  const chosen = Number(state.panel['parallelism-level'] ?? 1), level = levels.includes(chosen) ? chosen : levels.includes(1) ? 1 : levels[0] ?? 0;
+  const rows = level === 0 ? [] : found?.levels[level]?.functions ?? [];
+  const searched = search(model, state);
+  const matches = useMemo(() => rows.flatMap(({ fn }) => (searched.kind === 'found' && searched.matched[fn] === 1 ? [fn] : [])), [rows, searched]);
+  useMatches(matches, fn => dispatch({ fn }), state.fn === undefined ? -1 : matches.indexOf(state.fn));
+  const open = (at: number): void => dispatch({ tab: 'flame', fn: rows[at]!.fn, metric: model.elapsed ?? state.metric });
+  return (
+    <div class="parallelism pane">
+      <p class="status" role="status">{found ? said(model, found, timeRange(state) !== undefined || state.threads !== undefined) : 'Nothing is selected.'}</p>
+      <div class="heap-body">
+        <Rows
+          label="Threads at once"
+          className="parallelism-levels"
+          columns={LEVELS}
+          count={levels.length}
+          cursor={levels.indexOf(level)}
+          onCursor={at => dispatch({ panel: { ...state.panel, 'parallelism-level': String(levels[at]!) } }, 'parallelism-level')}
+          minWidth="270px"
+          empty="No time is selected."
+          row={at => {
+            const threads = levels[at]!, { ns } = found!.levels[threads]!;
+            return { key: threads, cells: [threads, <Share value={ns} whole={found!.duration} />, duration(ns)] };
+          }}
+        />
+        <section class="parallelism-ran pane" aria-label="What ran then">
+          <h2>{level === 0 ? 'No thread was busy' : level === 1 ? 'What ran alone, by elapsed time' : `What ran while ${level} threads were busy, by elapsed time`}</h2>
+          <Rows
+            label="What ran"
+            columns={FUNCTIONS}
+            count={rows.length}
+            cursor={state.fn === undefined ? -1 : rows.findIndex(({ fn }) => fn === state.fn)}
+            reveal={`${level} ${state.fn}`}
+            onCursor={at => dispatch({ fn: rows[at]!.fn })}
+            onOpen={open}
+            minWidth="480px"
+            empty={level === 0 ? 'Choose a number of threads.' : 'No sample was taken then.'}
+            row={at => {
+              const { fn, charge, elapsed, share: part } = rows[at]!;
+              return {
+                key: fn,
+                cells: [<Share value={part} whole={1} />, duration(elapsed), <Name model={model} fn={fn} dark={dark} />, <Place path={chargePlace(model, charge)} />],
+              };
+            }}
+          />
+        </section>
+      </div>
+    </div>
+  );
+}
+
+/** `41.0 % of the wall time ran on one thread, in parse (app.rs:12).` */
+function said(model: Model, { exact, serial }: Parallelism, isPart: boolean): string {
+  const what = exact ? 'Busy are threads that ran, and those that could have run and had no CPU.'
+    : 'Threads that ran at a time, estimated from CPU samples; with waits it is exact: whyslow record --off-cpu.';
+  if (!serial) return what;
+  const { function: most, share: part } = serial;
+  const much = most.share >= NEARLY_ALL ? '' : `${share(most.share, 1)} of that `;
+  return `${exact ? '' : 'About '}${share(part, 1)} of the ${isPart ? 'selected' : 'wall'} time ran on one thread, ${much}in ${where(model, most)}. ${what}`;
+}
+
+function where(model: Model, { fn, charge }: BusyFunction): string {
+  const place = chargePlace(model, charge), file = place.slice(place.lastIndexOf('/') + 1);
+  return limited(model.name(fn), 120) + (file ? ` (${limited(file, 60)})` : '');
+}

@@ -1,0 +1,3 @@
+// Types of what tests in TypeScript use of parallel.mjs.
+
+export function parallel(options?: { waits?: boolean; crowded?: boolean; sealed?: boolean; end?: number }): Uint8Array;
