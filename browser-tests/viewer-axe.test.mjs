@@ -8,6 +8,7 @@ import { describe, test } from 'node:test';
 import { heap } from '../viewer/test/heap.mjs';
 import { SHAPES } from '../viewer/test/make-payload.mjs';
 import { parallel } from '../viewer/test/parallel.mjs';
+import { tasks } from '../viewer/test/tasks.mjs';
 import { locks, waits } from '../viewer/test/waits.mjs';
 import { facts, open, page, pageOf, problems, settled } from './opened.mjs';
 
@@ -25,7 +26,7 @@ describe('axe-core objects to nothing', () => {
   for (const theme of ['light', 'dark']) {
     test(`in ${theme} panels`, async () => {
       const all = [];
-      for (const file of [realistic(), pageOf('heap', () => heap({ cpu: true, processes: true })), pageOf('waits', waits), pageOf('locks', locks), pageOf('parallel', parallel)]) {
+      for (const file of [realistic(), pageOf('heap', () => heap({ cpu: true, processes: true })), pageOf('waits', waits), pageOf('locks', locks), pageOf('parallel', parallel), pageOf('tasks', tasks)]) {
         await open(file, `#theme=${theme}`);
         assert.equal(await page.getAttribute('html', 'data-theme'), theme);
         for (const tab of await page.getByRole('tab').all()) {

@@ -21,6 +21,7 @@ import { QualityBanner, QualityPanel } from './panels/quality.tsx';
 import { SourcePanel } from './panels/source.tsx';
 import { SpansPanel } from './panels/spans.tsx';
 import { StackChartPanel } from './panels/stackchart.tsx';
+import { TasksPanel } from './panels/tasks.tsx';
 import { globalKey } from './shortcuts.ts';
 import { begin, change, fit, fromHash, redo, TABS, undo, type History, type State, type Tab } from './state.ts';
 import { Timeline } from './timeline/timeline.tsx';
@@ -41,6 +42,7 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
   locks: { title: 'Locks', Panel: LocksPanel },
   critical: { title: 'Critical path', Panel: CriticalPanel },
   parallelism: { title: 'Parallelism', Panel: ParallelismPanel },
+  tasks: { title: 'Tasks', Panel: TasksPanel },
 };
 
 /** Panels that not every profile has something for. */
@@ -49,6 +51,7 @@ const WITHIN: Partial<Record<Tab, (model: Model) => boolean>> = {
   locks: model => model.profile.locks.count > 0,
   critical: knowsWakers,
   parallelism: hasParallelism,
+  tasks: model => model.profile.tasks.count > 0,
 };
 
 const tabsOf = (model: Model): readonly Tab[] => TABS.filter(tab => WITHIN[tab]?.(model) ?? true);

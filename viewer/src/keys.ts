@@ -4,7 +4,7 @@ export type Place = 'anywhere' | 'flame' | 'timeline' | 'table' | 'chart';
 export interface Key { keys: string; does: string; place: Place }
 
 export const KEYS: readonly Key[] = [
-  { place: 'anywhere', keys: '1 … 9', does: 'To a panel: Flame, Functions, Call tree, Source, Stack chart, Spans, Quality; then those that not every recording has: Heap, Locks, Critical path, Parallelism' },
+  { place: 'anywhere', keys: '1 … 9', does: 'To a panel: Flame, Functions, Call tree, Source, Stack chart, Spans, Quality; then those that not every recording has: Heap, Locks, Critical path, Parallelism, Tasks' },
   { place: 'anywhere', keys: '/', does: 'Search' },
   { place: 'anywhere', keys: 'n  N', does: 'Next, previous match in the panel that is shown' },
   { place: 'anywhere', keys: 'u  r', does: 'Undo, redo (also Ctrl+Z, Ctrl+Y, and Back, Forward of the browser)' },
@@ -37,7 +37,7 @@ export const KEYS: readonly Key[] = [
   { place: 'timeline', keys: 'x', does: 'Fold or unfold the process' },
   { place: 'timeline', keys: 'Ctrl+wheel', does: 'Zoom time' },
   { place: 'table', keys: '↑  ↓', does: 'Next, previous row (also Page Up, Page Down, Home, End)' },
-  { place: 'table', keys: 'Enter', does: 'Function: to its source. Span: only the samples inside. Caller or callee: walk on. Allocating line, lock, what ran alone: to the flame graph' },
+  { place: 'table', keys: 'Enter', does: 'Function: to its source. Span: only the samples inside. Caller or callee: walk on. Allocating line, lock, what ran alone, task: to the flame graph' },
   { place: 'table', keys: '→  ←', does: 'Call tree: open and go in, close and go out' },
   { place: 'table', keys: '*', does: 'Call tree: open everything below' },
   { place: 'table', keys: 'Shift+↑ ↓', does: 'Select rows (Ctrl+A: all); Ctrl+C copies them for a spreadsheet' },

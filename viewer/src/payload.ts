@@ -61,6 +61,9 @@ export interface ParallelismFacts {
   end: number;
 }
 
+/** Where a stack is: in no executor, in one outside of tasks, on a thread that may block; from `chain` on in a task, by the row of its chain. */
+export const PLACE = { outside: 0, executor: 1, blocking: 2, chain: 3 } as const;
+
 /** What a family is called, and what it is there for. */
 export interface CarrierFamily { word: string; role: string }
 
@@ -116,6 +119,12 @@ export interface Profile {
   /** Lines of the user's code, or nearest to it; `ofStack` is the one that CPU time and waits of each stack count to, or NONE. */
   charges: { count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array; ofStack: Uint32Array };
   parallelism: ParallelismFacts;
+  /** Tasks of async Rust: who polls them, and their outermost function. */
+  tasks: { count: number; executor: Uint32Array; function: Uint32Array };
+  /** What tasks await: the functions of chain C are `steps[functions[C] .. functions[C + 1]]`. `ofStack`: see {@link PLACE}. */
+  chains: { count: number; task: Uint32Array; functions: Uint32Array; steps: Uint32Array; ofStack: Uint32Array };
+  /** Stacks of waits that block a worker of an executor, ascending, and what is called there. */
+  blocking: { count: number; stack: Uint32Array; call: Uint32Array };
   /** `of` are codes of `Subject`; `sampled` is 1 where each row is one sample, 0 where values were counted or estimated. */
   metrics: { count: number; name: Uint32Array; unit: Uint8Array; of: Uint8Array; sampled: Uint8Array };
   samples: SampleTable[];
@@ -180,6 +189,7 @@ export function decode(bytes: Uint8Array): Profile {
   const barCount = rows('heap_bars', 'site');
   const lockCount = rows('locks', 'kind');
   const chargeCount = rows('charges', 'function');
+  const taskCount = rows('tasks', 'function'), chainCount = rows('chains', 'task'), blockingCount = rows('blocking', 'stack');
 
   const profile: Profile = {
     context: {
@@ -216,6 +226,12 @@ export function decode(bytes: Uint8Array): Profile {
     stacks: { count: stackCount, parent: u32('stacks.parent', stackCount), location: u32('stacks.location', stackCount) },
     charges: { count: chargeCount, function: u32('charges.function', chargeCount), file: u32('charges.file', chargeCount), line: u32('charges.line', chargeCount, 0), ofStack: u32('stacks.charge', stackCount) },
     parallelism: header.parallelism,
+    tasks: { count: taskCount, executor: u32('tasks.executor', taskCount), function: u32('tasks.function', taskCount) },
+    chains: {
+      count: chainCount, task: u32('chains.task', chainCount), functions: u32('chains.functions', chainCount ? chainCount + 1 : 0, 0),
+      steps: u32('chain_functions.function', rows('chain_functions', 'function')), ofStack: u32('stacks.place', stackCount, PLACE.outside),
+    },
+    blocking: { count: blockingCount, stack: u32('blocking.stack', blockingCount), call: u32('blocking.call', blockingCount) },
     metrics: {
       count: metricCount, name: u32('metrics.name', metricCount), unit: u8('metrics.unit', metricCount), of: u8('metrics.of', metricCount),
       sampled: u8('metrics.sampled', metricCount),
@@ -442,6 +458,15 @@ function check(profile: Profile): void {
     const parent = stacks.parent[i]!;
     if (parent !== NONE && parent >= i) throw damaged('stacks.parent', i);
   }
+  const named = functions.count + modules.count + 2, { tasks, chains, blocking } = profile;
+  within('tasks.executor', tasks.executor, texts, false);
+  within('tasks.function', tasks.function, named, false);
+  within('chains.task', chains.task, tasks.count, false);
+  ascending('chains.functions', chains.functions, chains.steps.length);
+  within('chain_functions.function', chains.steps, named, false);
+  within('stacks.place', chains.ofStack, PLACE.chain + chains.count, false);
+  within('blocking.stack', blocking.stack, stacks.count, false);
+  within('blocking.call', blocking.call, named, false);
   within('stacks.charge', charges.ofStack, charges.count, true);
   within('charges.function', charges.function, functions.count + modules.count + 2, false);
   within('charges.file', charges.file, texts, true);

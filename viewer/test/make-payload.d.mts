@@ -16,6 +16,8 @@ export class Payload {
   location(module: number, address: number, frames: [number, string | undefined, number][]): number;
   stack(parent: number, location: number): number;
   charge(stack: number, fn: number, file: string | undefined, line: number): number;
+  inTask(stack: number, executor: string, functions: number[], blockingCall?: number): number;
+  inPlace(stack: number, place: number): number;
   metric(name: string, unit: number): number;
   sample(metric: number, time: number, thread: number, stack: number, value: number, reason?: string, details?: Record<string, number>): void;
   container(): Uint8Array;

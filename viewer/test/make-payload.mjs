@@ -43,6 +43,10 @@ export class Payload {
     this.stackRows = new Map();
     this.chargeRows = new Map();
     this.chargeOf = new Map();
+    this.taskRows = new Map();
+    this.chainRows = new Map();
+    this.chainStarts = [0];
+    this.placeOf = new Map();
     this.samples = [];
     this.quality = { grade: 'good', samples: 0, lost: 0, warnings: [] };
     this.context = { command: ['./app'], file: 'run.whyslow', duration_ns: 1, samples: 0, recorder: 'whyslow 0.1.0', started_unix_ns: 1763164800000000000 };
@@ -106,6 +110,23 @@ export class Payload {
     this.chargeOf.set(stack, this.chargeRows.get(key));
     return stack;
   }
+  /** A stack in a task of async Rust: who polls it, and the functions from the task to the innermost async one. */
+  inTask(stack, executor, functions, blockingCall = undefined) {
+    const key = `${executor} ${functions}`, taskKey = `${executor} ${functions[0]}`;
+    if (!this.taskRows.has(taskKey)) this.taskRows.set(taskKey, this.row('tasks', { executor: this.text(executor), function: functions[0] }));
+    if (!this.chainRows.has(key)) {
+      this.chainRows.set(key, this.row('chains', { task: this.taskRows.get(taskKey) }));
+      for (const fn of functions) this.row('chain_functions', { function: fn });
+      this.chainStarts.push(this.tables.chain_functions.function.length);
+    }
+    if (blockingCall !== undefined) this.row('blocking', { stack, call: blockingCall });
+    return this.inPlace(stack, 3 + this.chainRows.get(key));
+  }
+  /** A stack in an executor outside of tasks (1), or on a thread that may block (2). */
+  inPlace(stack, place) {
+    this.placeOf.set(stack, place);
+    return stack;
+  }
   /** A metric of the heap is counted, any other one sampled. */
   metric(name, unit) {
     const isHeap = HEAP_METRICS.includes(name);
@@ -126,6 +147,10 @@ export class Payload {
       for (const [column, values] of Object.entries(rows)) add(`${table}.${column}`, typeOf(table, column), values);
     }
     if (this.chargeOf.size) add('stacks.charge', 'u32', this.tables.stacks.parent.map((_, stack) => this.chargeOf.get(stack) ?? NONE));
+    if (this.placeOf.size) {
+      add('stacks.place', 'u32', this.tables.stacks.parent.map((_, stack) => this.placeOf.get(stack) ?? 0));
+      add('chains.functions', 'u32', this.chainStarts);
+    }
     add('locations.frames', 'u32', this.frameStarts);
     let end = 0;
     add('strings.ends', 'u32', this.bytes.map(bytes => end += bytes.length));

@@ -63,7 +63,9 @@ pub use remark::{About, Fact, Remark, Severity, no_leak_check};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use syscalls::{SyscallAdvice, SyscallCost, SyscallRow, SyscallTable, has_syscalls};
-pub use tasks::{AsyncFinding, BlockedWorker, TaskChain, TaskCost, TaskRow, TaskTable};
+pub use tasks::{
+    AsyncFinding, BlockedWorker, StackPlace, TaskChain, TaskCost, TaskRow, TaskStacks, TaskTable,
+};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent, bytes, duration, number_of, value};
 pub use waits::{

@@ -168,7 +168,7 @@ impl Parallelism {
 }
 
 /// The metric of CPU time.
-fn cpu_time(profile: &Profile) -> Option<usize> {
+pub(crate) fn cpu_time(profile: &Profile) -> Option<usize> {
     let is_time =
         |metric: &whyslow_profile::Metric| metric.of == Subject::Cpu && metric.unit == Unit::Nanoseconds;
     profile.metrics.iter().position(is_time)

@@ -45,7 +45,7 @@ impl BlockedWorker {
     const LEAST_NS: u64 = 10_000_000;
 
     /// Whether a thread that waits for this is blocked by a call of its own.
-    fn blocks(reason: Reason) -> bool {
+    pub(super) fn blocks(reason: Reason) -> bool {
         match reason {
             Reason::Idle
             | Reason::Cpu

@@ -8,17 +8,20 @@
 
 mod blocked;
 pub(crate) mod executor;
+mod stacks;
 
 pub use blocked::{AsyncFinding, BlockedWorker};
+pub use stacks::{StackPlace, TaskStacks};
 
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Profile, StackId, Subject, Unit};
+use whyslow_profile::{Profile, StackId};
 
 use self::executor::{Role, is_future};
 use crate::labels::{self, Label, Labels};
 use crate::own::frames_of;
+use crate::parallelism::cpu_time;
 use crate::selection::Selection;
 use crate::waits::{Reason, Reasons, wait_metric};
 
@@ -153,11 +156,7 @@ impl TaskTable {
         let mut place_of: FxHashMap<StackId, Place> = FxHashMap::default();
         let mut chains: FxHashMap<(&'static str, Vec<Label>), TaskCost> = FxHashMap::default();
         let mut table = Self::default();
-        let cpu = profile
-            .metrics
-            .iter()
-            .position(|metric| metric.of == Subject::Cpu && metric.unit == Unit::Nanoseconds);
-        if let Some(metric) = cpu {
+        if let Some(metric) = cpu_time(profile) {
             Selection { metric, ..selection.clone() }.each_selected(profile, |_, stack, value| {
                 table.total_ns += value;
                 match place_of.entry(stack).or_insert_with(|| places.of(stack)) {

@@ -10,6 +10,7 @@ mod page;
 mod parallelism;
 mod payload;
 mod sha256;
+mod tasks;
 mod texts;
 mod waits;
 

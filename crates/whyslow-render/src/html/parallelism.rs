@@ -34,11 +34,11 @@ impl ParallelismHead {
 /// Adds the lines of the user's code that CPU time (the metric `cpu`) and waits are charged to, and of each of their stacks its line.
 pub(super) fn push_charges<'p>(
     profile: &'p Profile,
+    charges: &Charges,
     cpu: Option<usize>,
     columns: &mut Columns<'p>,
     texts: &mut Texts<'_>,
 ) {
-    let charges = Charges::new(profile, true);
     let mut lines = FxHashMap::default();
     let mut rows = Vec::new();
     let mut of_stacks = vec![NONE; profile.stacks.len()];

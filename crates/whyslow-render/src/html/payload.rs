@@ -6,13 +6,14 @@ use std::rc::Rc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
-use whyslow_analyze::{CallTree, Label, Overview, Quality, threads_beside, wait_metric};
+use whyslow_analyze::{CallTree, Charges, Label, Overview, Quality, threads_beside, wait_metric};
 use whyslow_asm::{Names, disassemble, knows_architecture};
 use whyslow_profile::{Carrier, LocationId, Profile, Role, Samples, StackId};
 
 use super::container::{Columns, Description, NONE};
 use super::heap::{HeapHead, heap};
 use super::parallelism::{ParallelismHead, push_charges};
+use super::tasks::push_tasks;
 use super::texts::Texts;
 use super::waits::{Details, WaitHead, push_locks, reasons};
 use crate::json;
@@ -198,7 +199,9 @@ fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
         rows[..=main].rotate_right(1);
     }
     let beside = threads_beside(profile);
-    push_charges(profile, beside.as_ref().map(|(cpu, _)| *cpu), columns, texts);
+    let charges = Charges::new(profile, true);
+    push_charges(profile, &charges, beside.as_ref().map(|(cpu, _)| *cpu), columns, texts);
+    push_tasks(profile, &charges, columns, texts);
     columns.u32("metrics.name", collect(&rows, |(row, ..)| texts.of(row.name)));
     columns.u8("metrics.unit", collect(&rows, |(row, ..)| row.unit.code()));
     columns.u8("metrics.of", collect(&rows, |(row, ..)| row.of.code()));

@@ -7,4 +7,5 @@ mod page;
 mod parallelism;
 mod payload;
 mod program;
+mod tasks;
 mod waits;

@@ -1,0 +1,116 @@
+// Tasks of async Rust: what each takes and awaits, and which calls block workers, as `whyslow report FILE tasks` adds it up.
+
+import { rowsOf, weightIn } from './aggregate.ts';
+import { selection } from './derive.ts';
+import { cpuMetric } from './elapsed.ts';
+import type { Model } from './model.ts';
+import { NONE, PLACE, type SampleTable } from './payload.ts';
+import type { State } from './state.ts';
+import { waitMetric } from './waits.ts';
+
+/** Time on a CPU, the samples of it, and time in waits that hold the thread. */
+export interface TaskCost { cpu: number; samples: number; blocked: number }
+
+/** From the task to the innermost async function. */
+export interface TaskChain extends TaskCost { functions: number[] }
+
+export interface TaskRow extends TaskCost { task: number; fn: number; executor: string; chains: TaskChain[] }
+
+/** Calls of one function from one line that block workers; `task` is one that makes them. */
+export interface BlockedWorker { executor: string; reason: string; call: number; charge: number; task: number; count: number; total: number; longest: number }
+
+export interface Tasks {
+  rows: TaskRow[];
+  /** CPU time of tasks, of executors outside of them, on threads that may block, and all of it. */
+  cpu: number; executor: number; blocking: number; total: number;
+  hasWaits: boolean;
+  blocked: BlockedWorker[];
+}
+
+// The same as in `whyslow report`: shorter waits hold up little, and what is shorter in all is not worth telling.
+const SHORTEST = 1e6, LEAST = 10e6;
+/** `ModuleKind` of time that no sample fell into. */
+const NOT_SAMPLED = 6;
+
+const all = ({ cpu, blocked }: TaskCost): number => cpu + blocked;
+
+/** Visits the selected samples of a metric, with what each weighs in the selected time. */
+function each(model: Model, state: State, metric: number, visit: (row: number, stack: number, weight: number, samples: SampleTable) => void): void {
+  const samples = model.profile.samples[metric];
+  if (!samples) return;
+  const { threads, range, mask } = selection(model, { ...state, metric }), [first, last] = rowsOf(samples, range), weight = weightIn(samples, range);
+  for (let row = first; row < last; row++) {
+    const stack = samples.stack[row]!;
+    if (stack === NONE || (threads && threads[samples.thread[row]!] !== 1) || (mask && mask[row] !== 1)) continue;
+    const value = weight(row);
+    if (value > 0) visit(row, stack, value, samples);
+  }
+}
+
+export function tasksOf(model: Model, state: State): Tasks {
+  const { chains, timeKinds, reasons, stacks, locations, modules } = model.profile, wait = waitMetric(model);
+  const costs = new Map<number, TaskCost>(), out: Tasks = { rows: [], cpu: 0, executor: 0, blocking: 0, total: 0, hasWaits: wait >= 0, blocked: [] };
+  const add = (chain: number, cpu: number, samples: number, blocked: number): void => {
+    const cost = costs.get(chain);
+    if (!cost) costs.set(chain, { cpu, samples, blocked });
+    else { cost.cpu += cpu; cost.samples += samples; cost.blocked += blocked; }
+  };
+  each(model, state, cpuMetric(model.profile), (_, stack, value) => {
+    const place = chains.ofStack[stack]!;
+    out.total += value;
+    if (place === PLACE.executor) out.executor += value;
+    else if (place === PLACE.blocking) out.blocking += value;
+    if (place < PLACE.chain) return;
+    const module = locations.module[stacks.location[stack]!]!;
+    add(place - PLACE.chain, value, module !== NONE && modules.kind[module] === NOT_SAMPLED ? 0 : 1, 0);
+    out.cpu += value;
+  });
+  each(model, state, wait, (row, stack, value, samples) => {
+    const place = chains.ofStack[stack]!, kind = reasons[samples.reason![row]! - 1]?.kind, is = kind === undefined ? undefined : timeKinds[kind]!.state;
+    if (place >= PLACE.chain && is !== 'queued' && is !== 'idle') add(place - PLACE.chain, 0, 0, value);
+  });
+  out.rows = rowsFrom(model, costs);
+  out.blocked = blockedWorkers(model, state, wait);
+  return out;
+}
+
+/** The functions of a chain; those that a reader cannot tell apart are one. */
+const functionsOf = ({ sameAs, profile: { chains } }: Model, chain: number): number[] =>
+  Array.from(chains.steps.subarray(chains.functions[chain]!, chains.functions[chain + 1]!), fn => sameAs[fn]!);
+
+function rowsFrom(model: Model, costs: ReadonlyMap<number, TaskCost>): TaskRow[] {
+  const { tasks, chains } = model.profile, rows = new Map<number, TaskRow>();
+  for (const [chain, cost] of costs) {
+    const task = chains.task[chain]!;
+    let row = rows.get(task);
+    if (!row) rows.set(task, row = { task, fn: model.sameAs[tasks.function[task]!]!, executor: model.text(tasks.executor[task]!), cpu: 0, samples: 0, blocked: 0, chains: [] });
+    row.cpu += cost.cpu;
+    row.samples += cost.samples;
+    row.blocked += cost.blocked;
+    row.chains.push({ ...cost, functions: functionsOf(model, chain) });
+  }
+  const byFunctions = (a: number[], b: number[]): number => {
+    const at = a.findIndex((fn, step) => fn !== b[step]);
+    return at < 0 ? a.length - b.length : a[at]! - (b[at] ?? -1);
+  };
+  for (const { chains } of rows.values()) chains.sort((a, b) => all(b) - all(a) || byFunctions(a.functions, b.functions));
+  return [...rows.values()].sort((a, b) => all(b) - all(a) || (a.executor < b.executor ? -1 : a.executor > b.executor ? 1 : a.fn - b.fn));
+}
+
+function blockedWorkers(model: Model, state: State, wait: number): BlockedWorker[] {
+  const { blocking, charges, chains, tasks, reasons } = model.profile;
+  if (!blocking.count || wait < 0) return [];
+  const calls = new Map(Array.from(blocking.stack, (stack, row) => [stack, model.sameAs[blocking.call[row]!]!])), found = new Map<string, BlockedWorker>();
+  each(model, state, wait, (row, stack, value, samples) => {
+    const call = calls.get(stack), charge = charges.ofStack[stack]!, place = chains.ofStack[stack]!;
+    if (call === undefined || charge === NONE || place < PLACE.chain || value < SHORTEST) return;
+    const task = chains.task[place - PLACE.chain]!, reason = reasons[samples.reason![row]! - 1]?.word ?? '';
+    const key = [tasks.executor[task], call, model.sameAs[charges.function[charge]!], charges.file[charge], charges.line[charge], reason].join();
+    let known = found.get(key);
+    if (!known) found.set(key, known = { executor: model.text(tasks.executor[task]!), reason, call, charge, task, count: 0, total: 0, longest: 0 });
+    known.count++;
+    known.total += value;
+    known.longest = Math.max(known.longest, value);
+  });
+  return [...found.values()].filter(({ total }) => total >= LEAST).sort((a, b) => b.total - a.total || charges.function[a.charge]! - charges.function[b.charge]!);
+}
