@@ -10,7 +10,7 @@ use crate::heap_recorded::as_nobody;
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
 /// Records a program with its waits, and what it says of them.
-fn record(program: &Path, args: &[&str]) -> (Profile, Truth) {
+pub(crate) fn record(program: &Path, args: &[&str]) -> (Profile, Truth) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = whyslow(folder.path());
     command.args(["record", "--off-cpu", "-o", "run.whyslow", "--"]).arg(program).args(args);
@@ -24,7 +24,7 @@ fn read(folder: &Path) -> Profile {
 }
 
 /// The same as an ordinary user.
-fn record_as_nobody(program: &Path, args: &[&str]) -> Option<(Profile, Truth)> {
+pub(crate) fn record_as_nobody(program: &Path, args: &[&str]) -> Option<(Profile, Truth)> {
     let (folder, mut command) = as_nobody(program)?;
     command.args(["record", "--off-cpu", "-o", "run.whyslow", "--", "./program"]).args(args);
     let output = run(&mut command, PATIENCE).unwrap();
@@ -35,7 +35,7 @@ fn record_as_nobody(program: &Path, args: &[&str]) -> Option<(Profile, Truth)> {
 /// Fails unless the first thread has waited in these functions for these reasons as long as the program says. The program's clock goes on
 /// while the thread could run again and has no CPU, and while a wait is too short to be looked at: that much may be missing.
 #[track_caller]
-fn assert_waits(profile: &Profile, truth: &Truth, cases: &[(&str, &[Reason])]) {
+pub(crate) fn assert_waits(profile: &Profile, truth: &Truth, cases: &[(&str, &[Reason])]) {
     let metric = wait_metric(profile).expect("waits were recorded");
     let threads = vec![whyslow_analyze::Pattern::Number(profile.threads[0].tid)];
     let sum = |selection: &Selection, reasons: &[Reason]| -> f64 {

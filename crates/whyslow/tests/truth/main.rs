@@ -5,6 +5,7 @@
 mod abuse;
 mod counts;
 mod events;
+mod files;
 mod heap_children;
 mod heap_counts;
 mod heap_inherited;
