@@ -60,8 +60,8 @@ pub struct Comparison {
 impl Comparison {
     /// The word of the verdict: faster and slower are for times.
     pub fn word(&self) -> &'static str {
-        let is_time = self.metric.unit() == crate::run::MetricUnit::Nanoseconds;
-        match (self.verdict, is_time) {
+        let is_whole_time = matches!(self.metric, Metric::Wall | Metric::Cpu);
+        match (self.verdict, is_whole_time) {
             (Verdict::Less, true) => "faster",
             (Verdict::More, true) => "slower",
             (Verdict::Less, false) => "less",
@@ -375,7 +375,8 @@ fn of_series(course: &Course, options: Options<'_>, decides: Option<&Metric>, no
         } else {
             let far = outliers(&values);
             let worst = far.iter().map(|run| values[*run] / typical).fold(1.0, f64::max);
-            if !far.is_empty() {
+            // Far from the others may be near enough for everybody.
+            if worst > 1.25 {
                 notes.push(BenchNote::Outliers { command: name(), runs: far.len(), of: values.len(), worst });
             }
         }

@@ -52,6 +52,11 @@ pub use whyslow_heap::Config as HeapOptions;
 use whyslow_profile::file::Writer;
 use whyslow_profile::{ExitStatus, Meta, ModuleId};
 
+/// This machine, as recordings describe it.
+pub fn this_host() -> whyslow_profile::Host {
+    host::describe(whyslow_proc::machine::allowed_cpus(std::process::id()).len())
+}
+
 /// What to record.
 #[derive(Debug, Clone)]
 pub enum Target {

@@ -10,6 +10,7 @@
 //! watch     whether it has ended; signals
 //! kernel    the running kernel: release, build id, settings, where its code is; the vdso
 //! machine   CPUs
+//! surroundings  how busy the machine is
 //! ```
 //!
 //! Everything is a plain function of numbers and paths without state of its own: code that must work without a system (a recording
@@ -25,6 +26,7 @@ pub mod machine;
 pub mod maps;
 mod memory;
 pub mod process;
+pub mod surroundings;
 pub mod tracee;
 mod watch;
 

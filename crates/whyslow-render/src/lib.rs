@@ -1,5 +1,6 @@
 //! Text, JSON and pictures from analyses. Nothing here reads a profile's file or prints.
 
+pub mod bench;
 pub mod flame;
 pub mod html;
 pub mod json;

@@ -4,6 +4,7 @@ use whyslow_analyze::diff::Caveat;
 use whyslow_analyze::heap::Advice;
 use whyslow_analyze::stat::CountNote;
 use whyslow_analyze::{AsyncFinding, SyscallAdvice, Warning};
+use whyslow_bench::BenchNote;
 use whyslow_formats::export::LeftOut;
 use whyslow_profile::{Family, HeapNote, ImportNote, RecordingNote};
 
@@ -12,7 +13,7 @@ use crate::commands::doctor::CHECK_IDS;
 /// What a warning tells of a recording and a caveat of one of two.
 const OF_BOTH: [&str; 4] = ["incomplete", "debug-build", "kernel-hidden", "no-leak-check"];
 
-fn families() -> [&'static [&'static str]; 11] {
+fn families() -> [&'static [&'static str]; 12] {
     [
         Warning::IDS,
         RecordingNote::IDS,
@@ -25,6 +26,7 @@ fn families() -> [&'static [&'static str]; 11] {
         CountNote::IDS,
         AsyncFinding::IDS,
         SyscallAdvice::IDS,
+        BenchNote::IDS,
     ]
 }
 

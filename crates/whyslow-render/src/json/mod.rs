@@ -1,5 +1,6 @@
 //! JSON for programs. Names are stable within a schema; `docs/report-json.md` describes them.
 
+mod bench;
 mod diff;
 mod groups;
 mod heap;
@@ -23,6 +24,7 @@ use whyslow_analyze::{
 };
 use whyslow_profile::{Carrier, ExitStatus, Host, Profile, StringId, Unit};
 
+pub use self::bench::bench;
 pub use self::diff::{DIFF_SCHEMA, diff};
 pub use self::groups::groups;
 use self::heap::HeapBody;

@@ -187,3 +187,19 @@ pub(super) fn push_line(out: &mut String, line: &str) {
     out.push_str(line.trim_end());
     out.push('\n');
 }
+
+/// A table: the first columns to the left, all others to the right; the first row is the head.
+pub(super) fn push_rows(out: &mut String, rows: &[Vec<String>], at_left: usize) {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count)
+        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(|cell| columns(cell)).max().unwrap_or(0))
+        .collect();
+    for (index, row) in rows.iter().enumerate() {
+        let cells =
+            row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| {
+                if at < at_left { left(cell, *width) } else { right(cell, *width) }
+            });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        push_line(out, &styled(if index == 0 { DIM } else { PLAIN }, line.trim_end()));
+    }
+}

@@ -1,6 +1,7 @@
 //! Text for terminals. Every view is a function from an analysis to a string with ANSI styles, which the caller's
 //! stream takes away where they are not wanted.
 
+mod bench;
 mod callers;
 mod critical;
 mod diff;
@@ -24,6 +25,7 @@ mod threads;
 mod tree;
 mod waits;
 
+pub use bench::bench;
 pub use callers::callers;
 pub use critical::critical_path;
 pub use diff::{DiffFile, DiffView, diff};

@@ -3,7 +3,7 @@
 use whyslow_analyze::stat::{Interval, Number, NumberUnit, Spread, ThreadRow};
 use whyslow_analyze::{Remark, number_of};
 
-use super::layout::{BOLD, DIM, PLAIN, columns, left, push_line, right, styled, wrap};
+use super::layout::{BOLD, DIM, PLAIN, columns, left, push_line, push_rows, right, styled, wrap};
 use super::remark::remark_lines;
 use crate::sanitize::clean;
 use crate::units::{Count, Percent, bytes, duration};
@@ -138,21 +138,6 @@ fn several_runs(out: &mut String, view: &StatView<'_>) {
 fn push_table<const N: usize>(out: &mut String, table: &[[String; N]]) {
     let rows: Vec<Vec<String>> = table.iter().map(|row| row.to_vec()).collect();
     push_rows(out, &rows, 1);
-}
-
-fn push_rows(out: &mut String, rows: &[Vec<String>], at_left: usize) {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..count)
-        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(|cell| columns(cell)).max().unwrap_or(0))
-        .collect();
-    for (index, row) in rows.iter().enumerate() {
-        let cells =
-            row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| {
-                if at < at_left { left(cell, *width) } else { right(cell, *width) }
-            });
-        let line = cells.collect::<Vec<_>>().join("  ");
-        push_line(out, &styled(if index == 0 { DIM } else { PLAIN }, line.trim_end()));
-    }
 }
 
 fn threads(out: &mut String, threads: &[ThreadRow], width: usize) {

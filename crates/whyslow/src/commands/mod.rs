@@ -35,6 +35,7 @@ commands! {
     stat: Stat(StatArgs),
     list: List(ListArgs),
     report: Report(ReportArgs),
+    bench: Bench(BenchArgs),
     diff: Diff(DiffArgs),
     merge: Merge(MergeArgs),
     flame: Flame(FlameArgs),

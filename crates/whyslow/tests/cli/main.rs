@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a test fails the test")]
 
 mod bad_input;
+mod bench;
 mod cargo_whyslow;
 mod diff;
 mod doctor;

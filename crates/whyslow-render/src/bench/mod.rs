@@ -1,0 +1,164 @@
+//! Commands side by side: tables for other documents, and the picture of the pairs. Text for the terminal is in `text`, JSON in `json`.
+
+mod strip;
+mod tables;
+
+pub use strip::strip_plot;
+pub use tables::{asciidoc, csv, markdown};
+use whyslow_analyze::{Remark, bytes, duration};
+use whyslow_bench::document::Measured;
+use whyslow_bench::run::MetricUnit;
+use whyslow_bench::{Answer, Comparison, Metric, Summary};
+
+/// Everything that is shown of commands side by side.
+#[derive(Debug, Clone, Copy)]
+pub struct BenchView<'a> {
+    /// The runs.
+    pub measured: &'a Measured,
+    /// What they say.
+    pub answer: &'a Answer,
+    /// The command that the others are compared with.
+    pub reference: usize,
+    /// A difference below this share does not matter.
+    pub margin: f64,
+    /// What is to be said besides.
+    pub remarks: &'a [Remark],
+}
+
+impl<'a> BenchView<'a> {
+    /// What a command is called.
+    pub(crate) fn name(&self, command: usize) -> &'a str {
+        self.measured.commands.get(command).map_or("", |command| &command.contender.name)
+    }
+
+    /// A number of a command.
+    pub(crate) fn summary(&self, command: usize, metric: &Metric) -> Option<&'a Summary> {
+        self.answer.summaries.get(command)?.iter().find(|summary| summary.metric == *metric)
+    }
+
+    /// The comparisons of the metric that decides.
+    pub(crate) fn deciding(&self) -> impl Iterator<Item = &'a Comparison> {
+        self.answer.comparisons.iter().filter(|comparison| comparison.decides)
+    }
+
+    /// The time that decides.
+    pub(crate) fn witness(&self) -> Metric {
+        self.answer.witness.map_or(Metric::Wall, |(witness, _)| witness.into())
+    }
+}
+
+/// A value as people read it.
+pub(crate) fn amount(value: f64, unit: MetricUnit) -> String {
+    let whole = value.max(0.0).round() as u64;
+    match unit {
+        MetricUnit::Nanoseconds => duration(whole),
+        MetricUnit::Bytes => bytes(whole),
+        MetricUnit::Count => whyslow_analyze::Count(whole).to_string(),
+    }
+}
+
+/// A ratio as a change: `-11.6 %`.
+pub(crate) fn change(ratio: f64) -> String {
+    match (ratio - 1.0) * 100.0 {
+        percent if !percent.is_finite() => "?".to_owned(),
+        percent if percent.abs() < 0.05 => "0.0 %".to_owned(),
+        percent => format!("{percent:+.1} %"),
+    }
+}
+
+/// `0.884 (0.871 to 0.897)`
+pub(crate) fn ratio_words(comparison: &Comparison) -> String {
+    match comparison.ratio {
+        None => "-".to_owned(),
+        Some(ratio) if comparison.confidence == 1.0 => format!("{:.3}", ratio.estimate),
+        Some(ratio) if !ratio.high.is_finite() => format!("{:.3} (too few pairs)", ratio.estimate),
+        Some(ratio) => format!("{:.3} ({:.3} to {:.3})", ratio.estimate, ratio.low, ratio.high),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use whyslow_analyze::Fact;
+    use whyslow_bench::document::{MeasuredCommand, SCHEMA, Surroundings};
+    use whyslow_bench::judge::judge;
+    use whyslow_bench::{Contender, Course, Options, Run};
+    use whyslow_profile::{ExitStatus, Host};
+    use whyslow_stats::random::Random;
+
+    use super::*;
+
+    /// Commands with these times and a noise of 1 %.
+    pub(crate) fn measured(times_ns: &[f64], rounds: usize) -> (Measured, Course) {
+        let mut random = Random::new(4);
+        let mut run = |time: f64, place: usize| {
+            let wall_ns = (time * (0.01 * random.normal()).exp()) as u64;
+            Run {
+                place: place as u32,
+                wall_ns,
+                user_ns: wall_ns * 9 / 10,
+                system_ns: wall_ns / 11,
+                queued_ns: Some(0),
+                max_resident_bytes: Some(12 << 20),
+                minor_faults: 400,
+                major_faults: 0,
+                voluntary_switches: 3,
+                involuntary_switches: 2,
+                counts: std::collections::BTreeMap::default(),
+                exit: ExitStatus::Code(0),
+            }
+        };
+        let mut round = |at: usize| {
+            times_ns
+                .iter()
+                .enumerate()
+                .map(|(command, time)| run(*time, (at + command) % times_ns.len()))
+                .collect::<Vec<_>>()
+        };
+        let rounds = (0..rounds).map(&mut round).collect::<Vec<_>>();
+        let course = Course::of_rounds(rounds, None);
+        let commands = (0..times_ns.len()).map(|command| MeasuredCommand {
+            contender: Contender {
+                name: format!("./app-{command} <in|put>"),
+                command: format!("./app-{command}"),
+                parameters: Vec::new(),
+            },
+            words: vec![format!("./app-{command}")],
+            runs: course.rounds.iter().map(|round| round[command].clone()).collect(),
+            warmup: Vec::new(),
+            exact: vec![("allocations".to_owned(), 1000.0 - 100.0 * command as f64)],
+            kept_program: None,
+        });
+        let measured = Measured {
+            schema: SCHEMA.to_owned(),
+            began_unix_s: 1_700_000_000,
+            host: Host::default(),
+            surroundings: Surroundings {
+                cpu_pressure: Some(0.12),
+                steal: Some(0.001),
+                governor: Some("performance".to_owned()),
+                mhz: None,
+            },
+            commands: commands.collect(),
+        };
+        (measured, course)
+    }
+
+    /// Lets something look at such commands.
+    pub(crate) fn with_view<T>(times_ns: &[f64], rounds: usize, look: impl FnOnce(&BenchView<'_>) -> T) -> T {
+        let (measured, course) = measured(times_ns, rounds);
+        let contenders =
+            measured.commands.iter().map(|command| command.contender.clone()).collect::<Vec<_>>();
+        let exact = measured.commands.iter().map(|command| command.exact.clone()).collect::<Vec<_>>();
+        let options =
+            Options { contenders: &contenders, reference: 0, margin: 0.01, exact: &exact, itself: false };
+        let answer = judge(&course, options);
+        let remarks = answer.notes.iter().map(Fact::remark).collect::<Vec<_>>();
+        look(&BenchView {
+            measured: &measured,
+            answer: &answer,
+            reference: 0,
+            margin: 0.01,
+            remarks: &remarks,
+        })
+    }
+}

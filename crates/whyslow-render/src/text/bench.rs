@@ -1,0 +1,260 @@
+//! Commands side by side, for people.
+
+use whyslow_bench::run::MetricUnit;
+use whyslow_bench::{Comparison, Metric};
+use whyslow_stats::verdict::Verdict;
+
+use super::layout::{BOLD, DIM, cut, number_of, push_line, push_rows, push_wrapped, styled, wrap};
+use super::remark::{remark_lines, severity_style};
+use crate::bench::{BenchView, amount, change, ratio_words};
+use crate::sanitize::clean;
+use crate::units::Percent;
+
+const NARROWEST: usize = 60;
+
+/// The commands, what beats what, the other numbers, the remarks.
+pub fn bench(view: &BenchView<'_>, width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let mut out = String::new();
+    head(&mut out, view, width);
+    commands(&mut out, view, width);
+    let mut others = view.deciding().peekable();
+    if others.peek().is_some() {
+        out.push('\n');
+    }
+    for comparison in others {
+        verdict(&mut out, view, comparison, width);
+    }
+    if let (Some(fastest), true) = (view.answer.fastest, view.measured.commands.len() > 2) {
+        let words = format!("`{}` is the fastest: it beats every other.", name(view, fastest, width));
+        push_wrapped(&mut out, BOLD, &words, width);
+    }
+    details(&mut out, view, width);
+    if !view.answer.detectable.is_empty() {
+        out.push('\n');
+        let found = view
+            .answer
+            .detectable
+            .iter()
+            .map(|(pairs, share)| format!("{pairs} pairs find {}", Percent(*share)));
+        let words = format!(
+            "What this machine can tell apart, four times of five: {}.",
+            found.collect::<Vec<_>>().join(", ")
+        );
+        push_wrapped(&mut out, BOLD, &words, width);
+    }
+    out.push('\n');
+    push_wrapped(&mut out, DIM, &surroundings(view), width);
+    for remark in view.remarks {
+        out.push_str(&remark_lines(remark, width));
+    }
+    out
+}
+
+fn head(out: &mut String, view: &BenchView<'_>, width: usize) {
+    let Some(first) = view.measured.commands.first() else { return };
+    let rounds = number_of(first.runs.len() as u64, "round", "rounds");
+    let what = match view.measured.commands.len() {
+        1 => number_of(first.runs.len() as u64, "run", "runs"),
+        count => format!("{rounds} of {count} commands, each round in another order"),
+    };
+    let before = match first.warmup.len() {
+        0 => String::new(),
+        1 => "; one before is not counted".to_owned(),
+        count => format!("; {count} before are not counted"),
+    };
+    push_wrapped(out, DIM, &format!("{what}{before}"), width);
+    out.push('\n');
+}
+
+fn name(view: &BenchView<'_>, command: usize, width: usize) -> String {
+    cut(&clean(view.name(command)), (width / 2).max(20))
+}
+
+fn commands(out: &mut String, view: &BenchView<'_>, width: usize) {
+    let heads = ["", "wall, median", "± 1 σ", "least", "most", "CPU", "memory"];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    for command in 0..view.measured.commands.len() {
+        let of = |metric: Metric| view.summary(command, &metric);
+        let time = |value: f64| amount(value, MetricUnit::Nanoseconds);
+        let mut row = vec![cut(&clean(view.name(command)), width.saturating_sub(60).max(24))];
+        match of(Metric::Wall) {
+            Some(wall) => row.extend([
+                time(wall.median),
+                Percent(wall.deviation / wall.mean).to_string(),
+                time(wall.least),
+                time(wall.most),
+            ]),
+            None => row.extend(["-"; 4].map(str::to_owned)),
+        }
+        row.push(of(Metric::Cpu).map_or_else(|| "-".to_owned(), |cpu| time(cpu.median)));
+        let memory = of(Metric::MaxResident).map(|memory| amount(memory.median, MetricUnit::Bytes));
+        row.push(memory.unwrap_or_else(|| "small".to_owned()));
+        rows.push(row);
+    }
+    push_rows(out, &rows, 1);
+}
+
+/// The sentence that everything is about.
+fn verdict(out: &mut String, view: &BenchView<'_>, comparison: &Comparison, width: usize) {
+    let (candidate, baseline) =
+        (name(view, comparison.candidate, width), name(view, comparison.baseline, width));
+    let what = match comparison.metric {
+        Metric::Cpu => "CPU time",
+        _ => "wall time",
+    };
+    let Some(ratio) = comparison.ratio else {
+        push_wrapped(
+            out,
+            BOLD,
+            &format!("`{candidate}` cannot be compared with `{baseline}`: there is no {what}."),
+            width,
+        );
+        return;
+    };
+    let interval = if ratio.high.is_finite() {
+        format!("{} to {}", change(ratio.low), change(ratio.high))
+    } else {
+        "no interval".to_owned()
+    };
+    let margin = Percent(view.margin);
+    let sentence = match comparison.verdict {
+        Verdict::Less => format!(
+            "`{candidate}` is faster than `{baseline}`: {} {what} ({interval})",
+            change(ratio.estimate)
+        ),
+        Verdict::More => format!(
+            "`{candidate}` is slower than `{baseline}`: {} {what} ({interval})",
+            change(ratio.estimate)
+        ),
+        Verdict::Equivalent => format!(
+            "`{candidate}` and `{baseline}` are equivalent: their {what}s differ by less than {margin} ({interval})"
+        ),
+        Verdict::Undecided => format!(
+            "undecided: `{candidate}` has {} {what} beside `{baseline}` ({interval})",
+            change(ratio.estimate)
+        ),
+    };
+    let style = match comparison.verdict {
+        Verdict::Less => severity_style(whyslow_analyze::Severity::Fine),
+        Verdict::More => severity_style(whyslow_analyze::Severity::Serious),
+        Verdict::Equivalent => BOLD,
+        Verdict::Undecided => severity_style(whyslow_analyze::Severity::Warning),
+    };
+    push_wrapped(out, style, &sentence, width);
+    let pairs = number_of(comparison.pairs as u64, "pair", "pairs");
+    let confidence = format!("{pairs}, {:.3} % confidence", comparison.confidence * 100.0)
+        .replace(".000", "")
+        .replace("00 %", " %");
+    let needed = comparison.needed.map(|needed| {
+        let (few, many) = (needed.if_as_seen.min(needed.for_margin), needed.for_margin);
+        let range = if few == many { format!("about {few}") } else { format!("about {few} to {many}") };
+        format!("; {range} pairs in all would decide it (--runs {few}, or --until-decided)")
+    });
+    for line in wrap(&format!("{confidence}{}", needed.unwrap_or_default()), width.saturating_sub(2)) {
+        push_line(out, &styled(DIM, format!("  {line}")));
+    }
+}
+
+/// The other metrics, where something changed or chance may be all there is to it.
+fn details(out: &mut String, view: &BenchView<'_>, width: usize) {
+    let rows_of = |candidate: usize| {
+        let rows = view
+            .answer
+            .comparisons
+            .iter()
+            .filter(move |one| one.candidate == candidate && !one.decides && one.ratio.is_some());
+        rows.map(|one| {
+            let of = |command: usize| {
+                let summary = view.summary(command, &one.metric);
+                summary.map_or_else(|| "-".to_owned(), |summary| amount(summary.median, one.metric.unit()))
+            };
+            vec![
+                clean(one.metric.label()).into_owned(),
+                of(one.baseline),
+                of(one.candidate),
+                ratio_words(one),
+                one.word().to_owned(),
+            ]
+        })
+    };
+    for comparison in view.deciding() {
+        let mut rows = vec![["", "baseline", "this", "ratio", ""].map(str::to_owned).to_vec()];
+        rows.extend(rows_of(comparison.candidate));
+        if rows.len() == 1 {
+            continue;
+        }
+        out.push('\n');
+        if view.measured.commands.len() > 2 {
+            push_line(out, &styled(BOLD, name(view, comparison.candidate, width)));
+        }
+        push_rows(out, &rows, 1);
+    }
+}
+
+fn surroundings(view: &BenchView<'_>) -> String {
+    let around = &view.measured.surroundings;
+    let mut parts = Vec::new();
+    if let Some(pressure) = around.cpu_pressure {
+        parts.push(format!("something waited for a CPU for {} of the time", Percent(pressure)));
+    }
+    if let Some(steal) = around.steal.filter(|steal| *steal > 0.0005) {
+        parts.push(format!("the host took {} of the CPUs", Percent(steal)));
+    }
+    if let Some(governor) = &around.governor {
+        parts.push(format!("governor {}", clean(governor)));
+    }
+    if let Some([low, high]) = around.mhz.filter(|[low, high]| high - low > 100.0) {
+        parts.push(format!("the CPUs' clock went from {low:.0} to {high:.0} MHz"));
+    }
+    if parts.is_empty() {
+        "the machine: nothing is known of it".to_owned()
+    } else {
+        format!("the machine: {}", parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::testing::with_view;
+
+    fn shown(times_ns: &[f64], rounds: usize) -> String {
+        with_view(times_ns, rounds, |view| anstream_free(&bench(view, 100)))
+    }
+
+    /// Without colours.
+    fn anstream_free(text: &str) -> String {
+        let mut out = String::new();
+        let mut parts = text.split('\x1b');
+        out.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            out.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
+        }
+        out
+    }
+
+    #[test]
+    fn two_commands_of_which_one_is_faster() {
+        insta::assert_snapshot!(shown(&[1e8, 0.9e8], 12));
+    }
+
+    #[test]
+    fn what_is_undecided_says_what_it_takes() {
+        let text = shown(&[1e8, 0.997e8], 8);
+        assert!(
+            text.contains("undecided: `./app-1 <in|put>` has")
+                && text.contains("pairs in all would decide it"),
+            "{text}"
+        );
+        let equal = shown(&[1e8, 1e8], 60);
+        assert!(equal.contains("are equivalent: their wall times differ by less than 1.0 %"), "{equal}");
+    }
+
+    #[test]
+    fn three_commands_have_a_fastest_and_one_has_no_verdict() {
+        assert!(shown(&[1e8, 0.9e8, 0.8e8], 12).contains("`./app-2 <in|put>` is the fastest"));
+        let one = shown(&[1e8], 12);
+        assert!(one.starts_with("12 runs\n") && !one.contains("faster"), "{one}");
+    }
+}

@@ -1,0 +1,138 @@
+//! From the arguments to the commands that take part.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use whyslow_bench::contender::{contenders, filled, scan};
+use whyslow_bench::words::{WordsError, split};
+use whyslow_bench::{Contender, Parameter};
+use whyslow_capture::Command;
+
+use super::git::Trees;
+use super::saved::Baseline;
+use super::{BenchArgs, HowArgs};
+use crate::cli::Volume;
+use crate::failure::{Failure, Result};
+
+/// A command that takes part, ready to be started.
+#[derive(Debug, Clone)]
+pub(super) struct Runnable {
+    pub(super) contender: Contender,
+    pub(super) words: Vec<String>,
+    pub(super) folder: Option<PathBuf>,
+    /// What its hooks are filled with.
+    pub(super) parameters: Vec<Parameter>,
+    /// Which of the commands on the command line it comes from.
+    pub(super) given: usize,
+}
+
+impl Runnable {
+    /// As it is started.
+    pub(super) fn command(&self) -> Command {
+        let mut words = self.words.iter().map(OsString::from);
+        Command {
+            program: words.next().unwrap_or_default(),
+            args: words.collect(),
+            env: Vec::new(),
+            folder: self.folder.clone(),
+        }
+    }
+}
+
+/// All that take part.
+pub(super) struct Contenders {
+    pub(super) runnables: Vec<Runnable>,
+    pub(super) reference: usize,
+    pub(super) trees: Option<Trees>,
+}
+
+impl Contenders {
+    pub(super) fn of(args: &BenchArgs, baseline: Option<&Baseline>, volume: Volume) -> Result<Self> {
+        let how = &args.how;
+        let mut commands = how.reference.iter().cloned().collect::<Vec<_>>();
+        commands.extend(args.commands.iter().cloned());
+        if commands.is_empty() {
+            return Err(Failure::new("there is no command to run").next("whyslow bench './old input' './new input'"));
+        }
+        let parameters = parameters(how)?;
+        let all = contenders(&commands, &how.names, &parameters).map_err(|count| {
+            Failure::new(format!("there are {} names for {count} commands", how.names.len()))
+        })?;
+        let mut runnables = Vec::new();
+        let each = all.len() / commands.len();
+        for (at, contender) in all.into_iter().enumerate() {
+            let words = words(&contender.command, how.shell.as_deref())?;
+            let parameters = contender.parameters.clone();
+            runnables.push(Runnable { contender, words, folder: None, parameters, given: at / each });
+        }
+        for (option, hooks) in [("--prepare", &how.prepare), ("--conclude", &how.conclude)] {
+            if hooks.len() > 1 && hooks.len() != commands.len() {
+                return Err(Failure::new(format!("{option} is there {} times for {} commands", hooks.len(), commands.len()))
+                    .next(format!("{option} once for all, or once for each command")));
+            }
+        }
+        let mut trees = None;
+        let alone = |option: &str, runnables: &[Runnable]| match runnables {
+            [one] => Ok(one.clone()),
+            _ => Err(Failure::new(format!("{option} is for one command, and there are {}", runnables.len()))),
+        };
+        if args.aa {
+            let mut again = alone("--aa", &runnables)?;
+            again.contender.name.push_str(" (again)");
+            runnables.push(again);
+        }
+        if let Some(revision) = &args.git {
+            let one = alone("--git", &runnables)?;
+            let built = Trees::build(revision, &args.build, volume)?;
+            runnables = built.runnables(&one, revision);
+            trees = Some(built);
+        }
+        if let Some(baseline) = baseline {
+            let one = alone("--baseline", &runnables)?;
+            if let Some(kept) = baseline.kept(&one) {
+                runnables.insert(0, kept);
+            }
+        }
+        Ok(Self { runnables, reference: 0, trees })
+    }
+}
+
+/// The words of a command, or the shell that reads it.
+pub(super) fn words(command: &str, shell: Option<&str>) -> Result<Vec<String>> {
+    if let Some(shell) = shell {
+        let mut words = split(shell).map_err(|error| Failure::new(format!("--shell: {error}")))?;
+        words.extend(["-c".to_owned(), command.to_owned()]);
+        return Ok(words);
+    }
+    split(command).map_err(|error| {
+        let failure = Failure::new(error.to_string());
+        match error {
+            WordsError::Shell { .. } => failure.next("--shell, or quote it if it is part of an argument"),
+            WordsError::Open(_) => failure.next("close the quote"),
+            WordsError::Empty => failure.next("whyslow bench './old input' './new input'"),
+        }
+    })
+}
+
+fn parameters(how: &HowArgs) -> Result<Vec<(String, Vec<String>)>> {
+    let mut all = Vec::new();
+    for scanned in how.parameter_scan.chunks(3) {
+        let [name, from, to] = scanned else { continue };
+        let values = scan(from, to, &how.parameter_step_size).ok_or_else(|| {
+            Failure::new(format!("--parameter-scan {name} {from} {to}: these are no numbers that go up in steps of {}", how.parameter_step_size))
+                .next("-P threads 1 8, or -P delay 0.1 0.5 -D 0.1")
+        })?;
+        all.push((name.clone(), values));
+    }
+    for listed in how.parameter_list.chunks(2) {
+        let [name, values] = listed else { continue };
+        all.push((name.clone(), values.split(',').map(str::to_owned).collect()));
+    }
+    Ok(all)
+}
+
+/// A hook for a command, with its parameters filled in.
+pub(super) fn hook(hooks: &[String], runnable: &Runnable) -> Option<String> {
+    let hook = hooks.get(if hooks.len() == 1 { 0 } else { runnable.given })?;
+    Some(filled(hook, &runnable.parameters))
+}

@@ -1,0 +1,112 @@
+//! What is the same in every run, so that one more run of each command is enough: allocations, and instructions as valgrind counts them.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use whyslow_bench::course::{Course, values};
+use whyslow_bench::run::{ALLOCATED, ALLOCATIONS, PEAK, SIMULATED_INSTRUCTIONS};
+use whyslow_bench::{BenchNote, Metric};
+
+use super::BenchArgs;
+use super::contenders::Runnable;
+use crate::failure::{Failure, Result};
+use crate::profile_file;
+
+/// For each command, what was asked for.
+pub(super) fn counted(
+    args: &BenchArgs,
+    runnables: &[Runnable],
+    course: &Course,
+    notes: &mut Vec<BenchNote>,
+) -> Result<Vec<Vec<(String, f64)>>> {
+    let mut all = vec![Vec::new(); runnables.len()];
+    if args.heap {
+        for (counted, runnable) in all.iter_mut().zip(runnables) {
+            counted.extend(heap(runnable)?);
+        }
+    }
+    let instructions = Metric::Event("instructions".to_owned());
+    if args.instructions && values(&course.rounds, 0, &instructions).is_none() {
+        for (counted, runnable) in all.iter_mut().zip(runnables) {
+            match valgrind(runnable)? {
+                Some(count) => counted.push((SIMULATED_INSTRUCTIONS.to_owned(), count)),
+                None => {
+                    notes.push(BenchNote::NotMeasured {
+                        metric: "instructions".to_owned(),
+                        why: "the CPU's counters are not to be had here, and valgrind is not installed".to_owned(),
+                        fix: "sudo apt install valgrind, or a machine whose counters can be used".to_owned(),
+                    });
+                    break;
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Another program around a command, quiet.
+fn around(program: &Path, runnable: &Runnable) -> Command {
+    let mut command = Command::new(program);
+    if let Some(folder) = &runnable.folder {
+        command.current_dir(folder);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Every allocation of one run, as `whyslow heap` records them.
+fn heap(runnable: &Runnable) -> Result<Vec<(String, f64)>> {
+    let name = &runnable.contender.name;
+    let failed = |why: String| Failure::new(format!("--heap: `{name}` could not be recorded: {why}"));
+    let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+    let file = folder.path().join("run.whyslow");
+    let own = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    let mut command = around(&own, runnable);
+    command.args(["-q", "heap", "--no-leak-check", "-o"]).arg(&file).arg("--").args(&runnable.words);
+    command.status().map_err(|error| failed(error.to_string()))?;
+    let profile = profile_file::read(&file)
+        .map_err(|_| failed("try: whyslow heap -- COMMAND, which says why".to_owned()))?;
+    let sum = |of: fn(&whyslow_profile::HeapCounts) -> u64| profile.heap.sites.iter().map(|site| of(&site.counts)).sum::<u64>() as f64;
+    let peak = profile.meta.heap.as_ref().map_or(0, |facts| facts.peak_bytes);
+    Ok(vec![
+        (ALLOCATIONS.to_owned(), sum(|counts| counts.allocations)),
+        (ALLOCATED.to_owned(), sum(|counts| counts.bytes_allocated)),
+        (PEAK.to_owned(), peak as f64),
+    ])
+}
+
+/// The instructions of one run; `None` where valgrind is not installed.
+fn valgrind(runnable: &Runnable) -> Result<Option<f64>> {
+    let name = &runnable.contender.name;
+    let failed = |why: String| Failure::new(format!("--instructions: `{name}` cannot be run by valgrind: {why}"));
+    let log = tempfile::NamedTempFile::new().map_err(|error| failed(error.to_string()))?;
+    let mut command = around(Path::new("valgrind"), runnable);
+    command.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
+    command.arg(format!("--log-file={}", log.path().display())).args(&runnable.words);
+    match command.status() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error.to_string())),
+        Ok(_) => {}
+    }
+    let text = std::fs::read_to_string(log.path()).map_err(|error| failed(error.to_string()))?;
+    let count = refs(&text).ok_or_else(|| failed("it says nothing of instructions".to_owned()))?;
+    Ok(Some(count))
+}
+
+/// `==123== I refs:        1,234`
+fn refs(log: &str) -> Option<f64> {
+    let line = log.lines().find_map(|line| line.split_once("I refs:").or_else(|| line.split_once("I   refs:")))?;
+    line.1.trim().replace(',', "").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_of_valgrind_is_read_in_both_ways_of_writing() {
+        assert_eq!(refs("==1== \n==1== I   refs:      1,234,567\n"), Some(1_234_567.0));
+        assert_eq!(refs("==1== I refs:        12"), Some(12.0));
+        assert_eq!(refs("valgrind: no such file"), None);
+    }
+}

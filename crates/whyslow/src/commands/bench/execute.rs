@@ -1,0 +1,224 @@
+//! Runs the commands and their hooks.
+
+use std::time::{Duration, Instant};
+
+use whyslow_bench::course::{Course, Execute, Plan, Round};
+use whyslow_bench::document::Surroundings;
+use whyslow_bench::note::words;
+use whyslow_bench::Run;
+use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, TimedRun, WantedEvent, Written};
+use whyslow_events::Machine;
+use whyslow_proc::surroundings::{Busy, clocks_mhz, governor};
+use whyslow_profile::{ExitStatus, Host};
+
+use super::HowArgs;
+use super::contenders::{Runnable, hook};
+use super::progress::Progress;
+use crate::cli::Volume;
+use crate::failure::{Failure, Result};
+use crate::recording::explain;
+
+/// What a run's environment is made larger with.
+const PADDING: &str = "WHYSLOW_PADDING";
+/// Events of the CPU that every run counts, where the machine has them.
+const EVENTS: [&str; 4] = ["cycles", "instructions", "branch-misses", "cache-misses"];
+
+/// Runs the commands.
+pub(super) struct Runner<'a> {
+    stopwatch: Stopwatch,
+    runnables: &'a [Runnable],
+    commands: Vec<TimedCommand>,
+    how: &'a HowArgs,
+    progress: Progress<'a>,
+    began: Instant,
+    busy: Busy,
+    clocks: Vec<f64>,
+    last_stderr: String,
+}
+
+impl<'a> Runner<'a> {
+    pub(super) fn new(runnables: &'a [Runnable], how: &'a HowArgs, plan: &'a Plan, volume: Volume) -> Result<Self> {
+        let input = match how.input.as_str() {
+            "null" => Input::Null,
+            path => Input::File(path.into()),
+        };
+        let output = match how.output.as_str() {
+            "null" => Written::Null,
+            "pipe" => Written::Pipe,
+            "inherit" => Written::Inherit,
+            path => Written::File(path.into()),
+        };
+        let command = |runnable: &Runnable| TimedCommand {
+            command: runnable.command(),
+            input: input.clone(),
+            output: output.clone(),
+            timeout: how.timeout,
+            keep_stderr: false,
+        };
+        let machine = Machine::this();
+        let events = EVENTS.iter().filter_map(|name| machine.event(name));
+        let events = events.map(|event| WantedEvent { event, leader: None }).collect::<Vec<_>>();
+        Ok(Self {
+            stopwatch: Stopwatch::new(&events).map_err(explain)?,
+            runnables,
+            commands: runnables.iter().map(command).collect(),
+            how,
+            progress: Progress::new(runnables, plan, volume),
+            began: Instant::now(),
+            busy: Busy::now(),
+            clocks: clocks_mhz(),
+            last_stderr: String::new(),
+        })
+    }
+
+    /// What is done once before all runs.
+    pub(super) fn set_up(&self) -> Result {
+        self.once("--setup", self.how.setup.as_ref())
+    }
+
+    /// What is done once after all runs.
+    pub(super) fn clean_up(&self) -> Result {
+        self.progress.clear();
+        self.once("--cleanup", self.how.cleanup.as_ref())
+    }
+
+    fn once(&self, option: &str, command: Option<&String>) -> Result {
+        for runnable in self.runnables {
+            if let Some(command) = command.and_then(|command| hook(std::slice::from_ref(command), runnable)) {
+                self.hook(option, &command, runnable)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A shell command that must succeed. False: somebody wants to stop.
+    fn hook(&self, option: &str, command: &str, runnable: &Runnable) -> Result<bool> {
+        let shell = Command {
+            program: "sh".into(),
+            args: vec!["-c".into(), command.into()],
+            env: Vec::new(),
+            folder: runnable.folder.clone(),
+        };
+        let timed = TimedCommand { command: shell, keep_stderr: true, ..TimedCommand::default() };
+        let run = self.stopwatch.run(&timed).map_err(explain)?;
+        match run.end {
+            RunEnd::ByItself(ExitStatus::Code(0)) => Ok(true),
+            RunEnd::Interrupted => Ok(false),
+            RunEnd::ByItself(exit) => {
+                Err(Failure::new(format!("{option} `{command}` ended with {}{}", words(exit), said(&run.stderr))))
+            }
+            RunEnd::TimedOut => Err(Failure::new(format!("{option} `{command}` did not end"))),
+        }
+    }
+
+    /// The machine.
+    pub(super) fn host(&self) -> Host {
+        whyslow_capture::this_host()
+    }
+
+    /// How busy the machine was since the start.
+    pub(super) fn surroundings(&self) -> Surroundings {
+        let now = Busy::now();
+        let clocks = self.clocks.iter().copied().chain(clocks_mhz());
+        let range = clocks.fold(None, |range: Option<[f64; 2]>, clock| {
+            Some(range.map_or([clock; 2], |[low, high]| [low.min(clock), high.max(clock)]))
+        });
+        Surroundings {
+            cpu_pressure: now.pressure_since(&self.busy, self.began.elapsed().as_micros() as u64),
+            steal: now.steal_since(&self.busy),
+            governor: governor(),
+            mhz: range,
+        }
+    }
+
+    fn row(&self, run: &TimedRun, exit: ExitStatus) -> Run {
+        let events = self.stopwatch.events().iter().zip(&run.counts);
+        let counts = events.filter_map(|(event, count)| Some((event.event.name.clone(), count.as_ref()?.estimate()?)));
+        let usage = &run.usage;
+        Run {
+            place: 0,
+            wall_ns: run.wall.as_nanos() as u64,
+            user_ns: usage.user_ns.unwrap_or(0),
+            system_ns: usage.system_ns.unwrap_or(0),
+            queued_ns: run.queued.map(|queued| queued.as_nanos() as u64),
+            max_resident_bytes: usage.max_resident_bytes,
+            minor_faults: usage.minor_faults.unwrap_or(0),
+            major_faults: usage.major_faults.unwrap_or(0),
+            voluntary_switches: usage.voluntary_switches.unwrap_or(0),
+            involuntary_switches: usage.involuntary_switches.unwrap_or(0),
+            counts: counts.collect(),
+            exit,
+        }
+    }
+}
+
+/// The last of what a command said, on one line.
+fn said(stderr: &str) -> String {
+    const LINES: usize = 3;
+    let lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    if last.is_empty() {
+        return String::new();
+    }
+    format!(": {}", whyslow_render::sanitize::clean(&last.join(" / ")))
+}
+
+impl Execute for Runner<'_> {
+    type Error = Failure;
+
+    fn run(&mut self, command: usize, of: Round, padding: usize) -> Result<Option<Run>> {
+        let runnable = &self.runnables[command];
+        self.progress.running(command, of, self.began.elapsed());
+        if let Some(prepare) = hook(&self.how.prepare, runnable)
+            && !self.hook("--prepare", &prepare, runnable)?
+        {
+            return Ok(None);
+        }
+        let timed = &mut self.commands[command];
+        // What fails mostly fails at once: the first runs tell why.
+        timed.keep_stderr = matches!(of, Round::Warmup(_));
+        timed.command.env = vec![(PADDING.into(), "x".repeat(padding).into())];
+        let run = self.stopwatch.run(timed).map_err(explain)?;
+        let name = &runnable.contender.name;
+        let exit = match run.end {
+            RunEnd::ByItself(exit) => exit,
+            RunEnd::Interrupted => return Ok(None),
+            RunEnd::TimedOut => {
+                self.progress.clear();
+                let limit = whyslow_render::units::duration(self.how.timeout.unwrap_or_default().as_nanos() as u64);
+                return Err(Failure::new(format!("`{name}` took longer than {limit} and was ended; it is no measurement"))
+                    .next("a longer --timeout"));
+            }
+        };
+        if !run.left_behind.is_empty() && !self.how.ignore_failure {
+            self.progress.clear();
+            return Err(Failure::new(format!(
+                "`{name}` left {} running when it ended: what they do is not in its time, and would be in that of others; they were ended",
+                run.left_behind.join(", ")
+            ))
+            .next("a command that waits for all it starts, or --ignore-failure"));
+        }
+        self.last_stderr.clone_from(&run.stderr);
+        if let Some(conclude) = hook(&self.how.conclude, runnable)
+            && !self.hook("--conclude", &conclude, runnable)?
+        {
+            return Ok(None);
+        }
+        Ok(Some(self.row(&run, exit)))
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn round_is_over(&mut self, course: &Course) {
+        self.progress.round_is_over(course);
+    }
+
+    fn failed(&mut self, command: usize, exit: ExitStatus) -> Failure {
+        self.progress.clear();
+        let name = &self.runnables[command].contender.name;
+        Failure::new(format!("`{name}` ended with {}{}", words(exit), said(&self.last_stderr)))
+            .next("--ignore-failure, if that is what it should do")
+    }
+}

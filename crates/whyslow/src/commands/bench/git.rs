@@ -1,0 +1,100 @@
+//! A commit beside the working tree: both are checked out and built in folders whose paths are equally long.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use super::contenders::Runnable;
+use crate::cli::Volume;
+use crate::failure::{Failure, Result};
+use crate::output::note;
+
+/// Two folders with a program built in each. They are removed in the end.
+pub(super) struct Trees {
+    root: PathBuf,
+    folder: tempfile::TempDir,
+    /// Where the command was to run, seen from the root of the repository.
+    inside: PathBuf,
+}
+
+/// Equally long, so that no path makes a difference.
+const FOLDERS: [&str; 2] = ["before", "after-"];
+
+impl Trees {
+    /// Checks both out and builds them.
+    pub(super) fn build(revision: &str, build: &str, volume: Volume) -> Result<Self> {
+        let root = PathBuf::from(text(&git(None, &["rev-parse", "--show-toplevel"])?));
+        let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
+        let inside = here.strip_prefix(root.canonicalize().unwrap_or_default()).unwrap_or(Path::new("")).to_owned();
+        let commit = text(&git(Some(&root), &["rev-parse", "--verify", "--end-of-options", &format!("{revision}^{{commit}}")])?);
+        // What is not committed yet, as a commit that no branch has; empty when there is nothing.
+        let changed = text(&git(Some(&root), &["stash", "create"])?);
+        let after = if changed.is_empty() { "HEAD".to_owned() } else { changed };
+        let folder = tempfile::tempdir().map_err(|error| Failure::new(format!("no folder for the builds: {error}")))?;
+        let trees = Self { root, folder, inside };
+        for (name, commit) in FOLDERS.iter().zip([&commit, &after]) {
+            let path = trees.folder.path().join(name);
+            git(Some(&trees.root), &["worktree", "add", "--detach", "--quiet", &path.to_string_lossy(), commit])?;
+            if volume > Volume::Quiet {
+                let what = if *name == FOLDERS[0] { revision } else { "the working tree" };
+                note(&format!("building {what}: {build}\n"));
+            }
+            let status = Command::new("sh").args(["-c", build]).current_dir(path.join(&trees.inside)).env_remove("CARGO_TARGET_DIR").status();
+            match status {
+                Ok(status) if status.success() => {}
+                Ok(status) => {
+                    let what = if *name == FOLDERS[0] { revision } else { "the working tree" };
+                    return Err(Failure::new(format!("building {what} failed ({status})")).next("--build with the command that builds it"));
+                }
+                Err(error) => return Err(Failure::new(format!("the build cannot be started: {error}"))),
+            }
+        }
+        Ok(trees)
+    }
+
+    /// The command in both folders. A program that is named by a path is that of the folder.
+    pub(super) fn runnables(&self, one: &Runnable, revision: &str) -> Vec<Runnable> {
+        let of = |folder: &str, name: &str| {
+            let folder = self.folder.path().join(folder).join(&self.inside);
+            let mut runnable = one.clone();
+            let program = Path::new(&runnable.words[0]);
+            if program.is_relative() && program.components().count() > 1 {
+                runnable.words[0] = folder.join(program).to_string_lossy().into_owned();
+            }
+            runnable.folder = Some(folder);
+            runnable.contender.name = name.to_owned();
+            runnable
+        };
+        vec![of(FOLDERS[0], revision), of(FOLDERS[1], "working tree")]
+    }
+}
+
+impl Drop for Trees {
+    fn drop(&mut self) {
+        for name in FOLDERS {
+            let path = self.folder.path().join(name);
+            // What is left is pruned by git itself.
+            let _ = git(Some(&self.root), &["worktree", "remove", "--force", &path.to_string_lossy()]);
+        }
+    }
+}
+
+fn git(root: Option<&Path>, args: &[&str]) -> Result<Output> {
+    let mut command = Command::new("git");
+    if let Some(root) = root {
+        command.arg("-C").arg(root);
+    }
+    let output = command.args(args).output().map_err(|error| {
+        Failure::new(format!("git cannot be started: {error}")).next("install git, or bench two programs that are built")
+    })?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.trim().lines().last().unwrap_or_default();
+    Err(Failure::new(format!("git {}: {}", args[0], whyslow_render::sanitize::clean(said)))
+        .next("a commit, branch or tag of this repository"))
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}

@@ -1,0 +1,251 @@
+//! `whyslow bench` as a user meets it.
+
+use std::time::Duration;
+
+use crate::harness::Folder;
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A shell that counts: its time goes with the number.
+fn counting(folder: &Folder, name: &str, steps: u32) -> String {
+    let script = format!("i=0; while [ $i -lt {steps} ]; do i=$((i+1)); done");
+    folder.script(name, &script).display().to_string()
+}
+
+#[test]
+fn three_times_the_work_is_slower_and_everything_is_in_the_files() {
+    let folder = Folder::new();
+    let (small, large) = (counting(&folder, "small", 3000), counting(&folder, "large", 9000));
+    let outcome = folder.whyslow([
+        "bench",
+        "--runs",
+        "8",
+        "--export-json",
+        "all.json",
+        "--export-csv",
+        "all.csv",
+        "--export-markdown",
+        "all.md",
+        "--export-asciidoc",
+        "all.adoc",
+        "--export-svg",
+        "all.svg",
+        "-n",
+        "small",
+        "-n",
+        "large",
+        &small,
+        &large,
+    ]);
+    let outcome = outcome.succeeds();
+    assert!(outcome.stdout.contains("`large` is slower than `small`"), "{outcome:#?}");
+    let all = json(&folder.read("all.json"));
+    assert_eq!(all["schema"], "whyslow-bench/1");
+    let first = &all["comparisons"][0];
+    assert_eq!(
+        (&first["verdict"], &first["baseline"], &first["pairs"]),
+        (&"slower".into(), &"small".into(), &8.into())
+    );
+    assert!(first["ratio"].as_f64().unwrap() > 1.3 && first["ratio_low"].as_f64().unwrap() > 1.0, "{first}");
+    assert_eq!(all["commands"][1]["runs"].as_array().unwrap().len(), 8);
+    assert_eq!(all["commands"][1]["warmup"].as_array().unwrap().len(), 1);
+    assert!(all["commands"][0]["runs"][0]["wall_ns"].as_u64().unwrap() > 100_000);
+    assert!(folder.read("all.csv").starts_with("command,mean,stddev,median,user,system,min,max"));
+    assert!(folder.read("all.md").contains("| `large` |") && folder.read("all.adoc").contains("|==="));
+    assert_eq!(folder.read("all.svg").matches("<circle").count(), 8);
+}
+
+#[test]
+fn what_cannot_be_measured_is_said_and_never_counted() {
+    let folder = Folder::new();
+    let fails = |arguments: &[&str], code: i32, words: &[&str]| {
+        let arguments = [&["bench", "--runs", "2"], arguments].concat();
+        let outcome = folder.whyslow(arguments);
+        outcome.fails(code, words);
+        assert_eq!(outcome.stdout, "", "{outcome:#?}");
+    };
+    fails(&["sh -c 'echo why >&2; exit 3'"], 125, &["ended with exit code 3: why", "--ignore-failure"]);
+    fails(&["./nothing"], 127, &["./nothing: not found"]);
+    fails(&["echo a | cat"], 125, &["unquoted |", "--shell"]);
+    fails(&["echo 'a"], 125, &["a quote is not closed"]);
+    fails(&["--timeout", "50ms", "sleep 1000"], 125, &["took longer than 50", "--timeout"]);
+    fails(&["--shell", "setsid sleep 1000 & true"], 125, &["left sleep", "they were ended"]);
+    fails(&["--prepare", "echo no >&2; false", "true"], 125, &["--prepare", "ended with exit code 1: no"]);
+    fails(&["--input", "missing", "true"], 125, &["missing: cannot be read"]);
+    fails(&[], 125, &["there is no command to run"]);
+    fails(&["-n", "a", "-n", "b", "true"], 125, &["2 names for 1 commands"]);
+    fails(&["-P", "n", "4", "1", "true"], 125, &["--parameter-scan"]);
+    fails(&["--baseline", "nothing", "true"], 125, &["nothing is kept under this name", "--save nothing"]);
+    folder.file("cut.json", "{\"schema\": \"whyslow-bench/1\", \"comm");
+    fails(&["--baseline", "cut.json", "true"], 125, &["cut.json: it is damaged"]);
+    folder.file("new.json", "{\"schema\": \"whyslow-bench/9\"}");
+    fails(&["--baseline", "new.json", "true"], 125, &["whyslow-bench/9", "a newer whyslow"]);
+}
+
+#[test]
+fn failures_that_are_expected_count_if_they_are_all_the_same() {
+    let folder = Folder::new();
+    let run = |first: &str, second: &str| {
+        let arguments = ["bench", "--runs", "6", "--ignore-failure", "--format", "json", first, second];
+        json(&folder.whyslow(arguments).succeeds().stdout)
+    };
+    let same = run("sh -c 'exit 3'", "sh -c 'exit 3; true'");
+    assert!(same["remarks"].to_string().contains("all-runs-fail"), "{same}");
+    let other = run("sh -c 'exit 3'", "sh -c 'sleep 0.02; exit 4'");
+    assert!(other["remarks"].to_string().contains("exits-differ"), "{other}");
+    assert_eq!(other["comparisons"][0]["verdict"], "undecided");
+}
+
+#[test]
+fn hooks_parameters_and_input_belong_to_their_commands() {
+    let folder = Folder::new();
+    folder.file("in", "four little words here\n");
+    let log = |name: &str| folder.read(name).lines().map(str::to_owned).collect::<Vec<_>>();
+    let outcome = folder.whyslow([
+        "bench",
+        "--runs",
+        "3",
+        "-L",
+        "n",
+        "1,2",
+        "--setup",
+        "echo setup {n} >> log",
+        "--prepare",
+        "echo prepare {n} >> log",
+        "--conclude",
+        "echo conclude {n} >> log",
+        "--cleanup",
+        "echo cleanup {n} >> log",
+        "--input",
+        "in",
+        "--output",
+        "out",
+        "--format",
+        "json",
+        "--shell",
+        "echo run {n} >> log; wc -w",
+    ]);
+    let all = json(&outcome.succeeds().stdout);
+    assert_eq!(all["commands"][1]["name"], "echo run 2 >> log; wc -w");
+    assert_eq!(all["commands"][1]["parameters"][0]["value"], "2");
+    let log = log("log");
+    // One round before, and three that count, of two commands.
+    assert_eq!(log.len(), 2 + 8 * 3 + 2, "{log:?}");
+    assert_eq!(
+        (&log[..2], &log[26..]),
+        (&["setup 1", "setup 2"].map(str::to_owned)[..], &["cleanup 1", "cleanup 2"].map(str::to_owned)[..])
+    );
+    for run in log[2..26].chunks(3) {
+        let number = run[0].strip_prefix("prepare ").unwrap();
+        assert_eq!(run[1..], [format!("run {number}"), format!("conclude {number}")]);
+    }
+    assert_eq!(folder.read("out").trim(), "4");
+}
+
+#[test]
+fn a_kept_program_runs_again_beside_the_new_one() {
+    let folder = Folder::new();
+    std::fs::copy("/bin/sleep", folder.path().join("app")).unwrap();
+    folder.whyslow(["bench", "--runs", "3", "--save", "before", "./app 0.001"]).succeeds();
+    assert!(folder.path().join(".whyslow/bench/before.json").is_file());
+    // The program changes, its results stay.
+    std::fs::copy("/bin/true", folder.path().join("app")).unwrap();
+    let outcome =
+        folder.whyslow(["bench", "--runs", "6", "--baseline", "before", "--format", "json", "./app 0.001"]);
+    let all = json(&outcome.succeeds().stdout);
+    let names = [&all["commands"][0]["name"], &all["commands"][1]["name"]];
+    assert_eq!(names, ["before (kept)", "./app 0.001"]);
+    assert_eq!(all["comparisons"][0]["pairs"], 6);
+    // Without the copy they are no pairs any more, and that is said.
+    std::fs::remove_dir_all(folder.path().join(".whyslow/bench/before.programs")).unwrap();
+    let outcome = folder.whyslow(["bench", "--runs", "6", "--baseline", "before", "./app 0.001"]);
+    let outcome = outcome.succeeds();
+    assert!(
+        outcome.stdout.contains("no pairs") && outcome.stdout.contains("the copy of the program is gone"),
+        "{outcome:#?}"
+    );
+}
+
+#[test]
+fn a_commit_is_built_and_compared_with_the_working_tree() {
+    let folder = Folder::new();
+    let git = |arguments: &[&str]| {
+        let status =
+            std::process::Command::new("git").current_dir(folder.path()).args(arguments).output().unwrap();
+        assert!(status.status.success(), "{status:?}");
+    };
+    git(&["init", "-q"]);
+    folder.file("app.sh", "sleep 0.03\n");
+    git(&["add", "app.sh"]);
+    git(&["-c", "user.name=x", "-c", "user.email=x@localhost", "commit", "-q", "-m", "slow"]);
+    folder.file("app.sh", "true\n");
+    let arguments = [
+        "bench",
+        "--runs",
+        "6",
+        "--git",
+        "HEAD",
+        "--build",
+        "cp app.sh built.sh",
+        "--format",
+        "json",
+        "sh built.sh",
+    ];
+    let all = json(&folder.whyslow(arguments).succeeds().stdout);
+    assert_eq!([&all["commands"][0]["name"], &all["commands"][1]["name"]], ["HEAD", "working tree"]);
+    assert_eq!(all["comparisons"][0]["verdict"], "faster");
+    // Nothing is left in the repository, and the file is as it was.
+    assert_eq!(folder.read("app.sh"), "true\n");
+    let trees = std::process::Command::new("git")
+        .current_dir(folder.path())
+        .args(["worktree", "list"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&trees.stdout).lines().count(), 1);
+    folder
+        .whyslow(["bench", "--git", "nosuch", "true"])
+        .fails(125, &["git rev-parse", "a commit, branch or tag"]);
+}
+
+#[test]
+fn who_stops_it_keeps_what_was_measured() {
+    let folder = Folder::new();
+    let child = folder
+        .command()
+        .args(["bench", "--runs", "1000", "--format", "json", "sleep 0.01", "sleep 0.011"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let all = json(&String::from_utf8_lossy(&output.stdout));
+    assert!(all["remarks"].to_string().contains("bench-interrupted"), "{all}");
+    let rounds = all["commands"][0]["runs"].as_array().unwrap().len();
+    assert!((1..900).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn the_same_command_twice_says_what_can_be_told_apart() {
+    let folder = Folder::new();
+    let all = json(
+        &folder.whyslow(["bench", "--aa", "--runs", "10", "--format", "json", "true"]).succeeds().stdout,
+    );
+    assert_eq!(all["commands"].as_array().unwrap().len(), 2);
+    assert_eq!(all["detectable"].as_array().unwrap().len(), 4, "{all}");
+    folder.whyslow(["bench", "--aa", "true", "false"]).fails(125, &["--aa is for one command"]);
+}
+
+#[test]
+fn exact_numbers_are_those_of_the_program() {
+    let folder = Folder::new();
+    let outcome = folder.whyslow(["bench", "--runs", "2", "--heap", "--format", "json", "ls /", "ls -l /"]);
+    let all = json(&outcome.succeeds().stdout);
+    let row =
+        all["comparisons"].as_array().unwrap().iter().find(|row| row["metric"] == "allocations").unwrap();
+    assert_eq!(row["verdict"], "more", "{row}");
+    assert_eq!(row["ratio"], row["ratio_low"]);
+}
