@@ -193,7 +193,7 @@ mod tests {
         loop {
             match reader.read_event().unwrap() {
                 quick_xml::events::Event::Empty(start) if start.name().as_ref() == name.as_bytes() => {
-                    count += 1
+                    count += 1;
                 }
                 quick_xml::events::Event::Eof => return count,
                 _ => {}

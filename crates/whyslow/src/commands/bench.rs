@@ -352,12 +352,14 @@ fn json_of(view: &BenchView<'_>) -> Result<String> {
     json::to_string(&json::bench(view)).map_err(|error| Failure::new(format!("bench: {error}")))
 }
 
+/// Makes the text of a file.
+type Write = fn(&BenchView<'_>) -> Result<String>;
+
 /// The files to write, known to be writable before anything runs.
-struct Exports(Vec<(Output, fn(&BenchView<'_>) -> Result<String>)>);
+struct Exports(Vec<(Output, Write)>);
 
 impl Exports {
     fn of(args: &ExportArgs) -> Result<Self> {
-        type Write = fn(&BenchView<'_>) -> Result<String>;
         let wanted: [(&Option<PathBuf>, Write); 5] = [
             (&args.export_json, |view| json_of(view)),
             (&args.export_csv, |view| Ok(csv(view))),

@@ -14,7 +14,7 @@ macro_rules! commands {
         /// A command and its arguments.
         #[derive(Debug, clap::Subcommand)]
         pub(crate) enum Command {
-            $($name($module::$arguments)),+
+            $($name(Box<$module::$arguments>)),+
         }
 
         impl Command {
