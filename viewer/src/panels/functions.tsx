@@ -8,6 +8,7 @@ import { functionRows, parseSort, SORTS, sortText } from '../functionrows.ts';
 import { useMatches } from '../matches.ts';
 import { kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
+import { ratioColumns, ratiosOf, type RatioColumn } from '../ratios.ts';
 import { transformed } from '../state.ts';
 import { Amount, Name, Place, Share, Text } from './cells.tsx';
 import { Nothing } from './nothing.tsx';
@@ -27,6 +28,13 @@ const COLUMNS: readonly Column[] = [
   { id: 'place', title: 'Defined at', width: '20%', sorts: 'up' },
 ];
 
+/** The columns of counters stand before the function's name. */
+const withRatios = (ratios: readonly RatioColumn[], of: string): readonly Column[] => {
+  const before = COLUMNS.findIndex(({ id }) => id === 'name');
+  const added = ratios.map(({ title, help }) => ({ id: `ratio-${title}`, title, help: `${help}, of ${of}. ?: too few samples`, width: `${Math.max(4, title.length * .55 + 1.4)}rem`, numeric: true }));
+  return [...COLUMNS.slice(0, before), ...added, ...COLUMNS.slice(before)];
+};
+
 const NO_ROWS = new Uint32Array();
 
 export function FunctionsPanel(props: PanelProps) {
@@ -42,6 +50,10 @@ export function FunctionsPanel(props: PanelProps) {
   const unit = model.unit(state.metric);
   const all = whole(model, state);
 
+  const counters = useMemo(() => ratioColumns(model), [model]), of = sort.column === 'total' ? 'total' : 'self';
+  const columns = useMemo(() => withRatios(counters, of === 'self' ? 'the function itself' : 'the function and what it calls'), [counters, of]);
+  const ratios = useMemo(() => ratiosOf(model, state, counters, of), [model, values, of]);
+
   const onSort = ({ column, descending }: Sort): void => {
     const known = SORTS.find(name => name === column);
     if (known) dispatch({ panel: { ...state.panel, 'functions-sort': sortText({ column: known, descending }) } });
@@ -54,8 +66,8 @@ export function FunctionsPanel(props: PanelProps) {
       <div class="upper">
         <Rows
           label="Functions"
-          minWidth="64rem"
-          columns={COLUMNS}
+          minWidth={`${64 + 5 * counters.length}rem`}
+          columns={columns}
           count={rows.length}
           cursor={cursor}
           reveal={`${sortKey} ${state.search} ${state.fn}`}
@@ -79,6 +91,7 @@ export function FunctionsPanel(props: PanelProps) {
                 <Share value={values.self[fn]!} whole={all} />,
                 <Amount value={values.total[fn]!} unit={unit} />,
                 <Share value={values.total[fn]!} whole={all} />,
+                ...ratios(fn),
                 <Name model={model} fn={fn} dark={dark} />,
                 <Text text={model.crate(fn)} className="quiet" />,
                 <span class="quiet">{kindWord(model.kind(fn))}</span>,
