@@ -57,7 +57,7 @@ pub use own::{
 pub use parallelism::{
     Beside, BusyFunction, ELAPSED_TIME, Level, Parallelism, SerialPart, Slice, elapsed_time, threads_beside,
 };
-pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, Warning};
+pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, WaitQuality, Warning};
 pub use ratios::{Ratio, RatioKind, Ratios};
 pub use remark::{About, Fact, Remark, Severity, no_leak_check};
 pub use selection::{Pattern, Selection, SelectionError, Weights};

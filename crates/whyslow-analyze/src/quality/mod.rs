@@ -4,6 +4,7 @@ mod heap;
 mod jit;
 mod modules;
 mod truncation;
+mod waits;
 mod warning;
 
 use whyslow_profile::{
@@ -13,6 +14,7 @@ use whyslow_profile::{
 
 pub use heap::HeapQuality;
 pub use jit::Runtime;
+pub use waits::WaitQuality;
 pub use warning::{BuiltWith, ModuleShare, Warning};
 
 use crate::counting::is_counted;
@@ -97,6 +99,8 @@ pub struct Quality {
     pub counted: bool,
     /// What holds for the heap, when it was recorded.
     pub heap: Option<HeapQuality>,
+    /// What holds for waits, when the metric is theirs.
+    pub waits: Option<WaitQuality>,
     /// What is wrong and what to do about it, worst first.
     pub warnings: Vec<Warning>,
 }
@@ -139,6 +143,7 @@ impl Quality {
             incomplete: !profile.sealed,
             counted: heap_only || is_counted(profile, profile.main_metric()),
             heap,
+            waits: None,
             warnings: Vec::new(),
         };
         quality.warn(profile, &weights, &shares);
@@ -146,9 +151,12 @@ impl Quality {
     }
 
     /// The same for a reader of one metric: of an event that was recorded beside CPU time it is judged by the event's own samples, which
-    /// are lost and throttled apart from those of CPU time.
+    /// are lost and throttled apart from those of CPU time; waits by what is known of them.
     pub fn of_metric(profile: &Profile, metric: usize) -> Self {
         let quality = Self::of(profile);
+        if profile.metrics.get(metric).is_some_and(|row| row.of == Subject::Wait) {
+            return quality.of_waits(profile, metric);
+        }
         let Some(row) = profile.metrics.get(metric).filter(|row| row.of == Subject::Event) else {
             return quality;
         };
@@ -209,10 +217,11 @@ impl Quality {
         if self.incomplete {
             warnings.push(Warning::Incomplete);
         }
-        if !heap_only && (!self.counted || self.samples == 0) {
+        if !heap_only && self.waits.is_none() && (!self.counted || self.samples == 0) {
             self.warn_of_samples(profile, &mut warnings);
         }
-        modules::warn(profile, weights, unit, !heap_only, &mut warnings);
+        let of_cpu_time = !heap_only && self.waits.is_none();
+        modules::warn(profile, weights, unit, of_cpu_time, &mut warnings);
         let runtimes = jit::runtimes(profile, weights);
         for code in &runtimes {
             let share = share(code.unnamed, weights.total_value);
@@ -238,6 +247,9 @@ impl Quality {
         }
         if let Some(heap) = &self.heap {
             heap.warn(profile, &mut warnings);
+        }
+        if let Some(waits) = &self.waits {
+            waits.warn(&mut warnings);
         }
         // Who went on is told once: by the heap's note where nothing else was recorded.
         let went_on = |note: &&Note| matches!(note, Note::Heap(HeapNote::ProcessesWentOn { .. }));
@@ -299,9 +311,13 @@ impl Quality {
         let counters = &profile.meta.counters;
         let frequency_hz = self.frequency_hz;
         if self.lost > 0 {
-            // Those of waits come through the same rings.
-            let waits = wait_metric(profile).map_or(0, |metric| profile.samples[metric].len() as u64);
-            let lost_share = share(self.lost, self.lost.saturating_add(self.samples).saturating_add(waits));
+            // Those of CPU time and of waits come through the same rings.
+            let others = match self.waits {
+                Some(_) => profile.main_samples().map(|(_, samples)| samples),
+                None => wait_metric(profile).map(|metric| &profile.samples[metric]),
+            };
+            let others = others.map_or(0, |samples| samples.len() as u64);
+            let lost_share = share(self.lost, self.lost.saturating_add(self.samples).saturating_add(others));
             warnings.push(Warning::Lost { lost: self.lost, share: lost_share, frequency_hz });
         }
         if self.lost_records > 0 {
@@ -325,7 +341,8 @@ impl Quality {
             warnings.push(Warning::FewerSamplesThanExpected { samples: self.samples, expected, raise_to });
         }
         match self.kernel {
-            KernelView::Hidden => {
+            // What the kernel hides of waits is told in a note of the recorder.
+            KernelView::Hidden if self.waits.is_none() => {
                 let known = profile.meta.user_time_ns + profile.meta.system_time_ns > 0;
                 let missing_share = known.then_some(self.missing_kernel_share);
                 if missing_share.is_none_or(|share| share >= LEAST_SHOWN) {

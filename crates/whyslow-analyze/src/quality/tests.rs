@@ -1,5 +1,7 @@
 //! What is wrong with made-up profiles.
 
+use whyslow_profile::{Metric, ModuleKind};
+
 use super::*;
 use crate::testing;
 
@@ -17,6 +19,62 @@ fn a_clean_profile_is_good() {
     assert_eq!(quality.warnings, []);
     assert_eq!(quality.expected_samples, Some(300));
     assert_eq!(quality.achieved_share(), Some(1.0));
+}
+
+/// Waits of a program that hardly computes: 4 ms in whole stacks, 3 in truncated ones, 2 in none, 1 for a CPU.
+fn waits() -> (Profile, usize) {
+    let mut profile = testing::profile(
+        "main;std::thread::sleep;sys_hrtimer_nanosleep 4
+         [truncated];a;sys_futex_wait 3
+         [short] 2
+         main;a;[queue] 1",
+    );
+    for module in &mut profile.modules {
+        let name = match profile.strings.get(module.path) {
+            "/usr/lib/short" => "[wait too short to be looked at]",
+            "/usr/lib/queue" => "[waiting for a CPU]",
+            _ => continue,
+        };
+        (module.path, module.kind) = (profile.strings.push(name), ModuleKind::Waiting);
+    }
+    let waits = std::mem::take(&mut profile.samples[0]);
+    let row = profile.set_metric(Metric::off_cpu_time(), waits);
+    profile.meta.kernel = KernelView::Hidden;
+    profile.meta.counters.throttled = 3;
+    (profile, row)
+}
+
+#[test]
+fn waits_are_judged_by_what_is_known_of_them_and_not_by_samples_of_cpu_time() {
+    let (mut profile, metric) = waits();
+    profile.meta.system_time_ns = profile.meta.user_time_ns;
+    assert_eq!(ids(&Quality::of(&profile)), ["no-samples", "throttled", "kernel-hidden"]);
+    let quality = Quality::of_metric(&profile, metric);
+    let known = quality.waits.as_ref().unwrap();
+    assert_eq!((known.waits, known.whole, quality.samples), (9, 4, 10));
+    assert_eq!((known.whole_share, known.unseen_share), (4.0 / 9.0, 2.0 / 9.0));
+    assert!(!known.in_turns && !known.looked_at);
+    assert_eq!(ids(&quality), ["truncated-stacks", "waits-unseen"]);
+    assert_eq!(quality.grade, Grade::Fair);
+    profile.meta.notes.push(RecordingNote::WaitsLookedAt.into());
+    profile.meta.notes.push(RecordingNote::WaitsSampled { stacks: 1, waits: 2 }.into());
+    profile.meta.counters.lost_samples = 10;
+    let quality = Quality::of_metric(&profile, metric);
+    let known = quality.waits.as_ref().unwrap();
+    assert!(known.in_turns && known.looked_at);
+    assert_eq!(quality.trigger, Trigger::Look);
+    let lost = |warning: &&Warning| matches!(warning, Warning::Lost { lost: 10, share, .. } if *share == 0.5);
+    assert!(quality.warnings.iter().any(|warning| lost(&warning)), "{:?}", quality.warnings);
+    assert_eq!(Quality::of_metric(&profile, profile.main_metric()).waits, None);
+}
+
+#[test]
+fn a_program_that_never_waits_is_no_poor_recording_of_waits() {
+    let (mut profile, metric) = waits();
+    profile.samples[metric] = Default::default();
+    let quality = Quality::of_metric(&profile, metric);
+    assert_eq!((quality.grade, quality.waits.unwrap().waits), (Grade::Good, 0));
+    assert_eq!(quality.warnings, []);
 }
 
 #[test]

@@ -611,12 +611,32 @@ pub(crate) struct QualityBody {
     missing_kernel_share: f64,
     frequency_hz: u32,
     expected_samples: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<WaitQualityJson>,
     incomplete: bool,
     warnings: Vec<RemarkJson>,
 }
 
+#[derive(Debug, Serialize)]
+struct WaitQualityJson {
+    waits: u64,
+    whole_stacks: u64,
+    whole_share: f64,
+    unseen_share: f64,
+    in_turns: bool,
+    looked_at: bool,
+}
+
 impl QualityBody {
     pub(crate) fn new(quality: &Quality) -> Self {
+        let waits = quality.waits.as_ref().map(|waits| WaitQualityJson {
+            waits: waits.waits,
+            whole_stacks: waits.whole,
+            whole_share: waits.whole_share,
+            unseen_share: waits.unseen_share,
+            in_turns: waits.in_turns,
+            looked_at: waits.looked_at,
+        });
         Self {
             grade: quality.grade.label(),
             samples: quality.samples,
@@ -633,6 +653,7 @@ impl QualityBody {
             missing_kernel_share: quality.missing_kernel_share,
             frequency_hz: quality.frequency_hz,
             expected_samples: quality.expected_samples,
+            waits,
             incomplete: quality.incomplete,
             warnings: quality.remarks().into_iter().map(RemarkJson::from).collect(),
         }

@@ -1,6 +1,6 @@
 //! How far a profile can be trusted, in words.
 
-use whyslow_analyze::{Fact, HeapQuality, Quality, Remark, Severity};
+use whyslow_analyze::{Fact, HeapQuality, Quality, Remark, Severity, WaitQuality};
 use whyslow_profile::{KernelView, Sampling, Trigger};
 
 use super::layout::{PLAIN, Page, grade_style, left, number_of, push_line, push_titled, styled, wrap};
@@ -24,7 +24,9 @@ pub fn quality(quality: &Quality, width: usize) -> String {
         fact("heap stacks whole", Percent(1.0 - heap.cut_share).to_string());
         fact("lost heap events", Count(heap.lost_events).to_string());
     }
-    if quality.heap.as_ref().is_none_or(|heap| !heap.only) {
+    if let Some(waits) = &quality.waits {
+        waiting(quality, waits, &mut fact);
+    } else if quality.heap.as_ref().is_none_or(|heap| !heap.only) {
         sampling(quality, &mut fact);
     }
     fact("recording", if quality.incomplete { "incomplete" } else { "complete" }.to_owned());
@@ -67,6 +69,24 @@ fn sampling(quality: &Quality, fact: &mut dyn FnMut(&str, String)) {
     fact("throttled", number_of(quality.throttled, "time", "times"));
 }
 
+/// What only waits have.
+fn waiting(quality: &Quality, waits: &WaitQuality, fact: &mut dyn FnMut(&str, String)) {
+    fact("waits", Count(waits.waits).to_string());
+    let how = match (waits.looked_at, waits.in_turns) {
+        (true, _) => "threads were looked at while they waited",
+        (false, true) => "the kernel gave them, in turns because there were too many waits",
+        (false, false) => "the kernel gave one with each wait",
+    };
+    fact("stacks", how.to_owned());
+    fact(
+        "whole stacks",
+        format!("{}, {} of the waiting time", Count(waits.whole), Percent(waits.whole_share)),
+    );
+    fact("without a stack", format!("{} of the waiting time", Percent(waits.unseen_share)));
+    let lost = number_of(quality.lost, "record", "records");
+    fact("lost", format!("{lost}, {}", number_of(quality.lost_records, "other record", "other records")));
+}
+
 fn counting_words(heap: &HeapQuality) -> String {
     match heap.sample_bytes {
         None if heap.allocations == 0 => "no allocation seen".to_owned(),
@@ -79,7 +99,9 @@ fn counting_words(heap: &HeapQuality) -> String {
 /// The verdict in one line: `good: 4,812 samples, 99.9 % of stacks complete, 0 lost`.
 pub fn headline(quality: &Quality) -> String {
     let grade = styled(grade_style(quality.grade), quality.grade.label());
+    let waits = quality.waits.as_ref().map(|waits| wait_words(waits, quality.lost));
     let mut text = match &quality.heap {
+        _ if waits.is_some() => format!("{grade}: {}", waits.unwrap_or_default()),
         Some(heap) if heap.only => {
             let (counted, lost) = (counting_words(heap), Count(heap.lost_events));
             format!("{grade}: {counted}, {} of stacks complete, {lost} lost", Percent(1.0 - heap.cut_share))
@@ -99,6 +121,19 @@ pub fn headline(quality: &Quality) -> String {
         text.push_str(", recording incomplete");
     }
     text
+}
+
+/// `15 waits, 14 with whole stacks (99.9 % of the time), 0 lost`.
+fn wait_words(waits: &WaitQuality, lost: u64) -> String {
+    let mut text = number_of(waits.waits, "wait", "waits");
+    if waits.waits > 0 {
+        let (whole, share) = (Count(waits.whole), Percent(waits.whole_share));
+        text.push_str(&format!(", {whole} with whole stacks ({share} of the time)"));
+    }
+    if waits.in_turns {
+        text.push_str(", in turns");
+    }
+    text + &format!(", {} lost", Count(lost))
 }
 
 /// The verdict in plain words on one line: the headline and the worst thing that is wrong.

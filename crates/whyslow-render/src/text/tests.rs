@@ -708,6 +708,37 @@ fn tables_of_threads_fit_the_page() {
 }
 
 #[test]
+fn the_quality_of_waits_is_of_waits() {
+    let mut profile = program();
+    let waits = std::mem::take(&mut profile.samples[0]);
+    let metric = profile.set_metric(whyslow_profile::Metric::off_cpu_time(), waits);
+    profile.meta.counters.lost_samples = 4;
+    let sampled = whyslow_profile::RecordingNote::WaitsSampled { stacks: 2000, waits: 2000 };
+    profile.meta.notes.push(sampled.into());
+    let of_waits = Quality::of_metric(&profile, metric);
+    insta::assert_snapshot!(plain(&quality(&of_waits, 80)), @"
+    good: 2,000 waits, 2,000 with whole stacks (100.0 % of the time), in turns, 4 lost
+
+    waits               2,000
+    stacks              the kernel gave them, in turns because there were too many
+                        waits
+    whole stacks        2,000, 100.0 % of the waiting time
+    without a stack     0.0 % of the waiting time
+    lost                4 records, 0 other records
+    recording           complete
+
+    note: 4 samples were lost (0.2 % of all)
+      fix: record with a lower rate: -F 500
+    note: 2,000 of 2,000 waits have a stack: beyond 10,000 a second they are taken
+          in turns, so that the program is not held up; all are counted and timed
+    ");
+    let json = serde_json::to_value(crate::json::QualityBody::new(&of_waits)).unwrap();
+    assert_eq!((&json["waits"]["waits"], &json["waits"]["in_turns"]), (&2000.into(), &true.into()));
+    let of_cpu_time = serde_json::to_value(crate::json::QualityBody::new(&Quality::of(&profile))).unwrap();
+    assert_eq!(of_cpu_time.get("waits"), None);
+}
+
+#[test]
 fn quality_in_full() {
     let mut profile = program();
     profile.meta.kernel = KernelView::Hidden;

@@ -140,9 +140,12 @@ fn locks_are_told_apart_and_so_are_those_who_held_them() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("std RwLock at 0x"), "{said}");
     assert!(said.contains("std Mutex waits::LOCK at 0x"), "{said}");
+    assert!(said.contains(" waits, ") && said.contains(" with whole stacks ("), "{said}");
     let json = ["report", "run.whyslow", "locks", "--min-wait", "20ms", "--format", "json"];
     let output = run(whyslow(folder.path()).args(json), PATIENCE).unwrap();
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["metric"]["name"], "off-cpu-time");
+    assert!(json["quality"]["waits"]["waits"].as_u64() > Some(10), "{}", json["quality"]);
     let mutex = json["locks"].as_array().unwrap().iter().find(|lock| lock["kind"] == "std Mutex").unwrap();
     assert_eq!((&mutex["name"], &mutex["name_offset"]), (&"waits::LOCK".into(), &0.into()));
     let profile = read(folder.path());

@@ -142,6 +142,10 @@ impl Warning {
                 "compare the other shares with each other; for CPU time as it is without that, record without --heap"
                     .to_owned()
             }
+            Self::WaitsUnseen { looked_at: true, .. } => {
+                "record as root, where the kernel gives the stack of every wait".to_owned()
+            }
+            Self::WaitsUnseen { looked_at: false, .. } => return None,
             Self::NoAllocations => {
                 "if it allocates all the same, its allocator was not found: keep its symbols (no `strip`), or use the \
                  crate whyslow-alloc"

@@ -217,6 +217,13 @@ whyslow_profile::facts! {
             /// Share of the samples.
             share: f64,
         },
+        /// Where threads waited is not known of a large part of the waiting time.
+        "waits-unseen" => WaitsUnseen {
+            /// Share of the waiting time.
+            share: f64,
+            /// Whether threads were looked at while they waited.
+            looked_at: bool,
+        },
         /// The heap was recorded, and no allocation was seen.
         "no-allocations" => NoAllocations,
         /// Allocations and frees were lost.
@@ -303,6 +310,7 @@ impl Warning {
             | Self::NoUnwindInfo { .. }
             | Self::JitStacks { .. }
             | Self::CutAtSignal { .. } => About::Stacks,
+            Self::WaitsUnseen { .. } => About::Waits,
             Self::NoAllocations
             | Self::LostHeapEvents { .. }
             | Self::UnknownFrees { .. }
@@ -341,6 +349,7 @@ impl Warning {
             | Self::JitStacks { share, .. }
             | Self::UnnamedJit { share, .. }
             | Self::Unnamed { share, .. }
+            | Self::WaitsUnseen { share, .. }
                 if *share >= 0.5 =>
             {
                 Severity::Serious

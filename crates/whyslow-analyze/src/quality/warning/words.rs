@@ -163,6 +163,13 @@ impl fmt::Display for Warning {
                 "{} of the CPU time is whyslow's own ([whyslow's agent]): what it costs to record from the inside",
                 Percent(*share)
             ),
+            Self::WaitsUnseen { share, .. } => {
+                write!(
+                    f,
+                    "{} of the waiting time has no stack: where threads waited then is not known",
+                    Percent(*share)
+                )
+            }
             Self::NoAllocations => write!(f, "no allocation was seen"),
             Self::LostHeapEvents { lost, share } => write!(
                 f,

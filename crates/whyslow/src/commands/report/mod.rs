@@ -118,9 +118,10 @@ pub(crate) fn run(args: &ReportArgs, volume: Volume) -> Result<Exit> {
 
 fn as_text(view: &View, request: &Request<'_>) -> Result<String> {
     let profile = request.profile;
-    let page = Page::new(profile, request.selection.metric, terminal::width(std::io::stdout()))
+    let metric = view.metric(request);
+    let page = Page::new(profile, metric, terminal::width(std::io::stdout()))
         .with_full_names(request.args.full_names);
-    let quality = Quality::of_metric(profile, request.selection.metric);
+    let quality = Quality::of_metric(profile, metric);
     let text = (view.text)(request, &quality, page)?;
     Ok(if view.states_quality {
         text
@@ -130,10 +131,11 @@ fn as_text(view: &View, request: &Request<'_>) -> Result<String> {
 }
 
 fn as_json(view: &View, request: &Request<'_>) -> Result<String> {
+    let metric = view.metric(request);
     let context = Context {
         profile: request.profile,
-        metric: request.selection.metric,
-        quality: &Quality::of_metric(request.profile, request.selection.metric),
+        metric,
+        quality: &Quality::of_metric(request.profile, metric),
         sites: &Sites::build(request.profile),
         site_limit: request.limit(usize::MAX),
     };
@@ -235,9 +237,11 @@ pub(crate) fn locks_summary(profile: &Profile, saved: Option<&Path>, shortest: D
     /// What fits a screen.
     const LOCKS: usize = 4;
     let page = Page::new(profile, 0, terminal::width(std::io::stderr()));
-    let mut text = text::verdict_lines(&Quality::of(profile), page);
+    let metric = wait_metric(profile);
+    let shown = metric.unwrap_or(profile.main_metric());
+    let mut text = text::verdict_lines(&Quality::of_metric(profile, shown), page);
     text.push('\n');
-    let Some(metric) = wait_metric(profile) else {
+    let Some(metric) = metric else {
         text.push_str("waits were not recorded, and so no locks\n");
         return text;
     };

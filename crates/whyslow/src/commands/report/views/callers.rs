@@ -9,6 +9,7 @@ pub(super) const VIEW: View = View {
     help: &[("callers FUNCTION", "who calls a function")],
     function: Needs::One,
     states_quality: false,
+    of_waits: false,
     refusal: never,
     text: |request, _, page| {
         let callers = request.callers(!request.args.unfolded)?;

@@ -11,6 +11,7 @@ pub(super) const VIEW: View = View {
     help: &[("critical-path", "what held up the end: through whoever ended each wait (record --wakers)")],
     function: Needs::Nothing,
     states_quality: false,
+    of_waits: true,
     refusal: |args, profile| without_waits(args, profile, "whyslow record --wakers -- PROGRAM"),
     text: |request, _, page| {
         Ok(text::critical_path(&request.critical_path(), request.profile, request.limit(ROWS), page))

@@ -12,6 +12,7 @@ pub(in crate::commands::report) const VIEW: View = View {
     help: &[("functions", "functions with all they call that is not yours; also --by self, --by total")],
     function: Needs::Nothing,
     states_quality: false,
+    of_waits: false,
     refusal: never,
     text: |request, _, page| {
         let (profile, weights, limit) = (request.profile, request.weights(), request.limit(ROWS));

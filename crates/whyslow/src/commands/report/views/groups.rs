@@ -13,6 +13,7 @@ pub(super) const MODULES: View = View {
     help: &[("modules, crates", "programs and libraries, or crates, by the time their code takes")],
     function: Needs::Nothing,
     states_quality: false,
+    of_waits: false,
     refusal: never,
     text: |request, _, page| as_text(request, GroupBy::Module, page),
     json: |request, context| as_json(request, GroupBy::Module, context),

@@ -15,6 +15,7 @@ pub(in crate::commands::report) const VIEW: View = View {
     help: &[("heap", "where memory is allocated, what holds it at the peak, what leaks")],
     function: Needs::Nothing,
     states_quality: true,
+    of_waits: false,
     refusal,
     text: |request, quality, page| {
         let (profile, part) = (request.profile, request.args.filters.are_given());

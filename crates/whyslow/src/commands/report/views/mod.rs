@@ -16,7 +16,7 @@ mod threads;
 mod tree;
 mod waits;
 
-use whyslow_analyze::Quality;
+use whyslow_analyze::{Quality, wait_metric};
 use whyslow_profile::Profile;
 use whyslow_render::json::Context;
 use whyslow_render::text::Page;
@@ -58,10 +58,20 @@ pub(super) struct View {
     pub(super) function: Needs,
     /// Whether its text says how far to trust the profile; else that stands above it.
     pub(super) states_quality: bool,
+    /// Whether it is about waits, whatever metric is asked for.
+    pub(super) of_waits: bool,
     /// Why it cannot be shown, when it cannot.
     pub(super) refusal: fn(&ReportArgs, &Profile) -> Option<Failure>,
     pub(super) text: fn(&Request<'_>, &Quality, Page) -> Result<String>,
     pub(super) json: fn(&Request<'_>, &Context<'_>) -> Result<String>,
+}
+
+impl View {
+    /// The metric that it shows.
+    pub(super) fn metric(&self, request: &Request<'_>) -> usize {
+        let waits = self.of_waits.then(|| wait_metric(request.profile)).flatten();
+        waits.unwrap_or(request.selection.metric)
+    }
 }
 
 /// Whether a view takes the name of a function.

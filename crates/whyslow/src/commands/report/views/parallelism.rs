@@ -12,6 +12,7 @@ pub(super) const VIEW: View = View {
     help: &[("parallelism", "how many threads are busy at a time, and what runs while only one is")],
     function: Needs::Nothing,
     states_quality: false,
+    of_waits: false,
     refusal: never,
     text: |request, _, page| Ok(text::parallelism(&built(request)?, request.profile, page)),
     json: |request, context| {

@@ -10,6 +10,7 @@ pub(super) const VIEW: View = View {
     help: &[("tasks", "tasks of async Rust: CPU time, what they await, calls that block a worker")],
     function: Needs::Nothing,
     states_quality: false,
+    of_waits: false,
     refusal: never,
     text: |request, _, page| {
         let (tasks, blocked) = (request.tasks(), request.blocked());

@@ -10,6 +10,7 @@ pub(super) const VIEW: View = View {
     help: &[("threads", "programs, thread names, processes and threads by the time they take")],
     function: Needs::Nothing,
     states_quality: false,
+    of_waits: false,
     refusal: never,
     text: |request, _, page| {
         Ok(text::threads(request.profile, &request.threads(), request.limit(ROWS), page))

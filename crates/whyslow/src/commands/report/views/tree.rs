@@ -10,6 +10,7 @@ pub(super) const VIEW: View = View {
     help: &[("tree", "the call tree; --inverted starts at the innermost functions")],
     function: Needs::Nothing,
     states_quality: false,
+    of_waits: false,
     refusal: never,
     text: |request, _, page| {
         let view = TreeView { inverted: request.args.inverted, min_share: request.min_share() };
