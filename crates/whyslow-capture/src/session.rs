@@ -305,6 +305,10 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         };
         meta.notes.extend(note.map(Note::from));
     }
+    let (waits, total_ns) = converter.doubtful_waits();
+    if waits > 0 {
+        meta.notes.push(RecordingNote::WaitsAcrossLosses { waits, total_ns }.into());
+    }
     if options.wakers && !has_wakers {
         meta.notes.push(RecordingNote::WakersNotRecorded.into());
     }

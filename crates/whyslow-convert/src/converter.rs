@@ -17,7 +17,7 @@ use self::accounting::Accounting;
 use self::calls::Calls;
 pub use self::mappings::Limits;
 use self::tasks::{ProcessState, Tasks, ThreadState};
-use self::waits::Waits;
+use self::waits::{Losses, Waits};
 use crate::input::{Input, Sample, Task};
 use crate::modules::Modules;
 use crate::walk::Spare;
@@ -51,6 +51,8 @@ pub struct Converter<W> {
     switches_told: bool,
     /// Set when waits are recorded.
     waits: Option<Waits>,
+    /// When records were lost.
+    losses: Losses,
     /// Set when system calls are recorded.
     calls: Option<Calls>,
     /// `[not sampled]`, once it is needed.
@@ -87,6 +89,7 @@ impl<W: World> Converter<W> {
             accounting: None,
             switches_told: false,
             waits: None,
+            losses: Losses::default(),
             calls: None,
             not_sampled: None,
             drain: 0,
@@ -184,8 +187,9 @@ impl<W: World> Converter<W> {
             Input::Leaves(ref sample) => self.leaves(sample),
             Input::Enters(ref enters) => self.enters(enters),
             Input::Returns(ref returns) => self.returns(returns),
-            Input::Lost(records) => {
+            Input::Lost { records, cpu, time_ns } => {
                 self.counters.lost_samples += records;
+                self.losses.add(cpu, time_ns);
                 self.calls_lost();
             }
             Input::Wakes(ref wakes) => self.wakes(wakes),

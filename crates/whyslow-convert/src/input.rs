@@ -80,8 +80,15 @@ pub enum Input<'a> {
         /// When.
         time_ns: u64,
     },
-    /// So many records could not be kept.
-    Lost(u64),
+    /// Records could not be kept.
+    Lost {
+        /// How many.
+        records: u64,
+        /// Of which CPU, if that is known.
+        cpu: Option<u32>,
+        /// When the first one after them could be kept.
+        time_ns: u64,
+    },
     /// The kernel paused sampling to protect the machine.
     Throttled,
 }

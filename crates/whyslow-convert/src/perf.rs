@@ -90,7 +90,9 @@ impl Reader {
             Ok(EventRecord::Exit(ForkOrExitRecord { pid, tid, timestamp, .. })) => {
                 Some(Input::Ended { task: task(pid, tid), time_ns: timestamp })
             }
-            Ok(EventRecord::Lost(lost)) => Some(Input::Lost(lost.count)),
+            Ok(EventRecord::Lost(lost)) => {
+                Some(Input::Lost { records: lost.count, cpu: cpu_of(record), time_ns })
+            }
             Ok(EventRecord::ContextSwitch(switch)) => {
                 let common = record.common_data().ok()?;
                 let (runs, preempted) = match switch {
@@ -107,7 +109,7 @@ impl Reader {
                     Endianness::LittleEndian => data.read_u64::<byteorder::LittleEndian>(),
                     Endianness::BigEndian => data.read_u64::<byteorder::BigEndian>(),
                 };
-                Some(Input::Lost(count.unwrap_or(0)))
+                Some(Input::Lost { records: count.unwrap_or(0), cpu: cpu_of(record), time_ns })
             }
             Ok(_) | Err(_) => None,
         }
@@ -147,6 +149,11 @@ impl Reader {
             kernel,
         })
     }
+}
+
+/// The CPU that a record is of, if it tells.
+fn cpu_of(record: &RawEventRecord<'_>) -> Option<u32> {
+    record.common_data().ok()?.cpu
 }
 
 /// Where the data of every tracepoint has its flags, and those of them that say that nobody's own code runs.
@@ -254,7 +261,8 @@ mod tests {
     /// The layout of samples with these parts and the registers ip, sp and bp.
     fn layout(format: SampleFormat) -> RecordParseInfo {
         const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
-        let mut attr = bytes(&[128 << 32, 0, 1000, format.bits(), 0, 0, 0, 0, 0, 0, REGISTERS]);
+        const SAMPLE_ID_ALL: u64 = 1 << 18;
+        let mut attr = bytes(&[128 << 32, 0, 1000, format.bits(), 0, SAMPLE_ID_ALL, 0, 0, 0, 0, REGISTERS]);
         attr.resize(128, 0);
         let (attr, _) = PerfEventAttr::parse::<_, byteorder::LittleEndian>(attr.as_slice()).unwrap();
         RecordParseInfo::new(&attr, Endianness::LittleEndian)
@@ -347,6 +355,19 @@ mod tests {
         let second = sample(&mut reader, RawData::Single(&body), USER_MODE, misses, &FOREIGN);
         assert_eq!((second.metric, second.time_ns, second.value), (MetricId(1), 6, 7));
         assert!(matches!(second.user, UserStack::Frames([0x10])), "{second:?}");
+    }
+
+    #[test]
+    fn lost_records_name_their_cpu_and_when_there_was_room_again() {
+        let format = SampleFormat::TID | SampleFormat::TIME | SampleFormat::CPU;
+        // Event, how many; then task, time, CPU.
+        let body = bytes(&[0, 12, TASK, 5000, 3]);
+        let record = RawEventRecord::new(RecordType::LOST, 0, RawData::Single(&body), layout(format));
+        let read = Reader::default().read(&record, &X86_64).map(|input| match input {
+            Input::Lost { records, cpu, time_ns } => (records, cpu, time_ns),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(read, Some((12, Some(3), 5000)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use whyslow_profile::{IoCalls, NoSyscalls, RecordingNote};
 use super::heap_notes::{left_out, left_out_fix};
 use super::{About, Fact, Remark, Severity};
 use crate::stat::{ALLOW_KERNEL, why_not};
-use crate::units::{Count, bytes, number_of};
+use crate::units::{Count, bytes, duration, number_of};
 
 impl Fact for RecordingNote {
     fn remark(&self) -> Remark {
@@ -101,6 +101,14 @@ impl Fact for RecordingNote {
                      timed",
                     Count(*stacks),
                     Count(*waits)
+                ),
+            ),
+            Self::WaitsAcrossLosses { waits, total_ns } => note(
+                About::Waits,
+                format!(
+                    "{}, {} in all, may be too long: records were lost meanwhile, and with them maybe a moment in which the thread ran",
+                    number_of(*waits, "wait", "waits"),
+                    duration(*total_ns)
                 ),
             ),
             Self::WakersNotRecorded => note(

@@ -102,7 +102,7 @@ impl<W: World> Converter<W> {
 
     pub(super) fn switched(&mut self, tid: u32, runs: bool, preempted: bool, cpu: Option<u32>, time: u64) {
         if runs {
-            self.wait_ends(tid, time);
+            self.wait_ends(tid, cpu, time);
         } else {
             self.wait_begins(tid, preempted, cpu, time);
         }

@@ -31,6 +31,37 @@ const NO_STACK: &str = "[wait without a stack]";
 /// A thread that is on its way off its CPU can be woken this long before it has left.
 const WOKEN_ON_LEAVING_NS: u64 = 50_000;
 
+/// When records were lost, and the waits that this makes doubtful: a thread that comes back and leaves again while nobody can tell seems to
+/// have waited all the time.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    /// The last time, of each CPU.
+    of_cpu: FxHashMap<u32, u64>,
+    /// The last time of those that name no CPU.
+    anywhere: Option<u64>,
+    /// Waits that may be too long, and how long they are in all.
+    waits: u64,
+    total_ns: u64,
+}
+
+impl Losses {
+    pub(super) fn add(&mut self, cpu: Option<u32>, time: u64) {
+        match cpu {
+            Some(cpu) => _ = self.of_cpu.insert(cpu, time),
+            None => self.anywhere = Some(time),
+        }
+    }
+
+    /// Counts a wait if records of one of these CPUs were lost while it lasted.
+    fn judge(&mut self, cpus: [Option<u32>; 2], since: u64, length_ns: u64) {
+        let of_cpus = cpus.into_iter().flatten().filter_map(|cpu| self.of_cpu.get(&cpu).copied());
+        if of_cpus.chain(self.anywhere).any(|lost| lost > since) {
+            self.waits += 1;
+            self.total_ns = self.total_ns.saturating_add(length_ns);
+        }
+    }
+}
+
 /// What holds for all threads.
 #[derive(Debug)]
 pub(super) struct Waits {
@@ -93,6 +124,11 @@ impl<W: World> Converter<W> {
     /// Of how many waits for something the stack is known, and how many there were.
     pub fn waits_with_stacks(&self) -> (u64, u64) {
         self.waits.as_ref().map_or((0, 0), |waits| (waits.with_stack, waits.ended))
+    }
+
+    /// How many waits may be too long because records were lost while they lasted, and how long they are in all.
+    pub fn doubtful_waits(&self) -> (u64, u64) {
+        (self.losses.waits, self.losses.total_ns)
     }
 
     /// A thread is about to leave its CPU.
@@ -208,11 +244,12 @@ impl<W: World> Converter<W> {
     }
 
     /// A thread is on a CPU again, or the recording ends.
-    pub(super) fn wait_ends(&mut self, tid: u32, time: u64) {
+    pub(super) fn wait_ends(&mut self, tid: u32, on: Option<u32>, time: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let (id, pid) = (thread.id, thread.pid);
         let Away { stack, argument, looked_ns, since, cpu, woken } = std::mem::take(&mut thread.away);
         let Some((since, preempted)) = since else { return };
+        self.losses.judge([cpu, on], since, time.saturating_sub(since));
         let woken = woken.filter(|woken| !preempted && woken.time <= time);
         // Until then it waited for something, and after that for a CPU.
         let ready = match woken {
@@ -276,7 +313,7 @@ impl<W: World> Converter<W> {
         if !self.switches_told {
             return;
         }
-        self.wait_ends(tid, time);
+        self.wait_ends(tid, None, time);
         let Some(thread) = self.threads.get(&tid) else { return };
         let times = ThreadTimes { ran_ns: thread.cpu_time.until(time), ..thread.times };
         if times != ThreadTimes::default() {
@@ -420,6 +457,37 @@ mod tests {
         come_back(&mut recorded, PID, 5 * MS);
         leave(&mut recorded, 999, false, 5 * MS);
         assert_eq!(rows(recorded, 4 * MS).iter().map(|(ms, _)| ms).sum::<u64>(), 0);
+    }
+
+    /// Of the waits from 2 to 7 ms, from 8 to 9 and from 10 to 20.
+    fn doubtful_after(losses: &[(Option<u32>, u64)]) -> (u64, u64) {
+        let mut recorded = recorded();
+        let mut losses = losses.iter().peekable();
+        let mut lose = |recorded: &mut Recorded, until_ms: u64| {
+            while let Some((cpu, ms)) = losses.next_if(|(_, ms)| *ms < until_ms) {
+                recorded.converter.take(&Input::Lost { records: 5, cpu: *cpu, time_ns: ms * MS });
+            }
+        };
+        for (begin, end) in [(2, 7), (8, 9)] {
+            lose(&mut recorded, begin);
+            leave(&mut recorded, PID, false, begin * MS);
+            lose(&mut recorded, end);
+            come_back(&mut recorded, PID, end * MS);
+        }
+        leave(&mut recorded, PID, false, 10 * MS);
+        lose(&mut recorded, 20);
+        recorded.converter.end_waits(20 * MS);
+        let (waits, ns) = recorded.converter.doubtful_waits();
+        (waits, ns / MS)
+    }
+
+    #[test]
+    fn a_wait_during_which_records_of_its_cpu_were_lost_may_be_too_long() {
+        assert_eq!(doubtful_after(&[]), (0, 0));
+        assert_eq!(doubtful_after(&[(Some(3), 5)]), (1, 5));
+        assert_eq!(doubtful_after(&[(Some(3), 1)]), (0, 0), "before it");
+        assert_eq!(doubtful_after(&[(Some(2), 5)]), (0, 0), "of a CPU that it was not on");
+        assert_eq!(doubtful_after(&[(None, 5), (Some(3), 12)]), (2, 15), "anywhere, and until the end");
     }
 
     fn wake(recorded: &mut Recorded, tid: u32, by: u32, in_interrupt: bool, time_ns: u64) {

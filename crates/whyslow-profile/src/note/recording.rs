@@ -97,6 +97,13 @@ crate::facts! {
             /// How many there were.
             waits: u64,
         },
+        /// Records were lost while threads waited, so that those may have run in between.
+        "waits-across-losses" => WaitsAcrossLosses {
+            /// How many waits may be too long.
+            waits: u64,
+            /// How long they are in all.
+            total_ns: u64,
+        },
         /// Those who end waits were to be recorded, and could not be.
         "wakers-not-recorded" => WakersNotRecorded,
         /// An event that was asked for is not in the recording.

@@ -150,7 +150,7 @@ fn a_missing_end_is_not_taken_from_a_later_call() {
     exit(&mut recorded, PID, WRITE, 5, 310);
     // The end of this one and the beginning of the next are lost, both of the same kind.
     enter(&mut recorded, PID, READ, &[7], 400);
-    recorded.converter.take(&Input::Lost(2));
+    recorded.converter.take(&Input::Lost { records: 2, cpu: None, time_ns: 0 });
     exit(&mut recorded, PID, READ, 5, 900);
     assert_eq!(recorded.converter.unpaired_calls(), 3);
     assert_eq!(rows(recorded, 1000), ["write fd 7 - 1x 10ns 5B"]);
