@@ -26,6 +26,7 @@ mod ours;
 mod output;
 mod pace;
 mod perf;
+mod queues;
 mod reach;
 mod refusal;
 mod sampling;

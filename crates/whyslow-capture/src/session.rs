@@ -27,6 +27,7 @@ use crate::ours::Ours;
 use crate::output::Output;
 use crate::pace::{Pace, Turn};
 use crate::perf::{Events, OpenError};
+use crate::queues::Queues;
 use crate::refusal;
 use crate::sampling::{self, Sampled, Whom};
 use crate::signals::{self, Signals};
@@ -191,16 +192,16 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     }
     let child_pid = suspended.as_ref().map(|child| child.pid);
     let io_before = no_calls.map(|_| io_of(&whom));
+    if let Whom::Child(pid) = whom {
+        converter.add_process(pid, &name_of(target));
+    }
+    let estimates_queues = records.is_some() && !has_wakers && !matches!(whom, Whom::Machine);
+    let queues = estimates_queues.then(|| Queues::begin(&mut converter));
     let subject = match (target, suspended) {
-        (_, Some(child)) => {
-            if let Whom::Child(pid) = whom {
-                converter.add_process(pid, &name_of(target));
-            }
-            Subject::Child(match &mut agent {
-                Some(agent) => agent.enter(child)?,
-                None => child.release()?,
-            })
-        }
+        (_, Some(child)) => Subject::Child(match &mut agent {
+            Some(agent) => agent.enter(child)?,
+            None => child.release()?,
+        }),
         (Target::Processes(pids), None) => Subject::attached(pids),
         _ => Subject::Nobody,
     };
@@ -214,6 +215,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         looks,
         pace,
         wait_looks,
+        queues,
+        child_pid,
         heap_rows,
         converter,
         writer,
@@ -578,6 +581,10 @@ struct Session {
     pace: Option<Pace>,
     /// Looks at threads that wait.
     wait_looks: Option<WaitLooks>,
+    /// Reads how long threads missed only a CPU.
+    queues: Option<Queues>,
+    /// The program that was started.
+    child_pid: Option<u32>,
     heap_rows: Option<HeapRows>,
     converter: Converter<LiveWorld>,
     writer: Writer,
@@ -607,6 +614,10 @@ impl Session {
             // Once all tasks of an event are gone its descriptor is always ready; waiting on it would spin.
             waits.retain(|wait| wait.revents & (libc::POLLHUP | libc::POLLERR) == 0);
 
+            // Once its end has been waited for nobody knows any more.
+            if let Some(queues) = &mut self.queues {
+                queues.read(self.child_pid, &mut self.converter);
+            }
             let end = self.subject.signals_received(&self.signals).or_else(|| self.subject.is_over(deadline));
             if end.is_none() {
                 eager_left = if self.drain(whyslow_proc::monotonic_ns().saturating_sub(SETTLE_NS)) {

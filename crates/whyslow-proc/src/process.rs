@@ -235,6 +235,12 @@ pub fn queued_ns(pid: u32) -> Option<u64> {
     times.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// The same for any thread, until it has ended; the first one of a process until its end has been waited for.
+pub fn thread_queued_ns(pid: u32, tid: u32) -> Option<u64> {
+    let times = fs::read_to_string(folder(pid).join(format!("task/{tid}/schedstat"))).ok()?;
+    times.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// The bytes of a process that are in memory.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     let statm = fs::read_to_string(folder(pid).join("statm")).ok()?;

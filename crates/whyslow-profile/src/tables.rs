@@ -43,8 +43,11 @@ pub struct ThreadTimes {
     pub ran_ns: u64,
     /// Nanoseconds in which only a CPU was missing.
     pub queued_ns: u64,
-    /// Nanoseconds in which it waited for something. Time between being woken and being given a CPU belongs here where nobody told of the
-    /// waking.
+    /// Those of them that are an estimate: between being woken and being given a CPU where nobody told of the waking, by the kernel's own
+    /// account of the thread. It is read from time to time, so that some of it may be missing.
+    pub queued_estimated_ns: u64,
+    /// Nanoseconds in which it waited for something. Time between being woken and being given a CPU belongs here where nobody told of
+    /// either.
     pub blocked_ns: u64,
     /// How often it waited for something.
     pub waits: u64,

@@ -47,6 +47,8 @@ pub(super) struct ThreadState {
     pub(super) call: InCall,
     /// How long it was off its CPUs so far.
     pub(super) times: ThreadTimes,
+    /// What the kernel's own account says of the time in which only a CPU was missing: when the recording began, and last.
+    pub(super) queue: (u64, u64),
 }
 
 impl ThreadState {
@@ -59,6 +61,7 @@ impl ThreadState {
             away: Away::default(),
             call: InCall::default(),
             times: ThreadTimes::default(),
+            queue: (0, 0),
         }
     }
 }

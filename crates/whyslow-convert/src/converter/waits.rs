@@ -17,6 +17,7 @@ use whyslow_profile::{
 };
 
 use super::Converter;
+use super::tasks::ThreadState;
 use crate::arch::system_call_argument;
 use crate::input::{Sample, Task, UserStack, Wakes};
 use crate::world::World;
@@ -308,6 +309,29 @@ impl<W: World> Converter<W> {
         }
     }
 
+    /// The threads that have not ended.
+    pub fn living(&self) -> Vec<Task> {
+        let lives = |thread: &ThreadState| self.builder.thread_row(thread.id).end_ns.is_none();
+        let living = self.threads.iter().filter(|(_, thread)| lives(thread));
+        let mut tasks: Vec<Task> = living.map(|(tid, thread)| Task { pid: thread.pid, tid: *tid }).collect();
+        tasks.sort_unstable_by_key(|task| task.tid);
+        tasks
+    }
+
+    /// For how long a thread has missed only a CPU, by the kernel's account, when its recording begins.
+    pub fn queue_begins(&mut self, tid: u32, queued_ns: u64) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.queue = (queued_ns, queued_ns);
+        }
+    }
+
+    /// The same now.
+    pub fn queue_told(&mut self, tid: u32, queued_ns: u64) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.queue.1 = queued_ns.max(thread.queue.1);
+        }
+    }
+
     /// Says what a thread did with its time until it ends, or the recording does.
     pub(super) fn tell_times(&mut self, tid: u32, time: u64) {
         if !self.switches_told {
@@ -315,7 +339,13 @@ impl<W: World> Converter<W> {
         }
         self.wait_ends(tid, None, time);
         let Some(thread) = self.threads.get(&tid) else { return };
-        let times = ThreadTimes { ran_ns: thread.cpu_time.until(time), ..thread.times };
+        let mut times = ThreadTimes { ran_ns: thread.cpu_time.until(time), ..thread.times };
+        // What the kernel has counted beyond that was between being woken and being given a CPU.
+        let (before, now) = thread.queue;
+        let woken_ns = (now - before).saturating_sub(times.queued_ns).min(times.blocked_ns);
+        times.queued_ns += woken_ns;
+        times.queued_estimated_ns = woken_ns;
+        times.blocked_ns -= woken_ns;
         if times != ThreadTimes::default() {
             self.builder.update_thread(thread.id, |row| row.times = Some(times));
         }
@@ -535,6 +565,32 @@ mod tests {
         leave(&mut recorded, PID, false, 8 * MS);
         come_back(&mut recorded, PID, 10 * MS);
         assert_eq!(rows(recorded, 10 * MS), [(0, false), (3, true), (2, false)]);
+    }
+
+    /// It was queued for 3 ms before the recording, is preempted for 2, and blocked for 10 of which the kernel counts 4 as queued.
+    #[test]
+    fn where_nobody_tells_of_the_waking_the_kernels_account_does() {
+        let mut recorded = recorded();
+        let times = |told: &[u64]| {
+            let mut recorded = self::recorded();
+            recorded.converter.queue_begins(PID, 3 * MS);
+            leave(&mut recorded, PID, true, 2 * MS);
+            come_back(&mut recorded, PID, 4 * MS);
+            leave(&mut recorded, PID, false, 5 * MS);
+            told.iter().for_each(|ms| recorded.converter.queue_told(PID, ms * MS));
+            come_back(&mut recorded, PID, 15 * MS);
+            recorded.converter.end_waits(20 * MS);
+            let times = recorded.profile().threads[0].times.unwrap();
+            assert_eq!(times.ran_ns + times.queued_ns + times.blocked_ns, 20 * MS, "{times:?}");
+            [times.queued_ns, times.queued_estimated_ns, times.blocked_ns].map(|ns| ns / MS)
+        };
+        assert_eq!(times(&[]), [2, 0, 10], "nobody told");
+        assert_eq!(times(&[6, 9]), [6, 4, 6]);
+        assert_eq!(times(&[4]), [2, 0, 10], "told before the last time that it was preempted");
+        assert_eq!(times(&[900]), [12, 10, 0], "no more than it was blocked");
+        recorded.fork(PID, (PID, 101), MS);
+        recorded.exit((PID, 101), 2 * MS);
+        assert_eq!(recorded.converter.living(), [Task { pid: PID, tid: PID }]);
     }
 
     #[test]

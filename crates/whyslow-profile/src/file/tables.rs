@@ -163,6 +163,7 @@ pub(super) fn write_threads<'a>(rows: impl Iterator<Item = (u32, &'a Thread)> + 
             .numbers("timed", times.map(|times| u64::from(times.is_some())))
             .numbers("ran", all.clone().map(|times| times.ran_ns))
             .numbers("queued", all.clone().map(|times| times.queued_ns))
+            .numbers("queued_estimated", all.clone().map(|times| times.queued_estimated_ns))
             .numbers("blocked", all.clone().map(|times| times.blocked_ns))
             .numbers("waits", all.clone().map(|times| times.waits))
             .numbers("preemptions", all.map(|times| times.preemptions));
@@ -176,10 +177,12 @@ pub(super) fn read_threads(columns: &ColumnReader<'_>, profile: &mut Profile) ->
     let or_zeros = |name| columns.numbers_or_zeros(name);
     let (timed, ran, queued) = (or_zeros("timed")?, or_zeros("ran")?, or_zeros("queued")?);
     let (blocked, waits, preemptions) = (or_zeros("blocked")?, or_zeros("waits")?, or_zeros("preemptions")?);
+    let queued_estimated = or_zeros("queued_estimated")?;
     for at in 0..columns.rows() {
         let times = ThreadTimes {
             ran_ns: ran[at],
             queued_ns: queued[at],
+            queued_estimated_ns: queued_estimated[at],
             blocked_ns: blocked[at],
             waits: waits[at],
             preemptions: preemptions[at],

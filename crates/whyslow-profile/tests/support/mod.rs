@@ -83,6 +83,7 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
             times: r.maybe(|r| ThreadTimes {
                 ran_ns: r.number(),
                 queued_ns: r.number(),
+                queued_estimated_ns: r.number(),
                 blocked_ns: r.number(),
                 waits: r.number(),
                 preemptions: r.number(),

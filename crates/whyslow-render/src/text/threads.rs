@@ -1,9 +1,9 @@
 //! The tables of threads and processes: sums by name, then each of them.
 
-use whyslow_analyze::{NameRow, Percent, Threads};
+use whyslow_analyze::{NameRow, Percent, ThreadRow, Threads};
 use whyslow_profile::{Profile, ThreadTimes};
 
-use super::layout::{BOLD, DIM, Page, columns, cut, left, push_line, right, styled};
+use super::layout::{BOLD, DIM, Page, columns, cut, left, push_line, push_wrapped, right, styled};
 use crate::sanitize::clean;
 use crate::units::{Count, duration, value};
 
@@ -118,6 +118,16 @@ pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -
     heads.extend(["start", "end"]);
     Table { heads, name: 3, optional: 2, rows: rows.collect() }.push(&mut out, page);
     write_more(&mut out, threads.rows.len(), limit, "threads");
+    let estimated =
+        |row: &ThreadRow| profile.threads[row.thread.index()].times.map(|t| t.queued_estimated_ns);
+    let estimated_ns: u64 = threads.rows.iter().filter_map(estimated).fold(0, u64::saturating_add);
+    if estimated_ns > 0 {
+        let about = format!(
+            "queued: {} of all is an estimate by the kernel's accounts of its threads: between being woken and being given a CPU",
+            duration(estimated_ns)
+        );
+        push_wrapped(&mut out, DIM, &about, page.width);
+    }
     out
 }
 

@@ -99,6 +99,23 @@ fn waits_of_posix_threads_are_found_by_an_ordinary_user() {
     assert_names(&profile);
 }
 
+/// What a thread misses a CPU after its sleep is over is told apart from its sleep, though no record tells of its waking.
+#[test]
+fn an_ordinary_users_threads_were_queued_when_they_were_woken_and_had_no_cpu() {
+    let Some(program) = build_or_skip("turns", Variant::Release) else { return };
+    if !has_perf_events() {
+        return;
+    }
+    let Some((profile, truth)) = record_as_nobody(&program, &["600"]) else { return };
+    let times = profile.threads[0].times.unwrap();
+    for (what, found_ns) in [("queued_us", times.queued_ns), ("slept_us", times.blocked_ns)] {
+        let share = found_ns as f64 / 1000.0 / truth.counts[what] as f64;
+        assert!((share - 1.0).abs() < 0.1, "{what}: {share} of {truth:?} in {times:?}");
+    }
+    let estimated = times.queued_estimated_ns as f64 / times.queued_ns as f64;
+    assert!(estimated > 0.2 && estimated < 1.0, "{times:?}");
+}
+
 /// Locks of parking_lot are locks, and the threads of a pool of rayon are idle but for a moment.
 #[track_caller]
 fn assert_crate_locks(profile: &Profile, truth: &Truth) {
