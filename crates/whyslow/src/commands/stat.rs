@@ -49,6 +49,23 @@ Exit codes: the program's own (of several runs, the first that is not 0); 128+N 
 killed it; 125 whyslow failed; 126 the program cannot be started; 127 it was not found."
 )]
 pub(crate) struct StatArgs {
+    /// Count this running process, or all of this name, until they end, the time is over, or Ctrl-C; several with
+    /// commas or several -p
+    #[arg(short, long, value_name = "PID|NAME", value_delimiter = ',', conflicts_with = "runs")]
+    pid: Vec<Wanted>,
+    /// Count every process until PROGRAM ends, the time is over, or Ctrl-C
+    #[arg(short, long, conflicts_with_all = ["pid", "runs", "per_thread"])]
+    all: bool,
+    #[command(flatten)]
+    how: CountArgs,
+    /// The program to run, and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true, conflicts_with = "pid")]
+    program: Vec<OsString>,
+}
+
+/// What to count, and how to tell it.
+#[derive(Debug, Args)]
+pub(crate) struct CountArgs {
     /// Count these events instead of the usual ones of the CPU, such as cycles:u,page-faults,cpu/event=0x3c/
     #[arg(short, long = "event", value_name = "EVENTS")]
     events: Vec<String>,
@@ -59,15 +76,8 @@ pub(crate) struct StatArgs {
     #[arg(short = 'I', long, value_name = "TIME", value_parser = values::positive_duration, conflicts_with = "runs")]
     interval: Option<Duration>,
     /// Also a row for each thread
-    #[arg(long, conflicts_with_all = ["runs", "all"])]
+    #[arg(long, conflicts_with = "runs")]
     per_thread: bool,
-    /// Count this running process, or all of this name, until they end, the time is over, or Ctrl-C; several with
-    /// commas or several -p
-    #[arg(short, long, value_name = "PID|NAME", value_delimiter = ',', conflicts_with = "runs")]
-    pid: Vec<Wanted>,
-    /// Count every process until PROGRAM ends, the time is over, or Ctrl-C
-    #[arg(short, long, conflicts_with_all = ["pid", "runs"])]
-    all: bool,
     /// Stop counting after this time, such as 10s
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, conflicts_with = "runs")]
     duration: Option<Duration>,
@@ -77,9 +87,6 @@ pub(crate) struct StatArgs {
     /// Write the answer here
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The program to run, and its arguments
-    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true, conflicts_with = "pid")]
-    program: Vec<OsString>,
 }
 
 /// Counts, prints.
@@ -88,7 +95,12 @@ pub(crate) fn run(args: &StatArgs, volume: Volume) -> Result<Exit> {
     let Some((target, _)) = targets.target(&args.program, volume)? else {
         return Err(Failure::new("there is nothing to count").next("whyslow stat -- PROGRAM, -p PID, or -a"));
     };
-    let scope = match &target {
+    run_target(&target, &args.how, volume)
+}
+
+/// Counts what was chosen, prints.
+pub(crate) fn run_target(target: &Target, args: &CountArgs, volume: Volume) -> Result<Exit> {
+    let scope = match target {
         Target::Command(_) => Scope::Program,
         Target::Processes(_) => Scope::Processes,
         Target::System { .. } => Scope::Machine,
@@ -105,7 +117,7 @@ pub(crate) fn run(args: &StatArgs, volume: Volume) -> Result<Exit> {
         duration: args.duration,
     };
     let lines = args.interval.is_some() && args.format == Format::Text && volume > Volume::Quiet;
-    let (runs, mut notes) = all_runs(&target, &options, args.runs, events.asked, lines)?;
+    let (runs, mut notes) = all_runs(target, &options, args.runs, events.asked, lines)?;
     let Some(first) = runs.first() else { return Ok(Exit::Success) };
     let allowed = Permission { level: Settings::now().perf_event_paranoid, own: wanted::own_is_allowed() };
     // What is missing is the same in all runs.
@@ -118,7 +130,7 @@ pub(crate) fn run(args: &StatArgs, volume: Volume) -> Result<Exit> {
     let remarks: Vec<Remark> = notes.iter().map(Fact::remark).collect();
     let answer = Answer::new(&runs, scope, events.asked, &remarks);
     if volume > Volume::Quiet || file.is_some() || args.format == Format::Json {
-        let runs_a_program = target_runs_a_program(&target);
+        let runs_a_program = target_runs_a_program(target);
         tell(&answer, args.format, file.as_ref(), runs_a_program, args.interval.is_some())?;
     }
     Ok(exit_of(&runs))

@@ -162,6 +162,19 @@ fn the_heap_of_a_package_is_one_command() {
     assert!(outcome.stderr.contains("allocations") && outcome.stderr.contains("at the peak"), "{outcome:?}");
 }
 
+/// -r is for runs there, as in `whyslow stat`.
+#[test]
+fn what_a_package_uses_is_counted_after_it_was_built() {
+    let folder = Folder::new();
+    package(&folder, &["one"]);
+    let asked =
+        ["stat", "--manifest-path", "pack/Cargo.toml", "--offline", "--bin", "one", "-r", "2", "--", "-x"];
+    let outcome = cargo_whyslow(&folder, &asked);
+    assert_eq!(outcome.code, Some(7), "{outcome:?}");
+    assert_eq!(outcome.stdout.matches("[\"-x\"]").count(), 2, "{outcome:?}");
+    assert!(outcome.stderr.contains("2 runs") && outcome.stderr.contains("max resident"), "{outcome:?}");
+}
+
 #[test]
 fn a_target_that_cannot_run_here_is_refused_before_the_build() {
     let folder = Folder::new();

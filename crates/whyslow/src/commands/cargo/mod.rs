@@ -15,6 +15,7 @@ use self::build::{Build, Executable};
 use self::metadata::Metadata;
 use self::target::{Choice, TargetArgs};
 use super::heap::HowArgs;
+use super::stat::CountArgs;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
@@ -37,6 +38,17 @@ pub(crate) struct CargoHeapArgs {
     what: WhatArgs,
     #[command(flatten)]
     how: HowArgs,
+}
+
+/// Build a target of this package, run it, and print what it used, as `whyslow stat` does
+#[derive(Debug, Args)]
+#[command(override_usage = "cargo whyslow stat [OPTIONS] [-- ARGS...]", mut_arg("release", |arg| arg.short(None)))]
+pub(crate) struct CargoStatArgs {
+    #[command(flatten)]
+    what: WhatArgs,
+    // Its -r is for runs, as in `whyslow stat`.
+    #[command(flatten)]
+    how: CountArgs,
 }
 
 /// What to build, and the arguments to run it with.
@@ -106,6 +118,14 @@ pub(crate) fn run(args: CargoArgs, volume: Volume) -> Result<Exit> {
 pub(crate) fn run_heap(args: CargoHeapArgs, volume: Volume) -> Result<Exit> {
     match build(args.what, volume)? {
         Ok((target, name)) => super::heap::run_target(&target, &name, &args.how, volume),
+        Err(code) => Ok(Exit::Cargo(code)),
+    }
+}
+
+/// Builds, then counts.
+pub(crate) fn run_stat(args: CargoStatArgs, volume: Volume) -> Result<Exit> {
+    match build(args.what, volume)? {
+        Ok((target, _)) => super::stat::run_target(&target, &args.how, volume),
         Err(code) => Ok(Exit::Cargo(code)),
     }
 }
