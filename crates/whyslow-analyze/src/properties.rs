@@ -86,7 +86,7 @@ fn turned(change: &Change) -> Change {
         Verdict::Less => Verdict::More,
         other => other,
     };
-    Change { before: change.after, after: change.before, margin: change.margin, verdict }
+    Change { before: change.after, after: change.before, margin: change.margin, ratio: None, verdict }
 }
 
 /// Every change of a comparison, in an order that does not depend on its direction.

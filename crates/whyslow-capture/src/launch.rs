@@ -64,6 +64,8 @@ struct Prepared {
     _env: Vec<CString>,
     envp: Vec<*const libc::c_char>,
     folder: Option<CString>,
+    /// Where its standard output goes, when that is thrown away.
+    nowhere: Option<std::fs::File>,
 }
 
 /// The descriptors of a new child. It closes those that are ours: while it held them itself, it would never see us
@@ -97,7 +99,19 @@ impl Prepared {
             texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>()
         };
         let folder = command.folder.as_deref().map(|folder| text(folder.as_os_str())).transpose()?;
-        Ok(Self { program, argv: pointers(&args), _args: args, envp: pointers(&env), _env: env, folder })
+        let nowhere = match command.silent {
+            true => Some(std::fs::OpenOptions::new().write(true).open("/dev/null")?),
+            false => None,
+        };
+        Ok(Self {
+            program,
+            argv: pointers(&args),
+            _args: args,
+            envp: pointers(&env),
+            _env: env,
+            folder,
+            nowhere,
+        })
     }
 }
 
@@ -219,7 +233,11 @@ mod calls {
                 Some(folder) => libc::chdir(folder.as_ptr()) == 0,
                 None => true,
             };
-            if in_folder {
+            let redirected = match &prepared.nowhere {
+                Some(nowhere) => libc::dup2(nowhere.as_raw_fd(), libc::STDOUT_FILENO) >= 0,
+                None => true,
+            };
+            if in_folder && redirected {
                 libc::execvpe(prepared.program.as_ptr(), prepared.argv.as_ptr(), prepared.envp.as_ptr());
             }
             let code = *libc::__errno_location();

@@ -84,6 +84,8 @@ pub struct Command {
     pub env: Vec<(OsString, OsString)>,
     /// The working folder, when it is another.
     pub folder: Option<PathBuf>,
+    /// Whether what it prints is thrown away: its standard output, and not its errors.
+    pub silent: bool,
 }
 
 impl Command {

@@ -82,6 +82,22 @@ impl Pool {
 
     /// Adds a run behind those that are there.
     pub fn add(&mut self, run: &Profile) {
+        let places = self.add_names(run);
+        self.add_tasks(run, &places);
+        self.add_values(run, &places);
+        self.add_sources(run, &places);
+        self.add_meta(run);
+    }
+
+    /// Adds what a run knows of its program and none of its samples. Gives the pool's stack of each stack of the run.
+    pub fn add_code_only(&mut self, run: &Profile) -> Vec<StackId> {
+        let places = self.add_names(run);
+        self.add_sources(run, &places);
+        places.stacks
+    }
+
+    /// Adds texts, modules, functions, locations and stacks.
+    fn add_names(&mut self, run: &Profile) -> Places {
         let mut places = Places {
             strings: run.strings.iter().map(|text| self.string(text)).collect(),
             modules: Vec::with_capacity(run.modules.len()),
@@ -93,10 +109,7 @@ impl Pool {
         };
         self.add_code(run, &mut places);
         self.add_stacks(run, &mut places);
-        self.add_tasks(run, &places);
-        self.add_values(run, &places);
-        self.add_sources(run, &places);
-        self.add_meta(run);
+        places
     }
 
     /// The runs as one profile.

@@ -19,8 +19,8 @@ fn compared(before: &Profile, after: &Profile, limit: Option<usize>) -> Value {
     let qualities = [before, after].map(Quality::of);
     let view = DiffView {
         diff: &diff,
-        before: DiffFile { name: "a.whyslow", profile: before, quality: &qualities[0] },
-        after: DiffFile { name: "b.whyslow", profile: after, quality: &qualities[1] },
+        before: DiffFile { name: "a.whyslow", profile: before, quality: &qualities[0], more: &[] },
+        after: DiffFile { name: "b.whyslow", profile: after, quality: &qualities[1], more: &[] },
         limit,
     };
     serde_json::from_str(&json::to_string(&json::diff(&view)).unwrap()).unwrap()

@@ -18,6 +18,7 @@ mod recording;
 #[cfg(test)]
 mod remark_ids;
 mod serve;
+mod sides;
 mod suppress;
 mod targets;
 mod terminal;

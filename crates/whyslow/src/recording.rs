@@ -62,6 +62,32 @@ pub(crate) struct RecordOptions {
     pub(crate) keep: KeepOptions,
 }
 
+impl RecordOptions {
+    /// The usual ones with these differences, into a file.
+    pub(crate) fn to_file(file: PathBuf, frequency: u32, off_cpu: bool, heap: bool) -> Self {
+        let keep = KeepOptions {
+            output: Some(file),
+            flame: None,
+            open: false,
+            duration: None,
+            no_symbol_cache: false,
+        };
+        Self {
+            frequency,
+            heap,
+            cpus: None,
+            user_only: false,
+            off_cpu,
+            wakers: false,
+            syscalls: false,
+            events: EventOptions::default(),
+            sampler: SampledBy::default(),
+            stack_size: None,
+            keep,
+        }
+    }
+}
+
 /// How to record, and how to answer.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Recording options")]

@@ -6,6 +6,8 @@ use whyslow_profile::{
     ExitStatus, HeapFacts, KernelView, LeakCheck, ModuleKind, Optimised, Profile, Trigger,
 };
 
+use super::Side;
+use super::runs::Runs;
 use crate::labels::module_file_name;
 use crate::remark::{About, Fact, Remark, Severity};
 use crate::units::Count;
@@ -35,6 +37,10 @@ whyslow_profile::facts! {
     pub enum Caveat {
         /// Both are one recording.
         "same-recording" => SameRecording,
+        /// So few pairs of runs hardly say how runs differ from each other.
+        "few-runs" => FewRuns(usize),
+        /// The runs of one side are not all of one program with one set of arguments.
+        "mixed-runs" => MixedRuns(Which),
         /// They are of different programs.
         "program" => Program([String; 2]),
         /// The same program was called differently: the words of both between what they have in common.
@@ -81,6 +87,13 @@ impl fmt::Display for Caveat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SameRecording => write!(f, "both files hold the same recording"),
+            Self::FewRuns(pairs) => write!(
+                f,
+                "{pairs} pairs of runs hardly say how much runs differ from each other: {RECOMMENDED_PAIRS} or more are better"
+            ),
+            Self::MixedRuns(which) => {
+                write!(f, "the runs {which} are not all of one program with the same arguments")
+            }
             Self::Program([before, after]) => {
                 write!(f, "they are of different programs: {before} before, {after} after")
             }
@@ -138,8 +151,34 @@ impl fmt::Display for Caveat {
     }
 }
 
+/// With fewer pairs of runs only large changes are found.
+const RECOMMENDED_PAIRS: usize = 5;
+
+/// What stands between the runs of both sides: of any pair, and within a side.
+pub(super) fn of_runs(before: &Runs<'_>, after: &Runs<'_>, heap: bool) -> Vec<Caveat> {
+    let mut caveats: Vec<Caveat> = Vec::new();
+    for (before, after) in before.sides.iter().zip(&after.sides) {
+        for caveat in of(before.profile, after.profile, heap) {
+            if caveats.iter().all(|known| known.id() != caveat.id()) {
+                caveats.push(caveat);
+            }
+        }
+    }
+    if (2..RECOMMENDED_PAIRS).contains(&before.count()) {
+        caveats.push(Caveat::FewRuns(before.count()));
+    }
+    for (which, runs) in [(Which::Before, before), (Which::After, after)] {
+        let call =
+            |side: &Side<'_>| (program(side.profile), side.profile.meta.command.get(1..).map(<[_]>::to_vec));
+        if runs.sides.windows(2).any(|two| call(&two[0]) != call(&two[1])) {
+            caveats.push(Caveat::MixedRuns(which));
+        }
+    }
+    caveats
+}
+
 /// What stands between the profiles, for the metric of the heap or another.
-pub(super) fn of(before: &Profile, after: &Profile, heap: bool) -> Vec<Caveat> {
+fn of(before: &Profile, after: &Profile, heap: bool) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     let metas = [&before.meta, &after.meta];
     let sides = [(Which::Before, before), (Which::After, after)];

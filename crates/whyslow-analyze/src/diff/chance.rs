@@ -58,6 +58,14 @@ impl Chance {
         Grains::of(profile).map_or(Self::None, Self::Blocks)
     }
 
+    /// The same for a profile in which each stack is another.
+    pub(super) fn placed(self, places: &[StackId]) -> Self {
+        match self {
+            Self::Blocks(grains) => Self::Blocks(grains.placed(places)),
+            other => other,
+        }
+    }
+
     pub(super) fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }

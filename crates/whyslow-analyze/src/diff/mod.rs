@@ -1,4 +1,4 @@
-//! What changed between two profiles.
+//! What changed between two profiles, or between several runs of each side.
 //!
 //! A difference is a claim. Numbers that were counted are compared as they are; where samples stand for more, each change has
 //! an interval and a verdict, and rows for which chance could be all there is to it are undecided.
@@ -7,6 +7,8 @@ mod caveats;
 mod chance;
 mod matching;
 mod rows;
+mod runs;
+mod several;
 mod statistics;
 mod totals;
 
@@ -18,6 +20,9 @@ use self::chance::Chance;
 use self::matching::Item;
 pub use self::rows::Place;
 use self::rows::{Row, functions, sites};
+pub use self::runs::Runs;
+pub use self::several::Ratio;
+use self::several::Series;
 pub use self::statistics::{Change, Claim, Estimate, Verdict, decide};
 pub use self::totals::Total;
 use crate::heap::is_heap_metric;
@@ -33,8 +38,8 @@ pub struct Side<'p> {
     pub selection: &'p Selection,
 }
 
-impl Side<'_> {
-    fn metric(&self) -> Option<&Metric> {
+impl<'p> Side<'p> {
+    fn metric(&self) -> Option<&'p Metric> {
         self.profile.metrics.get(self.selection.metric)
     }
 }
@@ -70,6 +75,8 @@ pub struct Diff {
     pub metric: String,
     /// What its values count.
     pub unit: Unit,
+    /// How many runs each side has.
+    pub runs: usize,
     /// Whether both sides were counted, so that no chance is in any number.
     pub counted: bool,
     /// Whether rows are lines that allocate, not functions.
@@ -88,18 +95,21 @@ impl Diff {
     /// Compares the selected samples of two profiles. Without `inline`, inlined functions are part of the function they were
     /// inlined into.
     pub fn build(before: Side<'_>, after: Side<'_>, inline: bool) -> Self {
+        Self::of_runs(&Runs::new(vec![before]), &Runs::new(vec![after]), inline)
+    }
+
+    /// Compares as many runs of each side, run by run. Three pairs are the fewest that say how runs differ from each other.
+    pub fn of_runs(before: &Runs<'_>, after: &Runs<'_>, inline: bool) -> Self {
         let unit = after.metric().or(before.metric()).map_or(Unit::Nanoseconds, |metric| metric.unit);
-        let is_heap = is_heap_metric(before.profile, before.selection.metric);
-        let chances = [before, after].map(|side| Chance::of(side.profile, side.selection));
-        let weights = [before, after].map(|side| side.selection.weigh(side.profile));
-        let [first, second] = [(before, 0), (after, 1)].map(|(side, at)| match is_heap {
-            true => sites(side, &weights[at], &chances[at], unit),
-            false => functions(side, &weights[at], &chances[at], inline),
+        let is_heap = is_heap_metric(before.first().profile, before.first().selection.metric);
+        let [first, second] = [before, after].map(|runs| match is_heap {
+            true => sites(runs, unit),
+            false => functions(runs, inline),
         });
-        let mut rows = joined(&first, &second, &chances);
+        let mut rows = joined(&first, &second, [before, after]);
         let name = |row: &DiffRow| match (row.after, row.before) {
-            (Some(place), _) => labels::name(after.profile, place.label),
-            (None, Some(place)) => labels::name(before.profile, place.label),
+            (Some(place), _) => labels::name(&after.profile, place.label),
+            (None, Some(place)) => labels::name(&before.profile, place.label),
             (None, None) => "".into(),
         };
         rows.sort_by(|a, b| {
@@ -107,16 +117,17 @@ impl Diff {
                 .then_with(|| name(a).cmp(&name(b)))
                 .then_with(|| line(a).cmp(&line(b)))
         });
-        let wholes = [0, 1].map(|at| chances[at].whole(&weights[at], unit));
+        let name = before.metric().map_or("", |metric| before.first().profile.text(metric.name));
         Self {
-            metric: before.metric().map_or("", |metric| before.profile.text(metric.name)).to_owned(),
+            metric: name.to_owned(),
             unit,
-            counted: chances.iter().all(Chance::is_none),
+            runs: before.count(),
+            counted: before.chances.iter().chain(&after.chances).all(Chance::is_none),
             sites: is_heap,
-            shared_metrics: shared_metrics(before.profile, after.profile),
-            totals: totals::of(before, after, Change::of(wholes[0], wholes[1])),
+            shared_metrics: shared_metrics(before.first().profile, after.first().profile),
+            totals: totals::of_runs(before, after, unit),
             rows,
-            caveats: caveats::of(before.profile, after.profile, is_heap),
+            caveats: caveats::of_runs(before, after, is_heap),
         }
     }
 
@@ -179,28 +190,21 @@ fn line(row: &DiffRow) -> [u32; 2] {
 }
 
 /// Pairs the rows of both sides and judges all changes together.
-fn joined(before: &[Row<'_>], after: &[Row<'_>], chances: &[Chance; 2]) -> Vec<DiffRow> {
+fn joined(before: &[Row<'_>], after: &[Row<'_>], sides: [&Runs<'_>; 2]) -> Vec<DiffRow> {
     fn items<'p>(rows: &[Row<'p>]) -> Vec<Item<'p>> {
         rows.iter().map(|row| row.item.clone()).collect()
     }
     let pairs = matching::pair(&items(before), &items(after));
-    let [first, second] = chances;
-    let claims = |value: fn(&Row<'_>) -> Option<Estimate>| {
-        let claim = |&(old, new): &matching::Pair| {
+    let judge = |value: for<'r> fn(&'r Row<'_>) -> Option<&'r Vec<Estimate>>| {
+        let series = |&(old, new): &matching::Pair| {
             let old = old.and_then(|row| value(&before[row]));
             let new = new.and_then(|row| value(&after[row]));
-            let nothing = |own: &Chance, other: &Chance, there: Option<Estimate>| {
-                let grain = own.grain_of_nothing(other, there.map_or(0.0, |there| there.grain));
-                Estimate { value: 0, grain }
-            };
-            let before = old.unwrap_or_else(|| nothing(first, second, new));
-            let after = new.unwrap_or_else(|| nothing(second, first, old));
-            Claim::of(before, after)
+            filled(old, new, sides)
         };
-        decide(&pairs.iter().map(claim).collect::<Vec<_>>())
+        decided(&pairs.iter().map(series).collect::<Vec<_>>(), sides[0].mean_whole())
     };
-    let own = claims(|row| Some(row.own));
-    let total = claims(|row| row.total);
+    let own = judge(|row| Some(&row.own));
+    let total = judge(|row| row.total.as_ref());
     let has_totals = before.iter().chain(after).any(|row| row.total.is_some());
     let rows = pairs.iter().zip(own).zip(total).map(|((&(old, new), own), total)| DiffRow {
         before: old.map(|row| before[row].place),
@@ -209,6 +213,35 @@ fn joined(before: &[Row<'_>], after: &[Row<'_>], chances: &[Chance; 2]) -> Vec<D
         total: has_totals.then_some(total),
     });
     rows.collect()
+}
+
+/// The estimates of both sides; a side that lacks the row has nothing of it in any run.
+fn filled(before: Option<&Vec<Estimate>>, after: Option<&Vec<Estimate>>, sides: [&Runs<'_>; 2]) -> Series {
+    let nothing = |own: usize, there: Option<&Vec<Estimate>>| {
+        let [own, other] = [sides[own], sides[1 - own]];
+        let runs = own.chances.iter().zip(&other.chances).enumerate();
+        let estimate = |(run, (own, other)): (usize, (&Chance, &Chance))| {
+            let grain = own.grain_of_nothing(other, there.map_or(0.0, |there| there[run].grain));
+            Estimate { value: 0, grain }
+        };
+        runs.map(estimate).collect::<Vec<_>>()
+    };
+    Series {
+        before: before.cloned().unwrap_or_else(|| nothing(0, after)),
+        after: after.cloned().unwrap_or_else(|| nothing(1, before)),
+    }
+}
+
+/// Judges rows together, by one run of each side or by several.
+fn decided(rows: &[Series], whole: f64) -> Vec<Change> {
+    let single = |row: &Series| match (&row.before[..], &row.after[..]) {
+        (&[before], &[after]) => Some(Claim::of(before, after)),
+        _ => None,
+    };
+    match rows.iter().map(single).collect::<Option<Vec<_>>>() {
+        Some(claims) => decide(&claims),
+        None => several::decide(rows, whole),
+    }
 }
 
 #[cfg(test)]

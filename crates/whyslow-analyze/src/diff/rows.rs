@@ -3,15 +3,13 @@
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StackId, StringId, Unit};
 
-use super::Side;
-use super::chance::Chance;
 use super::matching::Item;
+use super::runs::Runs;
 use super::statistics::Estimate;
-use crate::functions::{FunctionTable, SortBy};
+use crate::functions::Cost;
 use crate::heap::Wrappers;
 use crate::labels::{self, Label, Labels};
 use crate::own::Charges;
-use crate::selection::Weights;
 
 /// A function or a line in one profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,47 +36,51 @@ impl Place {
     }
 }
 
-/// A row of one side.
+/// A row of one side, with an estimate per run.
 #[derive(Debug)]
 pub(super) struct Row<'p> {
     pub place: Place,
     pub item: Item<'p>,
     /// A function by itself, or everything of a line.
-    pub own: Estimate,
+    pub own: Vec<Estimate>,
     /// A function with what it calls.
-    pub total: Option<Estimate>,
+    pub total: Option<Vec<Estimate>>,
 }
 
 /// Functions with their own and total values.
-pub(super) fn functions<'p>(
-    side: Side<'p>,
-    weights: &Weights,
-    chance: &Chance,
-    inline: bool,
-) -> Vec<Row<'p>> {
-    let profile = side.profile;
-    let grain = chance.grain(StackId(0), Unit::Nanoseconds);
-    let table = FunctionTable::from_weights(profile, weights, inline, SortBy::SelfValue);
-    let row = |row: &crate::functions::FunctionRow| {
-        let place = Place::of_function(profile, row.label);
+pub(super) fn functions<'p>(runs: &'p Runs<'_>, inline: bool) -> Vec<Row<'p>> {
+    let profile = &*runs.profile;
+    let labels = Labels::new(profile);
+    let cost = |weights| Cost::of_groups(profile, weights, &labels, inline, labels.len(), |code| code);
+    let costs = runs.weights.iter().map(cost).collect::<Vec<_>>();
+    let grains = runs.chances.iter().map(|chance| chance.grain(StackId(0), Unit::Nanoseconds));
+    let grains = grains.collect::<Vec<_>>();
+    let row = |code: u32| {
+        let of_runs = |value: fn(&Cost) -> u64| {
+            let runs = costs.iter().zip(&grains);
+            runs.map(|(costs, &grain)| Estimate { value: value(&costs[code as usize]), grain }).collect()
+        };
+        let place = Place::of_function(profile, labels.label(code));
         Row {
             place,
             item: item(profile, place, place.line, None),
-            own: Estimate { value: row.self_value, grain },
-            total: Some(Estimate { value: row.total_value, grain }),
+            own: of_runs(|cost| cost.self_value),
+            total: Some(of_runs(|cost| cost.total_value)),
         }
     };
-    table.rows.iter().map(row).collect()
+    let seen = |code: &u32| costs.iter().any(|costs| costs[*code as usize].total_samples > 0);
+    (0..labels.len() as u32).filter(seen).map(row).collect()
 }
 
 /// Lines of the user's code with what was allocated for them.
-pub(super) fn sites<'p>(side: Side<'p>, weights: &Weights, chance: &Chance, unit: Unit) -> Vec<Row<'p>> {
-    let profile = side.profile;
+pub(super) fn sites<'p>(runs: &'p Runs<'_>, unit: Unit) -> Vec<Row<'p>> {
+    let profile = &*runs.profile;
     let labels = Labels::new(profile);
     // What is evident in one profile need not be in the other; names are the same in both.
     let charges = Charges::of_heap(profile, true, &Wrappers::known(profile));
     let mut stacks_of: FxHashMap<(u32, Option<StringId>, u32), Vec<StackId>> = FxHashMap::default();
-    for stack in (0..weights.value.len()).filter(|&stack| weights.value[stack] > 0) {
+    let has_value = |stack: &usize| runs.weights.iter().any(|weights| weights.value[*stack] > 0);
+    for stack in (0..profile.stacks.len()).filter(has_value) {
         let place = charges.of(StackId::from(stack)).frame;
         // Functions that a reader cannot tell apart have one label.
         let key = (labels.code(place.label), place.file, place.line);
@@ -93,13 +95,11 @@ pub(super) fn sites<'p>(side: Side<'p>, weights: &Weights, chance: &Chance, unit
         };
         let text =
             file.and_then(|file| profile.sources.get(file, line)).map(|text| profile.text(text).trim());
-        let values = stacks.into_iter().map(|stack| (stack, weights.value[stack.index()]));
-        Row {
-            place,
-            item: item(profile, place, from_start, text),
-            own: chance.sum(values, unit),
-            total: None,
-        }
+        let own = runs.weights.iter().zip(&runs.chances).map(|(weights, chance)| {
+            let values = stacks.iter().map(|&stack| (stack, weights.value[stack.index()]));
+            chance.sum(values, unit)
+        });
+        Row { place, item: item(profile, place, from_start, text), own: own.collect(), total: None }
     };
     stacks_of.into_iter().map(row).collect()
 }

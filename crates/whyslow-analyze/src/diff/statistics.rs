@@ -7,15 +7,16 @@
 //! A value is about `n = value / grain` samples, whose number has the variance `n`. The one sample more is for small
 //! numbers: with it, 5 samples against none are undecided and 6 are not, as by the exact binomial test.
 //!
-//! Several runs of each side would bring margins of their own; [`Claim`]s of any kind go through [`decide`].
+//! Of several runs of each side see [`super::several`].
 
+use super::several::Ratio;
 use whyslow_stats::chance::normal_two_sided;
 use whyslow_stats::functions::false_claims;
 
 /// Two-sided 95 % of a normal distribution.
 const Z_95: f64 = 1.959_964;
 /// The share of wrong claims among all claims that is put up with.
-const FALSE_CLAIMS: f64 = 0.05;
+pub(super) const FALSE_CLAIMS: f64 = 0.05;
 /// With fewer samples in both sides together no difference can be told from chance: such rows make no claim, and so take
 /// nothing from the claims of others.
 const FEWEST_SAMPLES: f64 = 6.0;
@@ -81,9 +82,11 @@ pub struct Change {
     pub before: u64,
     /// After.
     pub after: u64,
-    /// Half the width of the interval that holds the true difference in 95 of 100 cases, as far as sampling goes; `None`
-    /// when both sides were counted.
+    /// Half the width of the interval that holds the true difference in 95 of 100 cases; `None` when there is no chance in it. Of
+    /// one run each it covers sampling alone, of several runs also how they differ from each other.
     pub margin: Option<f64>,
+    /// The ratio of after to before, when there are several runs of each, and samples enough.
+    pub ratio: Option<Ratio>,
     /// What can be said of it.
     pub verdict: Verdict,
 }
@@ -91,7 +94,7 @@ pub struct Change {
 impl Change {
     /// Between two counted numbers.
     pub fn counted(before: u64, after: u64) -> Self {
-        Self { before, after, margin: None, verdict: direction(before, after) }
+        Self { before, after, margin: None, ratio: None, verdict: direction(before, after) }
     }
 
     /// One change that is looked at alone.
@@ -154,12 +157,12 @@ pub fn decide(claims: &[Claim]) -> Vec<Change> {
                 (_, Some(rate)) if rate <= FALSE_CLAIMS => direction(before, after),
                 _ => Verdict::Undecided,
             };
-            Change { before, after, margin, verdict }
+            Change { before, after, margin, ratio: None, verdict }
         })
         .collect()
 }
 
-fn direction(before: u64, after: u64) -> Verdict {
+pub(super) fn direction(before: u64, after: u64) -> Verdict {
     match after.cmp(&before) {
         std::cmp::Ordering::Greater => Verdict::More,
         std::cmp::Ordering::Less => Verdict::Less,
@@ -188,7 +191,7 @@ mod tests {
     #[test]
     fn counted_numbers_are_what_they_are() {
         let change = Change::of(Estimate::counted(3), Estimate::counted(4));
-        assert_eq!(change, Change { before: 3, after: 4, margin: None, verdict: Verdict::More });
+        assert_eq!(change, Change { before: 3, after: 4, margin: None, ratio: None, verdict: Verdict::More });
         assert_eq!(Change::counted(4, 4).verdict, Verdict::Same);
         assert_eq!((change.difference(), change.relative()), (1, Some(1.0 / 3.0)));
         assert_eq!(Change::counted(0, 4).relative(), None);

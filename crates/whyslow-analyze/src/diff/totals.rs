@@ -2,9 +2,10 @@
 
 use whyslow_profile::{HeapCounts, LeakCheck, Profile, Unit};
 
-use super::Side;
 use super::chance::Chance;
+use super::runs::Runs;
 use super::statistics::{Change, Claim, decide};
+use super::{Side, several};
 use crate::heap::is_heap_only;
 
 /// A number of the whole recording, or of the selected samples.
@@ -50,8 +51,33 @@ const HEAP: [OfHeap; 12] = [
     leaked("suppressed", |counts| counts.suppressed_bytes),
 ];
 
+/// Of several runs of each side, each number of all pairs.
+pub(super) fn of_runs(before: &Runs<'_>, after: &Runs<'_>, unit: Unit) -> Vec<Total> {
+    let selected = |run: usize| {
+        let [before, after] = [before, after].map(|runs| runs.chances[run].whole(&runs.weights[run], unit));
+        Change::of(before, after)
+    };
+    let pairs = before.sides.iter().zip(&after.sides).enumerate();
+    let mut pairs =
+        pairs.map(|(run, (before, after))| of(*before, *after, selected(run))).collect::<Vec<_>>();
+    let mut totals = pairs.remove(0);
+    if pairs.is_empty() {
+        return totals;
+    }
+    // A number that one of the runs lacks cannot be compared.
+    totals.retain(|total| pairs.iter().all(|pair| pair.iter().any(|other| other.what == total.what)));
+    for total in &mut totals {
+        let others = pairs.iter().flatten().filter(|other| other.what == total.what);
+        let changes = std::iter::once(total.change).chain(others.map(|other| other.change));
+        let (before, after): (Vec<u64>, Vec<u64>) =
+            changes.map(|change| (change.before, change.after)).unzip();
+        total.change = several::whole(&before, &after);
+    }
+    totals
+}
+
 /// The selected metric, whose change is known; and, when everything is selected, what else is known of both recordings.
-pub(super) fn of(before: Side<'_>, after: Side<'_>, selected: Change) -> Vec<Total> {
+fn of(before: Side<'_>, after: Side<'_>, selected: Change) -> Vec<Total> {
     let metric = before.metric().map_or("", |metric| before.profile.text(metric.name));
     let unit = before.metric().map_or(Unit::Nanoseconds, |metric| metric.unit);
     let mut totals = Vec::new();

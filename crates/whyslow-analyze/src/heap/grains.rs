@@ -56,6 +56,12 @@ impl Grains {
         Some(Self { every, of_stack })
     }
 
+    /// The same for a profile in which each stack is another.
+    pub(crate) fn placed(self, places: &[StackId]) -> Self {
+        let of_stack = self.of_stack.into_iter().map(|(stack, grain)| (places[stack.index()], grain));
+        Self { of_stack: of_stack.collect(), ..self }
+    }
+
     /// Bytes between samples on average.
     pub(crate) fn every(&self) -> f64 {
         self.every

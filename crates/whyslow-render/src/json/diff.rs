@@ -14,14 +14,16 @@ pub const DIFF_SCHEMA: &str = "whyslow-diff/1";
 #[derive(Debug, Serialize)]
 struct SideJson<'a> {
     file: &'a str,
+    files: Vec<&'a str>,
     #[serde(flatten)]
     run: Run<'a>,
     quality: QualityBody,
 }
 
 impl<'a> SideJson<'a> {
-    fn new(DiffFile { name, profile, quality }: DiffFile<'a>) -> Self {
-        Self { file: name, run: Run::of(profile), quality: QualityBody::new(quality) }
+    fn new(DiffFile { name, profile, quality, more }: DiffFile<'a>) -> Self {
+        let files = std::iter::once(name).chain(more.iter().map(String::as_str)).collect();
+        Self { file: name, files, run: Run::of(profile), quality: QualityBody::new(quality) }
     }
 }
 
@@ -32,6 +34,16 @@ struct ChangeJson {
     change: i64,
     relative: Option<f64>,
     margin: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio_low: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio_high: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    q: Option<f64>,
     verdict: &'static str,
 }
 
@@ -45,6 +57,11 @@ impl From<&Change> for ChangeJson {
             change: i64::try_from(difference).unwrap_or(bound),
             relative: change.relative(),
             margin: change.margin,
+            ratio: change.ratio.map(|ratio| ratio.estimate),
+            ratio_low: change.ratio.map(|ratio| ratio.low),
+            ratio_high: change.ratio.map(|ratio| ratio.high),
+            p: change.ratio.map(|ratio| ratio.p),
+            q: change.ratio.map(|ratio| ratio.q),
             verdict: change.verdict.label(),
         }
     }
@@ -122,7 +139,7 @@ pub fn diff<'a>(view: &DiffView<'a>) -> impl Serialize + use<'a> {
         metric: MetricJson<'a>,
         shared_metrics: &'a [String],
         counted: bool,
-        runs: [u32; 2],
+        runs: [usize; 2],
         caveats: Vec<RemarkJson>,
         totals: Vec<TotalJson<'a>>,
         rows_are: &'static str,
@@ -144,7 +161,7 @@ pub fn diff<'a>(view: &DiffView<'a>) -> impl Serialize + use<'a> {
         metric: MetricJson { name: &diff.metric, unit: diff.unit.label() },
         shared_metrics: &diff.shared_metrics,
         counted: diff.counted,
-        runs: [1, 1],
+        runs: [diff.runs; 2],
         caveats: caveats.collect(),
         totals: totals.collect(),
         rows_are: if diff.sites { "lines" } else { "functions" },

@@ -21,6 +21,9 @@ const FEWER_ROWS: usize = 5;
 /// Undecided rows that are shown then: the largest, of which more samples would tell more.
 const UNDECIDED_ROWS: usize = 3;
 
+/// The heading of intervals.
+const INTERVAL: &str = "95 %";
+
 /// Two spaces and the widest verdict.
 const VERDICT: usize = 11;
 
@@ -46,6 +49,8 @@ pub struct DiffFile<'a> {
     pub profile: &'a Profile,
     /// How far to trust it.
     pub quality: &'a Quality,
+    /// The files of the other runs of this side.
+    pub more: &'a [String],
 }
 
 /// Both files, why they may not be comparable, what the numbers are worth, totals, the rows that changed most, and the
@@ -66,7 +71,10 @@ fn head(view: &DiffView<'_>, page: Page) -> String {
     let mut out = String::new();
     for (title, file) in [("before: ", view.before), ("after:  ", view.after)] {
         let command = command_line(&file.profile.meta.command);
-        let name = clean(file.name);
+        let mut name = clean(file.name);
+        if let Some(last) = file.more.last() {
+            name = format!("{} runs, {name} to {}", file.more.len() + 1, clean(last)).into();
+        }
         let text = if command.is_empty() { name.into_owned() } else { format!("{name}, {command}") };
         let room = page.width.saturating_sub(columns(title));
         push_titled(&mut out, title, BOLD, &[cut(&text, room), headline(file.quality)]);
@@ -74,17 +82,33 @@ fn head(view: &DiffView<'_>, page: Page) -> String {
     for caveat in &view.diff.caveats {
         out.push_str(&remark_lines(&caveat.remark(), page.width));
     }
-    let worth = if view.diff.counted {
-        "counted exactly; how much one run differs from the next is not known from one run each"
-    } else {
-        "± is the sampling error (95 %); of all rows that are called more or less, at most 5 % are so by chance. How \
-         much one run differs from the next is not known from one run each"
-    };
-    for line in wrap(worth, page.width) {
+    let worth = worth(view.diff);
+    for line in wrap(&worth, page.width) {
         push_line(&mut out, &styled(DIM, line));
     }
     out.push('\n');
     out
+}
+
+/// What the numbers rest on.
+fn worth(diff: &Diff) -> String {
+    let pairs = diff.runs;
+    match (diff.counted, pairs) {
+        (true, 1) => {
+            "counted exactly; how much one run differs from the next is not known from one run each".to_owned()
+        }
+        (false, 1) => "± is the sampling error (95 %); of all rows that are called more or less, at most 5 % are so by chance. How \
+             much one run differs from the next is not known from one run each"
+            .to_owned(),
+        (true, _) => format!(
+            "numbers are means of {pairs} runs, counted exactly in each; what differs from run to run has a ratio with its 95 % \
+             interval over the pairs of runs, and at most 5 % of all that is then called more or less is so by chance"
+        ),
+        (false, _) => format!(
+            "numbers are means of {pairs} runs; the ratio has its 95 % interval over the pairs of runs. Of all rows that are \
+             called more or less, at most 5 % are so by chance; what changed by less than 0.5 % of the whole is not called"
+        ),
+    }
 }
 
 fn totals(diff: &Diff, page: Page) -> String {
@@ -97,9 +121,17 @@ fn totals(diff: &Diff, page: Page) -> String {
     let what_width = shown.iter().map(|total| columns(&what(total))).max().unwrap_or(0);
     let sampled = shown.iter().any(|total| total.change.margin.is_some());
     let cells = |relatives: bool| {
-        let header = ["before", "after", "change", if sampled { "±" } else { "" }, ""].map(str::to_owned);
+        let [error, last] = match diff.runs {
+            1 => [if sampled { "±" } else { "" }, ""],
+            _ => ["ratio", INTERVAL],
+        };
+        let header = ["before", "after", "change", error, last].map(str::to_owned);
         let rows = shown.iter().map(|total| {
             let [before, after, change] = numbers(&total.change, total.unit, [true, true]);
+            if diff.runs > 1 {
+                let [ratio, interval] = ratio(&total.change);
+                return [before, after, change, ratio, if relatives { interval } else { String::new() }];
+            }
             let relative = if relatives { relative(&total.change) } else { String::new() };
             [before, after, change, margin(&total.change, total.unit), relative]
         });
@@ -198,10 +230,21 @@ fn lines(view: &DiffView<'_>, rows: &[(&DiffRow, Change)], page: Page) -> String
     }
     let unit = view.diff.unit;
     let sampled = rows.iter().any(|(_, change)| change.margin.is_some());
-    let header = ["before", "after", "change", if sampled { "±" } else { "" }].map(str::to_owned);
+    let several = view.diff.runs > 1;
+    let [error, interval] = match several {
+        true => ["ratio", INTERVAL],
+        false => [if sampled { "±" } else { "" }, ""],
+    };
+    let header = ["before", "after", "change", error, interval].map(str::to_owned);
     let cells = rows.iter().map(|(row, change)| {
         let [before, after, difference] = numbers(change, unit, [row.before.is_some(), row.after.is_some()]);
-        [before, after, difference, if sampled { margin(change, unit) } else { share(row, change) }]
+        let [error, interval] = match (row.before, row.after) {
+            (Some(_), Some(_)) if several => ratio(change),
+            (None, _) if several => ["new".to_owned(), String::new()],
+            (_, None) if several => ["gone".to_owned(), String::new()],
+            _ => [if sampled { margin(change, unit) } else { share(row, change) }, String::new()],
+        };
+        [before, after, difference, error, interval]
     });
     let numbers = aligned(std::iter::once(header).chain(cells).collect());
     let verdict_width = if sampled { VERDICT } else { 0 };
@@ -317,6 +360,22 @@ fn numbers(change: &Change, unit: Unit, there: [bool; 2]) -> [String; 3] {
 
 fn margin(change: &Change, unit: Unit) -> String {
     change.margin.map_or(String::new(), |margin| value(margin.ceil() as u64, unit))
+}
+
+/// The ratio of after to before with its interval; nothing where there are too few samples for one.
+fn ratio(change: &Change) -> [String; 2] {
+    let number = |ratio: f64| match ratio {
+        ratio if ratio < 9.995 => format!("{ratio:.2}"),
+        ratio if ratio < 1000.0 => format!("{ratio:.1}"),
+        _ => ">1000".to_owned(),
+    };
+    change.ratio.map_or_else(Default::default, |ratio| {
+        let interval = format!("{}..{}", number(ratio.low), number(ratio.high));
+        [
+            format!("×{}", number(ratio.estimate)),
+            if ratio.low < ratio.high { interval } else { String::new() },
+        ]
+    })
 }
 
 /// `-94.9 %`, `×12.3`, and nothing where there is no change or was nothing before.

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
 }
 
 /// A run that is there twice would count twice.
-fn refuse_the_same_file_twice(files: &[PathBuf]) -> Result {
+pub(crate) fn refuse_the_same_file_twice(files: &[PathBuf]) -> Result {
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     for (index, path) in files.iter().enumerate() {
         if files[..index].iter().any(|earlier| real(earlier) == real(path)) {

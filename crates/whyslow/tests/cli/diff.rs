@@ -135,3 +135,148 @@ fn a_recorded_program_differs_by_what_it_did() {
     assert_eq!(row("bytes-allocated", "right_size")["change"], 8 * 3000);
     assert_eq!(row("allocations", "boxes")["verdict"], "same");
 }
+
+/// Five runs of each side: `parse` takes a third less, and runs differ by some samples.
+fn runs(folder: &Folder) {
+    for (run, noise) in [7, 0, 12, 4, 9].into_iter().enumerate() {
+        let run = run + 1;
+        folder.profile(
+            &format!("old{run}.whyslow"),
+            &format!("main@app.rs:3;parse@app.rs:20 {}\nmain@app.rs:3;hash@app.rs:30 {}\nmain@app.rs:3;rare@app.rs:40 3", 600 + noise, 400 - noise),
+        );
+        folder.profile(
+            &format!("new{run}.whyslow"),
+            &format!(
+                "main@app.rs:3;parse@app.rs:20 {}\nmain@app.rs:3;hash@app.rs:30 {}",
+                400 - noise,
+                395 + noise
+            ),
+        );
+    }
+}
+
+const OLD: [&str; 5] = ["old1.whyslow", "old2.whyslow", "old3.whyslow", "old4.whyslow", "old5.whyslow"];
+const NEW: [&str; 5] = ["new1.whyslow", "new2.whyslow", "new3.whyslow", "new4.whyslow", "new5.whyslow"];
+
+#[test]
+fn several_runs_of_each_side_have_ratios() {
+    let folder = folder();
+    runs(&folder);
+    let files = [&["--before"][..], &OLD, &["--after"], &NEW].concat();
+    let diff = json(&folder, &files);
+    assert_eq!(
+        (&diff["runs"], &diff["before"]["files"][4]),
+        (&serde_json::json!([5, 5]), &"old5.whyslow".into())
+    );
+    let parse = &diff["rows"][0];
+    assert_eq!(
+        (&parse["name"], &parse["verdict"], &parse["before"]),
+        (&"parse".into(), &"less".into(), &606_400_000.into())
+    );
+    let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
+    assert!(number(parse, "ratio_low") < 0.65 && 0.65 < number(parse, "ratio_high"), "{parse}");
+    assert!(number(parse, "q") <= 0.05 && number(parse, "p") <= number(parse, "q"), "{parse}");
+    let others = diff["rows"].as_array().unwrap()[1..].iter();
+    assert!(others.clone().all(|row| row["verdict"] == "undecided"), "{diff}");
+    let rare = others.clone().find(|row| row["name"] == "rare").unwrap();
+    assert_eq!((&rare["ratio"], &rare["seen"]), (&Value::Null, &"before".into()), "too few samples");
+    let total = &diff["totals"][0];
+    assert_eq!((&total["what"], &total["verdict"]), (&"cpu-time".into(), &"less".into()));
+    assert!(number(total, "ratio_high") < 1.0);
+
+    let text = folder.whyslow([&["diff"][..], &files].concat()).succeeds().stdout.clone();
+    assert!(
+        text.contains("before: 5 runs, old1.whyslow to old5.whyslow") && text.contains("means of 5 runs"),
+        "{text}"
+    );
+    assert!(text.contains("×0.65  0.6") && text.contains("less       parse"), "{text}");
+    assert!(!text.contains("from one run each"), "{text}");
+}
+
+#[test]
+fn three_runs_are_enough_to_compare_and_few() {
+    let folder = folder();
+    runs(&folder);
+    let files = [&["--before"][..], &OLD[..3], &["--after"], &NEW[..3]].concat();
+    let diff = json(&folder, &files);
+    assert_eq!(
+        (&diff["caveats"][0]["id"], &diff["rows"][0]["verdict"]),
+        (&"few-runs".into(), &"less".into())
+    );
+    let two = folder.whyslow([&["diff", "--before"][..], &OLD[..2], &["--after"], &NEW[..2]].concat());
+    assert_eq!(two.code, Some(125));
+    assert!(two.stderr.contains("2 runs of each side do not say how runs differ"), "{}", two.stderr);
+    let unequal = folder.whyslow([&["diff", "--before"][..], &OLD, &["--after"], &NEW[..3]].concat());
+    assert!(unequal.stderr.contains("5 runs before and 3 after"), "{}", unequal.stderr);
+    let twice = folder.whyslow([&["diff", "--before"][..], &OLD[..3], &["--after"], &OLD[..3]].concat());
+    assert!(twice.stderr.contains("given twice"), "{}", twice.stderr);
+}
+
+#[test]
+fn allocations_that_are_the_same_in_all_runs_are_exact() {
+    let folder = Folder::new();
+    for run in 1..=3 {
+        folder.save(&format!("old{run}.whyslow"), &testing::heap_profile(BEFORE));
+        folder.save(&format!("new{run}.whyslow"), &testing::heap_profile(AFTER));
+    }
+    let files =
+        [&["--before"][..], &OLD[..3], &["--after"], &NEW[..3], &["--metric", "allocations"]].concat();
+    let diff = json(&folder, &files);
+    assert_eq!((&diff["counted"], &diff["rows_are"]), (&true.into(), &"lines".into()));
+    let load = &diff["rows"][0];
+    assert_eq!(
+        (&load["name"], &load["change"], &load["verdict"]),
+        (&"load".into(), &(-39).into(), &"less".into())
+    );
+    assert_eq!((&load["margin"], &load["place_after"]["line"]), (&Value::Null, &12.into()));
+}
+
+#[test]
+fn commands_are_recorded_in_turn_and_kept_where_asked() {
+    let folder = Folder::new();
+    let busy = "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo printed'";
+    let outcome = folder
+        .whyslow(["diff", "--runs", "3", "--warmup", "0", "-o", "kept", "--format", "json", busy, busy]);
+    if outcome.stderr.contains("not allowed") {
+        return;
+    }
+    let diff: Value = serde_json::from_str(&outcome.succeeds().stdout).unwrap();
+    assert_eq!(diff["runs"], serde_json::json!([3, 3]));
+    assert!(
+        outcome.stderr.contains("round 3 of 3") && outcome.stderr.contains("the recordings are in kept"),
+        "{outcome:?}"
+    );
+    let mut kept = std::fs::read_dir(folder.path().join("kept"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect::<Vec<_>>();
+    kept.sort();
+    let expected = [
+        "after-1.whyslow",
+        "after-2.whyslow",
+        "after-3.whyslow",
+        "before-1.whyslow",
+        "before-2.whyslow",
+        "before-3.whyslow",
+    ];
+    assert_eq!(kept, expected);
+}
+
+#[test]
+fn commands_that_cannot_be_compared_are_refused() {
+    let folder = Folder::new();
+    let says = |args: &[&str], words: &str| {
+        let outcome = folder.whyslow([&["diff"], args].concat());
+        assert_eq!(outcome.code, Some(125), "{outcome:?}");
+        assert!(outcome.stderr.contains(words), "{outcome:?}");
+    };
+    says(
+        &["--runs", "3", "./a | ./b", "./c"],
+        "has an unquoted |, which only a shell understands; try: sh -c",
+    );
+    says(&["--runs", "2", "true", "true"], "--runs 2: so few runs");
+    says(
+        &["--runs", "3", "--warmup", "0", "sh -c 'exit 3'", "true"],
+        "ended with 3; try: a command that succeeds",
+    );
+}

@@ -15,8 +15,8 @@ fn screen(before: &Profile, after: &Profile, metric: usize, limit: Option<usize>
     let qualities = [before, after].map(Quality::of);
     let view = DiffView {
         diff: &diff,
-        before: DiffFile { name: "before.whyslow", profile: before, quality: &qualities[0] },
-        after: DiffFile { name: "after.whyslow", profile: after, quality: &qualities[1] },
+        before: DiffFile { name: "before.whyslow", profile: before, quality: &qualities[0], more: &[] },
+        after: DiffFile { name: "after.whyslow", profile: after, quality: &qualities[1], more: &[] },
         limit,
     };
     plain(&super::diff(&view, Page::new(after, metric, width)))

@@ -33,8 +33,8 @@ impl Runnable {
         Command {
             program: words.next().unwrap_or_default(),
             args: words.collect(),
-            env: Vec::new(),
             folder: self.folder.clone(),
+            ..Command::default()
         }
     }
 }

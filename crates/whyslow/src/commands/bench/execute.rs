@@ -96,8 +96,8 @@ impl<'a> Runner<'a> {
         let shell = Command {
             program: "sh".into(),
             args: vec!["-c".into(), command.into()],
-            env: Vec::new(),
             folder: runnable.folder.clone(),
+            ..Command::default()
         };
         let timed = TimedCommand { command: shell, keep_stderr: true, ..TimedCommand::default() };
         let run = self.stopwatch.run(&timed).map_err(explain)?;

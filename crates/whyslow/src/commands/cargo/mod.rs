@@ -183,6 +183,7 @@ fn command(
         args,
         env: environment::of(build, executable, package),
         folder: folder.map(Into::into),
+        silent: false,
     }
 }
 

@@ -1,0 +1,317 @@
+//! Both sides of a comparison: files, or runs that are recorded for it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use tempfile::TempDir;
+use whyslow_analyze::Selection;
+use whyslow_analyze::diff::{Runs, Side, shared_metrics};
+use whyslow_bench::words::{self, WordsError};
+use whyslow_capture::{Command, Target};
+use whyslow_profile::Profile;
+use whyslow_stats::functions::LEAST_PAIRS;
+use whyslow_stats::random::Orders;
+
+use crate::cli::Volume;
+use crate::commands::merge::refuse_the_same_file_twice;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result, warn};
+use crate::filters::Filters;
+use crate::output::note;
+use crate::profile_file;
+use crate::recording::{self, RecordOptions, name_of};
+
+/// What is compared.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SidesArgs {
+    /// The profiles from before and from after the change; with --runs two commands, each in quotes
+    #[arg(value_names = ["BEFORE", "AFTER"], num_args = 2, required_unless_present = "before", conflicts_with_all = ["before", "after"])]
+    both: Vec<OsString>,
+    /// Several profiles from before the change, one per run
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "after")]
+    before: Vec<PathBuf>,
+    /// As many from after it: the first is the pair of the first before, and so on
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "before")]
+    after: Vec<PathBuf>,
+    #[command(flatten)]
+    recording: RunsArgs,
+}
+
+/// Runs that are recorded to be compared.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Recording both")]
+struct RunsArgs {
+    /// Record BEFORE and AFTER, which are commands then, so many times each, in random order in turn (3 or more, better 5)
+    #[arg(long, value_name = "N", conflicts_with_all = ["before", "after"])]
+    runs: Option<usize>,
+    /// Rounds that are run first and not counted
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "runs")]
+    warmup: usize,
+    /// Keep the recordings in this folder, as before-1.whyslow, after-1.whyslow, …
+    #[arg(short, long, value_name = "FOLDER", requires = "runs")]
+    output: Option<PathBuf>,
+    /// Samples per second of CPU time
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997, requires = "runs", value_parser = clap::value_parser!(u32).range(1..))]
+    frequency: u32,
+    /// Record where threads wait, too: --metric off-cpu-time or wall-time
+    #[arg(long, requires = "runs")]
+    off_cpu: bool,
+    /// Record every allocation too: --metric bytes-allocated or allocations
+    #[arg(long, requires = "runs")]
+    heap: bool,
+    /// Count also runs of a program that fails
+    #[arg(long, requires = "runs")]
+    ignore_failure: bool,
+}
+
+/// A run: its file, what is in it, and what of that is compared.
+pub(crate) struct Run {
+    pub(crate) path: PathBuf,
+    pub(crate) profile: Profile,
+    pub(crate) selection: Selection,
+}
+
+/// Both sides, before and after; as many runs of each.
+pub(crate) struct Sides {
+    pub(crate) before: Vec<Run>,
+    pub(crate) after: Vec<Run>,
+    /// Recordings that nobody asked to keep.
+    _folder: Option<TempDir>,
+}
+
+impl Sides {
+    /// Records what is to be recorded, opens the files and picks what is compared.
+    pub(crate) fn load(args: &SidesArgs, filters: &Filters, volume: Volume) -> Result<Self> {
+        let mut folder = None;
+        let [before, after] = match (args.recording.runs, &args.both[..]) {
+            (Some(runs), [before, after]) => {
+                let place = match &args.recording.output {
+                    Some(place) => place.clone(),
+                    None => folder.insert(temporary()?).path().to_owned(),
+                };
+                record(&args.recording, runs, [before, after], &place, volume)?
+            }
+            (None, [before, after]) => [before, after].map(|path| vec![PathBuf::from(path)]),
+            _ => [args.before.clone(), args.after.clone()],
+        };
+        let mut sides = Self::open([before, after], filters)?;
+        sides._folder = folder;
+        Ok(sides)
+    }
+
+    /// Opens files of both sides.
+    pub(crate) fn open(files: [Vec<PathBuf>; 2], filters: &Filters) -> Result<Self> {
+        let [before, after] = &files;
+        check_counts(before.len(), after.len())?;
+        if before.len() > 1 {
+            refuse_the_same_file_twice(&files.concat())?;
+        }
+        // One side beside the other: reading takes most of the time of large files.
+        let (before, after) = std::thread::scope(|scope| {
+            let after = scope.spawn(|| opened(after));
+            let before = opened(before);
+            (before, after.join())
+        });
+        let after = after.map_err(|_| Failure::new("reading the profiles failed"))??;
+        let mut sides = Self { before: before?, after, _folder: None };
+        sides.select(filters)?;
+        Ok(sides)
+    }
+
+    /// Picks the metric that all have and the samples that pass the filters.
+    fn select(&mut self, filters: &Filters) -> Result {
+        let mut shared = shared_metrics(&self.before[0].profile, &self.after[0].profile);
+        shared.retain(|name| self.all().all(|run| run.profile.metric_named(name).is_some()));
+        let filters = match (filters.metric_in_file(), shared.first()) {
+            (Some(name), _) => {
+                self.check_shared(name, &shared)?;
+                filters.clone()
+            }
+            (None, Some(usual)) => filters.clone().with_usual_metric(usual),
+            (None, None) => return Err(self.nothing_shared()),
+        };
+        for run in self.before.iter_mut().chain(&mut self.after) {
+            run.selection = filters.selection(&run.path, &mut run.profile)?;
+        }
+        self.check()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Run> {
+        self.before.iter().chain(&self.after)
+    }
+
+    /// The runs of both sides, for the comparison.
+    pub(crate) fn runs(&self) -> [Runs<'_>; 2] {
+        [&self.before, &self.after].map(|runs| {
+            let sides = runs.iter().map(|Run { profile, selection, .. }| Side { profile, selection });
+            Runs::new(sides.collect())
+        })
+    }
+
+    /// The names of the files of both sides.
+    pub(crate) fn names(&self) -> [Vec<String>; 2] {
+        [&self.before, &self.after]
+            .map(|runs| runs.iter().map(|run| run.path.display().to_string()).collect())
+    }
+
+    /// A filter that matches nothing on one side is an answer: what it matches is on the other side alone.
+    fn check(&self) -> Result {
+        let nothing = |runs: &[Run]| {
+            let errors =
+                runs.iter().map(|run| Some((run.path.clone(), run.selection.check(&run.profile).err()?)));
+            // What one of several runs has is there.
+            errors.collect::<Option<Vec<_>>>().and_then(|errors| errors.into_iter().next())
+        };
+        match [&self.before, &self.after].map(|runs| nothing(runs)) {
+            [Some((path, error)), Some(_)] => Err(Failure::new(format!("{}: {error}", path.display()))),
+            [Some((path, error)), _] | [_, Some((path, error))] => {
+                warn(&format!("{}: {error}; so it has nothing of what is compared", path.display()));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_shared(&self, name: &str, shared: &[String]) -> Result {
+        if shared.iter().any(|metric| metric == name) {
+            return Ok(());
+        }
+        if shared.is_empty() {
+            return Err(self.nothing_shared());
+        }
+        let list = shared.join(", ");
+        let lacking = self.all().find(|run| Selection::metric_named(&run.profile, name).is_err());
+        let what = match lacking {
+            Some(run) => format!("{}: there is no metric '{name}'", run.path.display()),
+            None => format!("the metric '{name}' does not count the same in both"),
+        };
+        Err(Failure::new(what).next(format!("--metric with one that both have: {list}")))
+    }
+
+    fn nothing_shared(&self) -> Failure {
+        let metrics = [&self.before[0], &self.after[0]].map(|run| {
+            let names =
+                run.profile.metrics.iter().map(|metric| run.profile.text(metric.name)).collect::<Vec<_>>();
+            let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+            format!("{} has {names}", run.path.display())
+        });
+        Failure::new(format!("the profiles have no metric in common: {}", metrics.join("; ")))
+            .next("record both in the same way, with `whyslow record` or with `whyslow heap`")
+    }
+}
+
+fn opened(files: &[PathBuf]) -> Result<Vec<Run>> {
+    let run = |path: &PathBuf| {
+        Ok(Run { path: path.clone(), profile: profile_file::open(path)?, selection: Selection::default() })
+    };
+    files.iter().map(run).collect()
+}
+
+/// Runs are pairs, and two pairs do not say how runs differ.
+fn check_counts(before: usize, after: usize) -> Result {
+    if before != after {
+        return Err(Failure::new(format!(
+            "there are {before} runs before and {after} after, and runs are compared in pairs"
+        ))
+        .next("as many of one as of the other"));
+    }
+    if (2..LEAST_PAIRS).contains(&before) {
+        return Err(Failure::new(format!(
+            "{before} runs of each side do not say how runs differ from each other"
+        ))
+        .next("one of each, or 3 and better 5 or more"));
+    }
+    Ok(())
+}
+
+fn temporary() -> Result<TempDir> {
+    tempfile::Builder::new().prefix("whyslow-").tempdir().map_err(|error| {
+        Failure::new(format!("no folder for the recordings can be made: {error}"))
+            .next("-o with a folder that is yours and has space")
+    })
+}
+
+/// Records both commands in rounds, each round in a random order that comes reversed in the next.
+fn record(
+    args: &RunsArgs,
+    runs: usize,
+    commands: [&OsString; 2],
+    folder: &Path,
+    volume: Volume,
+) -> Result<[Vec<PathBuf>; 2]> {
+    if runs < LEAST_PAIRS {
+        return Err(Failure::new(format!(
+            "--runs {runs}: so few runs do not say how runs differ from each other"
+        ))
+        .next(format!("--runs {LEAST_PAIRS}, and better 5 or more")));
+    }
+    let commands = [split(commands[0])?, split(commands[1])?];
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::new(format!("{}: cannot be made: {error}", folder.display()))
+            .next("-o with a folder that is yours and has space")
+    })?;
+    let sides = ["before", "after"];
+    // Beside the recordings that are kept: the same disk.
+    let waste = tempfile::Builder::new().prefix("warm-up-").tempdir_in(folder);
+    let waste = waste.map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let mut files = [Vec::new(), Vec::new()];
+    for (round, order) in Orders::new(2, seed).take(args.warmup + runs).enumerate() {
+        let counted = round.checked_sub(args.warmup);
+        if volume > Volume::Quiet {
+            note(&match counted {
+                Some(round) => format!("whyslow: round {} of {runs}\n", round + 1),
+                None => "whyslow: a round to warm up\n".to_owned(),
+            });
+        }
+        for side in order {
+            let file = match counted {
+                Some(round) => folder.join(format!("{}-{}.whyslow", sides[side], round + 1)),
+                None => waste.path().join(format!("{}-{round}.whyslow", sides[side])),
+            };
+            one_run(args, &commands[side], &file, volume)?;
+            if counted.is_some() {
+                files[side].push(file);
+            }
+        }
+    }
+    if args.output.is_some() && volume > Volume::Quiet {
+        note(&format!("whyslow: the recordings are in {}\n", folder.display()));
+    }
+    Ok(files)
+}
+
+/// The words of a quoted command.
+fn split(command: &OsString) -> Result<Vec<String>> {
+    let text = command.to_str().ok_or_else(|| Failure::new("a command that is not UTF-8 cannot be split"))?;
+    words::split(text).map_err(|error| {
+        let failure = Failure::new(error.to_string());
+        match error {
+            WordsError::Shell { .. } => failure.next(format!("sh -c {}", words::quoted(&[text.to_owned()]))),
+            WordsError::Empty | WordsError::Open(_) => {
+                failure.next("the command in quotes: './app input.txt'")
+            }
+        }
+    })
+}
+
+fn one_run(args: &RunsArgs, words: &[String], file: &Path, volume: Volume) -> Result {
+    let (program, arguments) = words.split_first().ok_or_else(|| Failure::new("the command is empty"))?;
+    let target = Target::Command(Command {
+        program: program.into(),
+        args: arguments.iter().map(OsString::from).collect(),
+        silent: true,
+        ..Command::default()
+    });
+    let options = RecordOptions::to_file(file.to_owned(), args.frequency, args.off_cpu, args.heap);
+    let quiet = if volume == Volume::Verbose { volume } else { Volume::Quiet };
+    let recorded = recording::make(&target, name_of(program.as_ref()), &options, quiet)?;
+    match recorded.end()? {
+        Exit::Success | Exit::Program(0) => Ok(()),
+        _ if args.ignore_failure => Ok(()),
+        exit => Err(Failure::new(format!("`{}` ended with {}", words::quoted(words), exit.code()))
+            .next("a command that succeeds, or --ignore-failure")),
+    }
+}
