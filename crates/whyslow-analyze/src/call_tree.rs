@@ -59,6 +59,18 @@ impl CallTree {
         merge(profile, weights, options, false).0
     }
 
+    /// The same nodes with a part of the value of each stack.
+    pub(crate) fn part(profile: &Profile, weights: &Weights, part: Vec<u64>, options: &TreeOptions) -> Self {
+        // Which nodes there are depends on the counts, and from the inside out on the values of everything, too.
+        if options.inverted {
+            let labels = Labels::new(profile);
+            let mut growing = Growing::new(&labels, options, false);
+            growing.outwards(profile, from_inside(profile, weights, &part));
+            return growing.finish().0;
+        }
+        Self::from_weights(profile, &Weights { value: part, ..weights.clone() }, options)
+    }
+
     /// The name to show for a node's label.
     pub fn name(profile: &Profile, label: Label) -> Cow<'_, str> {
         labels::name(profile, label)
@@ -143,13 +155,7 @@ pub(crate) fn merge(
     let labels = Labels::new(profile);
     let mut growing = Growing::new(&labels, options, fold);
     if options.inverted {
-        let stacks = (0..profile.stacks.len()).filter(|&stack| weights.count[stack] > 0);
-        let stacks = stacks.map(|stack| Outward {
-            at: Cursor::default(),
-            next: Some(StackId::from(stack)),
-            value: weights.value[stack],
-        });
-        growing.outwards(profile, stacks.collect());
+        growing.outwards(profile, from_inside(profile, weights, &weights.value));
     } else {
         let used = weights.used_stacks(profile);
         if !fold
@@ -169,6 +175,18 @@ pub(crate) fn merge(
         }
     }
     growing.finish()
+}
+
+/// Every stack that counts, at its innermost frame.
+fn from_inside(profile: &Profile, weights: &Weights, adds: &[u64]) -> Vec<Outward> {
+    let stacks = (0..profile.stacks.len()).filter(|&stack| weights.count[stack] > 0);
+    let outward = |stack: usize| Outward {
+        at: Cursor::default(),
+        next: Some(StackId::from(stack)),
+        value: weights.value[stack],
+        adds: adds[stack],
+    };
+    stacks.map(outward).collect()
 }
 
 #[cfg(test)]

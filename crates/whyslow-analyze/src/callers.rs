@@ -140,7 +140,7 @@ impl Search<'_> {
             for &(code, inlined) in codes[..first].iter().rev() {
                 let _ = growing.step(&mut at, code, inlined);
             }
-            entries.push(Outward { at, next: stacks.parent(id), value: value[stack] });
+            entries.push(Outward { at, next: stacks.parent(id), value: value[stack], adds: value[stack] });
         }
         growing.outwards(self.profile, entries);
         (self.outline(growing), samples)

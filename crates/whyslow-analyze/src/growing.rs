@@ -32,6 +32,8 @@ pub(crate) struct Outward {
     pub(crate) next: Option<StackId>,
     /// What it weighs.
     pub(crate) value: u64,
+    /// What is added to the node where it ends: all of its value, or the part that is asked for.
+    pub(crate) adds: u64,
 }
 
 /// Where a stack has got to in the tree.
@@ -164,7 +166,7 @@ impl<'a> Growing<'a> {
             stacks.retain(|stack| {
                 let ends = stack.next.is_none() || standing[&stack.at.node] < least;
                 if ends {
-                    self.add(stack.at.node, stack.value);
+                    self.add(stack.at.node, stack.adds);
                 }
                 !ends
             });

@@ -15,7 +15,7 @@ pub struct TimeSplit {
 }
 
 impl TimeSplit {
-    /// Of a tree that was made from the weights of a selection; nothing for metrics without waits, and for trees of callers.
+    /// Of a tree that was made from the weights of a selection; nothing for metrics without waits.
     pub fn of(
         profile: &Profile,
         selection: &Selection,
@@ -23,9 +23,6 @@ impl TimeSplit {
         tree: &CallTree,
         options: &TreeOptions,
     ) -> Option<Self> {
-        if options.inverted {
-            return None;
-        }
         let samples = selection.samples(profile);
         let reasons = reasons_of(profile, selection.metric, &samples)?;
         let mut of_node = vec![[0; TimeKind::ALL.len()]; tree.len()];
@@ -40,8 +37,7 @@ impl TimeSplit {
             if value.iter().all(|value| *value == 0) {
                 continue;
             }
-            // Which nodes there are depends on the counts: with the same ones they are the same nodes.
-            let part = CallTree::from_weights(profile, &Weights { value, ..weights.clone() }, options);
+            let part = CallTree::part(profile, weights, value, options);
             if part.parent != tree.parent {
                 return None;
             }
@@ -125,15 +121,53 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_and_callers_have_no_kinds_of_time() {
+    fn callers_are_split_by_what_they_called() {
         let profile = waits();
-        let of = |metric, inverted| {
+        let selection = Selection { metric: 2, ..Selection::default() };
+        let options = TreeOptions { inverted: true, ..TreeOptions::default() };
+        let weights = selection.weigh(&profile);
+        let whole = CallTree::from_weights(&profile, &weights, &options);
+        let split = TimeSplit::of(&profile, &selection, &weights, &whole, &options).expect("it has waits");
+        let outline = Outline::folded_tree(&profile, &weights, &whole, &options);
+        for (tree, split) in [(&whole, &split), (&outline.tree, &split.folded(&whole, &outline))] {
+            assert_eq!(split.of_node[0], [3, 0, 5, 0, 7, 0]);
+            for (node, parts) in split.of_node.iter().enumerate() {
+                assert_eq!(parts.iter().sum::<u64>(), tree.total_value[node], "node {node}");
+            }
+            let first = |name: &str| {
+                let is = |node: &usize| {
+                    tree.parent[*node] == 0 && CallTree::name(&profile, tree.label[*node]) == name
+                };
+                split.of_node[(1..tree.len()).find(is).expect("it is there")]
+            };
+            assert_eq!(first("app::f"), [3, 0, 0, 0, 0, 0], "what it does itself");
+            assert_eq!(first("sys_futex_wait"), [0, 0, 5, 0, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn light_branches_of_callers_end_where_they_end_in_the_whole() {
+        let mut profile = waits();
+        profile.samples[0].value[0] = 1_000_000;
+        profile.samples[2].value[0] = 1_000_000;
+        let selection = Selection { metric: 2, ..Selection::default() };
+        let options = TreeOptions { inverted: true, ..TreeOptions::default() };
+        let weights = selection.weigh(&profile);
+        let whole = CallTree::from_weights(&profile, &weights, &options);
+        let split = TimeSplit::of(&profile, &selection, &weights, &whole, &options).expect("the same nodes");
+        assert_eq!(split.of_node[0], [1_000_000, 0, 5, 0, 7, 0]);
+    }
+
+    #[test]
+    fn cpu_time_has_no_kinds_of_time() {
+        let profile = waits();
+        let of = |metric| {
             let selection = Selection { metric, ..Selection::default() };
-            let options = TreeOptions { inverted, ..TreeOptions::default() };
+            let options = TreeOptions::default();
             let weights = selection.weigh(&profile);
             let tree = CallTree::from_weights(&profile, &weights, &options);
             TimeSplit::of(&profile, &selection, &weights, &tree, &options).is_some()
         };
-        assert_eq!([of(0, false), of(1, false), of(2, false), of(2, true)], [false, true, true, false]);
+        assert_eq!([of(0), of(1), of(2)], [false, true, true]);
     }
 }
