@@ -317,7 +317,10 @@ impl Quality {
                 None => wait_metric(profile).map(|metric| &profile.samples[metric]),
             };
             let others = others.map_or(0, |samples| samples.len() as u64);
-            let lost_share = share(self.lost, self.lost.saturating_add(self.samples).saturating_add(others));
+            // So do those of system calls, two of each.
+            let calls = profile.syscalls.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
+            let kept = self.samples.saturating_add(others).saturating_add(calls.saturating_mul(2));
+            let lost_share = share(self.lost, self.lost.saturating_add(kept));
             warnings.push(Warning::Lost { lost: self.lost, share: lost_share, frequency_hz });
         }
         if self.lost_records > 0 {

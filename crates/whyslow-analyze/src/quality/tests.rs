@@ -1,6 +1,6 @@
 //! What is wrong with made-up profiles.
 
-use whyslow_profile::{Metric, ModuleKind};
+use whyslow_profile::{Lengths, Metric, ModuleKind, Syscalls};
 
 use super::*;
 use crate::testing;
@@ -66,6 +66,37 @@ fn waits_are_judged_by_what_is_known_of_them_and_not_by_samples_of_cpu_time() {
     let lost = |warning: &&Warning| matches!(warning, Warning::Lost { lost: 10, share, .. } if *share == 0.5);
     assert!(quality.warnings.iter().any(|warning| lost(&warning)), "{:?}", quality.warnings);
     assert_eq!(Quality::of_metric(&profile, profile.main_metric()).waits, None);
+}
+
+/// A flood of system calls fills the rings; what is lost is no larger a part of it than it is.
+#[test]
+fn lost_records_are_a_part_of_all_records_those_of_system_calls_among_them() {
+    let mut profile = testing::profile("main;a 300");
+    profile.meta.counters.lost_samples = 100;
+    let lost_share = |profile: &Profile| {
+        let quality = Quality::of(profile);
+        quality.warnings.iter().find_map(|warning| match warning {
+            Warning::Lost { share, .. } => Some(*share),
+            _ => None,
+        })
+    };
+    assert_eq!(lost_share(&profile), Some(0.25));
+    let samples = &profile.samples[0];
+    profile.syscalls.push(Syscalls {
+        time_ns: 0,
+        thread: samples.thread[0],
+        stack: samples.stack[0],
+        call: profile.modules[0].path,
+        file: None,
+        error: None,
+        count: 300,
+        spread: 0,
+        total_ns: 0,
+        max_ns: 0,
+        bytes: 0,
+        lengths: Lengths::default(),
+    });
+    assert_eq!(lost_share(&profile), Some(0.1));
 }
 
 #[test]

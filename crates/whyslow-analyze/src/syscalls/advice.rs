@@ -76,7 +76,7 @@ impl Fact for SyscallAdvice {
                 self.id(),
                 About::Counters,
                 format!(
-                    "{} of {} calls came too fast to copy their stacks: all are counted and timed, and these are charged in proportion to \
+                    "{} of {} calls came too fast to copy their stacks: they are counted and timed all the same, and charged in proportion to \
                      calls of the same thread, kind and file that have one",
                     Count(*calls),
                     Count(*of)

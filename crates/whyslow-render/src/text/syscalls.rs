@@ -181,3 +181,111 @@ pub fn costliest_syscall(table: &SyscallTable, profile: &Profile, file: Option<&
         None => Some(text),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use whyslow_analyze::heap::Sites;
+    use whyslow_analyze::{Charges, Quality, Selection, testing};
+    use whyslow_profile::{Lengths, Syscalls};
+
+    use super::*;
+    use crate::text::tests::plain;
+
+    /// Adds calls of this length at the line of a sample.
+    fn add(
+        profile: &mut Profile,
+        sample: usize,
+        call: &str,
+        about: [Option<&str>; 2],
+        count: u64,
+        bytes: u64,
+    ) {
+        const LENGTH_NS: u64 = 2_000;
+        let mut text = |text: &str| profile.strings.push(text);
+        let (call, [file, error]) = (text(call), about.map(|about| about.map(&mut text)));
+        let mut lengths = Lengths::default();
+        (0..count).for_each(|_| lengths.add(LENGTH_NS));
+        let (thread, stack) = (profile.samples[0].thread[sample], profile.samples[0].stack[sample]);
+        let (total_ns, max_ns, spread) = (count * LENGTH_NS, LENGTH_NS, 0);
+        let row = Syscalls {
+            time_ns: 0,
+            thread,
+            stack,
+            call,
+            file,
+            error,
+            count,
+            spread,
+            total_ns,
+            max_ns,
+            bytes,
+            lengths,
+        };
+        profile.syscalls.push(row);
+    }
+
+    fn made() -> Profile {
+        let mut profile = testing::profile(
+            "app::log@src/app.rs:3;std::io::write 1\napp::find@src/app.rs:9;std::fs::open 1",
+        );
+        add(&mut profile, 0, "write", [Some("/tmp/\x1b[31mlog"), None], 1000, 12_000);
+        add(&mut profile, 1, "openat", [None, Some("ENOENT")], 40, 0);
+        profile
+    }
+
+    fn table(profile: &Profile) -> SyscallTable {
+        SyscallTable::build(profile, &Selection::default(), &Charges::new(profile, true))
+    }
+
+    fn shown(profile: &Profile, limit: usize, width: usize) -> String {
+        let text = syscalls(&table(profile), profile, limit, Page::new(profile, 0, width));
+        plain(&text)
+    }
+
+    #[test]
+    fn calls_have_their_lines_files_errors_and_advice() {
+        let text = shown(&made(), 10, 120);
+        insta::assert_snapshot!(text, @r"
+        1,040 system calls took 2.08 ms in all, from their beginning to their end, waiting included; each is charged to the line
+        of yours that led to it
+
+           share     total     calls     bytes       p50       p99       max  call    function   line
+          96.2 %   2.00 ms     1,000  11.7 KiB   2.00 µs   2.00 µs   2.00 µs  write   app::log   src/app.rs:3
+                  on /tmp/\u{1b}[31mlog
+                  12 B each on average: in full pages of 4 KiB the same bytes are 3 calls instead of 1,000; collect them in a
+                  buffer, such as BufWriter or setvbuf
+           3.8 %   80.0 µs        40             2.00 µs   2.00 µs   2.00 µs  openat  app::find  src/app.rs:9
+                  40 failed: 40 ENOENT
+        ");
+    }
+
+    #[test]
+    fn a_narrow_page_has_no_percentiles_and_a_limit_says_what_it_leaves_out() {
+        let text = shown(&made(), 1, 60);
+        assert!(!text.contains("p50") && !text.contains("openat") && text.contains("more"), "{text}");
+        let without = testing::profile("main 1");
+        assert_eq!(shown(&without, 10, 80).lines().count(), 2, "nothing but that there is nothing");
+    }
+
+    #[test]
+    fn json_has_the_same_numbers() {
+        let profile = made();
+        let (table, quality, sites) = (table(&profile), Quality::of(&profile), Sites::build(&profile));
+        let context = crate::json::Context {
+            profile: &profile,
+            metric: 0,
+            quality: &quality,
+            sites: &sites,
+            site_limit: 1,
+        };
+        let json = serde_json::to_value(crate::json::syscalls(&context, &table, 1)).unwrap();
+        let [row] = &json["syscalls"].as_array().unwrap()[..] else { panic!("{json}") };
+        assert_eq!(
+            (&row["call"], &row["count"], &row["bytes"]),
+            (&"write".into(), &1000.into(), &12_000.into())
+        );
+        assert_eq!((&row["function"], &row["line"]), (&"app::log".into(), &3.into()));
+        assert_eq!(row["targets"][0]["name"], "/tmp/\u{1b}[31mlog", "JSON has what the system said");
+        assert_eq!(json["syscalls_left_out"], 1);
+    }
+}
