@@ -22,6 +22,8 @@ fn compared(before: &Profile, after: &Profile, limit: Option<usize>) -> Value {
         before: DiffFile { name: "a.whyslow", profile: before, quality: &qualities[0], more: &[] },
         after: DiffFile { name: "b.whyslow", profile: after, quality: &qualities[1], more: &[] },
         limit,
+        paths: None,
+        focus: None,
     };
     serde_json::from_str(&json::to_string(&json::diff(&view)).unwrap()).unwrap()
 }

@@ -5,7 +5,10 @@
 
 mod caveats;
 mod chance;
+mod focus;
 mod matching;
+mod moves;
+mod paths;
 mod rows;
 mod runs;
 mod several;
@@ -17,7 +20,10 @@ use whyslow_profile::{Metric, Profile, Unit};
 
 pub use self::caveats::{Caveat, Which};
 use self::chance::Chance;
+pub use self::focus::Focus;
 use self::matching::Item;
+pub use self::moves::Move;
+pub use self::paths::Paths;
 pub use self::rows::Place;
 use self::rows::{Row, functions, sites};
 pub use self::runs::Runs;
@@ -87,6 +93,8 @@ pub struct Diff {
     pub totals: Vec<Total>,
     /// The rows: decided ones first, the largest difference first.
     pub rows: Vec<DiffRow>,
+    /// Functions that became part of their callers, or no longer are.
+    pub moves: Vec<Move>,
     /// Why the two may not be comparable.
     pub caveats: Vec<Caveat>,
 }
@@ -107,6 +115,7 @@ impl Diff {
             false => functions(runs, inline),
         });
         let mut rows = joined(&first, &second, [before, after]);
+        let moves = if is_heap { Vec::new() } else { moves::find(&mut rows, [before, after], inline) };
         let name = |row: &DiffRow| match (row.after, row.before) {
             (Some(place), _) => labels::name(&after.profile, place.label),
             (None, Some(place)) => labels::name(&before.profile, place.label),
@@ -127,6 +136,7 @@ impl Diff {
             shared_metrics: shared_metrics(before.first().profile, after.first().profile),
             totals: totals::of_runs(before, after, unit),
             rows,
+            moves,
             caveats: caveats::of_runs(before, after, is_heap),
         }
     }

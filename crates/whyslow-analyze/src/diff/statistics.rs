@@ -56,6 +56,8 @@ pub enum Verdict {
     Same,
     /// Chance could be all there is to it. That is not to say that nothing changed.
     Undecided,
+    /// It is part of another function now, or was: nothing is more or less.
+    Moved,
 }
 
 impl Verdict {
@@ -66,6 +68,7 @@ impl Verdict {
             Self::Less => "less",
             Self::Same => "same",
             Self::Undecided => "undecided",
+            Self::Moved => "moved",
         }
     }
 

@@ -96,10 +96,11 @@ fn functions_are_compared_in_time_and_not_in_shares() {
 #[test]
 fn a_function_that_was_not_seen_again_needs_enough_samples_to_be_gone() {
     let before = testing::profile("main;a 3\nmain;b 40");
-    let after = testing::profile("main 40");
+    let after = testing::profile("main;c 40");
     let diff = compared(&before, &after, Metric::CPU_TIME);
     let row = |name: &str| {
-        let found = |row: &&DiffRow| labels::name(&before, row.before.unwrap().label) == name;
+        let is = |place: Place| labels::name(&before, place.label) == name;
+        let found = |row: &&DiffRow| row.before.is_some_and(is);
         *diff.rows.iter().find(found).unwrap()
     };
     assert_eq!((row("a").after, row("a").own.verdict), (None, Verdict::Undecided));

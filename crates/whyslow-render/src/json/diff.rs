@@ -1,8 +1,8 @@
 //! What changed between two profiles. `docs/diff-json.md` describes the names.
 
 use serde::Serialize;
-use whyslow_analyze::Fact;
-use whyslow_analyze::diff::{Change, DiffRow, Place};
+use whyslow_analyze::diff::{Change, DiffRow, Focus, Move, Place};
+use whyslow_analyze::{Fact, Label};
 use whyslow_profile::Profile;
 
 use super::{MetricJson, Named, QualityBody, RemarkJson, Run};
@@ -129,6 +129,75 @@ impl<'a> RowJson<'a> {
     }
 }
 
+#[derive(Debug, Serialize)]
+struct MoveJson<'a> {
+    callees: Vec<std::borrow::Cow<'a, str>>,
+    caller: std::borrow::Cow<'a, str>,
+    now: &'static str,
+    value: u64,
+    caller_change: i64,
+}
+
+impl<'a> MoveJson<'a> {
+    fn new(before: &'a Profile, after: &'a Profile, one: &Move) -> Self {
+        let name = |places: [Option<Place>; 2]| match places {
+            [_, Some(place)] => Named::new(after, place.label).name,
+            [Some(place), None] => Named::new(before, place.label).name,
+            [None, None] => "".into(),
+        };
+        Self {
+            callees: one.callees.iter().map(|callee| name(*callee)).collect(),
+            caller: name(one.caller),
+            now: if one.swallowed { "part of the caller" } else { "on their own" },
+            value: one.value,
+            caller_change: i64::try_from(one.difference).unwrap_or(i64::MAX),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct PathJson {
+    path: Vec<String>,
+    #[serde(flatten)]
+    own: ChangeJson,
+    total: ChangeJson,
+}
+
+/// A function next to the one that is looked at.
+#[derive(Debug, Serialize)]
+struct NeighbourJson<'a> {
+    name: std::borrow::Cow<'a, str>,
+    #[serde(flatten)]
+    change: ChangeJson,
+}
+
+#[derive(Debug, Serialize)]
+struct FocusJson<'a> {
+    own: ChangeJson,
+    total: ChangeJson,
+    callers: Vec<NeighbourJson<'a>>,
+    callees: Vec<NeighbourJson<'a>>,
+}
+
+impl<'a> FocusJson<'a> {
+    fn new(focus: &'a Focus) -> Self {
+        let neighbours = |rows: &[(Label, Change)]| {
+            let rows = rows.iter();
+            rows.map(|(label, change)| NeighbourJson {
+                name: Named::new(&focus.profile, *label).name,
+                change: change.into(),
+            })
+            .collect()
+        };
+        Self {
+            own: (&focus.own).into(),
+            total: (&focus.total).into(),
+            callers: neighbours(&focus.callers),
+            callees: neighbours(&focus.callees),
+        }
+    }
+}
+
 /// A comparison, with all its rows unless the view says how many.
 pub fn diff<'a>(view: &DiffView<'a>) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
@@ -145,8 +214,13 @@ pub fn diff<'a>(view: &DiffView<'a>) -> impl Serialize + use<'a> {
         rows_are: &'static str,
         rows: Vec<RowJson<'a>>,
         rows_left_out: usize,
+        moves: Vec<MoveJson<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        focus: Option<FocusJson<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        paths: Option<Vec<PathJson>>,
     }
-    let DiffView { diff, before, after, limit } = *view;
+    let DiffView { diff, before, after, limit, paths, focus } = *view;
     let limit = limit.unwrap_or(usize::MAX);
     let caveats = diff.caveats.iter().map(|caveat| RemarkJson::from(caveat.remark()));
     let totals = diff.totals.iter().map(|total| TotalJson {
@@ -172,5 +246,16 @@ pub fn diff<'a>(view: &DiffView<'a>) -> impl Serialize + use<'a> {
             .filter_map(|row| RowJson::new(before.profile, after.profile, row))
             .collect(),
         rows_left_out: diff.rows.len().saturating_sub(limit),
+        moves: diff.moves.iter().map(|one| MoveJson::new(before.profile, after.profile, one)).collect(),
+        focus: focus.map(FocusJson::new),
+        paths: paths.map(|paths| {
+            let nodes = paths.by_own().into_iter().take(limit);
+            let path = |node: u32| PathJson {
+                path: paths.names(node),
+                own: (&paths.own[node as usize]).into(),
+                total: (&paths.total[node as usize]).into(),
+            };
+            nodes.map(path).collect()
+        }),
     }
 }

@@ -1,8 +1,8 @@
 //! What changed between two profiles.
 
 use anstyle::{AnsiColor, Style};
-use whyslow_analyze::diff::{Change, Diff, DiffRow, Place, Total, Verdict, Which};
-use whyslow_analyze::{CallTree, Fact, Percent, Quality, is_start_up};
+use whyslow_analyze::diff::{Change, Diff, DiffRow, Focus, Paths, Place, Total, Verdict, Which};
+use whyslow_analyze::{CallTree, Fact, Label, Percent, Quality, is_start_up};
 use whyslow_profile::{CodeKind, Profile, Unit};
 
 use super::layout::{
@@ -38,6 +38,10 @@ pub struct DiffView<'a> {
     pub after: DiffFile<'a>,
     /// Rows of each table; a screen's worth when not said.
     pub limit: Option<usize>,
+    /// Call paths, when they are asked for.
+    pub paths: Option<&'a Paths>,
+    /// Functions that are looked at, between their callers and callees.
+    pub focus: Option<&'a Focus>,
 }
 
 /// One of two profiles.
@@ -58,7 +62,14 @@ pub struct DiffFile<'a> {
 pub fn diff(view: &DiffView<'_>, page: Page) -> String {
     let mut out = head(view, page);
     out.push_str(&totals(view.diff, page));
+    if let Some(focus) = view.focus {
+        out.push_str(&neighbours(view, focus, page));
+    }
     out.push_str(&rows(view, page));
+    out.push_str(&moves(view, page));
+    if let Some(paths) = view.paths {
+        out.push_str(&path_table(view, paths, page));
+    }
     let only = [Which::Before, Which::After].map(|which| only(view, which, page)).concat();
     if !only.is_empty() {
         out.push('\n');
@@ -228,25 +239,9 @@ fn lines(view: &DiffView<'_>, rows: &[(&DiffRow, Change)], page: Page) -> String
     if rows.is_empty() {
         return out;
     }
-    let unit = view.diff.unit;
     let sampled = rows.iter().any(|(_, change)| change.margin.is_some());
-    let several = view.diff.runs > 1;
-    let [error, interval] = match several {
-        true => ["ratio", INTERVAL],
-        false => [if sampled { "±" } else { "" }, ""],
-    };
-    let header = ["before", "after", "change", error, interval].map(str::to_owned);
-    let cells = rows.iter().map(|(row, change)| {
-        let [before, after, difference] = numbers(change, unit, [row.before.is_some(), row.after.is_some()]);
-        let [error, interval] = match (row.before, row.after) {
-            (Some(_), Some(_)) if several => ratio(change),
-            (None, _) if several => ["new".to_owned(), String::new()],
-            (_, None) if several => ["gone".to_owned(), String::new()],
-            _ => [if sampled { margin(change, unit) } else { share(row, change) }, String::new()],
-        };
-        [before, after, difference, error, interval]
-    });
-    let numbers = aligned(std::iter::once(header).chain(cells).collect());
+    let cells = rows.iter().map(|(row, change)| (*change, [row.before.is_some(), row.after.is_some()]));
+    let numbers = number_lines(view.diff, &cells.collect::<Vec<_>>(), sampled);
     let verdict_width = if sampled { VERDICT } else { 0 };
     let used = numbers.first().map_or(0, |line| columns(line)) + verdict_width + 2;
     let rest = page.width.saturating_sub(used);
@@ -277,6 +272,134 @@ fn lines(view: &DiffView<'_>, rows: &[(&DiffRow, Change)], page: Page) -> String
             line.push_str(&format!("{padding}  {}", styled(DIM, place)));
         }
         push_line(&mut out, &line);
+    }
+    out
+}
+
+/// The numbers of changes in columns, below their heading; each with the sides that have it.
+fn number_lines(diff: &Diff, rows: &[(Change, [bool; 2])], sampled: bool) -> Vec<String> {
+    let several = diff.runs > 1;
+    let [error, interval] = match several {
+        true => ["ratio", INTERVAL],
+        false => [if sampled { "±" } else { "" }, ""],
+    };
+    let header = ["before", "after", "change", error, interval].map(str::to_owned);
+    let cells = rows.iter().map(|(change, there)| {
+        let [before, after, difference] = numbers(change, diff.unit, *there);
+        let [error, interval] = match there {
+            [true, true] if several => ratio(change),
+            [false, _] if several => ["new".to_owned(), String::new()],
+            [_, false] if several => ["gone".to_owned(), String::new()],
+            _ => [if sampled { margin(change, diff.unit) } else { share(*there, change) }, String::new()],
+        };
+        [before, after, difference, error, interval]
+    });
+    aligned(std::iter::once(header).chain(cells).collect())
+}
+
+/// Changes with a text each, as a table of its own.
+fn texts(view: &DiffView<'_>, heading: &str, rows: &[(Change, String)], page: Page) -> String {
+    let mut out = String::new();
+    if rows.is_empty() {
+        return out;
+    }
+    let sampled = rows.iter().any(|(change, _)| change.margin.is_some());
+    let changes = rows.iter().map(|(change, _)| (*change, [change.before > 0, change.after > 0]));
+    let numbers = number_lines(view.diff, &changes.collect::<Vec<_>>(), sampled);
+    let verdict_width = if sampled { VERDICT } else { 0 };
+    let header = format!("{}{}  {heading}", numbers[0], left("", verdict_width));
+    push_line(&mut out, &styled(BOLD, header.trim_end()));
+    for ((change, text), numbers) in rows.iter().zip(&numbers[1..]) {
+        let word = change.verdict.label();
+        let padding = " ".repeat(verdict_width.saturating_sub(columns(word) + 2));
+        let judged = if sampled { format!("  {}{padding}", verdict(change.verdict)) } else { String::new() };
+        let room = page.width.saturating_sub(columns(numbers) + verdict_width + 2);
+        push_line(&mut out, &format!("{numbers}{judged}  {}", ending(text, room)));
+    }
+    out
+}
+
+/// As much of the end of a text as fits.
+fn ending(text: &str, room: usize) -> String {
+    if columns(text) <= room {
+        return text.to_owned();
+    }
+    let mut rest = text;
+    while columns(rest) + 1 > room {
+        let mut letters = rest.chars();
+        letters.next();
+        rest = letters.as_str();
+    }
+    format!("…{rest}")
+}
+
+/// The paths that changed at their end.
+fn path_table(view: &DiffView<'_>, paths: &Paths, page: Page) -> String {
+    let nodes = paths.by_own();
+    let claims = nodes.iter().filter(|node| paths.own[**node as usize].verdict.is_claim()).count();
+    let shown = view.limit.unwrap_or(if claims > 0 { claims.min(ROWS) } else { UNDECIDED_ROWS });
+    let row = |node: &u32| {
+        let names = paths.names(*node).into_iter().filter(|name| !is_start_up(name));
+        let short = names.map(|name| crate::names::short_name(&clean(&name))).collect::<Vec<_>>();
+        (paths.own[*node as usize], short.join(" > "))
+    };
+    let rows = nodes.iter().take(shown).map(row).collect::<Vec<_>>();
+    let mut out = String::from("\n");
+    let title = format!("call paths by {} at their end:", clean(&view.diff.metric));
+    let words = match claims {
+        0 => "none is called changed".to_owned(),
+        claims => format!("{} changed", Count(claims as u64)),
+    };
+    push_line(&mut out, &format!("{} {words}", styled(BOLD, title)));
+    out.push_str(&texts(view, "path", &rows, page));
+    out
+}
+
+/// A function between its callers and callees.
+fn neighbours(view: &DiffView<'_>, focus: &Focus, page: Page) -> String {
+    let mut out = String::from("\n");
+    let itself = [(focus.own, "in itself".to_owned()), (focus.total, "with what it calls".to_owned())];
+    push_line(&mut out, &styled(BOLD, "the function that is looked at:"));
+    out.push_str(&texts(view, "", &itself, page));
+    for (title, heading, rows) in
+        [("called by:", "caller", &focus.callers), ("calls:", "callee", &focus.callees)]
+    {
+        let row = |(label, change): &(Label, Change)| {
+            (*change, page.fit(&label_name(&focus.profile, *label), page.width / 2))
+        };
+        let rows = rows.iter().take(view.limit.unwrap_or(FEWER_ROWS)).map(row).collect::<Vec<_>>();
+        if !rows.is_empty() {
+            push_line(&mut out, &styled(BOLD, title));
+            out.push_str(&texts(view, heading, &rows, page));
+        }
+    }
+    out
+}
+
+/// What became part of another function, a line each.
+fn moves(view: &DiffView<'_>, page: Page) -> String {
+    let mut out = String::new();
+    for one in &view.diff.moves {
+        let name = |[before, after]: [Option<Place>; 2]| match (after, before) {
+            (Some(place), _) => label_name(view.after.profile, place.label),
+            (None, Some(place)) => label_name(view.before.profile, place.label),
+            (None, None) => String::new(),
+        };
+        let callees =
+            one.callees.iter().map(|callee| page.fit(&name(*callee), page.width / 3)).collect::<Vec<_>>();
+        let [is, was] = if one.swallowed { ["now part of", "gained"] } else { ["no longer part of", "lost"] };
+        let difference = u64::try_from(one.difference.unsigned_abs()).unwrap_or(u64::MAX);
+        let words = format!(
+            "{} ({}) {is} {}, which {was} {} in itself and is unchanged with what it calls",
+            callees.join(", "),
+            value(one.value, view.diff.unit),
+            page.fit(&name(one.caller), page.width / 3),
+            value(difference, view.diff.unit),
+        );
+        if out.is_empty() {
+            out.push('\n');
+        }
+        push_titled(&mut out, "moved: ", BOLD, &wrap(&words, page.width.saturating_sub(7)));
     }
     out
 }
@@ -393,10 +516,10 @@ fn relative(change: &Change) -> String {
     }
 }
 
-fn share(row: &DiffRow, change: &Change) -> String {
-    match (row.before, row.after) {
-        (None, _) => "new".to_owned(),
-        (_, None) => "gone".to_owned(),
+fn share(there: [bool; 2], change: &Change) -> String {
+    match there {
+        [false, _] => "new".to_owned(),
+        [_, false] => "gone".to_owned(),
         _ => relative(change),
     }
 }
@@ -406,7 +529,7 @@ fn verdict(verdict: Verdict) -> String {
         Verdict::More => AnsiColor::Red.on_default(),
         Verdict::Less => AnsiColor::Green.on_default(),
         Verdict::Same => Style::new(),
-        Verdict::Undecided => DIM,
+        Verdict::Undecided | Verdict::Moved => DIM,
     };
     styled(style, verdict.label())
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use whyslow_analyze::Quality;
-use whyslow_analyze::diff::Diff;
+use whyslow_analyze::diff::{Diff, Focus, Paths};
 use whyslow_profile::Profile;
 use whyslow_render::json;
 use whyslow_render::text::{self, DiffFile, DiffView, Page};
@@ -38,6 +38,9 @@ pub(crate) struct DiffArgs {
     /// Show at most this many rows of each table; 0 shows all [default: 10 that changed; JSON: all]
     #[arg(short = 'n', long, value_name = "ROWS")]
     limit: Option<usize>,
+    /// Show which call paths changed, too
+    #[arg(long)]
+    paths: bool,
     /// Text for people or JSON for programs
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -52,6 +55,10 @@ pub(crate) fn run(args: &DiffArgs, volume: Volume) -> Result<Exit> {
     let sides = Sides::load(&args.sides, &args.filters, volume)?;
     let [before, after] = sides.runs();
     let diff = Diff::of_runs(&before, &after, !args.filters.no_inline);
+    let inline = !args.filters.no_inline;
+    let paths = args.paths.then(|| Paths::of_runs(&before, &after, inline));
+    let wanted = sides.after[0].selection.function.as_ref();
+    let focus = wanted.and_then(|wanted| Focus::of_runs(&before, &after, inline, |name| wanted.is_match(name)));
     let [before_names, after_names] = sides.names();
     let qualities = [&sides.before[0], &sides.after[0]]
         .map(|run| Quality::of_metric(&run.profile, run.selection.metric));
@@ -60,6 +67,8 @@ pub(crate) fn run(args: &DiffArgs, volume: Volume) -> Result<Exit> {
         before: file(&before_names, &before.profile, &qualities[0]),
         after: file(&after_names, &after.profile, &qualities[1]),
         limit: args.limit.map(|rows| if rows == 0 { usize::MAX } else { rows }),
+        paths: paths.as_ref(),
+        focus: focus.as_ref(),
     };
     let answer = match args.format {
         Format::Text => {

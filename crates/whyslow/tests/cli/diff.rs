@@ -280,3 +280,56 @@ fn commands_that_cannot_be_compared_are_refused() {
         "ended with 3; try: a command that succeeds",
     );
 }
+
+#[test]
+fn call_paths_are_compared_where_asked() {
+    let folder = folder();
+    folder.profile("one.whyslow", "main;a;f 300\nmain;b;f 300\nmain;c 300");
+    folder.profile("two.whyslow", "main;a;f 100\nmain;b;f 300\nmain;c 300");
+    let diff = json(&folder, &["one.whyslow", "two.whyslow", "--paths"]);
+    let path = &diff["paths"][0];
+    assert_eq!((&path["path"], &path["verdict"]), (&serde_json::json!(["main", "a", "f"]), &"less".into()));
+    assert_eq!((&path["change"], &path["total"]["change"]), (&(-200_000_000).into(), &(-200_000_000).into()));
+    assert_eq!(json(&folder, &["one.whyslow", "two.whyslow"])["paths"], Value::Null);
+    let text = folder.whyslow(["diff", "one.whyslow", "two.whyslow", "--paths"]).succeeds().stdout.clone();
+    assert!(
+        text.contains("call paths by cpu-time at their end: 1 changed")
+            && text.contains("less       main > a > f"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_function_is_shown_between_its_callers_and_callees() {
+    let folder = folder();
+    folder.profile("one.whyslow", "main;a;f;g 300\nmain;b;f 300\nmain;c 300");
+    folder.profile("two.whyslow", "main;a;f;g 100\nmain;b;f 300\nmain;c 300");
+    let diff = json(&folder, &["one.whyslow", "two.whyslow", "--function", "^f$"]);
+    let focus = &diff["focus"];
+    assert_eq!((&focus["total"]["verdict"], &focus["own"]["before"]), (&"less".into(), &300_000_000.into()));
+    assert_eq!(
+        (&focus["callers"][0]["name"], &focus["callers"][0]["verdict"]),
+        (&"a".into(), &"less".into())
+    );
+    assert_eq!(
+        (&focus["callees"][0]["name"], &focus["callees"][0]["after"]),
+        (&"g".into(), &100_000_000.into())
+    );
+    let text =
+        folder.whyslow(["diff", "one.whyslow", "two.whyslow", "--function", "^f$"]).succeeds().stdout.clone();
+    assert!(text.contains("called by:") && text.contains("calls:"), "{text}");
+}
+
+#[test]
+fn a_function_that_its_caller_swallowed_is_told_as_moved() {
+    let folder = folder();
+    folder.profile("one.whyslow", "main;f;g 500\nmain;f 300\nmain;h 200");
+    folder.profile("two.whyslow", "main;f 806\nmain;h 199");
+    let text = folder.whyslow(["diff", "one.whyslow", "two.whyslow"]).succeeds().stdout.clone();
+    assert!(
+        text.contains("moved: g (500 ms) now part of f, which gained 506 ms in itself and is unchanged"),
+        "{text}"
+    );
+    assert!(text.contains("functions by cpu-time in themselves: 4 undecided"), "{text}");
+    assert!(!text.contains("only before"), "{text}");
+}

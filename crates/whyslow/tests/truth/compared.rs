@@ -1,6 +1,6 @@
 //! `whyslow diff --runs` of programs that differ in something known.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -72,6 +72,62 @@ fn the_function_that_changed_is_named_with_its_factor() {
         match (&names[..], beta["verdict"].as_str()) {
             ([_], Some("more")) if low <= 2.0 && 2.0 <= high => Ok(()),
             _ => Err(format!("{names:?}; beta {low}..{high}")),
+        }
+    });
+}
+
+/// The program of the lab, with its callee as a function of its own or swallowed. Without debug information nothing says so.
+fn swallowing(folder: &Path, swallowed: bool, debug: &str) -> Option<String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/programs/swallowed.rs");
+    let program = folder.join(if swallowed { "after/swallowed" } else { "before/swallowed" });
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    let mut rustc = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()));
+    rustc.args(["-O", "-C", debug, "--edition", "2024", "-A", "unexpected_cfgs", "-o"]).arg(&program);
+    if swallowed {
+        rustc.args(["--cfg", "swallowed"]);
+    }
+    let output = rustc.arg(source).output().ok()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(format!("{} 150", program.display()))
+}
+
+#[test]
+fn a_function_that_is_inlined_now_makes_nothing_more_or_less() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = [false, true].map(|swallowed| swallowing(folder.path(), swallowed, "debuginfo=0"));
+    let [Some(apart), Some(swallowed)] = programs else { return };
+    for (before, after, now) in
+        [(&apart, &swallowed, "part of the caller"), (&swallowed, &apart, "on their own")]
+    {
+        twice_at_most(|| {
+            let diff = compared(before, after, &[]);
+            let moves = diff["moves"].as_array().unwrap();
+            let is_it = |one: &Value| {
+                let callee = one["callees"][0].as_str().unwrap();
+                one["now"] == now
+                    && callee.ends_with("callee")
+                    && one["caller"].as_str().unwrap().ends_with("caller")
+            };
+            match called(&diff) {
+                names if names.is_empty() && moves.iter().any(is_it) => Ok(()),
+                names => Err(format!("{now}: said to have changed: {names:?}; moved: {moves:?}")),
+            }
+        });
+    }
+}
+
+/// Debug information says what was inlined: the callee has its row on both sides.
+#[test]
+fn an_inlined_function_with_debug_information_is_what_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = [false, true].map(|swallowed| swallowing(folder.path(), swallowed, "debuginfo=1"));
+    let [Some(apart), Some(swallowed)] = programs else { return };
+    twice_at_most(|| {
+        let diff = compared(&apart, &swallowed, &[]);
+        assert_eq!(row(&diff, "callee")["seen"], "both");
+        match called(&diff) {
+            names if names.is_empty() => Ok(()),
+            names => Err(format!("said to have changed: {names:?}")),
         }
     });
 }

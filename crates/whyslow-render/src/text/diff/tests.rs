@@ -18,6 +18,8 @@ fn screen(before: &Profile, after: &Profile, metric: usize, limit: Option<usize>
         before: DiffFile { name: "before.whyslow", profile: before, quality: &qualities[0], more: &[] },
         after: DiffFile { name: "after.whyslow", profile: after, quality: &qualities[1], more: &[] },
         limit,
+        paths: None,
+        focus: None,
     };
     plain(&super::diff(&view, Page::new(after, metric, width)))
 }
