@@ -25,6 +25,7 @@ mod properties;
 mod quality;
 mod ratios;
 mod remark;
+pub mod scale;
 mod selection;
 mod spans;
 pub mod stat;

@@ -6,5 +6,7 @@ pub mod html;
 pub mod json;
 mod names;
 pub mod sanitize;
+pub mod scale;
+mod svg;
 pub mod text;
 pub mod units;

@@ -33,6 +33,7 @@ const CASES: &[Case] = &[
     Case { name: "jit", arguments: &["20", "unnamed"], shares: &[("jit_hot", 0.75), ("jit_warm", 0.25)], counts: &[] },
     Case { name: "many", arguments: &["threads", "200", "20"], shares: &[("work", 1.0)], counts: &[("threads", 200)] },
     Case { name: "many", arguments: &["processes", "20", "20"], shares: &[("work", 1.0)], counts: &[("processes", 20)] },
+    Case { name: "growth", arguments: &["100"], shares: &[], counts: &[("constant", 30_000_000), ("quadratic", 1250)] },
     Case { name: "markers", arguments: &["20"], shares: &[("load", 0.4)], counts: &[("load", 50)] },
     Case { name: "plt", arguments: &["20"], shares: &[], counts: &[("calls", 6_800_000)] },
     Case { name: "refuse", arguments: &[], shares: &[("refused", 1.0)], counts: &[] },

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{BenchView, amount, change};
-use crate::flame::text::push_xml;
 use crate::names::cut;
+use crate::svg::label;
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 24.0;
@@ -174,12 +174,6 @@ impl Strip {
             label(out, "dim", x(place), down + 16.0, anchor, &(self.tick)(place));
         }
     }
-}
-
-fn label(out: &mut String, class: &str, x: f64, y: f64, anchor: &str, text: &str) {
-    let _ = write!(out, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">");
-    push_xml(out, text);
-    out.push_str("</text>\n");
 }
 
 #[cfg(test)]

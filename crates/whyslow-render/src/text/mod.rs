@@ -16,6 +16,7 @@ mod parallelism;
 mod quality;
 mod ratios;
 mod remark;
+mod scale;
 mod spans;
 mod stat;
 mod summary;
@@ -40,6 +41,10 @@ pub use parallelism::parallelism;
 pub use quality::{headline, quality, verdict, verdict_lines};
 pub(crate) use quality::{kernel_label, sampling_label, source_label};
 pub use remark::{remark_line, remark_lines, severity_style};
+pub use scale::scale;
+pub(crate) use scale::size_words;
+#[cfg(test)]
+pub(crate) use scale::tests::growth as growth_for_tests;
 pub use spans::spans;
 pub use stat::{EventGroup, StatView, events, interval_head, interval_line, stat};
 pub use summary::{Summary, summary};

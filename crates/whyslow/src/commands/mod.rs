@@ -36,6 +36,7 @@ commands! {
     list: List(ListArgs),
     report: Report(ReportArgs),
     bench: Bench(BenchArgs),
+    scale: Scale(ScaleArgs),
     diff: Diff(DiffArgs),
     merge: Merge(MergeArgs),
     flame: Flame(FlameArgs),

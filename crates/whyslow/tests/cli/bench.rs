@@ -249,3 +249,19 @@ fn exact_numbers_are_those_of_the_program() {
     assert_eq!(row["verdict"], "more", "{row}");
     assert_eq!(row["ratio"], row["ratio_low"]);
 }
+
+#[test]
+fn sizes_that_say_nothing_are_refused() {
+    let folder = Folder::new();
+    let fails = |arguments: &[&str], words: &[&str]| {
+        folder.whyslow([&["scale"], arguments].concat()).fails(125, words)
+    };
+    fails(&["--sizes", "1k,2k,4k", "--", "true"], &["no argument of the program has {n}"]);
+    fails(&["--sizes", "1k,2k", "--", "echo", "{n}"], &["2 sizes are too few", "five"]);
+    fails(&["--sizes", "1k,1000,4k", "--", "echo", "{n}"], &["the same size"]);
+    fails(&["--files", "missing", "--", "cat", "{file}"], &["missing: No such file"]);
+    fails(
+        &["-q", "--sizes", "1,2,4", "--", "sh", "-c", "echo why >&2; exit {n}"],
+        &["the program failed (exit status: ", "by hand"],
+    );
+}

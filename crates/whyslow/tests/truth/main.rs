@@ -7,6 +7,7 @@ mod compared;
 mod counts;
 mod events;
 mod files;
+mod growth;
 mod heap_children;
 mod heap_counts;
 mod heap_inherited;

@@ -1,0 +1,330 @@
+//! How the cost of functions grows with the size of the input, from recordings of several sizes.
+//!
+//! Cost is charged to the user's own functions, with all they call that is not the user's: a search in a list is that of whoever searches. A helper that
+//! many call grows as a mixture of them, so that functions are looked at with all they call, too. Functions are the same by their names.
+
+use rustc_hash::FxHashMap;
+use whyslow_profile::{Metric, Profile};
+use whyslow_stats::growth::{Cost, Exponent, Shapes, exponent, shapes};
+use whyslow_stats::mean;
+
+use crate::functions::{FunctionTable, SortBy};
+use crate::labels::{self, Label};
+use crate::own::{Charges, Nearness, OwnTable};
+use crate::selection::Selection;
+
+/// With fewer samples at the largest size nothing can be said of a function.
+const LEAST_SAMPLES: f64 = 5.0;
+/// How much larger the input is that is predicted for.
+pub const FURTHER: f64 = 10.0;
+
+/// What is kept of one recording.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// The size of its input.
+    pub size: f64,
+    /// All of it, in samples, or in what is counted.
+    pub whole: f64,
+    /// What is charged to each function.
+    functions: FxHashMap<String, Part>,
+    /// The user's functions with all they call.
+    totals: FxHashMap<String, Part>,
+    /// Numbers of the whole run, by name.
+    pub numbers: Vec<(String, f64)>,
+}
+
+#[derive(Debug, Clone)]
+struct Part {
+    value: f64,
+    place: Option<(String, u32)>,
+}
+
+impl Observed {
+    /// Of a recording, by one of its metrics. Numbers are what else is known of the run.
+    pub fn of(profile: &Profile, selection: &Selection, size: f64, numbers: Vec<(String, f64)>) -> Self {
+        let weights = selection.weigh(profile);
+        let metric = profile.metrics.get(selection.metric);
+        // What one sample stands for; what was counted stands for itself.
+        let grain = match metric {
+            Some(metric) if is_sampled(metric) => {
+                weights.total_value as f64 / weights.total_count.max(1) as f64
+            }
+            _ => 1.0,
+        };
+        let grain = if grain > 0.0 { grain } else { 1.0 };
+        let charges = Charges::of_metric(profile, true, selection.metric);
+        let table = OwnTable::build(profile, &weights, &charges);
+        let mut functions: FxHashMap<String, Part> = FxHashMap::default();
+        for row in table.rows.iter().filter(|row| row.own_value > 0) {
+            let name = labels::name(profile, row.label).into_owned();
+            let place = row.line.map(|line| (profile.text(line.file).to_owned(), line.line));
+            let part = functions.entry(name).or_insert(Part { value: 0.0, place });
+            part.value += row.own_value as f64 / grain;
+        }
+        let table = FunctionTable::from_weights(profile, &weights, true, SortBy::SelfValue);
+        let mut totals: FxHashMap<String, Part> = FxHashMap::default();
+        let is_own = |row: &&crate::functions::FunctionRow| Nearness::of(profile, row.label) == Nearness::Own;
+        for row in table.rows.iter().filter(is_own).filter(|row| row.total_value > 0) {
+            let name = labels::name(profile, row.label).into_owned();
+            let place = functions.get(&name).and_then(|part| part.place.clone());
+            let place = place.or_else(|| definition(profile, row.label));
+            let part = totals.entry(name).or_insert(Part { value: 0.0, place });
+            // Of two functions that a reader cannot tell apart one may call the other.
+            part.value = part.value.max(row.total_value as f64 / grain);
+        }
+        Self { size, whole: weights.total_value as f64 / grain, functions, totals, numbers }
+    }
+}
+
+/// Where a function begins.
+fn definition(profile: &Profile, label: Label) -> Option<(String, u32)> {
+    let Label::Function(id) = label else { return None };
+    let function = profile.functions.get(id.index())?;
+    Some((profile.text(function.file?).to_owned(), function.line))
+}
+
+fn is_sampled(metric: &Metric) -> bool {
+    !matches!(metric.origin, whyslow_profile::Origin::Counted | whyslow_profile::Origin::Simulated)
+}
+
+/// How something grows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grown {
+    /// Its name.
+    pub name: String,
+    /// The hottest line of it at the largest size: file and line.
+    pub place: Option<(String, u32)>,
+    /// Every run: size and cost.
+    pub costs: Vec<Cost>,
+    /// The mean cost at the largest size.
+    pub at_top: f64,
+    /// Its share there.
+    pub share: f64,
+    /// The exponent; `None` where there is too little of it.
+    pub exponent: Option<Exponent>,
+    /// The shapes that fit; `None` where there is too little of it.
+    pub shapes: Option<Shapes>,
+    /// Its share at ten times the largest size, if all goes on like this.
+    pub projected_share: f64,
+}
+
+impl Grown {
+    fn of(name: String, place: Option<(String, u32)>, costs: Vec<Cost>) -> Self {
+        let top = costs.iter().map(|cost| cost.size).fold(0.0, f64::max);
+        let there = costs.iter().filter(|cost| cost.size == top).map(|cost| cost.value).collect::<Vec<_>>();
+        let (exponent, shapes) = (exponent(&costs), shapes(&costs));
+        Self { name, place, at_top: mean(&there), share: 0.0, exponent, shapes, projected_share: 0.0, costs }
+    }
+
+    /// What it costs at ten times the largest size, if it goes on like this.
+    fn projected(&self) -> f64 {
+        let exponent = self.exponent.map_or(1.0, |exponent| exponent.interval.estimate.max(0.0));
+        self.at_top * FURTHER.powf(exponent)
+    }
+
+    /// Whether it surely grows faster than n log n.
+    pub fn is_steep(&self) -> bool {
+        self.exponent.is_some_and(|exponent| exponent.is_steep())
+    }
+}
+
+/// How a program grows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Growth {
+    /// The name of the metric.
+    pub metric: String,
+    /// Whether its values are samples.
+    pub sampled: bool,
+    /// The sizes, in order.
+    pub sizes: Vec<f64>,
+    /// Runs of each size.
+    pub runs: usize,
+    /// The whole.
+    pub whole: Grown,
+    /// Functions, by their share at ten times the largest size.
+    pub functions: Vec<Grown>,
+    /// The user's functions that call others, with all they call.
+    pub with_callees: Vec<Grown>,
+    /// Functions of which there is too little, and their share at the largest size.
+    pub too_few: (usize, f64),
+    /// Other numbers of the whole run.
+    pub numbers: Vec<Grown>,
+}
+
+impl Growth {
+    /// Of recordings of several sizes, in any order.
+    pub fn of(metric: String, sampled: bool, observed: &[Observed]) -> Self {
+        let mut sizes = observed.iter().map(|one| one.size).collect::<Vec<_>>();
+        sizes.sort_by(f64::total_cmp);
+        sizes.dedup();
+        let cost = |one: &Observed, value: f64| Cost { size: one.size, value };
+        let whole = observed.iter().map(|one| cost(one, one.whole)).collect();
+        let mut whole = Grown::of("the whole program".to_owned(), None, whole);
+        (whole.share, whole.projected_share) = (1.0, 1.0);
+        let (mut functions, few) = rows(observed, &sizes, |one| &one.functions);
+        let too_few = (few.0, few.1 / whole.at_top.max(f64::MIN_POSITIVE));
+        let projected: f64 = functions.iter().map(Grown::projected).sum();
+        for function in &mut functions {
+            function.share = function.at_top / whole.at_top.max(f64::MIN_POSITIVE);
+            function.projected_share = function.projected() / projected.max(f64::MIN_POSITIVE);
+        }
+        let (mut with_callees, _) = rows(observed, &sizes, |one| &one.totals);
+        // What calls nothing else of the user's is among the functions already.
+        let is_leaf = |row: &Grown| {
+            functions.iter().any(|own| own.name == row.name && own.at_top >= 0.999 * row.at_top)
+        };
+        with_callees.retain(|row| !is_leaf(row));
+        for row in &mut with_callees {
+            row.share = row.at_top / whole.at_top.max(f64::MIN_POSITIVE);
+            // The rest goes on as the whole does.
+            let rest = (whole.at_top - row.at_top).max(0.0) / whole.at_top.max(f64::MIN_POSITIVE)
+                * whole.projected();
+            row.projected_share = row.projected() / (row.projected() + rest).max(f64::MIN_POSITIVE);
+        }
+        for table in [&mut functions, &mut with_callees] {
+            table.sort_by(|one, other| {
+                other.projected_share.total_cmp(&one.projected_share).then_with(|| one.name.cmp(&other.name))
+            });
+        }
+        let numbers =
+            observed.first().map_or(&[][..], |one| &one.numbers).iter().enumerate().map(|(at, (name, _))| {
+                let costs = observed.iter().filter_map(|one| Some(cost(one, one.numbers.get(at)?.1)));
+                Grown::of(name.clone(), None, costs.collect())
+            });
+        let runs = observed.len() / sizes.len().max(1);
+        Self {
+            metric,
+            sampled,
+            runs,
+            whole,
+            functions,
+            with_callees,
+            too_few,
+            numbers: numbers.collect(),
+            sizes,
+        }
+    }
+
+    /// The function that will have most of the time at ten times the largest size.
+    pub fn dominating(&self) -> Option<&Grown> {
+        self.functions.first()
+    }
+
+    /// Functions that grow faster than n log n, for sure; not those that only call one that does.
+    pub fn steep(&self) -> Vec<&Grown> {
+        /// Of a caller's cost, what makes the callee the reason.
+        const MOST: f64 = 0.7;
+        let mut steep =
+            self.functions.iter().chain(&self.with_callees).filter(|row| row.is_steep()).collect::<Vec<_>>();
+        steep.sort_by(|one, other| one.at_top.total_cmp(&other.at_top));
+        let mut found: Vec<&Grown> = Vec::new();
+        for row in steep {
+            if !found.iter().any(|inner| inner.at_top >= MOST * row.at_top) {
+                found.push(row);
+            }
+        }
+        found.sort_by(|one, other| other.projected_share.total_cmp(&one.projected_share));
+        found
+    }
+}
+
+/// A row per function that has enough at the largest size; how many have not, and what they have together.
+fn rows(
+    observed: &[Observed],
+    sizes: &[f64],
+    of: fn(&Observed) -> &FxHashMap<String, Part>,
+) -> (Vec<Grown>, (usize, f64)) {
+    let top = sizes.last().copied().unwrap_or(0.0);
+    // The largest first: their lines are the ones to look at.
+    let mut largest = observed.iter().collect::<Vec<_>>();
+    largest.sort_by(|one, other| other.size.total_cmp(&one.size));
+    let mut names: FxHashMap<&String, &Part> = FxHashMap::default();
+    for (name, part) in largest.iter().flat_map(|one| of(one)) {
+        names.entry(name).or_insert(part);
+    }
+    let (mut rows, mut too_few) = (Vec::new(), (0, 0.0));
+    for (name, part) in names {
+        let value = |one: &Observed| of(one).get(name).map_or(0.0, |part| part.value);
+        let costs = observed.iter().map(|one| Cost { size: one.size, value: value(one) }).collect::<Vec<_>>();
+        let row = Grown::of(name.clone(), part.place.clone(), costs);
+        if top > 0.0 && row.at_top < LEAST_SAMPLES {
+            too_few = (too_few.0 + 1, too_few.1 + row.at_top);
+        } else {
+            rows.push(row);
+        }
+    }
+    (rows, too_few)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    /// Programs in which `linear` has 40 samples per thousand, and `square` one per thousand squared.
+    fn observed(size: f64) -> Observed {
+        let thousands = size / 1000.0;
+        let folded = format!(
+            "main;linear {}\nmain;square {}\nmain;constant 40",
+            (40.0 * thousands) as u64,
+            (thousands * thousands) as u64
+        );
+        let profile = testing::profile(&folded);
+        Observed::of(&profile, &Selection::default(), size, vec![("peak".to_owned(), size * 100.0)])
+    }
+
+    #[test]
+    fn the_quadratic_that_hides_will_dominate() {
+        let sizes = [1000.0, 2000.0, 4000.0, 8000.0, 16000.0];
+        let all = sizes
+            .iter()
+            .flat_map(|size| [observed(*size), observed(*size), observed(*size)])
+            .collect::<Vec<_>>();
+        let growth = Growth::of("cpu-time".to_owned(), true, &all);
+        assert_eq!((growth.runs, growth.sizes.len()), (3, 5));
+        let steep = growth.steep();
+        assert_eq!(steep.iter().map(|function| function.name.as_str()).collect::<Vec<_>>(), ["square"]);
+        let square = growth.functions.iter().find(|function| function.name == "square").unwrap();
+        assert!((square.share - 0.27).abs() < 0.02, "{}", square.share);
+        assert!((square.projected_share - 0.8).abs() < 0.05, "{}", square.projected_share);
+        assert_eq!(growth.dominating().unwrap().name, "square");
+        let constant = growth.functions.iter().find(|function| function.name == "constant").unwrap();
+        assert!(constant.exponent.unwrap().interval.estimate.abs() < 0.1);
+        assert!((growth.numbers[0].exponent.unwrap().interval.estimate - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_helper_of_many_does_not_hide_who_calls_it_too_often() {
+        let observed = |size: f64| {
+            let thousands = size / 1000.0;
+            let folded = format!(
+                "main;linear;helper {}\nmain;outer;square;helper {}",
+                (60.0 * thousands) as u64,
+                (thousands * thousands / 2.0) as u64
+            );
+            Observed::of(&testing::profile(&folded), &Selection::default(), size, Vec::new())
+        };
+        let sizes = [1000.0, 2000.0, 4000.0, 8000.0, 16000.0];
+        let all = sizes
+            .iter()
+            .flat_map(|size| [observed(*size), observed(*size), observed(*size)])
+            .collect::<Vec<_>>();
+        let growth = Growth::of("cpu-time".to_owned(), true, &all);
+        assert_eq!(growth.functions.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["helper"]);
+        let steep = growth.steep();
+        // One of both, and not the caller too.
+        assert_eq!(steep.len(), 1, "{steep:?}");
+        assert!(["square", "outer"].contains(&steep[0].name.as_str()));
+        assert!(steep[0].projected_share > 0.4, "{}", steep[0].projected_share);
+    }
+
+    #[test]
+    fn what_is_hardly_there_is_only_counted() {
+        let profile = testing::profile("main;much 1000\nmain;little 2");
+        let one = |size| Observed::of(&profile, &Selection::default(), size, Vec::new());
+        let all = [one(1.0), one(2.0), one(4.0)];
+        let growth = Growth::of("cpu-time".to_owned(), true, &all);
+        assert_eq!((growth.functions.len(), growth.too_few.0), (1, 1));
+        assert!(Growth::of(String::new(), true, &[]).functions.is_empty());
+    }
+}

@@ -1,0 +1,223 @@
+//! `whyslow scale`: how a program and its functions grow with the size of the input.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use whyslow_analyze::Selection;
+use whyslow_analyze::scale::{Growth, Observed};
+use whyslow_profile::{Origin, Profile};
+use whyslow_render::scale::growth_plot;
+use whyslow_render::{json, text};
+use whyslow_stats::random::Random;
+
+use crate::cli::{Format, Volume};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::{self, Output, note};
+use crate::{profile_file, terminal};
+
+/// Run a command with inputs of several sizes, and say how each function grows: finds what is small today and all of it tomorrow
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "whyslow scale --sizes 1k,2k,4k,8k,16k [OPTIONS] -- PROGRAM [ARGS with {n}]...\n       whyslow scale --files a.txt,b.txt,c.txt [OPTIONS] -- PROGRAM [ARGS with {file}]...",
+    after_help = "\
+Examples:
+  whyslow scale --sizes 1k,2k,4k,8k,16k -- ./app --items {n}
+  whyslow scale --files small.json,medium.json,large.json -- ./app {file}
+  whyslow scale --sizes 1k,2k,4k,8k --heap -- ./app {n}     bytes that are allocated
+  whyslow scale --sizes 1k,4k,16k,64k --svg growth.svg -- ./app {n}
+
+Five sizes or more, each twice the one before or more, give narrow intervals; the largest should run
+for a second or more, so that small functions have samples. In sizes k, M and G are thousands.
+Exponents are those of a negative-binomial model with 95 % intervals; a function is called steep when
+its exponent is above 1.3 with a probability of 99.9 %."
+)]
+pub(crate) struct ScaleArgs {
+    /// The sizes, which take the place of {n}, such as 1k,2k,4k,8k,16k
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size, required_unless_present = "files", conflicts_with = "files")]
+    sizes: Vec<f64>,
+    /// Input files, which take the place of {file}; their lengths are the sizes
+    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    files: Vec<PathBuf>,
+    /// Runs of each size
+    #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Samples per second of CPU time
+    #[arg(short = 'F', long, visible_alias = "freq", value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(1..))]
+    frequency: u32,
+    /// Record allocations instead of CPU time
+    #[arg(long)]
+    heap: bool,
+    /// What grows [default: cpu-time; with --heap bytes-allocated]
+    #[arg(long, value_name = "METRIC")]
+    metric: Option<String>,
+    /// Keep the recordings in this folder
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// Draw it on logarithmic axes
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Text for people or JSON for programs
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// The program to run, and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, required = true, hide = true)]
+    program: Vec<String>,
+}
+
+/// `16k`, `1.5M`, `300`.
+fn size(text: &str) -> std::result::Result<f64, String> {
+    let wrong = || format!("`{text}` is not a size such as 300, 16k or 1.5M");
+    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let scale = match unit {
+        "" => 1.0,
+        "k" | "K" => 1e3,
+        "M" | "m" => 1e6,
+        "G" | "g" => 1e9,
+        _ => return Err(wrong()),
+    };
+    let size = number.parse::<f64>().map_err(|_| wrong())? * scale;
+    if size.is_finite() && size > 0.0 && size.fract() == 0.0 { Ok(size) } else { Err(wrong()) }
+}
+
+/// An input: its size, and what stands for it in the command.
+struct Sized {
+    size: f64,
+    placeholder: &'static str,
+    value: String,
+}
+
+/// Runs, compares, prints.
+pub(crate) fn run(args: &ScaleArgs, volume: Volume) -> Result<Exit> {
+    let inputs = inputs(args)?;
+    let picture = args.svg.clone().map(Output::from);
+    if let Some(picture) = &picture {
+        picture.check()?;
+    }
+    let temporary = tempfile::tempdir().map_err(|error| Failure::new(format!("no folder for recordings: {error}")))?;
+    let folder = args.output.as_deref().unwrap_or(temporary.path());
+    std::fs::create_dir_all(folder).map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
+    let mut order = (0..inputs.len()).flat_map(|input| (0..args.runs).map(move |run| (input, run))).collect::<Vec<_>>();
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
+    Random::new(seed).shuffle(&mut order);
+    let mut observed = Vec::new();
+    let mut kind = None;
+    let count = order.len();
+    for (at, (input, run)) in order.into_iter().enumerate() {
+        let input = &inputs[input];
+        if volume > Volume::Quiet {
+            note(&format!("run {} of {count}: {} {}\n", at + 1, input.placeholder, input.value));
+        }
+        let file = folder.join(format!("{}-{run}.whyslow", input.size));
+        let profile = record(args, input, &file)?;
+        let (seen, metric) = observe(args, &profile, &file, input.size)?;
+        kind.get_or_insert(metric);
+        observed.push(seen);
+    }
+    let (metric, sampled) = kind.unwrap_or_default();
+    let growth = Growth::of(metric, sampled, &observed);
+    let shown = match args.format {
+        Format::Text => text::scale(&growth, terminal::width(std::io::stdout())),
+        Format::Json => json::to_string(&json::scale(&growth)).map_err(|error| Failure::new(format!("scale: {error}")))?,
+    };
+    output::print(&shown)?;
+    if let Some(picture) = picture {
+        picture.write(|out| out.write_all(growth_plot(&growth).as_bytes()))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn inputs(args: &ScaleArgs) -> Result<Vec<Sized>> {
+    let (placeholder, mut inputs) = if args.files.is_empty() {
+        let of = |size: &f64| Sized { size: *size, placeholder: "{n}", value: format!("{size:.0}") };
+        ("{n}", args.sizes.iter().map(of).collect::<Vec<_>>())
+    } else {
+        let of = |path: &PathBuf| {
+            let length = std::fs::metadata(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?.len();
+            Ok(Sized { size: length as f64, placeholder: "{file}", value: path.display().to_string() })
+        };
+        ("{file}", args.files.iter().map(of).collect::<Result<Vec<_>>>()?)
+    };
+    if !args.program.iter().any(|word| word.contains(placeholder)) {
+        return Err(Failure::new(format!("no argument of the program has {placeholder}: every size would be the same run"))
+            .next(format!("whyslow scale … -- ./app {placeholder}")));
+    }
+    inputs.sort_by(|one, other| one.size.total_cmp(&other.size));
+    if inputs.windows(2).any(|two| two[0].size.total_cmp(&two[1].size).is_eq()) || inputs.iter().any(|input| input.size == 0.0) {
+        return Err(Failure::new("two inputs have the same size, or one is empty").next("sizes of which each is twice the one before"));
+    }
+    if inputs.len() < 3 {
+        return Err(Failure::new(format!("{} sizes are too few to see how something grows", inputs.len())).next("five, such as --sizes 1k,2k,4k,8k,16k"));
+    }
+    Ok(inputs)
+}
+
+/// One recording, as `whyslow record` and `whyslow heap` make them.
+fn record(args: &ScaleArgs, input: &Sized, file: &Path) -> Result<Profile> {
+    let cannot = |why: String| Failure::new(format!("with {} {}: {why}", input.placeholder, input.value));
+    let own = std::env::current_exe().map_err(|error| cannot(error.to_string()))?;
+    let mut command = Command::new(own);
+    command.arg("-q");
+    if args.heap {
+        command.args(["heap", "--no-leak-check"]);
+    } else {
+        command.args(["record", "-F", &args.frequency.to_string()]);
+    }
+    let words = args.program.iter().map(|word| word.replace(input.placeholder, &input.value));
+    command.arg("-o").arg(file).arg("--").args(words);
+    let output = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| cannot(error.to_string()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.trim().lines().last().unwrap_or_default();
+        let last = whyslow_render::sanitize::clean(last);
+        let said = if last.is_empty() { String::new() } else { format!(": {last}") };
+        return Err(cannot(format!("the program failed ({}){said}", output.status)).next("run it by hand with this size"));
+    }
+    profile_file::open(file)
+}
+
+/// What is kept of a recording; the name of the metric, and whether it is sampled.
+fn observe(args: &ScaleArgs, profile: &Profile, file: &Path, size: f64) -> Result<(Observed, (String, bool))> {
+    let usual = if args.heap { "bytes-allocated" } else { "cpu-time" };
+    let wanted = args.metric.as_deref().unwrap_or(usual);
+    let metric = Selection::metric_named(profile, wanted).map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
+    let selection = Selection { metric, ..Selection::default() };
+    let metric = &profile.metrics[selection.metric];
+    let sampled = !matches!(metric.origin, Origin::Counted | Origin::Simulated);
+    let meta = &profile.meta;
+    let mut numbers = Vec::new();
+    if let Some(heap) = &meta.heap {
+        let sum = |of: fn(&whyslow_profile::HeapCounts) -> u64| profile.heap.sites.iter().map(|site| of(&site.counts)).sum::<u64>() as f64;
+        numbers.push(("allocations".to_owned(), sum(|counts| counts.allocations)));
+        numbers.push(("allocated-bytes".to_owned(), sum(|counts| counts.bytes_allocated)));
+        numbers.push(("peak-live-bytes".to_owned(), heap.peak_bytes as f64));
+    } else {
+        // Whoever watches every allocation makes a program slower.
+        numbers.push(("wall-time".to_owned(), meta.duration_ns as f64));
+        numbers.push(("cpu-time".to_owned(), (meta.user_time_ns + meta.system_time_ns) as f64));
+    }
+    numbers.push(("max-resident".to_owned(), meta.max_resident_bytes as f64));
+    let observed = Observed::of(profile, &selection, size, numbers);
+    Ok((observed, (profile.text(metric.name).to_owned(), sampled)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_thousands() {
+        assert_eq!([size("300"), size("16k"), size("1.5M")], [Ok(300.0), Ok(16e3), Ok(1.5e6)]);
+        for wrong in ["", "k", "-1", "0", "1.5", "1q", "inf"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}
