@@ -2,9 +2,10 @@
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
+use whyslow_analyze::diff::{Paths, Runs, Side};
 use whyslow_analyze::{CallTree, Label, Outline, Selection, TimeSplit, TreeOptions, testing};
 use whyslow_profile::{CodeKind, Function, FunctionId, Profile};
-use whyslow_render::flame::{FlameOptions, folded_svg, svg};
+use whyslow_render::flame::{FlameOptions, diff_svg, folded_svg, svg};
 
 /// An element with its attributes and the text directly inside it.
 #[derive(Debug, Default, Clone)]
@@ -305,6 +306,41 @@ fn kinds_of_time_are_the_colours_where_they_are_known() {
     assert_eq!([path("k8"), path("k11"), path("k0")], [Some(4), Some(3), Some(0)]);
     let plain = svg(&tree, &profile, &FlameOptions::default());
     assert!(!plain.contains("\"times\"") && !plain.contains("class=\"k8\""), "nothing changes without them");
+}
+
+#[test]
+fn changes_are_the_colours_of_two_sides_and_what_is_gone_keeps_its_place() {
+    let before = testing::profile("main;a;old 300\nmain;b 400\nmain;c 200");
+    let after = testing::profile("main;a;new 100\nmain;b 410\nmain;c 280");
+    let selection = Selection::default();
+    let runs = |profile| Runs::new(vec![Side { profile, selection: &selection }]);
+    let paths = Paths::of_runs(&runs(&before), &runs(&after), true);
+    let picture = diff_svg(&paths, &FlameOptions::default());
+    let elements = elements(&picture);
+    let lines = |class: &str| {
+        let is = |element: &&Element| element.tag == "path" && element.get("class") == class;
+        elements.iter().find(is).map(|element| element.get("d").matches('M').count())
+    };
+    // old and a are less than half, the root and main less, c is more, new is new; b is grey.
+    assert_eq!(["k14", "k15", "k16", "k17", "k18"].map(lines), [2, 2, 1, 1, 1].map(Some));
+    for word in ["half or less, gone", "not significant", "more", "twice or more, new"] {
+        assert!(picture.contains(&format!(">{word}</text>")), "{word}");
+    }
+    assert!(!picture.contains(">your code") && picture.contains("\"verdicts\":[\"undecided\",\"less\""));
+    // As wide as the larger side: 300 + 100 + 410 + 280 samples.
+    let number = |text: &str| u64::from_str_radix(text, 36).expect("a number");
+    let data = &elements.iter().find(|element| element.get("id") == "data").expect("the data").text;
+    let of =
+        |key: &str| data.split_once(key).and_then(|(_, rest)| rest.split_once('"')).expect("it is there").0;
+    let root = of("\"frames\":\"").split(';').next().and_then(|frame| frame.split(',').nth(2)).map(number);
+    assert_eq!(root, Some(1090 * testing::SAMPLE_NS));
+    let root = of("\"changes\":\"").split(';').next().expect("the root").split(',').take(2).map(number);
+    assert_eq!(root.collect::<Vec<_>>(), [900, 790].map(|samples| samples * testing::SAMPLE_NS));
+    let plain = drawn("main;a 1", &FlameOptions::default());
+    assert!(
+        !plain.contains("\"changes\"") && !plain.contains("class=\"k14\""),
+        "nothing changes without them"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::functions::Functions;
 use super::kinds::{self, KINDS};
 use super::layout::{Layout, Placed};
 use super::text::{cut, push_json, push_xml, visible};
-use super::{Drawn, FlameOptions, data, times};
+use super::{Drawn, FlameChanges, FlameOptions, changes, data, times};
 use crate::names::columns;
 use crate::text::repeat_note;
 
@@ -28,6 +28,8 @@ const COLUMN: f64 = 7.05;
 const PAD: f64 = 4.0;
 /// Width that the search box takes from the title.
 const SEARCH: u32 = 410;
+/// What the buttons for before and after take beside it.
+const SIDES: u32 = 190;
 /// Average width of a character of the header's font, generous.
 const HEADER_COLUMN: f64 = 6.9;
 
@@ -117,7 +119,7 @@ impl<'a> Document<'a> {
 
     fn push_frames(&mut self, functions: &Functions<'_>, rows: &[u32]) {
         let drawn = self.rows();
-        let mut paths: [String; times::CLASSES] = Default::default();
+        let mut paths: [String; changes::CLASSES] = Default::default();
         let mut inlined = String::new();
         let mut folded = String::new();
         let mut labels = String::new();
@@ -131,7 +133,11 @@ impl<'a> Document<'a> {
             if left == right {
                 continue; // too narrow to see; in the data for zooming
             }
+            let class = self.options.changes.as_ref().map(|changes| changes.class(frame.node));
             match self.drawn.times {
+                None if class.is_some() => {
+                    class.iter().for_each(|class| push_line(&mut paths[*class], left, right, middle));
+                }
                 None => push_line(&mut paths[kinds::class(function.kind)], left, right, middle),
                 Some(split) => {
                     let end = (right - gap(right - left)).max(left + 1);
@@ -164,7 +170,11 @@ impl<'a> Document<'a> {
             self.out,
             "<g id=\"frames\" transform=\"translate({MARGIN} {HEADER})\">\n<g id=\"lit\">\n"
         );
-        let used = if self.drawn.times.is_some() { times::CLASSES } else { times::FIRST_CLASS };
+        let used = match (&self.options.changes, self.drawn.times) {
+            (Some(_), _) => changes::CLASSES,
+            (None, Some(_)) => times::CLASSES,
+            (None, None) => times::FIRST_CLASS,
+        };
         for (class, path) in paths.iter().enumerate().take(used) {
             let _ = writeln!(self.out, "<path class=\"k{class}\" d=\"{path}\"/>");
         }
@@ -190,7 +200,8 @@ impl<'a> Document<'a> {
     }
 
     fn push_header(&mut self) {
-        let room = f64::from(self.width - SEARCH.min(self.width / 2));
+        let bar = if self.options.changes.is_some() { SEARCH + SIDES } else { SEARCH };
+        let room = f64::from(self.width - bar.min(self.width / 2));
         let right = self.width + 2 * MARGIN;
         let _ = write!(
             self.out,
@@ -214,9 +225,13 @@ impl<'a> Document<'a> {
     }
 
     fn push_legend(&mut self) {
-        let word = if self.drawn.times.is_some() { "time" } else { "self" };
+        let word = match (&self.options.changes, self.drawn.times) {
+            (Some(_), _) => "change",
+            (None, Some(_)) => "time",
+            (None, None) => "self",
+        };
         let mut legend = format!("<text class=\"quiet\" x=\"{MARGIN}\" y=\"70\">{word}</text>\n");
-        let mut x = f64::from(MARGIN) + 32.0;
+        let mut x = f64::from(MARGIN) + if word == "change" { 52.0 } else { 32.0 };
         for (class, text) in self.legend_entries() {
             let _ = write!(
                 legend,
@@ -249,6 +264,9 @@ impl<'a> Document<'a> {
     fn legend_entries(&self) -> Vec<(usize, String)> {
         if let Some(split) = self.drawn.times {
             return times::legend(&split.of_node[0], self.layout.total);
+        }
+        if let Some(changes) = &self.options.changes {
+            return changes.legend(&self.layout);
         }
         let values = kinds::self_values(self.whole_tree(), self.profile, self.options.callers);
         let kinds = KINDS.iter().zip(values).enumerate();
@@ -324,6 +342,12 @@ impl<'a> Document<'a> {
                 self.out.push_str(",\n\"wholeTimes\":");
                 times::push_splits(&mut self.out, layout, *whole);
             }
+        }
+        if let Some(changes) = &self.options.changes {
+            let _ = write!(self.out, ",\n\"firstChange\":{},\"verdicts\":", changes::FIRST_CLASS);
+            FlameChanges::push_words(&mut self.out);
+            self.out.push_str(",\n\"changes\":");
+            changes.push_frames(&mut self.out, &self.layout);
         }
         self.out.push_str("}]]></script>\n");
     }

@@ -56,6 +56,19 @@ function load(text, splits) {
   for (let i = 0; i < count; i++) if (self[i] < 0) self[i] = total[i] - filled[i];
 }
 load(data.frames, data.times);
+// What changed: before, after, class, verdict and the ends of the ratio of each frame.
+const change = data.changes && data.changes.split(';').map(line => line.split(',').map(text => parseInt(text, 36) || 0));
+const larger = total.slice(); // widths that have room for both sides
+let side = 0; // 0 shows both sides, 1 before, 2 after
+// Gives frames the widths of one side, or of the larger one.
+function weigh() {
+  const filled = new Float64Array(count);
+  for (let i = 0; i < count; i++) {
+    total[i] = side ? change[i][side - 1] : larger[i];
+    if (i) { start[i] = start[parent[i]] + filled[parent[i]]; filled[parent[i]] += total[i]; }
+  }
+  for (let i = 0; i < count; i++) self[i] = Math.max(0, total[i] - filled[i]);
+}
 // How often the frames of folded recursion came again.
 const repeat = i => times[i] < 2 ? '' : round[i] > 1 ? ` (last ${round[i]} ×${times[i]})` : ` (×${times[i]})`;
 
@@ -73,10 +86,13 @@ const dim = lit.map((_, class_) => make(dimGroup, 'path', { class: 'k' + class_ 
 const mark = make(frames, 'rect', { id: 'mark', rx: 2, height: ROW + 1, visibility: 'hidden' });
 const target = make(frames, 'rect', { fill: 'transparent', height: ROWS * ROW });
 const found = make(header, 'text', { id: 'found', y: 47, 'text-anchor': 'end', role: 'status' });
-const bar = make(make(header, 'foreignObject', { y: 8, width: 400, height: 28 }), 'div', { class: 'bar' });
+const BAR = change ? 590 : 400;
+const bar = make(make(header, 'foreignObject', { y: 8, width: BAR, height: 28 }), 'div', { class: 'bar' });
 const input = make(bar, 'input', { type: 'search', placeholder: 'Search (press /)', 'aria-label': 'Search functions' });
 const regex = make(bar, 'button', { title: 'Regular expression', 'aria-pressed': 'false' }, '.*');
 const whole = data.whole && make(bar, 'button', { title: 'Show also the frames that only start or carry other code, and every call of recursion (w)', 'aria-pressed': 'false' }, 'Whole');
+const sides = change ? ['Both', 'Before', 'After'].map((word, at) => make(bar, 'button', { 'aria-pressed': at === 0,
+  title: ['Each frame as wide as the larger of before and after', 'Only what was before the change', 'Only what is after it'][at] }, word)) : [];
 const reset = make(bar, 'button', { title: 'Show everything (Escape)' }, 'Reset');
 const crumbs = make(make(header, 'foreignObject', { x: MARGIN, y: 74, height: 22 }), 'div',
   { class: 'crumbs', role: 'navigation', 'aria-label': 'Zoomed frame' });
@@ -130,6 +146,9 @@ function draw() {
           if (to > from) (faint || kindWanted >= 0 && kindWanted !== FIRST_TIME + kind ? weak : strong)[FIRST_TIME + kind] += `M${from / 10} ${middle}h${(to - from) / 10}`;
           from = Math.max(from, to);
         });
+      } else if (change) {
+        const class_ = data.firstChange + change[i][2];
+        (faint || kindWanted >= 0 && kindWanted !== class_ ? weak : strong)[class_] += line;
       } else (faint ? weak : strong)[f.kind] += line;
       if (code[i] & 1) { dashed += line; if (!faint) pale += line; }
       if (f.folded) several += line;
@@ -219,8 +238,9 @@ function show(i, x, y) {
   tip.textContent = '';
   make(tip, 'b', {}, f.name + repeat(i));
   const inZoomed = zoomed && !isAround(i) ? `, ${share(total[i], total[zoomed])} of the zoomed frame` : '';
-  make(tip, 'div', {}, `total ${amount(total[i])}, ${share(total[i], whole)}${inZoomed}`);
-  if (!data.callers) make(tip, 'div', {}, `self ${amount(self[i])}, ${share(self[i], whole)}`);
+  if (!change) make(tip, 'div', {}, `total ${amount(total[i])}, ${share(total[i], whole)}${inZoomed}`);
+  if (!data.callers && !change) make(tip, 'div', {}, `self ${amount(self[i])}, ${share(self[i], whole)}`);
+  if (change) describe(change[i]);
   if (split) TIMES.forEach((word, kind) => { if (split[i][kind]) make(tip, 'div', {}, `${word} ${amount(split[i][kind])}, ${share(split[i][kind], total[i])}`); });
   const about = f.folded ? ['only starts or carries other code', 'w shows whole stacks'] : [KINDS[f.kind], f.crate && 'crate ' + f.crate, code[i] & 1 && 'inlined into its caller'];
   make(tip, 'div', { class: 'about' }, about.filter(Boolean).join(' · '));
@@ -232,6 +252,14 @@ function show(i, x, y) {
   const first = scrolled(), last = alone ? first + innerHeight : HEADER + ROWS * ROW;
   tipBox.setAttribute('x', Math.max(0, Math.min(x + 14, room - w - 4)));
   tipBox.setAttribute('y', Math.max(first, y + 18 + h > last ? y - h - 12 : y + 18));
+}
+
+// Before, after, the change and what it is worth.
+function describe([before, after, , verdict, low, high]) {
+  const difference = after - before, sign = difference < 0 ? '-' : '+';
+  const relative = before && after ? ` (×${(after / before).toFixed(2)}${high ? `, 95 %: ${(low / 1000).toFixed(2)} to ${(high / 1000).toFixed(2)}` : ''})` : after ? ' (new)' : ' (gone)';
+  make(tip, 'div', {}, `before ${amount(before)}, after ${amount(after)}`);
+  make(tip, 'div', {}, `change ${difference ? sign : ''}${amount(Math.abs(difference))}${relative}: ${data.verdicts[verdict]}`);
 }
 
 function frameAt(event) {
@@ -252,7 +280,7 @@ function frameAt(event) {
 function search() {
   let test = null, problem = '';
   const text = input.value, small = text.toLowerCase();
-  if (kindWanted >= 0) test = split ? null : f => f.kind === kindWanted;
+  if (kindWanted >= 0) test = split || change ? null : f => f.kind === kindWanted;
   else if (text && regex.getAttribute('aria-pressed') === 'true') {
     try {
       const pattern = new RegExp(text, 'i');
@@ -308,6 +336,17 @@ function toggle() {
 }
 const foldedNote = note.textContent;
 if (whole) whole.onclick = toggle;
+
+sides.forEach((button, at) => button.onclick = () => {
+  side = at;
+  sides.forEach((other, row) => other.setAttribute('aria-pressed', row === at));
+  weigh();
+  [zoomed, marked] = [total[zoomed] ? zoomed : 0, -1];
+  view = { start: start[zoomed], span: Math.max(total[zoomed], 1) };
+  show(-1);
+  showCrumbs();
+  search();
+});
 
 function clearSearch() { input.value = ''; kindWanted = -1; search(); }
 function openSearch() { input.focus(); input.select(); }
@@ -410,7 +449,8 @@ function resize() {
   target.setAttribute('width', width);
   header.firstElementChild.setAttribute('width', wide);
   found.setAttribute('x', wide - MARGIN);
-  bar.parentNode.setAttribute('x', wide - 400 - MARGIN);
+  bar.parentNode.setAttribute('x', Math.max(MARGIN, wide - BAR - MARGIN));
+  bar.parentNode.setAttribute('width', Math.min(BAR, width));
   crumbs.parentNode.setAttribute('width', width);
   const shrunk = Math.min(1, width / $('legend').getBBox().width);
   $('legend').setAttribute('transform', `translate(${MARGIN * (1 - shrunk)} ${66 * (1 - shrunk)}) scale(${shrunk})`);

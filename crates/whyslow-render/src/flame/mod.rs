@@ -6,6 +6,7 @@
 //!
 //! A folded picture holds the frames of the whole one too: a button goes from one to the other.
 
+mod changes;
 mod data;
 mod document;
 mod functions;
@@ -14,6 +15,8 @@ mod layout;
 pub(crate) mod text;
 mod times;
 
+pub use changes::FlameChanges;
+use whyslow_analyze::diff::Paths;
 use whyslow_analyze::{CallTree, Fold, Outline, Repeat, TimeSplit};
 use whyslow_profile::{Profile, Unit};
 
@@ -39,6 +42,8 @@ pub struct FlameOptions {
     pub unit: Unit,
     /// The kinds of time of the (whole) tree's nodes: then those are the colours.
     pub times: Option<TimeSplit>,
+    /// What changed at the tree's nodes: then that is the colour.
+    pub changes: Option<FlameChanges>,
 }
 
 impl Default for FlameOptions {
@@ -53,6 +58,7 @@ impl Default for FlameOptions {
             max_rows: 300,
             unit: Unit::Nanoseconds,
             times: None,
+            changes: None,
         }
     }
 }
@@ -73,6 +79,13 @@ impl Default for FlameOptions {
 pub fn svg(tree: &CallTree, profile: &Profile, options: &FlameOptions) -> String {
     let drawn = Drawn::plain(tree, options.times.as_ref());
     document::Document::new(drawn, None, profile, options).write()
+}
+
+/// Draws the call paths of two sides as one picture: each has the width of the larger of before and after, so what is gone keeps its place. Buttons
+/// show one side alone.
+pub fn diff_svg(paths: &Paths, options: &FlameOptions) -> String {
+    let options = FlameOptions { changes: Some(FlameChanges::of(paths)), times: None, ..options.clone() };
+    svg(&paths.tree, &paths.profile, &options)
 }
 
 /// Draws a folded tree, with a button that shows the whole one.

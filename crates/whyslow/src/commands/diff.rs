@@ -1,5 +1,7 @@
 //! `whyslow diff`: what changed between two profiles, or several runs of each side, as text or JSON.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use whyslow_analyze::Quality;
 use whyslow_analyze::diff::{Diff, Focus, Paths};
@@ -11,6 +13,7 @@ use crate::cli::{Format, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::filters::Filters;
+use crate::output::Output;
 use crate::sides::{Sides, SidesArgs};
 use crate::{output, terminal};
 
@@ -41,6 +44,9 @@ pub(crate) struct DiffArgs {
     /// Show which call paths changed, too
     #[arg(long)]
     paths: bool,
+    /// Draw what changed as a flame graph, too
+    #[arg(long, value_name = "SVG")]
+    flame: Option<PathBuf>,
     /// Text for people or JSON for programs
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -56,7 +62,11 @@ pub(crate) fn run(args: &DiffArgs, volume: Volume) -> Result<Exit> {
     let [before, after] = sides.runs();
     let diff = Diff::of_runs(&before, &after, !args.filters.no_inline);
     let inline = !args.filters.no_inline;
-    let paths = args.paths.then(|| Paths::of_runs(&before, &after, inline));
+    let needs_paths = args.paths || args.flame.is_some();
+    let paths = needs_paths.then(|| Paths::of_runs(&before, &after, inline));
+    if let (Some(paths), Some(file)) = (&paths, &args.flame) {
+        super::flame::draw_diff(&sides, paths, &Output::from(file.clone()), volume)?;
+    }
     let wanted = sides.after[0].selection.function.as_ref();
     let focus = wanted.and_then(|wanted| Focus::of_runs(&before, &after, inline, |name| wanted.is_match(name)));
     let [before_names, after_names] = sides.names();
@@ -67,7 +77,7 @@ pub(crate) fn run(args: &DiffArgs, volume: Volume) -> Result<Exit> {
         before: file(&before_names, &before.profile, &qualities[0]),
         after: file(&after_names, &after.profile, &qualities[1]),
         limit: args.limit.map(|rows| if rows == 0 { usize::MAX } else { rows }),
-        paths: paths.as_ref(),
+        paths: paths.as_ref().filter(|_| args.paths),
         focus: focus.as_ref(),
     };
     let answer = match args.format {

@@ -3,17 +3,20 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use whyslow_analyze::diff::Paths;
 use whyslow_analyze::heap::is_heap_metric;
 use whyslow_analyze::{CallTree, Outline, Overview, Quality, Selection, TimeSplit, TreeOptions};
 use whyslow_profile::{Profile, Unit};
-use whyslow_render::flame::{FlameOptions, folded_svg, svg};
+use whyslow_render::flame::{FlameOptions, diff_svg, folded_svg, svg};
 use whyslow_render::text::verdict;
+use whyslow_render::units::value;
 
 use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::filters::Filters;
 use crate::output::{Output, note};
+use crate::sides::Sides;
 use crate::{open, profile_file, values};
 
 /// Draw a profile as a flame graph (SVG for any browser: zoom, search, tooltips)
@@ -24,6 +27,7 @@ Examples:
   whyslow flame app.whyslow -o - --thread main > main.svg
   whyslow flame app.whyslow --inverted --open
   whyslow flame app.whyslow --metric live-at-peak    who holds the memory at the peak
+  whyslow flame --diff before.whyslow after.whyslow  what changed, in one picture
   whyslow flame app.whyslow --metric wall-time       what ran and what waited, in colours apart")]
 pub(crate) struct FlameArgs {
     #[command(flatten)]
@@ -31,6 +35,10 @@ pub(crate) struct FlameArgs {
     /// Write here instead of NAME.svg next to the profile; - is stdout
     #[arg(short, long, value_name = "SVG")]
     output: Option<PathBuf>,
+    /// Draw what changed since this profile: blue is less, orange is more, grey is what chance explains; frames that are gone keep
+    /// their place
+    #[arg(long, value_name = "BEFORE", conflicts_with_all = ["inverted", "unfolded"])]
+    diff: Option<PathBuf>,
     /// Innermost functions at the root, callers above them
     #[arg(long)]
     inverted: bool,
@@ -57,6 +65,19 @@ pub(crate) struct FlameArgs {
 pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
     let file = &args.profile.file;
     let picture = Output::from(args.output.clone().unwrap_or_else(|| file.with_extension("svg")));
+    if let Some(before) = &args.diff {
+        let sides = Sides::open([vec![before.clone()], vec![file.clone()]], &args.filters)?;
+        let [before, after] = sides.runs();
+        let paths = Paths::of_runs(&before, &after, !args.filters.no_inline);
+        let usual = diff_options(&sides, &paths);
+        let options = FlameOptions {
+            title: args.title.clone().unwrap_or(usual.title),
+            inverted: args.icicle,
+            min_width_px: args.min_width,
+            ..usual
+        };
+        return write(&diff_svg(&paths, &options), &picture, args.open, volume);
+    }
     let mut profile = profile_file::open(file)?;
     let selection = args.filters.resolve(file, &mut profile)?;
     let tree =
@@ -70,16 +91,49 @@ pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
         ..FlameOptions::default()
     };
     let svg = drawn(&profile, &selection, &tree, &options, !args.unfolded);
+    write(&svg, &picture, args.open, volume)
+}
+
+fn write(svg: &str, picture: &Output, open: bool, volume: Volume) -> Result<Exit> {
     picture.write(|out| out.write_all(svg.as_bytes()))?;
-    if let Output::File(path) = &picture {
+    if let Output::File(path) = picture {
         if volume > Volume::Quiet {
             note(&format!("whyslow: flame graph: {}\n", path.display()));
         }
-        if args.open {
+        if open {
             open::in_browser(path);
         }
     }
     Ok(Exit::Success)
+}
+
+/// Draws what changed between two sides.
+pub(crate) fn draw_diff(sides: &Sides, paths: &Paths, output: &Output, volume: Volume) -> Result {
+    write(&diff_svg(paths, &diff_options(sides, paths)), output, false, volume)?;
+    Ok(())
+}
+
+/// What stands above a picture of changes.
+fn diff_options(sides: &Sides, paths: &Paths) -> FlameOptions {
+    let [before, after] = [&sides.before, &sides.after].map(|runs| title(&runs[0].profile));
+    let metric = sides.before[0].profile.metrics.get(sides.before[0].selection.metric);
+    let unit = metric.map_or_else(Default::default, |metric| metric.unit);
+    let name = metric.map_or("", |metric| sides.before[0].profile.text(metric.name));
+    let whole = &paths.total[0];
+    let runs = match sides.before.len() {
+        1 => "one run each: how much runs differ is not known".to_owned(),
+        runs => format!("means of {runs} runs each"),
+    };
+    FlameOptions {
+        title: if before == after { format!("{after}: what changed") } else { format!("{before} → {after}") },
+        subtitle: format!(
+            "{name} {} → {}; {runs}; a frame is as wide as the larger of before and after",
+            value(whole.before, unit),
+            value(whole.after, unit)
+        ),
+        unit,
+        ..FlameOptions::default()
+    }
 }
 
 /// Draws a whole profile with the default look.

@@ -333,3 +333,20 @@ fn a_function_that_its_caller_swallowed_is_told_as_moved() {
     assert!(text.contains("functions by cpu-time in themselves: 4 undecided"), "{text}");
     assert!(!text.contains("only before"), "{text}");
 }
+
+#[test]
+fn what_changed_is_drawn_as_one_picture() {
+    let folder = folder();
+    runs(&folder);
+    let drawn = folder.whyslow(["flame", "--diff", "slow.whyslow", "fast.whyslow", "-o", "one.svg"]);
+    assert!(drawn.succeeds().stderr.contains("flame graph: one.svg"), "{drawn:?}");
+    let picture = std::fs::read_to_string(folder.path().join("one.svg")).unwrap();
+    assert!(
+        picture.contains("cpu-time 990 ms → 300 ms; one run each") && picture.contains("gone"),
+        "{picture}"
+    );
+    let files = [&["diff", "--flame", "many.svg", "--before"][..], &OLD, &["--after"], &NEW].concat();
+    folder.whyslow(files).succeeds();
+    let picture = std::fs::read_to_string(folder.path().join("many.svg")).unwrap();
+    assert!(picture.contains("means of 5 runs each"), "{picture}");
+}

@@ -1,0 +1,102 @@
+//! Frames coloured by what changed: blue is less, orange is more, and grey is what chance explains.
+
+use whyslow_analyze::diff::{Change, Paths, Verdict};
+
+use super::data::push_base36;
+use super::layout::Layout;
+use super::text::push_json;
+use super::times;
+
+/// The colour class of the first kind of change; the others follow.
+pub(super) const FIRST_CLASS: usize = times::CLASSES;
+
+/// How many colour classes there are in all.
+pub(super) const CLASSES: usize = FIRST_CLASS + WORDS.len();
+
+/// The words of the legend, from the bluest to the most orange.
+const WORDS: [&str; 5] = ["half or less, gone", "less", "not significant", "more", "twice or more, new"];
+
+/// Row of [`WORDS`] of what chance explains.
+const GREY: usize = 2;
+
+/// What changed at each node of a tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlameChanges {
+    of_node: Vec<Change>,
+}
+
+impl FlameChanges {
+    /// Those of the paths of both sides.
+    pub fn of(paths: &Paths) -> Self {
+        Self { of_node: paths.total.clone() }
+    }
+
+    /// The colour class of a node.
+    pub(super) fn class(&self, node: u32) -> usize {
+        let change = &self.of_node[node as usize];
+        let large = change.after >= change.before.saturating_mul(2)
+            || change.before >= change.after.saturating_mul(2);
+        let row = match (change.verdict, large) {
+            (Verdict::Less, true) => 0,
+            (Verdict::Less, false) => 1,
+            (Verdict::More, false) => 3,
+            (Verdict::More, true) => 4,
+            _ => GREY,
+        };
+        FIRST_CLASS + row
+    }
+
+    /// The entries of the legend: class and words, of the colours that are seen.
+    pub(super) fn legend(&self, layout: &Layout) -> Vec<(usize, String)> {
+        let mut seen = [false; WORDS.len()];
+        for frame in layout.frames.iter().skip(1) {
+            seen[self.class(frame.node) - FIRST_CLASS] = true;
+        }
+        let entries = WORDS.iter().enumerate().filter(|(row, _)| seen[*row]);
+        entries.map(|(row, word)| (FIRST_CLASS + row, (*word).to_owned())).collect()
+    }
+
+    /// Appends the verdicts that frames refer to, as a JSON list.
+    pub(super) fn push_words(out: &mut String) {
+        for (at, verdict) in VERDICTS.iter().enumerate() {
+            out.push(if at == 0 { '[' } else { ',' });
+            push_json(out, verdict.label());
+        }
+        out.push(']');
+    }
+
+    /// Appends the changes of the frames as a JSON string: frames separated by `;`, in each, in base 36,
+    ///
+    /// ```text
+    /// before,after,class,verdict,ratio low,ratio high      ratios in thousandths, only of several runs
+    /// ```
+    pub(super) fn push_frames(&self, out: &mut String, layout: &Layout) {
+        out.push('"');
+        for (at, frame) in layout.frames.iter().enumerate() {
+            let change = &self.of_node[frame.node as usize];
+            let verdict = VERDICTS.iter().position(|verdict| *verdict == change.verdict).unwrap_or(0);
+            let mut numbers = vec![
+                change.before,
+                change.after,
+                (self.class(frame.node) - FIRST_CLASS) as u64,
+                verdict as u64,
+            ];
+            if let Some(ratio) = change.ratio.filter(|_| change.before > 0 && change.after > 0) {
+                numbers.extend([ratio.low, ratio.high].map(|ratio| (ratio * 1000.0).round() as u64));
+            }
+            for (column, number) in numbers.into_iter().enumerate() {
+                match (at, column) {
+                    (0, 0) => {}
+                    (_, 0) => out.push(';'),
+                    _ => out.push(','),
+                }
+                push_base36(out, number);
+            }
+        }
+        out.push('"');
+    }
+}
+
+/// The verdicts, by their number in the data.
+const VERDICTS: [Verdict; 5] =
+    [Verdict::Undecided, Verdict::Less, Verdict::More, Verdict::Same, Verdict::Moved];
