@@ -254,7 +254,7 @@ fn exact_numbers_are_those_of_the_program() {
 fn sizes_that_say_nothing_are_refused() {
     let folder = Folder::new();
     let fails = |arguments: &[&str], words: &[&str]| {
-        folder.whyslow([&["scale"], arguments].concat()).fails(125, words)
+        folder.whyslow([&["scale"], arguments].concat()).fails(125, words);
     };
     fails(&["--sizes", "1k,2k,4k", "--", "true"], &["no argument of the program has {n}"]);
     fails(&["--sizes", "1k,2k", "--", "echo", "{n}"], &["2 sizes are too few", "five"]);
