@@ -9,12 +9,14 @@
 //! note       what is to be said besides
 //! document   all of it as a file that can be compared with later
 //! foreign    results of other tools
+//! gate       what may be merged
 //! ```
 
 pub mod contender;
 pub mod course;
 pub mod document;
 pub mod foreign;
+pub mod gate;
 pub mod judge;
 pub mod note;
 pub mod run;

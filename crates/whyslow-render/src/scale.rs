@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use whyslow_analyze::scale::{FURTHER, Grown, Growth};
+use whyslow_stats::growth::Exponent;
 
 use crate::flame::text::push_xml;
 use crate::names::cut;
@@ -108,6 +109,17 @@ impl Axes {
         HEIGHT - BOTTOM - share.clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM)
     }
 
+    /// The part of a line that lies between both ends of the upright axis.
+    fn visible(&self, exponent: &Exponent, from: f64, to: f64) -> Option<[f64; 2]> {
+        let (start, slope) = (exponent.cost_at(1.0).ln(), exponent.interval.estimate);
+        if slope.abs() < 1e-9 {
+            return (self.y[0]..=self.y[1]).contains(&start).then_some([from, to]);
+        }
+        let [one, other] = self.y.map(|end| ((end - start) / slope).exp());
+        let (low, high) = (from.max(one.min(other)), to.min(one.max(other)));
+        (low < high).then_some([low, high])
+    }
+
     fn draw(&self, out: &mut String) {
         let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         for power in powers(self.x) {
@@ -145,6 +157,8 @@ impl Axes {
         }
         let Some(exponent) = row.exponent else { return };
         for (from, to, class) in [(first, last, "fit"), (last, last * FURTHER, "fit ahead")] {
+            // Where the line leaves the picture it ends.
+            let Some([from, to]) = self.visible(&exponent, from, to) else { continue };
             let at = |size: f64| (self.x_of(size), self.y_of(exponent.cost_at(size)));
             let ((x1, y1), (x2, y2)) = (at(from), at(to));
             let _ = writeln!(

@@ -218,6 +218,8 @@ pub enum Shapes {
 pub fn shapes(costs: &[Cost]) -> Option<Shapes> {
     const PLAUSIBLE: f64 = 0.05;
     const HOPELESS: f64 = 0.01;
+    /// Of the cost at the largest size, what has to come from growing.
+    const GROWN: f64 = 0.2;
     /// Runs of one program differ by some 2 % anyway.
     const LEAST_SPREAD: f64 = 0.02 * 0.02;
     let sizes = by_size(costs);
@@ -228,12 +230,15 @@ pub fn shapes(costs: &[Cost]) -> Option<Shapes> {
     let spread = spread_within(&sizes, repeated as f64).max(LEAST_SPREAD);
     let fit = |shape: Shape| {
         let parameters = if shape == Shape::Constant { 1 } else { 2 };
-        let misfit = misfit(&sizes, shape, spread);
+        let (misfit, grown) = misfit(&sizes, shape, spread);
         let freedom = (sizes.len() - parameters) as f64;
         let p = fisher_tail(misfit / freedom, [freedom, repeated as f64]);
-        Plausible { shape, p }
+        (Plausible { shape, p }, grown)
     };
-    let mut all = Shape::ALL.map(fit);
+    // What hardly grows is constant, whatever the shape of the little that does.
+    let mut all = Shape::ALL.map(fit).to_vec();
+    all.retain(|(fit, grown)| fit.shape == Shape::Constant || *grown > GROWN);
+    let mut all = all.into_iter().map(|(fit, _)| fit).collect::<Vec<_>>();
     all.sort_by(|one, other| other.p.total_cmp(&one.p));
     if all[0].p < HOPELESS {
         return Some(Shapes::None);
@@ -262,8 +267,8 @@ fn spread_within(sizes: &[(f64, Vec<f64>)], freedom: f64) -> f64 {
     if misfit(0.0) <= freedom { 0.0 } else { bisect(|spread| misfit(spread) > freedom) }
 }
 
-/// How far the means of all sizes are from the best a + b·f(n) with a, b >= 0.
-fn misfit(sizes: &[(f64, Vec<f64>)], shape: Shape, spread: f64) -> f64 {
+/// How far the means of all sizes are from the best a + b·f(n) with a, b >= 0, and the share of b·f(n) at the largest.
+fn misfit(sizes: &[(f64, Vec<f64>)], shape: Shape, spread: f64) -> (f64, f64) {
     const LEAST: f64 = 0.05;
     let largest = sizes.iter().map(|(size, _)| shape.at(*size)).fold(f64::MIN_POSITIVE, f64::max);
     let mut rows = sizes
@@ -274,6 +279,7 @@ fn misfit(sizes: &[(f64, Vec<f64>)], shape: Shape, spread: f64) -> f64 {
             (shape.at(*size) / largest, mean, values.len() as f64, mean.max(0.3))
         })
         .collect::<Vec<_>>();
+    let mut grown = 0.0;
     for _ in 0..25 {
         let [mut one, mut x, mut xx, mut y, mut xy] = [0.0; 5];
         for (part, mean, runs, expected) in &rows {
@@ -295,6 +301,7 @@ fn misfit(sizes: &[(f64, Vec<f64>)], shape: Shape, spread: f64) -> f64 {
         if slope < 0.0 {
             (base, slope) = (y / one, 0.0);
         }
+        grown = slope / (base + slope).max(f64::MIN_POSITIVE);
         for (part, _, _, expected) in &mut rows {
             *expected = (base + slope * *part).max(LEAST);
         }
@@ -302,7 +309,7 @@ fn misfit(sizes: &[(f64, Vec<f64>)], shape: Shape, spread: f64) -> f64 {
     let of_row = |(_, mean, runs, expected): &(f64, f64, f64, f64)| {
         runs * (mean - expected).powi(2) / (expected + spread * expected * expected)
     };
-    rows.iter().map(of_row).sum()
+    (rows.iter().map(of_row).sum(), grown)
 }
 
 #[cfg(test)]
@@ -382,6 +389,15 @@ mod tests {
             let is_steep = matches!(shape, Shape::Quadratic | Shape::Cubic);
             assert!(if is_steep { steep >= 190 } else { steep == 0 }, "{shape:?}: {steep} of 200");
         }
+    }
+
+    #[test]
+    fn what_does_not_grow_is_constant_and_nothing_else() {
+        let still = [
+            120.0, 118.0, 123.0, 119.0, 125.0, 121.0, 117.0, 122.0, 120.0, 126.0, 124.0, 119.0, 121.0, 118.0,
+            125.0,
+        ];
+        assert_eq!(labels(shapes(&costs(&still))), ["constant"]);
     }
 
     #[test]

@@ -11,6 +11,10 @@ pub(crate) enum Exit {
     Success,
     /// 1: `whyslow doctor` found something that prevents recording.
     CannotRecord,
+    /// 2: `whyslow gate` found something that got worse.
+    Worse,
+    /// 3: `whyslow gate` cannot say whether something got worse.
+    Undecided,
     /// 2: `whyslow heap --fail-on-leak` found a leak in a program that itself succeeded.
     Leaked,
     /// 3: `whyslow heap --fail-on-leak` found no leak, but could not look at everything.
@@ -35,8 +39,8 @@ impl Exit {
         match self {
             Self::Success => 0,
             Self::CannotRecord => 1,
-            Self::Leaked => 2,
-            Self::NotEverythingSeen => 3,
+            Self::Leaked | Self::Worse => 2,
+            Self::NotEverythingSeen | Self::Undecided => 3,
             Self::Program(code) | Self::Cargo(code) => code as u8,
             Self::Signal(signal) => 128u8.wrapping_add(signal as u8),
             Self::Failed => 125,
@@ -71,6 +75,7 @@ mod tests {
         assert_eq!(Exit::from(ExitStatus::Signal(9)).code(), 137);
         assert_eq!(Exit::from(ExitStatus::Signal(64)).code(), 192);
         assert_eq!([Exit::Leaked, Exit::NotEverythingSeen].map(Exit::code), [2, 3]);
+        assert_eq!([Exit::Worse, Exit::Undecided].map(Exit::code), [2, 3]);
         assert_eq!([Exit::Failed, Exit::NotExecutable, Exit::NotFound].map(Exit::code), [125, 126, 127]);
     }
 }

@@ -4,14 +4,14 @@
 //! many call grows as a mixture of them, so that functions are looked at with all they call, too. Functions are the same by their names.
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Metric, Profile};
+use whyslow_profile::{Metric, Profile, StackId};
 use whyslow_stats::growth::{Cost, Exponent, Shapes, exponent, shapes};
 use whyslow_stats::mean;
 
 use crate::functions::{FunctionTable, SortBy};
 use crate::labels::{self, Label};
-use crate::own::{Charges, Nearness, OwnTable};
-use crate::selection::Selection;
+use crate::own::{Charges, Nearness, OwnTable, frames_of};
+use crate::selection::{Selection, Weights};
 
 /// With fewer samples at the largest size nothing can be said of a function.
 const LEAST_SAMPLES: f64 = 5.0;
@@ -29,6 +29,8 @@ pub struct Observed {
     functions: FxHashMap<String, Part>,
     /// The user's functions with all they call.
     totals: FxHashMap<String, Part>,
+    /// The user's functions on each stack, from the outside in, and what the stack costs.
+    paths: Vec<(Vec<String>, f64)>,
     /// Numbers of the whole run, by name.
     pub numbers: Vec<(String, f64)>,
 }
@@ -72,8 +74,29 @@ impl Observed {
             // Of two functions that a reader cannot tell apart one may call the other.
             part.value = part.value.max(row.total_value as f64 / grain);
         }
-        Self { size, whole: weights.total_value as f64 / grain, functions, totals, numbers }
+        let paths = paths(profile, &weights, grain);
+        Self { size, whole: weights.total_value as f64 / grain, functions, totals, paths, numbers }
     }
+}
+
+/// The user's functions on each stack that costs something, each once.
+fn paths(profile: &Profile, weights: &Weights, grain: f64) -> Vec<(Vec<String>, f64)> {
+    let mut sums: FxHashMap<Vec<Label>, f64> = FxHashMap::default();
+    for stack in (0..weights.value.len()).filter(|stack| weights.value[*stack] > 0) {
+        let mut path: Vec<Label> = Vec::new();
+        for frame in frames_of(profile, StackId::from(stack)) {
+            if Nearness::of(profile, frame.label) == Nearness::Own && !path.contains(&frame.label) {
+                path.push(frame.label);
+            }
+        }
+        // Stacks are told from the inside out.
+        path.reverse();
+        *sums.entry(path).or_default() += weights.value[stack] as f64 / grain;
+    }
+    let named = |(path, value): (Vec<Label>, f64)| {
+        (path.into_iter().map(|label| labels::name(profile, label).into_owned()).collect(), value)
+    };
+    sums.into_iter().map(named).collect()
 }
 
 /// Where a function begins.
@@ -149,6 +172,8 @@ pub struct Growth {
     pub too_few: (usize, f64),
     /// Other numbers of the whole run.
     pub numbers: Vec<Grown>,
+    /// Functions that grow faster than n log n for sure, but for those that only call one that does.
+    steep: Vec<String>,
 }
 
 impl Growth {
@@ -192,7 +217,7 @@ impl Growth {
                 Grown::of(name.clone(), None, costs.collect())
             });
         let runs = observed.len() / sizes.len().max(1);
-        Self {
+        let mut growth = Self {
             metric,
             sampled,
             runs,
@@ -202,7 +227,12 @@ impl Growth {
             too_few,
             numbers: numbers.collect(),
             sizes,
-        }
+            steep: Vec::new(),
+        };
+        let top = growth.sizes.last().copied().unwrap_or(0.0);
+        let largest = observed.iter().find(|one| one.size == top);
+        growth.steep = largest.map_or(Vec::new(), |largest| growth.reasons(&largest.paths));
+        growth
     }
 
     /// The function that will have most of the time at ten times the largest size.
@@ -212,19 +242,36 @@ impl Growth {
 
     /// Functions that grow faster than n log n, for sure; not those that only call one that does.
     pub fn steep(&self) -> Vec<&Grown> {
+        let row = |name: &String| self.all().filter(|row| row.name == *name).find(|row| row.is_steep());
+        self.steep.iter().filter_map(row).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Grown> {
+        self.functions.iter().chain(&self.with_callees)
+    }
+
+    /// Of those that are steep the ones that are not so by what they call.
+    fn reasons(&self, paths: &[(Vec<String>, f64)]) -> Vec<String> {
         /// Of a caller's cost, what makes the callee the reason.
         const MOST: f64 = 0.7;
-        let mut steep =
-            self.functions.iter().chain(&self.with_callees).filter(|row| row.is_steep()).collect::<Vec<_>>();
+        let mut steep = self.all().filter(|row| row.is_steep()).collect::<Vec<_>>();
         steep.sort_by(|one, other| one.at_top.total_cmp(&other.at_top));
-        let mut found: Vec<&Grown> = Vec::new();
-        for row in steep {
-            if !found.iter().any(|inner| inner.at_top >= MOST * row.at_top) {
-                found.push(row);
-            }
-        }
+        // Of two that cost the same the inner one is the reason.
+        let beneath = |outer: &Grown, inner: &Grown| {
+            let has_both = |path: &[String]| {
+                let at = |name: &String| path.iter().position(|known| known == name);
+                at(&outer.name).zip(at(&inner.name)).is_some_and(|(outer, inner)| outer < inner)
+            };
+            paths.iter().filter(|(path, _)| has_both(path)).map(|(_, value)| value).sum::<f64>()
+        };
+        let is_reason = |row: &&Grown| {
+            let explains =
+                |inner: &&Grown| inner.name != row.name && beneath(row, inner) >= MOST * row.at_top;
+            !steep.iter().any(explains)
+        };
+        let mut found = steep.iter().copied().filter(is_reason).collect::<Vec<_>>();
         found.sort_by(|one, other| other.projected_share.total_cmp(&one.projected_share));
-        found
+        found.iter().map(|row| row.name.clone()).collect()
     }
 }
 
@@ -312,9 +359,8 @@ mod tests {
         let growth = Growth::of("cpu-time".to_owned(), true, &all);
         assert_eq!(growth.functions.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["helper"]);
         let steep = growth.steep();
-        // One of both, and not the caller too.
-        assert_eq!(steep.len(), 1, "{steep:?}");
-        assert!(["square", "outer"].contains(&steep[0].name.as_str()));
+        // Not its caller too.
+        assert_eq!(steep.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["square"]);
         assert!(steep[0].projected_share > 0.4, "{}", steep[0].projected_share);
     }
 

@@ -1,8 +1,10 @@
 //! Commands side by side: tables for other documents, and the picture of the pairs. Text for the terminal is in `text`, JSON in `json`.
 
+pub(crate) mod gate;
 mod strip;
 mod tables;
 
+pub use gate::{GATE_SCHEMA, GateView, gate_json, gate_junit, gate_markdown};
 pub use strip::strip_plot;
 pub use tables::{asciidoc, csv, markdown};
 use whyslow_analyze::{Remark, bytes, duration};

@@ -1,12 +1,13 @@
 //! Commands side by side, for people.
 
+use whyslow_bench::gate::Outcome;
 use whyslow_bench::run::MetricUnit;
 use whyslow_bench::{Comparison, Metric};
 use whyslow_stats::verdict::Verdict;
 
 use super::layout::{BOLD, DIM, cut, number_of, push_line, push_rows, push_wrapped, styled, wrap};
 use super::remark::{remark_lines, severity_style};
-use crate::bench::{BenchView, amount, change, ratio_words};
+use crate::bench::{BenchView, GateView, amount, change, gate, ratio_words};
 use crate::sanitize::clean;
 use crate::units::Percent;
 
@@ -47,6 +48,24 @@ pub fn bench(view: &BenchView<'_>, width: usize) -> String {
     push_wrapped(&mut out, DIM, &surroundings(view), width);
     for remark in view.remarks {
         out.push_str(&remark_lines(remark, width));
+    }
+    out
+}
+
+/// What may be merged.
+pub fn gate(view: &GateView<'_>, width: usize) -> String {
+    let (headline, rows) = gate::table(view);
+    let severity = match view.outcome {
+        Outcome::Pass => whyslow_analyze::Severity::Fine,
+        Outcome::Regression => whyslow_analyze::Severity::Serious,
+        Outcome::Undecided => whyslow_analyze::Severity::Warning,
+    };
+    let mut out = String::new();
+    push_rows(&mut out, &rows, 2);
+    out.push('\n');
+    push_wrapped(&mut out, severity_style(severity), &headline, width.max(NARROWEST));
+    for file in view.artefacts {
+        push_line(&mut out, &styled(DIM, format!("what changed inside: {}", clean(file))));
     }
     out
 }

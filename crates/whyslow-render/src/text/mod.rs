@@ -26,7 +26,7 @@ mod threads;
 mod tree;
 mod waits;
 
-pub use bench::bench;
+pub use bench::{bench, gate};
 pub use callers::callers;
 pub use critical::critical_path;
 pub use diff::{DiffFile, DiffView, diff};

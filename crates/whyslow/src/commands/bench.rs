@@ -14,14 +14,17 @@ use clap::{Args, ValueEnum};
 use whyslow_analyze::{Fact, Remark};
 use whyslow_bench::document::{Measured, MeasuredCommand, SCHEMA};
 use whyslow_bench::judge::{self, compare_days, judge};
-use whyslow_bench::{BenchNote, Course, Metric, Plan, Rounds};
+use whyslow_bench::{BenchNote, Course, Ended, Metric, Plan, Rounds};
 use whyslow_render::bench::{BenchView, asciidoc, csv, markdown, strip_plot};
 use whyslow_render::{json, text};
 use whyslow_stats::looks::LOOKS;
 use whyslow_stats::witness::Witness;
 
-use self::contenders::{Contenders, Runnable};
+use self::contenders::Contenders;
+pub(super) use self::contenders::{Runnable, words};
+pub(super) use self::exact::{Exact, counted as exact};
 use self::execute::Runner;
+pub(super) use self::git::Trees;
 use crate::cli::{Format, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -108,7 +111,7 @@ pub(crate) struct BenchArgs {
 }
 
 /// How commands are run.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Commands")]
 pub(crate) struct HowArgs {
     /// Give a command this name; several in the order of the commands
@@ -157,6 +160,22 @@ pub(crate) struct HowArgs {
     #[arg(short, long)]
     ignore_failure: bool,
 }
+
+impl HowArgs {
+    /// With these hooks, and this file as input.
+    pub(super) fn of_hooks(prepare: Option<&str>, setup: Option<&str>, input: Option<&str>) -> Self {
+        Self {
+            prepare: prepare.map(str::to_owned).into_iter().collect(),
+            setup: setup.map(str::to_owned),
+            input: input.unwrap_or(NULL).to_owned(),
+            output: NULL.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Where nothing comes from and everything may go.
+const NULL: &str = "null";
 
 /// Where else the results go.
 #[derive(Debug, Clone, Args)]
@@ -222,7 +241,7 @@ struct Outcome {
     reference: usize,
     notes: Vec<BenchNote>,
     /// What keeps the folders of --git.
-    _trees: Option<git::Trees>,
+    _trees: Option<Trees>,
 }
 
 fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<Option<Outcome>> {
@@ -239,7 +258,8 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
         return Ok(None);
     }
     let mut notes = Vec::new();
-    let exact = exact::counted(args, &runnables, &course, &mut notes)?;
+    let wanted = Exact { heap: args.heap, instructions: args.instructions };
+    let exact = exact(wanted, &runnables, &course, &mut notes)?;
     let host = runner.host();
     drop(runner);
     let commands = runnables.iter().zip(exact).enumerate().map(|(command, (runnable, exact))| {
@@ -258,6 +278,42 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
     Ok(Some(Outcome { measured, course, runnables, reference, notes, _trees: trees }))
 }
 
+/// Rounds of base and head: so many, or until it is decided. `None`: somebody stopped it before a round was whole.
+pub(super) fn course(
+    runnables: &[Runnable],
+    how: &HowArgs,
+    margin: f64,
+    runs: u32,
+    until_decided: bool,
+    volume: Volume,
+) -> Result<Option<Course>> {
+    let rounds = match until_decided && runnables.len() > 1 {
+        true => Rounds::UntilDecided { most: LOOKS[LOOKS.len() - 1] },
+        false => Rounds::Fixed(runs as usize),
+    };
+    let plan = Plan {
+        commands: runnables.len(),
+        reference: 0,
+        warmup: 1,
+        rounds,
+        max_time: None,
+        ignore_failure: false,
+        margin,
+        witness: None,
+        seed: seed(),
+    };
+    let mut runner = Runner::new(runnables, how, &plan, volume)?;
+    runner.set_up()?;
+    let course = Course::run(&plan, &mut runner);
+    runner.clean_up()?;
+    Ok(Some(course?).filter(|course| !course.rounds.is_empty() && course.ended != Ended::Interrupted))
+}
+
+/// Another one each time.
+fn seed() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
+}
+
 fn plan(args: &BenchArgs, commands: usize, reference: usize) -> Plan {
     let least = args.min_runs.unwrap_or(USUAL_ROUNDS) as usize;
     let rounds = match (args.runs, args.until_decided && commands > 1) {
@@ -271,7 +327,6 @@ fn plan(args: &BenchArgs, commands: usize, reference: usize) -> Plan {
             time: USUAL_TIME * commands as u32,
         },
     };
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
     Plan {
         commands,
         reference,
@@ -281,7 +336,7 @@ fn plan(args: &BenchArgs, commands: usize, reference: usize) -> Plan {
         ignore_failure: args.how.ignore_failure,
         margin: args.margin,
         witness: args.witness.map(Witness::from),
-        seed,
+        seed: seed(),
     }
 }
 

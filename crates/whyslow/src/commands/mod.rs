@@ -37,6 +37,7 @@ commands! {
     report: Report(ReportArgs),
     bench: Bench(BenchArgs),
     scale: Scale(ScaleArgs),
+    gate: Gate(GateArgs),
     diff: Diff(DiffArgs),
     merge: Merge(MergeArgs),
     flame: Flame(FlameArgs),

@@ -10,6 +10,7 @@ mod doctor;
 mod events;
 mod exchange;
 mod exit_codes;
+mod gate;
 mod harness;
 mod heap_report;
 mod help;

@@ -51,10 +51,13 @@ fn exponents_are_those_of_the_functions_also_where_they_hide() {
     // n log n looks like a little more than n.
     let between = row(&json, "linearithmic")["exponent"].as_f64().unwrap();
     assert!((0.95..1.35).contains(&between), "{between}");
+    let steep = json["steep"].as_array().unwrap();
+    for name in ["quadratic", "cubic"] {
+        assert!(steep.contains(&format!("growth::{name}").into()), "{steep:?}");
+    }
     let quadratic = row(&json, "quadratic");
     assert!(quadratic["share"].as_f64().unwrap() < 0.12, "{quadratic:#}");
     assert_eq!(quadratic["steep"], true, "{quadratic:#}");
-    let steep = json["steep"].as_array().unwrap();
     for name in ["constant", "linear", "linearithmic"] {
         assert!(!steep.contains(&format!("growth::{name}").into()), "{steep:?}");
     }

@@ -1,7 +1,7 @@
 //! From the arguments to the commands that take part.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use whyslow_bench::contender::{contenders, filled, scan};
 use whyslow_bench::words::{WordsError, split};
@@ -16,19 +16,19 @@ use crate::failure::{Failure, Result};
 
 /// A command that takes part, ready to be started.
 #[derive(Debug, Clone)]
-pub(super) struct Runnable {
-    pub(super) contender: Contender,
-    pub(super) words: Vec<String>,
-    pub(super) folder: Option<PathBuf>,
+pub(in crate::commands) struct Runnable {
+    pub(in crate::commands) contender: Contender,
+    pub(in crate::commands) words: Vec<String>,
+    pub(in crate::commands) folder: Option<PathBuf>,
     /// What its hooks are filled with.
-    pub(super) parameters: Vec<Parameter>,
+    pub(in crate::commands) parameters: Vec<Parameter>,
     /// Which of the commands on the command line it comes from.
-    pub(super) given: usize,
+    pub(in crate::commands) given: usize,
 }
 
 impl Runnable {
     /// As it is started.
-    pub(super) fn command(&self) -> Command {
+    pub(in crate::commands) fn command(&self) -> Command {
         let mut words = self.words.iter().map(OsString::from);
         Command {
             program: words.next().unwrap_or_default(),
@@ -36,6 +36,18 @@ impl Runnable {
             folder: self.folder.clone(),
             ..Command::default()
         }
+    }
+}
+
+impl Runnable {
+    /// The same in a folder: a program that is named by a path is that of the folder.
+    pub(in crate::commands) fn inside(mut self, folder: &Path) -> Self {
+        let program = Path::new(&self.words[0]);
+        if program.is_relative() && program.components().count() > 1 {
+            self.words[0] = folder.join(program).to_string_lossy().into_owned();
+        }
+        self.folder = Some(folder.to_owned());
+        self
     }
 }
 
@@ -98,7 +110,7 @@ impl Contenders {
 }
 
 /// The words of a command, or the shell that reads it.
-pub(super) fn words(command: &str, shell: Option<&str>) -> Result<Vec<String>> {
+pub(in crate::commands) fn words(command: &str, shell: Option<&str>) -> Result<Vec<String>> {
     if let Some(shell) = shell {
         let mut words = split(shell).map_err(|error| Failure::new(format!("--shell: {error}")))?;
         words.extend(["-c".to_owned(), command.to_owned()]);

@@ -7,26 +7,32 @@ use whyslow_bench::course::{Course, values};
 use whyslow_bench::run::{ALLOCATED, ALLOCATIONS, PEAK, SIMULATED_INSTRUCTIONS};
 use whyslow_bench::{BenchNote, Metric};
 
-use super::BenchArgs;
 use super::contenders::Runnable;
 use crate::failure::{Failure, Result};
 use crate::profile_file;
 
+/// What is to be counted.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::commands) struct Exact {
+    pub(in crate::commands) heap: bool,
+    pub(in crate::commands) instructions: bool,
+}
+
 /// For each command, what was asked for.
-pub(super) fn counted(
-    args: &BenchArgs,
+pub(in crate::commands) fn counted(
+    wanted: Exact,
     runnables: &[Runnable],
     course: &Course,
     notes: &mut Vec<BenchNote>,
 ) -> Result<Vec<Vec<(String, f64)>>> {
     let mut all = vec![Vec::new(); runnables.len()];
-    if args.heap {
+    if wanted.heap {
         for (counted, runnable) in all.iter_mut().zip(runnables) {
             counted.extend(heap(runnable)?);
         }
     }
     let instructions = Metric::Event("instructions".to_owned());
-    if args.instructions && values(&course.rounds, 0, &instructions).is_none() {
+    if wanted.instructions && values(&course.rounds, 0, &instructions).is_none() {
         for (counted, runnable) in all.iter_mut().zip(runnables) {
             match valgrind(runnable)? {
                 Some(count) => counted.push((SIMULATED_INSTRUCTIONS.to_owned(), count)),

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::output::note;
 
 /// Two folders with a program built in each. They are removed in the end.
-pub(super) struct Trees {
+pub(in crate::commands) struct Trees {
     root: PathBuf,
     folder: tempfile::TempDir,
     /// Where the command was to run, seen from the root of the repository.
@@ -21,7 +21,7 @@ const FOLDERS: [&str; 2] = ["before", "after-"];
 
 impl Trees {
     /// Checks both out and builds them.
-    pub(super) fn build(revision: &str, build: &str, volume: Volume) -> Result<Self> {
+    pub(in crate::commands) fn build(revision: &str, build: &str, volume: Volume) -> Result<Self> {
         let root = PathBuf::from(text(&git(None, &["rev-parse", "--show-toplevel"])?));
         let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
         let inside = here.strip_prefix(root.canonicalize().unwrap_or_default()).unwrap_or(Path::new("")).to_owned();
@@ -51,20 +51,20 @@ impl Trees {
         Ok(trees)
     }
 
-    /// The command in both folders. A program that is named by a path is that of the folder.
+    /// Where commands run: before and after.
+    pub(in crate::commands) fn folders(&self) -> [PathBuf; 2] {
+        FOLDERS.map(|name| self.folder.path().join(name).join(&self.inside))
+    }
+
+    /// The command in both folders.
     pub(super) fn runnables(&self, one: &Runnable, revision: &str) -> Vec<Runnable> {
-        let of = |folder: &str, name: &str| {
-            let folder = self.folder.path().join(folder).join(&self.inside);
-            let mut runnable = one.clone();
-            let program = Path::new(&runnable.words[0]);
-            if program.is_relative() && program.components().count() > 1 {
-                runnable.words[0] = folder.join(program).to_string_lossy().into_owned();
-            }
-            runnable.folder = Some(folder);
+        let names = [revision, "working tree"];
+        let of = |(folder, name): (PathBuf, &str)| {
+            let mut runnable = one.clone().inside(&folder);
             runnable.contender.name = name.to_owned();
             runnable
         };
-        vec![of(FOLDERS[0], revision), of(FOLDERS[1], "working tree")]
+        self.folders().into_iter().zip(names).map(of).collect()
     }
 }
 

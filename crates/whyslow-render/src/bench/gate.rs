@@ -1,0 +1,242 @@
+//! What may be merged: for people, for a pull request, for programs, for CI.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use whyslow_bench::gate::{Outcome, Row, State};
+
+use super::{amount, change};
+use crate::flame::text::push_xml;
+use crate::sanitize::clean;
+
+/// The name and version of the schema of `whyslow gate`.
+pub const GATE_SCHEMA: &str = "whyslow-gate/1";
+
+/// What a gate says.
+#[derive(Debug, Clone, Copy)]
+pub struct GateView<'a> {
+    /// What base is.
+    pub base: &'a str,
+    /// The numbers.
+    pub rows: &'a [Row],
+    /// What became of all.
+    pub outcome: Outcome,
+    /// Files that show more, where something failed.
+    pub artefacts: &'a [String],
+}
+
+fn headline(view: &GateView<'_>) -> String {
+    let count = |state: fn(&Row) -> bool| view.rows.iter().filter(|row| state(row)).count();
+    let failed = count(|row| row.state.fails());
+    let undecided = count(|row| row.state == State::Undecided);
+    match view.outcome {
+        Outcome::Pass => "pass: nothing got worse".to_owned(),
+        Outcome::Regression if failed == 1 => "regression: 1 number got worse".to_owned(),
+        Outcome::Regression => format!("regression: {failed} numbers got worse"),
+        Outcome::Undecided => format!("undecided: of {undecided} it cannot be said whether they got worse"),
+    }
+}
+
+/// Bench, number, base, head, change, what became of it.
+fn cells(row: &Row) -> [String; 6] {
+    let value = |value: Option<f64>| value.map_or(String::new(), |value| amount(value, row.unit));
+    let changed = match row.ratio {
+        Some(ratio) if ratio.low < ratio.high && ratio.high.is_finite() => {
+            format!("{} ({} to {})", change(ratio.estimate), change(ratio.low), change(ratio.high))
+        }
+        Some(ratio) => change(ratio.estimate),
+        None => String::new(),
+    };
+    let because = row.because.as_ref().map_or(String::new(), |because| format!(": {because}"));
+    [
+        clean(&row.bench).into_owned(),
+        clean(&row.metric).into_owned(),
+        value(row.before),
+        value(row.after),
+        changed,
+        clean(&format!("{}{because}", row.state.label())).into_owned(),
+    ]
+}
+
+const HEADS: [&str; 6] = ["bench", "number", "base", "head", "change", "verdict"];
+
+/// For a terminal: rows of cells, the first is the head; and the headline.
+pub(crate) fn table(view: &GateView<'_>) -> (String, Vec<Vec<String>>) {
+    let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
+    rows.extend(view.rows.iter().map(|row| cells(row).to_vec()));
+    (headline(view), rows)
+}
+
+/// For a pull request.
+pub fn gate_markdown(view: &GateView<'_>) -> String {
+    let mark = match view.outcome {
+        Outcome::Pass => "✅",
+        Outcome::Regression => "❌",
+        Outcome::Undecided => "❔",
+    };
+    let mut out = format!(
+        "### {mark} whyslow gate: {}\n\nBeside `{}`, interleaved on the same machine; intervals of 95 %.\n\n",
+        headline(view),
+        clean(view.base).replace('`', "'")
+    );
+    let _ = writeln!(out, "| {} |\n|:---|:---|---:|---:|---:|:---|", HEADS.join(" | "));
+    for row in view.rows {
+        let strong = row.state.fails();
+        let cells = cells(row).map(|cell| escaped(&cell));
+        let last = if strong { format!("**{}**", cells[5]) } else { cells[5].clone() };
+        let _ = writeln!(out, "| {} | {last} |", cells[..5].join(" | "));
+    }
+    if !view.artefacts.is_empty() {
+        let _ = writeln!(
+            out,
+            "\nWhat changed inside: {}.",
+            view.artefacts
+                .iter()
+                .map(|file| format!("`{}`", clean(file).replace('`', "'")))
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
+    }
+    out
+}
+
+/// Text that stays text in a table of Markdown.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '|' | '*' | '_' | '`' | '<' | '[' | '\\' | '@' | '#') {
+            out.push('\\');
+        }
+        out.push(character);
+    }
+    out
+}
+
+/// For CI systems that show tests.
+pub fn gate_junit(view: &GateView<'_>) -> String {
+    let failures = view.rows.iter().filter(|row| row.state.fails()).count();
+    let skipped = view.rows.iter().filter(|row| row.state == State::Undecided).count();
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites><testsuite name=\"whyslow gate\" tests=\"{}\" failures=\"{failures}\" skipped=\"{skipped}\">\n",
+        view.rows.len()
+    );
+    for row in view.rows {
+        let [bench, metric, before, after, changed, verdict] = cells(row);
+        out.push_str("<testcase classname=\"");
+        push_xml(&mut out, &bench);
+        out.push_str("\" name=\"");
+        push_xml(&mut out, if metric.is_empty() { "there" } else { &metric });
+        out.push_str("\">");
+        let element = match row.state {
+            state if state.fails() => Some("failure"),
+            State::Undecided => Some("skipped"),
+            _ => None,
+        };
+        if let Some(element) = element {
+            let _ = write!(out, "<{element} message=\"");
+            push_xml(&mut out, &format!("{verdict} {before} {after} {changed}"));
+            out.push_str("\"/>");
+        }
+        out.push_str("</testcase>\n");
+    }
+    out.push_str("</testsuite></testsuites>\n");
+    out
+}
+
+#[derive(Serialize)]
+struct Gate<'a> {
+    schema: &'static str,
+    base: &'a str,
+    outcome: Outcome,
+    rows: Vec<RowJson<'a>>,
+    artefacts: &'a [String],
+}
+
+#[derive(Serialize)]
+struct RowJson<'a> {
+    bench: &'a str,
+    metric: &'a str,
+    base: Option<f64>,
+    head: Option<f64>,
+    ratio: Option<f64>,
+    ratio_low: Option<f64>,
+    ratio_high: Option<f64>,
+    state: State,
+    because: Option<&'a str>,
+}
+
+/// For programs.
+pub fn gate_json(view: &GateView<'_>) -> impl Serialize {
+    let row = |row: &Row| RowJson {
+        bench: "",
+        metric: "",
+        base: row.before,
+        head: row.after,
+        ratio: row.ratio.map(|ratio| ratio.estimate),
+        ratio_low: row.ratio.map(|ratio| ratio.low).filter(|low| low.is_finite()),
+        ratio_high: row.ratio.map(|ratio| ratio.high).filter(|high| high.is_finite()),
+        state: row.state,
+        because: None,
+    };
+    let rows = view.rows.iter().map(|one| RowJson {
+        bench: &one.bench,
+        metric: &one.metric,
+        because: one.because.as_deref(),
+        ..row(one)
+    });
+    Gate {
+        schema: GATE_SCHEMA,
+        base: view.base,
+        outcome: view.outcome,
+        rows: rows.collect(),
+        artefacts: view.artefacts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_bench::run::MetricUnit;
+    use whyslow_stats::pairs::Interval;
+
+    use super::*;
+
+    fn rows() -> Vec<Row> {
+        let slower = Row {
+            bench: "parse <a|b>".to_owned(),
+            metric: "cpu-time".to_owned(),
+            unit: MetricUnit::Nanoseconds,
+            before: Some(1e8),
+            after: Some(1.1e8),
+            ratio: Some(Interval { estimate: 1.1, low: 1.08, high: 1.12 }),
+            state: State::Regression,
+            because: None,
+        };
+        let budget = Row {
+            state: State::Pass,
+            because: Some("at most 1.00 s".to_owned()),
+            before: None,
+            ratio: None,
+            ..slower.clone()
+        };
+        vec![slower, budget, Row::alone("old", State::Vanished)]
+    }
+
+    #[test]
+    fn every_form_has_every_row() {
+        let rows = rows();
+        let view = GateView {
+            base: "main",
+            rows: &rows,
+            outcome: Outcome::Regression,
+            artefacts: &["parse.svg".to_owned()],
+        };
+        insta::assert_snapshot!("gate_markdown", gate_markdown(&view));
+        let junit = gate_junit(&view);
+        assert!(junit.contains("tests=\"3\" failures=\"2\" skipped=\"0\""), "{junit}");
+        let mut reader = quick_xml::Reader::from_str(&junit);
+        while !matches!(reader.read_event().unwrap(), quick_xml::events::Event::Eof) {}
+        let json = serde_json::to_value(gate_json(&view)).unwrap();
+        assert_eq!((&json["outcome"], &json["rows"][2]["state"]), (&"regression".into(), &"vanished".into()));
+        assert_eq!(json["rows"][0]["ratio_high"], 1.12);
+    }
+}

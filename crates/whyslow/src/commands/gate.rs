@@ -1,0 +1,285 @@
+//! `whyslow gate`: may this be merged? Base against head, on the same machine, in turn.
+
+mod config;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use whyslow_bench::gate::{Accepted, Outcome, Row, State, outcome};
+use whyslow_bench::judge::{Options, judge};
+use whyslow_bench::run::{ALLOCATIONS, BINARY_SIZE, PEAK, SIMULATED_INSTRUCTIONS};
+use whyslow_bench::words::quoted;
+use whyslow_bench::{Answer, Contender, Course, Metric};
+use whyslow_render::bench::{GateView, gate_json, gate_junit, gate_markdown};
+use whyslow_render::units::{Count, bytes, duration};
+use whyslow_render::{json, text};
+
+use self::config::{Bench, Gate, Policy};
+use super::bench::{Exact, HowArgs, Runnable, Trees, course, exact, words};
+use crate::cli::Volume;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result, warn};
+use crate::output::{self, Output, note};
+use crate::terminal;
+
+/// Say whether a change may be merged: its benches in whyslow.toml, base against head in turn, budgets, accepted regressions
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  whyslow gate --base main                                  builds both, measures all benches
+  whyslow gate --base ../base --head .                      two folders that are built already
+  whyslow gate --base origin/main --markdown comment.md --junit gate.xml --artefacts out
+  git bisect run sh -c 'whyslow gate --base v1.2; case $? in 0) ;; 2) exit 1;; *) exit 125;; esac'
+
+docs/gate.md has a whyslow.toml, a workflow for GitHub Actions, and how to comment on pull
+requests from forks.
+
+Exit codes: 0 pass; 2 something got worse for sure, is over its budget, or vanished; 3 undecided
+(unless whyslow.toml lets that pass); 125 it could not be judged.")]
+pub(crate) struct GateArgs {
+    /// What head is compared with: a commit, which is built, or a folder in which it is built already
+    #[arg(long, value_name = "REV|FOLDER")]
+    base: String,
+    /// The folder of head, with a base that is a folder [default: this one]
+    #[arg(long, value_name = "FOLDER")]
+    head: Option<PathBuf>,
+    /// Where the benches stand [default: whyslow.toml of head]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Only this bench (repeatable)
+    #[arg(long, value_name = "NAME")]
+    bench: Vec<String>,
+    /// Write a comment for the pull request
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write everything as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write it as tests, for CI systems
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Where something got worse, record both sides and write what changed, function by function, into this folder
+    #[arg(long, value_name = "FOLDER")]
+    artefacts: Option<PathBuf>,
+}
+
+/// Rounds that are made unless whyslow.toml says otherwise.
+const USUAL_RUNS: u32 = 20;
+/// A difference below this share does not matter unless whyslow.toml says otherwise.
+const USUAL_MARGIN: f64 = 0.02;
+
+/// Measures, judges, writes.
+pub(crate) fn run(args: &GateArgs, volume: Volume) -> Result<Exit> {
+    let files = [&args.markdown, &args.json, &args.junit].map(|path| path.clone().map(Output::from));
+    files.iter().flatten().try_for_each(Output::check)?;
+    let here = args.head.clone().unwrap_or_else(|| PathBuf::from("."));
+    let path = args.config.clone().unwrap_or_else(|| here.join("whyslow.toml"));
+    let gate = config::read(&path)?;
+    for name in &args.bench {
+        if !gate.bench.contains_key(name) {
+            let names = gate.bench.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            return Err(Failure::new(format!("{}: there is no bench `{name}`", path.display())).next(format!("one of {names}")));
+        }
+    }
+    let sides = Sides::of(args, &gate, volume)?;
+    let mut rows = Vec::new();
+    let mut artefacts = Vec::new();
+    for (name, bench) in &gate.bench {
+        if !args.bench.is_empty() && !args.bench.contains(name) {
+            continue;
+        }
+        if volume > Volume::Quiet {
+            note(&format!("{name}: {}\n", bench.command));
+        }
+        let of_bench = measure(name, bench, &gate, &sides, volume)?;
+        if let Some(folder) = args.artefacts.as_deref().filter(|_| of_bench.iter().any(|row| row.state == State::Regression)) {
+            artefacts.extend(explain(folder, name, bench, &sides)?);
+        }
+        rows.extend(of_bench);
+    }
+    if args.bench.is_empty() {
+        rows.extend(sides.vanished(&gate).iter().map(|name| Row::alone(name, State::Vanished)));
+    }
+    let outcome = outcome(&rows, gate.undecided == Policy::Pass);
+    let view = GateView { base: &args.base, rows: &rows, outcome, artefacts: &artefacts };
+    if volume > Volume::Quiet {
+        output::print(&text::gate(&view, terminal::width(std::io::stdout())))?;
+    }
+    let [markdown, as_json, junit] = files;
+    let texts = [
+        (markdown, gate_markdown(&view)),
+        (as_json, json::to_string(&gate_json(&view)).map_err(|error| Failure::new(format!("gate: {error}")))?),
+        (junit, gate_junit(&view)),
+    ];
+    for (file, text) in texts {
+        if let Some(file) = file {
+            file.write(|out| out.write_all(text.as_bytes()))?;
+        }
+    }
+    Ok(match outcome {
+        Outcome::Pass => Exit::Success,
+        Outcome::Regression => Exit::Worse,
+        Outcome::Undecided => Exit::Undecided,
+    })
+}
+
+/// The folders of base and head.
+struct Sides {
+    folders: [PathBuf; 2],
+    base: Option<Gate>,
+    /// Kept as long as they are used.
+    _trees: Option<Trees>,
+}
+
+impl Sides {
+    fn of(args: &GateArgs, gate: &Gate, volume: Volume) -> Result<Self> {
+        let is_folder = Path::new(&args.base).is_dir();
+        if args.head.is_some() && !is_folder {
+            return Err(Failure::new(format!("--head is for a base that is a folder, and `{}` is none", args.base)));
+        }
+        let absolute = |folder: &Path| {
+            folder.canonicalize().map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
+        };
+        let (folders, trees) = if is_folder {
+            let head = args.head.clone().unwrap_or_else(|| PathBuf::from("."));
+            ([absolute(Path::new(&args.base))?, absolute(&head)?], None)
+        } else {
+            let build = gate.build.as_deref().unwrap_or("cargo build --release");
+            let trees = Trees::build(&args.base, build, volume)?;
+            (trees.folders(), Some(trees))
+        };
+        // What base had is known only if it has a file that can be read.
+        let file = folders[0].join("whyslow.toml");
+        let base = if file.is_file() { config::read(&file).ok() } else { None };
+        Ok(Self { folders, base, _trees: trees })
+    }
+
+    /// Benches of base that head has no more.
+    fn vanished(&self, gate: &Gate) -> Vec<String> {
+        let before = self.base.iter().flat_map(|base| base.bench.keys());
+        before.filter(|name| !gate.bench.contains_key(*name)).cloned().collect()
+    }
+
+    /// Whether base has it; where base has no file, everything is there.
+    fn has(&self, name: &str) -> bool {
+        self.base.as_ref().is_none_or(|base| base.bench.contains_key(name))
+    }
+
+    fn runnables(&self, bench: &Bench) -> Result<Vec<Runnable>> {
+        let of = |folder: &PathBuf, name: &str| {
+            let contender =
+                Contender { name: name.to_owned(), command: bench.command.clone(), parameters: Vec::new() };
+            Ok(Runnable { contender, words: words(&bench.command, None)?, folder: None, parameters: Vec::new(), given: 0 }.inside(folder))
+        };
+        Ok(vec![of(&self.folders[0], "base")?, of(&self.folders[1], "head")?])
+    }
+}
+
+/// All numbers of one bench.
+fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume) -> Result<Vec<Row>> {
+    let margin = bench.margin.or(gate.margin).map_or(USUAL_MARGIN, |margin| margin.0);
+    let mut runnables = sides.runnables(bench)?;
+    let is_new = !sides.has(name);
+    if is_new {
+        runnables.remove(0);
+    }
+    let how = HowArgs::of_hooks(bench.prepare.as_deref(), bench.setup.as_deref(), bench.input.as_deref());
+    let extend = gate.undecided == Policy::Extend;
+    let made = course(&runnables, &how, margin, gate.runs.unwrap_or(USUAL_RUNS), extend, volume)?;
+    let Some(course) = made else {
+        return Err(Failure::new(format!("{name}: stopped before it was measured; nothing can be judged")));
+    };
+    let wanted = Exact {
+        heap: bench.heap || bench.max_peak.is_some() || bench.max_allocations.is_some(),
+        instructions: bench.instructions || bench.max_instructions.is_some(),
+    };
+    let mut notes = Vec::new();
+    let mut exact = exact(wanted, &runnables, &course, &mut notes)?;
+    for (counted, runnable) in exact.iter_mut().zip(&runnables) {
+        if let Some(size) = runnable.command().file().and_then(|file| file.metadata().ok()).map(|about| about.len()) {
+            counted.push((BINARY_SIZE.to_owned(), size as f64));
+        }
+    }
+    for remark in notes.iter().map(whyslow_analyze::Fact::remark) {
+        warn(&format!("{name}: {}", remark.text));
+    }
+    let contenders = runnables.iter().map(|runnable| runnable.contender.clone()).collect::<Vec<_>>();
+    let options = Options { contenders: &contenders, reference: 0, margin, exact: &exact, itself: false };
+    let answer = judge(&course, options);
+    let mut rows = if is_new { vec![Row::alone(name, State::New)] } else { compared(name, gate, &answer, bench, margin) };
+    rows.extend(budgets(name, bench, &course, answer.summaries.len() - 1, &exact));
+    Ok(rows)
+}
+
+/// Head beside base.
+fn compared(name: &str, gate: &Gate, answer: &Answer, bench: &Bench, margin: f64) -> Vec<Row> {
+    let is_compared = |metric: &Metric| match metric {
+        Metric::Event(name) if name == "instructions" => bench.instructions,
+        // A few bytes more are no news; there is a budget for that.
+        Metric::Event(name) => name != BINARY_SIZE && metric.is_exact(),
+        _ => false,
+    };
+    let value = |command: usize, metric: &Metric| {
+        let summary = answer.summaries[command].iter().find(|summary| summary.metric == *metric);
+        summary.map(|summary| summary.median)
+    };
+    let wanted = answer.comparisons.iter().filter(|one| one.decides || is_compared(&one.metric));
+    let row = |one: &whyslow_bench::Comparison| {
+        let accepted = gate.accept.iter().find(|accept| {
+            accept.bench == name && accept.metric.as_deref().map_or(one.decides, |metric| metric == one.metric.label())
+        });
+        let accepted = accepted.map(|accept| Accepted { up_to: accept.up_to.0, reason: accept.reason.clone() });
+        Row::of(name, one, [value(0, &one.metric), value(1, &one.metric)], margin, accepted.as_ref())
+    };
+    wanted.map(row).collect()
+}
+
+/// What head may use at most.
+fn budgets(name: &str, bench: &Bench, course: &Course, head: usize, exact: &[Vec<(String, f64)>]) -> Vec<Row> {
+    let median = |metric: &Metric| {
+        let values = whyslow_bench::course::values(&course.rounds, head, metric)?;
+        Some(whyslow_stats::median(&values))
+    };
+    let counted = |name: &str| exact[head].iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+    let event = |name: &str| Metric::Event(name.to_owned());
+    let instructions = median(&event("instructions")).or_else(|| counted(SIMULATED_INSTRUCTIONS));
+    let wanted = [
+        (Metric::Wall, median(&Metric::Wall), bench.max_time.map(|time| (time.0.as_nanos() as f64, duration(time.0.as_nanos() as u64)))),
+        (event("instructions"), instructions, bench.max_instructions.map(|most| (most as f64, Count(most).to_string()))),
+        (event(PEAK), counted(PEAK), bench.max_peak.map(|most| (most.0 as f64, bytes(most.0)))),
+        (event(ALLOCATIONS), counted(ALLOCATIONS), bench.max_allocations.map(|most| (most as f64, Count(most).to_string()))),
+        (event(BINARY_SIZE), counted(BINARY_SIZE), bench.max_binary.map(|most| (most.0 as f64, bytes(most.0)))),
+    ];
+    let row = |(metric, value, limit): (Metric, Option<f64>, Option<(f64, String)>)| {
+        let (limit, shown) = limit?;
+        // What cannot be measured cannot be within its budget.
+        Some(Row::budget(name, &metric, value.unwrap_or(f64::INFINITY), limit, shown))
+    };
+    wanted.into_iter().filter_map(row).collect()
+}
+
+/// Records both sides, and writes what changed.
+fn explain(folder: &Path, name: &str, bench: &Bench, sides: &Sides) -> Result<Vec<String>> {
+    let cannot = |error: std::io::Error| Failure::new(format!("{}: {error}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(cannot)?;
+    let safe = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect::<String>();
+    let [report, picture] = ["txt", "svg"].map(|end| folder.join(format!("{safe}.{end}")));
+    let own = std::env::current_exe().map_err(cannot)?;
+    let commands = sides.runnables(bench)?;
+    let output = Command::new(own)
+        .args(["-q", "diff", "--runs", "5", "--flame"])
+        .arg(&picture)
+        .args(commands.iter().map(|runnable| quoted(&runnable.words)))
+        .current_dir(&sides.folders[1])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(cannot)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        warn(&format!("{name}: what changed inside could not be recorded: {}", said.trim().lines().last().unwrap_or_default()));
+        return Ok(Vec::new());
+    }
+    std::fs::write(&report, &output.stdout).map_err(cannot)?;
+    Ok([report, picture].iter().filter(|file| file.is_file()).map(|file| file.display().to_string()).collect())
+}
