@@ -77,6 +77,12 @@ impl Filters {
         self
     }
 
+    /// The other filters, and the function by itself: for who looks at it among all samples.
+    pub(crate) fn without_function(mut self) -> Result<(Self, Option<Regex>)> {
+        let function = self.function.take();
+        Ok((self, function.as_deref().map(|text| regex("--function", text)).transpose()?))
+    }
+
     /// The name of the metric, when one was asked for that is in the file and need not be worked out.
     pub(crate) fn metric_in_file(&self) -> Option<&str> {
         self.metric.in_file()

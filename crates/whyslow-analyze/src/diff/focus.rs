@@ -16,6 +16,8 @@ use crate::labels::{self, Label};
 pub struct Focus {
     /// The functions that the labels stand for.
     pub profile: Profile,
+    /// Their names.
+    pub names: Vec<String>,
     /// What they have by themselves.
     pub own: Change,
     /// With what they call.
@@ -84,7 +86,10 @@ impl Focus {
             let columns = [0, 1].map(|side: usize| merged.own[side].iter().map(column).collect());
             judged(&columns, &grains, 1, before.mean_whole())[0]
         };
+        let names = (0u32..).zip(&is_wanted).filter(|(_, wanted)| **wanted);
+        let names = names.map(|(row, _)| labels::name(&profile, label(row)).into_owned()).collect();
         Some(Self {
+            names,
             own: of_all(|callers, callees, node| {
                 callers.of_node[node] != Keys::NONE && callees.of_node[node] == Keys::NONE
             }),

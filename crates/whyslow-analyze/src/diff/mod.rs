@@ -14,6 +14,7 @@ mod runs;
 mod several;
 mod statistics;
 mod totals;
+mod verification;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_profile::{Metric, Profile, Unit};
@@ -31,6 +32,7 @@ pub use self::several::Ratio;
 use self::several::Series;
 pub use self::statistics::{Change, Claim, Estimate, Verdict, decide};
 pub use self::totals::Total;
+pub use self::verification::{Hot, Verification};
 use crate::heap::is_heap_metric;
 use crate::labels;
 use crate::selection::Selection;

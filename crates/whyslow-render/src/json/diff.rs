@@ -28,7 +28,7 @@ impl<'a> SideJson<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct ChangeJson {
+pub(super) struct ChangeJson {
     before: u64,
     after: u64,
     change: i64,
@@ -130,7 +130,7 @@ impl<'a> RowJson<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct MoveJson<'a> {
+pub(super) struct MoveJson<'a> {
     callees: Vec<std::borrow::Cow<'a, str>>,
     caller: std::borrow::Cow<'a, str>,
     now: &'static str,
@@ -139,7 +139,7 @@ struct MoveJson<'a> {
 }
 
 impl<'a> MoveJson<'a> {
-    fn new(before: &'a Profile, after: &'a Profile, one: &Move) -> Self {
+    pub(super) fn new(before: &'a Profile, after: &'a Profile, one: &Move) -> Self {
         let name = |places: [Option<Place>; 2]| match places {
             [_, Some(place)] => Named::new(after, place.label).name,
             [Some(place), None] => Named::new(before, place.label).name,
@@ -172,7 +172,7 @@ struct NeighbourJson<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct FocusJson<'a> {
+pub(super) struct FocusJson<'a> {
     own: ChangeJson,
     total: ChangeJson,
     callers: Vec<NeighbourJson<'a>>,
@@ -180,7 +180,7 @@ struct FocusJson<'a> {
 }
 
 impl<'a> FocusJson<'a> {
-    fn new(focus: &'a Focus) -> Self {
+    pub(super) fn new(focus: &'a Focus) -> Self {
         let neighbours = |rows: &[(Label, Change)]| {
             let rows = rows.iter();
             rows.map(|(label, change)| NeighbourJson {

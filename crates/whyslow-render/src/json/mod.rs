@@ -12,6 +12,7 @@ mod scale;
 mod stat;
 mod syscalls;
 mod tasks;
+mod verify;
 mod waits;
 
 use std::borrow::Cow;
@@ -38,6 +39,7 @@ pub use self::scale::{SCALE_SCHEMA, scale};
 pub use self::stat::{LIST_SCHEMA, STAT_SCHEMA, StatDocument, list, stat};
 pub use self::syscalls::syscalls;
 pub use self::tasks::tasks;
+pub use self::verify::{VERIFY_SCHEMA, verify};
 pub use self::waits::waits;
 use crate::text::{kernel_label, sampling_label, source_label};
 

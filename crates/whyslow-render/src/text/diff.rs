@@ -140,7 +140,7 @@ fn totals(diff: &Diff, page: Page) -> String {
         let rows = shown.iter().map(|total| {
             let [before, after, change] = numbers(&total.change, total.unit, [true, true]);
             if diff.runs > 1 {
-                let [ratio, interval] = ratio(&total.change);
+                let [ratio, interval] = ratio_cells(&total.change);
                 return [before, after, change, ratio, if relatives { interval } else { String::new() }];
             }
             let relative = if relatives { relative(&total.change) } else { String::new() };
@@ -287,7 +287,7 @@ fn number_lines(diff: &Diff, rows: &[(Change, [bool; 2])], sampled: bool) -> Vec
     let cells = rows.iter().map(|(change, there)| {
         let [before, after, difference] = numbers(change, diff.unit, *there);
         let [error, interval] = match there {
-            [true, true] if several => ratio(change),
+            [true, true] if several => ratio_cells(change),
             [false, _] if several => ["new".to_owned(), String::new()],
             [_, false] if several => ["gone".to_owned(), String::new()],
             _ => [if sampled { margin(change, diff.unit) } else { share(*there, change) }, String::new()],
@@ -454,7 +454,7 @@ fn only(view: &DiffView<'_>, which: Which, page: Page) -> String {
 }
 
 /// The profile in which a row is found, its name and its place there: after, when it is in both.
-fn found<'a>(view: &DiffView<'a>, row: &DiffRow) -> (&'a Profile, String, Option<Place>) {
+pub(super) fn found<'a>(view: &DiffView<'a>, row: &DiffRow) -> (&'a Profile, String, Option<Place>) {
     let (profile, place) = match (row.after, row.before) {
         (Some(place), _) => (view.after.profile, Some(place)),
         (None, place) => (view.before.profile, place),
@@ -469,7 +469,7 @@ fn place_words(view: &DiffView<'_>, row: &DiffRow, width: usize) -> String {
 }
 
 /// Before, after and the difference; a side where there is nothing has a dash.
-fn numbers(change: &Change, unit: Unit, there: [bool; 2]) -> [String; 3] {
+pub(super) fn numbers(change: &Change, unit: Unit, there: [bool; 2]) -> [String; 3] {
     let number = |number: u64, there: bool| if there { value(number, unit) } else { "-".to_owned() };
     let difference = change.difference();
     let size = u64::try_from(difference.unsigned_abs()).unwrap_or(u64::MAX);
@@ -486,7 +486,7 @@ fn margin(change: &Change, unit: Unit) -> String {
 }
 
 /// The ratio of after to before with its interval; nothing where there are too few samples for one.
-fn ratio(change: &Change) -> [String; 2] {
+pub(super) fn ratio_cells(change: &Change) -> [String; 2] {
     let number = |ratio: f64| match ratio {
         ratio if ratio < 9.995 => format!("{ratio:.2}"),
         ratio if ratio < 1000.0 => format!("{ratio:.1}"),
@@ -502,7 +502,7 @@ fn ratio(change: &Change) -> [String; 2] {
 }
 
 /// `-94.9 %`, `×12.3`, and nothing where there is no change or was nothing before.
-fn relative(change: &Change) -> String {
+pub(super) fn relative(change: &Change) -> String {
     match change.relative() {
         Some(share) if share != 0.0 => {
             let sign = if share < 0.0 { '-' } else { '+' };

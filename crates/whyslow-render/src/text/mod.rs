@@ -24,6 +24,7 @@ mod syscalls;
 mod tasks;
 mod threads;
 mod tree;
+mod verify;
 mod waits;
 
 pub use bench::{bench, gate};
@@ -53,6 +54,7 @@ pub use tasks::tasks;
 pub use threads::threads;
 pub(crate) use tree::repeat_note;
 pub use tree::{TreeView, tree};
+pub use verify::{VerifyView, summary as verify_summary, verify, verify_markdown};
 pub use waits::waits;
 
 #[cfg(test)]

@@ -92,7 +92,8 @@ pub(crate) fn run(args: &DiffArgs, volume: Volume) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-fn file<'a>(names: &'a [String], profile: &'a Profile, quality: &'a Quality) -> DiffFile<'a> {
+/// The runs of one side, as the answer names them.
+pub(super) fn file<'a>(names: &'a [String], profile: &'a Profile, quality: &'a Quality) -> DiffFile<'a> {
     let (name, more) = names.split_first().map_or(("", &[][..]), |(name, more)| (name.as_str(), more));
     DiffFile { name, profile, quality, more }
 }

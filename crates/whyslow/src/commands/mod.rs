@@ -39,6 +39,7 @@ commands! {
     scale: Scale(ScaleArgs),
     gate: Gate(GateArgs),
     diff: Diff(DiffArgs),
+    verify: Verify(VerifyArgs),
     merge: Merge(MergeArgs),
     flame: Flame(FlameArgs),
     view: View(ViewArgs),

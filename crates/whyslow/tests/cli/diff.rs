@@ -350,3 +350,65 @@ fn what_changed_is_drawn_as_one_picture() {
     let picture = std::fs::read_to_string(folder.path().join("many.svg")).unwrap();
     assert!(picture.contains("means of 5 runs each"), "{picture}");
 }
+
+#[test]
+fn a_change_is_verified_in_a_paragraph_and_a_table() {
+    let folder = folder();
+    runs(&folder);
+    let files = [&["--before"][..], &OLD, &["--after"], &NEW].concat();
+    let verify =
+        |more: &[&str]| folder.whyslow([&["verify"][..], &files, more].concat()).succeeds().stdout.clone();
+    let answer: Value = serde_json::from_str(&verify(&["--format", "json", "--function", "parse"])).unwrap();
+    assert_eq!(
+        (&answer["schema"], &answer["whole"]["verdict"]),
+        (&"whyslow-verify/1".into(), &"less".into())
+    );
+    assert_eq!(
+        (&answer["aim"]["names"], &answer["aim"]["total"]["verdict"]),
+        (&serde_json::json!(["parse"]), &"less".into())
+    );
+    assert_eq!((&answer["worse"], &answer["better"][0]["name"]), (&serde_json::json!([]), &"parse".into()));
+    let hottest = &answer["hottest"][0];
+    let share = hottest["share"].as_f64().unwrap();
+    assert_eq!((&hottest["name"], share > 0.5), (&"hash".into(), true));
+    assert!((hottest["at_most_times_less"].as_f64().unwrap() - 1.0 / (1.0 - share)).abs() < 1e-9);
+    let text = verify(&["--function", "parse"]);
+    assert_eq!(answer["summary"].as_str().unwrap(), text.split("\n\n").next().unwrap().replace('\n', " "));
+    for words in [
+        "Faster: cpu time 1.00 s → 795 ms, ×0.79.",
+        "parse, which was aimed at, shrank: 606 ms → 394 ms, ×0.65",
+        "Nothing else is called worse.",
+        "Hottest now is hash with 401 ms by itself, 50.5 %: without it everything would be 2.02 times as fast at most.",
+    ] {
+        assert!(text.replace('\n', " ").contains(words), "{words}: {text}");
+    }
+    let markdown = verify(&["--format", "markdown"]);
+    assert!(
+        markdown.contains(
+            "|  | before | after | change | ratio | 95 % | verdict |\n|---|---:|---:|---:|---:|---:|---:|\n"
+        ),
+        "{markdown}"
+    );
+    assert!(
+        markdown.contains("Most is saved in parse") && markdown.contains("| parse | 606 ms | 394 ms |"),
+        "{markdown}"
+    );
+}
+
+#[test]
+fn one_run_of_each_is_verified_with_a_warning_and_what_got_worse_is_named() {
+    let folder = Folder::new();
+    folder.profile("one.whyslow", "main;parse 600\nmain;hash 300\nmain;sort 100");
+    folder.profile("two.whyslow", "main;parse 200\nmain;hash 300\nmain;sort 300");
+    let text = folder
+        .whyslow(["verify", "one.whyslow", "two.whyslow", "--function", "parse"])
+        .succeeds()
+        .stdout
+        .replace('\n', " ");
+    assert!(
+        text.contains("is not known from one run each") && text.contains("Worse elsewhere: sort (+200 ms)."),
+        "{text}"
+    );
+    let nobody = folder.whyslow(["verify", "one.whyslow", "two.whyslow", "--function", "nobody"]);
+    assert!(nobody.stderr.contains("no function matches 'nobody' on either side"), "{nobody:?}");
+}

@@ -1,0 +1,88 @@
+//! Whether a change did what it was meant to, and what is left to do.
+
+use super::{Change, Diff, DiffRow, Total};
+
+/// Functions, or lines, that are named in each list.
+const NAMED: usize = 3;
+
+/// What a comparison says about a change that was made on purpose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verification {
+    /// The whole.
+    pub whole: Total,
+    /// What is called less, the largest first.
+    pub better: Vec<DiffRow>,
+    /// What is called more, the largest first.
+    pub worse: Vec<DiffRow>,
+    /// What has most by itself now.
+    pub hottest: Vec<Hot>,
+}
+
+/// A row that has much after the change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hot {
+    /// The row.
+    pub row: DiffRow,
+    /// Its share of the whole.
+    pub share: f64,
+}
+
+impl Hot {
+    /// How many times less the whole could be if this took nothing: 1 / (1 - share), Amdahl's bound. `None` when it is all there is.
+    pub fn at_most(&self) -> Option<f64> {
+        (self.share < 1.0).then(|| 1.0 / (1.0 - self.share))
+    }
+}
+
+impl Verification {
+    /// Of a comparison of everything; `None` when it has no total of its metric.
+    pub fn of(diff: &Diff) -> Option<Self> {
+        let whole = diff.totals.iter().find(|total| total.what == diff.metric)?.clone();
+        let called = |wanted: fn(&Change) -> bool| {
+            let rows = diff.rows.iter().filter(|row| row.own.verdict.is_claim() && wanted(&row.own));
+            rows.copied().collect::<Vec<_>>()
+        };
+        let mut rows = diff.rows.clone();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.own.after));
+        let hot = |row: DiffRow| Hot { row, share: row.own.after as f64 / whole.change.after.max(1) as f64 };
+        let hottest = rows.into_iter().filter(|row| row.own.after > 0).take(NAMED).map(hot).collect();
+        Some(Self {
+            hottest,
+            better: called(|change| change.difference() < 0),
+            worse: called(|change| change.difference() > 0),
+            whole,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diff::Side;
+    use crate::labels;
+    use crate::selection::Selection;
+    use crate::testing;
+
+    #[test]
+    fn what_got_better_and_worse_and_what_is_left_is_named() {
+        let before = testing::profile("main;parse 600\nmain;hash 300\nmain;sort 100");
+        let after = testing::profile("main;parse 200\nmain;hash 300\nmain;sort 300");
+        let selection = Selection::default();
+        let side = |profile| Side { profile, selection: &selection };
+        let diff = Diff::build(side(&before), side(&after), true);
+        let verification = Verification::of(&diff).unwrap();
+        let names = |rows: &[DiffRow]| {
+            rows.iter()
+                .map(|row| labels::name(&after, row.after.unwrap().label).into_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (names(&verification.better), names(&verification.worse)),
+            (vec!["parse".to_owned()], vec!["sort".to_owned()])
+        );
+        let shares = verification.hottest.iter().map(|hot| hot.share).collect::<Vec<_>>();
+        assert_eq!(shares, [0.375, 0.375, 0.25]);
+        assert_eq!(verification.hottest[2].at_most(), Some(1.0 / 0.75));
+        assert_eq!(verification.whole.what, "cpu-time");
+    }
+}

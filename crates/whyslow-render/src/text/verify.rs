@@ -1,0 +1,265 @@
+//! Whether a change did what it was meant to: one paragraph and one table, for a terminal or as Markdown.
+
+use whyslow_analyze::Percent;
+use whyslow_analyze::diff::{Change, DiffRow, Focus, Verdict, Verification};
+use whyslow_profile::Unit;
+
+use super::diff::{DiffView, found, numbers, ratio_cells, relative};
+use super::layout::{BOLD, Page, columns, label_name, left, push_line, right, styled, wrap};
+use super::remark::remark_lines;
+use crate::names::short_name;
+use crate::sanitize::clean;
+use crate::units::value;
+
+/// Changed rows in the table.
+const ROWS: usize = 5;
+
+/// What is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct VerifyView<'a> {
+    /// The comparison.
+    pub diff: DiffView<'a>,
+    /// What it says about the change.
+    pub verification: &'a Verification,
+    /// The functions that the change aimed at.
+    pub aim: Option<&'a Focus>,
+}
+
+/// What functions that are aimed at are called: the name of one, or how many there are.
+pub(crate) fn aim_name(aim: &Focus) -> String {
+    match &aim.names[..] {
+        [name] => short_name(&clean(name)),
+        [name, more @ ..] => format!("{} and {} more", short_name(&clean(name)), more.len()),
+        [] => String::new(),
+    }
+}
+
+/// The paragraph and the table, for a terminal.
+pub fn verify(view: &VerifyView<'_>, page: Page) -> String {
+    let mut out = String::new();
+    for caveat in &view.diff.diff.caveats {
+        out.push_str(&remark_lines(&whyslow_analyze::Fact::remark(caveat), page.width));
+    }
+    for line in wrap(&summary(view), page.width) {
+        push_line(&mut out, &line);
+    }
+    out.push('\n');
+    let rows = table(view);
+    let mut widths = [0; COLUMNS];
+    for row in &rows {
+        row.iter().zip(&mut widths).for_each(|(cell, width)| *width = (*width).max(columns(cell)));
+    }
+    for (at, row) in rows.iter().enumerate() {
+        let cells = row.iter().zip(widths).enumerate().filter(|(_, (_, width))| *width > 0);
+        let cells = cells.map(|(column, (cell, width))| match column {
+            0 => left(cell, width),
+            _ => right(cell, width),
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        push_line(&mut out, &if at == 0 { styled(BOLD, line) } else { line });
+    }
+    out
+}
+
+/// The same as Markdown, for a write-up.
+pub fn verify_markdown(view: &VerifyView<'_>) -> String {
+    let mut out = String::new();
+    push_line(&mut out, &escaped(&summary(view)));
+    for caveat in &view.diff.diff.caveats {
+        out.push_str(&format!("\n> {}\n", escaped(&caveat.to_string())));
+    }
+    out.push('\n');
+    let rows = table(view);
+    let used =
+        (0..COLUMNS).filter(|column| rows.iter().any(|row| !row[*column].is_empty())).collect::<Vec<_>>();
+    for (at, row) in rows.iter().enumerate() {
+        let cells = used.iter().map(|column| escaped(&row[*column])).collect::<Vec<_>>();
+        push_line(&mut out, &format!("| {} |", cells.join(" | ")));
+        if at == 0 {
+            let lines =
+                used.iter().map(|column| if *column == 0 { "---" } else { "---:" }).collect::<Vec<_>>();
+            push_line(&mut out, &format!("|{}|", lines.join("|")));
+        }
+    }
+    out
+}
+
+/// Text that Markdown takes as it is.
+fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if "\\`*_<>|[]#".contains(letter) {
+            shown.push('\\');
+        }
+        shown.push(letter);
+    }
+    shown
+}
+
+/// The answer in one paragraph.
+pub fn summary(view: &VerifyView<'_>) -> String {
+    let VerifyView { verification, .. } = *view;
+    let diff = view.diff.diff;
+    let whole = &verification.whole;
+    let is_time = whole.unit == Unit::Nanoseconds;
+    let mut sentences = Vec::new();
+    let word = match whole.change.verdict {
+        Verdict::Less if is_time => "faster",
+        Verdict::Less => "less",
+        Verdict::More if is_time => "slower",
+        Verdict::More => "more",
+        Verdict::Same => "the same",
+        Verdict::Undecided | Verdict::Moved => "undecided",
+    };
+    let name = clean(&whole.what).replace('-', " ");
+    sentences.push(format!("{word}: {name} {}.", change_words(&whole.change, whole.unit)));
+    if diff.runs == 1 {
+        sentences.push("How much one run differs from the next is not known from one run each.".to_owned());
+    }
+    if let Some(focus) = view.aim {
+        sentences.extend(aim_words(focus, diff.unit));
+    } else if let Some(row) = verification.better.first() {
+        sentences.push(format!(
+            "Most is saved in {}: {}.",
+            name_of(view, row),
+            change_words(&row.own, diff.unit)
+        ));
+    }
+    for one in &diff.moves {
+        let name = |places: [Option<whyslow_analyze::diff::Place>; 2]| match places {
+            [_, Some(place)] => short_name(&label_name(view.diff.after.profile, place.label)),
+            [Some(place), None] => short_name(&label_name(view.diff.before.profile, place.label)),
+            [None, None] => String::new(),
+        };
+        let callees = one.callees.iter().map(|callee| name(*callee)).collect::<Vec<_>>().join(", ");
+        let is = if one.swallowed { "now part of" } else { "no longer part of" };
+        sentences.push(format!(
+            "{callees} ({}) {is} {}: moved, not changed.",
+            value(one.value, diff.unit),
+            name(one.caller)
+        ));
+    }
+    let aimed = |row: &&DiffRow| !is_aim(view, row);
+    let worse = verification.worse.iter().filter(aimed).take(ROWS).collect::<Vec<_>>();
+    sentences.push(match &worse[..] {
+        [] if diff.counted => "Nothing else got more.".to_owned(),
+        [] => "Nothing else is called worse.".to_owned(),
+        rows => {
+            let words = rows.iter().map(|row| {
+                format!("{} ({})", name_of(view, row), numbers(&row.own, diff.unit, [true; 2])[2])
+            });
+            format!("Worse elsewhere: {}.", words.collect::<Vec<_>>().join(", "))
+        }
+    });
+    if let Some(hot) = verification.hottest.first() {
+        let bound = match hot.at_most() {
+            Some(times) => format!("without it everything would be {times:.2} times as fast at most"),
+            None => "there is nothing else".to_owned(),
+        };
+        let bound = if is_time { bound } else { bound.replace("times as fast", "times smaller") };
+        sentences.push(format!(
+            "Hottest now is {} with {} by itself, {}: {bound}.",
+            name_of(view, &hot.row),
+            value(hot.row.own.after, diff.unit),
+            Percent(hot.share)
+        ));
+    }
+    let text = sentences.join(" ");
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Whether a function that was aimed at shrank, and where its time went.
+fn aim_words(focus: &Focus, unit: Unit) -> Vec<String> {
+    let did = match focus.total.verdict {
+        Verdict::Less => "shrank",
+        Verdict::More => "grew",
+        Verdict::Same => "is what it was",
+        Verdict::Undecided => "is undecided",
+        Verdict::Moved => "moved",
+    };
+    let mut sentences = vec![format!(
+        "{}, which was aimed at, {did}: {} with what it calls, {} by itself.",
+        aim_name(focus),
+        change_words(&focus.total, unit),
+        change_words(&focus.own, unit)
+    )];
+    let changed = focus.callees.iter().filter(|(_, change)| change.verdict.is_claim()).take(3);
+    let changed = changed.map(|(label, change)| {
+        format!(
+            "{} ({})",
+            short_name(&label_name(&focus.profile, *label)),
+            numbers(change, unit, [true; 2])[2]
+        )
+    });
+    let changed = changed.collect::<Vec<_>>();
+    if !changed.is_empty() {
+        sentences.push(format!("Of what it calls changed: {}.", changed.join(", ")));
+    }
+    sentences
+}
+
+/// `1.20 s → 900 ms, ×0.75 (95 %: 0.72..0.78)`.
+fn change_words(change: &Change, unit: Unit) -> String {
+    let [before, after, _] = numbers(change, unit, [true, true]);
+    let words = format!("{before} → {after}");
+    match (change.ratio, relative(change)) {
+        (Some(_), _) if change.before > 0 => {
+            let [ratio, interval] = ratio_cells(change);
+            if interval.is_empty() {
+                format!("{words}, {ratio}")
+            } else {
+                format!("{words}, {ratio} (95 %: {interval})")
+            }
+        }
+        (_, relative) if !relative.is_empty() => format!("{words}, {relative}"),
+        _ => words,
+    }
+}
+
+fn name_of(view: &VerifyView<'_>, row: &DiffRow) -> String {
+    short_name(&found(&view.diff, row).1)
+}
+
+fn is_aim(view: &VerifyView<'_>, row: &DiffRow) -> bool {
+    view.aim.is_some_and(|aim| aim.names.contains(&found(&view.diff, row).1))
+}
+
+const COLUMNS: usize = 7;
+
+/// The cells of the table, with its heading.
+fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
+    let VerifyView { verification, .. } = *view;
+    let diff = view.diff.diff;
+    let error = if diff.runs > 1 { "95 %" } else { "±" };
+    let mut rows = vec![["", "before", "after", "change", "ratio", error, "verdict"].map(str::to_owned)];
+    let mut push = |name: String, change: &Change, unit: Unit| {
+        let [before, after, difference] = numbers(change, unit, [true, true]);
+        let [ratio, interval] = match diff.runs {
+            1 => {
+                let ratio = (change.before > 0).then(|| change.after as f64 / change.before as f64);
+                let margin = change.margin.map(|margin| value(margin.ceil() as u64, unit));
+                [ratio.map_or_else(String::new, |ratio| format!("×{ratio:.2}")), margin.unwrap_or_default()]
+            }
+            _ => ratio_cells(change),
+        };
+        rows.push([name, before, after, difference, ratio, interval, change.verdict.label().to_owned()]);
+    };
+    for total in diff.totals.iter().filter(|total| total.what == diff.metric || total.what == "wall-time") {
+        push(clean(&total.what).replace('-', " "), &total.change, total.unit);
+    }
+    if let Some(focus) = view.aim {
+        push(format!("{}, with what it calls", aim_name(focus)), &focus.total, diff.unit);
+        push(format!("{}, by itself", aim_name(focus)), &focus.own, diff.unit);
+    }
+    let mut named = Vec::new();
+    let changed = diff.rows.iter().filter(|row| row.own.verdict.is_claim()).take(ROWS);
+    for row in changed.chain(verification.hottest.iter().map(|hot| &hot.row)) {
+        let name = name_of(view, row);
+        if !is_aim(view, row) && !named.contains(&name) {
+            push(name.clone(), &row.own, diff.unit);
+            named.push(name);
+        }
+    }
+    rows
+}

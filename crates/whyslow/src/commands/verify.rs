@@ -1,0 +1,93 @@
+//! `whyslow verify`: whether a change did what it was meant to, in one paragraph and one table.
+
+use clap::{Args, ValueEnum};
+use whyslow_analyze::Quality;
+use whyslow_analyze::diff::{Diff, Focus, Verification};
+use whyslow_render::json;
+use whyslow_render::text::{self, DiffView, Page, VerifyView};
+
+use super::diff::file;
+use crate::cli::Volume;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::filters::Filters;
+use crate::sides::{Sides, SidesArgs};
+use crate::{output, terminal};
+
+/// Say whether a change helped: the whole, the function it aimed at, what got worse, what is hottest now
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "whyslow verify [OPTIONS] BEFORE AFTER\n       whyslow verify [OPTIONS] --before FILE... --after FILE...\n       \
+        whyslow verify [OPTIONS] --runs N 'COMMAND BEFORE' 'COMMAND AFTER'",
+    after_help = "\
+--function names what the change aimed at, and everything else is judged with it.
+One run of each side does not say how much runs differ from each other; several do.
+
+Examples:
+  whyslow verify --runs 6 './old input' './new input' --function parse
+  whyslow verify before.whyslow after.whyslow
+  whyslow verify --before old*.whyslow --after new*.whyslow --format markdown > result.md"
+)]
+pub(crate) struct VerifyArgs {
+    /// Text for people, Markdown for a write-up, or JSON for programs
+    #[arg(long, value_enum, default_value_t)]
+    format: VerifyFormat,
+    #[command(flatten)]
+    sides: SidesArgs,
+    #[command(flatten)]
+    filters: Filters,
+}
+
+/// How to print the answer.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum VerifyFormat {
+    #[default]
+    Text,
+    Markdown,
+    Json,
+}
+
+/// Prints the answer.
+pub(crate) fn run(args: &VerifyArgs, volume: Volume) -> Result<Exit> {
+    let (filters, aim) = args.filters.clone().without_function()?;
+    let sides = Sides::load(&args.sides, &filters, volume)?;
+    let [before, after] = sides.runs();
+    let inline = !filters.no_inline;
+    let diff = Diff::of_runs(&before, &after, inline);
+    let focus = match &aim {
+        Some(aim) => Some(Focus::of_runs(&before, &after, inline, |name| aim.is_match(name)).ok_or_else(|| {
+            Failure::new(format!("no function matches '{aim}' on either side"))
+                .next("whyslow report FILE functions, which lists them")
+        })?),
+        None => None,
+    };
+    let verification =
+        Verification::of(&diff).ok_or_else(|| Failure::new("there is nothing to compare on either side"))?;
+    let [before_names, after_names] = sides.names();
+    let qualities = [&sides.before[0], &sides.after[0]]
+        .map(|run| Quality::of_metric(&run.profile, run.selection.metric));
+    let view = VerifyView {
+        diff: DiffView {
+            diff: &diff,
+            before: file(&before_names, &before.profile, &qualities[0]),
+            after: file(&after_names, &after.profile, &qualities[1]),
+            limit: None,
+            paths: None,
+            focus: None,
+        },
+        verification: &verification,
+        aim: focus.as_ref(),
+    };
+    let answer = match args.format {
+        VerifyFormat::Text => {
+            let width = terminal::width(std::io::stdout());
+            text::verify(&view, Page::new(&after.profile, sides.after[0].selection.metric, width))
+        }
+        VerifyFormat::Markdown => text::verify_markdown(&view),
+        VerifyFormat::Json => {
+            json::to_string(&json::verify(&view)).map_err(|error| Failure::new(error.to_string()))?
+        }
+    };
+    output::print(&answer)?;
+    Ok(Exit::Success)
+}
