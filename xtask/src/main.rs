@@ -22,6 +22,7 @@ cargo xtask bench [OPTIONS]   whyslow and its peers side by side; writes BENCHMA
     --heap                    only the heap; takes the place of its section in BENCHMARKS.md
     --samplers                only the two samplers, how true they are and what they cost; likewise
     --waits                   only what recording waits costs; likewise
+    --verdicts                only how often verdicts of `whyslow bench` are wrong, and what a run costs; likewise
     --quick                   few rounds, short programs; prints only
     --rounds N                rounds per program (default 7)
     --program NAME            only this program; may be repeated

@@ -12,6 +12,7 @@ mod samplers;
 mod section;
 mod tools;
 mod usage;
+mod verdicts;
 mod waits;
 
 use std::time::Instant;
@@ -36,6 +37,8 @@ struct Options {
     samplers: bool,
     /// Only waits.
     waits: bool,
+    /// Only verdicts.
+    verdicts: bool,
 }
 
 impl Options {
@@ -49,6 +52,7 @@ impl Options {
             heap: false,
             samplers: false,
             waits: false,
+            verdicts: false,
         };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
@@ -59,6 +63,7 @@ impl Options {
                 "--heap" => options.heap = true,
                 "--samplers" => options.samplers = true,
                 "--waits" => options.waits = true,
+                "--verdicts" => options.verdicts = true,
                 "--rounds" => options.rounds = value()?.parse()?,
                 "--program" => options.programs.push((*value()?).to_owned()),
                 "--tool" => options.tools.push((*value()?).to_owned()),
@@ -90,6 +95,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     if options.waits {
         return only(&options, &command, &["perf"], waits::HEADING, waits::section);
+    }
+    if options.verdicts {
+        return only(&options, &command, &["hyperfine"], verdicts::HEADING, verdicts::section);
     }
     let path = tools::prepare()?;
     let milliseconds = if options.quick { 500 } else { 4000 };
@@ -125,8 +133,16 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let samplers = samplers::section(&bench, options.quick, options.rounds, &command);
     eprintln!("waits");
     let waits = waits::section(&bench, options.quick, options.rounds, &command);
-    let extra =
-        report::Extra { memory: &memory, formats: &formats, heap: &heap, samplers: &samplers, waits: &waits };
+    eprintln!("verdicts");
+    let verdicts = verdicts::section(&bench, options.quick, options.rounds, &command);
+    let extra = report::Extra {
+        memory: &memory,
+        formats: &formats,
+        heap: &heap,
+        samplers: &samplers,
+        waits: &waits,
+        verdicts: &verdicts,
+    };
     let markdown =
         report::markdown(&results, &extra, &tools::versions(&bench.path), &command, options.rounds);
     println!("{markdown}");

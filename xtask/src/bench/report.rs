@@ -9,7 +9,7 @@ use super::tools::{
     FLAMEGRAPH, PERF, PLAIN, SAMPLY, SAMPLY_SYMBOLS, TOOLS, Tool, WHYSLOW, WHYSLOW_COLD, WHYSLOW_REBUILT,
     WHYSLOW_RECORD,
 };
-use super::{heap, samplers, waits};
+use super::{heap, samplers, verdicts, waits};
 use crate::process;
 
 /// All rounds of one tool on one program.
@@ -32,6 +32,7 @@ pub(super) struct Extra<'a> {
     pub(super) heap: &'a str,
     pub(super) samplers: &'a str,
     pub(super) waits: &'a str,
+    pub(super) verdicts: &'a str,
 }
 
 /// One of the costs of a run.
@@ -109,8 +110,12 @@ pub(super) fn markdown(
         "## Formats and viewer\n\nMedians of wall-clock time, run in turn.\n\n{}",
         extra.formats
     );
-    let sections =
-        [(heap::HEADING, extra.heap), (samplers::HEADING, extra.samplers), (waits::HEADING, extra.waits)];
+    let sections = [
+        (heap::HEADING, extra.heap),
+        (samplers::HEADING, extra.samplers),
+        (waits::HEADING, extra.waits),
+        (verdicts::HEADING, extra.verdicts),
+    ];
     for (heading, text) in sections {
         let _ = writeln!(out, "{heading}\n\n{}\n", text.trim_end());
     }

@@ -31,9 +31,11 @@ fn headline(view: &GateView<'_>) -> String {
     let undecided = count(|row| row.state == State::Undecided);
     match view.outcome {
         Outcome::Pass => "pass: nothing got worse".to_owned(),
-        Outcome::Regression if failed == 1 => "regression: 1 number got worse".to_owned(),
-        Outcome::Regression => format!("regression: {failed} numbers got worse"),
-        Outcome::Undecided => format!("undecided: of {undecided} it cannot be said whether they got worse"),
+        Outcome::Regression => format!("regression: {failed} of {} did not pass", view.rows.len()),
+        Outcome::Undecided => format!(
+            "undecided: of {undecided} of {} it cannot be said whether they got worse",
+            view.rows.len()
+        ),
     }
 }
 

@@ -30,7 +30,7 @@ fn what_got_worse_is_a_regression_and_every_file_says_so() {
     let folder = folders("0.01", "0.03", ONE);
     let outcome = gate(&folder, &["--markdown", "x.md", "--json", "x.json", "--junit", "x.xml"]);
     assert_eq!(outcome.code, Some(2), "{outcome:#?}");
-    assert!(outcome.stdout.contains("regression: 1 number got worse"), "{outcome:#?}");
+    assert!(outcome.stdout.contains("regression: 1 of 1 did not pass"), "{outcome:#?}");
     assert!(folder.read("x.md").contains("| **regression** |"), "{}", folder.read("x.md"));
     assert!(folder.read("x.xml").contains("failures=\"1\""));
     let json: serde_json::Value = serde_json::from_str(&folder.read("x.json")).unwrap();
