@@ -78,6 +78,7 @@ fn run(wall_s: f64, user_s: f64, system_s: f64, resident: Option<f64>, exit: Opt
         wall_ns: ns(wall_s),
         user_ns: ns(user_s),
         system_ns: ns(system_s),
+        first_thread_ns: None,
         queued_ns: None,
         max_resident_bytes: resident.map(|bytes| bytes as u64),
         minor_faults: 0,

@@ -17,6 +17,9 @@ pub struct Run {
     pub user_ns: u64,
     /// CPU time in the kernel.
     pub system_ns: u64,
+    /// How long its first thread ran; `None` where the kernel does not tell.
+    #[serde(default)]
+    pub first_thread_ns: Option<u64>,
     /// How long its first thread was ready and had no CPU; `None` where the kernel does not tell.
     pub queued_ns: Option<u64>,
     /// The most physical memory that one of its processes had; `None` where that is less than whyslow itself has.
@@ -48,6 +51,7 @@ impl Run {
         Times {
             wall: seconds(self.wall_ns),
             cpu: seconds(self.cpu_ns()),
+            first_thread: self.first_thread_ns.map(seconds),
             queued: self.queued_ns.map(seconds),
             voluntary_switches: self.voluntary_switches,
         }
@@ -201,6 +205,7 @@ pub(crate) mod tests {
             wall_ns,
             user_ns: wall_ns * 99 / 100,
             system_ns: 0,
+            first_thread_ns: Some(wall_ns * 99 / 100),
             queued_ns: Some(0),
             max_resident_bytes: Some(20 << 20),
             minor_faults: 100,

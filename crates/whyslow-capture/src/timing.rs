@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use whyslow_events::{Count, CountedEvent, Usage};
-use whyslow_proc::process::{children, name, queued_ns};
+use whyslow_proc::process::{children, first_thread_ns, name};
 use whyslow_profile::ExitStatus;
 
 use crate::counting::{Counters, Whom};
@@ -78,8 +78,8 @@ pub struct TimedRun {
     pub wall: Duration,
     /// What the kernel accounts.
     pub usage: Usage,
-    /// How long its first thread was ready and had no CPU.
-    pub queued: Option<Duration>,
+    /// How long its first thread ran, and was ready and had no CPU.
+    pub first_thread: Option<[Duration; 2]>,
     /// What was counted of each event.
     pub counts: Vec<Option<Count>>,
     /// Why it is over.
@@ -145,7 +145,7 @@ impl Stopwatch {
         if stopped.is_some() {
             end_group(pid, watch.as_ref());
         }
-        let queued = queued_ns(pid).map(Duration::from_nanos);
+        let first_thread = first_thread_ns(pid).map(|times| times.map(Duration::from_nanos));
         let Some((exit, used)) = wait4(pid, 0) else {
             return Err(RecordError::System {
                 what: "the program's end was taken by somebody else",
@@ -158,7 +158,7 @@ impl Stopwatch {
         Ok(TimedRun {
             wall,
             usage: usage(&used, own_peak),
-            queued,
+            first_thread,
             counts: counts.collect(),
             end: stopped.unwrap_or(RunEnd::ByItself(exit)),
             left_behind: left_behind(),

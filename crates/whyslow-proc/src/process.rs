@@ -229,10 +229,11 @@ pub fn cpu_time_ns(pid: u32) -> Option<u64> {
     known.then(|| time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
-/// How long the first thread of a process was ready to run and had no CPU. Known until its end has been waited for.
-pub fn queued_ns(pid: u32) -> Option<u64> {
+/// How long the first thread of a process ran, and was ready to run and had no CPU, in nanoseconds. Known until its end has been waited for.
+pub fn first_thread_ns(pid: u32) -> Option<[u64; 2]> {
     let times = fs::read_to_string(folder(pid).join("schedstat")).ok()?;
-    times.split_whitespace().nth(1)?.parse().ok()
+    let mut numbers = times.split_whitespace().map_while(|word| word.parse().ok());
+    Some([numbers.next()?, numbers.next()?])
 }
 
 /// The same for any thread, until it has ended; the first one of a process until its end has been waited for.

@@ -22,7 +22,7 @@ pub enum Witness {
 pub enum Reason {
     /// Somebody asked for it.
     Asked,
-    /// Several CPUs work at once: CPU time would not show that.
+    /// Several threads or processes work, so that several CPUs may do so at once: CPU time would not show that.
     Parallel,
     /// The program computes all the time, and nobody disturbs it.
     Undisturbed,
@@ -41,6 +41,8 @@ pub struct Times {
     pub wall: f64,
     /// User and system time, in seconds.
     pub cpu: f64,
+    /// How long its first thread ran, in seconds; `None` where the kernel does not tell.
+    pub first_thread: Option<f64>,
     /// How long it was ready to run and had no CPU, in seconds, of the first thread alone; `None` where the kernel does not tell.
     pub queued: Option<f64>,
     /// How often it gave its CPU away by itself.
@@ -57,7 +59,7 @@ pub fn choose(runs: &[Times]) -> (Witness, Reason) {
     if runs.iter().all(|run| run.cpu == 0.0) {
         return (Witness::Wall, Reason::NoCpuTime);
     }
-    if share > 1.1 {
+    if share > 1.1 || has_helpers(runs) {
         return (Witness::Wall, Reason::Parallel);
     }
     if share >= 0.95 {
@@ -75,12 +77,27 @@ pub fn choose(runs: &[Times]) -> (Witness, Reason) {
     if crowded { (Witness::Cpu, Reason::Crowded) } else { (Witness::Wall, Reason::Waits) }
 }
 
+/// Whether a quarter of all runs left a tenth of their work to others than their first thread. One command of two is half of them.
+fn has_helpers(runs: &[Times]) -> bool {
+    let by_others = runs.iter().filter(|run| run.first_thread.is_some_and(|first| first < 0.9 * run.cpu));
+    by_others.count() * 4 >= runs.len().max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn chosen(wall: f64, cpu: f64, queued: Option<f64>, voluntary_switches: u64) -> (Witness, Reason) {
-        choose(&[Times { wall, cpu, queued, voluntary_switches }; 16])
+        choose(&[Times { wall, cpu, first_thread: Some(cpu), queued, voluntary_switches }; 16])
+    }
+
+    #[test]
+    fn a_command_with_threads_is_judged_by_the_wall_on_a_crowded_machine_too() {
+        let alone =
+            Times { wall: 1.0, cpu: 0.5, first_thread: Some(0.49), queued: Some(0.5), voluntary_switches: 0 };
+        let helped = Times { first_thread: Some(0.25), ..alone };
+        assert_eq!(choose(&[[alone; 8], [alone; 8]].concat()), (Witness::Cpu, Reason::Crowded));
+        assert_eq!(choose(&[[alone; 8], [helped; 8]].concat()), (Witness::Wall, Reason::Parallel));
     }
 
     #[test]

@@ -99,6 +99,7 @@ pub(crate) mod testing {
                 wall_ns,
                 user_ns: wall_ns * 9 / 10,
                 system_ns: wall_ns / 11,
+                first_thread_ns: Some(wall_ns),
                 queued_ns: Some(0),
                 max_resident_bytes: Some(12 << 20),
                 minor_faults: 400,

@@ -167,8 +167,12 @@ fn verdict(out: &mut String, view: &BenchView<'_>, comparison: &Comparison, widt
         .replace("00 %", " %");
     let needed = comparison.needed.map(|needed| {
         let (few, many) = (needed.if_as_seen.min(needed.for_margin), needed.for_margin);
-        let range = if few == many { format!("about {few}") } else { format!("about {few} to {many}") };
-        format!("; {range} pairs in all would decide it (--runs {few}, or --until-decided)")
+        let range = match many / few.max(1) {
+            _ if few == many => format!("about {few} pairs in all would decide it"),
+            0..=20 => format!("about {few} to {many} pairs in all would decide it"),
+            _ => format!("if the difference is as it seems, about {few} pairs in all would decide it"),
+        };
+        format!("; {range} (--runs {few}, or --until-decided)")
     });
     for line in wrap(&format!("{confidence}{}", needed.unwrap_or_default()), width.saturating_sub(2)) {
         push_line(out, &styled(DIM, format!("  {line}")));
