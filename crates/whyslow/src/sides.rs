@@ -78,7 +78,7 @@ pub(crate) struct Sides {
     pub(crate) before: Vec<Run>,
     pub(crate) after: Vec<Run>,
     /// Recordings that nobody asked to keep.
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 impl Sides {
@@ -97,7 +97,7 @@ impl Sides {
             _ => [args.before.clone(), args.after.clone()],
         };
         let mut sides = Self::open([before, after], filters)?;
-        sides._folder = folder;
+        sides.folder = folder;
         Ok(sides)
     }
 
@@ -115,7 +115,7 @@ impl Sides {
             (before, after.join())
         });
         let after = after.map_err(|_| Failure::new("reading the profiles failed"))??;
-        let mut sides = Self { before: before?, after, _folder: None };
+        let mut sides = Self { before: before?, after, folder: None };
         sides.select(filters)?;
         Ok(sides)
     }
@@ -150,10 +150,14 @@ impl Sides {
         })
     }
 
-    /// The names of the files of both sides.
+    /// The names of the files of both sides. Those that are not kept have no folder.
     pub(crate) fn names(&self) -> [Vec<String>; 2] {
-        [&self.before, &self.after]
-            .map(|runs| runs.iter().map(|run| run.path.display().to_string()).collect())
+        let name = |run: &Run| {
+            let folder = self.folder.as_ref().map(TempDir::path);
+            let path = folder.and_then(|folder| run.path.strip_prefix(folder).ok()).unwrap_or(&run.path);
+            path.display().to_string()
+        };
+        [&self.before, &self.after].map(|runs| runs.iter().map(name).collect())
     }
 
     /// A filter that matches nothing on one side is an answer: what it matches is on the other side alone.

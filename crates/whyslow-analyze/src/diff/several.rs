@@ -139,7 +139,7 @@ fn paired(row: &Series, half: f64) -> Change {
     let logs = row.log_ratios(half);
     if all_same(&row.before) && all_same(&row.after) {
         let exact = if change.before == change.after { 1.0 } else { 0.0 };
-        let estimate = (change.after as f64 + half) / (change.before as f64 + half);
+        let estimate = change.after as f64 / change.before as f64;
         let ratio = Ratio { estimate, low: estimate, high: estimate, p: exact, q: exact };
         let ratio = Some(ratio).filter(|ratio| ratio.estimate.is_finite());
         return Change { margin: None, ratio, verdict: direction(change.before, change.after), ..change };
@@ -244,6 +244,7 @@ mod tests {
             Series { before: counted(&[100, 103, 99, 101, 102]), after: counted(&[201, 199, 205, 198, 202]) },
         ];
         let changes = decide(&rows, 0.0);
+        assert_eq!(changes[0].ratio.unwrap().estimate, 1.01);
         let verdicts = changes.iter().map(|change| change.verdict).collect::<Vec<_>>();
         assert_eq!(verdicts, [Verdict::More, Verdict::Same, Verdict::Undecided, Verdict::More]);
         assert_eq!(

@@ -4,7 +4,7 @@ use whyslow_profile::{HeapCounts, LeakCheck, Profile, Unit};
 
 use super::chance::Chance;
 use super::runs::Runs;
-use super::statistics::{Change, Claim, decide};
+use super::statistics::{Change, Claim, Verdict, decide};
 use super::{Side, several};
 use crate::heap::is_heap_only;
 
@@ -64,6 +64,8 @@ pub(super) fn of_runs(before: &Runs<'_>, after: &Runs<'_>, unit: Unit) -> Vec<To
     if pairs.is_empty() {
         return totals;
     }
+    let metric = after.metric().map_or("", |metric| after.first().profile.text(metric.name));
+    let sampled = !after.chances.iter().all(Chance::is_none);
     // A number that one of the runs lacks cannot be compared.
     totals.retain(|total| pairs.iter().all(|pair| pair.iter().any(|other| other.what == total.what)));
     for total in &mut totals {
@@ -72,6 +74,10 @@ pub(super) fn of_runs(before: &Runs<'_>, after: &Runs<'_>, unit: Unit) -> Vec<To
         let (before, after): (Vec<u64>, Vec<u64>) =
             changes.map(|change| (change.before, change.after)).unzip();
         total.change = several::whole(&before, &after);
+        // Samples that come out equal are chance, too.
+        if total.change.verdict == Verdict::Same && total.what == metric && sampled {
+            total.change.verdict = Verdict::Undecided;
+        }
     }
     totals
 }

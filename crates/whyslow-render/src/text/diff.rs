@@ -211,8 +211,9 @@ fn table(
         None => (0..claims.min(usual)).chain((claims..changed.len()).take(undecided)).collect(),
     };
     // What was sampled and came out equal is as undecided as the rest.
-    let others = if view.diff.counted { "the same" } else { "undecided" };
-    let mut notes = [(claims, "changed"), (rows.len() - claims, others)]
+    let is_same = |change: &Change| view.diff.counted && change.verdict != Verdict::Undecided;
+    let same = rows.iter().filter(|(_, change)| !change.verdict.is_claim() && is_same(change)).count();
+    let mut notes = [(claims, "changed"), (rows.len() - claims - same, "undecided"), (same, "the same")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, words)| format!("{} {words}", Count(count as u64)))

@@ -412,3 +412,25 @@ fn one_run_of_each_is_verified_with_a_warning_and_what_got_worse_is_named() {
     let nobody = folder.whyslow(["verify", "one.whyslow", "two.whyslow", "--function", "nobody"]);
     assert!(nobody.stderr.contains("no function matches 'nobody' on either side"), "{nobody:?}");
 }
+
+#[test]
+fn counts_that_differ_from_run_to_run_can_be_undecided() {
+    let folder = Folder::new();
+    let save = |name: String, load: u32, parse: u32| {
+        let sites = format!(
+            "main@app.rs:3;load@app.rs:10 : allocations={load} bytes_allocated=10
+             main@app.rs:3;parse@app.rs:20 : allocations={parse} bytes_allocated=10
+             main@app.rs:3;keep@app.rs:30 : allocations=5 bytes_allocated=10"
+        );
+        folder.save(&name, &testing::heap_profile(&sites));
+    };
+    for (run, [before, after]) in [[90, 92], [95, 93], [91, 96]].into_iter().enumerate() {
+        save(format!("old{}.whyslow", run + 1), 40, before);
+        save(format!("new{}.whyslow", run + 1), 80, after);
+    }
+    let files =
+        [&["diff", "--metric", "allocations", "--before"][..], &OLD[..3], &["--after"], &NEW[..3]].concat();
+    let text = folder.whyslow(files).succeeds().stdout.clone();
+    assert!(text.contains("lines by allocations: 1 changed, 1 undecided, 1 the same"), "{text}");
+    assert!(text.contains("×2.00") && text.contains("undecided  parse"), "{text}");
+}
