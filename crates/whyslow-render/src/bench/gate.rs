@@ -77,7 +77,7 @@ pub fn gate_markdown(view: &GateView<'_>) -> String {
         Outcome::Undecided => "❔",
     };
     let mut out = format!(
-        "### {mark} whyslow gate: {}\n\nBeside `{}`, interleaved on the same machine; intervals of 95 %.\n\n",
+        "### {mark} whyslow gate: {}\n\nBeside `{}`, interleaved on the same machine; intervals of 95 % or more.\n\n",
         headline(view),
         clean(view.base).replace('`', "'")
     );
