@@ -348,11 +348,13 @@ fn of_series(course: &Course, options: Options<'_>, decides: Option<&Metric>, no
     /// Below this, the start of a process is most of it.
     const SHORT_NS: f64 = 5e6;
     let Some(metric) = decides else { return };
-    let mut short = Vec::new();
+    /// Fewer runs fall into groups by chance.
+    const LEAST_FOR_MODES: usize = 20;
+    let [mut short, mut cold, mut spread] = [const { Vec::new() }; 3];
+    let (mut coldest, mut far, mut all, mut worst) = (1.0f64, 0, 0, 1.0f64);
     for (command, contender) in options.contenders.iter().enumerate() {
-        let Some(values) = values(&course.rounds, command, metric).filter(|values| !values.is_empty()) else {
-            continue;
-        };
+        let values = values(&course.rounds, command, metric).filter(|values| !values.is_empty());
+        let Some(values) = values else { continue };
         let name = || contender.name.clone();
         let typical = median(&values);
         let wall = self::values(&course.rounds, command, &Metric::Wall).unwrap_or_default();
@@ -363,23 +365,31 @@ fn of_series(course: &Course, options: Options<'_>, decides: Option<&Metric>, no
             // Once is no accident if no other run was as slow.
             let slowest = values.iter().copied().fold(0.0, f64::max);
             if first > slowest && first > 1.2 * typical {
-                notes.push(BenchNote::SlowFirstRun { command: name(), factor: first / typical });
+                cold.push(name());
+                coldest = coldest.max(first / typical);
             }
         }
-        if let Some(modes) = modes(&values) {
+        if let Some(modes) = modes(&values).filter(|_| values.len() >= LEAST_FOR_MODES) {
             notes.push(BenchNote::TwoModes {
                 command: name(),
                 means_ns: modes.means,
                 upper_share: modes.upper_share,
             });
-        } else {
-            let far = outliers(&values);
-            let worst = far.iter().map(|run| values[*run] / typical).fold(1.0, f64::max);
-            // Far from the others may be near enough for everybody.
-            if worst > 1.25 {
-                notes.push(BenchNote::Outliers { command: name(), runs: far.len(), of: values.len(), worst });
-            }
+            continue;
         }
+        let outliers = outliers(&values);
+        let furthest = outliers.iter().map(|run| values[*run] / typical).fold(1.0, f64::max);
+        // Far from the others may be near enough for everybody.
+        if furthest > 1.25 {
+            spread.push(name());
+            (far, all, worst) = (far + outliers.len(), all + values.len(), worst.max(furthest));
+        }
+    }
+    if !cold.is_empty() {
+        notes.push(BenchNote::SlowFirstRun { commands: cold, factor: coldest });
+    }
+    if !spread.is_empty() {
+        notes.push(BenchNote::Outliers { commands: spread, runs: far, of: all, worst });
     }
     if !short.is_empty() {
         notes.push(BenchNote::ShortRuns { commands: short });

@@ -32,15 +32,15 @@ facts! {
         },
         /// The first run took longer than all others.
         "slow-first-run" => SlowFirstRun {
-            /// The command.
-            command: String,
-            /// How many times as long as usual.
+            /// Of which commands.
+            commands: Vec<String>,
+            /// How many times as long as usual, at most.
             factor: f64,
         },
         /// Some runs are far from the others.
         "outliers" => Outliers {
-            /// The command.
-            command: String,
+            /// Of which commands.
+            commands: Vec<String>,
             /// How many.
             runs: usize,
             /// Of how many.
@@ -151,14 +151,16 @@ impl Fact for BenchNote {
                 list(commands)
             ))
             .or("let the program do its work many times in one run"),
-            Self::SlowFirstRun { command, factor } => note(format!(
-                "the first run of `{command}` took {factor:.1} times as long as usual and is not counted: caches were cold"
+            Self::SlowFirstRun { commands, factor } => note(format!(
+                "the first run of {} took up to {factor:.1} times as long as usual and is not counted: caches were cold",
+                list(commands)
             ))
             .or("--prepare with a command that empties them, if that is what you want to measure"),
-            Self::Outliers { command, runs, of, worst } => note(format!(
-                "{} of {of} of `{command}` {} far from the others (up to {worst:.1} times the median): something else used the \
+            Self::Outliers { commands, runs, of, worst } => note(format!(
+                "{} of {of} of {} {} far from the others (up to {worst:.1} times the median): something else used the \
                  machine; they count, and the interval allows for them",
                 number_of(*runs as u64, "run", "runs"),
+                list(commands),
                 if *runs == 1 { "is" } else { "are" },
             )),
             Self::TwoModes { command, means_ns, upper_share } => note(format!(
@@ -221,6 +223,25 @@ pub fn words(exit: ExitStatus) -> String {
     }
 }
 
+/// The first of some commands, and how many others there are.
 fn list(commands: &[String]) -> String {
-    commands.iter().map(|command| format!("`{command}`")).collect::<Vec<_>>().join(", ")
+    const SHOWN: usize = 3;
+    let names =
+        commands.iter().take(SHOWN).map(|command| format!("`{command}`")).collect::<Vec<_>>().join(", ");
+    match commands.len().saturating_sub(SHOWN) {
+        0 => names,
+        others => format!("{names} and {others} others"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_commands_are_not_all_named() {
+        let commands = |count: usize| (0..count).map(|at| at.to_string()).collect::<Vec<_>>();
+        assert_eq!(list(&commands(2)), "`0`, `1`");
+        assert_eq!(list(&commands(60)), "`0`, `1`, `2` and 57 others");
+    }
 }
