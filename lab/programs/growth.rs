@@ -48,6 +48,6 @@ fn main() {
     linearithmic(n);
     quadratic(n);
     cubic(n);
-    println!("count constant {CONSTANT}");
-    println!("count quadratic {}", n * n / 8);
+    println!("constant {CONSTANT}");
+    println!("quadratic {}", n * n / 8);
 }
