@@ -1,4 +1,6 @@
-//! Results of other tools, so that nobody starts from nothing: hyperfine's JSON, of version 1 and 2.
+//! Results of other tools, so that nobody starts from nothing: hyperfine's JSON, of version 1 and 2; criterion's folder.
+
+pub mod criterion;
 
 use std::collections::BTreeMap;
 

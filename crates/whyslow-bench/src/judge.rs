@@ -253,9 +253,7 @@ pub fn compare_days(
     metric: &Metric,
     [baseline, candidate]: [usize; 2],
 ) -> Comparison {
-    let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
-    let interval =
-        shift(&logarithms(before), &logarithms(after), ALPHA).map(|interval| interval.widened(BETWEEN_DAYS));
+    let interval = between_days(before, after, ALPHA);
     let verdict = interval.map_or(Verdict::Undecided, |interval| Verdict::of(interval, 0.0));
     Comparison {
         baseline,
@@ -269,6 +267,12 @@ pub fn compare_days(
         needed: None,
         differences: Vec::new(),
     }
+}
+
+/// The interval of the logarithm of a ratio of values of different days; `None` of too few.
+pub(crate) fn between_days(before: &[f64], after: &[f64], alpha: f64) -> Option<Interval> {
+    let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
+    shift(&logarithms(before), &logarithms(after), alpha).map(|interval| interval.widened(BETWEEN_DAYS))
 }
 
 /// What is the same in every run needs no interval.

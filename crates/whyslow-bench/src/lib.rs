@@ -10,6 +10,8 @@
 //! document   all of it as a file that can be compared with later
 //! foreign    results of other tools
 //! gate       what may be merged
+//! harness    benchmark executables of cargo: criterion, divan, libtest
+//! suite      their benchmarks in rounds, and what all of them together say
 //! ```
 
 pub mod contender;
@@ -17,9 +19,11 @@ pub mod course;
 pub mod document;
 pub mod foreign;
 pub mod gate;
+pub mod harness;
 pub mod judge;
 pub mod note;
 pub mod run;
+pub mod suite;
 pub mod words;
 
 pub use contender::{Contender, Parameter};

@@ -86,6 +86,8 @@ pub(crate) enum Request {
     Command(Box<Command>, Volume),
     /// `cargo whyslow heap`
     CargoHeap(Box<cargo::CargoHeapArgs>, Volume),
+    /// `cargo whyslow bench`
+    CargoBench(Box<cargo::CargoBenchArgs>, Volume),
     /// `cargo whyslow stat`
     CargoStat(Box<cargo::CargoStatArgs>, Volume),
     /// `cargo whyslow`
@@ -99,6 +101,7 @@ pub(crate) fn run(request: Request) -> Result<Exit> {
         Request::Run(args, volume) => record::run_and_answer(&args, volume),
         Request::Command(command, volume) => command.run(volume),
         Request::CargoHeap(args, volume) => cargo::run_heap(*args, volume),
+        Request::CargoBench(args, volume) => cargo::run_bench(&args, volume),
         Request::CargoStat(args, volume) => cargo::run_stat(*args, volume),
         Request::Cargo(args, volume) => cargo::run(*args, volume),
     }
@@ -164,6 +167,9 @@ pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
         Ok(CargoCli { command: Some(CargoCommand::Heap(args)), volume, .. }) => {
             Request::CargoHeap(args, volume.into())
         }
+        Ok(CargoCli { command: Some(CargoCommand::Bench(args)), volume, .. }) => {
+            Request::CargoBench(args, volume.into())
+        }
         Ok(CargoCli { command: Some(CargoCommand::Stat(args)), volume, .. }) => {
             Request::CargoStat(args, volume.into())
         }
@@ -178,7 +184,7 @@ pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
     name = "cargo whyslow",
     bin_name = "cargo whyslow",
     version,
-    override_usage = "cargo whyslow [OPTIONS] [-- ARGS...]\n       cargo whyslow heap [OPTIONS] [-- ARGS...]\n       cargo whyslow stat [OPTIONS] [-- ARGS...]",
+    override_usage = "cargo whyslow [OPTIONS] [-- ARGS...]\n       cargo whyslow heap [OPTIONS] [-- ARGS...]\n       cargo whyslow stat [OPTIONS] [-- ARGS...]\n       cargo whyslow bench [OPTIONS] [FILTER]",
     after_help = CARGO_EXAMPLES,
     subcommand_help_heading = "Commands",
     disable_help_subcommand = true,
@@ -198,6 +204,7 @@ struct CargoCli {
 enum CargoCommand {
     Heap(Box<cargo::CargoHeapArgs>),
     Stat(Box<cargo::CargoStatArgs>),
+    Bench(Box<cargo::CargoBenchArgs>),
 }
 
 const CARGO_EXAMPLES: &str = "\
@@ -207,6 +214,7 @@ Examples:
   cargo whyslow --test slow -- --nocapture     an integration test
   cargo whyslow heap --bin app -- input.txt    where its memory goes, as `whyslow heap`
   cargo whyslow stat -r 10 -- input.txt        what it uses, as `whyslow stat`
+  cargo whyslow bench --git main               its benchmarks beside those of the commit `main`
 
 Cargo.toml is not edited and your release build is not touched: the build uses a profile
 of its own, `whyslow`, which inherits from `release`.

@@ -2,10 +2,12 @@
 
 pub(crate) mod gate;
 mod strip;
+pub(crate) mod suite;
 mod tables;
 
 pub use gate::{GATE_SCHEMA, GateView, gate_json, gate_junit, gate_markdown};
 pub use strip::strip_plot;
+pub use suite::suite_markdown;
 pub use tables::{asciidoc, csv, markdown};
 use whyslow_analyze::{Remark, bytes, duration};
 use whyslow_bench::document::Measured;

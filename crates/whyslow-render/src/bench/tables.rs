@@ -117,7 +117,7 @@ pub fn markdown(view: &BenchView<'_>) -> String {
 }
 
 /// Text as code, whatever is in it.
-fn markdown_code(text: &str) -> String {
+pub(super) fn markdown_code(text: &str) -> String {
     let ticks = "`".repeat(text.split(|c| c != '`').map(str::len).max().unwrap_or(0) + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{ticks}{pad}{}{pad}{ticks}", text.replace('|', "\\|"))

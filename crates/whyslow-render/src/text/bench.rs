@@ -238,7 +238,7 @@ fn surroundings(view: &BenchView<'_>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::bench::testing::with_view;
 
@@ -247,7 +247,7 @@ mod tests {
     }
 
     /// Without colours.
-    fn anstream_free(text: &str) -> String {
+    pub(in crate::text) fn anstream_free(text: &str) -> String {
         let mut out = String::new();
         let mut parts = text.split('\x1b');
         out.push_str(parts.next().unwrap_or_default());

@@ -2,10 +2,11 @@
 
 mod contenders;
 mod exact;
-mod execute;
-mod git;
-mod progress;
+pub(super) mod execute;
+pub(super) mod git;
+pub(super) mod progress;
 mod saved;
+pub(super) mod watched;
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

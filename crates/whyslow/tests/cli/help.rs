@@ -33,6 +33,7 @@ fn cargo_whyslow_help() {
     insta::assert_snapshot!(help(&["--help"]));
     insta::assert_snapshot!("cargo_whyslow_heap_help", help(&["heap", "--help"]));
     insta::assert_snapshot!("cargo_whyslow_stat_help", help(&["stat", "--help"]));
+    insta::assert_snapshot!("cargo_whyslow_bench_help", help(&["bench", "--help"]));
 }
 
 #[test]

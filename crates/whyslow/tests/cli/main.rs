@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod bench;
+mod cargo_bench;
 mod cargo_whyslow;
 mod diff;
 mod doctor;

@@ -1,6 +1,6 @@
 //! Runs the commands and their hooks.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use whyslow_bench::course::{Course, Execute, Plan, Round};
 use whyslow_bench::document::Surroundings;
@@ -8,18 +8,18 @@ use whyslow_bench::note::words;
 use whyslow_bench::Run;
 use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, TimedRun, WantedEvent, Written};
 use whyslow_events::Machine;
-use whyslow_proc::surroundings::{Busy, clocks_mhz, governor};
 use whyslow_profile::{ExitStatus, Host};
 
 use super::HowArgs;
 use super::contenders::{Runnable, hook};
 use super::progress::Progress;
+use super::watched::Watched;
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 use crate::recording::explain;
 
 /// What a run's environment is made larger with.
-const PADDING: &str = "WHYSLOW_PADDING";
+pub(in crate::commands) const PADDING: &str = "WHYSLOW_PADDING";
 /// Events of the CPU that every run counts, where the machine has them.
 const EVENTS: [&str; 4] = ["cycles", "instructions", "branch-misses", "cache-misses"];
 
@@ -30,9 +30,7 @@ pub(super) struct Runner<'a> {
     commands: Vec<TimedCommand>,
     how: &'a HowArgs,
     progress: Progress<'a>,
-    began: Instant,
-    busy: Busy,
-    clocks: Vec<f64>,
+    watched: Watched,
     last_stderr: String,
 }
 
@@ -64,9 +62,7 @@ impl<'a> Runner<'a> {
             commands: runnables.iter().map(command).collect(),
             how,
             progress: Progress::new(runnables, plan, volume),
-            began: Instant::now(),
-            busy: Busy::now(),
-            clocks: clocks_mhz(),
+            watched: Watched::new(),
             last_stderr: String::new(),
         })
     }
@@ -118,17 +114,7 @@ impl<'a> Runner<'a> {
 
     /// How busy the machine was since the start.
     pub(super) fn surroundings(&self) -> Surroundings {
-        let now = Busy::now();
-        let clocks = self.clocks.iter().copied().chain(clocks_mhz());
-        let range = clocks.fold(None, |range: Option<[f64; 2]>, clock| {
-            Some(range.map_or([clock; 2], |[low, high]| [low.min(clock), high.max(clock)]))
-        });
-        Surroundings {
-            cpu_pressure: now.pressure_since(&self.busy, self.began.elapsed().as_micros() as u64),
-            steal: now.steal_since(&self.busy),
-            governor: governor(),
-            mhz: range,
-        }
+        self.watched.surroundings()
     }
 
     fn row(&self, run: &TimedRun, exit: ExitStatus) -> Run {
@@ -154,7 +140,7 @@ impl<'a> Runner<'a> {
 }
 
 /// The last of what a command said, on one line.
-fn said(stderr: &str) -> String {
+pub(in crate::commands) fn said(stderr: &str) -> String {
     const LINES: usize = 3;
     let lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
     let last = &lines[lines.len().saturating_sub(LINES)..];
@@ -169,7 +155,7 @@ impl Execute for Runner<'_> {
 
     fn run(&mut self, command: usize, of: Round, padding: usize) -> Result<Option<Run>> {
         let runnable = &self.runnables[command];
-        self.progress.running(command, of, self.began.elapsed());
+        self.progress.running(command, of, self.watched.elapsed());
         if let Some(prepare) = hook(&self.how.prepare, runnable)
             && !self.hook("--prepare", &prepare, runnable)?
         {
@@ -209,7 +195,7 @@ impl Execute for Runner<'_> {
     }
 
     fn elapsed(&self) -> Duration {
-        self.began.elapsed()
+        self.watched.elapsed()
     }
 
     fn round_is_over(&mut self, course: &Course) {

@@ -20,8 +20,8 @@ pub(in crate::commands) struct Trees {
 const FOLDERS: [&str; 2] = ["before", "after-"];
 
 impl Trees {
-    /// Checks both out and builds them.
-    pub(in crate::commands) fn build(revision: &str, build: &str, volume: Volume) -> Result<Self> {
+    /// Checks both out.
+    pub(in crate::commands) fn check_out(revision: &str) -> Result<Self> {
         let root = PathBuf::from(text(&git(None, &["rev-parse", "--show-toplevel"])?));
         let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
         let inside = here.strip_prefix(root.canonicalize().unwrap_or_default()).unwrap_or(Path::new("")).to_owned();
@@ -34,15 +34,21 @@ impl Trees {
         for (name, commit) in FOLDERS.iter().zip([&commit, &after]) {
             let path = trees.folder.path().join(name);
             git(Some(&trees.root), &["worktree", "add", "--detach", "--quiet", &path.to_string_lossy(), commit])?;
+        }
+        Ok(trees)
+    }
+
+    /// Checks both out and builds them.
+    pub(in crate::commands) fn build(revision: &str, build: &str, volume: Volume) -> Result<Self> {
+        let trees = Self::check_out(revision)?;
+        for (folder, what) in trees.folders().into_iter().zip([revision, "the working tree"]) {
             if volume > Volume::Quiet {
-                let what = if *name == FOLDERS[0] { revision } else { "the working tree" };
                 note(&format!("building {what}: {build}\n"));
             }
-            let status = Command::new("sh").args(["-c", build]).current_dir(path.join(&trees.inside)).env_remove("CARGO_TARGET_DIR").status();
+            let status = Command::new("sh").args(["-c", build]).current_dir(folder).env_remove("CARGO_TARGET_DIR").status();
             match status {
                 Ok(status) if status.success() => {}
                 Ok(status) => {
-                    let what = if *name == FOLDERS[0] { revision } else { "the working tree" };
                     return Err(Failure::new(format!("building {what} failed ({status})")).next("--build with the command that builds it"));
                 }
                 Err(error) => return Err(Failure::new(format!("the build cannot be started: {error}"))),
@@ -51,9 +57,14 @@ impl Trees {
         Ok(trees)
     }
 
-    /// Where commands run: before and after.
+    /// In both, the folder that we are in: first the commit's.
     pub(in crate::commands) fn folders(&self) -> [PathBuf; 2] {
         FOLDERS.map(|name| self.folder.path().join(name).join(&self.inside))
+    }
+
+    /// A folder beside both, which is removed with them.
+    pub(in crate::commands) fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// The command in both folders.

@@ -13,20 +13,53 @@ use super::contenders::Runnable;
 use crate::cli::Volume;
 use crate::terminal;
 
-/// The line.
+/// A line that is written over by the next; on a terminal only.
+pub(in crate::commands) struct Line {
+    shown: bool,
+    is_there: Cell<bool>,
+}
+
+impl Line {
+    pub(in crate::commands) fn new(volume: Volume) -> Self {
+        Self { shown: volume > Volume::Quiet && std::io::stderr().is_terminal(), is_there: Cell::new(false) }
+    }
+
+    pub(in crate::commands) fn show(&self, line: &str) {
+        if self.shown {
+            let width = terminal::width(std::io::stderr()).saturating_sub(1);
+            let line = whyslow_render::sanitize::clean(line).chars().take(width).collect::<String>();
+            // Without a reader there is nobody to tell.
+            let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+            self.is_there.set(true);
+        }
+    }
+
+    /// Takes the line away.
+    pub(in crate::commands) fn clear(&self) {
+        if self.is_there.take() {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Where the rounds are.
 pub(super) struct Progress<'a> {
     runnables: &'a [Runnable],
     plan: &'a Plan,
-    shown: bool,
-    is_there: Cell<bool>,
+    line: Line,
     /// What the rounds say by now.
     so_far: String,
 }
 
 impl<'a> Progress<'a> {
     pub(super) fn new(runnables: &'a [Runnable], plan: &'a Plan, volume: Volume) -> Self {
-        let shown = volume > Volume::Quiet && std::io::stderr().is_terminal();
-        Self { runnables, plan, shown, is_there: Cell::new(false), so_far: String::new() }
+        Self { runnables, plan, line: Line::new(volume), so_far: String::new() }
     }
 
     /// A command runs.
@@ -42,12 +75,12 @@ impl<'a> Progress<'a> {
         };
         let name = &self.runnables[command].contender.name;
         let time = duration(elapsed.as_secs() * 1_000_000_000);
-        self.show(&format!("{round}, {time}: {name}{}", self.so_far));
+        self.line.show(&format!("{round}, {time}: {name}{}", self.so_far));
     }
 
     /// The first comparison, with the interval as it narrows.
     pub(super) fn round_is_over(&mut self, course: &Course) {
-        if !self.shown || course.rounds.len() < judge::LEAST_PAIRS || self.runnables.len() < 2 {
+        if !self.line.shown || course.rounds.len() < judge::LEAST_PAIRS || self.runnables.len() < 2 {
             return;
         }
         let metric = course.witness.map_or(Metric::Wall, |(witness, _)| witness.into());
@@ -61,26 +94,8 @@ impl<'a> Progress<'a> {
         });
     }
 
-    fn show(&self, line: &str) {
-        if self.shown {
-            let width = terminal::width(std::io::stderr()).saturating_sub(1);
-            let line = whyslow_render::sanitize::clean(line).chars().take(width).collect::<String>();
-            // Without a reader there is nobody to tell.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
-            self.is_there.set(true);
-        }
-    }
-
     /// Takes the line away.
     pub(super) fn clear(&self) {
-        if self.is_there.take() {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
-    }
-}
-
-impl Drop for Progress<'_> {
-    fn drop(&mut self) {
-        self.clear();
+        self.line.clear();
     }
 }

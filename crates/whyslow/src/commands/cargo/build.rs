@@ -61,14 +61,14 @@ struct ArtifactProfile {
     test: bool,
 }
 
-/// Builds. The inner error is cargo's exit code; its output has gone to stderr.
+/// Builds what these words of cargo's command line choose. The inner error is cargo's exit code; its output has gone to stderr.
 pub(super) fn run(
     args: &BuildArgs,
-    choice: &Choice,
+    targets: Vec<String>,
     volume: Volume,
 ) -> Result<std::result::Result<Build, i32>> {
-    let mut command = cargo();
-    command.args(cargo_args(args, choice)).stdout(Stdio::piped());
+    let mut command = cargo(args);
+    command.args(cargo_args(args, targets)).stdout(Stdio::piped());
     if volume == Volume::Quiet {
         command.arg("--quiet");
     }
@@ -84,8 +84,8 @@ pub(super) fn run(
 }
 
 /// The command line for cargo.
-fn cargo_args(args: &BuildArgs, choice: &Choice) -> Vec<String> {
-    let mut words = choice.build_args();
+fn cargo_args(args: &BuildArgs, targets: Vec<String>) -> Vec<String> {
+    let mut words = targets;
     words.push("--message-format=json-render-diagnostics".to_owned());
     words.extend(profile_args(args));
     for features in &args.features {
@@ -170,6 +170,11 @@ impl Build {
 }
 
 impl Executable {
+    /// Whether a harness with benchmarks may be inside: targets of that kind, and unit tests.
+    pub(super) fn has_harness(&self) -> bool {
+        self.is_test || self.kinds.iter().any(|kind| kind == "bench")
+    }
+
     pub(super) fn is_unoptimised(&self) -> bool {
         self.opt_level == "0"
     }

@@ -17,6 +17,9 @@ pub(super) struct Metadata {
     /// What cargo builds when no package is named: depends on the folder it is called in.
     #[serde(default)]
     workspace_default_members: Vec<String>,
+    /// Where cargo builds, and criterion keeps what it measured.
+    #[serde(default)]
+    pub(super) target_directory: PathBuf,
 }
 
 /// A package; every field that cargo passes on in the environment.
@@ -49,7 +52,7 @@ pub(super) struct PackageTarget {
 impl Metadata {
     /// Asks cargo.
     pub(super) fn load(build: &BuildArgs) -> Result<Self> {
-        let mut command = cargo();
+        let mut command = cargo(build);
         command.args(["metadata", "--no-deps", "--format-version", "1", "--quiet"]);
         if let Some(path) = &build.manifest_path {
             command.arg("--manifest-path").arg(path);

@@ -1,5 +1,6 @@
 //! `cargo whyslow`: build the right target with the right settings, then record it.
 
+mod bench;
 mod build;
 mod environment;
 mod metadata;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use clap::Args;
 use whyslow_capture::{Command, Target};
 
+pub(crate) use self::bench::{CargoBenchArgs, run as run_bench};
 use self::build::{Build, Executable};
 use self::metadata::Metadata;
 use self::target::{Choice, TargetArgs};
@@ -103,6 +105,9 @@ pub(crate) struct BuildArgs {
     /// Keep Cargo.lock as it is
     #[arg(long)]
     locked: bool,
+    /// Where cargo is called, when that is another folder.
+    #[arg(skip)]
+    folder: Option<PathBuf>,
 }
 
 /// Builds, then records.
@@ -132,16 +137,10 @@ pub(crate) fn run_stat(args: CargoStatArgs, volume: Volume) -> Result<Exit> {
 
 /// Builds what was asked for: what to run and its name. The inner error is cargo's exit code.
 fn build(args: WhatArgs, volume: Volume) -> Result<std::result::Result<(Target, OsString), i32>> {
-    if let Some(triple) = args.build.target.as_deref().filter(|triple| !runs_here(triple)) {
-        return Err(Failure::new(format!("--target {triple}: this machine cannot run what is built for it"))
-            .next(format!(
-                "a target of {} Linux, or record on a machine of that kind",
-                std::env::consts::ARCH
-            )));
-    }
+    refuse_other_machines(&args.build)?;
     let metadata = Metadata::load(&args.build)?;
     let choice = target::choose(&args.target, &metadata)?;
-    let build = match build::run(&args.build, &choice, volume)? {
+    let build = match build::run(&args.build, choice.build_args(), volume)? {
         Ok(build) => build,
         Err(code) => return Ok(Err(code)),
     };
@@ -156,6 +155,12 @@ fn build(args: WhatArgs, volume: Volume) -> Result<std::result::Result<(Target, 
     }
     let target = Target::Command(command(&build, executable, &choice, &metadata, args.args));
     Ok(Ok((target, choice.name.into())))
+}
+
+fn refuse_other_machines(build: &BuildArgs) -> Result {
+    let Some(triple) = build.target.as_deref().filter(|triple| !runs_here(triple)) else { return Ok(()) };
+    Err(Failure::new(format!("--target {triple}: this machine cannot run what is built for it"))
+        .next(format!("a target of {} Linux, or record on a machine of that kind", std::env::consts::ARCH)))
 }
 
 /// Whether programs for this target run on this machine; files with a target's description are left to cargo.
@@ -188,8 +193,12 @@ fn command(
 }
 
 /// The cargo that started us, or the one in PATH.
-fn cargo() -> std::process::Command {
-    std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+fn cargo(build: &BuildArgs) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    if let Some(folder) = &build.folder {
+        command.current_dir(folder);
+    }
+    command
 }
 
 fn cargo_cannot_start(error: &std::io::Error) -> Failure {

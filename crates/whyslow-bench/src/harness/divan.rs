@@ -1,0 +1,118 @@
+//! divan's table: a tree of names, and beside it columns for each benchmark.
+//!
+//! ```text
+//! tree        fastest       │ slowest       │ median        │ mean          │ samples │ iters
+//! ├─ plain    73.37 ns      │ 74.15 ns      │ 73.74 ns      │ 73.78 ns      │ 20      │ 640
+//! ╰─ sized                  │               │               │               │         │
+//!    ╰─ 1000  931.1 ns      │ 934.9 ns      │ 932.9 ns      │ 933.2 ns      │ 20      │ 80
+//! ```
+
+/// The place of the median among the columns.
+const MEDIAN: usize = 2;
+/// Columns of characters that a level of the tree takes.
+const INDENT: usize = 3;
+
+/// The median of each benchmark, in nanoseconds, by its path (`tree::sized::1000`).
+pub(super) fn medians_ns(table: &str) -> Vec<(String, f64)> {
+    let mut path: Vec<String> = Vec::new();
+    let mut columns_at = None;
+    let mut found = Vec::new();
+    for line in table.lines() {
+        let characters = line.chars().collect::<Vec<_>>();
+        if let Some(at) = line.find("fastest ").filter(|_| line.contains("│ median ")) {
+            columns_at = Some(line[..at].chars().count());
+        }
+        let Some(columns_at) = columns_at else { continue };
+        let (tree, columns) = characters.split_at(columns_at.min(characters.len()));
+        let branches = tree.iter().take_while(|character| "│├╰─ ".contains(**character)).count();
+        let name = tree[branches..].iter().collect::<String>().trim_end().to_owned();
+        // Throughput and allocations are in lines of their own, without a name.
+        if name.is_empty() {
+            continue;
+        }
+        path.truncate(branches / INDENT);
+        path.push(name);
+        let columns = columns.iter().collect::<String>();
+        let median = columns.split('│').nth(MEDIAN).and_then(|cell| nanoseconds(cell.trim()));
+        found.extend(median.map(|median| (path.join("::"), median)));
+    }
+    found
+}
+
+/// What `--exact` takes: the number of threads is a leaf of the table, and no part of the name.
+pub(super) fn filter(benchmark: &str) -> &str {
+    match benchmark.rsplit_once("::") {
+        Some((name, threads))
+            if threads.strip_prefix("t=").is_some_and(|count| count.parse::<u32>().is_ok()) =>
+        {
+            name
+        }
+        _ => benchmark,
+    }
+}
+
+/// `73.74 ns`, `2.417 µs`
+fn nanoseconds(cell: &str) -> Option<f64> {
+    let (number, unit) = cell.split_once(' ')?;
+    let in_unit = match unit {
+        "ps" => 1e-3,
+        "ns" => 1.0,
+        "µs" | "μs" | "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "m" => 60e9,
+        "h" => 3600e9,
+        _ => return None,
+    };
+    Some(number.replace(',', "").parse::<f64>().ok()? * in_unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As divan 0.1.21 printed it.
+    const TABLE: &str = "\
+tree           fastest       │ slowest       │ median        │ mean          │ samples │ iters
+├─ counted     73.18 ns      │ 74.18 ns      │ 73.79 ns      │ 73.72 ns      │ 20      │ 640
+│              10.93 GB/s    │ 10.78 GB/s    │ 10.84 GB/s    │ 10.85 GB/s    │         │
+├─ sized                     │               │               │               │         │
+│  ├─ 10       4.898 ns      │ 7.285 ns      │ 4.923 ns      │ 5.762 ns      │ 20      │ 10240
+│  ╰─ 1000     931.1 ns      │ 934.9 ns      │ 932.9 ns      │ 933.2 ns      │ 20      │ 80
+╰─ inner                     │               │               │               │         │
+   ├─ thr                    │               │               │               │         │
+   │  ├─ t=1   456.1 ns      │ 2.417 µs      │ 2.417 µs      │ 556.2 ns      │ 20      │ 160
+   │  ╰─ t=2   472 ns        │ 479 ns        │ 473.6 ns      │ 474.2 ns      │ 20      │ 160
+   ╰─ gen                    │               │               │               │         │
+      ├─ u8                  │               │               │               │         │
+      │  ├─ 1  0.337 ns      │ 0.34 ns       │ 0.339 ns      │ 0.339 ns      │ 20      │ 81920
+      │  ╰─ 2  0.364 ns      │ 0.381 ns      │ 0.369 ns      │ 0.37 ns       │ 20      │ 81920
+
+";
+
+    #[test]
+    fn the_table_is_a_tree_with_medians() {
+        let found = medians_ns(TABLE);
+        let expected = [
+            ("tree::counted", 73.79),
+            ("tree::sized::10", 4.923),
+            ("tree::sized::1000", 932.9),
+            ("tree::inner::thr::t=1", 2417.0),
+            ("tree::inner::thr::t=2", 473.6),
+            ("tree::inner::gen::u8::1", 0.339),
+            ("tree::inner::gen::u8::2", 0.369),
+        ];
+        assert_eq!(found, expected.map(|(name, ns)| (name.to_owned(), ns)));
+        assert!(medians_ns("").is_empty() && medians_ns("Timer precision: 20 ns\n").is_empty());
+        for cut in (0..TABLE.len()).filter(|cut| TABLE.is_char_boundary(*cut)) {
+            assert!(medians_ns(&TABLE[..cut]).len() <= expected.len());
+        }
+    }
+
+    #[test]
+    fn threads_are_no_part_of_the_filter() {
+        assert_eq!(filter("tree::inner::thr::t=2"), "tree::inner::thr");
+        assert_eq!(filter("tree::t=x"), "tree::t=x");
+        assert_eq!(filter("tree::sized::10"), "tree::sized::10");
+    }
+}

@@ -1,0 +1,212 @@
+//! Benchmark executables that cargo builds: which harness is inside, what it lists, how it is driven, what it prints.
+
+mod divan;
+
+use std::time::Duration;
+
+/// A harness that can be driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Harness {
+    /// criterion. Versions before 0.4 have no `--exact`, and only know regular expressions.
+    Criterion {
+        /// Whether it knows `--exact`.
+        exact: bool,
+    },
+    /// divan.
+    Divan,
+    /// The one that comes with Rust, for `#[bench]`.
+    Libtest,
+}
+
+/// How long a benchmark is measured each time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effort {
+    /// Before it counts.
+    pub warm_up: Duration,
+    /// While it counts.
+    pub measured: Duration,
+}
+
+impl Harness {
+    /// What `EXE --help` tells.
+    pub fn of_help(help: &str) -> Option<Self> {
+        if help.contains("--save-baseline") {
+            Some(Self::Criterion { exact: help.contains("--exact") })
+        } else if help.contains("--skip-ext-time") {
+            Some(Self::Divan)
+        } else if help.contains("--test-threads") {
+            Some(Self::Libtest)
+        } else {
+            None
+        }
+    }
+
+    /// Its name.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Criterion { .. } => "criterion",
+            Self::Divan => "divan",
+            Self::Libtest => "libtest",
+        }
+    }
+
+    /// The arguments with which it tells all its benchmarks.
+    pub fn list_args(self) -> &'static [&'static str] {
+        match self {
+            Self::Criterion { .. } | Self::Libtest => &["--bench", "--list"],
+            // Its own list leaves out the arguments of benchmarks; those are in the table of a run.
+            Self::Divan => &["--bench", "--color", "never", "--sample-count", "1", "--sample-size", "1"],
+        }
+    }
+
+    /// The benchmarks that it printed, in its order.
+    pub fn listed(self, printed: &str) -> Vec<String> {
+        match self {
+            Self::Criterion { .. } | Self::Libtest => printed
+                .lines()
+                .filter_map(|line| line.strip_suffix(": benchmark"))
+                .map(str::to_owned)
+                .collect(),
+            Self::Divan => divan::medians_ns(printed).into_iter().map(|(name, _)| name).collect(),
+        }
+    }
+
+    /// The arguments with which it measures one benchmark.
+    pub fn measuring_args(self, benchmark: &str, effort: Effort) -> Vec<String> {
+        let mut args = self.only(benchmark);
+        let seconds = |time: Duration| time.as_secs_f64().to_string();
+        let (warm_up, measured) = (seconds(effort.warm_up), seconds(effort.measured));
+        let how: &[&str] = match self {
+            // The least of each that it takes without a warning: its own intervals are of one run, and nobody looks at them.
+            Self::Criterion { .. } => &[
+                "--noplot",
+                "--sample-size",
+                "10",
+                "--nresamples",
+                "1001",
+                "--warm-up-time",
+                &warm_up,
+                "--measurement-time",
+                &measured,
+            ],
+            Self::Divan => &["--color", "never", "--min-time", &measured, "--max-time", &measured],
+            // It decides by itself how long it measures.
+            Self::Libtest => &[],
+        };
+        args.extend(how.iter().map(|word| (*word).to_owned()));
+        args
+    }
+
+    /// The arguments with which one benchmark runs for about so long, for a profiler.
+    pub fn profiling_args(self, benchmark: &str, time: Duration) -> Vec<String> {
+        let mut args = self.only(benchmark);
+        let seconds = time.as_secs().max(1).to_string();
+        let how: &[&str] = match self {
+            Self::Criterion { .. } => &["--profile-time", &seconds],
+            Self::Divan => &["--min-time", &seconds, "--max-time", &seconds],
+            Self::Libtest => &[],
+        };
+        args.extend(how.iter().map(|word| (*word).to_owned()));
+        args
+    }
+
+    /// The arguments that choose one benchmark.
+    fn only(self, benchmark: &str) -> Vec<String> {
+        let filter = match self {
+            Self::Criterion { exact: false } => {
+                return vec!["--bench".to_owned(), format!("^{}$", escaped(benchmark))];
+            }
+            Self::Divan => divan::filter(benchmark),
+            Self::Criterion { exact: true } | Self::Libtest => benchmark,
+        };
+        vec!["--bench".to_owned(), "--exact".to_owned(), filter.to_owned()]
+    }
+
+    /// Nanoseconds per iteration, from what a run printed. criterion writes files instead: [`crate::foreign::criterion`] reads them.
+    pub fn printed_ns(self, benchmark: &str, printed: &str) -> Option<f64> {
+        match self {
+            Self::Criterion { .. } => None,
+            Self::Divan => {
+                divan::medians_ns(printed).into_iter().find(|(name, _)| name == benchmark).map(|(_, ns)| ns)
+            }
+            Self::Libtest => printed.lines().find_map(|line| libtest_ns(line, benchmark)),
+        }
+    }
+}
+
+/// `test inner::slow ... bench:       6,694.48 ns/iter (+/- 5,724.04)`
+fn libtest_ns(line: &str, benchmark: &str) -> Option<f64> {
+    let (name, rest) = line.strip_prefix("test ")?.split_once(" ... bench:")?;
+    let (number, _) = rest.split_once(" ns/iter")?;
+    (name.trim_end() == benchmark).then(|| number.trim().replace(',', "").parse().ok())?
+}
+
+/// A text as a regular expression that matches it and nothing else.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if r"\.+*?()|[]{}^$#&-~".contains(character) {
+            out.push('\\');
+        }
+        out.push(character);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CRITERION: Harness = Harness::Criterion { exact: true };
+    const EFFORT: Effort =
+        Effort { warm_up: Duration::from_millis(100), measured: Duration::from_millis(500) };
+
+    #[test]
+    fn a_harness_is_known_by_its_help() {
+        // criterion 0.7, divan 0.1, Rust 1.95, criterion 0.3.
+        let criterion = "  -s, --save-baseline <save-baseline>\n          Save results\n      --exact\n          Run benchmarks that exactly match";
+        let divan = "      --exact                          Filter benchmarks\n      --skip-ext-time [<true|false>]   When";
+        let libtest = "        --logfile PATH  Write logs\n        --test-threads n_threads\n        --exact         Exactly match filters";
+        let old = "    -s, --save-baseline <save-baseline>            Save results under a named baseline";
+        assert_eq!(Harness::of_help(criterion), Some(CRITERION));
+        assert_eq!(Harness::of_help(divan), Some(Harness::Divan));
+        assert_eq!(Harness::of_help(libtest), Some(Harness::Libtest));
+        assert_eq!(Harness::of_help(old), Some(Harness::Criterion { exact: false }));
+        assert_eq!(Harness::of_help("my own benchmark: 3 ms"), None);
+    }
+
+    #[test]
+    fn benchmarks_are_listed_and_tests_are_not() {
+        let criterion = "sum small: benchmark\n\ngroup/a/sum/10: benchmark\ngroup/a/sum/100: benchmark\n\n";
+        assert_eq!(CRITERION.listed(criterion), ["sum small", "group/a/sum/10", "group/a/sum/100"]);
+        let libtest = "fast: benchmark\ninner::slow: benchmark\nt: test\n\n1 test, 2 benchmarks\n";
+        assert_eq!(Harness::Libtest.listed(libtest), ["fast", "inner::slow"]);
+    }
+
+    #[test]
+    fn libtest_prints_nanoseconds_with_separators() {
+        let printed = "\nrunning 3 tests\ntest t ... ignored\ntest fast        ... bench:           0.66 ns/iter (+/- 0.33)\n\
+            test inner::slow ... bench:       6,910.20 ns/iter (+/- 7,386.06)\n\ntest result: ok. 0 passed\n";
+        assert_eq!(Harness::Libtest.printed_ns("fast", printed), Some(0.66));
+        assert_eq!(Harness::Libtest.printed_ns("inner::slow", printed), Some(6910.2));
+        assert_eq!(Harness::Libtest.printed_ns("slow", printed), None);
+        // Rust 1.7x printed whole numbers.
+        let whole = "test slow ... bench:       1,234 ns/iter (+/- 56) = 12 MB/s";
+        assert_eq!(Harness::Libtest.printed_ns("slow", whole), Some(1234.0));
+    }
+
+    #[test]
+    fn each_is_driven_by_its_own_arguments() {
+        let words = |harness: Harness| harness.measuring_args("a/b (1)", EFFORT).join(" ");
+        let how = "--noplot --sample-size 10 --nresamples 1001 --warm-up-time 0.1 --measurement-time 0.5";
+        assert_eq!(words(CRITERION), format!("--bench --exact a/b (1) {how}"));
+        assert_eq!(words(Harness::Criterion { exact: false }), format!(r"--bench ^a/b \(1\)$ {how}"));
+        assert_eq!(words(Harness::Libtest), "--bench --exact a/b (1)");
+        assert_eq!(
+            words(Harness::Divan),
+            "--bench --exact a/b (1) --color never --min-time 0.5 --max-time 0.5"
+        );
+        let profiled = CRITERION.profiling_args("a", Duration::from_secs(5));
+        assert_eq!(profiled.join(" "), "--bench --exact a --profile-time 5");
+    }
+}

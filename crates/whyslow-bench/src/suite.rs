@@ -1,0 +1,413 @@
+//! Many benchmarks of two builds: rounds in which each benchmark has a turn of both, in random order, and what all of them together say.
+//!
+//! Many comparisons find many differences that are none. Which benchmarks changed is decided by Benjamini and Hochberg's procedure over all of them: of those that are called
+//! faster or slower at most 5 of 100 are wrong on average, and of suites that are compared with themselves at most 5 of 100 have a wrong call at all.
+
+use whyslow_profile::Host;
+use whyslow_stats::pairs::{ALPHA, Interval, Walsh, log_ratios};
+use whyslow_stats::random::{Orders, Random};
+use whyslow_stats::verdict::{Needed, Verdict, needed, shared_alpha};
+
+use crate::document::Surroundings;
+use crate::judge::between_days;
+
+/// The build that is compared with, and the one that is compared.
+pub const SIDES: usize = 2;
+/// The place of the build that is compared with.
+pub const BASE: usize = 0;
+/// The place of the build that is compared.
+pub const HEAD: usize = 1;
+
+/// What is to be measured.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Which sides each benchmark has.
+    pub benchmarks: Vec<[bool; SIDES]>,
+    /// How many rounds there are.
+    pub rounds: usize,
+    /// What orders and sizes come from.
+    pub seed: u64,
+}
+
+/// What one turn of a benchmark gave.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Turn {
+    /// Nanoseconds per iteration.
+    Nanoseconds(f64),
+    /// It failed, and why. It has no further turn.
+    Failed(String),
+    /// Somebody wants to stop.
+    Stop,
+}
+
+/// Whoever runs the benchmarks.
+pub trait Measure {
+    /// What stops everything.
+    type Error;
+    /// Gives a benchmark of a side its turn, with an environment that is larger by so many bytes.
+    fn measure(
+        &mut self,
+        benchmark: usize,
+        side: usize,
+        round: usize,
+        padding: usize,
+    ) -> Result<Turn, Self::Error>;
+}
+
+/// What the turns of one benchmark gave.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Series {
+    /// Nanoseconds per iteration of each side; with both sides, those of one place are of the same round.
+    pub sides_ns: [Vec<f64>; SIDES],
+    /// Why it has no more.
+    pub failed: Option<String>,
+}
+
+/// Makes the rounds. The second value says whether somebody stopped them.
+pub fn run<M: Measure>(plan: &Plan, measure: &mut M) -> Result<(Vec<Series>, bool), M::Error> {
+    /// What the environment may be larger by, as for commands.
+    const MOST_PADDING: usize = 4096;
+    let mut random = Random::new(plan.seed);
+    let mut all = vec![Series::default(); plan.benchmarks.len()];
+    let mut orders =
+        (0..plan.benchmarks.len()).map(|_| Orders::new(SIDES, random.bits())).collect::<Vec<_>>();
+    for round in 0..plan.rounds {
+        for (benchmark, sides) in plan.benchmarks.iter().enumerate() {
+            let order = orders[benchmark].next().unwrap_or_default();
+            if all[benchmark].failed.is_some() {
+                continue;
+            }
+            let mut turns = [None; SIDES];
+            for side in order.into_iter().filter(|side| sides[*side]) {
+                match measure.measure(benchmark, side, round, random.below(MOST_PADDING))? {
+                    Turn::Nanoseconds(ns) => turns[side] = Some(ns),
+                    Turn::Failed(why) => {
+                        all[benchmark].failed = Some(why);
+                        break;
+                    }
+                    Turn::Stop => return Ok((all, true)),
+                }
+            }
+            // A turn without its other half is no pair.
+            if all[benchmark].failed.is_none() {
+                for (values, ns) in all[benchmark].sides_ns.iter_mut().zip(turns) {
+                    values.extend(ns);
+                }
+            }
+        }
+    }
+    Ok((all, false))
+}
+
+/// The fewest rounds with which one changed benchmark among so many can be found at all: 2^(1-n) is the rarest that n pairs can be.
+pub fn least_rounds(benchmarks: usize) -> usize {
+    (2.0 * benchmarks.max(1) as f64 / ALPHA).log2().ceil() as usize
+}
+
+/// What can be said of one benchmark.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// Head over base; without an interval `high` is infinite. `None` without a pair.
+    pub ratio: Option<Interval>,
+    /// How many pairs it rests on; 0 when the values are no pairs.
+    pub pairs: usize,
+    /// What can be said.
+    pub verdict: Verdict,
+    /// How many pairs it would take, where it is undecided.
+    pub needed: Option<Needed>,
+}
+
+/// Judges benchmarks that both sides have, together. The second value is how often each interval may miss the truth.
+pub fn judge(series: &[&Series], margin: f64) -> (Vec<Judged>, f64) {
+    let differences = series
+        .iter()
+        .map(|series| log_ratios(&series.sides_ns[BASE], &series.sides_ns[HEAD]).unwrap_or_default())
+        .collect::<Vec<_>>();
+    let walshes = differences.iter().map(|differences| Walsh::new(differences)).collect::<Vec<_>>();
+    let level = shared_level(&walshes);
+    let judged = walshes.iter().zip(&differences).map(|(walsh, differences)| {
+        let interval = walsh.interval(level);
+        let verdict = interval.map_or(Verdict::Undecided, |interval| Verdict::of(interval, margin));
+        let estimate = walsh.estimate();
+        let shown = interval.unwrap_or(Interval { estimate, low: f64::NEG_INFINITY, high: f64::INFINITY });
+        Judged {
+            ratio: (!differences.is_empty()).then(|| shown.exp()),
+            pairs: differences.len(),
+            verdict,
+            needed: (verdict == Verdict::Undecided).then(|| needed(differences, margin, false)).flatten(),
+        }
+    });
+    (judged.collect(), level)
+}
+
+/// Judges benchmarks whose base was measured on another day: no pairs, intervals that are wider by what days differ by, and nothing is equivalent.
+pub fn judge_days(series: &[&Series]) -> (Vec<Judged>, f64) {
+    let level = shared_alpha(series.len());
+    let judged = series.iter().map(|series| {
+        let interval = between_days(&series.sides_ns[BASE], &series.sides_ns[HEAD], level);
+        let verdict = interval.map_or(Verdict::Undecided, |interval| Verdict::of(interval, 0.0));
+        Judged { ratio: interval.map(Interval::exp), pairs: 0, verdict, needed: None }
+    });
+    (judged.collect(), level)
+}
+
+/// Benjamini and Hochberg's level: α·r/k for the most r such that r of the k intervals of that level leave out 0. An interval leaves out 0 exactly if the test's p is at most its
+/// level, so that these are the p-values of the procedure; and of the intervals of what was called, 5 of 100 miss the truth on average.
+fn shared_level(walshes: &[Walsh]) -> f64 {
+    let count = walshes.len().max(1);
+    let of = |called: usize| ALPHA * called as f64 / count as f64;
+    let leaves_out_0 = |walsh: &Walsh, level: f64| {
+        walsh.interval(level).is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0)
+    };
+    // Whoever is not called at the widest level is not at any other.
+    let likely = walshes.iter().filter(|walsh| leaves_out_0(walsh, ALPHA)).collect::<Vec<_>>();
+    let holds =
+        |called: &usize| likely.iter().filter(|walsh| leaves_out_0(walsh, of(*called))).count() >= *called;
+    of((1..=likely.len()).rev().find(holds).unwrap_or(1))
+}
+
+/// A benchmark, and how it stands.
+#[derive(Debug, Clone)]
+pub struct Benchmark {
+    /// The target of cargo that it is in.
+    pub target: String,
+    /// What its harness calls it.
+    pub name: String,
+    /// What harness that is.
+    pub harness: &'static str,
+    /// What was measured.
+    pub series: Series,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+/// How a benchmark stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// Both sides have it.
+    Compared(Judged),
+    /// There is no other side.
+    Alone,
+    /// Only the new side has it.
+    New,
+    /// Only the old side has it.
+    Vanished,
+    /// It could not be measured, and why.
+    Failed(String),
+}
+
+impl Standing {
+    /// Its word in every table.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Compared(judged) => match judged.verdict {
+                Verdict::Less => "faster",
+                Verdict::More => "slower",
+                Verdict::Equivalent => "equivalent",
+                Verdict::Undecided => "undecided",
+            },
+            Self::Alone => "measured",
+            Self::New => "new",
+            Self::Vanished => "vanished",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// What can be said of it, where both sides have it.
+    pub fn judged(&self) -> Option<&Judged> {
+        match self {
+            Self::Compared(judged) => Some(judged),
+            _ => None,
+        }
+    }
+}
+
+/// All benchmarks.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    /// When the first turn began, in seconds since 1970.
+    pub began_unix_s: u64,
+    /// The machine.
+    pub host: Host,
+    /// How busy it was meanwhile.
+    pub surroundings: Surroundings,
+    /// What is compared with, if anything is.
+    pub base: Option<String>,
+    /// What is compared.
+    pub head: String,
+    /// Whether base was measured on another day: then nothing is a pair.
+    pub of_another_day: bool,
+    /// How many rounds were to be made.
+    pub rounds: usize,
+    /// Whether somebody stopped them.
+    pub interrupted: bool,
+    /// A difference below this share does not matter.
+    pub margin: f64,
+    /// How sure each interval is.
+    pub confidence: f64,
+    /// The benchmarks, target by target.
+    pub benchmarks: Vec<Benchmark>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Benchmarks whose turns take known times, with a noise and a drift that both sides have.
+    struct Made {
+        times_ns: Vec<[f64; SIDES]>,
+        noise: f64,
+        random: Random,
+        turns: Vec<(usize, usize, usize)>,
+        stop_after: usize,
+        failing: Option<usize>,
+    }
+
+    impl Made {
+        fn new(times_ns: &[[f64; SIDES]], seed: u64) -> Self {
+            let random = Random::new(seed);
+            Self {
+                times_ns: times_ns.to_vec(),
+                noise: 0.03,
+                random,
+                turns: Vec::new(),
+                stop_after: usize::MAX,
+                failing: None,
+            }
+        }
+
+        fn run(&mut self, rounds: usize, seed: u64) -> (Vec<Series>, bool) {
+            let plan = Plan { benchmarks: vec![[true; SIDES]; self.times_ns.len()], rounds, seed };
+            run(&plan, self).unwrap()
+        }
+    }
+
+    impl Measure for Made {
+        type Error = ();
+
+        fn measure(&mut self, benchmark: usize, side: usize, round: usize, _: usize) -> Result<Turn, ()> {
+            if self.turns.len() == self.stop_after {
+                return Ok(Turn::Stop);
+            }
+            self.turns.push((round, benchmark, side));
+            if self.failing == Some(benchmark) && round == 1 {
+                return Ok(Turn::Failed("it panicked".to_owned()));
+            }
+            // Later turns are slower, as on a machine that gets warm.
+            let drift = 1.0 + 0.001 * self.turns.len() as f64;
+            Ok(Turn::Nanoseconds(
+                self.times_ns[benchmark][side] * drift * (self.noise * self.random.normal()).exp(),
+            ))
+        }
+    }
+
+    fn judged(series: &[Series]) -> (Vec<Judged>, f64) {
+        judge(&series.iter().collect::<Vec<_>>(), 0.01)
+    }
+
+    #[test]
+    fn both_sides_have_turns_next_to_each_other_and_equally_often_first() {
+        let mut made = Made::new(&[[1.0; 2]; 3], 1);
+        let (series, stopped) = made.run(10, 2);
+        assert!(
+            !stopped && series.iter().all(|series| series.sides_ns.iter().all(|values| values.len() == 10))
+        );
+        let mut first = [0; SIDES];
+        for two in made.turns.chunks(SIDES) {
+            assert_eq!((two[0].0, two[0].1), (two[1].0, two[1].1));
+            assert_ne!(two[0].2, two[1].2);
+            first[two[0].2] += 1;
+        }
+        assert_eq!(first, [15, 15]);
+    }
+
+    #[test]
+    fn a_benchmark_that_fails_leaves_the_others_alone_and_who_stops_keeps_pairs() {
+        let mut made = Made { failing: Some(0), ..Made::new(&[[1.0; 2]; 2], 1) };
+        let (series, _) = made.run(6, 2);
+        assert_eq!(series[0].failed.as_deref(), Some("it panicked"));
+        assert_eq!((series[0].sides_ns[BASE].len(), series[1].sides_ns[BASE].len()), (1, 6));
+        let mut made = Made { stop_after: 7, ..Made::new(&[[1.0; 2]; 2], 1) };
+        let (series, stopped) = made.run(6, 2);
+        let counts = series
+            .iter()
+            .map(|series| series.sides_ns.clone().map(|values| values.len()))
+            .collect::<Vec<_>>();
+        assert!(stopped);
+        assert_eq!(counts, [[2, 2], [1, 1]]);
+    }
+
+    #[test]
+    fn a_suite_against_itself_has_a_wrong_call_in_5_of_100_at_most() {
+        const SUITES: usize = 2000;
+        for (benchmarks, rounds) in [(1, 10), (5, 10), (20, 10), (40, 11)] {
+            let wrong = (0..SUITES as u64).filter(|seed| {
+                let (series, _) = Made::new(&vec![[100.0; 2]; benchmarks], seed * 7 + 1).run(rounds, *seed);
+                judged(&series).0.iter().any(|judged| judged.verdict.is_claim())
+            });
+            let wrong = wrong.count() as f64 / SUITES as f64;
+            // Three standard errors above 5 %.
+            assert!(
+                wrong < 0.05 + 3.0 * (0.05f64 * 0.95 / SUITES as f64).sqrt(),
+                "{benchmarks} benchmarks: {wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_changed_is_found_among_many_and_few_others_are_called() {
+        const SUITES: u64 = 300;
+        let mut times = vec![[100.0; 2]; 20];
+        (times[3], times[11], times[17]) = ([100.0, 90.0], [100.0, 112.0], [50.0, 40.0]);
+        let (mut found, mut wrong, mut called) = (0, 0, 0);
+        for seed in 0..SUITES {
+            let (series, _) = Made::new(&times, seed + 1).run(10, seed);
+            let (judged, level) = judged(&series);
+            let claims = judged.iter().map(|judged| judged.verdict).collect::<Vec<_>>();
+            found += usize::from(
+                claims[3] == Verdict::Less && claims[11] == Verdict::More && claims[17] == Verdict::Less,
+            );
+            called += claims.iter().filter(|verdict| verdict.is_claim()).count();
+            wrong += [3, 11, 17]
+                .iter()
+                .fold(claims.iter().filter(|verdict| verdict.is_claim()).count(), |rest, at| {
+                    rest - usize::from(claims[*at].is_claim())
+                });
+            assert!(level < ALPHA);
+        }
+        assert!(found > 285, "{found} of {SUITES}");
+        assert!((wrong as f64) < 0.06 * called as f64, "{wrong} of {called}");
+    }
+
+    #[test]
+    fn a_base_of_another_day_needs_a_larger_difference() {
+        let of = |head: f64| Made::new(&[[100.0, head]], 1).run(12, 1).0;
+        let verdict = |head: f64| judge_days(&[&of(head)[0]]).0[0].verdict;
+        assert_eq!(
+            [90.0, 100.0, 70.0, 140.0].map(verdict),
+            [Verdict::Undecided, Verdict::Undecided, Verdict::Less, Verdict::More]
+        );
+        assert_eq!(judge_days(&[&of(70.0)[0]]).0[0].pairs, 0);
+    }
+
+    #[test]
+    fn so_few_rounds_that_nothing_could_be_found_give_no_interval() {
+        assert_eq!([1, 2, 25, 26, 100].map(least_rounds), [6, 7, 10, 11, 12]);
+        for benchmarks in [1, 2, 25, 26, 100] {
+            let all = vec![[100.0, 50.0]; benchmarks];
+            let few = Made::new(&all, 1).run(least_rounds(benchmarks), 1).0;
+            // One changed benchmark alone has to be found.
+            let mut one = Made::new(&vec![[100.0; 2]; benchmarks], 1).run(least_rounds(benchmarks), 1).0;
+            one[0] = few[0].clone();
+            assert_eq!(judged(&one).0[0].verdict, Verdict::Less, "{benchmarks}");
+            for series in &mut one {
+                series.sides_ns.iter_mut().for_each(|values| values.truncate(least_rounds(benchmarks) - 1));
+            }
+            let none = &judged(&one).0[0];
+            assert!(
+                none.verdict == Verdict::Undecided && none.ratio.unwrap().high.is_infinite(),
+                "{benchmarks}"
+            );
+        }
+    }
+}

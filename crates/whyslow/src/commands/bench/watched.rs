@@ -1,0 +1,40 @@
+//! How busy the machine is while something is measured.
+
+use std::time::{Duration, Instant};
+
+use whyslow_bench::document::Surroundings;
+use whyslow_proc::surroundings::{Busy, clocks_mhz, governor};
+
+/// The machine since a moment.
+pub(in crate::commands) struct Watched {
+    began: Instant,
+    busy: Busy,
+    clocks: Vec<f64>,
+}
+
+impl Watched {
+    /// From now on.
+    pub(in crate::commands) fn new() -> Self {
+        Self { began: Instant::now(), busy: Busy::now(), clocks: clocks_mhz() }
+    }
+
+    /// How long that is.
+    pub(in crate::commands) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// How busy it was.
+    pub(in crate::commands) fn surroundings(&self) -> Surroundings {
+        let now = Busy::now();
+        let clocks = self.clocks.iter().copied().chain(clocks_mhz());
+        let range = clocks.fold(None, |range: Option<[f64; 2]>, clock| {
+            Some(range.map_or([clock; 2], |[low, high]| [low.min(clock), high.max(clock)]))
+        });
+        Surroundings {
+            cpu_pressure: now.pressure_since(&self.busy, self.began.elapsed().as_micros() as u64),
+            steal: now.steal_since(&self.busy),
+            governor: governor(),
+            mhz: range,
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! One build of all benchmarks: its executables, the harness in each, and what they list.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use whyslow_bench::harness::Harness;
+use whyslow_bench::suite::{BASE, HEAD, SIDES};
+use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, Written};
+use whyslow_profile::ExitStatus;
+
+use super::super::super::bench::execute::said;
+use super::super::super::bench::git::Trees;
+use super::super::build::{self, Build, Executable};
+use super::super::metadata::Metadata;
+use super::super::{BuildArgs, environment};
+use super::CargoBenchArgs;
+use crate::cli::Volume;
+use crate::failure::{Failure, Result, warn};
+use crate::output::note;
+use crate::recording::explain;
+
+/// A build. The one that is compared with has no executables when nothing is.
+#[derive(Default)]
+pub(super) struct Side {
+    pub(super) executables: Vec<Harnessed>,
+    /// Where cargo builds.
+    pub(super) target_directory: PathBuf,
+}
+
+/// An executable with a harness that is known.
+pub(super) struct Harnessed {
+    pub(super) target: String,
+    pub(super) harness: Harness,
+    /// Its benchmarks.
+    pub(super) names: Vec<String>,
+    /// How it is started, without arguments.
+    pub(super) command: Command,
+}
+
+/// A benchmark, and where each side has it.
+pub(super) struct Listed {
+    pub(super) target: String,
+    pub(super) name: String,
+    pub(super) harness: Harness,
+    /// Of each side, which executable it is in.
+    pub(super) places: [Option<usize>; SIDES],
+    pub(super) is_measured: bool,
+}
+
+impl Listed {
+    /// One that only criterion's folder has.
+    pub(super) fn stored(name: &str) -> Self {
+        let harness = Harness::Criterion { exact: true };
+        Self {
+            target: String::new(),
+            name: name.to_owned(),
+            harness,
+            places: [None; SIDES],
+            is_measured: false,
+        }
+    }
+}
+
+/// Builds the sides. The inner error is cargo's exit code.
+pub(super) fn build(
+    args: &CargoBenchArgs,
+    trees: Option<&Trees>,
+    volume: Volume,
+) -> Result<std::result::Result<[Side; SIDES], i32>> {
+    let mut sides = <[Side; SIDES]>::default();
+    let Some(trees) = trees else {
+        match build_one(args, &args.build, volume)? {
+            Ok(side) => sides[HEAD] = side,
+            Err(code) => return Ok(Err(code)),
+        }
+        return Ok(Ok(sides));
+    };
+    let revision = args.git.as_deref().unwrap_or_default();
+    for (place, folder) in [BASE, HEAD].into_iter().zip(trees.folders()) {
+        if volume > Volume::Quiet {
+            note(&format!("building {}\n", if place == BASE { revision } else { "the working tree" }));
+        }
+        keep_lock(&folder);
+        // A folder for both would be quicker and wrong: cargo names what it builds by the path within the workspace, and
+        // takes sources that are older than the first build for built.
+        let target_dir = Some(trees.beside(["build-0", "build-1"][place]));
+        let build = BuildArgs { folder: Some(folder), target_dir, ..args.build.clone() };
+        match build_one(args, &build, volume)? {
+            Ok(side) => sides[place] = side,
+            Err(code) => return Ok(Err(code)),
+        }
+    }
+    Ok(Ok(sides))
+}
+
+/// Where git does not know the lock file, both sides have the one that is here, so that they have the same dependencies.
+fn keep_lock(folder: &Path) {
+    let lock = folder.join("Cargo.lock");
+    if !lock.exists() && Path::new("Cargo.lock").is_file() {
+        // Without it cargo chooses the versions.
+        let _ = std::fs::copy("Cargo.lock", lock);
+    }
+}
+
+fn build_one(
+    args: &CargoBenchArgs,
+    how: &BuildArgs,
+    volume: Volume,
+) -> Result<std::result::Result<Side, i32>> {
+    let metadata = Metadata::load(how)?;
+    let mut words = vec!["build".to_owned()];
+    if args.benches.is_empty() {
+        words.push("--benches".to_owned());
+    }
+    for bench in &args.benches {
+        words.extend(["--bench".to_owned(), bench.clone()]);
+    }
+    if let Some(package) = &args.package {
+        words.extend(["--package".to_owned(), package.clone()]);
+    }
+    let built = match build::run(how, words, volume)? {
+        Ok(built) => built,
+        Err(code) => return Ok(Err(code)),
+    };
+    let executables =
+        built.executables.iter().filter(|executable| executable.has_harness()).collect::<Vec<_>>();
+    let one_package = executables.windows(2).all(|two| two[0].package_id == two[1].package_id);
+    let stopwatch = Stopwatch::new(&[]).map_err(explain)?;
+    let mut side = Side { executables: Vec::new(), target_directory: metadata.target_directory.clone() };
+    for executable in executables {
+        let package = metadata.package(&executable.package_id).filter(|_| !one_package);
+        let target = match package {
+            Some(package) => format!("{}/{}", package.name, executable.name),
+            None => executable.name.clone(),
+        };
+        side.executables.extend(harnessed(&stopwatch, target, command(&built, executable, &metadata))?);
+    }
+    Ok(Ok(side))
+}
+
+/// As cargo would start it.
+fn command(build: &Build, executable: &Executable, metadata: &Metadata) -> Command {
+    let package = metadata.package(&executable.package_id);
+    Command {
+        program: executable.path.clone().into(),
+        env: environment::of(build, executable, package),
+        folder: package.and_then(|package| package.folder()).map(Into::into),
+        ..Command::default()
+    }
+}
+
+/// Asks an executable what it is and what it has; `None` where it has no benchmarks, or nobody knows how to ask.
+fn harnessed(stopwatch: &Stopwatch, target: String, command: Command) -> Result<Option<Harnessed>> {
+    /// Who takes longer to print a help is no harness.
+    const HELP: Duration = Duration::from_secs(10);
+    let help = ask(stopwatch, &command, &["--help"], Some(HELP))?;
+    let Some(harness) = help.ok().and_then(|help| Harness::of_help(&help)) else {
+        warn(&format!("{target}: its harness is none of criterion, divan and libtest, and it is left out"));
+        return Ok(None);
+    };
+    match ask(stopwatch, &command, harness.list_args(), None)? {
+        Ok(printed) => {
+            let names = harness.listed(&printed);
+            Ok((!names.is_empty()).then_some(Harnessed { target, harness, names, command }))
+        }
+        Err(why) => Err(Failure::new(format!("{target}: its benchmarks cannot be listed{why}"))),
+    }
+}
+
+/// What an executable prints; the inner error is what it said instead.
+fn ask(
+    stopwatch: &Stopwatch,
+    command: &Command,
+    args: &[&str],
+    timeout: Option<Duration>,
+) -> Result<std::result::Result<String, String>> {
+    let file = tempfile::NamedTempFile::new()
+        .map_err(|error| Failure::new(format!("no file for its answer: {error}")))?;
+    let command = Command { args: args.iter().map(Into::into).collect(), ..command.clone() };
+    let output = Written::File(file.path().to_owned());
+    let run = stopwatch
+        .run(&TimedCommand { command, input: Input::Null, output, timeout, keep_stderr: true })
+        .map_err(explain)?;
+    Ok(match run.end {
+        RunEnd::ByItself(ExitStatus::Code(0)) => Ok(std::fs::read_to_string(file.path()).unwrap_or_default()),
+        RunEnd::Interrupted => {
+            return Err(Failure::new("stopped before anything was measured: there is nothing to tell"));
+        }
+        RunEnd::ByItself(_) | RunEnd::TimedOut => Err(said(&run.stderr)),
+    })
+}
+
+/// The benchmarks of both sides, target by target, since cargo tells targets in the order in which they happened to be built. Within one they have the order of the new side;
+/// those that only the old one has come last.
+pub(super) fn pair(sides: &[Side; SIDES], filter: Option<&str>) -> Vec<Listed> {
+    let mut all: Vec<Listed> = Vec::new();
+    for side in [HEAD, BASE] {
+        for (place, executable) in sides[side].executables.iter().enumerate() {
+            for name in
+                executable.names.iter().filter(|name| filter.is_none_or(|filter| name.contains(filter)))
+            {
+                match all.iter_mut().find(|one| one.target == executable.target && one.name == *name) {
+                    Some(one) => one.places[side] = one.places[side].or(Some(place)),
+                    None => {
+                        let mut places = [None; SIDES];
+                        places[side] = Some(place);
+                        let (target, name) = (executable.target.clone(), name.clone());
+                        all.push(Listed {
+                            target,
+                            name,
+                            harness: executable.harness,
+                            places,
+                            is_measured: true,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    all.sort_by(|one, other| one.target.cmp(&other.target));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(targets: &[(&str, &[&str])]) -> Side {
+        let executables = targets.iter().map(|(target, names)| Harnessed {
+            target: (*target).to_owned(),
+            harness: Harness::Libtest,
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            command: Command::default(),
+        });
+        Side { executables: executables.collect(), target_directory: PathBuf::new() }
+    }
+
+    #[test]
+    fn benchmarks_are_the_same_by_target_and_name() {
+        let sides = [side(&[("a", &["x", "gone"])]), side(&[("b", &["x"]), ("a", &["new", "x"])])];
+        let pairs = |filter| {
+            let listed = pair(&sides, filter).into_iter();
+            listed.map(|one| (format!("{}:{}", one.target, one.name), one.places)).collect::<Vec<_>>()
+        };
+        let expected = [
+            ("a:new", [None, Some(1)]),
+            ("a:x", [Some(0), Some(1)]),
+            ("a:gone", [Some(0), None]),
+            ("b:x", [None, Some(0)]),
+        ];
+        assert_eq!(pairs(None), expected.map(|(name, places)| (name.to_owned(), places)));
+        assert_eq!(pairs(Some("gon")).len(), 1);
+    }
+}

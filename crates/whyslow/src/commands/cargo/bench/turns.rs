@@ -1,0 +1,87 @@
+//! Gives benchmarks their turns: one run of an executable, one number.
+
+use std::fs;
+
+use whyslow_bench::foreign::criterion;
+use whyslow_bench::harness::{Effort, Harness};
+use whyslow_bench::note::words;
+use whyslow_bench::suite::{Measure, Turn};
+use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, Written};
+use whyslow_profile::ExitStatus;
+
+use super::super::super::bench::execute::{PADDING, said};
+use super::super::super::bench::progress::Line;
+use super::side::{Listed, Side};
+use crate::cli::Volume;
+use crate::failure::{Failure, Result};
+use crate::recording::explain;
+
+/// Whoever runs the benchmarks.
+pub(super) struct Turns<'a> {
+    stopwatch: Stopwatch,
+    sides: &'a [Side],
+    listed: &'a [Listed],
+    effort: Effort,
+    rounds: usize,
+    line: Line,
+    /// For what executables print and criterion stores; the user's own results are not touched.
+    folder: tempfile::TempDir,
+}
+
+impl<'a> Turns<'a> {
+    pub(super) fn new(
+        sides: &'a [Side],
+        listed: &'a [Listed],
+        effort: Effort,
+        rounds: usize,
+        volume: Volume,
+    ) -> Result<Self> {
+        let folder =
+            tempfile::tempdir().map_err(|error| Failure::new(format!("no folder for results: {error}")))?;
+        let stopwatch = Stopwatch::new(&[]).map_err(explain)?;
+        Ok(Self { stopwatch, sides, listed, effort, rounds, line: Line::new(volume), folder })
+    }
+}
+
+impl Measure for Turns<'_> {
+    type Error = Failure;
+
+    fn measure(&mut self, benchmark: usize, side: usize, round: usize, padding: usize) -> Result<Turn> {
+        let one = &self.listed[benchmark];
+        let Some(executable) = one.places[side].map(|place| &self.sides[side].executables[place]) else {
+            return Ok(Turn::Failed("it is not there".to_owned()));
+        };
+        self.line.show(&format!("round {} of {}: {}", round + 1, self.rounds, one.name));
+        let (home, printed) = (self.folder.path().join("criterion"), self.folder.path().join("printed"));
+        // A turn has no earlier one to compare with.
+        let _ = fs::remove_dir_all(&home);
+        let args = executable.harness.measuring_args(&one.name, self.effort);
+        let mut command =
+            Command { args: args.into_iter().map(Into::into).collect(), ..executable.command.clone() };
+        command.env.push(("CRITERION_HOME".into(), home.clone().into()));
+        // Of what it says in the end, the reason is of interest.
+        command.env.push(("RUST_BACKTRACE".into(), "0".into()));
+        command.env.push((PADDING.into(), "x".repeat(padding).into()));
+        let output = Written::File(printed.clone());
+        let timed = TimedCommand { command, input: Input::Null, output, timeout: None, keep_stderr: true };
+        let run = self.stopwatch.run(&timed).map_err(explain)?;
+        match run.end {
+            RunEnd::ByItself(ExitStatus::Code(0)) => {}
+            RunEnd::Interrupted => return Ok(Turn::Stop),
+            RunEnd::ByItself(exit) => {
+                return Ok(Turn::Failed(format!("it ended with {}{}", words(exit), said(&run.stderr))));
+            }
+            RunEnd::TimedOut => return Ok(Turn::Failed("it did not end".to_owned())),
+        }
+        let ns = match executable.harness {
+            Harness::Criterion { .. } => {
+                let stored = criterion::read_folder(&home, "new");
+                stored.iter().find(|stored| stored.name == one.name).map(criterion::Stored::median_ns)
+            }
+            harness => harness.printed_ns(&one.name, &fs::read_to_string(&printed).unwrap_or_default()),
+        };
+        // Zero has no ratio to anything.
+        let ns = ns.filter(|ns| ns.is_finite() && *ns > 0.0);
+        Ok(ns.map_or_else(|| Turn::Failed("it told no time above 0".to_owned()), Turn::Nanoseconds))
+    }
+}

@@ -1,0 +1,192 @@
+//! `cargo whyslow bench` on packages whose benchmarks speak the words of a harness, and take the time that they are told.
+
+use std::process::Command;
+
+use crate::harness::{Folder, Outcome, can_record, outcome};
+
+/// Speaks as criterion does: lists, and writes `sample.json` into its home. How long things take is in the library.
+const CRITERION: &str = r#"
+use std::{env, fs};
+fn main() {
+    let args = env::args().skip(1).collect::<Vec<_>>();
+    let has = |word: &str| args.iter().any(|arg| arg == word);
+    if has("--help") {
+        println!("  --save-baseline <NAME>\n  --exact");
+    } else if has("--list") {
+        for (name, _) in pack::TIMES { println!("{name}: benchmark"); }
+    } else if has("--profile-time") {
+        println!("{}", args.join(" "));
+    } else {
+        assert!(has("--bench") && has("--exact") && has("--noplot") && has("--measurement-time"));
+        let (name, ns) = pack::TIMES.iter().find(|(name, _)| has(name)).unwrap();
+        if *ns == 0.0 { panic!("out of memory"); }
+        // Noise of some parts of a thousand, which differs from run to run.
+        let noise = env::var("WHYSLOW_PADDING").unwrap().len() as f64 / 4096.0 * 0.004;
+        let folder = format!("{}/{}/new", env::var("CRITERION_HOME").unwrap(), name.replace('/', "_"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(format!("{folder}/benchmark.json"), format!("{{\"full_id\":\"{name}\"}}")).unwrap();
+        let time = ns * 10.0 * (1.0 + noise);
+        fs::write(format!("{folder}/sample.json"), format!("{{\"iters\":[10.0,20.0],\"times\":[{time},{}]}}", 2.0 * time)).unwrap();
+    }
+}
+"#;
+
+/// Speaks as libtest does.
+const LIBTEST: &str = r#"
+fn main() {
+    let args = std::env::args().skip(1).collect::<Vec<_>>();
+    let has = |word: &str| args.iter().any(|arg| arg == word);
+    if has("--help") {
+        println!("--test-threads n_threads");
+    } else if has("--list") {
+        println!("plain: benchmark\ncheck: test\n\n1 test, 1 benchmark");
+    } else {
+        assert!(has("--bench") && has("--exact") && has("plain"));
+        println!("\nrunning 1 test\ntest plain ... bench:       1,234.50 ns/iter (+/- 56)\n\ntest result: ok.");
+    }
+}
+"#;
+
+fn times(times: &[(&str, f64)]) -> String {
+    format!("pub const TIMES: &[(&str, f64)] = &{times:?};")
+}
+
+fn package(folder: &Folder, library: &str) {
+    let mut manifest = "[package]\nname = \"pack\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n[lib]\nbench = false\n".to_owned();
+    for (name, text) in [("speed", CRITERION), ("plain", LIBTEST)] {
+        manifest += &format!("[[bench]]\nname = \"{name}\"\nharness = false\n");
+        folder.file(&format!("benches/{name}.rs"), text);
+    }
+    folder.file("Cargo.toml", manifest);
+    folder.file("src/lib.rs", library);
+    folder.file(".gitignore", "/target\n/.cache\nCargo.lock\n");
+}
+
+fn commit(folder: &Folder) {
+    for args in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "x"]] {
+        let mut git = Command::new("git");
+        git.current_dir(folder.path()).args(["-c", "user.name=x", "-c", "user.email=x@x"]).args(args);
+        outcome(&mut git).succeeds();
+    }
+}
+
+fn cargo_whyslow_bench(folder: &Folder, args: &[&str]) -> Outcome {
+    let mut command = folder.command_of(env!("CARGO_BIN_EXE_cargo-whyslow"));
+    // The build of these tests must not leak into the builds in them.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
+        if name != "CARGO_HOME" {
+            command.env_remove(name);
+        }
+    }
+    command.env_remove("RUSTFLAGS").env_remove("CRITERION_HOME");
+    outcome(command.args(["whyslow", "bench", "--offline"]).args(args))
+}
+
+fn json(outcome: &Outcome) -> serde_json::Value {
+    serde_json::from_str(&outcome.succeeds().stdout).unwrap()
+}
+
+/// Of each benchmark, its name and verdict.
+fn verdicts(json: &serde_json::Value) -> Vec<(&str, &str)> {
+    let rows = json["benchmarks"].as_array().unwrap().iter();
+    rows.map(|row| (row["name"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn a_commit_beside_the_working_tree_has_a_verdict_for_each_benchmark() {
+    let folder = Folder::new();
+    package(&folder, &times(&[("same", 50.0), ("sum/10", 100.0), ("removed", 1.0), ("broken", 7.0)]));
+    commit(&folder);
+    folder.file("src/lib.rs", times(&[("same", 50.0), ("sum/10", 80.0), ("added", 1.0), ("broken", 0.0)]));
+    let outcome =
+        cargo_whyslow_bench(&folder, &["--git", "HEAD", "--format", "json", "--export-markdown", "table.md"]);
+    let json = json(&outcome);
+    assert_eq!(
+        verdicts(&json),
+        [
+            ("plain", "equivalent"),
+            ("same", "equivalent"),
+            ("sum/10", "faster"),
+            ("added", "new"),
+            ("broken", "failed"),
+            ("removed", "vanished"),
+        ]
+    );
+    let faster = &json["benchmarks"][2];
+    let ratio = |end: &str| faster[end].as_f64().unwrap();
+    assert!(
+        ratio("ratio_low") <= 0.8 && 0.8 <= ratio("ratio_high") && (ratio("ratio") - 0.8).abs() < 0.01,
+        "{faster}"
+    );
+    assert_eq!(
+        (faster["pairs"].as_u64(), json["base"].as_str(), json["rounds"].as_u64()),
+        (Some(10), Some("HEAD"), Some(10))
+    );
+    assert!(json["benchmarks"][4]["failure"].as_str().unwrap().contains("out of memory"), "{json}");
+    assert_eq!(json["benchmarks"][0]["head_median_ns"], 1234.5);
+    let table = folder.read("table.md");
+    assert!(
+        table.contains("| `speed: sum/10` | 100.2 ns |") || table.contains("| `speed: sum/10` | 100.1 ns |"),
+        "{table}"
+    );
+    assert!(table.contains("1 faster, 2 equivalent, 1 new, 1 vanished, 1 failed"), "{table}");
+    // Nothing is left in the repository.
+    let mut git = Command::new("git");
+    let worktrees = crate::harness::outcome(git.current_dir(folder.path()).args(["worktree", "list"]));
+    assert_eq!(worktrees.stdout.lines().count(), 1, "{worktrees:?}");
+}
+
+#[test]
+fn without_a_commit_there_are_medians_and_spreads() {
+    let folder = Folder::new();
+    package(&folder, &times(&[("same", 50.0), ("sum/10", 100.0)]));
+    let outcome = cargo_whyslow_bench(&folder, &["--bench", "speed", "--rounds", "3", "sum"]);
+    let shown = &outcome.succeeds().stdout;
+    assert!(shown.contains("3 rounds of 1 benchmark") && shown.contains("sum/10  100."), "{shown}");
+    assert!(!shown.contains("same") && !shown.contains("undecided"), "{shown}");
+    cargo_whyslow_bench(&folder, &["--bench", "speed", "nope"])
+        .fails(125, &["no benchmark has `nope` in its name", "same"]);
+}
+
+#[test]
+fn what_criterion_stored_is_the_base_of_another_day() {
+    let folder = Folder::new();
+    package(&folder, &times(&[("same", 50.0), ("sum/10", 100.0), ("added", 1.0)]));
+    for (name, ns) in [("same", 50.0), ("sum/10", 200.0), ("removed", 3.0)] {
+        let home = format!("target/criterion/{}/before", name.replace('/', "_"));
+        folder.file(&format!("{home}/benchmark.json"), format!("{{\"full_id\":\"{name}\"}}"));
+        let times = (0..20).map(|at| ns * (100.0 + 0.01 * f64::from(at))).collect::<Vec<_>>();
+        folder.file(
+            &format!("{home}/sample.json"),
+            format!("{{\"iters\":{:?},\"times\":{times:?}}}", [100.0; 20]),
+        );
+    }
+    let json = json(&cargo_whyslow_bench(
+        &folder,
+        &["--bench", "speed", "--baseline", "before", "--format", "json"],
+    ));
+    assert_eq!(
+        verdicts(&json),
+        [("same", "undecided"), ("sum/10", "faster"), ("added", "new"), ("removed", "vanished")]
+    );
+    assert_eq!(
+        (json["of_another_day"].as_bool(), json["benchmarks"][1]["pairs"].as_u64()),
+        (Some(true), Some(0))
+    );
+    let missing = cargo_whyslow_bench(&folder, &["--bench", "speed", "--baseline", "nope"]);
+    missing.fails(125, &["criterion has stored nothing under `nope`", "cargo bench -- --save-baseline nope"]);
+}
+
+#[test]
+fn one_benchmark_is_recorded_while_its_harness_repeats_it() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    package(&folder, &times(&[("same", 50.0), ("sum/10", 100.0)]));
+    let recorded = cargo_whyslow_bench(&folder, &["--bench", "speed", "--record", "sum/10", "-q"]);
+    assert_eq!(recorded.succeeds().stdout, "--bench --exact sum/10 --profile-time 5\n");
+    assert!(folder.names().contains(&"sum-10.whyslow".to_owned()), "{:?}", folder.names());
+    let unknown = cargo_whyslow_bench(&folder, &["--bench", "speed", "--record", "sum"]);
+    unknown.fails(125, &["there is no benchmark `sum`", "--record 'sum/10'"]);
+}
