@@ -7,36 +7,41 @@
 //!    ╰─ 1000  931.1 ns      │ 934.9 ns      │ 932.9 ns      │ 933.2 ns      │ 20      │ 80
 //! ```
 
-/// The place of the median among the columns.
-const MEDIAN: usize = 2;
+/// Lines between the columns; others belong to the tree.
+const LINES: usize = 5;
+/// The place of the median, from the right.
+const MEDIAN: usize = 3;
 /// Columns of characters that a level of the tree takes.
 const INDENT: usize = 3;
 
-/// The median of each benchmark, in nanoseconds, by its path (`tree::sized::1000`).
+/// The median of each benchmark, in nanoseconds, by its path (`tree::sized::1000`). Columns are counted from the right: long numbers of threads push them out of line.
 pub(super) fn medians_ns(table: &str) -> Vec<(String, f64)> {
     let mut path: Vec<String> = Vec::new();
-    let mut columns_at = None;
     let mut found = Vec::new();
     for line in table.lines() {
-        let characters = line.chars().collect::<Vec<_>>();
-        if let Some(at) = line.find("fastest ").filter(|_| line.contains("│ median ")) {
-            columns_at = Some(line[..at].chars().count());
-        }
-        let Some(columns_at) = columns_at else { continue };
-        let (tree, columns) = characters.split_at(columns_at.min(characters.len()));
-        let branches = tree.iter().take_while(|character| "│├╰─ ".contains(**character)).count();
-        let name = tree[branches..].iter().collect::<String>().trim_end().to_owned();
+        let columns = line.rsplitn(LINES + 1, '│').collect::<Vec<_>>();
+        let (Some(median), Some(first)) = (columns.get(MEDIAN), columns.get(LINES)) else { continue };
+        let branches = first.chars().take_while(|character| "│├╰─ ".contains(*character)).count();
+        let rest = first.chars().skip(branches).collect::<String>();
+        let median = nanoseconds(median.trim());
+        // Beside the name is the fastest time: a number and its unit.
+        let name = match median {
+            Some(_) => without_last_word(without_last_word(&rest)),
+            None => rest.trim_end().strip_suffix("fastest").unwrap_or(&rest).trim_end(),
+        };
         // Throughput and allocations are in lines of their own, without a name.
-        if name.is_empty() {
+        if branches % INDENT != 0 || name.is_empty() {
             continue;
         }
         path.truncate(branches / INDENT);
-        path.push(name);
-        let columns = columns.iter().collect::<String>();
-        let median = columns.split('│').nth(MEDIAN).and_then(|cell| nanoseconds(cell.trim()));
+        path.push(name.to_owned());
         found.extend(median.map(|median| (path.join("::"), median)));
     }
     found
+}
+
+fn without_last_word(text: &str) -> &str {
+    text.trim_end().rsplit_once(' ').map_or("", |(rest, _)| rest.trim_end())
 }
 
 /// What `--exact` takes: the number of threads is a leaf of the table, and no part of the name.
@@ -107,6 +112,20 @@ tree           fastest       │ slowest       │ median        │ mean       
         for cut in (0..TABLE.len()).filter(|cut| TABLE.is_char_boundary(*cut)) {
             assert!(medians_ns(&TABLE[..cut]).len() <= expected.len());
         }
+    }
+
+    #[test]
+    fn threads_push_columns_out_of_line() {
+        // As divan 0.1.21 printed one benchmark alone.
+        let table = "\
+tree       fastest       │ slowest       │ median        │ mean          │ samples │ iters
+╰─ inner                 │               │               │               │         │
+   ╰─ thr                │               │               │               │         │
+      ├─ t=1  487.6 ns      │ 567.9 µs      │ 505.1 ns      │ 648.9 ns      │ 22555   │ 45110
+      ╰─ t=2  472.1 ns      │ 101.4 µs      │ 490 ns        │ 557 ns        │ 2958    │ 23664
+";
+        let expected = [("tree::inner::thr::t=1", 505.1), ("tree::inner::thr::t=2", 490.0)];
+        assert_eq!(medians_ns(table), expected.map(|(name, ns)| (name.to_owned(), ns)));
     }
 
     #[test]
