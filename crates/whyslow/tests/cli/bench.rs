@@ -15,9 +15,9 @@ fn counting(folder: &Folder, name: &str, steps: u32) -> String {
 }
 
 #[test]
-fn three_times_the_work_is_slower_and_everything_is_in_the_files() {
+fn twelve_times_the_work_is_slower_and_everything_is_in_the_files() {
     let folder = Folder::new();
-    let (small, large) = (counting(&folder, "small", 3000), counting(&folder, "large", 9000));
+    let (small, large) = (counting(&folder, "small", 5000), counting(&folder, "large", 60_000));
     let outcome = folder.whyslow([
         "bench",
         "--runs",
@@ -177,7 +177,7 @@ fn a_commit_is_built_and_compared_with_the_working_tree() {
         assert!(status.status.success(), "{status:?}");
     };
     git(&["init", "-q"]);
-    folder.file("app.sh", "sleep 0.03\n");
+    folder.file("app.sh", "sleep 0.3\n");
     git(&["add", "app.sh"]);
     git(&["-c", "user.name=x", "-c", "user.email=x@localhost", "commit", "-q", "-m", "slow"]);
     folder.file("app.sh", "true\n");

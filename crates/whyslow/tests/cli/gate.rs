@@ -27,7 +27,7 @@ const ONE: &str =
 
 #[test]
 fn what_got_worse_is_a_regression_and_every_file_says_so() {
-    let folder = folders("0.01", "0.03", ONE);
+    let folder = folders("0.01", "0.2", ONE);
     let outcome = gate(&folder, &["--markdown", "x.md", "--json", "x.json", "--junit", "x.xml"]);
     assert_eq!(outcome.code, Some(2), "{outcome:#?}");
     assert!(outcome.stdout.contains("regression: 1 of 1 did not pass"), "{outcome:#?}");
@@ -43,13 +43,13 @@ fn what_somebody_agreed_to_passes_and_what_got_better_does() {
     let accepted = format!(
         "{ONE}[[gate.accept]]\nbench = \"start\"\nup-to = \"100%\"\nreason = \"it says hello now\"\n"
     );
-    // Ten times is more than twice.
-    assert_eq!(gate(&folders("0.01", "0.05", &accepted), &[]).code, Some(2));
-    let folder = folders("0.02", "0.03", &accepted);
+    // Many times is more than twice.
+    assert_eq!(gate(&folders("0.01", "0.2", &accepted), &[]).code, Some(2));
+    let folder = folders("0.15", "0.25", &accepted);
     let outcome = gate(&folder, &[]);
     assert_eq!(outcome.code, Some(0), "{outcome:#?}");
     assert!(outcome.stdout.contains("accepted: it says hello now"), "{outcome:#?}");
-    let better = gate(&folders("0.03", "0.01", ONE), &[]);
+    let better = gate(&folders("0.2", "0.01", ONE), &[]);
     assert!(better.code == Some(0) && better.stdout.contains("better"), "{better:#?}");
 }
 
