@@ -205,7 +205,7 @@ impl Fact for BenchNote {
             .or("a larger --margin, longer runs, or a quieter machine"),
             Self::AnotherDay { baseline, why } => warning(format!(
                 "the runs of `{baseline}` were made at another time, and {why}: they are no pairs, so the interval is wider by 15 %, \
-                 which is what machines differ by from day to day, and nothing is called equivalent"
+                 an allowance for what machines differ by from day to day, and nothing is called equivalent"
             )),
             Self::AnotherMachine { baseline, cpu } => warning(format!(
                 "the runs of `{baseline}` are of another machine ({cpu}): there is no verdict between machines"

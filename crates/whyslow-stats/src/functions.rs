@@ -14,6 +14,7 @@
 use statrs::function::gamma::digamma;
 
 use crate::chance::{student_quantile, student_two_sided};
+use crate::line::Sums;
 use crate::pairs::Interval;
 use crate::{mean, variance};
 
@@ -117,24 +118,18 @@ fn prior(spreads: &[f64], chances: &[f64], freedom: f64) -> Prior {
     let (mut sampling, mut between) = (1.0f64, 1e-3f64);
     for _ in 0..STEPS {
         // Least squares, in which a wild variance counts for less.
-        let [mut xx, mut x, mut one, mut xy, mut y] = [0.0; 5];
-        for (spread, chance) in spreads.iter().zip(chances) {
+        let point = |(spread, chance): (&f64, &f64)| {
             let trend = sampling * chance + between;
-            let weight = (6.0 * trend / spread.max(1e-12)).min(1.0) / (trend * trend);
-            xx += weight * chance * chance;
-            x += weight * chance;
-            one += weight;
-            xy += weight * chance * spread;
-            y += weight * spread;
-        }
-        let determinant = xx * one - x * x;
-        (sampling, between) = ((one * xy - x * y) / determinant, (xx * y - x * xy) / determinant);
+            (*chance, *spread, (6.0 * trend / spread.max(1e-12)).min(1.0) / (trend * trend))
+        };
+        let sums = spreads.iter().zip(chances).map(point).collect::<Sums>();
+        (between, sampling) = sums.line();
         // Functions that all have the same count leave open which part is which; not a number is not below 1.
         if sampling.is_nan() || sampling < 1.0 {
-            (sampling, between) = (1.0, (y - x) / one);
+            (sampling, between) = (1.0, (sums.y - sums.x) / sums.one);
         }
         if between.is_nan() || between < LEAST_BETWEEN {
-            (sampling, between) = ((xy / xx).max(1.0), LEAST_BETWEEN);
+            (sampling, between) = ((sums.xy / sums.xx).max(1.0), LEAST_BETWEEN);
         }
     }
     let logarithms = spreads.iter().zip(chances).map(|(spread, chance)| {

@@ -7,7 +7,7 @@ use crate::chance::normal_quantile;
 use crate::median_of_sorted;
 use crate::pairs::Interval;
 
-/// By how much machines differ from day to day: what is left when nothing was changed, as the logarithm of a ratio.
+/// An allowance for what machines differ by from day to day when nothing was changed, as the logarithm of a ratio.
 pub const BETWEEN_DAYS: f64 = 0.139_762; // ln 1.15
 
 /// Where the second group lies beside the first, with its interval; `None` where they are too small for one.

@@ -7,6 +7,7 @@
 //! Counts are small where functions are: least squares on logarithms would take chance for growth.
 
 use crate::chance::{fisher_tail, student_quantile};
+use crate::line::Sums;
 use crate::mean;
 use crate::pairs::Interval;
 
@@ -106,20 +107,9 @@ impl Fit {
     }
 
     fn weighted(rows: &[(f64, f64, f64)]) -> Self {
-        let [mut one, mut x, mut xx, mut y, mut xy] = [0.0; 5];
-        for (size, value, weight) in rows {
-            one += weight;
-            x += weight * size;
-            xx += weight * size * size;
-            y += weight * value;
-            xy += weight * size * value;
-        }
-        let determinant = one * xx - x * x;
-        Self {
-            level: (xx * y - x * xy) / determinant,
-            slope: (one * xy - x * y) / determinant,
-            variance: one / determinant,
-        }
+        let sums = rows.iter().copied().collect::<Sums>();
+        let (level, slope) = sums.line();
+        Self { level, slope, variance: sums.slope_variance() }
     }
 
     fn expected(&self, size: f64) -> f64 {
@@ -281,25 +271,19 @@ fn misfit(sizes: &[(f64, Vec<f64>)], shape: Shape, spread: f64) -> (f64, f64) {
         .collect::<Vec<_>>();
     let mut grown = 0.0;
     for _ in 0..25 {
-        let [mut one, mut x, mut xx, mut y, mut xy] = [0.0; 5];
-        for (part, mean, runs, expected) in &rows {
-            let weight = runs / (expected.max(LEAST) * (1.0 + spread * expected));
-            one += weight;
-            x += weight * part;
-            xx += weight * part * part;
-            y += weight * mean;
-            xy += weight * part * mean;
-        }
-        let determinant = one * xx - x * x;
+        let point = |(part, mean, runs, expected): &(f64, f64, f64, f64)| {
+            (*part, *mean, runs / (expected.max(LEAST) * (1.0 + spread * expected)))
+        };
+        let sums = rows.iter().map(point).collect::<Sums>();
         let (mut base, mut slope) = match shape {
-            Shape::Constant => (y / one, 0.0),
-            _ => ((xx * y - x * xy) / determinant, (one * xy - x * y) / determinant),
+            Shape::Constant => (sums.y / sums.one, 0.0),
+            _ => sums.line(),
         };
         if base < 0.0 {
-            (base, slope) = (0.0, xy / xx);
+            (base, slope) = (0.0, sums.xy / sums.xx);
         }
         if slope < 0.0 {
-            (base, slope) = (y / one, 0.0);
+            (base, slope) = (sums.y / sums.one, 0.0);
         }
         grown = slope / (base + slope).max(f64::MIN_POSITIVE);
         for (part, _, _, expected) in &mut rows {

@@ -9,6 +9,7 @@
 //! hygiene     what is odd about a series: outliers, two modes, drift, a slow first run
 //! functions   many functions over a few runs each: moderated statistics
 //! growth      how a cost grows with the size of the input
+//! line        the straight line through weighted points
 //! chance      the distributions that the others ask
 //! random      the generator behind every order and every simulation
 //! ```
@@ -18,6 +19,7 @@ pub mod functions;
 pub mod groups;
 pub mod growth;
 pub mod hygiene;
+mod line;
 pub mod looks;
 pub mod pairs;
 pub mod random;

@@ -1,7 +1,7 @@
 //! Until it is decided: a valid way to look at the pairs while they come.
 //!
 //! Nine looks, each with the interval of a level at which all nine together are wrong about 5 times of 100. Whoever looks at every pair and stops at
-//! the first p below 5 % is wrong 11 to 22 times. Equivalence may be put together of two looks: each end of the margin is excluded at any of them.
+//! the first p below 5 % is wrong several times as often. Equivalence may be put together of two looks: each end of the margin is excluded at any of them.
 
 use crate::pairs::{Walsh, tail_count};
 use crate::verdict::Verdict;

@@ -249,6 +249,22 @@ pub(crate) enum Format {
 mod tests {
     use super::*;
 
+    /// clap takes `{n}` in a help text for a line end: an example with it would be torn apart.
+    #[test]
+    fn no_help_text_has_what_clap_takes_for_a_line_end() {
+        for program in [Cli::command(), CargoCli::command()] {
+            for command in program.get_subcommands().chain([&program]) {
+                let own = [command.get_about(), command.get_long_about(), command.get_after_help()];
+                let arguments = command
+                    .get_arguments()
+                    .flat_map(|argument| [argument.get_help(), argument.get_long_help()]);
+                for text in own.into_iter().chain(arguments).flatten() {
+                    assert!(!text.to_string().contains("{n}"), "{}: {text}", command.get_name());
+                }
+            }
+        }
+    }
+
     fn request(words: &[&str]) -> Result<Request> {
         parse(std::iter::once("whyslow").chain(words.iter().copied()).map(OsString::from).collect())
     }

@@ -320,14 +320,15 @@ mod tests {
         Observed::of(&profile, &Selection::default(), size, vec![("peak".to_owned(), size * 100.0)])
     }
 
+    fn three_runs_of_five_sizes(observed: impl Fn(f64) -> Observed) -> Growth {
+        let sizes = [1000.0, 2000.0, 4000.0, 8000.0, 16000.0];
+        let all = sizes.iter().flat_map(|size| [observed(*size), observed(*size), observed(*size)]);
+        Growth::of("cpu-time".to_owned(), true, &all.collect::<Vec<_>>())
+    }
+
     #[test]
     fn the_quadratic_that_hides_will_dominate() {
-        let sizes = [1000.0, 2000.0, 4000.0, 8000.0, 16000.0];
-        let all = sizes
-            .iter()
-            .flat_map(|size| [observed(*size), observed(*size), observed(*size)])
-            .collect::<Vec<_>>();
-        let growth = Growth::of("cpu-time".to_owned(), true, &all);
+        let growth = three_runs_of_five_sizes(observed);
         assert_eq!((growth.runs, growth.sizes.len()), (3, 5));
         let steep = growth.steep();
         assert_eq!(steep.iter().map(|function| function.name.as_str()).collect::<Vec<_>>(), ["square"]);
@@ -351,12 +352,7 @@ mod tests {
             );
             Observed::of(&testing::profile(&folded), &Selection::default(), size, Vec::new())
         };
-        let sizes = [1000.0, 2000.0, 4000.0, 8000.0, 16000.0];
-        let all = sizes
-            .iter()
-            .flat_map(|size| [observed(*size), observed(*size), observed(*size)])
-            .collect::<Vec<_>>();
-        let growth = Growth::of("cpu-time".to_owned(), true, &all);
+        let growth = three_runs_of_five_sizes(observed);
         assert_eq!(growth.functions.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["helper"]);
         let steep = growth.steep();
         // Not its caller too.

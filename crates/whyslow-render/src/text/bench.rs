@@ -243,11 +243,11 @@ pub(super) mod tests {
     use crate::bench::testing::with_view;
 
     fn shown(times_ns: &[f64], rounds: usize) -> String {
-        with_view(times_ns, rounds, |view| anstream_free(&bench(view, 100)))
+        with_view(times_ns, rounds, |view| without_colours(&bench(view, 100)))
     }
 
     /// Without colours.
-    pub(in crate::text) fn anstream_free(text: &str) -> String {
+    pub(in crate::text) fn without_colours(text: &str) -> String {
         let mut out = String::new();
         let mut parts = text.split('\x1b');
         out.push_str(parts.next().unwrap_or_default());

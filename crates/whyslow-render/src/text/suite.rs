@@ -84,13 +84,13 @@ fn rows(suite: &Suite, benchmarks: &[Benchmark], width: usize) -> Vec<Vec<String
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::tests::anstream_free;
+    use super::super::bench::tests::without_colours;
     use crate::bench::suite::tests::suite;
 
     #[test]
     fn a_table_with_verdicts() {
         let made = suite(&[[100.0, 90.0], [5.0, 5.0], [1000.0, 1100.0]]);
-        insta::assert_snapshot!(anstream_free(&super::suite(&made, 100)));
+        insta::assert_snapshot!(without_colours(&super::suite(&made, 100)));
     }
 
     #[test]
@@ -98,6 +98,6 @@ mod tests {
         let mut made = suite(&[[100.0, 90.0]]);
         (made.base, made.benchmarks[0].standing) = (None, whyslow_bench::suite::Standing::Alone);
         made.benchmarks[1].target = "other".to_owned();
-        insta::assert_snapshot!(anstream_free(&super::suite(&made, 100)));
+        insta::assert_snapshot!(without_colours(&super::suite(&made, 100)));
     }
 }

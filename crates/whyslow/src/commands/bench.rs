@@ -44,7 +44,7 @@ Examples:
   whyslow bench --save before './app'                  and later, after a change:
   whyslow bench --baseline before './app'
   whyslow bench --aa './app'                           what can this machine tell apart?
-  whyslow bench -L n 1,2,4,8 'sort --parallel={n} big' one command with several values
+  whyslow bench -L jobs 1,2,4 'sort --parallel={jobs} big'   one command, several values
 
 Each round runs every command once, in an order that is drawn anew: what disturbs the machine
 disturbs all of them alike. A verdict needs 6 rounds; 12 or more are made unless you say otherwise.
@@ -84,8 +84,6 @@ pub(crate) struct BenchArgs {
     /// Run the one command against itself: shows what this machine can tell apart
     #[arg(long, conflicts_with_all = ["git", "baseline", "reference"])]
     aa: bool,
-    #[command(flatten)]
-    how: HowArgs,
     /// Compare the working tree with this commit: both are built in folders of their own, and the command runs there
     #[arg(long, value_name = "REV", conflicts_with = "baseline")]
     git: Option<String>,
@@ -108,12 +106,14 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
+    how: HowArgs,
+    #[command(flatten)]
     exports: ExportArgs,
 }
 
 /// How commands are run.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Commands")]
+#[command(next_help_heading = "How commands are run")]
 pub(crate) struct HowArgs {
     /// Give a command this name; several in the order of the commands
     #[arg(short = 'n', long = "name", visible_alias = "command-name", value_name = "NAME")]

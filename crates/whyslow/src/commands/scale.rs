@@ -21,21 +21,22 @@ use crate::{profile_file, terminal};
 /// Run a command with inputs of several sizes, and say how each function grows: finds what is small today and all of it tomorrow
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "whyslow scale --sizes 1k,2k,4k,8k,16k [OPTIONS] -- PROGRAM [ARGS with {n}]...\n       whyslow scale --files a.txt,b.txt,c.txt [OPTIONS] -- PROGRAM [ARGS with {file}]...",
+    override_usage = "whyslow scale --sizes 1k,2k,4k,8k,16k [OPTIONS] -- PROGRAM [ARGS with {size}]...\n       whyslow scale --files a.txt,b.txt,c.txt [OPTIONS] -- PROGRAM [ARGS with {file}]...",
     after_help = "\
 Examples:
-  whyslow scale --sizes 1k,2k,4k,8k,16k -- ./app --items {n}
+  whyslow scale --sizes 1k,2k,4k,8k,16k -- ./app --items {size}
   whyslow scale --files small.json,medium.json,large.json -- ./app {file}
-  whyslow scale --sizes 1k,2k,4k,8k --heap -- ./app {n}     bytes that are allocated
-  whyslow scale --sizes 1k,4k,16k,64k --svg growth.svg -- ./app {n}
+  whyslow scale --sizes 1k,2k,4k,8k --heap -- ./app {size}     bytes that are allocated
+  whyslow scale --sizes 1k,4k,16k,64k --svg growth.svg -- ./app {size}
 
-Five sizes or more, each twice the one before or more, give narrow intervals; the largest should run
-for a second or more, so that small functions have samples. In sizes k, M and G are thousands.
-Exponents are those of a negative-binomial model with 95 % intervals; a function is called steep when
-its exponent is above 1.3 with a probability of 99.9 %."
+Five sizes or more, each twice the one before or more, give narrow intervals; the largest should
+run for a second or more, so that small functions have samples. In sizes k, M and G are thousands;
+the letter n in braces stands for the size, too. Exponents are those of a negative-binomial model
+with 95 % intervals; a function is called steep when its exponent is above 1.3 with a probability
+of 99.9 %."
 )]
 pub(crate) struct ScaleArgs {
-    /// The sizes, which take the place of {n}, such as 1k,2k,4k,8k,16k
+    /// The sizes, which take the place of {size}, such as 1k,2k,4k,8k,16k
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size, required_unless_present = "files", conflicts_with = "files")]
     sizes: Vec<f64>,
     /// Input files, which take the place of {file}; their lengths are the sizes
@@ -86,7 +87,7 @@ fn size(text: &str) -> std::result::Result<f64, String> {
 /// An input: its size, and what stands for it in the command.
 struct Sized {
     size: f64,
-    placeholder: &'static str,
+    placeholders: &'static [&'static str],
     value: String,
 }
 
@@ -109,7 +110,7 @@ pub(crate) fn run(args: &ScaleArgs, volume: Volume) -> Result<Exit> {
     for (at, (input, run)) in order.into_iter().enumerate() {
         let input = &inputs[input];
         if volume > Volume::Quiet {
-            note(&format!("run {} of {count}: {} {}\n", at + 1, input.placeholder, input.value));
+            note(&format!("run {} of {count}: {} {}\n", at + 1, input.placeholders[0], input.value));
         }
         let file = folder.join(format!("{}-{run}.whyslow", input.size));
         let profile = record(args, input, &file)?;
@@ -130,20 +131,26 @@ pub(crate) fn run(args: &ScaleArgs, volume: Volume) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
+/// What stands for a size in a command.
+const SIZE: [&str; 2] = ["{n}", "{size}"];
+/// What stands for a file in a command.
+const FILE: [&str; 1] = ["{file}"];
+
 fn inputs(args: &ScaleArgs) -> Result<Vec<Sized>> {
-    let (placeholder, mut inputs) = if args.files.is_empty() {
-        let of = |size: &f64| Sized { size: *size, placeholder: "{n}", value: format!("{size:.0}") };
-        ("{n}", args.sizes.iter().map(of).collect::<Vec<_>>())
+    let (placeholders, mut inputs) = if args.files.is_empty() {
+        let of = |size: &f64| Sized { size: *size, placeholders: &SIZE, value: format!("{size:.0}") };
+        (&SIZE[..], args.sizes.iter().map(of).collect::<Vec<_>>())
     } else {
         let of = |path: &PathBuf| {
             let length = std::fs::metadata(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?.len();
-            Ok(Sized { size: length as f64, placeholder: "{file}", value: path.display().to_string() })
+            Ok(Sized { size: length as f64, placeholders: &FILE, value: path.display().to_string() })
         };
-        ("{file}", args.files.iter().map(of).collect::<Result<Vec<_>>>()?)
+        (&FILE[..], args.files.iter().map(of).collect::<Result<Vec<_>>>()?)
     };
-    if !args.program.iter().any(|word| word.contains(placeholder)) {
-        return Err(Failure::new(format!("no argument of the program has {placeholder}: every size would be the same run"))
-            .next(format!("whyslow scale … -- ./app {placeholder}")));
+    if !args.program.iter().any(|word| placeholders.iter().any(|placeholder| word.contains(placeholder))) {
+        let shown = placeholders[0];
+        return Err(Failure::new(format!("no argument of the program has {shown}: every size would be the same run"))
+            .next(format!("whyslow scale … -- ./app {shown}")));
     }
     inputs.sort_by(|one, other| one.size.total_cmp(&other.size));
     if inputs.windows(2).any(|two| two[0].size.total_cmp(&two[1].size).is_eq()) || inputs.iter().any(|input| input.size == 0.0) {
@@ -157,7 +164,7 @@ fn inputs(args: &ScaleArgs) -> Result<Vec<Sized>> {
 
 /// One recording, as `whyslow record` and `whyslow heap` make them.
 fn record(args: &ScaleArgs, input: &Sized, file: &Path) -> Result<Profile> {
-    let cannot = |why: String| Failure::new(format!("with {} {}: {why}", input.placeholder, input.value));
+    let cannot = |why: String| Failure::new(format!("with {} {}: {why}", input.placeholders[0], input.value));
     let own = std::env::current_exe().map_err(|error| cannot(error.to_string()))?;
     let mut command = Command::new(own);
     command.arg("-q");
@@ -166,7 +173,10 @@ fn record(args: &ScaleArgs, input: &Sized, file: &Path) -> Result<Profile> {
     } else {
         command.args(["record", "-F", &args.frequency.to_string()]);
     }
-    let words = args.program.iter().map(|word| word.replace(input.placeholder, &input.value));
+    let filled = |word: &String| {
+        input.placeholders.iter().fold(word.clone(), |word, placeholder| word.replace(placeholder, &input.value))
+    };
+    let words = args.program.iter().map(filled);
     command.arg("-o").arg(file).arg("--").args(words);
     let output = command
         .stdin(Stdio::null())

@@ -29,6 +29,8 @@ fn exponents_are_those_of_the_functions_also_where_they_hide() {
         "scale",
         "--sizes",
         "1k,2k,4k,8k,16k",
+        "--runs",
+        "5",
         "-F",
         "3999",
         "--format",
