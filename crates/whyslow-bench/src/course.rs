@@ -10,6 +10,7 @@ use whyslow_stats::pairs::log_ratios;
 use whyslow_stats::random::{Orders, Random};
 use whyslow_stats::witness::{CHOSEN_AFTER, Reason, Witness, choose};
 
+use crate::padding;
 use crate::run::{Metric, Run};
 
 /// How many rounds are made.
@@ -236,11 +237,9 @@ fn round<E: Execute>(
     random: &mut Random,
     of: Round,
 ) -> Result<Option<Vec<Run>>, E::Error> {
-    /// What the environment may be larger by: where a stack begins decides how data lie in cache lines and pages.
-    const MOST_PADDING: usize = 4096;
     let mut runs = (0..plan.commands).map(|_| None).collect::<Vec<Option<Run>>>();
     for (place, command) in orders.next().unwrap_or_default().into_iter().enumerate() {
-        let Some(run) = execute.run(command, of, random.below(MOST_PADDING))? else { return Ok(None) };
+        let Some(run) = execute.run(command, of, random.below(padding::MOST_BYTES))? else { return Ok(None) };
         if run.exit != ExitStatus::Code(0) && !plan.ignore_failure {
             return Err(execute.failed(command, run.exit));
         }

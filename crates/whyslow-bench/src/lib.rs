@@ -22,6 +22,7 @@ pub mod gate;
 pub mod harness;
 pub mod judge;
 pub mod note;
+pub mod padding;
 pub mod run;
 pub mod suite;
 pub mod words;

@@ -10,6 +10,7 @@ use whyslow_stats::verdict::{Needed, Verdict, needed, shared_alpha};
 
 use crate::document::Surroundings;
 use crate::judge::between_days;
+use crate::padding;
 
 /// The build that is compared with, and the one that is compared.
 pub const SIDES: usize = 2;
@@ -65,8 +66,6 @@ pub struct Series {
 
 /// Makes the rounds. The second value says whether somebody stopped them.
 pub fn run<M: Measure>(plan: &Plan, measure: &mut M) -> Result<(Vec<Series>, bool), M::Error> {
-    /// What the environment may be larger by, as for commands.
-    const MOST_PADDING: usize = 4096;
     let mut random = Random::new(plan.seed);
     let mut all = vec![Series::default(); plan.benchmarks.len()];
     let mut orders =
@@ -79,7 +78,7 @@ pub fn run<M: Measure>(plan: &Plan, measure: &mut M) -> Result<(Vec<Series>, boo
             }
             let mut turns = [None; SIDES];
             for side in order.into_iter().filter(|side| sides[*side]) {
-                match measure.measure(benchmark, side, round, random.below(MOST_PADDING))? {
+                match measure.measure(benchmark, side, round, random.below(padding::MOST_BYTES))? {
                     Turn::Nanoseconds(ns) => turns[side] = Some(ns),
                     Turn::Failed(why) => {
                         all[benchmark].failed = Some(why);

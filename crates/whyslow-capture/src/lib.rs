@@ -101,9 +101,9 @@ impl Command {
         }
         let set = self.env.iter().rev().find(|(name, _)| name == OsStr::new("PATH"));
         let path = set.map(|(_, value)| value.clone()).or_else(|| std::env::var_os("PATH"))?;
-        std::env::split_paths(&path)
-            .map(|folder| in_folder(&folder.join(program)))
-            .find(|path| path.is_file())
+        let is_executable =
+            |path: &PathBuf| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+        std::env::split_paths(&path).map(|folder| in_folder(&folder.join(program))).find(is_executable)
     }
 }
 

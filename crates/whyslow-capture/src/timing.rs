@@ -4,6 +4,7 @@
 //! opened on ourselves, switched off: children inherit them, their exec switches them on, and their end brings the counts home. Each run has new ones:
 //! parent and child may swap theirs at a switch, and what ends with a child cannot be inherited again.
 
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
@@ -50,6 +51,8 @@ pub enum Written {
 pub struct TimedCommand {
     /// The command.
     pub command: Command,
+    /// The file that the command's name stands for, where it was looked up before: else every run looks through PATH again.
+    pub file: Option<PathBuf>,
     /// Its input.
     pub input: Input,
     /// Its output.
@@ -96,7 +99,12 @@ pub struct Stopwatch {
     signals: Signals,
     wanted: Vec<WantedEvent>,
     events: Vec<CountedEvent>,
+    /// Opened once for all runs.
+    null: File,
 }
+
+/// Runs that are shorter have no time to share work with other threads, and asking what the first one did takes longer than all else.
+const SHORT: Duration = Duration::from_millis(5);
 
 /// How long what was left behind has time to end: the rest of a pipe, for example.
 const GRACE: Duration = Duration::from_millis(100);
@@ -112,7 +120,9 @@ impl Stopwatch {
         let is_counted = |wanted: &(&WantedEvent, &CountedEvent)| wanted.1.state.is_ok();
         let wanted =
             events.iter().zip(&events_here).filter(is_counted).map(|(wanted, _)| wanted.clone()).collect();
-        Ok(Self { signals, wanted, events: events_here })
+        let null = File::options().read(true).write(true).open("/dev/null");
+        let null = null.map_err(|error| RecordError::System { what: "/dev/null cannot be opened", error })?;
+        Ok(Self { signals, wanted, events: events_here, null })
     }
 
     /// The events, and whether each is counted.
@@ -127,7 +137,7 @@ impl Stopwatch {
 
     /// Runs a command to its end.
     pub fn run(&self, timed: &TimedCommand) -> Result<TimedRun, RecordError> {
-        let mut command = prepare(timed)?;
+        let mut command = self.prepare(timed)?;
         let counters = counters(&self.wanted);
         let own_peak = host::own_usage().max_resident_bytes;
         let start = Instant::now();
@@ -137,15 +147,19 @@ impl Stopwatch {
         discard(child.stdout);
         let watch = whyslow_proc::watch(pid).ok().flatten();
         let deadline = timed.timeout.map(|timeout| start + timeout);
-        let mut stopped = None;
-        while stopped.is_none() && !has_ended(pid, watch.as_ref()) {
+        let mut stopped;
+        loop {
             stopped = self.wait(watch.as_ref(), deadline);
+            if stopped.is_some() || has_ended(pid, watch.as_ref()) {
+                break;
+            }
         }
         let wall = start.elapsed();
         if stopped.is_some() {
             end_group(pid, watch.as_ref());
         }
-        let first_thread = first_thread_ns(pid).map(|times| times.map(Duration::from_nanos));
+        let first_thread = (wall >= SHORT).then(|| first_thread_ns(pid)).flatten();
+        let first_thread = first_thread.map(|times| times.map(Duration::from_nanos));
         let Some((exit, used)) = wait4(pid, 0) else {
             return Err(RecordError::System {
                 what: "the program's end was taken by somebody else",
@@ -166,6 +180,39 @@ impl Stopwatch {
         })
     }
 
+    fn prepare(&self, timed: &TimedCommand) -> Result<process::Command, RecordError> {
+        let TimedCommand { command, file, input, output, keep_stderr, .. } = timed;
+        let mut prepared =
+            process::Command::new(file.as_ref().map_or(command.program.as_ref(), |file| file.as_os_str()));
+        // Programs may do different things by the name that they are called with.
+        prepared.arg0(&command.program);
+        prepared.args(&command.args).envs(command.env.iter().cloned()).process_group(0);
+        if let Some(folder) = &command.folder {
+            prepared.current_dir(folder);
+        }
+        let null = || self.null.try_clone().map(Stdio::from).unwrap_or_else(|_| Stdio::null());
+        prepared.stdin(match input {
+            Input::Null => null(),
+            Input::File(path) => File::open(path)
+                .map(Stdio::from)
+                .map_err(|error| RecordError::Input { path: path.clone(), error })?,
+        });
+        prepared.stdout(match output {
+            Written::Null => null(),
+            Written::Pipe => Stdio::piped(),
+            Written::Inherit => Stdio::inherit(),
+            Written::File(path) => File::create(path)
+                .map(Stdio::from)
+                .map_err(|error| RecordError::Output { path: path.clone(), error })?,
+        });
+        prepared.stderr(match (output, keep_stderr) {
+            (Written::Inherit, _) => Stdio::inherit(),
+            (_, true) => Stdio::piped(),
+            (_, false) => null(),
+        });
+        Ok(prepared)
+    }
+
     /// Until the program ends, time is over or a signal comes.
     fn wait(&self, watch: Option<&OwnedFd>, deadline: Option<Instant>) -> Option<RunEnd> {
         let mut waits = [
@@ -173,7 +220,9 @@ impl Stopwatch {
             libc::pollfd { fd: watch.map_or(-1, OwnedFd::as_raw_fd), events: libc::POLLIN, revents: 0 },
         ];
         let rest = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let timeout = rest.map_or(-1, |rest| i32::try_from(rest.as_millis() + 1).unwrap_or(i32::MAX));
+        // Without a watch the news may go to another thread of ours.
+        let longest = if watch.is_some() { -1 } else { 100 };
+        let timeout = rest.map_or(longest, |rest| i32::try_from(rest.as_millis() + 1).unwrap_or(i32::MAX));
         signals::poll(&mut waits, timeout);
         if self.is_interrupted() {
             return Some(RunEnd::Interrupted);
@@ -191,35 +240,6 @@ fn counters(events: &[WantedEvent]) -> Counters {
 
 fn has_ended(pid: u32, watch: Option<&OwnedFd>) -> bool {
     watch.map_or_else(|| crate::launch::has_ended(pid), whyslow_proc::has_ended)
-}
-
-fn prepare(timed: &TimedCommand) -> Result<process::Command, RecordError> {
-    let TimedCommand { command, input, output, keep_stderr, .. } = timed;
-    let mut prepared = process::Command::new(&command.program);
-    prepared.args(&command.args).envs(command.env.iter().cloned()).process_group(0);
-    if let Some(folder) = &command.folder {
-        prepared.current_dir(folder);
-    }
-    prepared.stdin(match input {
-        Input::Null => Stdio::null(),
-        Input::File(path) => std::fs::File::open(path)
-            .map(Stdio::from)
-            .map_err(|error| RecordError::Input { path: path.clone(), error })?,
-    });
-    prepared.stdout(match output {
-        Written::Null => Stdio::null(),
-        Written::Pipe => Stdio::piped(),
-        Written::Inherit => Stdio::inherit(),
-        Written::File(path) => std::fs::File::create(path)
-            .map(Stdio::from)
-            .map_err(|error| RecordError::Output { path: path.clone(), error })?,
-    });
-    prepared.stderr(match (output, keep_stderr) {
-        (Written::Inherit, _) => Stdio::inherit(),
-        (_, true) => Stdio::piped(),
-        (_, false) => Stdio::null(),
-    });
-    Ok(prepared)
 }
 
 fn usage(used: &host::Usage, own_peak: u64) -> Usage {

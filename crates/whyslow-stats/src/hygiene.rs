@@ -26,12 +26,20 @@ pub fn modes(values: &[f64]) -> Option<Modes> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let least = ((LEAST_SHARE * sorted.len() as f64).ceil() as usize).max(2);
-    let squares = |part: &[f64]| variance(part).unwrap_or(0.0) * (part.len() - 1) as f64;
     let splits = least..=sorted.len().checked_sub(least)?;
-    let within = |at: usize| squares(&sorted[..at]) + squares(&sorted[at..]);
-    let at = splits.min_by(|one, other| within(*one).total_cmp(&within(*other)))?;
+    // The squares within both groups are least where those between them are most, which the sums before each place give at once.
+    let (count, middle) = (sorted.len() as f64, mean(&sorted));
+    let mut sum = 0.0;
+    let sums = std::iter::once(0.0).chain(sorted.iter().map(|value| {
+        sum += value - middle;
+        sum
+    }));
+    let sums = sums.collect::<Vec<_>>();
+    let between = |at: usize| sums[at] * sums[at] * (1.0 / at as f64 + 1.0 / (count - at as f64));
+    let at = splits.max_by(|one, other| between(*one).total_cmp(&between(*other)).then(other.cmp(one)))?;
     let means = [mean(&sorted[..at]), mean(&sorted[at..])];
-    let deviation = (within(at) / (sorted.len() - 2) as f64).sqrt();
+    let squares = |part: &[f64]| variance(part).unwrap_or(0.0) * (part.len() - 1) as f64;
+    let deviation = ((squares(&sorted[..at]) + squares(&sorted[at..])) / (count - 2.0)).sqrt();
     let upper_share = (sorted.len() - at) as f64 / sorted.len() as f64;
     (means[1] - means[0] > APART * deviation && means[1] > means[0]).then_some(Modes { means, upper_share })
 }

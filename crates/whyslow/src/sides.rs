@@ -8,11 +8,12 @@ use clap::Args;
 use tempfile::TempDir;
 use whyslow_analyze::Selection;
 use whyslow_analyze::diff::{Runs, Side, shared_metrics};
+use whyslow_bench::padding;
 use whyslow_bench::words::{self, WordsError};
 use whyslow_capture::{Command, Target};
 use whyslow_profile::Profile;
 use whyslow_stats::functions::LEAST_PAIRS;
-use whyslow_stats::random::Orders;
+use whyslow_stats::random::{Orders, Random};
 
 use crate::cli::Volume;
 use crate::commands::merge::refuse_the_same_file_twice;
@@ -261,6 +262,7 @@ fn record(
     let waste = tempfile::Builder::new().prefix("warm-up-").tempdir_in(folder);
     let waste = waste.map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let mut random = Random::new(seed);
     let mut files = [Vec::new(), Vec::new()];
     for (round, order) in Orders::new(2, seed).take(args.warmup + runs).enumerate() {
         let counted = round.checked_sub(args.warmup);
@@ -275,7 +277,7 @@ fn record(
                 Some(round) => folder.join(format!("{}-{}.whyslow", sides[side], round + 1)),
                 None => waste.path().join(format!("{}-{round}.whyslow", sides[side])),
             };
-            one_run(args, &commands[side], &file, volume)?;
+            one_run(args, &commands[side], random.below(padding::MOST_BYTES), &file, volume)?;
             if counted.is_some() {
                 files[side].push(file);
             }
@@ -301,11 +303,12 @@ fn split(command: &OsString) -> Result<Vec<String>> {
     })
 }
 
-fn one_run(args: &RunsArgs, words: &[String], file: &Path, volume: Volume) -> Result {
+fn one_run(args: &RunsArgs, words: &[String], padding: usize, file: &Path, volume: Volume) -> Result {
     let (program, arguments) = words.split_first().ok_or_else(|| Failure::new("the command is empty"))?;
     let target = Target::Command(Command {
         program: program.into(),
         args: arguments.iter().map(OsString::from).collect(),
+        env: vec![padding::variable(padding)],
         silent: true,
         ..Command::default()
     });

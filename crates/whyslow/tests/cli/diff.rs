@@ -234,7 +234,7 @@ fn allocations_that_are_the_same_in_all_runs_are_exact() {
 #[test]
 fn commands_are_recorded_in_turn_and_kept_where_asked() {
     let folder = Folder::new();
-    let busy = "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo printed'";
+    let busy = "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo printed; echo ${#WHYSLOW_PADDING} >> sizes'";
     let outcome = folder
         .whyslow(["diff", "--runs", "3", "--warmup", "0", "-o", "kept", "--format", "json", busy, busy]);
     if outcome.stderr.contains("not allowed") {
@@ -242,6 +242,9 @@ fn commands_are_recorded_in_turn_and_kept_where_asked() {
     }
     let diff: Value = serde_json::from_str(&outcome.succeeds().stdout).unwrap();
     assert_eq!(diff["runs"], serde_json::json!([3, 3]));
+    let sizes = std::fs::read_to_string(folder.path().join("sizes")).unwrap();
+    let different = sizes.lines().collect::<std::collections::HashSet<_>>();
+    assert!(sizes.lines().count() == 6 && different.len() >= 4, "{sizes}");
     assert!(
         outcome.stderr.contains("round 3 of 3") && outcome.stderr.contains("the recordings are in kept"),
         "{outcome:?}"

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use whyslow_bench::padding;
 use whyslow_bench::course::{Course, Execute, Plan, Round};
 use whyslow_bench::document::Surroundings;
 use whyslow_bench::note::words;
@@ -18,8 +19,6 @@ use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 use crate::recording::explain;
 
-/// What a run's environment is made larger with.
-pub(in crate::commands) const PADDING: &str = "WHYSLOW_PADDING";
 /// Events of the CPU that every run counts, where the machine has them.
 const EVENTS: [&str; 4] = ["cycles", "instructions", "branch-misses", "cache-misses"];
 
@@ -48,6 +47,7 @@ impl<'a> Runner<'a> {
         };
         let command = |runnable: &Runnable| TimedCommand {
             command: runnable.command(),
+            file: None,
             input: input.clone(),
             output: output.clone(),
             timeout: how.timeout,
@@ -164,7 +164,12 @@ impl Execute for Runner<'_> {
         let timed = &mut self.commands[command];
         // What fails mostly fails at once: the first runs tell why.
         timed.keep_stderr = matches!(of, Round::Warmup(_));
-        timed.command.env = vec![(PADDING.into(), "x".repeat(padding).into())];
+        timed.command.env = vec![padding::variable(padding)];
+        // Not before the first run: --setup and --prepare may bring the program.
+        if timed.file.is_none() {
+            let is_name = !timed.command.program.as_encoded_bytes().contains(&b'/');
+            timed.file = timed.command.file().filter(|file| is_name && file.is_absolute());
+        }
         let run = self.stopwatch.run(timed).map_err(explain)?;
         let name = &runnable.contender.name;
         let exit = match run.end {

@@ -64,6 +64,9 @@ impl<'a> Progress<'a> {
 
     /// A command runs.
     pub(super) fn running(&self, command: usize, of: Round, elapsed: Duration) {
+        if !self.line.shown {
+            return;
+        }
         let most = match self.plan.rounds {
             Rounds::Fixed(count) => format!(" of {count}"),
             Rounds::ForTime { least, .. } => format!(" of {least} or more"),

@@ -179,7 +179,7 @@ fn ask(
     let command = Command { args: args.iter().map(Into::into).collect(), ..command.clone() };
     let output = Written::File(file.path().to_owned());
     let run = stopwatch
-        .run(&TimedCommand { command, input: Input::Null, output, timeout, keep_stderr: true })
+        .run(&TimedCommand { command, file: None, input: Input::Null, output, timeout, keep_stderr: true })
         .map_err(explain)?;
     Ok(match run.end {
         RunEnd::ByItself(ExitStatus::Code(0)) => Ok(std::fs::read_to_string(file.path()).unwrap_or_default()),

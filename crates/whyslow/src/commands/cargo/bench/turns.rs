@@ -5,11 +5,12 @@ use std::fs;
 use whyslow_bench::foreign::criterion;
 use whyslow_bench::harness::{Effort, Harness};
 use whyslow_bench::note::words;
+use whyslow_bench::padding;
 use whyslow_bench::suite::{Measure, Turn};
 use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, Written};
 use whyslow_profile::ExitStatus;
 
-use super::super::super::bench::execute::{PADDING, said};
+use super::super::super::bench::execute::said;
 use super::super::super::bench::progress::Line;
 use super::side::{Listed, Side};
 use crate::cli::Volume;
@@ -61,9 +62,16 @@ impl Measure for Turns<'_> {
         command.env.push(("CRITERION_HOME".into(), home.clone().into()));
         // Of what it says in the end, the reason is of interest.
         command.env.push(("RUST_BACKTRACE".into(), "0".into()));
-        command.env.push((PADDING.into(), "x".repeat(padding).into()));
+        command.env.push(padding::variable(padding));
         let output = Written::File(printed.clone());
-        let timed = TimedCommand { command, input: Input::Null, output, timeout: None, keep_stderr: true };
+        let timed = TimedCommand {
+            command,
+            file: None,
+            input: Input::Null,
+            output,
+            timeout: None,
+            keep_stderr: true,
+        };
         let run = self.stopwatch.run(&timed).map_err(explain)?;
         match run.end {
             RunEnd::ByItself(ExitStatus::Code(0)) => {}
