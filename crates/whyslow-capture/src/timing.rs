@@ -101,6 +101,8 @@ pub struct Stopwatch {
     events: Vec<CountedEvent>,
     /// Opened once for all runs.
     null: File,
+    /// Whether the news of a child's end can reach nobody but us.
+    hears_of_children: bool,
 }
 
 /// Runs that are shorter have no time to share work with other threads, and asking what the first one did takes longer than all else.
@@ -122,7 +124,10 @@ impl Stopwatch {
             events.iter().zip(&events_here).filter(is_counted).map(|(wanted, _)| wanted.clone()).collect();
         let null = File::options().read(true).write(true).open("/dev/null");
         let null = null.map_err(|error| RecordError::System { what: "/dev/null cannot be opened", error })?;
-        Ok(Self { signals, wanted, events: events_here, null })
+        // Threads that come later block the same signals.
+        let hears_of_children =
+            whyslow_proc::process::threads(process::id()).is_ok_and(|threads| threads.len() == 1);
+        Ok(Self { signals, wanted, events: events_here, null, hears_of_children })
     }
 
     /// The events, and whether each is counted.
@@ -145,7 +150,7 @@ impl Stopwatch {
         let pid = child.id();
         let stderr = Tail::of(child.stderr);
         discard(child.stdout);
-        let watch = whyslow_proc::watch(pid).ok().flatten();
+        let watch = if self.hears_of_children { None } else { whyslow_proc::watch(pid).ok().flatten() };
         let deadline = timed.timeout.map(|timeout| start + timeout);
         let mut stopped;
         loop {
@@ -220,8 +225,8 @@ impl Stopwatch {
             libc::pollfd { fd: watch.map_or(-1, OwnedFd::as_raw_fd), events: libc::POLLIN, revents: 0 },
         ];
         let rest = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        // Without a watch the news may go to another thread of ours.
-        let longest = if watch.is_some() { -1 } else { 100 };
+        // Where there is neither, an old kernel cannot watch, and the news may go to another thread of ours.
+        let longest = if watch.is_some() || self.hears_of_children { -1 } else { 100 };
         let timeout = rest.map_or(longest, |rest| i32::try_from(rest.as_millis() + 1).unwrap_or(i32::MAX));
         signals::poll(&mut waits, timeout);
         if self.is_interrupted() {
