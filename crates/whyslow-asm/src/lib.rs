@@ -1,17 +1,39 @@
-//! Disassembly of the machine code that really ran: the bytes that a profile keeps of its hot functions, as text.
+//! Machine code that really ran, understood: the bytes that a profile keeps of its hot functions become instructions, blocks, loops
+//! and calls ([`Body`]), the samples of each instruction ([`Weights`]), and what in hot loops costs more than it must ([`hints`]).
 //!
 //! ```
-//! use whyslow_asm::disassemble;
+//! use whyslow_asm::{Body, Callee, Processor, Syntax, Target};
 //! use whyslow_profile::{Code, ModuleId, RelativeAddress};
 //!
 //! let code = Code { module: ModuleId(0), start: RelativeAddress(0x1000), bytes: vec![0xe8, 0xfb, 0x0f, 0, 0, 0xc3] };
-//! let text = disassemble(&code, |branch| (branch.target == 0x2000).then(|| "app::parse".to_owned()));
-//! assert_eq!(text[0].text, "call app::parse");
-//! assert_eq!((text[1].address, text[1].text.as_str()), (0x1005, "ret"));
+//! let body = Body::new(Processor::X86_64, &code, |branch| {
+//!     (branch.target == Target::Code(0x2000)).then(|| Callee { name: "app::parse".to_owned(), size: None })
+//! });
+//! assert_eq!(body.texts(Syntax::Intel), ["call app::parse", "ret"]);
+//! assert_eq!(body.instructions[1].address, 0x1005);
 //! ```
+//!
+//! Processors are kept apart by [`Processor`]: a folder for each decodes and writes its instructions, and everything else sees only
+//! what they do ([`Instruction`]).
 
-mod disassemble;
+mod body;
+mod callee;
+mod graph;
+mod hints;
+mod instruction;
+mod known;
+mod loops;
 mod names;
+mod processor;
+mod weights;
+mod x86_64;
 
-pub use disassemble::{Branch, Instruction, disassemble, knows_architecture};
+pub use body::{Body, Branch, Call, Callee, Target};
+pub use callee::{Purpose, purpose};
+pub use graph::Block;
+pub use hints::{Hint, Kind, Machine, hints};
+pub use instruction::{Destination, Flow, Instruction, Lanes, Memory, Operation, Registers, Step, Value};
+pub use loops::Loop;
 pub use names::Names;
+pub use processor::{Processor, Syntax};
+pub use weights::Weights;

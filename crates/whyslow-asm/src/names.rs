@@ -1,13 +1,14 @@
-//! Where calls and jumps go, as far as the samples of a profile show it.
+//! Where calls and jumps go, by what a profile knows.
 //!
-//! A profile knows functions by the addresses that were sampled, not by where they start. So a target has a name when
-//! the code that was kept starts there, or when the call was seen on a stack and led to one function, and nothing that
-//! is known of lies between the target and that function's first known address.
+//! The recorder keeps the names of what kept code calls. Older profiles and imported ones have none, and know functions by the
+//! addresses that were sampled, not by where they start. There a target has a name when the code that was kept
+//! starts there, or when the call was seen on a stack and led to one function, and nothing that is known of lies between the
+//! target and that function's first known address. A call through a slot is named by what it led to.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{FunctionId, LocationId, ModuleId, Profile, StackId};
 
-use crate::disassemble::Branch;
+use crate::body::{Branch, Callee, Target};
 
 /// Names of the functions that branches go to.
 #[derive(Debug)]
@@ -17,8 +18,10 @@ pub struct Names<'p> {
     owners: Vec<(ModuleId, u64, FunctionId)>,
     /// Functions whose first byte is known.
     starts: FxHashMap<(ModuleId, u64), FunctionId>,
-    /// What was called from an address; `None` when it was more than one function.
-    callees: FxHashMap<(ModuleId, u64), Option<FunctionId>>,
+    /// What was called from an address, with its module; `None` when it was more than one function.
+    callees: FxHashMap<(ModuleId, u64), Option<(ModuleId, FunctionId)>>,
+    /// Names that the recorder kept, by row.
+    kept: FxHashMap<(ModuleId, Target), usize>,
 }
 
 impl<'p> Names<'p> {
@@ -34,7 +37,13 @@ impl<'p> Names<'p> {
             owners: (1..profile.locations.len()).filter_map(|row| owner(row.into())).collect(),
             starts: FxHashMap::default(),
             callees: FxHashMap::default(),
+            kept: FxHashMap::default(),
         };
+        names.kept.extend(profile.targets.iter().enumerate().map(|(row, target)| {
+            let address = target.address.0;
+            let place = if target.is_slot { Target::Slot(address) } else { Target::Code(address) };
+            ((target.module, place), row)
+        }));
         if profile.code.rows.is_empty() {
             return names;
         }
@@ -54,7 +63,7 @@ impl<'p> Names<'p> {
     fn callees(
         &self,
         owner: impl Fn(LocationId) -> Option<(ModuleId, u64, FunctionId)>,
-    ) -> FxHashMap<(ModuleId, u64), Option<FunctionId>> {
+    ) -> FxHashMap<(ModuleId, u64), Option<(ModuleId, FunctionId)>> {
         let stacks = &self.profile.stacks;
         let mut kept = self
             .profile
@@ -76,7 +85,7 @@ impl<'p> Names<'p> {
                 continue;
             }
             let callee = owner(stacks.location(stack));
-            let callee = callee.filter(|(of, ..)| *of == module).map(|(.., function)| function);
+            let callee = callee.map(|(of, _, function)| (of, function));
             callees
                 .entry((module, address))
                 .and_modify(|known| {
@@ -96,14 +105,20 @@ impl<'p> Names<'p> {
         (of == module).then_some((known, function))
     }
 
-    /// The name of the function that a branch in this module goes to.
-    pub fn target(&self, module: ModuleId, branch: Branch) -> Option<String> {
-        let function = match self.starts.get(&(module, branch.target)) {
-            Some(function) => *function,
-            None => self.seen_callee(module, branch)?,
+    /// The function that a branch in this module goes to.
+    pub fn target(&self, module: ModuleId, branch: Branch) -> Option<Callee> {
+        if let Some(&row) = self.kept.get(&(module, branch.target)) {
+            let row = &self.profile.targets[row];
+            let size = Some(row.size).filter(|size| *size > 0);
+            return Some(Callee { name: self.profile.text(row.name).to_owned(), size });
+        }
+        let start = match branch.target {
+            Target::Code(address) => self.starts.get(&(module, address)).copied(),
+            Target::Slot(_) => None,
         };
+        let function = start.or_else(|| self.seen_callee(module, branch))?;
         let function = self.profile.functions.get(function.index())?;
-        Some(self.profile.text(function.name).to_owned())
+        Some(Callee { name: self.profile.text(function.name).to_owned(), size: None })
     }
 
     fn seen_callee(&self, module: ModuleId, branch: Branch) -> Option<FunctionId> {
@@ -111,20 +126,26 @@ impl<'p> Names<'p> {
             return None;
         }
         // A caller's location is the last byte of its call instruction.
-        let function = (*self.callees.get(&(module, branch.next.wrapping_sub(1)))?)?;
-        let (_, nearest) = self.first_from(module, branch.target)?;
-        (nearest == function).then_some(function)
+        let (of, function) = (*self.callees.get(&(module, branch.next.wrapping_sub(1)))?)?;
+        match branch.target {
+            Target::Slot(_) => Some(function),
+            Target::Code(address) => {
+                let (_, nearest) = self.first_from(module, address)?;
+                (of == module && nearest == function).then_some(function)
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use whyslow_profile::{
-        Code, CodeKind, Frame, Function, Module, ModuleKind, Optimised, RelativeAddress, SymbolState,
+        BranchTarget, Code, CodeKind, Frame, Function, Module, ModuleKind, Optimised, RelativeAddress,
+        SymbolState,
     };
 
     use super::*;
-    use crate::disassemble;
+    use crate::{Body, Processor, Syntax};
 
     /// `outer` at 0x1000 calls 0x2000, 0x3000 and 0x4000; stacks show the callees at the given addresses.
     struct Program(Profile);
@@ -183,10 +204,8 @@ mod tests {
         fn text(&self) -> Vec<String> {
             let names = Names::of(&self.0);
             let code = &self.0.code.rows[0];
-            disassemble(code, |branch| names.target(code.module, branch))
-                .into_iter()
-                .map(|row| row.text)
-                .collect()
+            Body::new(Processor::X86_64, code, |branch| names.target(code.module, branch))
+                .texts(Syntax::Intel)
         }
     }
 
@@ -222,8 +241,32 @@ mod tests {
     }
 
     #[test]
+    fn names_that_the_recorder_kept_come_first() {
+        let mut program = Program::new();
+        program.call(0x1004, "first", 0x2010);
+        let name = program.0.strings.push("kept");
+        let target = BranchTarget {
+            module: ModuleId(0),
+            address: RelativeAddress(0x2000),
+            is_slot: false,
+            name,
+            size: 7,
+        };
+        program.0.targets.push(target);
+        assert_eq!(program.text(), ["call kept", "call 0x3000", "call 0x4000"]);
+        // call [rip+0x10] at 0x1000 asks slot 0x1016.
+        program.0.code.rows[0].bytes = vec![0xff, 0x15, 0x10, 0, 0, 0];
+        program.0.targets.push(BranchTarget { address: RelativeAddress(0x1016), is_slot: true, ..target });
+        assert_eq!(program.text(), ["call qword ptr [rip+0x10] → kept"]);
+        let names = Names::of(&program.0);
+        let target = Target::Slot(0x1016);
+        let branch = Branch { address: 0x1000, next: 0x1006, target, is_call: true };
+        assert_eq!(names.target(ModuleId(0), branch).and_then(|callee| callee.size), Some(7));
+    }
+
+    #[test]
     fn a_profile_without_anything_has_no_names() {
-        let branch = Branch { address: 0, next: 5, target: 9, is_call: true };
+        let branch = Branch { address: 0, next: 5, target: Target::Code(9), is_call: true };
         assert_eq!(Names::of(&Profile::default()).target(ModuleId(0), branch), None);
     }
 }

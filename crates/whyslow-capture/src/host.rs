@@ -10,6 +10,13 @@ use whyslow_proc::kernel;
 use whyslow_proc::machine::FirstCpu;
 use whyslow_profile::Host;
 
+/// What code can be compiled for and what hints about code ask for; the kernel lists a hundred more.
+const FEATURES: [&str; 24] = [
+    "sse3", "ssse3", "sse4_1", "sse4_2", "popcnt", "abm", "bmi1", "bmi2", "f16c", "fma", "avx", "avx2",
+    "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "erms", "asimd", "asimddp", "atomics",
+    "crc32", "sve", "sve2",
+];
+
 /// What a recording says about its machine.
 pub(crate) fn describe(cpus: usize) -> Host {
     let cpu = FirstCpu::now();
@@ -19,6 +26,7 @@ pub(crate) fn describe(cpus: usize) -> Host {
         cpu: cpu.get("model name").unwrap_or_default().to_owned(),
         cpus: cpus as u32,
         virtualisation: cpu.is_virtual().then(|| hypervisor_name(Path::new("/sys"))),
+        features: cpu.features(&FEATURES),
     }
 }
 

@@ -85,6 +85,13 @@ impl FirstCpu {
         })
     }
 
+    /// Which of these it has, by the names that the kernel gives to what it can do.
+    pub fn features(&self, wanted: &[&str]) -> Vec<String> {
+        let has = self.get("flags").or_else(|| self.get("Features")).unwrap_or_default();
+        let has: Vec<&str> = has.split_ascii_whitespace().collect();
+        wanted.iter().filter(|name| has.contains(name)).map(|name| (*name).to_owned()).collect()
+    }
+
     /// Whether the CPU says that a hypervisor lies between it and us.
     pub fn is_virtual(&self) -> bool {
         self.get("flags").is_some_and(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
@@ -109,6 +116,8 @@ mod tests {
         let cpu = FirstCpu::parse("processor\t: 0\nmodel name\t: A: B\nflags\t\t: fpu hypervisor lm\n");
         assert_eq!((cpu.get("model name"), cpu.is_virtual()), (Some("A: B"), true));
         assert!(!FirstCpu::parse("flags : nohypervisor\n").is_virtual());
+        assert_eq!(cpu.features(&["avx2", "lm"]), ["lm"]);
+        assert_eq!(FirstCpu::parse("Features\t: fp asimd\n").features(&["asimd"]), ["asimd"]);
         assert!(!allowed_cpus(std::process::id()).is_empty());
         assert_eq!(online_cpus_under(Path::new("/nowhere")), [0]);
     }

@@ -64,9 +64,9 @@ pub use pool::Pool;
 pub use strings::Strings;
 pub use syscalls::{Lengths, Syscalls};
 pub use tables::{
-    Code, CodeKind, Codes, Counter, CounterValues, Frame, Frames, Function, Locations, Module, ModuleKind,
-    Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, Static, SymbolState, Thread,
-    ThreadTimes, Unit, WaitDetail, WaitDetails, WokenBy,
+    BranchTarget, Code, CodeKind, Codes, Counter, CounterValues, Frame, Frames, Function, Locations, Module,
+    ModuleKind, Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, Static, SymbolState,
+    Thread, ThreadTimes, Unit, WaitDetail, WaitDetails, WokenBy,
 };
 pub use wrapper::is_allocation_wrapper;
 
@@ -122,6 +122,8 @@ pub struct Profile {
     pub sources: SourceLines,
     /// Machine code of the hot functions.
     pub code: Codes,
+    /// Names of the functions that this code calls.
+    pub targets: Vec<BranchTarget>,
     /// Whether the recording was sealed. A recorder that was killed leaves an unsealed profile.
     pub sealed: bool,
 }

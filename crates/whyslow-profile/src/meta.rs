@@ -134,6 +134,9 @@ pub struct Host {
     pub cpus: u32,
     /// Name of the hypervisor or container, if one was recognised.
     pub virtualisation: Option<String>,
+    /// What its CPUs can do beyond the least of their kind, by the kernel's names: `avx2`, `fma`. Empty when that was not recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<String>,
 }
 
 /// Counts kept while recording.

@@ -13,8 +13,8 @@ use crate::meta::{Counters, Host, KernelView, Meta, Sampling};
 use crate::metric::{Metric, Origin, Sampler, Subject, Trigger};
 use crate::syscalls::Syscalls;
 use crate::tables::{
-    Code, Counter, Frame, Function, Module, Process, Samples, SourceLine, Span, Static, Thread, Unit,
-    WaitDetail,
+    BranchTarget, Code, Counter, Frame, Function, Module, Process, Samples, SourceLine, Span, Static, Thread,
+    Unit, WaitDetail,
 };
 
 /// Adds runs to one profile.
@@ -38,6 +38,7 @@ pub struct Pool {
     metrics: FxHashMap<(StringId, Unit), MetricId>,
     source_lines: FxHashSet<(StringId, u32)>,
     codes: FxHashSet<(ModuleId, RelativeAddress)>,
+    targets: FxHashSet<(ModuleId, RelativeAddress, bool)>,
 }
 
 /// Where the rows of a run are in the pool.
@@ -287,6 +288,13 @@ impl Pool {
             if self.profile.static_at(module, row.start).is_none() {
                 let name = places.string(row.name);
                 self.profile.statics.push(Static { module, name, ..*row });
+            }
+        }
+        for row in &run.targets {
+            let module = places.modules[row.module.index()];
+            let target = BranchTarget { module, name: places.string(row.name), ..*row };
+            if self.targets.insert((module, target.address, target.is_slot)) {
+                self.profile.targets.push(target);
             }
         }
         for code in &run.code.rows {

@@ -592,6 +592,21 @@ pub struct Code {
     pub bytes: Vec<u8>,
 }
 
+/// A function that kept code calls or jumps to, by where the branch goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BranchTarget {
+    /// The module of the code, which is also that of the address.
+    pub module: ModuleId,
+    /// The function's first byte, or the slot in memory that holds its address when the program runs.
+    pub address: RelativeAddress,
+    /// Whether the address is that of a slot; the function can be of another module then.
+    pub is_slot: bool,
+    /// The function's name, demangled.
+    pub name: StringId,
+    /// Bytes of its code; 0 when that is not known.
+    pub size: u64,
+}
+
 /// Machine code of hot functions.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Codes {

@@ -21,6 +21,7 @@ pub(super) const FUNCTIONS: Kind = *b"FUNC";
 pub(super) const FRAMES: Kind = *b"FRAM";
 pub(super) const SOURCES: Kind = *b"SRCL";
 pub(super) const CODE: Kind = *b"CODE";
+pub(super) const TARGETS: Kind = *b"TARG";
 pub(super) const WAIT_DETAILS: Kind = *b"WAIT";
 pub(super) const STATICS: Kind = *b"STAT";
 pub(super) const SPANS: Kind = *b"SPAN";

@@ -22,6 +22,7 @@ mod heap;
 mod read;
 mod syscalls;
 mod tables;
+mod targets;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod version1;

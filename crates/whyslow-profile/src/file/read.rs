@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::chunk::{self, Chunk, NoChunk};
 use super::column::{ColumnReader, Malformed};
-use super::{HEADER_LEN, MAGIC, ReadError, VERSION, heap, syscalls, tables, version1, waits};
+use super::{HEADER_LEN, MAGIC, ReadError, VERSION, heap, syscalls, tables, targets, version1, waits};
 use crate::{Profile, Sampler, Samples, Trigger};
 
 /// Reads a profile. The memory this takes is bounded by a multiple of the file's size.
@@ -132,6 +132,7 @@ fn apply(chunk: &Chunk<'_>, profile: &mut Profile, beside: &mut Beside) -> Resul
         chunk::FRAMES => tables::read_frames,
         chunk::SOURCES => tables::read_sources,
         chunk::CODE => tables::read_code,
+        chunk::TARGETS => targets::read,
         chunk::WAIT_DETAILS => waits::read_details,
         chunk::STATICS => waits::read_statics,
         chunk::SPANS => tables::read_spans,

@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use super::chunk::{self, Encoder, Kind};
-use super::{HEADER_LEN, MAGIC, VERSION, heap, syscalls, tables, waits};
+use super::{HEADER_LEN, MAGIC, VERSION, heap, syscalls, tables, targets, waits};
 use crate::builder::Builder;
 use crate::ids::{LocationId, MetricId};
 use crate::{CounterValues, Heap, Meta, Profile, Samples, Trigger, WaitDetails};
@@ -158,7 +158,8 @@ impl Writer {
             &profile.code.rows,
             |code| code.bytes.len(),
             |rows| tables::write_code(rows.iter()),
-        )
+        )?;
+        self.table(chunk::TARGETS, &profile.targets, targets::write)
     }
 
     fn samples(&mut self, metrics: &[Samples]) -> io::Result<()> {

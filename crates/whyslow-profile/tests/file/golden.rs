@@ -31,6 +31,7 @@ fn expected() -> Profile {
             cpu: "A CPU".into(),
             cpus: 2,
             virtualisation: Some("kvm".into()),
+            features: Vec::new(),
         },
         counters: Counters {
             lost_samples: 1,

@@ -1,12 +1,12 @@
 //! What the tests of the file share: profiles made from a seed, and a second, independent view of the chunks.
 
 use whyslow_profile::{
-    Code, CodeKind, Counter, CounterId, ExitStatus, Frame, Function, FunctionId, Growth, GrowthBar,
-    HeapCounts, HeapFacts, HeapNote, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, ImportNote,
-    KernelView, Lengths, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised, Origin,
-    OverTime, Process, ProcessId, Profile, RecordingNote, RelativeAddress, Sampler, Samples, Sampling,
-    SourceLine, Span, StackId, Static, StillRunning, StringId, Subject, SymbolState, Syscalls, Thread,
-    ThreadId, ThreadTimes, Trigger, Unit, WaitDetail, WhyLeftOut, WokenBy,
+    BranchTarget, Code, CodeKind, Counter, CounterId, ExitStatus, Frame, Function, FunctionId, Growth,
+    GrowthBar, HeapCounts, HeapFacts, HeapNote, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host,
+    ImportNote, KernelView, Lengths, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised,
+    Origin, OverTime, Process, ProcessId, Profile, RecordingNote, RelativeAddress, Sampler, Samples,
+    Sampling, SourceLine, Span, StackId, Static, StillRunning, StringId, Subject, SymbolState, Syscalls,
+    Thread, ThreadId, ThreadTimes, Trigger, Unit, WaitDetail, WhyLeftOut, WokenBy,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -234,6 +234,15 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
             bytes: (0..r.below(40)).map(|_| r.next() as u8).collect(),
         })
         .collect();
+    p.targets = (0..r.below(size))
+        .map(|_| BranchTarget {
+            module: module(r),
+            address: RelativeAddress(r.number()),
+            is_slot: r.below(2) == 1,
+            name: text(r),
+            size: r.number(),
+        })
+        .collect();
     p
 }
 
@@ -263,6 +272,7 @@ fn meta(r: &mut Random) -> Meta {
             os: r.text(),
             cpus: r.next() as u32,
             virtualisation: r.maybe(Random::text),
+            features: (0..r.below(3)).map(|_| r.text()).collect(),
             ..Host::default()
         },
         counters: whyslow_profile::Counters { lost_samples: r.number(), ..Default::default() },

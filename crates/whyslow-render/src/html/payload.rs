@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 use whyslow_analyze::{CallTree, Charges, Label, Overview, Quality, threads_beside, wait_metric};
-use whyslow_asm::{Names, disassemble, knows_architecture};
+use whyslow_asm::{Body, Names, Processor, Syntax};
 use whyslow_profile::{Carrier, LocationId, Profile, Role, Samples, StackId};
 
 use super::container::{Columns, Description, NONE};
@@ -293,13 +293,14 @@ fn code<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'
     let mut rows = profile.code.rows.iter().collect::<Vec<_>>();
     rows.sort_by_key(|row| (row.module, row.start));
     let (mut of_code, mut addresses, mut words) = (Vec::new(), Vec::new(), Vec::new());
-    if knows_architecture(&profile.meta.host.arch) {
+    if let Some(processor) = Processor::of(&profile.meta.host.arch) {
         let names = Names::of(profile);
         for (number, row) in (0u32..).zip(&rows) {
-            for instruction in disassemble(row, |branch| names.target(row.module, branch)) {
+            let body = Body::new(processor, row, |branch| names.target(row.module, branch));
+            for (instruction, text) in body.instructions.iter().zip(body.texts(Syntax::Intel)) {
                 of_code.push(number);
                 addresses.push(instruction.address as f64);
-                words.push(texts.made(instruction.text));
+                words.push(texts.made(text));
             }
         }
     }

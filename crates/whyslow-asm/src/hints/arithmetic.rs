@@ -1,0 +1,303 @@
+//! Arithmetic: what is not vectorised or not widely enough, what is slow by itself, and what waits for itself.
+
+use super::chain::{Chain, chains};
+use super::{Hint, Kind, Place, count};
+use crate::instruction::{Flow, Instruction, Lanes, Operation, Registers};
+
+pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
+    slow_operations(place, found);
+    if place.in_loop.is_none() {
+        return;
+    }
+    let packed = place.like(|row| row.lanes.vector_bytes().is_some() && computes(row));
+    found.extend(narrow_vectors(place, &packed));
+    found.extend(no_fused_multiply_add(place));
+    if !place.is_innermost || place.calls_something() {
+        return;
+    }
+    let chains = chains(place);
+    let chase = pointer_chase(place, &chains);
+    if packed.is_empty() && chase.is_none() {
+        found.extend(scalar_floats(place, &chains).or_else(|| scalar_integers(place, &chains)));
+    }
+    found.extend(chase);
+    found.extend(serial_chain(place, &chains));
+}
+
+fn computes(row: &Instruction) -> bool {
+    matches!(
+        row.operation,
+        Operation::Add
+            | Operation::Multiply
+            | Operation::MultiplyAdd
+            | Operation::Divide
+            | Operation::SquareRoot
+            | Operation::Bits
+            | Operation::Convert
+            | Operation::Gather
+    )
+}
+
+fn slow_operations(place: &Place<'_>, found: &mut Vec<Hint>) {
+    let of = |operation: Operation| place.like(|row| row.operation == operation);
+    let divisions = of(Operation::Divide);
+    let are_floats = divisions.iter().all(|&index| place.body.instructions[index].lanes != Lanes::General);
+    found.extend(place.costly(
+        Kind::Division,
+        &divisions,
+        format!("{} has {}.", place.subject(), count(divisions.len(), "a division", "divisions")),
+        if are_floats {
+            "Multiply by the reciprocal where the divisor stays the same, if the last digit may differ."
+        } else {
+            "Divide by a constant or a power of two, by a smaller type (`u32` is faster than `u64`), or compute the \
+             reciprocal of a divisor that stays the same once before the loop."
+        },
+    ));
+    let roots = of(Operation::SquareRoot);
+    found.extend(place.costly(
+        Kind::SquareRoot,
+        &roots,
+        format!("{} takes {}.", place.subject(), count(roots.len(), "a square root", "square roots")),
+        "Compare squares instead of distances, or take the root once at the end.",
+    ));
+    let conversions = of(Operation::Convert);
+    found.extend(place.costly(
+        Kind::FloatConversion,
+        &conversions,
+        format!(
+            "{} converts between integers and floating-point numbers ({}).",
+            place.subject(),
+            count(conversions.len(), "once per round", "times per round")
+        ),
+        "Keep the data in one of the two types, or convert it once before the loop.",
+    ));
+    let locked = place.like(|row| row.is_locked);
+    found.extend(place.costly(
+        Kind::LockedInstruction,
+        &locked,
+        format!("{} has {}.", place.subject(), count(locked.len(), "an atomic operation", "atomic operations")),
+        "Borrow instead of cloning an `Arc`, count in a local variable and add it once, or give each thread its own.",
+    ));
+    let repeated = of(Operation::RepeatedString);
+    found.extend(place.costly(
+        Kind::RepeatedString,
+        &repeated,
+        format!(
+            "{} copies or fills memory with a repeated string instruction, which takes long to start.",
+            place.subject()
+        ),
+        "Call `copy_from_slice` or `fill` for larger pieces, or copy small ones as values.",
+    ));
+}
+
+fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
+    let rows = || packed.iter().map(|&index| &place.body.instructions[index]);
+    let widest = rows().filter_map(|row| row.lanes.vector_bytes()).max()?;
+    // What the compiler takes with `target-cpu=native`: 64 bytes are seldom worth it, and it does not take them by itself.
+    let (needed, can) = match rows().any(|row| matches!(row.lanes, Lanes::PackedInteger(_))) {
+        true => ("avx2", 32),
+        false => ("avx", 32),
+    };
+    (widest < can && place.machine.has(needed)).then(|| {
+        place.hint(
+            Kind::NarrowVectors,
+            packed,
+            format!("{} computes with vectors of {widest} bytes; this processor has {can}.", place.subject()),
+            "Build with `-C target-cpu=native`, or for the machines that it is for (`x86-64-v3`), or choose at run time (`multiversion`, \
+             `is_x86_feature_detected!`).",
+        )
+    })
+}
+
+fn no_fused_multiply_add(place: &Place<'_>) -> Option<Hint> {
+    /// A sum follows the product that it adds within so many instructions.
+    const NEAR: usize = 12;
+    let can = place.machine.has("fma") || place.machine.has("asimd");
+    if !can || place.instructions().any(|(_, row)| row.operation == Operation::MultiplyAdd) {
+        return None;
+    }
+    let is_float = |row: &Instruction| matches!(row.lanes, Lanes::ScalarFloat | Lanes::PackedFloat(_));
+    let rows: Vec<(usize, &Instruction)> = place.instructions().collect();
+    let mut pairs = Vec::new();
+    for (at, (index, product)) in rows.iter().enumerate() {
+        if product.operation != Operation::Multiply || !is_float(product) {
+            continue;
+        }
+        let result = product.writes.vector();
+        for (sum_index, sum) in rows[at + 1..].iter().take(NEAR) {
+            let uses = !sum.reads.vector().and(result).is_empty();
+            if uses && sum.operation == Operation::Add && is_float(sum) {
+                pairs.extend([*index, *sum_index]);
+                break;
+            }
+            if !sum.writes.vector().and(result).is_empty() {
+                break;
+            }
+        }
+    }
+    let number = pairs.len() / 2;
+    pairs.sort_unstable();
+    pairs.dedup();
+    (number > 0).then(|| {
+        place.hint(
+            Kind::NoFusedMultiplyAdd,
+            &pairs,
+            format!(
+                "{} multiplies and then adds ({}); this processor does both in one instruction.",
+                place.subject(),
+                count(number, "one pair", "pairs")
+            ),
+            "Write `a.mul_add(b, c)` and build with `-C target-feature=+fma` or `target-cpu=native`; Rust never joins them by itself, since the \
+             last digit may differ.",
+        )
+    })
+}
+
+fn scalar_floats(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
+    /// Of so many instructions one has to compute.
+    const DENSE: usize = 8;
+    let scalar = place.like(|row| row.lanes == Lanes::ScalarFloat && computes(row));
+    let all = place.instructions().count();
+    if scalar.is_empty() || scalar.len() * DENSE < all || !reads_an_array(place) {
+        return None;
+    }
+    let (why, advice) = if leads_to_a_panic(place) {
+        (
+            " because each index is checked",
+            "Iterate over slices instead of indexing them, so that the checks go and the compiler can vectorise.",
+        )
+    } else if chains.iter().any(|chain| chain.float > 0) {
+        (
+            " because the sum is kept in the order of the source",
+            "Sum up in several independent variables (`chunks_exact`), so that the compiler can keep them in one vector.",
+        )
+    } else {
+        ("", "Give the compiler slices of one known length and no way out of the loop; then look here again.")
+    };
+    Some(place.hint(
+        Kind::ScalarLoop,
+        &scalar,
+        format!("{} computes with one floating-point number at a time{why}.", place.subject()),
+        advice,
+    ))
+}
+
+fn scalar_integers(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
+    // A round that depends on the one before by more than a sum cannot be one of several in a vector.
+    let depends = chains.iter().any(|chain| chain.is_mixed || chain.loads > 0);
+    if depends || place.warm.len() > 4 || ways_out(place) > 1 || !reads_an_array(place) {
+        return None;
+    }
+    let mut loaded = Registers::default();
+    let mut data = Vec::new();
+    for (index, row) in place.instructions() {
+        if let Some(memory) = row.memory {
+            // A table that is looked up by what was loaded.
+            if memory.base.into_iter().chain(memory.index).any(|register| loaded.has(register)) {
+                return None;
+            }
+        }
+        let loads = row.memory.is_some_and(|memory| memory.is_read);
+        let uses = loads || !row.reads.and(loaded).general().is_empty();
+        if uses && computes(row) && row.lanes == Lanes::General {
+            data.push(index);
+        }
+        let written = row.writes.general();
+        loaded = Registers(if uses { loaded.0 | written.0 } else { loaded.0 & !written.0 });
+    }
+    if data.is_empty() {
+        return None;
+    }
+    let (why, advice) = if leads_to_a_panic(place) {
+        (
+            " because each index is checked",
+            "Iterate over slices instead of indexing them, so that the checks go and the compiler can vectorise.",
+        )
+    } else {
+        (
+            "",
+            "Give the compiler slices of one known length and no way out of the loop; `opt-level = 3` vectorises more than 2 or \"s\".",
+        )
+    };
+    Some(place.hint(
+        Kind::ScalarLoop,
+        &data,
+        format!("{} computes with one integer at a time{why}.", place.subject()),
+        advice,
+    ))
+}
+
+/// Whether memory is read that is neither on the stack nor at the same place in every round.
+fn reads_an_array(place: &Place<'_>) -> bool {
+    let changed = place.instructions().fold(0, |changed, (_, row)| changed | row.writes.0);
+    place.instructions().filter_map(|(_, row)| row.memory).any(|memory| {
+        let moves = |register: u8| Registers(changed).has(register);
+        memory.is_read && memory.base.into_iter().chain(memory.index).any(moves)
+    })
+}
+
+/// Whether the loop has a way out into a panic.
+fn leads_to_a_panic(place: &Place<'_>) -> bool {
+    exits(place).any(|exit| ends_without_return(place, exit))
+}
+
+/// Ways out of the loop that do not end in a panic.
+fn ways_out(place: &Place<'_>) -> usize {
+    exits(place).filter(|&exit| !ends_without_return(place, exit)).count()
+}
+
+/// Blocks outside of the loop that it leads to.
+fn exits<'p>(place: &'p Place<'_>) -> impl Iterator<Item = usize> + 'p {
+    let body = place.body;
+    let next = place.warm.iter().flat_map(move |&block| &body.blocks[block].next);
+    next.copied().filter(move |&next| body.blocks[next].in_loop != place.in_loop)
+}
+
+fn ends_without_return(place: &Place<'_>, mut block: usize) -> bool {
+    let body = place.body;
+    for _ in 0..4 {
+        let row = &body.blocks[block];
+        let last = row.instructions.end - 1;
+        let ends_in_call = body.instructions[last].is_call() && row.next.is_empty();
+        if ends_in_call || matches!(body.instructions[last].flow, Flow::Stop) {
+            return true;
+        }
+        match row.next[..] {
+            [only] => block = only,
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn pointer_chase(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
+    let chain = chains.iter().find(|chain| chain.loads > 0)?;
+    Some(place.hint(
+        Kind::PointerChase,
+        &[chain.last],
+        format!("{} waits in every round for an address that the round before has loaded.", place.subject()),
+        "Keep the elements next to each other (a `Vec` or an arena with indices) instead of linking them.",
+    ))
+}
+
+fn serial_chain(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
+    /// An operation of a chain takes about four cycles, in which a processor does four other instructions each.
+    const HIDDEN_BY: usize = 16;
+    let is_slow = |chain: &&Chain| chain.float + chain.multiplications > 0;
+    let mut slow = chains.iter().filter(is_slow);
+    let (Some(chain), None) = (slow.next(), slow.next()) else { return None };
+    let length = chain.float + chain.multiplications;
+    if length * HIDDEN_BY < place.instructions().count() {
+        return None;
+    }
+    let what = if chain.float > 0 { "floating-point" } else { "multiplication" };
+    Some(place.hint(
+        Kind::SerialChain,
+        &[chain.last],
+        format!(
+            "Every round waits for the {what} result of the one before ({}).",
+            count(length, "one operation after the other", "operations after each other")
+        ),
+        "Use several accumulators (`chunks_exact`, one variable per lane) and add them up after the loop.",
+    ))
+}

@@ -1,0 +1,114 @@
+//! Branches of a loop: checks that lead to a panic, jumps through tables, branches that are guessed wrong.
+
+use super::{Hint, Kind, Place, count};
+use crate::callee::{Purpose, purpose};
+use crate::instruction::{Flow, Registers};
+
+pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
+    let mut bounds = Vec::new();
+    let mut overflow = Vec::new();
+    let mut checks = (0, 0);
+    for (index, row) in place.instructions() {
+        let Flow::Branch(_) = row.flow else { continue };
+        let (rows, number) = match panic_behind(place, index) {
+            Some(Purpose::BoundsPanic) => (&mut bounds, &mut checks.0),
+            Some(Purpose::OverflowPanic) => (&mut overflow, &mut checks.1),
+            _ => continue,
+        };
+        *number += 1;
+        rows.extend(flag_setter(place, index));
+        rows.push(index);
+    }
+    if !bounds.is_empty() {
+        found.push(place.hint(
+            Kind::BoundsCheck,
+            &bounds,
+            format!("{} checks {} in every round.", place.subject(), count(checks.0, "an index", "indices")),
+            "Iterate over the slice instead of indexing it, take a slice of the known length before the loop, or use `zip` or \
+             `chunks_exact`.",
+        ));
+    }
+    if !overflow.is_empty() {
+        found.push(place.hint(
+            Kind::OverflowCheck,
+            &overflow,
+            format!("{} checks {} for overflow in every round.", place.subject(), count(checks.1, "a result", "results")),
+            "Build without `overflow-checks`, or use `wrapping_add` and its relatives where wrapping is meant.",
+        ));
+    }
+    let switches: Vec<usize> = place
+        .warm
+        .iter()
+        .map(|&block| &place.body.blocks[block])
+        .filter(|block| block.is_switch)
+        .map(|block| block.instructions.end - 1)
+        .collect();
+    found.extend(place.costly(
+        Kind::JumpTable,
+        &switches,
+        format!("{} jumps through a table, to a place that depends on the data.", place.subject()),
+        "If the processor guesses wrong here (`whyslow stat` counts branch misses), group equal cases together or handle the common \
+         case before the `match`.",
+    ));
+    found.extend(unpredictable(place));
+}
+
+/// What a branch that leaves the loop ends in, if that is a panic.
+fn panic_behind(place: &Place<'_>, branch: usize) -> Option<Purpose> {
+    let body = place.body;
+    let block = body.block_of(branch)?;
+    let mut found = None;
+    for &exit in &body.blocks[block].next {
+        if body.blocks[exit].in_loop == place.in_loop {
+            continue;
+        }
+        // Blocks that set up the panic can be a few.
+        let mut at = exit;
+        for _ in 0..4 {
+            let range = body.blocks[at].instructions.clone();
+            let calls = range.filter_map(|index| body.call_at(index)).filter_map(|call| call.name());
+            let last = calls.map(purpose).next_back();
+            if matches!(last, Some(Purpose::BoundsPanic | Purpose::OverflowPanic)) {
+                found = last;
+                break;
+            }
+            match body.blocks[at].next[..] {
+                [only] => at = only,
+                _ => break,
+            }
+        }
+    }
+    found
+}
+
+/// The instruction of the same block that sets the flags for a branch.
+fn flag_setter(place: &Place<'_>, branch: usize) -> Option<usize> {
+    let block = place.body.block_of(branch)?;
+    let range = place.body.blocks[block].instructions.start..branch;
+    range.rev().find(|&index| place.body.instructions[index].writes.has(Registers::FLAGS))
+}
+
+/// A branch with a fifth of all branches that were guessed wrong; the next instruction counts with it.
+fn unpredictable(place: &Place<'_>) -> Option<Hint> {
+    let misses = &place.weights.missed_branches;
+    let at = |index: usize| misses.get(index).copied().unwrap_or(0);
+    let total = misses.iter().fold(0, |sum: u64, &missed| sum.saturating_add(missed));
+    let worst: Vec<usize> = place
+        .instructions()
+        .filter(|(_, row)| matches!(row.flow, Flow::Branch(_)))
+        .map(|(index, _)| index)
+        .filter(|&index| total > 0 && at(index).saturating_add(at(index + 1)).saturating_mul(5) >= total)
+        .collect();
+    (!worst.is_empty()).then(|| {
+        place.hint(
+            Kind::UnpredictableBranch,
+            &worst,
+            format!(
+                "{} has {} that the processor often guesses wrong.",
+                place.subject(),
+                count(worst.len(), "a branch", "branches")
+            ),
+            "Compute both results and select one, sort the data, or handle the common case first.",
+        )
+    })
+}

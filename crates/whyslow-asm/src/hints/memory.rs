@@ -1,0 +1,155 @@
+//! Memory: what is spilled to the stack, and how far accesses are apart.
+
+use rustc_hash::FxHashMap;
+
+use super::{Hint, Kind, Place, count};
+use crate::instruction::{Memory, Operation};
+
+/// Bytes that come from memory together.
+const CACHE_LINE: u64 = 64;
+
+pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
+    found.extend(spills(place));
+    let gathers = place.like(|row| row.operation == Operation::Gather);
+    found.extend(place.costly(
+        Kind::Gather,
+        &gathers,
+        format!("{} puts vectors together from many places in memory.", place.subject()),
+        "Lay the data out so that what is used together lies together (one array per field).",
+    ));
+    if place.is_innermost {
+        found.extend(strided(place));
+    }
+}
+
+/// A place on the stack, by the register and the distance from it; and the instructions that store to it and load from it.
+type Slots = FxHashMap<(Option<u8>, i64), (Vec<usize>, Vec<usize>)>;
+
+/// Values that are stored to the stack and loaded from there in the same round.
+fn spills(place: &Place<'_>) -> Option<Hint> {
+    let is_slot = |memory: &Memory| {
+        memory.index.is_none() && memory.base.is_some_and(|base| place.body.processor.is_stack_register(base))
+    };
+    let mut slots = Slots::default();
+    for (index, row) in place.instructions().filter(|(_, row)| !row.is_call()) {
+        let Some(memory) = row.memory.filter(is_slot) else { continue };
+        let (stores, loads) = slots.entry((memory.base, memory.displacement)).or_default();
+        if memory.is_written {
+            stores.push(index);
+        }
+        if memory.is_read {
+            loads.push(index);
+        }
+    }
+    let spilled = slots.into_values().filter(|(stores, loads)| !stores.is_empty() && !loads.is_empty());
+    let spilled: Vec<Vec<usize>> = spilled.map(|(stores, loads)| [stores, loads].concat()).collect();
+    let number = spilled.len();
+    let mut rows = spilled.concat();
+    rows.sort_unstable();
+    rows.dedup();
+    place.costly(
+        Kind::Spills,
+        &rows,
+        format!(
+            "{} keeps {} on the stack, for want of registers.",
+            place.subject(),
+            count(number, "a value", "values")
+        ),
+        "Split the loop, keep fewer values at a time, or move a part that seldom runs into a function with `#[cold]`.",
+    )
+}
+
+/// How far a register moves in each round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// So many bytes.
+    By(i64),
+    /// By what is in a register.
+    ByRegister,
+    /// It is not a step.
+    Unclear,
+}
+
+/// Accesses by the same base, index and scale, which belong to one array.
+type Arrays = FxHashMap<(Option<u8>, Option<u8>, u8), Vec<(usize, Memory)>>;
+
+fn strided(place: &Place<'_>) -> Option<Hint> {
+    let steps = steps(place);
+    let step_of = |register: Option<u8>| register.and_then(|register| steps.get(&register).copied());
+    // What they read of one step counts together.
+    let mut arrays = Arrays::default();
+    for (index, row) in place.instructions() {
+        if let Some(memory) = row.memory {
+            arrays.entry((memory.base, memory.index, memory.scale)).or_default().push((index, memory));
+        }
+    }
+    let mut arrays: Vec<_> = arrays.into_iter().collect();
+    arrays.sort_unstable_by_key(|(_, accesses)| accesses[0].0);
+    for ((base, index, scale), accesses) in arrays {
+        let step = match (step_of(base), step_of(index)) {
+            (Some(step), None) => step,
+            (None, Some(Step::By(bytes))) => Step::By(bytes.saturating_mul(scale.into())),
+            (None, Some(step)) => step,
+            _ => continue,
+        };
+        let rows: Vec<usize> = accesses.iter().map(|(index, _)| *index).collect();
+        let covered = covered(&accesses);
+        let far = match step {
+            Step::By(bytes) if bytes.unsigned_abs() >= CACHE_LINE.max(covered.saturating_mul(4)) => {
+                format!("{} bytes", bytes.unsigned_abs())
+            }
+            Step::ByRegister => "a distance that is only known when it runs".to_owned(),
+            Step::By(_) | Step::Unclear => continue,
+        };
+        let hint = place.costly(
+            Kind::StridedAccess,
+            &rows,
+            format!("Each access of the innermost loop is {far} away from the one before, and uses {covered} bytes there."),
+            "Walk memory in the order in which it lies: swap the loops, store rows as columns, or keep the field in an array of its own.",
+        );
+        if hint.is_some() {
+            return hint;
+        }
+    }
+    None
+}
+
+/// Bytes that accesses of one array touch, each once.
+fn covered(accesses: &[(usize, Memory)]) -> u64 {
+    let mut ranges: Vec<(i64, i64)> = accesses
+        .iter()
+        .map(|(_, memory)| (memory.displacement, memory.displacement.saturating_add(memory.size.into())))
+        .collect();
+    ranges.sort_unstable();
+    let (mut sum, mut end) = (0_u64, i64::MIN);
+    for (from, to) in ranges {
+        sum = sum.saturating_add(to.saturating_sub(from.max(end)).max(0).unsigned_abs());
+        end = end.max(to);
+    }
+    sum
+}
+
+/// The registers that a constant, or a register that stays the same, is added to in every round.
+fn steps(place: &Place<'_>) -> FxHashMap<u8, Step> {
+    let mut changed = 0;
+    for (_, row) in place.instructions() {
+        changed |= row.writes.0;
+    }
+    let mut steps: FxHashMap<u8, Step> = FxHashMap::default();
+    for (_, row) in place.instructions() {
+        for register in row.writes.general().iter() {
+            let step = match (row.step, steps.get(&register)) {
+                (Some(crate::instruction::Step::By(bytes)), None) => Step::By(bytes),
+                (Some(crate::instruction::Step::By(more)), Some(Step::By(bytes))) => {
+                    Step::By(bytes.saturating_add(more))
+                }
+                (Some(crate::instruction::Step::ByRegister(by)), None) if changed & (1 << by) == 0 => {
+                    Step::ByRegister
+                }
+                _ => Step::Unclear,
+            };
+            steps.insert(register, step);
+        }
+    }
+    steps
+}

@@ -1,0 +1,238 @@
+//! What an instruction does, in terms that all processors share.
+
+/// A set of registers. General registers are 0 to 31, vector registers 32 to 63, the flags 64.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Registers(pub u128);
+
+impl Registers {
+    /// Where vector registers start.
+    pub const FIRST_VECTOR: u8 = 32;
+    /// The flags that conditional branches ask.
+    pub const FLAGS: u8 = 64;
+
+    /// The set with one more.
+    #[must_use]
+    pub const fn with(self, register: u8) -> Self {
+        Self(self.0 | 1 << register)
+    }
+
+    /// Whether a register is in the set.
+    pub const fn has(self, register: u8) -> bool {
+        self.0 & (1 << register) != 0
+    }
+
+    /// The registers in both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The general registers of the set.
+    #[must_use]
+    pub const fn general(self) -> Self {
+        Self(self.0 & 0xffff_ffff)
+    }
+
+    /// The vector registers of the set.
+    #[must_use]
+    pub const fn vector(self) -> Self {
+        Self(self.0 & 0xffff_ffff_0000_0000)
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The registers, lowest first.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            // There are 128 registers at most.
+            let next = (left != 0).then(|| left.trailing_zeros() as u8)?;
+            left &= left - 1;
+            Some(next)
+        })
+    }
+}
+
+/// Where a branch goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// To this address.
+    Code(u64),
+    /// To the address that is in memory here: a slot of the GOT.
+    Slot(u64),
+    /// To the address in a register.
+    Register(u8),
+    /// To an address in memory that is found by registers: a jump table, a table of methods.
+    Memory,
+}
+
+/// What is executed after an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The next one.
+    Next,
+    /// Another one.
+    Jump(Destination),
+    /// Another one or the next.
+    Branch(u64),
+    /// A function, then the next one.
+    Call(Destination),
+    /// The caller.
+    Return,
+    /// Nothing: it traps.
+    Stop,
+    /// The bytes are no instruction.
+    Bad,
+}
+
+/// What an instruction computes, as far as hints ask.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Operation {
+    /// Something else.
+    #[default]
+    Other,
+    /// It copies a register, a constant or memory.
+    Copy,
+    /// It adds or subtracts.
+    Add,
+    /// It multiplies.
+    Multiply,
+    /// It multiplies and adds, rounding once.
+    MultiplyAdd,
+    /// It divides.
+    Divide,
+    /// It takes a square root.
+    SquareRoot,
+    /// It converts between integers and floating-point numbers.
+    Convert,
+    /// It compares and sets flags.
+    Compare,
+    /// Minimum, maximum, bits, shifts.
+    Bits,
+    /// It loads from addresses that a vector register holds.
+    Gather,
+    /// It copies or fills memory byte by byte.
+    RepeatedString,
+}
+
+/// What an instruction computes with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Lanes {
+    /// Integers in general registers, or no arithmetic at all.
+    #[default]
+    General,
+    /// One number in a vector register.
+    ScalarFloat,
+    /// Several floating-point numbers in registers of so many bytes.
+    PackedFloat(u8),
+    /// Several integers in registers of so many bytes.
+    PackedInteger(u8),
+}
+
+impl Lanes {
+    /// Bytes of the vectors, if there are any.
+    pub fn vector_bytes(self) -> Option<u8> {
+        match self {
+            Self::PackedFloat(bytes) | Self::PackedInteger(bytes) => Some(bytes),
+            Self::General | Self::ScalarFloat => None,
+        }
+    }
+}
+
+/// Memory that an instruction reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// The register that is added.
+    pub base: Option<u8>,
+    /// The register that is multiplied and added.
+    pub index: Option<u8>,
+    /// What the index is multiplied with.
+    pub scale: u8,
+    /// What is added to both.
+    pub displacement: i64,
+    /// How many bytes.
+    pub size: u32,
+    /// Whether they are read.
+    pub is_read: bool,
+    /// Whether they are written.
+    pub is_written: bool,
+}
+
+/// What a register holds for certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// This number.
+    Constant(u64),
+    /// This address.
+    Address(u64),
+    /// What is in memory at this address.
+    LoadedFrom(u64),
+}
+
+/// How far an instruction moves the register that it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// By this constant.
+    By(i64),
+    /// By what is in another register.
+    ByRegister(u8),
+}
+
+/// One instruction and what it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instruction {
+    /// Where it starts, relative to the module like the code it is from.
+    pub address: u64,
+    /// How many bytes it has.
+    pub length: u8,
+    /// What is executed next.
+    pub flow: Flow,
+    /// What it computes.
+    pub operation: Operation,
+    /// With what.
+    pub lanes: Lanes,
+    /// Whether other processors wait for it: a lock prefix, or an exchange with memory.
+    pub is_locked: bool,
+    /// The memory that it touches; none for pushes and pops.
+    pub memory: Option<Memory>,
+    /// Registers whose values it uses.
+    pub reads: Registers,
+    /// Registers that it changes.
+    pub writes: Registers,
+    /// What the register that it writes holds afterwards.
+    pub sets: Option<Value>,
+    /// How far it moves that register, if it adds to it.
+    pub step: Option<Step>,
+}
+
+impl Instruction {
+    /// An instruction of which only its place is known.
+    pub(crate) fn unknown(address: u64, length: u8, flow: Flow) -> Self {
+        Self {
+            address,
+            length,
+            flow,
+            operation: Operation::Other,
+            lanes: Lanes::General,
+            is_locked: false,
+            memory: None,
+            reads: Registers::default(),
+            writes: Registers::default(),
+            sets: None,
+            step: None,
+        }
+    }
+
+    /// Where the next instruction starts.
+    pub fn next(&self) -> u64 {
+        self.address.wrapping_add(self.length.into())
+    }
+
+    /// Whether it is a call.
+    pub fn is_call(&self) -> bool {
+        matches!(self.flow, Flow::Call(_))
+    }
+}

@@ -1,0 +1,178 @@
+//! Small loops whose machine code is known: what a compiler makes of them is what `whyslow asm` must say.
+//!
+//! Run: `kernels [SECONDS=2] [NAME]`; every kernel, or the one of that name, runs for its part of the time.
+//!
+//! THE KNOWN ANSWER: the hints of each kernel, as `crates/whyslow/tests/truth/asm.rs` has them. Times are equal for all kernels.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const LENGTH: usize = 4096;
+
+/// Floating-point sums keep their order: one number at a time, each waiting for the one before.
+#[inline(never)]
+fn sum_slice(values: &[f32]) -> f32 {
+    values.iter().sum()
+}
+
+/// Integers can be added in any order.
+#[inline(never)]
+fn sum_integers(values: &[u32]) -> u32 {
+    values.iter().fold(0, |sum, value| sum.wrapping_add(*value))
+}
+
+/// The index comes from outside, so it is checked.
+#[inline(never)]
+fn sum_by_index(values: &[u64], count: usize) -> u64 {
+    let mut sum = 0_u64;
+    for index in 0..count {
+        sum = sum.wrapping_add(values[index]);
+    }
+    sum
+}
+
+/// Products that are added in order.
+#[inline(never)]
+fn dot_product(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Every element for itself: vectors.
+#[inline(never)]
+fn saxpy(factor: f32, x: &[f32], y: &mut [f32]) {
+    for (x, y) in x.iter().zip(y) {
+        *y += factor * x;
+    }
+}
+
+/// One number of each 256 bytes.
+#[inline(never)]
+fn strided_walk(values: &[u32]) -> u32 {
+    values.iter().step_by(64).fold(0, |sum, value| sum.wrapping_add(*value))
+}
+
+/// A reduction whose order does not matter, in eight lanes of its own.
+#[inline(never)]
+fn sum_in_lanes(values: &[f32]) -> f32 {
+    let mut lanes = [0.0_f32; 16];
+    for chunk in values.chunks_exact(16) {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane += value;
+        }
+    }
+    lanes.iter().sum()
+}
+
+/// A division by what is only known at run time.
+#[inline(never)]
+fn divide(values: &[u64], by: u64) -> u64 {
+    values.iter().fold(0_u64, |sum, value| sum.wrapping_add(value / by))
+}
+
+/// Integers become floating-point numbers.
+#[inline(never)]
+fn convert(values: &[u64], scale: f64) -> u64 {
+    values.iter().fold(0_u64, |sum, value| sum.wrapping_add((*value as f64 * scale) as u64))
+}
+
+/// Every step multiplies the last result.
+#[inline(never)]
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Every step needs the index that the last one loaded.
+#[inline(never)]
+fn follow_links(next: &[u32; LENGTH]) -> usize {
+    let mut at = 0;
+    for _ in 0..LENGTH {
+        at = next[at & (LENGTH - 1)] as usize;
+    }
+    at
+}
+
+/// An atomic operation per element.
+#[inline(never)]
+fn count_shared(values: &[u32], counter: &AtomicU64) {
+    for value in values {
+        counter.fetch_add(u64::from(*value), Ordering::Relaxed);
+    }
+}
+
+/// A function behind a pointer per element.
+#[inline(never)]
+fn call_pointers(functions: &[fn(u64) -> u64]) -> u64 {
+    functions.iter().fold(0, |sum, function| function(sum))
+}
+
+/// A block of memory per element.
+#[inline(never)]
+fn allocate(values: &[u64]) -> usize {
+    values.iter().map(|value| black_box(Box::new(*value))).filter(|value| **value > 3).count()
+}
+
+/// A large value is moved per element.
+#[inline(never)]
+fn move_large(values: &[[u8; 1024]], into: &mut [[u8; 1024]]) {
+    for (value, into) in values.iter().zip(into) {
+        *black_box(into) = *black_box(value);
+    }
+}
+
+fn next_number(value: u64) -> u64 {
+    value.wrapping_mul(3) + 1
+}
+
+fn other_number(value: u64) -> u64 {
+    value ^ 0x55
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let seconds = arguments.next().map_or(2.0, |text| text.parse::<f64>().expect("a number of seconds"));
+    let wanted = arguments.next();
+    let floats: Vec<f32> = (0..LENGTH).map(|value| value as f32).collect();
+    let mut sums = floats.clone();
+    let integers: Vec<u32> = (0..LENGTH as u32).collect();
+    let table: Vec<u32> = (0..(LENGTH * 64) as u32).collect();
+    let longs: Vec<u64> = (1..=LENGTH as u64).collect();
+    let bytes: Vec<u8> = (0..LENGTH).map(|value| value as u8).collect();
+    let links: [u32; LENGTH] = std::array::from_fn(|at| ((at * 1031 + 7) % LENGTH) as u32);
+    let functions: Vec<fn(u64) -> u64> = (0..LENGTH)
+        .map(|at| if at % 2 == 0 { next_number } else { other_number } as fn(u64) -> u64)
+        .collect();
+    let large = vec![[1_u8; 1024]; 64];
+    let mut copies = vec![[0_u8; 1024]; 64];
+    let counter = AtomicU64::new(0);
+    let mut kernels: Vec<(&str, Box<dyn FnMut()>)> = vec![
+        ("sum_slice", Box::new(|| _ = black_box(sum_slice(black_box(&floats))))),
+        ("sum_integers", Box::new(|| _ = black_box(sum_integers(black_box(&integers))))),
+        ("sum_by_index", Box::new(|| _ = black_box(sum_by_index(black_box(&longs), black_box(LENGTH))))),
+        ("dot_product", Box::new(|| _ = black_box(dot_product(black_box(&floats), black_box(&floats))))),
+        ("saxpy", Box::new(|| saxpy(black_box(0.5), black_box(&floats), black_box(&mut sums)))),
+        ("strided_walk", Box::new(|| _ = black_box(strided_walk(black_box(&table))))),
+        ("sum_in_lanes", Box::new(|| _ = black_box(sum_in_lanes(black_box(&floats))))),
+        ("divide", Box::new(|| _ = black_box(divide(black_box(&longs), black_box(7))))),
+        ("convert", Box::new(|| _ = black_box(convert(black_box(&longs), black_box(0.5))))),
+        ("hash_bytes", Box::new(|| _ = black_box(hash_bytes(black_box(&bytes))))),
+        ("follow_links", Box::new(|| _ = black_box(follow_links(black_box(&links))))),
+        ("count_shared", Box::new(|| count_shared(black_box(&integers), &counter))),
+        ("call_pointers", Box::new(|| _ = black_box(call_pointers(black_box(&functions))))),
+        ("allocate", Box::new(|| _ = black_box(allocate(black_box(&longs))))),
+        ("move_large", Box::new(|| move_large(black_box(&large), black_box(&mut copies)))),
+    ];
+    kernels.retain(|(name, _)| wanted.as_ref().is_none_or(|wanted| wanted == name));
+    let each = Duration::from_secs_f64(seconds / kernels.len().max(1) as f64);
+    for (_, kernel) in &mut kernels {
+        let end = Instant::now() + each;
+        while Instant::now() < end {
+            for _ in 0..20 {
+                kernel();
+            }
+        }
+    }
+    println!("kernels {}", kernels.len());
+}
