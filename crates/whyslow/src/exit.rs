@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Worse,
     /// 3: `whyslow gate` cannot say whether something got worse.
     Undecided,
+    /// 2: `whyslow explain --fail-on` found what it was told to look for.
+    Found,
     /// 2: `whyslow heap --fail-on-leak` found a leak in a program that itself succeeded.
     Leaked,
     /// 3: `whyslow heap --fail-on-leak` found no leak, but could not look at everything.
@@ -39,7 +41,7 @@ impl Exit {
         match self {
             Self::Success => 0,
             Self::CannotRecord => 1,
-            Self::Leaked | Self::Worse => 2,
+            Self::Leaked | Self::Worse | Self::Found => 2,
             Self::NotEverythingSeen | Self::Undecided => 3,
             Self::Program(code) | Self::Cargo(code) => code as u8,
             Self::Signal(signal) => 128u8.wrapping_add(signal as u8),

@@ -2,6 +2,7 @@
 
 mod bench;
 mod diff;
+mod explain;
 mod groups;
 mod heap;
 mod locks;
@@ -29,6 +30,7 @@ use whyslow_profile::{Carrier, ExitStatus, Host, Profile, StringId, Unit};
 
 pub use self::bench::bench;
 pub use self::diff::{DIFF_SCHEMA, diff};
+pub use self::explain::{explain, explained_change, sarif};
 pub use self::groups::groups;
 use self::heap::HeapBody;
 pub use self::locks::{critical_path, locks};

@@ -35,6 +35,7 @@ commands! {
     stat: Stat(StatArgs),
     list: List(ListArgs),
     report: Report(ReportArgs),
+    explain: Explain(ExplainArgs),
     bench: Bench(BenchArgs),
     scale: Scale(ScaleArgs),
     gate: Gate(GateArgs),

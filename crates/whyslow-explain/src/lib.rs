@@ -1,0 +1,80 @@
+//! What a profile means, in words: which known patterns it shows, how much each explains, who is responsible, and what to do.
+//!
+//! ```text
+//! rules (a table, one file per family)
+//!   by frames: names on CPU stacks, matched once per function, then per stack         stacks.rs
+//!   by facts:  small functions over the analyses of waits, heap, system calls, code   rules/*.rs
+//!        ▼ drafts
+//! order: what is too small or too few is left out, overlapping ones are one, the most gain comes first
+//!        ▼
+//! findings, or what the profile looks like when there are none                        shape.rs
+//! ```
+
+mod change;
+mod finding;
+mod order;
+mod rule;
+mod rules;
+mod shape;
+mod stacks;
+
+pub use change::{Became, Change};
+pub use finding::{Confidence, Cost, Evidence, Finding, Place};
+pub use order::Allowed;
+pub use rule::{Language, Rule};
+pub use rules::{ALL, rule};
+pub use shape::Shape;
+use whyslow_analyze::Selection;
+use whyslow_profile::{Profile, Subject};
+
+/// What is explained.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The profile.
+    pub profile: &'a Profile,
+    /// Which of its samples.
+    pub selection: &'a Selection,
+    /// Only what is about the metric of the selection.
+    pub only_metric: bool,
+    /// What nobody wants to hear of.
+    pub allowed: &'a Allowed,
+    /// The file, as the user would type it: it is named in the command that checks a change.
+    pub file: &'a str,
+}
+
+/// What there is to say.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    /// The findings, those with most to gain first.
+    pub findings: Vec<Finding>,
+    /// How many more were found where somebody has allowed them.
+    pub allowed: usize,
+    /// What the profile looks like as a whole.
+    pub shape: Shape,
+}
+
+/// Looks for every pattern of the table.
+pub fn explain(question: &Question<'_>) -> Explanation {
+    let Question { profile, selection, only_metric, allowed, .. } = *question;
+    let mut found = Vec::new();
+    if let Some(cpu) = cpu_metric(profile, selection, only_metric) {
+        let selection = Selection { metric: cpu, ..selection.clone() };
+        found.extend(stacks::find(question, &selection, &selection.weigh(profile)));
+    }
+    for rule in ALL {
+        if let rule::Signal::Facts(find) = rule.signal {
+            found.extend(find(rule, question));
+        }
+    }
+    let (findings, allowed) = order::order(found, allowed);
+    Explanation { findings, allowed, shape: Shape::of(profile, selection) }
+}
+
+/// The metric of CPU time, unless another one was asked for.
+fn cpu_metric(profile: &Profile, selection: &Selection, only_metric: bool) -> Option<usize> {
+    let is_cpu = |row: &usize| profile.metrics.get(*row).is_some_and(|metric| metric.of == Subject::Cpu);
+    if only_metric {
+        return Some(selection.metric).filter(is_cpu);
+    }
+    Some(selection.metric).filter(is_cpu).or_else(|| (0..profile.metrics.len()).find(is_cpu))
+}

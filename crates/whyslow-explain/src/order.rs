@@ -1,0 +1,74 @@
+//! Which findings are told, and in which order.
+
+use rustc_hash::FxHashSet;
+use whyslow_profile::StringId;
+
+use crate::finding::Finding;
+
+/// Less than this many samples say nothing of a program.
+pub(crate) const FEWEST_SAMPLES: u64 = 200;
+/// Less than this many samples say nothing of a pattern.
+pub(crate) const FEWEST_OF_ONE: u64 = 20;
+
+/// Lines and rules that nobody wants to hear of.
+#[derive(Debug, Default, Clone)]
+pub struct Allowed {
+    /// Everywhere.
+    pub rules: FxHashSet<String>,
+    /// At these lines.
+    pub lines: FxHashSet<(StringId, u32, String)>,
+}
+
+impl Allowed {
+    fn at(&self, finding: &Finding, file: Option<StringId>, line: u32) -> bool {
+        file.is_some_and(|file| self.lines.contains(&(file, line, finding.rule.id.to_owned())))
+    }
+}
+
+/// Leaves out what is allowed, and puts those with most to gain first. The second value counts what was left out.
+pub(crate) fn order(found: Vec<Finding>, allowed: &Allowed) -> (Vec<Finding>, usize) {
+    let before = found.len();
+    let mut findings =
+        found.into_iter().filter_map(|finding| without_allowed(finding, allowed)).collect::<Vec<_>>();
+    let left_out = before - findings.len();
+    findings.sort_by(|one, other| {
+        (!one.of.is_time())
+            .cmp(&!other.of.is_time())
+            .then(other.share.total_cmp(&one.share))
+            .then(one.rule.id.cmp(other.rule.id))
+    });
+    (findings, left_out)
+}
+
+fn without_allowed(mut finding: Finding, allowed: &Allowed) -> Option<Finding> {
+    if allowed.rules.contains(finding.rule.id) {
+        return None;
+    }
+    let is_allowed = |place: &crate::Place| allowed.at(&finding, place.file, place.line);
+    let spared: f64 =
+        finding.places.iter().filter(|(place, _)| is_allowed(place)).map(|(_, share)| share).sum();
+    if spared == 0.0 {
+        return Some(finding);
+    }
+    let places = finding.places.iter().filter(|(place, _)| !is_allowed(place)).copied().collect::<Vec<_>>();
+    let rest = finding.share - spared;
+    // What remains has to stand for itself.
+    if places.is_empty() || rest < finding.rule.least_share() {
+        return None;
+    }
+    let scale = rest / finding.share;
+    finding.share = rest;
+    finding.interval = finding.interval.map(|end| end * scale);
+    finding.max_speedup = finding.max_speedup.map(|_| speedup(rest));
+    finding.place = Some(places[0].0);
+    let gone = finding.places.iter().filter(|(place, _)| !places.iter().any(|(kept, _)| kept == place));
+    let gone = gone.map(|(place, _)| *place).collect::<Vec<_>>();
+    finding.evidence.retain(|evidence| evidence.place.is_none_or(|place| !gone.contains(&place)));
+    finding.places = places;
+    Some(finding)
+}
+
+/// How many times as fast something becomes that loses this share of its time.
+pub(crate) fn speedup(share: f64) -> f64 {
+    1.0 / (1.0 - share.min(0.999))
+}

@@ -1,0 +1,59 @@
+//! Maps and sets.
+
+use crate::finding::Confidence;
+use crate::rule::{Frames, Rule, Signal};
+
+pub(super) static SMALL_KEY_MAP: Rule = Rule {
+    id: "small-key-map",
+    title: "small keys are hashed by SipHash, which takes longer than the rest of the look-up",
+    rust: "use a faster hasher for keys that no stranger chooses: rustc-hash (FxHashMap), foldhash or ahash; for small dense numbers a Vec indexed by the key",
+    native: None,
+    page: include_str!("../../../../docs/findings/small-key-map.md"),
+    signal: Signal::Frames(Frames::new(&[
+        r"core::hash::impls::<impl core::hash::Hash for (?:u|i)(?:8|16|32|64|128|size)>::hash$|core::hash::impls::<impl core::hash::Hash for (?:char|bool)>::hash$",
+        r"<std::hash::random::RandomState as core::hash::BuildHasher>::hash_one::<&?&?(?:u|i)(?:8|16|32|64|128|size)>$",
+    ])
+    .absorbs(&["sip-hash"])
+    .refuted_by(&[r"foldhash|ahash|rustc_hash|fxhash|fnv::|xxh|wyhash|nohash|seahash|metrohash"])),
+};
+
+pub(super) static SIP_HASH: Rule = Rule {
+    id: "sip-hash",
+    title: "keys are hashed by SipHash, the safe and slow default of HashMap",
+    rust: "use a faster hasher for keys that no stranger chooses: rustc-hash (FxHashMap), foldhash or ahash; and hash less: the entry API instead of get and insert",
+    native: None,
+    page: include_str!("../../../../docs/findings/sip-hash.md"),
+    signal: Signal::Frames(Frames::new(&[
+        r"core::hash::sip::|std::hash::random::(?:DefaultHasher|RandomState)",
+    ])),
+};
+
+pub(super) static MAP_GROWTH: Rule = Rule {
+    id: "map-growth",
+    title: "a hash map grows step by step while it is filled, and hashes everything again each time",
+    rust: "say the size beforehand: HashMap::with_capacity(n) or reserve(n); or clear() and fill one that is kept",
+    native: Some("reserve(n) before filling it"),
+    page: include_str!("../../../../docs/findings/map-growth.md"),
+    signal: Signal::Frames(Frames::new(&[
+        r"hashbrown::raw::.*::(?:reserve_rehash\w*|resize_inner|resize|rehash_in_place)",
+        r"std::_Hashtable<.*>::_M_rehash",
+    ])),
+};
+
+pub(super) static BTREE_SEARCH: Rule = Rule {
+    id: "btree-search",
+    title: "ordered maps are searched key by key",
+    rust: "use a HashMap where the order is not needed, or a sorted Vec with binary search where the map no longer changes",
+    native: Some(
+        "use std::unordered_map where the order is not needed, or a sorted std::vector with std::lower_bound",
+    ),
+    page: include_str!("../../../../docs/findings/btree-search.md"),
+    signal: Signal::Frames(
+        Frames::new(&[
+            r"alloc::collections::btree::(?:search|navigate|map|node|set)",
+            r"std::_Rb_tree<.*>::(?:find|_M_lower_bound|_M_upper_bound|equal_range|_M_get_insert)",
+        ])
+        .least(0.10)
+        .at_most(Confidence::Medium),
+    ),
+};

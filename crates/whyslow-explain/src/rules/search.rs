@@ -1,0 +1,126 @@
+//! Searching, sorting, calling.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use whyslow_analyze::{Label, Nearness, Selection, Share, frames_of};
+use whyslow_profile::StackId;
+
+use crate::finding::{Confidence, Cost, Evidence, Finding, Place};
+use crate::order::{FEWEST_SAMPLES, speedup};
+use crate::rule::{Beneath, Frames, Language, Rule, Signal};
+use crate::stacks::verify;
+use crate::{Question, cpu_metric};
+
+pub(super) static LINEAR_SEARCH: Rule = Rule {
+    id: "linear-search",
+    title: "a list is searched from its start; once per item that is quadratic",
+    rust: "keep the items in a HashMap or HashSet by what is searched for, or sort them and use binary_search_by_key; `whyslow scale` shows how it grows",
+    native: Some("keep the items in a std::unordered_map by what is searched for, or sort them and use std::lower_bound; `whyslow scale` shows how it grows"),
+    page: include_str!("../../../../docs/findings/linear-search.md"),
+    signal: Signal::Frames(
+        Frames::new(&[
+            r"^<core::slice::iter::\w+<.*> as core::iter::traits::iterator::Iterator>::(?:find|position|any|all|rposition|find_map)(?:::<.*>)?$",
+            r"core::slice::(?:cmp::)?<impl \[T\]>::contains$|<\[.*\]>::contains$|SliceContains>::slice_contains$",
+            r"^std::(?:__)?find(?:_if)?\b",
+        ])
+        .with(Beneath::Closures)
+        .unless(&[r"core::iter::adapters::"])
+        .least(0.10)
+        .at_most(Confidence::Medium),
+    ),
+};
+
+pub(super) static SORT_BY_COSTLY_KEY: Rule = Rule {
+    id: "sort-by-costly-key",
+    title: "sorting makes its keys anew for every comparison",
+    rust: "make each key once: sort_by_cached_key, or compare what is there already: sort_by(|a, b| a.name.cmp(&b.name))",
+    native: Some("make each key once, beforehand, and compare those"),
+    page: include_str!("../../../../docs/findings/sort-by-costly-key.md"),
+    signal: Signal::Frames(
+        Frames::new(&[r"::sort(?:_unstable)?_by_key\b.*\{\{?closure"]).with(Beneath::All).needs(&[r"^alloc::alloc::|^__rust_alloc|malloc|alloc::fmt::format|to_(?:string|lowercase|uppercase|owned|vec)|Clone>::clone"]),
+    ),
+};
+
+pub(super) static RECURSION: Rule = Rule {
+    id: "recursion",
+    title: "a function calls itself again and again, and does little else",
+    rust: "keep results that are needed again (a HashMap or a table), or turn it into a loop with its own stack",
+    native: None,
+    page: include_str!("../../../../docs/findings/recursion.md"),
+    signal: Signal::Facts(recursion),
+};
+
+/// A function of the user's that is on most stacks many times over and is itself the hottest.
+fn recursion(rule: &'static Rule, question: &Question<'_>) -> Vec<Finding> {
+    const LEAST_SHARE: f64 = 0.30;
+    const LEAST_DEPTH: u64 = 6;
+    let profile = question.profile;
+    let Some(metric) = cpu_metric(profile, question.selection, question.only_metric) else {
+        return Vec::new();
+    };
+    let weights = Selection { metric, ..question.selection.clone() }.weigh(profile);
+    if weights.total_count < FEWEST_SAMPLES {
+        return Vec::new();
+    }
+    #[derive(Default)]
+    struct Deep {
+        value: u64,
+        samples: u64,
+        depth: u64,
+        line: FxHashMap<Place, u64>,
+        stacks: Vec<StackId>,
+    }
+    let mut deep: FxHashMap<Label, Deep> = FxHashMap::default();
+    for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
+        let id = StackId::from(stack);
+        let Some(innermost) = frames_of(profile, id).next() else { continue };
+        if Nearness::of(profile, innermost.label) > Nearness::Dependency {
+            continue;
+        }
+        let mut calls = frames_of(profile, id).skip(1).filter(|frame| frame.label == innermost.label);
+        let Some(caller) = calls.next() else { continue };
+        let depth = 2 + calls.count() as u64;
+        let row = deep.entry(innermost.label).or_default();
+        row.value += weights.value[stack];
+        row.samples += weights.count[stack];
+        row.depth += depth * weights.count[stack];
+        *row.line.entry(Place { label: caller.label, file: caller.file, line: caller.line }).or_default() +=
+            weights.value[stack];
+        row.stacks.push(id);
+    }
+    let of_all = |value: u64| value as f64 / weights.total_value.max(1) as f64;
+    let told = deep
+        .into_iter()
+        .filter(|(_, row)| of_all(row.value) >= LEAST_SHARE && row.depth / row.samples.max(1) >= LEAST_DEPTH);
+    let finding = |(label, row): (Label, Deep)| {
+        let share = of_all(row.value);
+        let margin = Share::new(row.value, weights.total_value, weights.total_count).margin_95();
+        let mut places = row.line.into_iter().collect::<Vec<_>>();
+        places.sort_by_key(|(place, value)| (Reverse(*value), place.line));
+        let place = places.first().map(|(place, _)| *place);
+        let language = place
+            .and_then(|place| place.file)
+            .map_or(Language::Rust, |file| Language::of(profile.text(file)));
+        Finding {
+            rule,
+            title: rule.title.to_owned(),
+            of: Cost::Cpu,
+            share,
+            interval: [(share - margin).max(0.0), (share + margin).min(1.0)],
+            confidence: Confidence::Medium,
+            place,
+            evidence: vec![Evidence {
+                text: format!("{} times on a stack, on average:", row.depth / row.samples.max(1)),
+                place: Some(Place { label, file: None, line: 0 }),
+                share: Some(share),
+            }],
+            advice: rule.advice(language).to_owned(),
+            max_speedup: Some(speedup(share)),
+            verify: verify(question, place.as_ref()),
+            places: places.iter().map(|(place, value)| (*place, of_all(*value))).collect(),
+            stacks: row.stacks,
+        }
+    };
+    told.map(finding).collect()
+}

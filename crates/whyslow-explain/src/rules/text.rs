@@ -1,0 +1,160 @@
+//! Text, and what libraries do with it.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use whyslow_profile::Profile;
+
+use crate::finding::{Confidence, Place};
+use crate::rule::{Beneath, Frames, Rule, Signal};
+
+pub(super) static FORMATTING: Rule = Rule {
+    id: "formatting",
+    title: "numbers and texts are formatted",
+    rust: "format less: write bytes and strings directly (push_str, write_all), use itoa or ryu for numbers, and do not format what nobody reads",
+    native: Some("format less: std::to_chars instead of printf or streams, and nothing that nobody reads"),
+    page: include_str!("../../../../docs/findings/formatting.md"),
+    signal: Signal::Frames(
+        Frames::new(&[
+            r"^core::fmt::|<core::fmt::Formatter>::|^core::fmt::Write::write_fmt|as core::fmt::Write>::write_fmt$|std::io::(?:default_write_fmt|Write::write_fmt)",
+            r" as core::fmt::(?:Display|Debug|LowerHex|UpperHex|LowerExp)>::fmt$",
+            r"^core::num::flt2dec|alloc::fmt::format|SpecToString.*::spec_to_string$|alloc::string::ToString>?::to_string$",
+            r"^(?:__)?(?:vf|f|s|sn|vs|vsn|v)?printf(?:_chk|_internal)?$|^std::basic_ostream<.*>& std::operator<<|std::ostream::_M_insert|std::num_put<",
+        ])
+        .with(Beneath::All),
+    ),
+};
+
+pub(super) static FORMAT_ALLOCATES: Rule = Rule {
+    id: "format-allocates",
+    title: "format! or to_string() makes a new String each time",
+    rust: "write!(text, …) into one String that is cleared and kept, or pass format_args!(…) on where it is only printed",
+    native: Some("snprintf or std::format_to into a buffer that is kept"),
+    page: include_str!("../../../../docs/findings/format-allocates.md"),
+    signal: Signal::Frames(
+        Frames::new(&[
+            r"^alloc::fmt::format\b",
+            r"alloc::string::ToString>?::to_string$|SpecToString.*::spec_to_string$",
+            r"std::__cxx11::to_string|std::to_string",
+        ])
+        .with(Beneath::All)
+        .absorbs(&["allocator-heavy"]),
+    ),
+};
+
+pub(super) static UTF8_VALIDATION: Rule = Rule {
+    id: "utf8-validation",
+    title: "bytes are checked to be UTF-8",
+    rust: "work on bytes (&[u8], the bstr crate) where text is not needed, read files with fs::read instead of read_to_string, or check once and keep the &str; simdutf8 checks faster",
+    native: None,
+    page: include_str!("../../../../docs/findings/utf8-validation.md"),
+    signal: Signal::Frames(Frames::new(&[
+        r"core::str::(?:validations::run_utf8_validation|converts::from_utf8(?:_mut)?)$",
+        r"String>?::from_utf8(?:_lossy|_lossy_owned)?$|core::str::lossy::",
+    ])),
+};
+
+pub(super) static REGEX_IN_LOOP: Rule = Rule {
+    id: "regex-in-loop",
+    title: "regular expressions are compiled, perhaps the same one again and again",
+    rust: "compile each once: a static LazyLock<Regex>, or a field of what uses it; several over the same text fit a RegexSet",
+    native: Some("compile each once, in a static or a member, instead of where it is used"),
+    page: include_str!("../../../../docs/findings/regex-in-loop.md"),
+    signal: Signal::Frames(
+        Frames::new(&[
+            r"^regex(?:_lite|_automata|_syntax)?::.*(?:Builder|Compiler|Parser\w*)(?:<.*>)?>?::(?:build|compile|parse)\w*$",
+            r"^regex(?:_lite)?::.*Regex(?:Set)?>?::new$|^regex_automata::meta::.*::new(?:_many)?$",
+            r"^regcomp$|^re_compile|std::__detail::_Compiler<|std::basic_regex<.*>::(?:basic_regex|_M_compile)|^pcre2?_compile",
+        ])
+        .with(Beneath::All),
+    ),
+};
+
+pub(super) static JSON_VALUES: Rule = Rule {
+    id: "json-values",
+    title: "JSON is read into serde_json::Value, with an allocation for every key and text",
+    rust: "deserialise into your own struct (#[derive(Deserialize)]), borrow its texts (&'a str, Cow), and let serde skip the fields that nobody needs",
+    native: None,
+    page: include_str!("../../../../docs/findings/json-values.md"),
+    signal: Signal::Frames(
+        Frames::new(&[
+            r"serde_json::value::de::.*Deserialize.* for serde_json::value::Value",
+            r"drop_in_place(?:::)?<serde_json::value::Value>|serde_json::map::Map<.*>::insert$",
+            r"<serde_json::value::Value as .*(?:Clone|Deserialize|Serialize)",
+        ])
+        .with(Beneath::All),
+    ),
+};
+
+pub(super) static LOGGING: Rule = Rule {
+    id: "logging",
+    title: "log records are made",
+    rust: "log less in hot code, set the level at compile time (log's release_max_level_… features, tracing's the same), and compute arguments only where the level is on",
+    native: Some("log less in hot code, and compute arguments only where the level is on"),
+    page: include_str!("../../../../docs/findings/logging.md"),
+    signal: Signal::Frames(
+        Frames::new(&[
+            r"^log::__private_api::|<log::\w+ as |^env_logger::|^<?tracing(?:_core|_subscriber|_log)?::.*(?:event|enabled|Subscriber|dispatch|span::Span)",
+            r"^slog::|^<?fern::|^spdlog::",
+        ])
+        .with(Beneath::All),
+    ),
+};
+
+pub(super) static PANICS_AS_ERRORS: Rule = Rule {
+    id: "panics-as-errors",
+    title: "panics or exceptions are raised and caught, and unwinding walks the stack for each",
+    rust: "return Result where failing is ordinary; catch_unwind is for what nobody expects",
+    native: Some("return an error code, std::optional or std::expected where failing is ordinary; a throw costs microseconds"),
+    page: include_str!("../../../../docs/findings/panics-as-errors.md"),
+    signal: Signal::Frames(
+        Frames::new(&[
+            r"^_Unwind_(?:RaiseException|Resume|ForcedUnwind)|^__cxa_throw$|^__cxa_(?:begin|end)_catch$",
+            r"std::panicking::(?:rust_panic_with_hook|begin_panic|begin_panic_handler|resume_unwind|panic_handler)|rust_panic$|std::panic::resume_unwind$|core::panicking::panic",
+        ])
+        .with(Beneath::All),
+    ),
+};
+
+pub(super) static EAGER_FALLBACK: Rule = Rule {
+    id: "eager-fallback",
+    title: "a fallback or an error is made even where it is not needed",
+    rust: "give a closure: ok_or_else, unwrap_or_else, or_else, map_or_else, or unwrap_or_default; for expect(&format!(…)) use unwrap_or_else(|| panic!(…))",
+    native: None,
+    page: include_str!("../../../../docs/findings/eager-fallback.md"),
+    signal: Signal::Frames(
+        Frames::new(&[
+            r"^alloc::fmt::format\b|ToString>?::to_string$| as core::clone::Clone>::clone$|::to_owned$|<alloc::string::String as core::convert::From<",
+            r"drop_in_place(?:::)?<alloc::(?:string::String|vec::Vec<)",
+        ])
+        .with(Beneath::All)
+        .on_line(makes_a_fallback),
+    ),
+};
+
+pub(super) static SOFTWARE_CRYPTO: Rule = Rule {
+    id: "software-crypto",
+    title: "hashing, encryption or compression runs without the CPU's own instructions",
+    rust: "turn on the assembly or SIMD backend (sha2's asm feature or no force-soft, aes with the CPU's instructions, ring, zlib-rs instead of miniz_oxide, \
+           crc32fast), or a lower level of compression",
+    native: Some("use a library with the CPU's instructions (OpenSSL, zlib-ng, ISA-L), or a lower level of compression"),
+    page: include_str!("../../../../docs/findings/software-crypto.md"),
+    signal: Signal::Frames(
+        Frames::new(&[
+            r"(?:sha1|sha2|sha3|md5|aes|blake2|ghash|polyval|chacha20|poly1305)::.*\bsoft\w*::|(?:sha1|sha2)::.*compress::soft|crc32fast::baseline",
+            r"^<?miniz_oxide::(?:deflate|inflate)",
+        ])
+        .with(Beneath::All)
+        .at_most(Confidence::Medium)
+        .least(0.05),
+    ),
+};
+
+/// Whether a line makes the value that another call needs in the rare case only.
+fn makes_a_fallback(profile: &Profile, place: &Place) -> bool {
+    static EAGER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"\.(?:ok_or|unwrap_or|map_or|or|expect|insert_or|get_or_insert)\(&?(?:format!|String::|vec!|Vec::|Box::new|[a-z_.]*to_(?:string|owned|vec)\(|[a-z_.]*\.clone\()").ok()
+    });
+    let text = place.file.and_then(|file| profile.sources.get(file, place.line));
+    text.is_some_and(|text| EAGER.as_ref().is_some_and(|eager| eager.is_match(profile.text(text))))
+}

@@ -1,0 +1,77 @@
+//! What a profile looks like as a whole: where to look when no known pattern explains it.
+
+use whyslow_analyze::{Charges, Label, Nearness, Overview, OwnTable, Selection};
+use whyslow_profile::Profile;
+
+use crate::order::FEWEST_SAMPLES;
+
+/// What a profile looks like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shape {
+    /// Too few samples to say anything.
+    TooFew {
+        /// How many there are.
+        samples: u64,
+        /// How many are needed.
+        needed: u64,
+    },
+    /// Nothing ran most of the time.
+    Waiting {
+        /// The share of the elapsed time.
+        share: f64,
+    },
+    /// One function has most of it.
+    Hotspot {
+        /// The function.
+        function: Label,
+        /// Its share.
+        share: f64,
+    },
+    /// Most of it is in code that is not the user's, on nobody's behalf.
+    Frameworks {
+        /// The share that no code of the user's is responsible for.
+        share: f64,
+    },
+    /// Many functions have a little each.
+    Spread {
+        /// The share of the first.
+        largest: f64,
+        /// How many have 1 % or more.
+        functions: usize,
+    },
+}
+
+impl Shape {
+    /// Looks at the selected samples.
+    pub fn of(profile: &Profile, selection: &Selection) -> Self {
+        const MOST: f64 = 0.5;
+        const IDLE: f64 = 0.7;
+        let weights = selection.weigh(profile);
+        let overview = Overview::of(profile);
+        let nothing_ran = overview.nothing_ran_ns.unwrap_or(0) as f64 / overview.duration_ns.max(1) as f64;
+        if nothing_ran >= IDLE && selection.is_everything() {
+            return Self::Waiting { share: nothing_ran };
+        }
+        if weights.total_count < FEWEST_SAMPLES {
+            return Self::TooFew { samples: weights.total_count, needed: FEWEST_SAMPLES };
+        }
+        let charges = Charges::of_metric(profile, true, selection.metric);
+        let own = OwnTable::build(profile, &weights, &charges);
+        let share = |value: u64| value as f64 / weights.total_value.max(1) as f64;
+        let is_users = |label: Label| Nearness::of(profile, label) <= Nearness::Program;
+        let largest = own.rows.iter().max_by_key(|row| row.own_value);
+        let of_users: u64 = own.rows.iter().filter(|row| is_users(row.label)).map(|row| row.own_value).sum();
+        match largest {
+            Some(row) if share(row.own_value) >= MOST => {
+                Self::Hotspot { function: row.label, share: share(row.own_value) }
+            }
+            Some(_) if share(of_users) < MOST && of_users > 0 => {
+                Self::Frameworks { share: 1.0 - share(of_users) }
+            }
+            largest => Self::Spread {
+                largest: largest.map_or(0.0, |row| share(row.own_value)),
+                functions: own.rows.iter().filter(|row| share(row.own_value) >= 0.01).count(),
+            },
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Patterns that names on stacks show.
+//!
+//! Every function's name is matched once against all rules, which gives it four sets of bits. A stack is then walked from the inside
+//! out, with a few operations on bits per frame. A stack counts for one rule only: the first of the table that is told. So what
+//! overlaps is one finding, and all of them together explain no more than there is.
+
+use std::cmp::Reverse;
+
+use regex::RegexSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_analyze::{CallTree, Label, Nearness, Selection, Share, StackFrame, Weights, frames_of};
+use whyslow_profile::{Profile, StackId};
+
+use crate::Question;
+use crate::finding::{Confidence, Cost, Evidence, Finding, Place};
+use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
+use crate::rule::{Beneath, Frames, Language, Rule, Signal};
+use crate::rules::ALL;
+
+/// A bit per rule.
+type Bits = u64;
+
+/// How many functions and lines are shown as evidence.
+const SHOWN: usize = 3;
+/// The part of a pattern from which on something else explains it.
+const REFUTED: f64 = 1.0 / 3.0;
+
+/// The part of a pattern from which on a line of the user's is more telling than a larger one of others.
+const USERS_PART: f64 = 0.01;
+
+/// Rules that look at frames, in the order of the table.
+struct Table {
+    rules: Vec<(&'static Rule, &'static Frames)>,
+    /// Those that hold on through closures, and through everything.
+    through_closures: Bits,
+    through_all: Bits,
+    /// Those that need something beneath.
+    needing: Bits,
+    /// Those that ask for more of the responsible line.
+    with_line: Bits,
+}
+
+impl Table {
+    fn new() -> Self {
+        let frames = |rule: &'static Rule| match &rule.signal {
+            Signal::Frames(frames) => Some((rule, frames)),
+            Signal::Facts(_) => None,
+        };
+        let rules = ALL.iter().copied().filter_map(frames).collect::<Vec<_>>();
+        let bits = |wanted: fn(&Frames) -> bool| bits_of(rules.iter().map(|(_, frames)| wanted(frames)));
+        let through_closures = bits(|frames| frames.beneath != Beneath::Std);
+        let through_all = bits(|frames| frames.beneath == Beneath::All);
+        let needing = bits(|frames| !frames.needs.is_empty());
+        let with_line = bits(|frames| frames.line.is_some());
+        Self { rules, through_closures, through_all, needing, with_line }
+    }
+}
+
+fn bits_of(set: impl Iterator<Item = bool>) -> Bits {
+    set.enumerate().filter(|(_, is_set)| *is_set).fold(0, |bits, (place, _)| bits | 1 << place)
+}
+
+fn each_bit(bits: Bits) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(bits), |rest| Some(rest & rest.wrapping_sub(1)))
+        .take_while(|rest| *rest != 0)
+        .map(|rest| rest.trailing_zeros() as usize)
+}
+
+/// What a function's name says.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    shows: Bits,
+    unless: Bits,
+    needed: Bits,
+    refutes: Bits,
+    nearness: Nearness,
+    /// Code of the user's that std calls: an implementation of a trait of std.
+    is_passing: bool,
+    is_closure: bool,
+}
+
+/// What all names say.
+struct Marks<'a> {
+    profile: &'a Profile,
+    table: &'a Table,
+    /// As many expressions per rule as a mark has sets of bits.
+    set: RegexSet,
+    passing: regex::Regex,
+    known: FxHashMap<Label, Mark>,
+}
+
+impl<'a> Marks<'a> {
+    fn new(profile: &'a Profile, table: &'a Table) -> Option<Self> {
+        let expressions = table
+            .rules
+            .iter()
+            .flat_map(|(_, frames)| [frames.names, frames.unless, frames.needs, frames.refuted_by]);
+        // Nothing matches an empty class.
+        let one = |names: &[&str]| if names.is_empty() { "[^\\s\\S]".to_owned() } else { names.join("|") };
+        let set = RegexSet::new(expressions.map(one)).ok()?;
+        let passing = regex::Regex::new(
+            r" as core::(?:clone::Clone|cmp::\w+|hash::Hash|fmt::\w+|ops::drop::Drop|default::Default|convert::\w+|borrow::\w+|iter::traits::\w+::\w+)(?:<.*>)?>::",
+        );
+        Some(Self { profile, table, set, passing: passing.ok()?, known: FxHashMap::default() })
+    }
+
+    fn of(&mut self, label: Label) -> Mark {
+        if let Some(mark) = self.known.get(&label) {
+            return *mark;
+        }
+        let name = CallTree::name(self.profile, label);
+        let found = self.set.matches(&name);
+        let bits =
+            |which: usize| bits_of((0..self.table.rules.len()).map(|rule| found.matched(rule * 4 + which)));
+        let nearness = Nearness::of(self.profile, label);
+        let mark = Mark {
+            shows: bits(0),
+            unless: bits(1),
+            needed: bits(2),
+            refutes: bits(3),
+            nearness,
+            is_passing: nearness < Nearness::Wrapper && self.passing.is_match(&name),
+            is_closure: name.contains("{closure"),
+        };
+        self.known.insert(label, mark);
+        mark
+    }
+}
+
+/// What one stack shows.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
+struct Shown {
+    rules: Bits,
+    refuted: Bits,
+}
+
+/// Walks a stack from the inside out. `matched` hears of every rule's frames, with their place on the stack.
+fn look(marks: &mut Marks<'_>, frames: &[StackFrame], mut matched: impl FnMut(usize, usize)) -> Shown {
+    let table = marks.table;
+    let mut alive = !0;
+    let mut shown = Shown::default();
+    let (mut against, mut needed) = (0, !table.needing);
+    for (place, frame) in frames.iter().enumerate() {
+        let mark = marks.of(frame.label);
+        against |= mark.refutes;
+        needed |= mark.needed;
+        let ended = shown.rules & alive & mark.unless;
+        shown.rules &= !ended;
+        alive &= !ended;
+        let here = mark.shows & alive & needed;
+        shown.rules |= here;
+        shown.refuted |= here & against;
+        each_bit(here).for_each(|rule| matched(rule, place));
+        if mark.nearness < Nearness::Wrapper && !mark.is_passing {
+            alive &= if mark.is_closure { table.through_closures } else { table.through_all };
+        }
+    }
+    shown.refuted &= shown.rules;
+    shown
+}
+
+/// The outermost frame that shows a rule.
+fn last_match(marks: &mut Marks<'_>, frames: &[StackFrame], rule: usize) -> Option<usize> {
+    let mut last = None;
+    look(marks, frames, |matched, place| {
+        if matched == rule {
+            last = Some(place);
+        }
+    });
+    last
+}
+
+/// Whether responsible lines are as rules want them.
+#[derive(Default)]
+struct PlacesSo {
+    known: FxHashMap<(usize, Place), bool>,
+}
+
+impl PlacesSo {
+    fn of(&mut self, marks: &mut Marks<'_>, frames: &[StackFrame], rule: usize) -> bool {
+        let Some(check) = marks.table.rules[rule].1.line else { return true };
+        let Some(last) = last_match(marks, frames, rule) else { return false };
+        let place = responsible(marks, frames, last);
+        *self.known.entry((rule, place)).or_insert_with(|| check(marks.profile, &place))
+    }
+}
+
+/// A stack that counts for a rule.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    stack: StackId,
+    /// The line that is responsible.
+    place: Place,
+    /// The function that shows the rule.
+    function: Label,
+    value: u64,
+    samples: u64,
+}
+
+/// Every pattern that is told, of the selected samples.
+pub(crate) fn find(question: &Question<'_>, selection: &Selection, weights: &Weights) -> Vec<Finding> {
+    let profile = question.profile;
+    let table = Table::new();
+    let Some(mut marks) = Marks::new(profile, &table) else { return Vec::new() };
+    if weights.total_count < FEWEST_SAMPLES {
+        return Vec::new();
+    }
+    let mut frames = Vec::new();
+    let mut of_stack = Vec::new();
+    let mut places_so = PlacesSo::default();
+    let mut groups: FxHashMap<Shown, (u64, u64)> = FxHashMap::default();
+    for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
+        frames.clear();
+        frames.extend(frames_of(profile, stack.into()));
+        let mut shown = look(&mut marks, &frames, |_, _| {});
+        for rule in each_bit(shown.rules & table.with_line) {
+            let is_so = places_so.of(&mut marks, &frames, rule);
+            if !is_so {
+                shown.rules &= !(1 << rule);
+            }
+        }
+        if shown.rules != 0 {
+            let group = groups.entry(shown).or_default();
+            group.0 = group.0.saturating_add(weights.value[stack]);
+            group.1 += weights.count[stack];
+            of_stack.push((StackId::from(stack), shown));
+        }
+    }
+    let told = told(&table, &groups, weights);
+    let mut rows = vec![Vec::new(); table.rules.len()];
+    for (stack, shown) in of_stack {
+        let Some(rule) = each_bit(shown.rules & told).next() else { continue };
+        frames.clear();
+        frames.extend(frames_of(profile, stack));
+        let Some(last) = last_match(&mut marks, &frames, rule) else { continue };
+        rows[rule].push(Row {
+            stack,
+            place: responsible(&mut marks, &frames, last),
+            function: frames[last].label,
+            value: weights.value[stack.index()],
+            samples: weights.count[stack.index()],
+        });
+    }
+    absorb(&table, &mut rows);
+    let rules = table.rules.iter().zip(rows).filter(|(_, rows)| !rows.is_empty());
+    rules
+        .filter_map(|((rule, frames), rows)| finding(question, selection, weights, rule, frames, &rows))
+        .collect()
+}
+
+/// Hands over what belongs to another rule in the same function.
+fn absorb(table: &Table, rows: &mut [Vec<Row>]) {
+    for (place, (_, frames)) in table.rules.iter().enumerate() {
+        let functions = rows[place].iter().map(|row| row.place.label).collect::<FxHashSet<_>>();
+        for (other, _) in
+            table.rules.iter().enumerate().filter(|(_, (rule, _))| frames.absorbs.contains(&rule.id))
+        {
+            let is_taken = |row: &Row| functions.contains(&row.place.label);
+            let (taken, kept) = std::mem::take(&mut rows[other]).into_iter().partition(is_taken);
+            rows[other] = kept;
+            rows[place].extend::<Vec<_>>(taken);
+        }
+    }
+}
+
+/// The rules that are told. What a rule has that is not told counts for the next.
+fn told(table: &Table, groups: &FxHashMap<Shown, (u64, u64)>, weights: &Weights) -> Bits {
+    let mut told = 0;
+    for (place, (_, frames)) in table.rules.iter().enumerate() {
+        let bit = 1 << place;
+        let (mut value, mut samples, mut refuted) = (0u64, 0, 0u64);
+        for (shown, group) in
+            groups.iter().filter(|(shown, _)| shown.rules & bit != 0 && shown.rules & told == 0)
+        {
+            value = value.saturating_add(group.0);
+            samples += group.1;
+            if shown.refuted & bit != 0 {
+                refuted = refuted.saturating_add(group.0);
+            }
+        }
+        let share = value as f64 / weights.total_value.max(1) as f64;
+        if share >= frames.least && samples >= FEWEST_OF_ONE && (refuted as f64) < REFUTED * value as f64 {
+            told |= bit;
+        }
+    }
+    told
+}
+
+/// The frame outside of a match that is nearest to the user's own code, and of several the innermost.
+fn responsible(marks: &mut Marks<'_>, frames: &[StackFrame], matched: usize) -> Place {
+    let mut best: Option<(Nearness, &StackFrame)> = None;
+    for frame in &frames[matched + 1..] {
+        let mark = marks.of(frame.label);
+        if !mark.is_passing && best.is_none_or(|(nearness, _)| mark.nearness < nearness) {
+            best = Some((mark.nearness, frame));
+        }
+    }
+    let frame = match best {
+        Some((nearness, frame)) if nearness <= Nearness::Program => frame,
+        // Nobody's code is outside: that of the user's may be inside, as in threads of a pool, or the match is the user's.
+        other => {
+            let is_users = |frame: &&StackFrame| marks.of(frame.label).nearness <= Nearness::Program;
+            let inside = frames[..=matched].iter().rev().find(is_users);
+            let outside = other.filter(|(nearness, _)| *nearness < Nearness::Wrapper).map(|(_, frame)| frame);
+            inside.or(outside).unwrap_or(&frames[matched])
+        }
+    };
+    Place { label: frame.label, file: frame.file, line: frame.line }
+}
+
+fn finding(
+    question: &Question<'_>,
+    selection: &Selection,
+    weights: &Weights,
+    rule: &'static Rule,
+    frames: &Frames,
+    rows: &[Row],
+) -> Option<Finding> {
+    let profile = question.profile;
+    let stacks = rows.iter().map(|row| row.stack).collect::<Vec<_>>();
+    if frames.needs_threads && threads_of(profile, selection, &stacks) < 2 {
+        return None;
+    }
+    let value = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.value));
+    let samples: u64 = rows.iter().map(|row| row.samples).sum();
+    let mut by_place: FxHashMap<Place, (u64, u64)> = FxHashMap::default();
+    let mut by_function: FxHashMap<Label, u64> = FxHashMap::default();
+    for row in rows {
+        let of_place = by_place.entry(row.place).or_default();
+        *of_place = (of_place.0.saturating_add(row.value), of_place.1 + row.samples);
+        let of_function = by_function.entry(row.function).or_default();
+        *of_function = of_function.saturating_add(row.value);
+    }
+    let of_all = |value: u64| value as f64 / weights.total_value.max(1) as f64;
+    let share = of_all(value);
+    if share < frames.least || samples < FEWEST_OF_ONE {
+        return None;
+    }
+    let mut places = by_place.iter().collect::<Vec<_>>();
+    // Threads of a pool have no code of the user's outside of what they do: the line that is responsible is on another thread.
+    let is_users = |place: &Place, of_place: u64| {
+        of_place as f64 >= USERS_PART * value as f64
+            && Nearness::of(profile, place.label) <= Nearness::Program
+    };
+    places.sort_by_key(|(place, (value, _))| {
+        (!is_users(place, *value), Reverse(*value), place.file, place.line)
+    });
+    let (place, (_, of_place)) = *places.first()?;
+    let margin = Share::new(value, weights.total_value, weights.total_count).margin_95();
+    let mut functions = by_function.iter().collect::<Vec<_>>();
+    functions.sort_by_key(|(label, value)| (Reverse(**value), CallTree::name(profile, **label).into_owned()));
+    let functions = functions.iter().take(SHOWN).map(|(label, value)| Evidence {
+        text: "in".to_owned(),
+        place: Some(Place { label: **label, file: None, line: 0 }),
+        share: Some(of_all(**value)),
+    });
+    let lines = places.iter().filter(|(_, (_, samples))| *samples >= FEWEST_OF_ONE.min(*of_place));
+    let lines = lines.take(SHOWN).map(|(place, (value, _))| Evidence {
+        text: "from".to_owned(),
+        place: Some(**place),
+        share: Some(of_all(*value)),
+    });
+    let evidence = lines.chain(functions).collect();
+    let by_samples = match samples {
+        ..50 => Confidence::Low,
+        50..200 => Confidence::Medium,
+        _ => Confidence::High,
+    };
+    let language = place.file.map_or(Language::Rust, |file| Language::of(profile.text(file)));
+    Some(Finding {
+        rule,
+        title: rule.title.to_owned(),
+        of: Cost::Cpu,
+        share,
+        interval: [(share - margin).max(0.0), (share + margin).min(1.0)],
+        confidence: by_samples.min(frames.most),
+        place: Some(*place),
+        evidence,
+        advice: rule.advice(language).to_owned(),
+        max_speedup: Some(speedup(share)),
+        verify: verify(question, Some(place)),
+        places: places.iter().map(|(place, (value, _))| (**place, of_all(*value))).collect(),
+        stacks,
+    })
+}
+
+/// The command that tells afterwards whether a change helped.
+pub(crate) fn verify(question: &Question<'_>, place: Option<&Place>) -> String {
+    let function = place.filter(|place| matches!(place.label, Label::Function(_)));
+    let function = function.map_or(String::new(), |place| {
+        let name = CallTree::name(question.profile, place.label);
+        format!(" --function '{}'", name.replace('\'', "'\\''"))
+    });
+    format!("whyslow verify {} AFTER.whyslow{function}", question.file)
+}
+
+/// How many threads have samples on these stacks.
+fn threads_of(profile: &Profile, selection: &Selection, stacks: &[StackId]) -> usize {
+    let stacks = stacks.iter().copied().collect::<FxHashSet<_>>();
+    let Some(samples) = profile.samples.get(selection.metric) else { return 0 };
+    let rows = samples.stack.iter().zip(&samples.thread).filter(|(stack, _)| stacks.contains(stack));
+    rows.map(|(_, thread)| *thread).collect::<FxHashSet<_>>().len()
+}

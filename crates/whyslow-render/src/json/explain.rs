@@ -1,0 +1,189 @@
+//! Findings as JSON, and as SARIF for tools that show results of analyses.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use whyslow_analyze::CallTree;
+use whyslow_explain::{Change, Evidence, Explanation, Finding, Place, Rule};
+use whyslow_profile::Profile;
+
+use super::{Context, Head};
+use crate::text;
+
+/// Every finding.
+pub fn explain<'a>(
+    context: &Context<'a>,
+    samples: u64,
+    value: u64,
+    explanation: &'a Explanation,
+    file: &str,
+) -> impl Serialize + use<'a> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        #[serde(flatten)]
+        head: Head<'a>,
+        findings: Vec<FindingJson<'a>>,
+        allowed: usize,
+        shape: String,
+    }
+    Body {
+        head: context.head("explain", samples, value),
+        findings: explanation
+            .findings
+            .iter()
+            .map(|finding| FindingJson::new(context.profile, finding))
+            .collect(),
+        allowed: explanation.allowed,
+        shape: text::shape(context.profile, &explanation.shape, file),
+    }
+}
+
+/// One finding.
+#[derive(Debug, Serialize)]
+pub(crate) struct FindingJson<'a> {
+    id: &'static str,
+    title: &'a str,
+    of: &'static str,
+    share: f64,
+    share_low: f64,
+    share_high: f64,
+    confidence: &'static str,
+    function: Option<Cow<'a, str>>,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    evidence: Vec<EvidenceJson<'a>>,
+    advice: &'a str,
+    max_speedup: Option<f64>,
+    verify: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct EvidenceJson<'a> {
+    text: &'a str,
+    share: Option<f64>,
+    function: Option<Cow<'a, str>>,
+    file: Option<&'a str>,
+    line: Option<u32>,
+}
+
+fn of_place(profile: &Profile, place: Option<Place>) -> (Option<Cow<'_, str>>, Option<&str>, Option<u32>) {
+    let function = place.map(|place| CallTree::name(profile, place.label));
+    let file = place.and_then(|place| place.file).map(|file| profile.text(file));
+    (function, file, place.map(|place| place.line).filter(|line| *line > 0))
+}
+
+impl<'a> FindingJson<'a> {
+    pub(crate) fn new(profile: &'a Profile, finding: &'a Finding) -> Self {
+        let (function, file, line) = of_place(profile, finding.place);
+        let evidence = |evidence: &'a Evidence| {
+            let (function, file, line) = of_place(profile, evidence.place);
+            EvidenceJson { text: &evidence.text, share: evidence.share, function, file, line }
+        };
+        Self {
+            id: finding.rule.id,
+            title: &finding.title,
+            of: finding.of.label(),
+            share: finding.share,
+            share_low: finding.interval[0],
+            share_high: finding.interval[1],
+            confidence: finding.confidence.label(),
+            function,
+            file,
+            line,
+            evidence: finding.evidence.iter().map(evidence).collect(),
+            advice: &finding.advice,
+            max_speedup: finding.max_speedup,
+            verify: &finding.verify,
+        }
+    }
+}
+
+/// What became of the findings of two profiles.
+pub fn explained_change<'a>(
+    profiles: [&'a Profile; 2],
+    changes: &'a [Change<'a>],
+) -> impl Serialize + use<'a> {
+    #[derive(Serialize)]
+    struct ChangeJson<'a> {
+        became: &'static str,
+        id: &'static str,
+        before: Option<FindingJson<'a>>,
+        after: Option<FindingJson<'a>>,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        schema: &'static str,
+        view: &'static str,
+        changes: Vec<ChangeJson<'a>>,
+    }
+    let change = |change: &'a Change<'a>| {
+        let rule = change.after.or(change.before)?.rule;
+        Some(ChangeJson {
+            became: change.became.label(),
+            id: rule.id,
+            before: change.before.map(|finding| FindingJson::new(profiles[0], finding)),
+            after: change.after.map(|finding| FindingJson::new(profiles[1], finding)),
+        })
+    };
+    Body {
+        schema: super::SCHEMA,
+        view: "explained-change",
+        changes: changes.iter().filter_map(change).collect(),
+    }
+}
+
+/// Findings in SARIF 2.1.0. `relative` makes a path one of the repository.
+pub fn sarif(
+    profile: &Profile,
+    explanation: &Explanation,
+    rules: &[&Rule],
+    relative: impl Fn(&str) -> String,
+) -> Value {
+    let rule = |rule: &&Rule| {
+        json!({
+            "id": rule.id,
+            "shortDescription": { "text": rule.title },
+            "help": { "text": rule.rust },
+        })
+    };
+    let result = |finding: &Finding| {
+        let (function, file, line) = of_place(profile, finding.place);
+        let mut result = json!({
+            "ruleId": finding.rule.id,
+            "level": "warning",
+            "message": { "text": format!("{} ({:.1} % of {}). {}", finding.title, finding.share * 100.0, finding.of.label(), finding.advice) },
+            "rank": finding.share * 100.0,
+            "properties": {
+                "share": finding.share,
+                "share_low": finding.interval[0],
+                "share_high": finding.interval[1],
+                "confidence": finding.confidence.label(),
+                "max_speedup": finding.max_speedup,
+                "verify": finding.verify,
+            },
+        });
+        if let Some(file) = file {
+            result["locations"] = json!([{
+                "physicalLocation": {
+                    "artifactLocation": { "uri": relative(file) },
+                    "region": { "startLine": line.unwrap_or(1) },
+                },
+                "logicalLocations": [{ "fullyQualifiedName": function, "kind": "function" }],
+            }]);
+        }
+        result
+    };
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": {
+                "name": "whyslow",
+                "version": env!("CARGO_PKG_VERSION"),
+                "rules": rules.iter().map(rule).collect::<Vec<_>>(),
+            } },
+            "results": explanation.findings.iter().map(result).collect::<Vec<_>>(),
+        }],
+    })
+}

@@ -1,0 +1,237 @@
+//! Findings as text: for a terminal, and as annotations of a pull request.
+
+use whyslow_analyze::{CallTree, Percent};
+use whyslow_explain::{Became, Change, Evidence, Explanation, Finding, Place, Shape};
+use whyslow_profile::Profile;
+
+use super::layout::{
+    BOLD, DIM, Page, columns, cut, label_name, push_line, push_titled, push_wrapped, styled, wrap,
+};
+use crate::names;
+use crate::sanitize::clean;
+use crate::units::Count;
+
+/// What stands before everything that belongs to a finding.
+const INDENT: &str = "   ";
+/// The width of a place, at most.
+const PLACE: usize = 48;
+
+/// All findings, at most `limit`; what the profile looks like when there are none. `file` is what the user would type.
+pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file: &str, page: Page) -> String {
+    let mut out = String::new();
+    for (number, finding) in explanation.findings.iter().take(limit).enumerate() {
+        push_finding(&mut out, profile, number + 1, finding, page);
+    }
+    if explanation.findings.is_empty() {
+        push_wrapped(&mut out, BOLD, "no known pattern stands out", page.width);
+    }
+    let more = explanation.findings.len().saturating_sub(limit);
+    if more > 0 {
+        push_line(&mut out, &styled(DIM, format!("+{more} more: -n 0 shows all")));
+    }
+    if explanation.allowed > 0 {
+        let allowed =
+            format!("{} left out, since somebody has allowed it", Count(explanation.allowed as u64));
+        push_line(&mut out, &styled(DIM, allowed));
+    }
+    push_wrapped(
+        &mut out,
+        if explanation.findings.is_empty() { anstyle::Style::new() } else { DIM },
+        &shape(profile, &explanation.shape, file),
+        page.width,
+    );
+    out
+}
+
+/// A line per finding, for the one-screen answer.
+pub(super) fn short_findings(
+    profile: &Profile,
+    findings: &[Finding],
+    most: usize,
+    page: Page,
+) -> Vec<String> {
+    let line = |finding: &Finding| {
+        let place = finding.place.and_then(|place| Some((place.file?, place.line)));
+        let place = place.map_or(String::new(), |(file, line)| {
+            format!(" at {}", names::place(profile.text(file), line, PLACE))
+        });
+        let words = format!("{:>7} {}", Percent(finding.share).to_string(), finding.title);
+        clean(&format!("{}{place}", cut(&words, page.width.saturating_sub(columns(&place))))).into_owned()
+    };
+    findings.iter().take(most).map(line).collect()
+}
+
+fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Finding, page: Page) {
+    let title = format!("{number}. ");
+    let words = format!("{} [{}]", finding.title, finding.rule.id);
+    let lines = wrap(&clean(&words), page.width.saturating_sub(columns(&title)));
+    let lines = lines.iter().map(|line| styled(BOLD, line)).collect::<Vec<_>>();
+    push_titled(out, &title, BOLD, &lines);
+    let room = page.width.saturating_sub(columns(INDENT));
+    let [low, high] = finding.interval;
+    let mut words = format!(
+        "{} of {} ({:.1} to {:.1})",
+        Percent(finding.share),
+        finding.of.label(),
+        low * 100.0,
+        high * 100.0
+    );
+    if let Some(speedup) = finding.max_speedup {
+        words.push_str(&format!(", so at most {speedup:.2} times as fast without it"));
+    }
+    words.push_str(&format!("; confidence: {}", finding.confidence.label()));
+    for line in wrap(&words, room) {
+        push_line(out, &format!("{INDENT}{line}"));
+    }
+    if let Some(place) = &finding.place {
+        push_line(
+            out,
+            &format!("{INDENT}{} {}", styled(BOLD, "at"), clean(&place_words(profile, place, room))),
+        );
+        if let Some(text) = place.file.and_then(|file| profile.sources.get(file, place.line)) {
+            let text = clean(profile.text(text).trim());
+            let line = format!("{INDENT}{:>5} | {text}", place.line);
+            push_line(out, &styled(DIM, cut(&line, page.width)));
+        }
+    }
+    let evidence = finding
+        .evidence
+        .iter()
+        .filter(|evidence| evidence.place != finding.place || evidence.place.is_none());
+    for evidence in evidence {
+        let line = format!("{INDENT}  {}", evidence_words(profile, evidence, room));
+        push_line(out, &cut(&clean(&line), page.width));
+    }
+    let mut titled = |title: &str, text: &str| {
+        let title = format!("{INDENT}{title}: ");
+        let lines = wrap(&clean(text), page.width.saturating_sub(columns(&title)));
+        push_titled(out, &title, BOLD, &lines);
+    };
+    titled("do", &finding.advice);
+    titled("check", &finding.verify);
+    out.push('\n');
+}
+
+fn evidence_words(profile: &Profile, evidence: &Evidence, room: usize) -> String {
+    let share = evidence.share.map_or(String::new(), |share| format!("{:>7} ", Percent(share).to_string()));
+    let words = format!("{share}{}", evidence.text);
+    let room = room.saturating_sub(columns(&words) + 3);
+    evidence.place.map_or(words.clone(), |place| format!("{words} {}", place_words(profile, &place, room)))
+}
+
+/// A function and its line: `app::parse  src/main.rs:12`.
+fn place_words(profile: &Profile, place: &Place, room: usize) -> String {
+    let line = place
+        .file
+        .map_or(String::new(), |file| format!("  {}", names::place(profile.text(file), place.line, PLACE)));
+    let name = label_name(profile, place.label);
+    format!("{}{line}", names::shorten(&name, room.saturating_sub(columns(&line)).max(20)))
+}
+
+/// What the profile looks like, and where to look.
+pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
+    let file = clean(file);
+    match shape {
+        Shape::TooFew { samples, needed } => format!(
+            "{} samples are too few to tell ({} are needed): record a longer run, or raise the rate with -F",
+            Count(*samples),
+            Count(*needed)
+        ),
+        Shape::Waiting { share } => format!(
+            "the program waits: nothing of it ran for {} of the time. `whyslow record --off-cpu` shows for what",
+            Percent(*share)
+        ),
+        Shape::Hotspot { function, share } => format!(
+            "one hotspot: {} has {} of the time with all that it calls. Look at its lines: whyslow report {file} lines",
+            clean(&CallTree::name(profile, *function)),
+            Percent(*share)
+        ),
+        Shape::Frameworks { share } => format!(
+            "{} of the time is in code of others that your code did not call: look at how they are set up: whyslow report {file} crates",
+            Percent(*share)
+        ),
+        Shape::Spread { largest, functions } => format!(
+            "spread out: {functions} functions have 1 % or more, the first of them {}. Look for what they have in common: whyslow report {file} tree",
+            Percent(*largest)
+        ),
+    }
+}
+
+/// Findings as annotations that a CI shows beside the lines of a pull request.
+pub fn annotations(
+    profile: &Profile,
+    explanation: &Explanation,
+    relative: impl Fn(&str) -> String,
+) -> String {
+    // Percent, line ends, and in properties also colons and commas, have a meaning there.
+    let escaped = |text: &str| clean(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
+    let mut out = String::new();
+    for finding in &explanation.findings {
+        let place = finding.place.and_then(|place| Some((place.file?, place.line)));
+        let place = place.map_or(String::new(), |(file, line)| {
+            format!("file={},line={line},", property(&relative(profile.text(file))))
+        });
+        let message = format!(
+            "{} of {}: {}. {}",
+            Percent(finding.share),
+            finding.of.label(),
+            finding.title,
+            finding.advice
+        );
+        out.push_str(&format!(
+            "::warning {place}title={}::{}\n",
+            property(finding.rule.id),
+            escaped(&message)
+        ));
+    }
+    out
+}
+
+/// What became of the findings of two profiles.
+pub fn explained_change(profiles: [&Profile; 2], changes: &[Change<'_>], page: Page) -> String {
+    let mut out = String::new();
+    for change in changes {
+        let Some((profile, finding)) = change
+            .after
+            .map(|finding| (profiles[1], finding))
+            .or(change.before.map(|finding| (profiles[0], finding)))
+        else {
+            continue;
+        };
+        let share = |finding: Option<&Finding>| {
+            finding.map_or("-".to_owned(), |finding| Percent(finding.share).to_string())
+        };
+        let head = format!(
+            "{:<9} {:>8} → {:>8}  ",
+            change.became.label(),
+            share(change.before),
+            share(change.after)
+        );
+        let words = format!("{} [{}]", finding.title, finding.rule.id);
+        push_titled(&mut out, &head, BOLD, &wrap(&clean(&words), page.width.saturating_sub(columns(&head))));
+        if let Some(place) = &finding.place {
+            let indent = " ".repeat(columns(&head));
+            push_line(
+                &mut out,
+                &format!(
+                    "{indent}{}",
+                    clean(&place_words(profile, place, page.width.saturating_sub(columns(&indent))))
+                ),
+            );
+        }
+        if change.became == Became::New || change.became == Became::More {
+            let title = format!("{}do: ", " ".repeat(columns(&head)));
+            push_titled(
+                &mut out,
+                &title,
+                BOLD,
+                &wrap(&clean(&finding.advice), page.width.saturating_sub(columns(&title))),
+            );
+        }
+    }
+    if changes.is_empty() {
+        push_wrapped(&mut out, BOLD, "no known pattern stands out in either", page.width);
+    }
+    out
+}
