@@ -86,6 +86,8 @@ pub(crate) struct Frames {
     pub(crate) refuted_by: &'static [&'static str],
     /// What has to be true of the responsible line.
     pub(crate) line: Option<fn(&Profile, &Place) -> bool>,
+    /// What the user's code calls where all of it happens on threads of others: the name of a pool's functions.
+    pub(crate) entry: Option<&'static str>,
     /// Rules whose part in the same function is this one's too: what is cloned is dropped again.
     pub(crate) absorbs: &'static [&'static str],
     /// What beneath the functions still belongs to them.
@@ -107,6 +109,7 @@ impl Frames {
             needs: &[],
             refuted_by: &[],
             line: None,
+            entry: None,
             absorbs: &[],
             beneath: Beneath::Std,
             least: 0.03,
@@ -141,6 +144,10 @@ impl Frames {
 
     pub(crate) const fn on_line(self, line: fn(&Profile, &Place) -> bool) -> Self {
         Self { line: Some(line), ..self }
+    }
+
+    pub(crate) const fn entered_by(self, entry: &'static str) -> Self {
+        Self { entry: Some(entry), ..self }
     }
 
     pub(crate) const fn absorbs(self, absorbs: &'static [&'static str]) -> Self {

@@ -345,7 +345,9 @@ fn finding(
     places.sort_by_key(|(place, (value, _))| {
         (!is_users(place, *value), Reverse(*value), place.file, place.line)
     });
-    let (place, (_, of_place)) = *places.first()?;
+    let (first, (_, of_place)) = *places.first()?;
+    let entry = frames.entry.filter(|_| Nearness::of(profile, first.label) > Nearness::Program);
+    let place = &entry.and_then(|entry| entered_from(profile, weights, entry)).unwrap_or(*first);
     let margin = Share::new(value, weights.total_value, weights.total_count).margin_95();
     let mut functions = by_function.iter().collect::<Vec<_>>();
     functions.sort_by_key(|(label, value)| (Reverse(**value), CallTree::name(profile, **label).into_owned()));
@@ -382,6 +384,31 @@ fn finding(
         places: places.iter().map(|(place, (value, _))| (**place, of_all(*value))).collect(),
         stacks,
     })
+}
+
+/// The line of the user's code that most samples show to call a pool.
+fn entered_from(profile: &Profile, weights: &Weights, entry: &str) -> Option<Place> {
+    let entry = regex::Regex::new(entry).ok()?;
+    let mut is_entry: FxHashMap<Label, bool> = FxHashMap::default();
+    let mut found: FxHashMap<Place, u64> = FxHashMap::default();
+    for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
+        let mut inner = None;
+        for frame in frames_of(profile, stack.into()) {
+            let enters = inner.is_some_and(|inner| {
+                *is_entry.entry(inner).or_insert_with(|| entry.is_match(&CallTree::name(profile, inner)))
+            });
+            if enters && Nearness::of(profile, frame.label) <= Nearness::Program {
+                let place = Place { label: frame.label, file: frame.file, line: frame.line };
+                *found.entry(place).or_default() += weights.count[stack];
+                break;
+            }
+            inner = Some(frame.label);
+        }
+    }
+    found
+        .into_iter()
+        .max_by_key(|(place, count)| (*count, Reverse((place.file, place.line))))
+        .map(|(place, _)| place)
 }
 
 /// The command that tells afterwards whether a change helped.

@@ -44,6 +44,7 @@ pub(super) static TINY_TASKS: Rule = Rule {
             r"^<?rayon_core::(?:registry|job|latch|sleep|scope|join|thread_pool|spawn)|^<?crossbeam_(?:deque|epoch)::",
             r"^tbb::|^GOMP_|^gomp_|^__kmp",
         ])
+        .entered_by(r"^<*rayon(?:_core)?::")
         .least(0.15)
         .at_most(Confidence::Medium),
     ),
