@@ -39,7 +39,7 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
         <button type="button" class="icon" onClick={redo} disabled={!redo} aria-label="Redo" title="Redo (r)">↷</button>
         <button type="button" class="icon" onClick={() => dispatch({ theme: dark ? 'light' : 'dark' })} aria-label={dark ? 'Light theme' : 'Dark theme'}
           title={dark ? 'Light theme (d)' : 'Dark theme (d)'}>{dark ? '☀' : '☾'}</button>
-        <SaveButton model={model} state={state} />
+        <SaveButton file={String(context.file ?? '')} state={state} />
         <button type="button" class="icon" onClick={help} aria-label="Keys" title="Keys (?)">?</button>
       </div>
     </header>

@@ -1,11 +1,11 @@
 // The list of keys.
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { KEYS, type Place } from './keys.ts';
+import { KEYS, type Key, type Place } from './keys.ts';
 
 const PLACES: [Place, string][] = [['anywhere', 'Anywhere'], ['flame', 'In the flame graph'], ['timeline', 'In the timeline'], ['table', 'In tables'], ['chart', 'In the stack chart']];
 
-export function Help({ close }: { close: () => void }) {
+export function Help({ close, keys: all = KEYS }: { close: () => void; keys?: readonly Key[] }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
@@ -13,7 +13,7 @@ export function Help({ close }: { close: () => void }) {
       <div class="help-body">
         <h2 id="help-title">Keys</h2>
         {PLACES.map(([place, title]) => {
-          const keys = KEYS.filter(key => key.place === place);
+          const keys = all.filter(key => key.place === place);
           return keys.length > 0 && (
             <section key={place}>
               <h3>{title}</h3>

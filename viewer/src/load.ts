@@ -1,7 +1,9 @@
 // Gets the payload: from the blocks in the page, or from the server that served it.
 
+import { isRecord, PayloadError, readContainer } from './container.ts';
+import { decodeChanges, type Changes } from './diff/changes.ts';
 import { Model } from './model.ts';
-import { decode, PayloadError } from './payload.ts';
+import { decodeProfile } from './payload.ts';
 
 interface WithFromBase64 { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }
 
@@ -10,10 +12,14 @@ let loaded: Blob | undefined;
 /** The payload as it came, for a page that is saved. */
 export const zipped = (): Blob | undefined => loaded;
 
-export async function load(): Promise<Model> {
+/** What a page can show. */
+export type Loaded = { kind: 'profile'; model: Model } | { kind: 'changes'; model: Model; changes: Changes };
+
+export async function load(): Promise<Loaded> {
   const blocks = document.querySelectorAll<HTMLScriptElement>('script.payload');
   loaded = blocks.length ? fromBlocks(blocks) : await fromServer();
-  return new Model(decode(await unzip(loaded)));
+  const container = readContainer(await unzip(loaded)), model = new Model(decodeProfile(container));
+  return isRecord(container.header.diff) ? { kind: 'changes', model, changes: decodeChanges(container, model) } : { kind: 'profile', model };
 }
 
 function fromBlocks(blocks: Iterable<HTMLScriptElement>): Blob {

@@ -2,8 +2,9 @@
 
 import { render } from 'preact';
 import { App } from './app.tsx';
+import { PayloadError } from './container.ts';
+import { DiffApp } from './diff/app.tsx';
 import { load } from './load.ts';
-import { PayloadError } from './payload.ts';
 import './style.css';
 import './print.css';
 
@@ -12,9 +13,9 @@ async function start(): Promise<void> {
   root.id = 'app';
   render(<p class="message" role="status">Opening the profile …</p>, root);
   try {
-    const model = await load();
+    const loaded = await load();
     performance.mark('whyslow-loaded');
-    render(<App model={model} />, root);
+    render(loaded.kind === 'changes' ? <DiffApp {...loaded} /> : <App {...loaded} />, root);
     performance.mark('whyslow-shown');
   } catch (problem) {
     const text = problem instanceof PayloadError ? problem.message : `The profile cannot be shown: ${String(problem)}`;

@@ -23,6 +23,15 @@ const LIGHT = ['#8b8e92', '#f09a48', '#f8db8d', '#54c8f6', '#cf84c8', '#5bb077',
 const DARK = ['#84878b', '#f09a48', '#f8db8d', '#54c8f6', '#cf84c8', '#5bb077', '#c3ced7', '#b4b8be'];
 const NO_CODE = 7;
 
+/** What changed, from much less over not significant to much more: the colours of the SVG flame graph. Blue and orange differ in lightness, too. */
+const CHANGES = { light: ['#4f8fdc', '#a9d0f5', '#d5d8dc', '#f8c98f', '#ec8a2f'], dark: ['#4f8fdc', '#a9d0f5', '#b4b8be', '#f8c98f', '#ec8a2f'] };
+const NOT_SIGNIFICANT = 2;
+
+export function changeColour(row: number, dark: boolean): string {
+  const colours = dark ? CHANGES.dark : CHANGES.light;
+  return colours[row] ?? colours[NOT_SIGNIFICANT]!;
+}
+
 /** For crates, modules and functions: neighbours in this list differ in lightness too. */
 const MANY = ['#f09a48', '#54c8f6', '#f8db8d', '#cf84c8', '#5bb077', '#a9b8e8', '#e7b8a4', '#bcd96f', '#7fd0c0', '#e69ab0', '#c9b17c', '#9db8c9'];
 

@@ -1,9 +1,8 @@
-// Decodes the container that PAYLOAD.md describes into tables of typed arrays, and checks every reference once.
+// Decodes the container of a profile into tables of typed arrays, and checks every reference once.
 
-export const NONE = 0xffffffff;
+import { ascending, damaged, isCount, isRecord, NONE, PayloadError, readContainer, within, type Columns, type Container } from './container.ts';
 
-/** The payload cannot be shown; the message is for the reader of the page. */
-export class PayloadError extends Error {}
+export { NONE, PayloadError };
 
 export interface Context {
   command: string[];
@@ -149,18 +148,17 @@ export interface Profile {
   locks: { count: number; kind: Uint32Array; name: Uint32Array; address: Float64Array; process: Uint32Array; function: Uint32Array; file: Uint32Array; line: Uint32Array };
 }
 
-interface Column { type: string; offset: number; length: number }
 interface Header {
-  schema: string; context: Partial<Context>; quality: Quality; heap: Record<string, unknown> | undefined; carriers: CarrierFamily[]; columns: Record<string, Column>;
+  context: Partial<Context>; quality: Quality; heap: Record<string, unknown> | undefined; carriers: CarrierFamily[];
   timeKinds: TimeKind[]; reasons: Reason[]; parallelism: ParallelismFacts;
 }
 
-const SIZES: Record<string, number> = { u8: 1, u32: 4, f64: 8 };
-
 /** Reads a container (already unzipped). Columns that an older writer did not have are filled with "unknown". */
-export function decode(bytes: Uint8Array): Profile {
-  const { header, data } = split(bytes);
-  const columns = new Columns(header.columns, data);
+export const decode = (bytes: Uint8Array): Profile => decodeProfile(readContainer(bytes));
+
+/** The same of a container that is open. */
+export function decodeProfile({ header: given, columns }: Container): Profile {
+  const header = headerOf(given);
   const rows = (table: string, main: string): number => columns.length(`${table}.${main}`);
   const u32 = (name: string, count: number, missing = NONE) => columns.u32(name, count, missing);
   const f64 = (name: string, count: number, missing = NaN) => columns.f64(name, count, missing);
@@ -300,45 +298,17 @@ function readHeapFacts(facts: Record<string, unknown>): HeapFacts {
   };
 }
 
-function split(bytes: Uint8Array): { header: Header; data: Uint8Array } {
-  if (bytes.length < 4) throw new PayloadError('The profile in this page is cut short: it has no header.');
-  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  if (length > bytes.length - 4) throw new PayloadError('The profile in this page is cut short: its header is incomplete.');
-  let header: unknown;
-  try {
-    header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  } catch {
-    throw new PayloadError('The profile in this page is damaged: its header cannot be read.');
-  }
-  if (!isRecord(header) || typeof header.schema !== 'string' || !isRecord(header.columns)) {
-    throw new PayloadError('The profile in this page is damaged: its header is not one of a profile.');
-  }
-  if (header.schema !== 'whyslow-view/1') {
-    throw new PayloadError(`This viewer reads whyslow-view/1, but the profile is ${header.schema}. Use the whyslow that wrote it.`);
-  }
-  const columns: Record<string, Column> = {};
-  for (const [name, column] of Object.entries(header.columns)) {
-    if (!isRecord(column) || typeof column.type !== 'string' || !isCount(column.offset) || !isCount(column.length)) {
-      throw new PayloadError(`The profile in this page is damaged: column ${name} is not described.`);
-    }
-    columns[name] = { type: column.type, offset: column.offset, length: column.length };
-  }
-  const start = Math.ceil((4 + length) / 8) * 8;
+function headerOf(header: Record<string, unknown>): Header {
   const parallelism = isRecord(header.parallelism) ? header.parallelism : {};
   const timeKinds = Array.isArray(header.time_kinds) ? header.time_kinds.slice(0, MOST_KINDS).map(readKind) : [];
   return {
-    header: {
-      schema: header.schema,
-      context: isRecord(header.context) ? header.context : {},
-      quality: isRecord(header.quality) ? header.quality : {},
-      heap: isRecord(header.heap) ? header.heap : undefined,
-      carriers: Array.isArray(header.carriers) ? header.carriers.slice(0, MOST_CARRIERS).map(readCarrier) : [],
-      timeKinds,
-      parallelism: { crowded: parallelism.crowded === true, sealed: parallelism.sealed !== false, end: isCount(parallelism.end_ns) ? parallelism.end_ns : 0 },
-      reasons: Array.isArray(header.reasons) ? header.reasons.slice(0, 254).map(reason => readReason(reason, timeKinds.length)) : [],
-      columns,
-    },
-    data: bytes.subarray(Math.min(start, bytes.length)),
+    context: isRecord(header.context) ? header.context : {},
+    quality: isRecord(header.quality) ? header.quality : {},
+    heap: isRecord(header.heap) ? header.heap : undefined,
+    carriers: Array.isArray(header.carriers) ? header.carriers.slice(0, MOST_CARRIERS).map(readCarrier) : [],
+    timeKinds,
+    parallelism: { crowded: parallelism.crowded === true, sealed: parallelism.sealed !== false, end: isCount(parallelism.end_ns) ? parallelism.end_ns : 0 },
+    reasons: Array.isArray(header.reasons) ? header.reasons.slice(0, 254).map(reason => readReason(reason, timeKinds.length)) : [],
   };
 }
 
@@ -362,50 +332,6 @@ function readReason(reason: unknown, kinds: number): Reason {
   const { word, kind } = isRecord(reason) ? reason : {};
   if (!isCount(kind) || kind >= kinds) throw new PayloadError('The profile in this page is damaged: a reason of waits has no kind of time.');
   return { word: typeof word === 'string' ? word.slice(0, 40) : '', kind };
-}
-
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
-const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
-
-class Columns {
-  constructor(private readonly columns: Record<string, Column>, private readonly data: Uint8Array) {}
-
-  has(name: string): boolean {
-    return this.columns[name] !== undefined;
-  }
-
-  length(name: string): number {
-    return this.columns[name]?.length ?? 0;
-  }
-
-  u8(name: string, count: number): Uint8Array {
-    return this.bytes(name, 'u8', count) ?? new Uint8Array(count);
-  }
-
-  u32(name: string, count: number, missing: number): Uint32Array {
-    const bytes = this.bytes(name, 'u32', count);
-    return bytes ? new Uint32Array(bytes.buffer, bytes.byteOffset, count) : new Uint32Array(count).fill(missing);
-  }
-
-  f64(name: string, count: number, missing: number): Float64Array {
-    const bytes = this.bytes(name, 'f64', count);
-    return bytes ? new Float64Array(bytes.buffer, bytes.byteOffset, count) : new Float64Array(count).fill(missing);
-  }
-
-  /** The bytes of a column, at an address that typed arrays accept; nothing when the column is missing. */
-  private bytes(name: string, type: string, count: number): Uint8Array | undefined {
-    const column = this.columns[name];
-    if (!column) return undefined;
-    const size = SIZES[type]!;
-    const end = column.offset + column.length * size;
-    if (column.type !== type) throw new PayloadError(`The profile in this page is damaged: column ${name} is ${column.type}, not ${type}.`);
-    if (column.length !== count) {
-      throw new PayloadError(`The profile in this page is damaged: column ${name} has ${column.length} rows instead of ${count}.`);
-    }
-    if (end > this.data.length) throw new PayloadError(`The profile in this page is cut short: column ${name} is incomplete.`);
-    const bytes = this.data.subarray(column.offset, end);
-    return bytes.byteOffset % size ? bytes.slice() : bytes;
-  }
 }
 
 function readSamples(columns: Columns, metric: number): SampleTable {
@@ -505,23 +431,4 @@ function check(profile: Profile): void {
   within('locks.process', profile.locks.process, processes.count, true);
   within('locks.function', profile.locks.function, functions.count + modules.count + 2, false);
   within('locks.file', profile.locks.file, texts, true);
-}
-
-const damaged = (name: string, row: number) =>
-  new PayloadError(`The profile in this page is damaged: row ${row} of column ${name} refers to nothing.`);
-
-function within(name: string, column: Uint32Array, bound: number, optional: boolean): void {
-  for (let i = 0; i < column.length; i++) {
-    const value = column[i]!;
-    if (value >= bound && !(optional && value === NONE)) throw damaged(name, i);
-  }
-}
-
-function ascending(name: string, column: Uint32Array, bound: number): void {
-  let before = 0;
-  for (let i = 0; i < column.length; i++) {
-    const value = column[i]!;
-    if (value < before || value > bound) throw damaged(name, i);
-    before = value;
-  }
 }

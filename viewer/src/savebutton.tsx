@@ -2,14 +2,14 @@
 
 import { useState } from 'preact/hooks';
 import { zipped } from './load.ts';
-import type { PanelProps } from './panel.ts';
 import { ownParts, pageOf } from './save.ts';
-import { toHash } from './state.ts';
+import { toHash, type State } from './state.ts';
 
-export function SaveButton({ model, state }: Pick<PanelProps, 'model' | 'state'>) {
+/** `file`: what was opened; the page is called like it. */
+export function SaveButton({ file, state }: { file: string; state: State }) {
   const [said, say] = useState('');
   const save = async (): Promise<void> => {
-    const name = String(model.profile.context.file ?? '').replace(/^.*\//, '').replace(/\.whyslow$/, '') || 'profile';
+    const name = file.replace(/^.*\//, '').replace(/\.(whyslow|json)$/, '') || 'profile';
     try {
       say('Saving …');
       const payload = new Uint8Array(await zipped()!.arrayBuffer());

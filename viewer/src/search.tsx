@@ -8,7 +8,12 @@ import { nodeAt } from './flame/path.ts';
 import { toMatch, useShownMatches } from './matches.ts';
 import type { PanelProps } from './panel.ts';
 
-export function SearchBox({ model, state, dispatch }: Pick<PanelProps, 'model' | 'state' | 'dispatch'>) {
+type SearchProps = Pick<PanelProps, 'model' | 'state' | 'dispatch'> & {
+  /** What is said of the functions that match; what they weigh unless told otherwise. */
+  about?: (found: number) => string;
+};
+
+export function SearchBox({ model, state, dispatch, about }: SearchProps) {
   const result = search(model, state);
   const matches = useShownMatches();
   const onKeyDown = (event: KeyboardEvent) => {
@@ -20,7 +25,7 @@ export function SearchBox({ model, state, dispatch }: Pick<PanelProps, 'model' |
         spellcheck={false} aria-invalid={result.kind === 'invalid'} onKeyDown={onKeyDown}
         onInput={event => dispatch({ search: event.currentTarget.value }, 'search')} />
       <button type="button" aria-pressed={state.regex} aria-label="Regular expression" title="Regular expression" onClick={() => dispatch({ regex: !state.regex })}>.*</button>
-      <span class="found" role="status">{matches && place(matches)}{found({ model, state })}</span>
+      <span class="found" role="status">{matches && place(matches)}{about && result.kind === 'found' && result.count ? about(result.count) : found({ model, state })}</span>
       {matches && matches.of > 0 && <>
         <button type="button" class="icon" aria-label="Previous match" title="Previous match (N)" onClick={() => toMatch(-1)}>‹</button>
         <button type="button" class="icon" aria-label="Next match" title="Next match (n)" onClick={() => toMatch(1)}>›</button>

@@ -1,10 +1,20 @@
-// Where a call tree has the functions that the search matches: paths to go to, the heaviest first.
+// Where a call tree has the functions that the search matches: frames and paths to go to, the heaviest first.
 
+import type { CallTree } from './aggregate.ts';
 import type { FoldedTree } from './derive.ts';
+import { familiesOf } from './flame/label.ts';
+import type { Model } from './model.ts';
 import type { Branch, Outline } from './outline.ts';
 
 /** More matches than this are not gone through one by one. */
 const MOST = 10_000;
+
+/** Frames of the functions that match. */
+export function heaviestAmong(model: Model, tree: CallTree, matched: Uint8Array): number[] {
+  const nodes: number[] = [];
+  for (let node = 1; node < tree.total.length; node++) if (model.isAmong(matched, tree.fn[node]!, familiesOf(tree, node)) && tree.total[node]! > 0) nodes.push(node);
+  return nodes.sort((a, b) => tree.total[b]! - tree.total[a]! || a - b);
+}
 
 /** Paths of functions from a root row to each outermost match of a top-down tree. */
 export function matchesTopDown(tree: FoldedTree, isMatch: (node: number) => boolean): number[][] {

@@ -185,14 +185,14 @@ export class Payload {
 }
 
 /** The bytes of a container (not yet compressed) with these columns. */
-export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, carriers = undefined, time_kinds = undefined, reasons = undefined, parallelism = undefined }, columns) {
+export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, carriers = undefined, time_kinds = undefined, reasons = undefined, parallelism = undefined, diff = undefined, bench = undefined }, columns) {
   const described = {};
   let offset = 0;
   for (const [name, { type, values }] of Object.entries(columns)) {
     described[name] = { type, offset, length: values.length };
     offset = Math.ceil((offset + values.byteLength) / 8) * 8;
   }
-  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, carriers, time_kinds, reasons, parallelism, columns: described }));
+  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, carriers, time_kinds, reasons, parallelism, diff, bench, columns: described }));
   const start = Math.ceil((4 + header.length) / 8) * 8;
   const out = Buffer.alloc(start + offset);
   out.writeUInt32LE(header.length, 0);

@@ -23,7 +23,7 @@ fn main() {
     let profile = profile();
     let begun = Instant::now();
     let mut payload = Vec::new();
-    write_payload(&profile, "sample.whyslow", &mut payload).expect("a payload");
+    write_payload(&Page::new(&profile, "sample.whyslow"), &mut payload).expect("a payload");
     let payload_time = begun.elapsed();
     let begun = Instant::now();
     let file = BufWriter::new(File::create(&page_file).expect("the page is created"));

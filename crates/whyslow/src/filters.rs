@@ -45,6 +45,21 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
+    /// Everything that is counted by a metric.
+    pub(crate) fn of_metric(metric: MetricArgs) -> Self {
+        Self {
+            metric,
+            thread: Vec::new(),
+            process: Vec::new(),
+            time: None,
+            function: None,
+            kind: Vec::new(),
+            span: Vec::new(),
+            span_threads: SpanThreads::Own,
+            no_inline: false,
+        }
+    }
+
     /// Whether anything was said but which threads and processes count.
     pub(crate) fn are_more_than_who(&self) -> bool {
         let who = Self { thread: Vec::new(), process: Vec::new(), ..self.clone() };

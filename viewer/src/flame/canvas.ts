@@ -63,9 +63,9 @@ export class FlameCanvas {
   show(shown: Shown): void {
     const before = this.shown;
     this.shown = shown;
-    const { colour, dark, model, threads, inverted } = shown.look, known = this.colours;
-    if (!known || known.mode !== colour || known.dark !== dark || known.threads !== threads || known.inverted !== inverted) {
-      this.colours = new Colours(model, colour, dark, threads, inverted);
+    const { colour, dark, model, threads, inverted, changes } = shown.look, known = this.colours;
+    if (!known || known.mode !== colour || known.dark !== dark || known.threads !== threads || known.inverted !== inverted || known.changes !== changes) {
+      this.colours = new Colours(model, colour, dark, threads, inverted, changes);
     }
     const view = shown.layout.viewOf(shown.zoomed);
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;

@@ -3,7 +3,7 @@
 import type { CallTree } from '../aggregate.ts';
 import type { FoldedTree } from '../derive.ts';
 import type { Model } from '../model.ts';
-import { functionColour, nthColour } from '../palette.ts';
+import { changeColour, functionColour, nthColour } from '../palette.ts';
 import type { Colour } from '../state.ts';
 import { familiesOf, type Labels } from './label.ts';
 import type { Boxes } from './layout.ts';
@@ -28,6 +28,8 @@ export interface Look {
   times: TimeShares | undefined;
   timeWanted: number;
   inverted: boolean;
+  /** What changed at each node, as rows of the palette; only when frames are coloured by that. */
+  changes?: Uint8Array;
   /** Frames around the zoomed one are dimmed. */
   zoomed: number;
 }
@@ -36,10 +38,11 @@ export interface Look {
 export class Colours {
   private readonly known: (string | undefined)[] = [];
   constructor(private readonly model: Model, readonly mode: Colour, readonly dark: boolean, readonly threads: ThreadShares | undefined,
-    readonly inverted: boolean) {}
+    readonly inverted: boolean, readonly changes: Uint8Array | undefined) {}
   /** The colour of a node with this function. */
   of(node: number, fn: number): string {
-    const { threads, inverted } = this;
+    const { threads, inverted, changes } = this;
+    if (changes && node !== 0) return changeColour(changes[node]!, this.dark);
     if (threads && node !== 0) return nthColour(inverted ? threads.ofFunction[fn]! : threads.ofNode[node]!, this.dark);
     return this.known[fn] ??= functionColour(this.model, fn, this.mode, this.dark);
   }
@@ -77,10 +80,10 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
       if (text) texts.push({ text, x: x + PAD, y: y + ROW / 2, faint });
     }
   }
-  // Inlined frames are paler, with a dashed edge.
+  // Inlined frames are paler, with a dashed edge; not where a paler colour is another change.
   context.globalAlpha = dark ? .34 : .42;
   context.fillStyle = '#fff';
-  for (let i = 0; i < inlined.length; i += 4) if (!inlined[i + 3]) context.fillRect(inlined[i]!, inlined[i + 1]!, inlined[i + 2]! - .6, ROW - 1);
+  if (!look.changes) for (let i = 0; i < inlined.length; i += 4) if (!inlined[i + 3]) context.fillRect(inlined[i]!, inlined[i + 1]!, inlined[i + 2]! - .6, ROW - 1);
   context.globalAlpha = .75;
   context.strokeStyle = '#16181d';
   context.lineWidth = 1;

@@ -27,8 +27,8 @@ export class Layout {
   private readonly children: Uint32Array;
   private readonly opened: Uint8Array;
 
-  /** `rank`: functions in the order in which their frames go from left to right; without it the heaviest is first. */
-  constructor(tree: CallTree, private readonly rank?: Uint32Array) {
+  /** `rank`: functions in the order in which their frames go from left to right, or `given` for the order of the tree; without it the heaviest is first. */
+  constructor(tree: CallTree, private readonly rank?: Uint32Array | 'given') {
     this.tree = tree;
     this.start = new Float64Array(tree.parent.length);
     this.children = tree.children.slice();
@@ -59,7 +59,7 @@ export class Layout {
     this.opened[node] = 1;
     const { total, fn, firstChild } = this.tree, { rank } = this;
     const children = this.children.subarray(firstChild[node]!, firstChild[node + 1]!);
-    if (rank) children.sort((a, b) => rank[fn[a]!]! - rank[fn[b]!]! || a - b);
+    if (rank === 'given') { /* as they are */ } else if (rank) children.sort((a, b) => rank[fn[a]!]! - rank[fn[b]!]! || a - b);
     else heaviestFirst(children, total);
     let at = this.start[node]!;
     for (const child of children) {

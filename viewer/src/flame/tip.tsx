@@ -1,5 +1,6 @@
 // Details of a frame beside the pointer.
 
+import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { CallTree } from '../aggregate.ts';
 import { callSite, siteWords } from '../callsites.ts';
@@ -15,9 +16,10 @@ interface TipProps { model: Model; state: State; tree: CallTree; times: TimeShar
 
 /** Nobody reads more of a name than this in a tooltip. */
 const LONGEST = 1000;
-const cut = (text: string): string => text.length > LONGEST ? text.slice(0, LONGEST) + '…' : text;
+export const cut = (text: string): string => text.length > LONGEST ? text.slice(0, LONGEST) + '…' : text;
 
-export function Tip({ model, state, tree, times, node, zoomed, x, y }: TipProps) {
+/** A box beside a place of the window, and inside of it. */
+export function TipBox({ x, y, children }: { x: number; y: number; children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const { width, height } = box.current!.getBoundingClientRect();
@@ -25,6 +27,10 @@ export function Tip({ model, state, tree, times, node, zoomed, x, y }: TipProps)
     const top = y + 18 + height > innerHeight ? y - height - 10 : y + 18;
     box.current!.style.transform = `translate(${left}px, ${Math.max(4, top)}px)`;
   });
+  return <div class="tip" ref={box}>{children}</div>;
+}
+
+export function Tip({ model, state, tree, times, node, zoomed, x, y }: TipProps) {
   const fn = tree.fn[node]!, unit = model.unit(state.metric), whole = tree.total[0]!;
   const inside = zoomed && tree.depth[node]! >= tree.depth[zoomed]! ? `, ${share(tree.total[node]!, tree.total[zoomed]!)} of the zoomed frame` : '';
   const around = tree.fn[tree.parent[node]!]!;
@@ -32,7 +38,7 @@ export function Tip({ model, state, tree, times, node, zoomed, x, y }: TipProps)
   const about = node === 0 ? [] : foldNote(model, tree, node).name ? ['only starts or carries other code', 'w shows whole stacks'] : [kindWord(model.kind(fn)), model.crate(fn) && `crate ${cut(model.crate(fn))}`,
     model.moduleName(model.moduleOf(fn)), tree.inlined[node] ? 'inlined into its caller' : ''];
   return (
-    <div class="tip" ref={box}>
+    <TipBox x={x} y={y}>
       <b><bdi>{cut(nodeName(model, tree, node))}</bdi></b>
       <div>total {amount(tree.total[node]!, unit)}, {share(tree.total[node]!, whole)}{inside}</div>
       {!state.inverted && <div>self {amount(tree.self[node]!, unit)}, {share(tree.self[node]!, whole)}</div>}
@@ -41,7 +47,7 @@ export function Tip({ model, state, tree, times, node, zoomed, x, y }: TipProps)
       <div class="quiet">{about.filter(Boolean).join(' · ')}</div>
       {model.place(fn) && <div class="quiet tip-place"><bdi>{cut(model.place(fn))}</bdi></div>}
       {site && <div class="quiet tip-place">{state.inverted ? 'calls it at' : 'called at'} <bdi>{cut(siteWords(site))}</bdi></div>}
-    </div>
+    </TipBox>
   );
 }
 

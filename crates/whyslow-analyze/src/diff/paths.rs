@@ -23,6 +23,8 @@ use crate::labels::{self, Label};
 pub struct Paths {
     /// The functions that the labels of `tree` stand for: one for each that one side has, or both.
     pub profile: Profile,
+    /// Where each of these functions is, as `[before, after]`.
+    pub places: Vec<[Option<Place>; 2]>,
     /// The paths.
     pub tree: CallTree,
     /// What changed at the end of each path, by node.
@@ -176,7 +178,7 @@ impl Paths {
                 .collect(),
             parent: merged.parent,
         };
-        Self { profile: named(&functions, sides), tree, own, total }
+        Self { profile: named(&functions, sides), places: functions.places, tree, own, total }
     }
 
     /// The names of a path, outermost first.

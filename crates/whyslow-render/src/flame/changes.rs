@@ -14,7 +14,8 @@ pub(super) const FIRST_CLASS: usize = times::CLASSES;
 pub(super) const CLASSES: usize = FIRST_CLASS + WORDS.len();
 
 /// The words of the legend, from the bluest to the most orange.
-const WORDS: [&str; 5] = ["half or less, gone", "less", "not significant", "more", "twice or more, new"];
+pub(crate) const WORDS: [&str; 5] =
+    ["half or less, gone", "less", "not significant", "more", "twice or more, new"];
 
 /// Row of [`WORDS`] of what chance explains.
 const GREY: usize = 2;
@@ -33,17 +34,7 @@ impl FlameChanges {
 
     /// The colour class of a node.
     pub(super) fn class(&self, node: u32) -> usize {
-        let change = &self.of_node[node as usize];
-        let large = change.after >= change.before.saturating_mul(2)
-            || change.before >= change.after.saturating_mul(2);
-        let row = match (change.verdict, large) {
-            (Verdict::Less, true) => 0,
-            (Verdict::Less, false) => 1,
-            (Verdict::More, false) => 3,
-            (Verdict::More, true) => 4,
-            _ => GREY,
-        };
-        FIRST_CLASS + row
+        FIRST_CLASS + colour(&self.of_node[node as usize])
     }
 
     /// The entries of the legend: class and words, of the colours that are seen.
@@ -74,12 +65,11 @@ impl FlameChanges {
         out.push('"');
         for (at, frame) in layout.frames.iter().enumerate() {
             let change = &self.of_node[frame.node as usize];
-            let verdict = VERDICTS.iter().position(|verdict| *verdict == change.verdict).unwrap_or(0);
             let mut numbers = vec![
                 change.before,
                 change.after,
-                (self.class(frame.node) - FIRST_CLASS) as u64,
-                verdict as u64,
+                colour(change) as u64,
+                u64::from(verdict_code(change.verdict)),
             ];
             if let Some(ratio) = change.ratio.filter(|_| change.before > 0 && change.after > 0) {
                 numbers.extend([ratio.low, ratio.high].map(|ratio| (ratio * 1000.0).round() as u64));
@@ -97,6 +87,24 @@ impl FlameChanges {
     }
 }
 
+/// The row of [`WORDS`] that a change is drawn in.
+pub(crate) fn colour(change: &Change) -> usize {
+    let large =
+        change.after >= change.before.saturating_mul(2) || change.before >= change.after.saturating_mul(2);
+    match (change.verdict, large) {
+        (Verdict::Less, true) => 0,
+        (Verdict::Less, false) => 1,
+        (Verdict::More, false) => 3,
+        (Verdict::More, true) => 4,
+        _ => GREY,
+    }
+}
+
+/// The row of [`VERDICTS`].
+pub(crate) fn verdict_code(verdict: Verdict) -> u8 {
+    VERDICTS.iter().position(|known| *known == verdict).unwrap_or(0) as u8
+}
+
 /// The verdicts, by their number in the data.
-const VERDICTS: [Verdict; 5] =
+pub(crate) const VERDICTS: [Verdict; 5] =
     [Verdict::Undecided, Verdict::Less, Verdict::More, Verdict::Same, Verdict::Moved];

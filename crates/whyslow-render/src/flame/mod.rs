@@ -6,7 +6,7 @@
 //!
 //! A folded picture holds the frames of the whole one too: a button goes from one to the other.
 
-mod changes;
+pub(crate) mod changes;
 mod data;
 mod document;
 mod functions;

@@ -7,6 +7,7 @@ use whyslow_analyze::{CallTree, FunctionTable, Quality, Selection, SortBy};
 use whyslow_profile::Profile;
 
 use super::base64::{self, Blocks};
+use super::changes::ChangesView;
 use super::payload::{compressed, write_container};
 use super::sha256::sha256;
 use crate::flame::text::{push_xml, visible};
@@ -33,13 +34,25 @@ impl Bundle<'static> {
     };
 }
 
+/// What a page shows.
+#[derive(Debug, Clone, Copy)]
+pub enum Content<'a> {
+    /// A profile.
+    Profile {
+        /// The profile.
+        profile: &'a Profile,
+        /// The name of its file.
+        file: &'a str,
+    },
+    /// What changed between two sides.
+    Changes(ChangesView<'a>),
+}
+
 /// What a page shows, and how it is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
-    /// The profile.
-    pub profile: &'a Profile,
-    /// The name of its file.
-    pub file: &'a str,
+    /// What is shown.
+    pub content: Content<'a>,
     /// The viewer.
     pub bundle: Bundle<'a>,
     /// Most characters in one block of the payload: a string of JavaScript has a limit.
@@ -47,23 +60,53 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// A page with the embedded viewer.
+    /// A page of a profile with the embedded viewer.
     pub fn new(profile: &'a Profile, file: &'a str) -> Self {
-        Self { profile, file, bundle: Bundle::EMBEDDED, block_length: 8_000_000 }
+        Self::of(Content::Profile { profile, file })
+    }
+
+    /// A page with the embedded viewer.
+    pub fn of(content: Content<'a>) -> Self {
+        Self { content, bundle: Bundle::EMBEDDED, block_length: 8_000_000 }
     }
 
     fn title(&self) -> String {
-        match self.profile.meta.command.as_slice() {
-            [] => format!("{} · whyslow", self.file),
-            words => format!("{} · whyslow", words.join(" ")),
+        match self.content {
+            Content::Profile { profile, file } => match profile.meta.command.as_slice() {
+                [] => format!("{file} · whyslow"),
+                words => format!("{} · whyslow", words.join(" ")),
+            },
+            Content::Changes(changes) => format!("{} · whyslow", changes.title()),
         }
     }
+
+    fn write_container(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self.content {
+            Content::Profile { profile, file } => write_container(profile, &Quality::of(profile), file, out),
+            Content::Changes(changes) => changes.write_container(out),
+        }
+    }
+
+    /// The main thing for readers without scripts.
+    fn without_scripts(&self) -> String {
+        let html = match self.content {
+            Content::Profile { profile, .. } => hottest_functions(profile, &self.title()),
+            Content::Changes(changes) => changes.without_scripts(),
+        };
+        format!("<noscript>\n{html}</noscript>\n")
+    }
+}
+
+/// Writes the payload of a page: everything that it shows, compressed.
+pub fn write_payload(page: &Page<'_>, out: impl Write) -> io::Result<()> {
+    let mut out = compressed(out);
+    page.write_container(&mut out)?;
+    out.finish().map(drop)
 }
 
 /// Writes one self-contained page. It works from disk, without a network, and says the main thing without scripts, too.
 pub fn write_page(page: &Page<'_>, mut out: impl Write) -> io::Result<()> {
-    let Page { profile, file, bundle, block_length } = *page;
-    let quality = Quality::of(profile);
+    let Page { bundle, block_length, .. } = *page;
     let policy = format!(
         "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; base-uri 'none'; form-action 'none'",
         allowed(bundle.script),
@@ -75,11 +118,11 @@ pub fn write_page(page: &Page<'_>, mut out: impl Write) -> io::Result<()> {
     out.write_all(b"<style>")?;
     out.write_all(bundle.style.as_bytes())?;
     out.write_all(b"</style>\n</head>\n<body>\n<div id=\"app\"></div>\n")?;
-    out.write_all(without_scripts(page, &quality).as_bytes())?;
+    out.write_all(page.without_scripts().as_bytes())?;
 
     let tags = ["<script type=\"application/octet-stream\" class=\"payload\">", "</script>\n"];
     let mut payload = compressed(Blocks::new(&mut out, block_length, tags)?);
-    write_container(profile, &quality, file, &mut payload)?;
+    page.write_container(&mut payload)?;
     payload.finish()?.finish()?;
 
     out.write_all(b"<script>")?;
@@ -96,7 +139,7 @@ pub fn served_page(page: &Page<'_>, query: &str) -> String {
         html,
         "<link rel=\"stylesheet\" href=\"viewer.css{query}\">\n</head>\n<body>\n<div id=\"app\"></div>\n{}\
          <script src=\"viewer.js{query}\"></script>\n</body>\n</html>\n",
-        without_scripts(page, &Quality::of(page.profile)),
+        page.without_scripts(),
     );
     html
 }
@@ -129,18 +172,14 @@ fn head(title: &str) -> String {
 }
 
 /// The hottest functions as a plain table.
-fn without_scripts(page: &Page<'_>, quality: &Quality) -> String {
-    let profile = page.profile;
+fn hottest_functions(profile: &Profile, title: &str) -> String {
+    let quality = Quality::of(profile);
     let table = FunctionTable::build(profile, &Selection::default(), true, SortBy::SelfValue);
-    let mut html = String::from("<noscript>\n<h1>");
-    push_xml(&mut html, &visible(&page.title()));
-    html.push_str("</h1>\n<p>");
-    push_xml(&mut html, &visible(&plain(&headline(quality))));
-    html.push_str("</p>\n");
+    let mut html = String::new();
+    push_title(&mut html, title);
+    push_paragraph(&mut html, &plain(&headline(&quality)));
     for remark in quality.remarks() {
-        html.push_str("<p>");
-        push_xml(&mut html, &visible(&remark_line(&remark)));
-        html.push_str("</p>\n");
+        push_paragraph(&mut html, &remark_line(&remark));
     }
     html.push_str(
         "<p>The viewer needs JavaScript, which is off here. The functions that take most of the time:</p>\n\
@@ -157,8 +196,21 @@ fn without_scripts(page: &Page<'_>, quality: &Quality) -> String {
     if more > 0 {
         let _ = writeln!(html, "<p>and {more} more</p>");
     }
-    html.push_str("</noscript>\n");
     html
+}
+
+/// A heading, harmless whatever is in it.
+pub(super) fn push_title(html: &mut String, title: &str) {
+    html.push_str("<h1>");
+    push_xml(html, &visible(title));
+    html.push_str("</h1>\n");
+}
+
+/// A paragraph, harmless whatever is in it.
+pub(super) fn push_paragraph(html: &mut String, text: &str) {
+    html.push_str("<p>");
+    push_xml(html, &visible(text));
+    html.push_str("</p>\n");
 }
 
 /// A text for terminals without its styles.

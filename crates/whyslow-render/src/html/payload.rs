@@ -20,7 +20,7 @@ use crate::json;
 use crate::names::{generic_name, short_name};
 
 /// The name and version of the layout.
-const SCHEMA: &str = "whyslow-view/1";
+pub(super) const SCHEMA: &str = "whyslow-view/1";
 
 /// Of a million samples: 1 gives 12.6 MB in 0.23 s, 4 gives 8.8 MB in 0.5 s, 6 gives 8.6 MB in 0.7 s.
 const EFFORT: u32 = 4;
@@ -41,13 +41,13 @@ struct Header<'p> {
 
 /// A family of functions that only carry other code.
 #[derive(Serialize)]
-struct Family {
+pub(super) struct Family {
     word: &'static str,
     role: &'static str,
 }
 
 impl Family {
-    fn of(carrier: Carrier) -> Self {
+    pub(super) fn of(carrier: Carrier) -> Self {
         let role = match carrier.role() {
             Role::StartUp => "start-up",
             Role::ThreadStart => "thread-start",
@@ -69,14 +69,7 @@ struct Context<'p> {
     started_unix_ns: u64,
 }
 
-/// Writes the payload of a profile: everything that is in it, compressed. `file` is the name of the profile's file.
-pub fn write_payload(profile: &Profile, file: &str, out: impl Write) -> io::Result<()> {
-    let mut out = compressed(out);
-    write_container(profile, &Quality::of(profile), file, &mut out)?;
-    out.finish().map(drop)
-}
-
-/// The same for a profile whose quality is known.
+/// Writes everything that is in a profile. `file` is the name of the profile's file.
 pub(super) fn write_container(
     profile: &Profile,
     quality: &Quality,
@@ -147,7 +140,7 @@ fn programs<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Tex
 }
 
 /// Functions, locations, frames.
-fn symbols<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
+pub(super) fn symbols<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
     let rows = &profile.functions;
     columns.u32("functions.name", collect(rows, |row| texts.of(row.name)));
     let text = |id| profile.text(id);

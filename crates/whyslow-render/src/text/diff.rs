@@ -102,7 +102,7 @@ fn head(view: &DiffView<'_>, page: Page) -> String {
 }
 
 /// What the numbers rest on.
-fn worth(diff: &Diff) -> String {
+pub(crate) fn worth(diff: &Diff) -> String {
     let pairs = diff.runs;
     match (diff.counted, pairs) {
         (true, 1) => {

@@ -33,7 +33,7 @@ fn a_small_page_looks_like_this() {
 fn the_page_holds_the_payload() {
     let profile = program();
     let mut payload = Vec::new();
-    write_payload(&profile, "run.whyslow", &mut payload).unwrap();
+    write_payload(&Page::new(&profile, "run.whyslow"), &mut payload).unwrap();
     let blocks = blocks(&page_with(&profile, 1 << 20));
     assert_eq!(blocks.len(), 1);
     assert_eq!(blocks[0].1, payload);

@@ -2,7 +2,7 @@
 
 use whyslow_analyze::{elapsed_time, testing};
 use whyslow_profile::{Profile, ThreadTimes};
-use whyslow_render::html::write_payload;
+use whyslow_render::html::{Page, write_payload};
 
 use crate::decoder::{NONE, Payload};
 
@@ -24,7 +24,7 @@ fn parallel() -> Profile {
 
 fn payload(profile: &Profile) -> Payload {
     let mut bytes = Vec::new();
-    write_payload(profile, "run.whyslow", &mut bytes).unwrap();
+    write_payload(&Page::new(profile, "run.whyslow"), &mut bytes).unwrap();
     Payload::decode(&bytes)
 }
 

@@ -5,7 +5,7 @@ use whyslow_analyze::{Quality, testing};
 use whyslow_profile::{
     Growth, GrowthBar, HeapCounts, HistogramBar, HistogramOf, LocationId, Profile, StackId, StringId,
 };
-use whyslow_render::html::write_payload;
+use whyslow_render::html::{Page, write_payload};
 use whyslow_render::json;
 
 use crate::decoder::{NONE, Payload};
@@ -13,7 +13,7 @@ use crate::program::program;
 
 fn payload(profile: &Profile) -> Payload {
     let mut bytes = Vec::new();
-    write_payload(profile, "run.whyslow", &mut bytes).unwrap();
+    write_payload(&Page::new(profile, "run.whyslow"), &mut bytes).unwrap();
     Payload::decode(&bytes)
 }
 

@@ -2,7 +2,7 @@
 
 use whyslow_analyze::testing;
 use whyslow_profile::{Metric, Profile, Samples, StackId, ThreadId};
-use whyslow_render::html::write_payload;
+use whyslow_render::html::{Page, write_payload};
 
 use crate::decoder::Payload;
 
@@ -11,7 +11,7 @@ const POLL: &str = "tokio::runtime::task::harness::poll;tokio::runtime::task::co
 
 fn payload(profile: &Profile) -> Payload {
     let mut bytes = Vec::new();
-    write_payload(profile, "run.whyslow", &mut bytes).unwrap();
+    write_payload(&Page::new(profile, "run.whyslow"), &mut bytes).unwrap();
     Payload::decode(&bytes)
 }
 

@@ -2,7 +2,7 @@
 
 use whyslow_analyze::{Reason, testing};
 use whyslow_profile::{Metric, Profile, Samples, StackId, ThreadId, WaitDetail, WokenBy};
-use whyslow_render::html::write_payload;
+use whyslow_render::html::{Page, write_payload};
 
 use crate::decoder::{NONE, Payload};
 
@@ -28,7 +28,7 @@ fn waits() -> Profile {
 
 fn payload(profile: &Profile) -> Payload {
     let mut bytes = Vec::new();
-    write_payload(profile, "run.whyslow", &mut bytes).unwrap();
+    write_payload(&Page::new(profile, "run.whyslow"), &mut bytes).unwrap();
     Payload::decode(&bytes)
 }
 

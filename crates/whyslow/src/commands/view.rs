@@ -6,31 +6,52 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use whyslow_profile::Profile;
-use whyslow_render::html::{Bundle, Page, served_page, write_page, write_payload};
+use whyslow_analyze::Quality;
+use whyslow_analyze::diff::{Diff, Paths};
+use whyslow_render::html::{Bundle, ChangesView, Content, Page, served_page, write_page, write_payload};
+use whyslow_render::text::DiffView;
 
-use crate::cli::{ProfileArg, Volume};
+use super::diff::file;
+use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
+use crate::filters::Filters;
 use crate::metric::MetricArgs;
 use crate::output::{self, Output, note};
-use crate::serve::{Content, Doorway, Progress, Server, Site};
+use crate::serve::{self, Doorway, Progress, Server, Site};
+use crate::sides::Sides;
 use crate::{open, profile_file};
 
-/// Look at a profile in the browser: timeline, flame graph, functions, source, machine code
+/// Look at a profile, or at what changed since another, in the browser: timeline, flame graph, source
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "whyslow view [OPTIONS] FILE\n       whyslow view [OPTIONS] --diff BEFORE AFTER\n       \
+        whyslow view [OPTIONS] --before FILE... --after FILE...",
+    after_help = "\
 The viewer is inside of whyslow and needs no network. It is served on this machine only
 (127.0.0.1), at an address with a secret in it, until Ctrl-C.
 
 Examples:
   whyslow view app.whyslow                  opens the browser
   whyslow view app.whyslow -o app.html      one file with everything in it, to keep or to send
+  whyslow view --diff old.whyslow new.whyslow        what changed: flame graph of both, and a table
+  whyslow view --before old*.whyslow --after new*.whyslow -o diff.html    of several runs each
   whyslow view app.whyslow --no-open        prints the address only; for another machine:
-                                            ssh -L 8080:127.0.0.1:8080, and --port 8080")]
+                                            ssh -L 8080:127.0.0.1:8080, and --port 8080"
+)]
 pub(crate) struct ViewArgs {
-    #[command(flatten)]
-    profile: ProfileArg,
+    /// The recorded profile
+    #[arg(value_name = "FILE", required_unless_present = "before")]
+    file: Option<PathBuf>,
+    /// Show what changed since this profile, as `whyslow diff` does; FILE is the one from after the change
+    #[arg(long, value_name = "BEFORE", requires = "file")]
+    diff: Option<PathBuf>,
+    /// Show what changed between several runs: profiles from before the change, one per run
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "after", conflicts_with_all = ["file", "diff"])]
+    before: Vec<PathBuf>,
+    /// As many from after it: the first is the pair of the first before, and so on
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "before")]
+    after: Vec<PathBuf>,
     #[command(flatten)]
     metric: MetricArgs,
     /// Write one self-contained HTML file instead; - is stdout
@@ -46,27 +67,80 @@ pub(crate) struct ViewArgs {
 
 /// Writes the file, or serves the viewer until the process is ended.
 pub(crate) fn run(args: &ViewArgs, volume: Volume) -> Result<Exit> {
-    let path = &args.profile.file;
-    let mut profile = profile_file::open(path)?;
-    let metric = args.metric.resolve(path, &mut profile, u64::MAX)?;
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    match &args.output {
-        Some(file) => save(&Page::new(&profile, &name), &Output::from(file.clone()), metric, volume),
-        None => serve(args, profile, metric, path, &name, volume),
+    let ready = match (&args.file, &args.diff) {
+        (Some(after), Some(before)) => changes(args, [vec![before.clone()], vec![after.clone()]], volume)?,
+        (Some(path), None) => profile(args, path, volume)?,
+        (None, _) => changes(args, [args.before.clone(), args.after.clone()], volume)?,
+    };
+    match ready {
+        Ready::Written => Ok(Exit::Success),
+        Ready::Served { server, site, fragment } => serve(args, server, &site, &fragment, volume),
     }
 }
 
-fn save(page: &Page<'_>, output: &Output, metric: usize, volume: Volume) -> Result<Exit> {
+/// A page that is in its file, or that a server has. What it was made from is no longer needed.
+enum Ready {
+    Written,
+    Served {
+        server: Server,
+        site: Arc<Site>,
+        /// The end of its address.
+        fragment: String,
+    },
+}
+
+fn profile(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
+    let mut profile = profile_file::open(path)?;
+    let metric = args.metric.resolve(path, &mut profile, u64::MAX)?;
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    ready(args, &Page::new(&profile, &name), fragment(metric), volume)
+}
+
+fn changes(args: &ViewArgs, files: [Vec<PathBuf>; 2], volume: Volume) -> Result<Ready> {
+    let sides = Sides::open(files, &Filters::of_metric(args.metric.clone()))?;
+    let [before, after] = sides.runs();
+    let diff = Diff::of_runs(&before, &after, true);
+    let paths = Paths::of_runs(&before, &after, true);
+    let [before_names, after_names] = sides.names();
+    let qualities = [&sides.before[0], &sides.after[0]]
+        .map(|run| Quality::of_metric(&run.profile, run.selection.metric));
+    let diff = DiffView {
+        diff: &diff,
+        before: file(&before_names, &before.profile, &qualities[0]),
+        after: file(&after_names, &after.profile, &qualities[1]),
+        limit: None,
+        paths: None,
+        focus: None,
+    };
+    let page = Page::of(Content::Changes(ChangesView { diff, paths: &paths }));
+    ready(args, &page, String::new(), volume)
+}
+
+/// Writes the page to its file, or makes the server that has it.
+fn ready(args: &ViewArgs, page: &Page<'_>, fragment: String, volume: Volume) -> Result<Ready> {
+    if let Some(file) = &args.output {
+        save(page, &Output::from(file.clone()), &fragment, volume)?;
+        return Ok(Ready::Written);
+    }
+    let server = Server::bind(args.port).map_err(|error| {
+        Failure::new(format!("port {} of 127.0.0.1 cannot be opened: {error}", args.port))
+            .next("another --port, or none for a free one; `-o FILE.html` needs no port")
+    })?;
+    let site = Arc::new(site(page, server.port())?);
+    Ok(Ready::Served { server, site, fragment })
+}
+
+fn save(page: &Page<'_>, output: &Output, fragment: &str, volume: Volume) -> Result {
     output.write(|out| write_page(page, out))?;
     if let Output::File(path) = output
         && volume > Volume::Quiet
     {
         note(&format!("whyslow: wrote {}\n", path.display()));
-        if metric > 0 {
-            note(&format!("whyslow: the metric is in its address: {}{}\n", path.display(), fragment(metric)));
+        if !fragment.is_empty() {
+            note(&format!("whyslow: the metric is in its address: {}{fragment}\n", path.display()));
         }
     }
-    Ok(Exit::Success)
+    Ok(())
 }
 
 /// The end of an address that shows a metric; the viewer keeps what it shows behind `#`.
@@ -74,36 +148,21 @@ fn fragment(metric: usize) -> String {
     if metric == 0 { String::new() } else { format!("#m={metric}") }
 }
 
-fn serve(
-    args: &ViewArgs,
-    profile: Profile,
-    metric: usize,
-    path: &Path,
-    name: &str,
-    volume: Volume,
-) -> Result<Exit> {
-    let server = Server::bind(args.port).map_err(|error| {
-        Failure::new(format!("port {} of 127.0.0.1 cannot be opened: {error}", args.port))
-            .next("another --port, or none for a free one; `-o FILE.html` needs no port")
-    })?;
-    let site = Arc::new(site(&profile, path, name, server.port())?);
-    // The site holds all that is served.
-    drop(profile);
-    let fragment = fragment(metric);
+fn serve(args: &ViewArgs, server: Server, site: &Arc<Site>, fragment: &str, volume: Volume) -> Result<Exit> {
     let address = format!("{}{fragment}", site.address());
     if args.no_open {
         output::print(&format!("{address}\n"))?;
         if volume > Volume::Quiet {
             note("whyslow: serving the viewer; Ctrl-C ends it\n");
         }
-        server.run(&site)
+        server.run(site)
     }
     if volume > Volume::Quiet {
         note(&format!("whyslow: viewer: {address}\nwhyslow: serving it until Ctrl-C\n"));
     }
-    let opening = Arc::clone(&site);
+    let (opening, fragment) = (Arc::clone(site), fragment.to_owned());
     thread::spawn(move || open(&opening, &fragment));
-    server.run(&site)
+    server.run(site)
 }
 
 /// Sends a browser to the site, and watches over the ticket it gets.
@@ -140,12 +199,12 @@ fn open(site: &Site, fragment: &str) {
     ));
 }
 
-fn site(profile: &Profile, path: &Path, name: &str, port: u16) -> Result<Site> {
+fn site(page: &Page<'_>, port: u16) -> Result<Site> {
     let mut payload = Vec::new();
-    write_payload(profile, name, &mut payload)
-        .map_err(|error| Failure::new(format!("{}: cannot be shown: {error}", path.display())))?;
-    let content = |query: &str| Content {
-        page: served_page(&Page::new(profile, name), query),
+    write_payload(page, &mut payload)
+        .map_err(|error| Failure::new(format!("the page cannot be made: {error}")))?;
+    let content = |query: &str| serve::Content {
+        page: served_page(page, query),
         script: Bundle::EMBEDDED.script,
         style: Bundle::EMBEDDED.style,
         payload,

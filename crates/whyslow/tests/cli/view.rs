@@ -236,3 +236,60 @@ fn an_unsealed_profile_is_shown_and_says_so() {
     let page = fs::read_to_string(folder.path().join("x.html")).unwrap();
     assert!(page.contains("recording incomplete"));
 }
+
+#[test]
+fn what_changed_is_one_page_too() {
+    let folder = Folder::new();
+    folder.profile("old.whyslow", "main;parse 900\nmain;gone 90");
+    folder.profile("new.whyslow", "main;parse 300");
+    let outcome = folder.whyslow(["view", "--diff", "old.whyslow", "new.whyslow", "-o", "diff.html"]);
+    assert_eq!(outcome.succeeds().stderr, "whyslow: wrote diff.html\n");
+    let page = fs::read_to_string(folder.path().join("diff.html")).unwrap();
+    assert!(page.contains("Faster: cpu time 990 ms → 300 ms"), "{}", &page[page.len() - 2000..]);
+    assert!(page.contains("<td>90.0 ms</td><td>0 ns</td><td>less</td><td>gone</td>"));
+    // Several runs of each side.
+    for run in 1..=3 {
+        folder.profile(&format!("old{run}.whyslow"), &format!("main;parse {}", 900 + run));
+        folder.profile(&format!("new{run}.whyslow"), &format!("main;parse {}", 300 - run));
+    }
+    let old = ["old1.whyslow", "old2.whyslow", "old3.whyslow"];
+    let new = ["new1.whyslow", "new2.whyslow", "new3.whyslow"];
+    let several = [&["view", "-o", "-", "--before"][..], &old, &["--after"], &new].concat();
+    let page = folder.whyslow(several).succeeds().stdout.clone();
+    assert!(page.contains("Faster: cpu time 902 ms → 298 ms, ×0.33"), "{page}");
+}
+
+#[test]
+fn what_changed_is_served_too() {
+    let folder = Folder::new();
+    folder.profile("old.whyslow", "main;parse 900");
+    folder.profile("new.whyslow", "main;parse 300");
+    let mut command = folder.command();
+    command.args(["view", "--diff", "old.whyslow", "new.whyslow", "--no-open"]);
+    let viewer = Viewer::start(command);
+    let (_, target) = viewer.parts();
+    let page = String::from_utf8(viewer.get(target)).unwrap();
+    assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("Faster: cpu time 900 ms → 300 ms"), "{page}");
+    assert!(starts(&viewer.get(&format!("/profile{}", target.trim_start_matches('/'))), "HTTP/1.1 200 "));
+}
+
+#[test]
+fn what_cannot_be_compared_is_not_shown() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", STACKS);
+    for (args, told) in [
+        (&["view", "--diff", "x.whyslow"][..], "required"),
+        (&["view"], "required"),
+        (&["view", "--before", "x.whyslow"], "--after"),
+        (
+            &["view", "--before", "x.whyslow", "--after", "x.whyslow", "--diff", "x.whyslow"],
+            "cannot be used with",
+        ),
+        (&["view", "--diff", "x.whyslow", "x.whyslow", "--metric", "allocations"], "no metric 'allocations'"),
+        (&["view", "--diff", "nothing.whyslow", "x.whyslow"], "nothing.whyslow"),
+    ] {
+        let outcome = folder.whyslow(args);
+        assert_eq!(outcome.code, Some(125), "{args:?}: {outcome:?}");
+        assert!(outcome.stderr.contains(told), "{args:?}: {outcome:?}");
+    }
+}
