@@ -1,5 +1,6 @@
 // Gets the payload: from the blocks in the page, or from the server that served it.
 
+import { decodeResults, type Results } from './bench/results.ts';
 import { isRecord, PayloadError, readContainer } from './container.ts';
 import { decodeChanges, type Changes } from './diff/changes.ts';
 import { Model } from './model.ts';
@@ -13,12 +14,14 @@ let loaded: Blob | undefined;
 export const zipped = (): Blob | undefined => loaded;
 
 /** What a page can show. */
-export type Loaded = { kind: 'profile'; model: Model } | { kind: 'changes'; model: Model; changes: Changes };
+export type Loaded = { kind: 'profile'; model: Model } | { kind: 'changes'; model: Model; changes: Changes } | { kind: 'results'; results: Results };
 
 export async function load(): Promise<Loaded> {
   const blocks = document.querySelectorAll<HTMLScriptElement>('script.payload');
   loaded = blocks.length ? fromBlocks(blocks) : await fromServer();
-  const container = readContainer(await unzip(loaded)), model = new Model(decodeProfile(container));
+  const container = readContainer(await unzip(loaded));
+  if (isRecord(container.header.bench)) return { kind: 'results', results: decodeResults(container) };
+  const model = new Model(decodeProfile(container));
   return isRecord(container.header.diff) ? { kind: 'changes', model, changes: decodeChanges(container, model) } : { kind: 'profile', model };
 }
 

@@ -2,11 +2,20 @@
 
 import { render } from 'preact';
 import { App } from './app.tsx';
+import { BenchApp } from './bench/app.tsx';
 import { PayloadError } from './container.ts';
 import { DiffApp } from './diff/app.tsx';
-import { load } from './load.ts';
+import { load, type Loaded } from './load.ts';
 import './style.css';
 import './print.css';
+
+function shown(loaded: Loaded) {
+  switch (loaded.kind) {
+    case 'profile': return <App {...loaded} />;
+    case 'changes': return <DiffApp {...loaded} />;
+    case 'results': return <BenchApp {...loaded} />;
+  }
+}
 
 async function start(): Promise<void> {
   const root = document.getElementById('app') ?? document.body.appendChild(document.createElement('div'));
@@ -15,7 +24,7 @@ async function start(): Promise<void> {
   try {
     const loaded = await load();
     performance.mark('whyslow-loaded');
-    render(loaded.kind === 'changes' ? <DiffApp {...loaded} /> : <App {...loaded} />, root);
+    render(shown(loaded), root);
     performance.mark('whyslow-shown');
   } catch (problem) {
     const text = problem instanceof PayloadError ? problem.message : `The profile cannot be shown: ${String(problem)}`;

@@ -8,6 +8,7 @@
 //! judge      what the rounds say: comparisons with verdicts
 //! note       what is to be said besides
 //! document   all of it as a file that can be compared with later
+//! stored     such a file with what was said of it
 //! foreign    results of other tools
 //! gate       what may be merged
 //! harness    benchmark executables of cargo: criterion, divan, libtest
@@ -24,6 +25,7 @@ pub mod judge;
 pub mod note;
 pub mod padding;
 pub mod run;
+pub mod stored;
 pub mod suite;
 pub mod words;
 

@@ -8,6 +8,7 @@ import { KEYS, type Key } from '../keys.ts';
 import { toMatch } from '../matches.ts';
 import type { Model } from '../model.ts';
 import type { Dispatch } from '../panel.ts';
+import { Remarks } from '../remarks.tsx';
 import { SaveButton } from '../savebutton.tsx';
 import { SearchBox } from '../search.tsx';
 import { begin, change, fit, fromHash, redo, START, TABS, undo, type History, type State } from '../state.ts';
@@ -99,7 +100,7 @@ function Answer({ changes }: { changes: Changes }) {
   return (
     <section class="diff-answer" aria-label="Answer">
       <p class="diff-sentence">{answer}</p>
-      {remarks.map(({ severity, message, fix }) => <p key={message} class={`diff-remark ${severity}`}><span class="severity">{severity}</span>{message}{fix && <span class="quiet"> {fix}</span>}</p>)}
+      <Remarks remarks={remarks} />
       <details>
         <summary>Both sides, all totals, and what the numbers rest on</summary>
         <p class="quiet">{restsOn}</p>

@@ -3,8 +3,9 @@
 
 import { childLists, depths, type CallTree } from '../aggregate.ts';
 import { isRecord, NONE, PayloadError, within, damaged, type Columns, type Container } from '../container.ts';
+import { recordsOf, textOf, textsOf } from '../headervalues.ts';
 import type { Model } from '../model.ts';
-import { clean } from '../names.ts';
+import { readRemarks, type Remark } from '../remarks.tsx';
 import { without } from './fold.ts';
 
 /** Both values of each row, and what their difference is worth. NaN where something is not known. */
@@ -26,7 +27,6 @@ export interface ChangeTable {
 export type Change = Record<keyof ChangeTable, number>;
 
 export interface Side { files: readonly string[]; command: string }
-export interface Remark { severity: string; message: string; fix: string }
 export interface Total extends Change { what: string; unit: number }
 
 export const SIDES = ['both', 'before', 'after'] as const;
@@ -78,16 +78,16 @@ export function changeAt(table: ChangeTable, row: number): Change {
 export function decodeChanges({ header, columns }: Container, model: Model): Changes {
   const head = isRecord(header.diff) ? header.diff : {};
   const nodes = columns.length('paths.parent'), rows = columns.length('rows.function');
-  const verdicts = texts(head.verdicts), colours = texts(head.colours);
+  const verdicts = textsOf(head.verdicts), colours = textsOf(head.colours);
   const file = columns.u32('rows.file', rows, NONE), line = columns.u32('rows.line', rows, 0), fn = columns.u32('rows.function', rows, NONE);
   within('rows.function', fn, model.profile.functions.count, true);
   within('rows.file', file, model.profile.strings.ends.length, true);
   return {
-    answer: text(head.answer), worth: text(head.worth), metric: text(head.metric), unit: number(head.unit) || 0, runs: number(head.runs) || 1,
+    answer: textOf(head.answer), worth: textOf(head.worth), metric: textOf(head.metric), unit: number(head.unit) || 0, runs: number(head.runs) || 1,
     rowsAre: head.rows_are === 'lines' ? 'lines' : 'functions',
     before: side(head.before), after: side(head.after),
-    remarks: list(head.remarks).map(({ severity, message, fix }) => ({ severity: text(severity), message: text(message), fix: text(fix) })),
-    totals: list(head.totals).map(total),
+    remarks: readRemarks(head.remarks),
+    totals: recordsOf(head.totals).map(total),
     verdicts, colours,
     tree: readTree(columns, nodes, model),
     colour: columns.u8('paths.colour', nodes),
@@ -128,16 +128,12 @@ function readTable(columns: Columns, table: string, count: number): ChangeTable 
 
 function total(of: Record<string, unknown>): Total {
   const [ratio = NaN, low = NaN, high = NaN] = Array.isArray(of.ratio) ? of.ratio.map(number) : [];
-  return { what: text(of.what), unit: number(of.unit) || 0, before: number(of.before), after: number(of.after), margin: number(of.margin), ratio, low, high, q: NaN, verdict: number(of.verdict) || 0 };
+  return { what: textOf(of.what), unit: number(of.unit) || 0, before: number(of.before), after: number(of.after), margin: number(of.margin), ratio, low, high, q: NaN, verdict: number(of.verdict) || 0 };
 }
 
 function side(of: unknown): Side {
   const { files, command } = isRecord(of) ? of : {};
-  return { files: texts(files), command: texts(command).join(' ') };
+  return { files: textsOf(files), command: textsOf(command).join(' ') };
 }
 
-/** Texts of strangers: harmless to show, and no longer than anybody reads. */
-const text = (value: unknown): string => (typeof value === 'string' ? clean(value.slice(0, 20_000)) : '');
-const texts = (value: unknown): string[] => (Array.isArray(value) ? value.map(text) : []);
 const number = (value: unknown): number => (typeof value === 'number' ? value : NaN);
-const list = (value: unknown): Record<string, unknown>[] => (Array.isArray(value) ? value.filter(isRecord) : []);

@@ -16,7 +16,7 @@ use super::texts::Texts;
 use crate::flame::changes::{VERDICTS, WORDS, colour, verdict_code};
 use crate::flame::text::{push_xml, visible};
 use crate::json::RemarkJson;
-use crate::text::{DiffFile, DiffView, VerifyView, remark_line, verify_summary, worth};
+use crate::text::{DiffFile, DiffView, VerifyView, remark_line, verify_summary};
 use crate::units::value;
 
 /// Rows in the table for readers without scripts.
@@ -151,7 +151,7 @@ impl<'a> ChangesView<'a> {
             carriers: Carrier::all().map(Family::of).collect(),
             diff: Head {
                 answer: self.answer(),
-                worth: worth(diff),
+                worth: self.diff.worth(),
                 metric: &diff.metric,
                 unit: diff.unit.code(),
                 runs: diff.runs,

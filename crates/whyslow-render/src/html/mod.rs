@@ -1,9 +1,10 @@
-//! The browser viewer: the payload that carries a profile, or a comparison, to it, and the pages that hold it.
+//! The browser viewer: the payload that carries a profile, a comparison or results of `whyslow bench` to it, and the pages that hold it.
 //!
 //! `viewer/PAYLOAD.md` describes the payload. The viewer itself is the bundle in `viewer/dist`, built from `viewer/src`
 //! and embedded here, so that a page needs nothing from anywhere.
 
 mod base64;
+mod bench;
 mod changes;
 mod container;
 mod heap;
@@ -15,5 +16,6 @@ mod tasks;
 mod texts;
 mod waits;
 
+pub use bench::BenchPage;
 pub use changes::ChangesView;
 pub use page::{Bundle, Content, Page, served_page, served_policy, write_page, write_payload};

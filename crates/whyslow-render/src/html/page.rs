@@ -7,6 +7,7 @@ use whyslow_analyze::{CallTree, FunctionTable, Quality, Selection, SortBy};
 use whyslow_profile::Profile;
 
 use super::base64::{self, Blocks};
+use super::bench::BenchPage;
 use super::changes::ChangesView;
 use super::payload::{compressed, write_container};
 use super::sha256::sha256;
@@ -46,6 +47,8 @@ pub enum Content<'a> {
     },
     /// What changed between two sides.
     Changes(ChangesView<'a>),
+    /// Commands side by side.
+    Bench(BenchPage<'a>),
 }
 
 /// What a page shows, and how it is written.
@@ -77,6 +80,7 @@ impl<'a> Page<'a> {
                 words => format!("{} · whyslow", words.join(" ")),
             },
             Content::Changes(changes) => format!("{} · whyslow", changes.title()),
+            Content::Bench(bench) => format!("{} · whyslow", bench.title()),
         }
     }
 
@@ -84,6 +88,7 @@ impl<'a> Page<'a> {
         match self.content {
             Content::Profile { profile, file } => write_container(profile, &Quality::of(profile), file, out),
             Content::Changes(changes) => changes.write_container(out),
+            Content::Bench(bench) => bench.write_container(out),
         }
     }
 
@@ -92,6 +97,7 @@ impl<'a> Page<'a> {
         let html = match self.content {
             Content::Profile { profile, .. } => hottest_functions(profile, &self.title()),
             Content::Changes(changes) => changes.without_scripts(),
+            Content::Bench(bench) => bench.without_scripts(),
         };
         format!("<noscript>\n{html}</noscript>\n")
     }

@@ -45,7 +45,7 @@ pub fn bench(view: &BenchView<'_>, width: usize) -> String {
         push_wrapped(&mut out, BOLD, &words, width);
     }
     out.push('\n');
-    push_wrapped(&mut out, DIM, &surroundings(view), width);
+    push_wrapped(&mut out, DIM, &view.surroundings(), width);
     for remark in view.remarks {
         out.push_str(&remark_lines(remark, width));
     }
@@ -116,65 +116,16 @@ fn commands(out: &mut String, view: &BenchView<'_>, width: usize) {
 
 /// The sentence that everything is about.
 fn verdict(out: &mut String, view: &BenchView<'_>, comparison: &Comparison, width: usize) {
-    let (candidate, baseline) =
-        (name(view, comparison.candidate, width), name(view, comparison.baseline, width));
-    let what = match comparison.metric {
-        Metric::Cpu => "CPU time",
-        _ => "wall time",
-    };
-    let Some(ratio) = comparison.ratio else {
-        push_wrapped(
-            out,
-            BOLD,
-            &format!("`{candidate}` cannot be compared with `{baseline}`: there is no {what}."),
-            width,
-        );
-        return;
-    };
-    let interval = if ratio.high.is_finite() {
-        format!("{} to {}", change(ratio.low), change(ratio.high))
-    } else {
-        "no interval".to_owned()
-    };
-    let margin = Percent(view.margin);
-    let sentence = match comparison.verdict {
-        Verdict::Less => format!(
-            "`{candidate}` is faster than `{baseline}`: {} {what} ({interval})",
-            change(ratio.estimate)
-        ),
-        Verdict::More => format!(
-            "`{candidate}` is slower than `{baseline}`: {} {what} ({interval})",
-            change(ratio.estimate)
-        ),
-        Verdict::Equivalent => format!(
-            "`{candidate}` and `{baseline}` are equivalent: their {what}s differ by less than {margin} ({interval})"
-        ),
-        Verdict::Undecided => format!(
-            "undecided: `{candidate}` has {} {what} beside `{baseline}` ({interval})",
-            change(ratio.estimate)
-        ),
-    };
     let style = match comparison.verdict {
+        _ if comparison.ratio.is_none() => BOLD,
         Verdict::Less => severity_style(whyslow_analyze::Severity::Fine),
         Verdict::More => severity_style(whyslow_analyze::Severity::Serious),
         Verdict::Equivalent => BOLD,
         Verdict::Undecided => severity_style(whyslow_analyze::Severity::Warning),
     };
+    let [sentence, basis] = view.verdict_words(comparison, width);
     push_wrapped(out, style, &sentence, width);
-    let pairs = number_of(comparison.pairs as u64, "pair", "pairs");
-    let confidence = format!("{pairs}, {:.3} % confidence", comparison.confidence * 100.0)
-        .replace(".000", "")
-        .replace("00 %", " %");
-    let needed = comparison.needed.map(|needed| {
-        let (few, many) = (needed.if_as_seen.min(needed.for_margin), needed.for_margin);
-        let range = match many / few.max(1) {
-            _ if few == many => format!("about {few} pairs in all would decide it"),
-            0..=20 => format!("about {few} to {many} pairs in all would decide it"),
-            _ => format!("if the difference is as it seems, about {few} pairs in all would decide it"),
-        };
-        format!("; {range} (--runs {few}, or --until-decided)")
-    });
-    for line in wrap(&format!("{confidence}{}", needed.unwrap_or_default()), width.saturating_sub(2)) {
+    for line in wrap(&basis, width.saturating_sub(2)) {
         push_line(out, &styled(DIM, format!("  {line}")));
     }
 }
@@ -215,25 +166,79 @@ fn details(out: &mut String, view: &BenchView<'_>, width: usize) {
     }
 }
 
-fn surroundings(view: &BenchView<'_>) -> String {
-    let around = &view.measured.surroundings;
-    let mut parts = Vec::new();
-    if let Some(pressure) = around.cpu_pressure {
-        parts.push(format!("something waited for a CPU for {} of the time", Percent(pressure)));
+impl BenchView<'_> {
+    /// What beats what, and what that rests on; nothing of that where nothing can be compared.
+    pub(crate) fn verdict_words(&self, comparison: &Comparison, width: usize) -> [String; 2] {
+        let (candidate, baseline) =
+            (name(self, comparison.candidate, width), name(self, comparison.baseline, width));
+        let what = match comparison.metric {
+            Metric::Cpu => "CPU time",
+            _ => "wall time",
+        };
+        let Some(ratio) = comparison.ratio else {
+            let sentence = format!("`{candidate}` cannot be compared with `{baseline}`: there is no {what}.");
+            return [sentence, String::new()];
+        };
+        let interval = if ratio.high.is_finite() {
+            format!("{} to {}", change(ratio.low), change(ratio.high))
+        } else {
+            "no interval".to_owned()
+        };
+        let margin = Percent(self.margin);
+        let sentence = match comparison.verdict {
+            Verdict::Less => format!(
+                "`{candidate}` is faster than `{baseline}`: {} {what} ({interval})",
+                change(ratio.estimate)
+            ),
+            Verdict::More => format!(
+                "`{candidate}` is slower than `{baseline}`: {} {what} ({interval})",
+                change(ratio.estimate)
+            ),
+            Verdict::Equivalent => format!(
+                "`{candidate}` and `{baseline}` are equivalent: their {what}s differ by less than {margin} ({interval})"
+            ),
+            Verdict::Undecided => format!(
+                "undecided: `{candidate}` has {} {what} beside `{baseline}` ({interval})",
+                change(ratio.estimate)
+            ),
+        };
+        let pairs = number_of(comparison.pairs as u64, "pair", "pairs");
+        let confidence = format!("{pairs}, {:.3} % confidence", comparison.confidence * 100.0)
+            .replace(".000", "")
+            .replace("00 %", " %");
+        let needed = comparison.needed.map(|needed| {
+            let (few, many) = (needed.if_as_seen.min(needed.for_margin), needed.for_margin);
+            let range = match many / few.max(1) {
+                _ if few == many => format!("about {few} pairs in all would decide it"),
+                0..=20 => format!("about {few} to {many} pairs in all would decide it"),
+                _ => format!("if the difference is as it seems, about {few} pairs in all would decide it"),
+            };
+            format!("; {range} (--runs {few}, or --until-decided)")
+        });
+        [sentence, format!("{confidence}{}", needed.unwrap_or_default())]
     }
-    if let Some(steal) = around.steal.filter(|steal| *steal > 0.0005) {
-        parts.push(format!("the host took {} of the CPUs", Percent(steal)));
-    }
-    if let Some(governor) = &around.governor {
-        parts.push(format!("governor {}", clean(governor)));
-    }
-    if let Some([low, high]) = around.mhz.filter(|[low, high]| high - low > 100.0) {
-        parts.push(format!("the CPUs' clock went from {low:.0} to {high:.0} MHz"));
-    }
-    if parts.is_empty() {
-        "the machine: nothing is known of it".to_owned()
-    } else {
-        format!("the machine: {}", parts.join(", "))
+
+    /// How busy the machine was.
+    pub(crate) fn surroundings(&self) -> String {
+        let around = &self.measured.surroundings;
+        let mut parts = Vec::new();
+        if let Some(pressure) = around.cpu_pressure {
+            parts.push(format!("something waited for a CPU for {} of the time", Percent(pressure)));
+        }
+        if let Some(steal) = around.steal.filter(|steal| *steal > 0.0005) {
+            parts.push(format!("the host took {} of the CPUs", Percent(steal)));
+        }
+        if let Some(governor) = &around.governor {
+            parts.push(format!("governor {}", clean(governor)));
+        }
+        if let Some([low, high]) = around.mhz.filter(|[low, high]| high - low > 100.0) {
+            parts.push(format!("the CPUs' clock went from {low:.0} to {high:.0} MHz"));
+        }
+        if parts.is_empty() {
+            "the machine: nothing is known of it".to_owned()
+        } else {
+            format!("the machine: {}", parts.join(", "))
+        }
     }
 }
 

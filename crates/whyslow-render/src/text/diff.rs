@@ -44,6 +44,29 @@ pub struct DiffView<'a> {
     pub focus: Option<&'a Focus>,
 }
 
+impl DiffView<'_> {
+    /// What the numbers rest on.
+    pub(crate) fn worth(&self) -> String {
+        let pairs = self.diff.runs;
+        match (self.diff.counted, pairs) {
+            (true, 1) => {
+                "counted exactly; how much one run differs from the next is not known from one run each".to_owned()
+            }
+            (false, 1) => "± is the sampling error (95 %); of all rows that are called more or less, at most 5 % are so by chance. How \
+                 much one run differs from the next is not known from one run each"
+                .to_owned(),
+            (true, _) => format!(
+                "numbers are means of {pairs} runs, counted exactly in each; what differs from run to run has a ratio with its 95 % \
+                 interval over the pairs of runs, and at most 5 % of all that is then called more or less is so by chance"
+            ),
+            (false, _) => format!(
+                "numbers are means of {pairs} runs; the ratio has its 95 % interval over the pairs of runs. Of all rows that are \
+                 called more or less, at most 5 % are so by chance; what changed by less than 0.5 % of the whole is not called"
+            ),
+        }
+    }
+}
+
 /// One of two profiles.
 #[derive(Debug, Clone, Copy)]
 pub struct DiffFile<'a> {
@@ -93,33 +116,12 @@ fn head(view: &DiffView<'_>, page: Page) -> String {
     for caveat in &view.diff.caveats {
         out.push_str(&remark_lines(&caveat.remark(), page.width));
     }
-    let worth = worth(view.diff);
+    let worth = view.worth();
     for line in wrap(&worth, page.width) {
         push_line(&mut out, &styled(DIM, line));
     }
     out.push('\n');
     out
-}
-
-/// What the numbers rest on.
-pub(crate) fn worth(diff: &Diff) -> String {
-    let pairs = diff.runs;
-    match (diff.counted, pairs) {
-        (true, 1) => {
-            "counted exactly; how much one run differs from the next is not known from one run each".to_owned()
-        }
-        (false, 1) => "± is the sampling error (95 %); of all rows that are called more or less, at most 5 % are so by chance. How \
-             much one run differs from the next is not known from one run each"
-            .to_owned(),
-        (true, _) => format!(
-            "numbers are means of {pairs} runs, counted exactly in each; what differs from run to run has a ratio with its 95 % \
-             interval over the pairs of runs, and at most 5 % of all that is then called more or less is so by chance"
-        ),
-        (false, _) => format!(
-            "numbers are means of {pairs} runs; the ratio has its 95 % interval over the pairs of runs. Of all rows that are \
-             called more or less, at most 5 % are so by chance; what changed by less than 0.5 % of the whole is not called"
-        ),
-    }
 }
 
 fn totals(diff: &Diff, page: Page) -> String {

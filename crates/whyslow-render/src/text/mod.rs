@@ -32,7 +32,6 @@ mod waits;
 pub use bench::{bench, gate};
 pub use callers::callers;
 pub use critical::critical_path;
-pub(crate) use diff::worth;
 pub use diff::{DiffFile, DiffView, diff};
 pub use explain::{annotations, explain, explained_change, shape};
 pub use functions::functions;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test fails the test")]
 
+mod bench;
 mod changes;
 mod decoder;
 mod page;

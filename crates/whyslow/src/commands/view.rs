@@ -1,5 +1,7 @@
 //! `whyslow view`: the browser viewer, served or as one file.
 
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -8,7 +10,8 @@ use std::time::Duration;
 use clap::Args;
 use whyslow_analyze::Quality;
 use whyslow_analyze::diff::{Diff, Paths};
-use whyslow_render::html::{Bundle, ChangesView, Content, Page, served_page, write_page, write_payload};
+use whyslow_bench::stored::read_stored;
+use whyslow_render::html::{BenchPage, Bundle, ChangesView, Content, Page, served_page, write_page, write_payload};
 use whyslow_render::text::DiffView;
 
 use super::diff::file;
@@ -22,7 +25,7 @@ use crate::serve::{self, Doorway, Progress, Server, Site};
 use crate::sides::Sides;
 use crate::{open, profile_file};
 
-/// Look at a profile, or at what changed since another, in the browser: timeline, flame graph, source
+/// Look at a profile, at what changed since another, or at results of bench, in the browser
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow view [OPTIONS] FILE\n       whyslow view [OPTIONS] --diff BEFORE AFTER\n       \
@@ -36,11 +39,12 @@ Examples:
   whyslow view app.whyslow -o app.html      one file with everything in it, to keep or to send
   whyslow view --diff old.whyslow new.whyslow        what changed: flame graph of both, and a table
   whyslow view --before old*.whyslow --after new*.whyslow -o diff.html    of several runs each
+  whyslow view result.json                  the pairs of `whyslow bench --export-json result.json`
   whyslow view app.whyslow --no-open        prints the address only; for another machine:
                                             ssh -L 8080:127.0.0.1:8080, and --port 8080"
 )]
 pub(crate) struct ViewArgs {
-    /// The recorded profile
+    /// The recorded profile, or the JSON of `whyslow bench`
     #[arg(value_name = "FILE", required_unless_present = "before")]
     file: Option<PathBuf>,
     /// Show what changed since this profile, as `whyslow diff` does; FILE is the one from after the change
@@ -69,7 +73,13 @@ pub(crate) struct ViewArgs {
 pub(crate) fn run(args: &ViewArgs, volume: Volume) -> Result<Exit> {
     let ready = match (&args.file, &args.diff) {
         (Some(after), Some(before)) => changes(args, [vec![before.clone()], vec![after.clone()]], volume)?,
-        (Some(path), None) => profile(args, path, volume)?,
+        (Some(path), None) => match kind_of(path) {
+            Kind::Bench => bench(args, path, volume)?,
+            kind => profile(args, path, volume).map_err(|failure| match kind {
+                Kind::OtherJson => no_result(path),
+                _ => failure,
+            })?,
+        },
         (None, _) => changes(args, [args.before.clone(), args.after.clone()], volume)?,
     };
     match ready {
@@ -87,6 +97,53 @@ enum Ready {
         /// The end of its address.
         fragment: String,
     },
+}
+
+/// What a file seems to be, by its beginning.
+enum Kind {
+    /// Results of `whyslow bench`.
+    Bench,
+    /// JSON of somebody else, of which some formats are profiles.
+    OtherJson,
+    Other,
+}
+
+fn kind_of(path: &Path) -> Kind {
+    /// The schema is the first field.
+    const ENOUGH: u64 = 512;
+    let mut start = Vec::new();
+    // What cannot be read is told by who reads it whole.
+    let _ = File::open(path).and_then(|file| file.take(ENOUGH).read_to_end(&mut start));
+    let text = String::from_utf8_lossy(&start);
+    match text.trim_start().starts_with('{') {
+        true if text.contains("\"whyslow-bench/") => Kind::Bench,
+        true => Kind::OtherJson,
+        false => Kind::Other,
+    }
+}
+
+fn no_result(path: &Path) -> Failure {
+    Failure::new(format!(
+        "{}: it is JSON, and neither a result of whyslow bench nor a profile that whyslow reads",
+        path.display()
+    ))
+    .next("`whyslow bench --export-json FILE`, or `whyslow import --help`, which lists the formats of other tools")
+}
+
+fn bench(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
+    if args.metric.is_given() {
+        return Err(Failure::new("--metric and --live-at are for profiles")
+            .next("the page of results of whyslow bench, where each metric can be chosen"));
+    }
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::new(format!("{}: cannot be read: {error}", path.display())))?;
+    let stored = read_stored(&text).map_err(|error| {
+        Failure::new(format!("{}: {error}", path.display()))
+            .next("a file that `whyslow bench --export-json` or `--save` wrote, whole; or a newer whyslow")
+    })?;
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let page = Page::of(Content::Bench(BenchPage { stored: &stored, file: &name }));
+    ready(args, &page, String::new(), volume)
 }
 
 fn profile(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {

@@ -293,3 +293,43 @@ fn what_cannot_be_compared_is_not_shown() {
         assert!(outcome.stderr.contains(told), "{args:?}: {outcome:?}");
     }
 }
+
+#[test]
+fn results_of_bench_are_one_page_too() {
+    let folder = Folder::new();
+    let bench =
+        ["bench", "-q", "--runs", "7", "--warmup", "0", "--export-json", "r.json", "true", "sleep 0.03"];
+    folder.whyslow(bench).succeeds();
+    assert_eq!(
+        folder.whyslow(["view", "r.json", "-o", "r.html"]).succeeds().stderr,
+        "whyslow: wrote r.html\n"
+    );
+    let page = fs::read_to_string(folder.path().join("r.html")).unwrap();
+    assert!(page.contains("`sleep 0.03` is slower than `true`: +"), "{}", &page[page.len() - 2000..]);
+    // What --save keeps has the runs alone.
+    folder
+        .whyslow(["bench", "-q", "--runs", "7", "--warmup", "0", "--save", "./kept.json", "true"])
+        .succeeds();
+    let page = folder.whyslow(["view", "kept.json", "-o", "-"]).succeeds().stdout.clone();
+    assert!(page.contains("<title>true · whyslow</title>"), "{page}");
+    folder
+        .whyslow(["view", "r.json", "--metric", "wall-time", "-o", "x.html"])
+        .fails(125, &["--metric", "for profiles"]);
+}
+
+#[test]
+fn json_that_is_no_result_is_told() {
+    let folder = Folder::new();
+    folder.file("other.json", b"{\"a\": [1, 2]}");
+    folder.whyslow(["view", "other.json", "-o", "x.html"]).fails(
+        125,
+        &["other.json: it is JSON, and neither a result of whyslow bench nor a profile", "--export-json"],
+    );
+    folder.file("cut.json", b"{\"schema\": \"whyslow-bench/1\", \"commands\": [");
+    folder.whyslow(["view", "cut.json", "-o", "x.html"]).fails(125, &["cut.json: it is damaged", "whole"]);
+    folder.file("newer.json", b"{\"schema\": \"whyslow-bench/9\"}");
+    folder
+        .whyslow(["view", "newer.json", "-o", "x.html"])
+        .fails(125, &["newer.json", "whyslow-bench/9", "newer whyslow"]);
+    assert!(!folder.path().join("x.html").exists());
+}

@@ -1,0 +1,179 @@
+//! A file of results with what was said of them. Files of `--save` have the runs alone, which are judged when they are read.
+
+use serde::Deserialize;
+use whyslow_stats::pairs::{Interval, log_ratios};
+use whyslow_stats::verdict::{Needed, Verdict};
+use whyslow_stats::witness::{Reason, Witness};
+
+use crate::course::Course;
+use crate::document::{Measured, ReadError, read};
+use crate::judge::{Answer, Comparison, Options, judge, summary};
+use crate::run::{Metric, Run};
+
+/// What does not matter where the file does not say so.
+const USUAL_MARGIN: f64 = 0.01;
+
+/// Results, and what was said of them.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// The runs.
+    pub measured: Measured,
+    /// What they say; its notes are in `remarks`.
+    pub answer: Answer,
+    /// The command that the others are compared with.
+    pub reference: usize,
+    /// A difference below this share does not matter.
+    pub margin: f64,
+    /// What was to be said besides.
+    pub remarks: Vec<StoredRemark>,
+}
+
+/// A remark as it stands in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct StoredRemark {
+    /// How serious it is.
+    pub severity: String,
+    /// What it says.
+    pub message: String,
+    /// What to do.
+    pub fix: Option<String>,
+}
+
+/// The part of a file behind the runs.
+#[derive(Deserialize)]
+struct Said {
+    witness: Option<SaidWitness>,
+    margin: Option<f64>,
+    comparisons: Option<Vec<SaidComparison>>,
+    fastest: Option<String>,
+    #[serde(default)]
+    remarks: Vec<StoredRemark>,
+}
+
+#[derive(Deserialize)]
+struct SaidWitness {
+    metric: String,
+}
+
+#[derive(Deserialize)]
+struct SaidComparison {
+    baseline: String,
+    candidate: String,
+    metric: String,
+    ratio: Option<f64>,
+    ratio_low: Option<f64>,
+    ratio_high: Option<f64>,
+    confidence: f64,
+    pairs: usize,
+    verdict: String,
+    decides: bool,
+    pairs_needed: Option<[usize; 2]>,
+}
+
+/// Reads a file.
+pub fn read_stored(text: &str) -> Result<Stored, ReadError> {
+    let measured = read(text)?;
+    let said: Said = serde_json::from_str(text)?;
+    let margin = said.margin.filter(|margin| *margin > 0.0 && *margin < 1.0).unwrap_or(USUAL_MARGIN);
+    let Some(comparisons) = said.comparisons else { return Ok(judged_now(measured, margin)) };
+    let command = |name: &str| measured.commands.iter().position(|command| command.contender.name == name);
+    let comparisons = comparisons.into_iter().filter_map(|one| {
+        let (baseline, candidate) = (command(&one.baseline)?, command(&one.candidate)?);
+        Some(one.into_comparison(&measured, baseline, candidate))
+    });
+    let comparisons = comparisons.collect::<Vec<_>>();
+    let witness = said.witness.map(|witness| match Metric::of_label(&witness.metric) {
+        Metric::Cpu => (Witness::Cpu, Reason::Asked),
+        _ => (Witness::Wall, Reason::Asked),
+    });
+    let answer = Answer {
+        witness,
+        summaries: (0..measured.commands.len()).map(|command| summaries(&measured, command)).collect(),
+        fastest: said.fastest.as_deref().and_then(command),
+        comparisons,
+        detectable: Vec::new(),
+        notes: Vec::new(),
+    };
+    let reference = answer.comparisons.first().map_or(0, |comparison| comparison.baseline);
+    Ok(Stored { answer, reference, margin, remarks: said.remarks, measured })
+}
+
+/// Judges runs that nobody has judged. Runs of one place are of the same round.
+fn judged_now(measured: Measured, margin: f64) -> Stored {
+    let rounds = measured.commands.iter().map(|command| command.runs.len()).min().unwrap_or(0);
+    let round = |at: usize| measured.commands.iter().map(|command| command.runs[at].clone()).collect();
+    let course = Course::of_rounds((0..rounds).map(round).collect(), None);
+    let contenders = measured.commands.iter().map(|command| command.contender.clone()).collect::<Vec<_>>();
+    let exact = measured.commands.iter().map(|command| command.exact.clone()).collect::<Vec<_>>();
+    let options = Options { contenders: &contenders, reference: 0, margin, exact: &exact, itself: false };
+    let answer = match contenders.is_empty() {
+        false => judge(&course, options),
+        true => Answer {
+            witness: None,
+            summaries: Vec::new(),
+            comparisons: Vec::new(),
+            fastest: None,
+            detectable: Vec::new(),
+            notes: Vec::new(),
+        },
+    };
+    let remarks = answer.notes.iter().map(|note| {
+        let remark = whyslow_analyze::Fact::remark(note);
+        StoredRemark { severity: remark.severity.label().to_owned(), message: remark.text, fix: remark.fix }
+    });
+    Stored { remarks: remarks.collect(), answer, reference: 0, margin, measured }
+}
+
+fn summaries(measured: &Measured, command: usize) -> Vec<crate::judge::Summary> {
+    let command = &measured.commands[command];
+    let events = command.runs.first().into_iter().flat_map(|run| run.counts.keys());
+    let metrics = Metric::USUAL.into_iter().chain(events.map(|name| Metric::Event(name.clone())));
+    let of_runs = metrics.filter_map(|metric| {
+        let values = values(&command.runs, &metric)?;
+        summary(metric, &values)
+    });
+    let exact =
+        command.exact.iter().filter_map(|(name, value)| summary(Metric::Event(name.clone()), &[*value]));
+    of_runs.chain(exact).collect()
+}
+
+/// A number of all runs; `None` where one has it not.
+fn values(runs: &[Run], metric: &Metric) -> Option<Vec<f64>> {
+    runs.iter().map(|run| metric.of(run)).collect()
+}
+
+impl SaidComparison {
+    fn into_comparison(self, measured: &Measured, baseline: usize, candidate: usize) -> Comparison {
+        let metric = Metric::of_label(&self.metric);
+        let of = |command: usize| values(&measured.commands[command].runs, &metric);
+        let differences = of(baseline).zip(of(candidate)).filter(|(first, second)| {
+            // Runs of another day are no pairs.
+            self.pairs > 0 && first.len() == second.len()
+        });
+        let differences =
+            differences.and_then(|(first, second)| log_ratios(&first, &second)).unwrap_or_default();
+        let verdict = match self.verdict.as_str() {
+            "faster" | "less" => Verdict::Less,
+            "slower" | "more" => Verdict::More,
+            "equivalent" => Verdict::Equivalent,
+            _ => Verdict::Undecided,
+        };
+        let interval = |estimate| Interval {
+            estimate,
+            low: self.ratio_low.unwrap_or(0.0),
+            high: self.ratio_high.unwrap_or(f64::INFINITY),
+        };
+        Comparison {
+            baseline,
+            candidate,
+            metric,
+            ratio: self.ratio.map(interval),
+            confidence: self.confidence,
+            pairs: self.pairs,
+            verdict,
+            decides: self.decides,
+            needed: self.pairs_needed.map(|[if_as_seen, for_margin]| Needed { if_as_seen, for_margin }),
+            differences,
+        }
+    }
+}

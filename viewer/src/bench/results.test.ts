@@ -1,0 +1,43 @@
+// Results of `whyslow bench` as they come out of a payload, and the axes they are drawn along.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { measured } from '../../test/measured.mjs';
+import { PayloadError, readContainer } from '../container.ts';
+import { decodeResults } from './results.ts';
+import { change, scale } from './scale.ts';
+
+const results = (options = {}) => decodeResults(readContainer(measured(options)));
+
+test('results are read as they were judged', () => {
+  const { answers, commands, metrics, remarks } = results();
+  assert.deepEqual(answers.map(({ verdict }) => verdict), ['faster', 'undecided']);
+  assert.equal(commands[1]!.name, './app <new>');
+  assert.deepEqual(remarks, [{ severity: 'warning', message: 'the machine was busy', fix: 'end what else runs' }]);
+  const [wall, memory] = metrics;
+  assert.deepEqual([wall!.decides, memory!.decides, memory!.unit], [true, false, 2]);
+  assert.deepEqual(wall!.runs.map(runs => runs.length), [12, 12, 12]);
+  const [faster] = wall!.comparisons;
+  assert.deepEqual([faster!.verdict, faster!.low, faster!.high, faster!.dots.length], ['faster', .894, .906, 12]);
+  assert.ok(faster!.dots.every(dot => dot > .88 && dot < .92));
+  assert.equal(results({ commands: 1 }).metrics[0]!.comparisons.length, 0);
+});
+
+test('a comparison of no command is refused', () => {
+  assert.throws(() => results({ damage: true }), PayloadError);
+});
+
+test('an axis has room for all values, and for one alone', () => {
+  const axis = scale([2, 4, NaN], 0, 108)!;
+  assert.deepEqual([axis.low, axis.high, ...[2, 3, 4].map(value => Math.round(axis.at(value)))], [2, 4, 4, 54, 104]);
+  assert.equal(scale([], 0, 100), undefined);
+  assert.equal(scale([NaN], 0, 100), undefined);
+  assert.equal(Math.round(scale([5, 5], 0, 100)!.at(5)), 50);
+  assert.equal(Math.round(scale([0], 0, 100)!.at(0)), 50);
+  const wide = scale([0], 0, 100, [-1, 1])!;
+  assert.equal(Math.round(wide.at(0)), 50);
+});
+
+test('a ratio is a change', () => {
+  assert.deepEqual([.884, 1, 1.0001, 1.5, 12].map(change), ['−11.6 %', '0.0 %', '0.0 %', '+50.0 %', '+1100.0 %']);
+});

@@ -1,0 +1,27 @@
+// Places along an axis.
+
+/** From values to pixels, with a little room on both sides. */
+export interface Scale { low: number; high: number; at: (value: number) => number }
+
+const ROOM = .04;
+
+/** Nothing where there is no value. `must`: what is in the picture in any case. */
+export function scale(values: Iterable<number>, from: number, to: number, must: readonly number[] = []): Scale | undefined {
+  let low = Infinity, high = -Infinity, count = 0;
+  for (const value of values) {
+    if (!Number.isFinite(value)) continue;
+    [low, high, count] = [Math.min(low, value), Math.max(high, value), count + 1];
+  }
+  if (!count) return undefined;
+  for (const value of must) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  const room = Math.max((high - low) * ROOM, Math.abs(high) * 1e-6, Number.MIN_VALUE);
+  const [left, right] = [low - room, high + room];
+  return { low, high, at: value => from + (value - left) / (right - left) * (to - from) };
+}
+
+/** A ratio as a change: `−11.6 %`. */
+export function change(ratio: number): string {
+  const percent = (ratio - 1) * 100;
+  if (Math.abs(percent) < .05) return '0.0 %';
+  return `${percent < 0 ? '−' : '+'}${Math.abs(percent).toFixed(1)} %`;
+}
