@@ -44,12 +44,7 @@ pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file:
 }
 
 /// A line per finding, for the one-screen answer.
-pub(super) fn short_findings(
-    profile: &Profile,
-    findings: &[Finding],
-    most: usize,
-    page: Page,
-) -> Vec<String> {
+pub fn short_findings(profile: &Profile, findings: &[Finding], most: usize, page: Page) -> Vec<String> {
     let line = |finding: &Finding| {
         let place = finding.place.and_then(|place| Some((place.file?, place.line)));
         let place = place.map_or(String::new(), |(file, line)| {
