@@ -415,10 +415,30 @@ fn entered_from(profile: &Profile, weights: &Weights, entry: &str) -> Option<Pla
 pub(crate) fn verify(question: &Question<'_>, place: Option<&Place>) -> String {
     let function = place.filter(|place| matches!(place.label, Label::Function(_)));
     let function = function.map_or(String::new(), |place| {
-        let name = CallTree::name(question.profile, place.label);
-        format!(" --function '{}'", name.replace('\'', "'\\''"))
+        let name = plain_name(&CallTree::name(question.profile, place.label));
+        format!(" --function '{}'", regex::escape(&name).replace('\'', "'\\''"))
     });
     format!("whyslow verify {} AFTER.whyslow{function}", question.file)
+}
+
+/// The last two parts of a name's path, without arguments and closures: what somebody would type.
+fn plain_name(name: &str) -> String {
+    let mut depth = 0u32;
+    let mut plain = String::new();
+    for letter in name.chars() {
+        match letter {
+            '<' | '(' | '[' => depth += 1,
+            '>' | ')' | ']' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => plain.push(letter),
+            _ => {}
+        }
+    }
+    let is_function = |part: &&str| !part.is_empty() && !part.starts_with('{');
+    let parts = plain.split("::").filter(is_function).collect::<Vec<_>>();
+    let last = parts[parts.len().saturating_sub(2)..].join("::");
+    let last = last.rsplit(' ').find(|word| !word.is_empty()).unwrap_or_default();
+    // Of `<impl Trait for Type>::method` only the method is left.
+    if last.is_empty() { name.to_owned() } else { last.to_owned() }
 }
 
 /// How many threads have samples on these stacks.
@@ -427,4 +447,24 @@ fn threads_of(profile: &Profile, selection: &Selection, stacks: &[StackId]) -> u
     let Some(samples) = profile.samples.get(selection.metric) else { return 0 };
     let rows = samples.stack.iter().zip(&samples.thread).filter(|(stack, _)| stacks.contains(stack));
     rows.map(|(_, thread)| *thread).collect::<FxHashSet<_>>().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_would_type_is_the_end_of_a_name() {
+        for (name, plain) in [
+            ("app::parse::line", "parse::line"),
+            ("app::parse::line::{{closure}}", "parse::line"),
+            ("<app::Map<K, V> as core::clone::Clone>::clone", "clone"),
+            ("app::Index<std::string>::insert(std::string const&)", "Index::insert"),
+            ("void std::sort<int*>(int*, int*)", "std::sort"),
+            ("main", "main"),
+            ("[libz.so]", "[libz.so]"),
+        ] {
+            assert_eq!(plain_name(name), plain);
+        }
+    }
 }

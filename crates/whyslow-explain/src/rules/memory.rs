@@ -29,13 +29,13 @@ pub(super) static ALLOCATOR_HEAVY: Rule = Rule {
 
 pub(super) static VEC_GROWTH: Rule = Rule {
     id: "vec-growth",
-    title: "a Vec or String grows step by step while it is filled, and moves each time",
+    title: "a vector or string grows step by step while it is filled, and moves each time",
     rust: "say the size beforehand: Vec::with_capacity(n), reserve(n), or collect() from an iterator that knows its length; or clear() and fill one that is kept",
     native: Some("reserve(n) before filling it, or clear() and fill one that is kept"),
     page: include_str!("../../../../docs/findings/vec-growth.md"),
     signal: Signal::Frames(Frames::new(&[
         r"RawVec(?:Inner)?\b.*::(?:grow_one|grow_amortized|grow_exact|finish_grow|reserve_for_push|do_reserve_and_handle|reserve)\b",
-        r"std::vector<.*>::_M_(?:realloc_insert|realloc_append|fill_insert|default_append)",
+        r"^(?:void )?std::vector<.*>::_M_(?:realloc_insert|realloc_append|fill_insert|default_append)",
         r"basic_string<.*>::_M_(?:mutate|create|append|replace)",
     ]).needs(&[r"finish_grow|grow_amortized|do_reserve_and_handle|realloc|_M_realloc|_M_fill_insert|_M_default_append|_M_mutate|_M_create"])),
 };
@@ -71,7 +71,7 @@ pub(super) static DROP_HEAVY: Rule = Rule {
     page: include_str!("../../../../docs/findings/drop-heavy.md"),
     signal: Signal::Frames(
         Frames::new(&[
-            r"^core::ptr::drop_in_place",
+            r"^core::ptr::drop_in_place", r"^(?:void )?std::_Rb_tree<.*>::_M_erase\(", r"^(?:void )?std::_Destroy",
             r"^core::mem::drop\b",
             r"alloc::sync::Arc<.*>::drop_slow$",
             r"alloc::rc::Rc<.*>::drop_slow$",
@@ -79,7 +79,7 @@ pub(super) static DROP_HEAVY: Rule = Rule {
         .with(Beneath::All)
         .needs(&[
             r"drop_in_place(?:::)?<\[",
-            r"drop_slow$|Dropper|DropGuard|drop_elements|drop_inner_table|dying_next|deallocating_",
+            r"drop_slow$|Dropper|DropGuard|drop_elements|drop_inner_table|dying_next|deallocating_|_Rb_tree|_Destroy",
         ])
         .least(0.10),
     ),
@@ -101,7 +101,7 @@ pub(super) static MEMORY_COPIES: Rule = Rule {
 
 pub(super) static FRONT_REMOVAL: Rule = Rule {
     id: "front-removal",
-    title: "things are taken out of, or put into, the middle of a Vec, and all behind them move",
+    title: "things are taken out of, or put into, the middle of a vector, and all behind them move",
     rust: "take from the end with pop() or swap_remove(), use a VecDeque for a queue, or retain()/drain() for many at once",
     native: Some("take from the end, use a std::deque for a queue, or erase-remove many at once"),
     page: include_str!("../../../../docs/findings/front-removal.md"),
@@ -109,7 +109,7 @@ pub(super) static FRONT_REMOVAL: Rule = Rule {
         r"alloc::vec::Vec<.*>>?::(?:remove|try_remove|insert|insert_mut)$",
         r"alloc::vec::drain::Drain<.*> as core::ops::drop::Drop>::drop",
         r"alloc::string::String>?::(?:remove|insert|insert_str)$",
-        r"std::vector<.*>::(?:_M_erase|_M_insert_aux|erase)\b",
+        r"^(?:void )?std::vector<.*>::(?:_M_erase|_M_insert_aux|erase)\b[^>]*$",
     ])),
 };
 

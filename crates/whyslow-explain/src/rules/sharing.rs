@@ -5,14 +5,14 @@ use crate::rule::{Beneath, Frames, Rule, Signal};
 
 pub(super) static ARC_TRAFFIC: Rule = Rule {
     id: "arc-traffic",
-    title: "reference counts of an Arc are counted up and down, which moves their cache line between CPUs",
+    title: "reference counts (Arc, shared_ptr) are changed again and again, each time by an atomic instruction",
     rust: "borrow what the Arc holds (&T) instead of cloning it, clone it once per thread outside of the loop, or use Rc where there is one thread",
     native: Some("pass std::shared_ptr by reference, or what it points to, instead of copying it"),
     page: include_str!("../../../../docs/findings/arc-traffic.md"),
     signal: Signal::Frames(Frames::new(&[
         r"<alloc::sync::(?:Arc|Weak)<.*> as core::(?:clone::Clone>::clone|ops::drop::Drop>::drop)$",
         r"drop_in_place(?:::)?<alloc::sync::(?:Arc|Weak)<.*>>$",
-        r"std::_Sp_counted_base<.*>::_M_(?:add_ref_copy|release)|std::__shared_count<.*>::(?:~__shared_count|__shared_count)",
+        r"std::_Sp_counted_base<.*>::_M_(?:add_ref_copy|release)|^std::__shared_count<.*>::~__shared_count",
     ])),
 };
 
