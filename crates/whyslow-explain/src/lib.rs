@@ -57,14 +57,21 @@ pub struct Explanation {
 pub fn explain(question: &Question<'_>) -> Explanation {
     let Question { profile, selection, only_metric, allowed, .. } = *question;
     let mut found = Vec::new();
-    if let Some(cpu) = cpu_metric(profile, selection, only_metric) {
-        let selection = Selection { metric: cpu, ..selection.clone() };
-        found.extend(stacks::find(question, &selection, &selection.weigh(profile)));
-    }
-    for rule in ALL {
-        if let rule::Signal::Facts(find) = rule.signal {
-            found.extend(find(rule, question));
+    if let Some(metric) = cpu_metric(profile, selection, only_metric) {
+        let selection = Selection { metric, ..selection.clone() };
+        let weights = selection.weigh(profile);
+        found.extend(stacks::find(question, &selection, &weights));
+        let by_facts =
+            ALL.iter().filter_map(|rule| rule.signal.facts().map(|find| find(rule, question))).flatten();
+        for finding in by_facts {
+            if finding.of != Cost::Cpu || !order::is_explained(&finding, &found, &weights) {
+                found.push(finding);
+            }
         }
+    } else {
+        found.extend(
+            ALL.iter().filter_map(|rule| rule.signal.facts().map(|find| find(rule, question))).flatten(),
+        );
     }
     let (findings, allowed) = order::order(found, allowed);
     Explanation { findings, allowed, shape: Shape::of(profile, selection) }

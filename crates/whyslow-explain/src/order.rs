@@ -1,7 +1,8 @@
 //! Which findings are told, and in which order.
 
 use rustc_hash::FxHashSet;
-use whyslow_profile::StringId;
+use whyslow_analyze::Weights;
+use whyslow_profile::{StackId, StringId};
 
 use crate::finding::Finding;
 
@@ -23,6 +24,21 @@ impl Allowed {
     fn at(&self, finding: &Finding, file: Option<StringId>, line: u32) -> bool {
         file.is_some_and(|file| self.lines.contains(&(file, line, finding.rule.id.to_owned())))
     }
+}
+
+/// Whether most of the samples that show a finding are another one's already.
+pub(crate) fn is_explained(finding: &Finding, found: &[Finding], weights: &Weights) -> bool {
+    const MOST: f64 = 0.5;
+    let of = |stacks: &mut dyn Iterator<Item = StackId>| -> u64 {
+        stacks
+            .map(|stack| weights.value.get(stack.index()).copied().unwrap_or(0))
+            .fold(0, u64::saturating_add)
+    };
+    let own = finding.stacks.iter().copied().collect::<FxHashSet<_>>();
+    let all = of(&mut own.iter().copied());
+    let others = found.iter().filter(|other| other.of == finding.of);
+    let shared = |other: &Finding| of(&mut other.stacks.iter().copied().filter(|stack| own.contains(stack)));
+    others.into_iter().any(|other| all > 0 && shared(other) as f64 >= MOST * all as f64)
 }
 
 /// Leaves out what is allowed, and puts those with most to gain first. The second value counts what was left out.

@@ -64,6 +64,15 @@ pub(crate) enum Signal {
     Facts(fn(&'static Rule, &Question<'_>) -> Vec<Finding>),
 }
 
+impl Signal {
+    pub(crate) fn facts(&self) -> Option<fn(&'static Rule, &Question<'_>) -> Vec<Finding>> {
+        match self {
+            Self::Frames(_) => None,
+            Self::Facts(find) => Some(*find),
+        }
+    }
+}
+
 impl std::fmt::Debug for Signal {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {

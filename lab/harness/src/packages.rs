@@ -9,8 +9,17 @@ use crate::compile::{CompilerMissing, lab, lab_folder};
 
 /// Builds `lab/runtimes` and returns the path of one of its programs. Cargo decides whether anything is to be done.
 pub fn build_runtime(program: &str) -> Result<PathBuf> {
-    let folder = lab_folder().join("runtimes");
-    finish(cargo_build("runtimes", "release", &folder)).context("lab/runtimes")?;
+    build_package("runtimes", program)
+}
+
+/// Builds `lab/patterns`; `None` when there is no cargo.
+pub fn build_patterns_or_skip() -> Option<PathBuf> {
+    or_skip("patterns", build_package("patterns", "patterns"))
+}
+
+fn build_package(package: &str, program: &str) -> Result<PathBuf> {
+    let folder = lab_folder().join(package);
+    finish(cargo_build(package, "release", &folder)).with_context(|| format!("lab/{package}"))?;
     Ok(folder.join("release").join(program))
 }
 

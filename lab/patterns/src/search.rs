@@ -6,6 +6,7 @@ use crate::{Pair, compute, random};
 
 pub const PAIRS: &[Pair] = &[
     ("linear-search", finds_each, finds_by_place),
+    ("search-loop", looks_at_each, finds_by_place),
     ("sort-by-costly-key", sorts_by_new_strings, sorts_by_numbers),
     ("recursion", counts_again, counts_up),
 ];
@@ -27,6 +28,22 @@ fn finds_each() {
         sum += rows.iter().find(|row| row.id == black_box(id)).map_or(0, |row| row.value); // here: linear-search
     }
     black_box(sum);
+}
+
+#[inline(never)]
+fn row_of(rows: &[Row], id: u64) -> Option<&Row> {
+    for row in rows { // here: search-loop
+        if row.id == id {
+            return Some(row);
+        }
+    }
+    None
+}
+
+#[inline(never)]
+fn looks_at_each() {
+    let rows = rows();
+    black_box((0..2_000).filter_map(|id| row_of(&rows, black_box(id))).map(|row| row.value).sum::<u64>());
 }
 
 #[inline(never)]

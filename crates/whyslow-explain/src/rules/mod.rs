@@ -48,6 +48,7 @@ pub static ALL: &[&Rule] = &[
     &memory::MEMORY_COPIES,
     &memory::ALLOCATOR_HEAVY,
     &sharing::ATOMIC_TRAFFIC,
+    &search::SEARCH_LOOP,
     &search::RECURSION,
 ];
 

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_analyze::{Label, Nearness, Selection, Share, frames_of};
-use whyslow_profile::StackId;
+use whyslow_analyze::{Charges, Label, Nearness, Selection, Share, frames_of};
+use whyslow_profile::{Profile, StackId, StringId};
 
 use crate::finding::{Confidence, Cost, Evidence, Finding, Place};
-use crate::order::{FEWEST_SAMPLES, speedup};
+use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
 use crate::rule::{Beneath, Frames, Language, Rule, Signal};
 use crate::stacks::verify;
 use crate::{Question, cpu_metric};
@@ -50,6 +50,93 @@ pub(super) static RECURSION: Rule = Rule {
     page: include_str!("../../../../docs/findings/recursion.md"),
     signal: Signal::Facts(recursion),
 };
+
+pub(super) static SEARCH_LOOP: Rule = Rule {
+    id: "search-loop",
+    title: "a loop goes through a list until it finds something; once per item that is quadratic",
+    rust: "keep the items in a HashMap by what is searched for, made once before, or sort them and use binary_search_by_key; \
+           `whyslow scale` shows how it grows",
+    native: Some(
+        "keep the items in a std::unordered_map by what is searched for, or sort them and use std::lower_bound; \
+         `whyslow scale` shows how it grows",
+    ),
+    page: include_str!("../../../../docs/findings/search-loop.md"),
+    signal: Signal::Facts(search_loop),
+};
+
+/// Lines of a loop that is left from within: the head, and the end of what is looked at.
+fn searching_loop(profile: &Profile, file: StringId, line: u32) -> Option<[u32; 2]> {
+    /// The body of a search is short.
+    const BODY: u32 = 6;
+    let text = |line: u32| profile.sources.get(file, line).map(|text| profile.text(text).trim());
+    let is_head =
+        |text: &str| text.starts_with("for ") || text.starts_with("for(") || text.starts_with("while ");
+    let head = (line.saturating_sub(BODY)..=line).rev().find(|line| text(*line).is_some_and(is_head))?;
+    let body = || (head..=head + BODY).filter_map(text);
+    let compares = body().any(|text| text.contains("if ") || text.contains("if("))
+        && body().any(|text| text.contains("=="));
+    let leaves = body().any(|text| text.contains("return") || text.contains("break"));
+    let is_nested = (head + 1..=head + BODY).filter_map(text).any(is_head);
+    (compares && leaves && !is_nested).then_some([head, head + BODY])
+}
+
+/// A loop of the user's that ends when it finds something, and is hot.
+fn search_loop(rule: &'static Rule, question: &Question<'_>) -> Vec<Finding> {
+    const LEAST_SHARE: f64 = 0.10;
+    let profile = question.profile;
+    let Some(metric) = cpu_metric(profile, question.selection, question.only_metric) else {
+        return Vec::new();
+    };
+    let weights = Selection { metric, ..question.selection.clone() }.weigh(profile);
+    if weights.total_count < FEWEST_SAMPLES {
+        return Vec::new();
+    }
+    let charges = Charges::new(profile, true);
+    let mut loops: FxHashMap<(StringId, u32), Option<[u32; 2]>> = FxHashMap::default();
+    let mut found: FxHashMap<(Label, StringId, u32), (u64, u64, Vec<StackId>)> = FxHashMap::default();
+    for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
+        let charge = charges.of(stack.into());
+        let Some(file) = charge.frame.file.filter(|_| charge.nearness <= Nearness::Dependency) else {
+            continue;
+        };
+        let line = charge.frame.line;
+        let Some([head, _]) =
+            *loops.entry((file, line)).or_insert_with(|| searching_loop(profile, file, line))
+        else {
+            continue;
+        };
+        let row = found.entry((charge.frame.label, file, head)).or_default();
+        row.0 = row.0.saturating_add(weights.value[stack]);
+        row.1 += weights.count[stack];
+        row.2.push(stack.into());
+    }
+    let of_all = |value: u64| value as f64 / weights.total_value.max(1) as f64;
+    let told = found
+        .into_iter()
+        .filter(|(_, (value, samples, _))| of_all(*value) >= LEAST_SHARE && *samples >= FEWEST_OF_ONE);
+    let finding =
+        |((label, file, line), (value, _, stacks)): ((Label, StringId, u32), (u64, u64, Vec<StackId>))| {
+            let share = of_all(value);
+            let margin = Share::new(value, weights.total_value, weights.total_count).margin_95();
+            let place = Place { label, file: Some(file), line };
+            Finding {
+                rule,
+                title: rule.title.to_owned(),
+                of: Cost::Cpu,
+                share,
+                interval: [(share - margin).max(0.0), (share + margin).min(1.0)],
+                confidence: Confidence::Medium,
+                place: Some(place),
+                evidence: Vec::new(),
+                advice: rule.advice(Language::of(profile.text(file))).to_owned(),
+                max_speedup: Some(speedup(share)),
+                verify: verify(question, Some(&place)),
+                places: vec![(place, share)],
+                stacks,
+            }
+        };
+    told.map(finding).collect()
+}
 
 /// A function of the user's that is on most stacks many times over and is itself the hottest.
 fn recursion(rule: &'static Rule, question: &Question<'_>) -> Vec<Finding> {

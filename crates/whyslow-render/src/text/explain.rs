@@ -43,17 +43,27 @@ pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file:
     out
 }
 
-/// A line per finding, for the one-screen answer.
-pub fn short_findings(profile: &Profile, findings: &[Finding], most: usize, page: Page) -> Vec<String> {
-    let line = |finding: &Finding| {
+/// A line or two per finding, for the one-screen answer.
+pub(super) fn short_findings(
+    profile: &Profile,
+    findings: &[Finding],
+    most: usize,
+    width: usize,
+) -> Vec<String> {
+    /// A place that leaves room for the words.
+    const SHORT: usize = 28;
+    let lines = |finding: &Finding| {
         let place = finding.place.and_then(|place| Some((place.file?, place.line)));
         let place = place.map_or(String::new(), |(file, line)| {
-            format!(" at {}", names::place(profile.text(file), line, PLACE))
+            format!(" at {}", names::place(profile.text(file), line, SHORT))
         });
-        let words = format!("{:>7} {}", Percent(finding.share).to_string(), finding.title);
-        clean(&format!("{}{place}", cut(&words, page.width.saturating_sub(columns(&place))))).into_owned()
+        let share = format!("{:>6} ", Percent(finding.share).to_string());
+        let words = wrap(&clean(&format!("{}{place}", finding.title)), width.saturating_sub(columns(&share)));
+        let indent = " ".repeat(columns(&share));
+        let starts = std::iter::once(share).chain(std::iter::repeat(indent));
+        starts.zip(words).map(|(start, line)| format!("{start}{line}")).collect::<Vec<_>>()
     };
-    findings.iter().take(most).map(line).collect()
+    findings.iter().take(most).flat_map(lines).collect()
 }
 
 fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Finding, page: Page) {

@@ -33,7 +33,7 @@ pub use bench::{bench, gate};
 pub use callers::callers;
 pub use critical::critical_path;
 pub use diff::{DiffFile, DiffView, diff};
-pub use explain::{annotations, explain, explained_change, shape, short_findings};
+pub use explain::{annotations, explain, explained_change, shape};
 pub use functions::functions;
 pub use groups::groups;
 pub use heap::{HeapView, heap, heap_part};

@@ -5,8 +5,10 @@ use whyslow_analyze::{
     BlockedWorker, By, CallTree, Charges, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality,
     Reason, Selection, SerialPart, SyscallTable, Threads, Waited,
 };
+use whyslow_explain::Finding;
 use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile, Subject};
 
+use super::explain::short_findings;
 use super::functions::rows;
 use super::heap::line_words;
 use super::layout::{
@@ -30,6 +32,9 @@ const FEWEST_FUNCTIONS: usize = 5;
 const MOST_WARNINGS: usize = 3;
 const PATH_LINES: usize = 3;
 const MOST_BLOCKED: usize = 2;
+const MOST_FINDINGS: usize = 3;
+/// What stands before the findings.
+const WHY: &str = "why: ";
 /// A second program with at least this share is worth a line; then all from the lesser share on are in it.
 const NOTABLE_PROGRAM: f64 = 0.05;
 const LEAST_PROGRAM: f64 = 0.01;
@@ -55,6 +60,8 @@ pub struct Summary<'a> {
     pub serial: Option<SerialPart>,
     /// Its system calls, if they were recorded.
     pub syscalls: Option<&'a SyscallTable>,
+    /// Patterns that explain some of it, those with most to gain first.
+    pub findings: &'a [Finding],
     /// Its threads and processes.
     pub threads: &'a Threads,
     /// How far to trust it.
@@ -131,6 +138,11 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
         push_line(&mut head, &styled(DIM, format!("+{more} more{where_to}")));
     }
     head.push('\n');
+    let findings = short_findings(profile, summary.findings, MOST_FINDINGS, page.width - columns(WHY));
+    if !findings.is_empty() {
+        push_titled(&mut head, WHY, BOLD, &findings);
+        head.push('\n');
+    }
     head
 }
 
@@ -220,6 +232,9 @@ fn foot(summary: &Summary<'_>, file: Option<&str>, page: Page) -> String {
         format!("whyslow report {file} tree"),
         format!("whyslow flame {file}"),
     ];
+    if !summary.findings.is_empty() {
+        commands.insert(0, format!("whyslow explain {file}"));
+    }
     if summary.quality.samples > 0 {
         commands.push(format!("whyslow report {file} lines"));
     }

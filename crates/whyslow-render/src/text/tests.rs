@@ -68,11 +68,23 @@ fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
         blocked: &BlockedWorker::find(profile, &Selection::default(), &charges),
         serial: Parallelism::build(profile, &Selection::default(), &charges)
             .and_then(|parallelism| parallelism.serial_part(profile)),
+        findings: &findings(profile),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: Some("app.whyslow"),
     };
     plain(&summary(&made, Page::new(profile, 0, width)))
+}
+
+fn findings(profile: &Profile) -> Vec<whyslow_explain::Finding> {
+    whyslow_explain::explain(&whyslow_explain::Question {
+        profile,
+        selection: &Selection::default(),
+        only_metric: false,
+        allowed: &whyslow_explain::Allowed::default(),
+        file: "app.whyslow",
+    })
+    .findings
 }
 
 /// A program that does next to nothing is told to be one, with the command that shows where it waits.

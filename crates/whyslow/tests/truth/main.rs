@@ -20,6 +20,7 @@ mod lock_kinds;
 mod looks;
 mod names;
 mod parallelism;
+mod patterns;
 mod recorded;
 mod shapes;
 mod shares;

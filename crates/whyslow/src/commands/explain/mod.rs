@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{Quality, Selection};
-use whyslow_explain::{ALL, Change, Explanation, Question, Rule, rule};
+use whyslow_explain::{ALL, Change, Explanation, Finding, Question, Rule, rule};
 use whyslow_profile::Profile;
 use whyslow_render::json::{self, Context};
 use whyslow_render::text::{self, Page};
@@ -139,6 +139,21 @@ pub(crate) fn run(args: &ExplainArgs, _volume: Volume) -> Result<Exit> {
         last.iter().any(|finding| finding.rule == *rule && finding.share >= *share)
     };
     Ok(if args.fail_on.iter().any(is_wanted) { Exit::Found } else { Exit::Success })
+}
+
+/// What the one-screen answer has of the findings: those about time that no other line of it tells.
+pub(crate) fn most_telling(profile: &Profile, file: Option<&str>) -> Vec<Finding> {
+    const TOLD: [&str; 3] = ["mostly-waiting", "blocking-in-async", "poor-parallelism"];
+    let explanation = whyslow_explain::explain(&Question {
+        profile,
+        selection: &Selection::default(),
+        only_metric: false,
+        // A file that cannot be read is an error of `explain`, not of a recording.
+        allowed: &allowed::read(None, profile).unwrap_or_default(),
+        file: file.unwrap_or("FILE"),
+    });
+    let is_told = |finding: &Finding| TOLD.contains(&finding.rule.id) || !finding.of.is_time();
+    explanation.findings.into_iter().filter(|finding| !is_told(finding)).collect()
 }
 
 fn one(args: &ExplainArgs, subject: &Subject, explanation: &Explanation) -> Result<String> {

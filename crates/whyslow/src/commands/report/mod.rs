@@ -225,6 +225,7 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
         serial: Parallelism::build(profile, &Selection::default(), &charges)
             .and_then(|parallelism| parallelism.serial_part(profile)),
         syscalls: syscalls.as_ref(),
+        findings: &super::explain::most_telling(profile, file.as_deref()),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: file.as_deref(),

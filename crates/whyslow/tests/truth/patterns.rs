@@ -1,0 +1,147 @@
+//! `whyslow explain` against pairs of functions: one has a pattern and must be found, with its line; the other must not.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use whyslow_explain::ALL;
+use whyslow_lab_harness::{build_patterns_or_skip, run};
+
+use crate::recorded::{PATIENCE, has_perf_events, whyslow};
+
+/// Rules that no program of the lab can show on every machine: they need counters of the CPU, and are tested on made-up profiles.
+const WITHOUT_PAIR: [&str; 2] = ["branch-misses", "cache-misses"];
+
+fn lab() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/patterns")
+}
+
+/// Ids and what their recording needs, as the program lists them.
+fn pairs(program: &Path) -> Vec<(String, Vec<String>)> {
+    let listed = run(std::process::Command::new(program).arg("list"), PATIENCE).unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let pair = |line: &str| {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        Some((words.next()?, words.collect()))
+    };
+    listed.lines().filter_map(pair).collect()
+}
+
+/// Where the lines are that are responsible: file and line by id.
+fn places() -> BTreeMap<String, Vec<(String, u64)>> {
+    let mut places: BTreeMap<String, Vec<(String, u64)>> = BTreeMap::new();
+    for file in std::fs::read_dir(lab().join("src")).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        for (line, text) in (1..).zip(std::fs::read_to_string(&path).unwrap().lines()) {
+            if let Some((_, ids)) = text.split_once("// here: ") {
+                for id in ids.split(", ") {
+                    places.entry(id.trim().to_owned()).or_default().push((name.clone(), line));
+                }
+            }
+        }
+    }
+    places
+}
+
+/// What is found in one half of a pair.
+fn findings(program: &Path, id: &str, half: &str, options: &[String]) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut record = whyslow(folder.path());
+    record.args(["-q", "record", "-F", "2999", "-o", "run.whyslow"]).args(options).arg("--");
+    record.arg(program).args([id, half, "300"]);
+    let recorded = run(&mut record, PATIENCE).unwrap();
+    assert!(recorded.status.success(), "{id}: {}", String::from_utf8_lossy(&recorded.stderr));
+    let explained =
+        run(whyslow(folder.path()).args(["explain", "--format", "json", "run.whyslow"]), PATIENCE).unwrap();
+    assert!(explained.status.success(), "{id}: {}", String::from_utf8_lossy(&explained.stderr));
+    let mut json: Value = serde_json::from_slice(&explained.stdout).unwrap();
+    json["findings"].as_array_mut().unwrap().drain(..).collect()
+}
+
+fn check(part: usize, of: usize) {
+    if !has_perf_events() {
+        return;
+    }
+    let Some(program) = build_patterns_or_skip() else { return };
+    let places = places();
+    let mut wrong = Vec::new();
+    for (id, options) in pairs(&program).into_iter().skip(part).step_by(of) {
+        let try_once = || {
+            let slow = findings(&program, &id, "slow", &options);
+            let Some(finding) = slow.iter().find(|finding| finding["id"] == id.as_str()) else {
+                return Some(format!("{id}: not found; {slow:#?}"));
+            };
+            let (file, line) =
+                (finding["file"].as_str().unwrap_or(""), finding["line"].as_u64().unwrap_or(0));
+            let is_there =
+                |(name, at): &(String, u64)| file.ends_with(&format!("patterns/src/{name}")) && *at == line;
+            if !places[&id].iter().any(is_there) {
+                return Some(format!("{id}: at {file}:{line}, and not at {:?}", places[&id]));
+            }
+            let clean = findings(&program, &id, "clean", &options);
+            clean
+                .iter()
+                .find(|finding| finding["id"] == id.as_str())
+                .map(|finding| format!("{id}: {finding:#}"))
+        };
+        // Chance takes a sample from a line now and then; a rule that is wrong is wrong twice.
+        if try_once().is_some() {
+            wrong.extend(try_once());
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_pattern_is_found_with_its_line_and_not_where_it_is_not_1() {
+    check(0, 3);
+}
+
+#[test]
+fn every_pattern_is_found_with_its_line_and_not_where_it_is_not_2() {
+    check(1, 3);
+}
+
+#[test]
+fn every_pattern_is_found_with_its_line_and_not_where_it_is_not_3() {
+    check(2, 3);
+}
+
+/// The table of rules and their pairs in the documentation is made here: `UPDATE_DOCS=1` writes it.
+#[test]
+fn every_rule_has_a_pair_and_a_page_and_the_table_is_that_of_today() {
+    let sources = std::fs::read_dir(lab().join("src")).unwrap().map(|file| file.unwrap().path());
+    let sources = sources.map(|path| std::fs::read_to_string(path).unwrap()).collect::<String>();
+    let places = places();
+    let mut table = String::from("| finding | what it says | found in | and not in |\n|---|---|---|---|\n");
+    for rule in ALL {
+        let pair = sources.lines().find_map(|line| line.trim().strip_prefix(&format!("(\"{}\", ", rule.id)));
+        let (slow, clean) = match pair {
+            Some(pair) => {
+                let mut functions = pair.trim_end_matches("),").rsplit(", ").map(|name| format!("`{name}`"));
+                let (clean, slow) = (functions.next().unwrap(), functions.next().unwrap());
+                (format!("{slow}, `{}`", places[rule.id][0].0), clean)
+            }
+            None if WITHOUT_PAIR.contains(&rule.id) => ("a made-up profile".to_owned(), "another".to_owned()),
+            None => panic!("{} has no pair in lab/patterns", rule.id),
+        };
+        table.push_str(&format!("| [{0}]({0}.md) | {1} | {slow} | {clean} |\n", rule.id, rule.title));
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/findings/{}.md", rule.id));
+        let page = std::fs::read_to_string(page).unwrap();
+        for part in
+            [&format!("# {}\n", rule.id), "## Why it costs", "## What to do", "## When it is no problem"]
+        {
+            assert!(page.contains(part), "docs/findings/{}.md has no `{part}`", rule.id);
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings/README.md");
+    let written = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = written.split_once("<!-- table -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- end -->").unwrap();
+    let made = format!("{before}<!-- table -->\n{table}<!-- end -->{after}");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    assert!(written == made, "docs/findings/README.md is of another day: UPDATE_DOCS=1 writes it");
+}
