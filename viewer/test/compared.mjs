@@ -12,7 +12,7 @@ const PATHS = [
 ];
 const START = ['_start', '__libc_start_main', 'std::rt::lang_start'];
 
-/** `carried`: everything is called by start-up code; `runs`: ratios with intervals; `damage`: a reference that leads nowhere; `lines`: rows are lines. */
+/** `carried`: everything is called by start-up code; `runs`: ratios with intervals; `damage`: a reference that leads nowhere; `lines`: rows are lines, counted exactly. */
 export function compared({ carried = false, runs = 1, damage = '', lines = false } = {}) {
   const around = carried ? START : [];
   const names = [...around, ...PATHS.map(([path]) => path.split(';').at(-1))];
@@ -38,7 +38,7 @@ export function compared({ carried = false, runs = 1, damage = '', lines = false
   const changes = (table, rows) => {
     add(`${table}.before`, 'f64', rows.map(({ before }) => before));
     add(`${table}.after`, 'f64', rows.map(({ after }) => after));
-    add(`${table}.margin`, 'f64', rows.map(({ before, after }) => 2 * Math.sqrt(before + after)));
+    add(`${table}.margin`, 'f64', rows.map(({ before, after }) => (lines ? NaN : 2 * Math.sqrt(before + after))));
     const ratio = (by, { before, after }) => (runs > 1 && before && after ? after / before * by : NaN);
     for (const [name, by] of [['ratio', 1], ['low', .9], ['high', 1.1]]) add(`${table}.${name}`, 'f64', rows.map(row => ratio(by, row)));
     add(`${table}.q`, 'f64', rows.map(({ verdict }) => (runs > 1 ? (verdict === 'undecided' ? .4 : .012) : NaN)));

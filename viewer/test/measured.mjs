@@ -27,6 +27,7 @@ export function measured({ commands = 3, damage = false } = {}) {
     answers: names.slice(1).map((name, at) => at === 0
       ? { verdict: 'faster', sentence: '`./app <new>` is faster than `./app old`: -10.0 % wall time (-10.6 % to -9.4 %)', basis: '12 pairs, 95 % confidence' }
       : { verdict: 'undecided', sentence: 'Undecided: `./app --other` has 0.0 % wall time beside `./app old` (-4.0 % to +4.0 %)', basis: '12 pairs' }),
+    more: ['`./app <new>` is the fastest.'],
     commands: names.map(name => ({ name, command: name })),
     remarks: [{ severity: 'warning', message: 'the machine was busy', fix: 'end what else runs' }],
     metrics: [

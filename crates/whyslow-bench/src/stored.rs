@@ -1,5 +1,7 @@
 //! A file of results with what was said of them. Files of `--save` have the runs alone, which are judged when they are read.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use whyslow_stats::pairs::{Interval, log_ratios};
 use whyslow_stats::verdict::{Needed, Verdict};
@@ -47,7 +49,15 @@ struct Said {
     comparisons: Option<Vec<SaidComparison>>,
     fastest: Option<String>,
     #[serde(default)]
+    detectable: Vec<SaidDetectable>,
+    #[serde(default)]
     remarks: Vec<StoredRemark>,
+}
+
+#[derive(Deserialize)]
+struct SaidDetectable {
+    pairs: usize,
+    share: f64,
 }
 
 #[derive(Deserialize)]
@@ -77,9 +87,16 @@ pub fn read_stored(text: &str) -> Result<Stored, ReadError> {
     let margin = said.margin.filter(|margin| *margin > 0.0 && *margin < 1.0).unwrap_or(USUAL_MARGIN);
     let Some(comparisons) = said.comparisons else { return Ok(judged_now(measured, margin)) };
     let command = |name: &str| measured.commands.iter().position(|command| command.contender.name == name);
+    let mut turns = HashMap::new();
     let comparisons = comparisons.into_iter().filter_map(|one| {
-        let (baseline, candidate) = (command(&one.baseline)?, command(&one.candidate)?);
-        Some(one.into_comparison(&measured, baseline, candidate))
+        let baseline = command(&one.baseline)?;
+        // Commands may have one name: the second row of a name and a metric is of the second such command.
+        let turn = turns.entry((one.candidate.clone(), one.metric.clone())).or_insert(0);
+        let mut named = (0..measured.commands.len())
+            .filter(|at| *at != baseline && measured.commands[*at].contender.name == one.candidate);
+        let candidate = named.nth(*turn);
+        *turn += 1;
+        Some(one.into_comparison(&measured, baseline, candidate?))
     });
     let comparisons = comparisons.collect::<Vec<_>>();
     let witness = said.witness.map(|witness| match Metric::of_label(&witness.metric) {
@@ -91,7 +108,7 @@ pub fn read_stored(text: &str) -> Result<Stored, ReadError> {
         summaries: (0..measured.commands.len()).map(|command| summaries(&measured, command)).collect(),
         fastest: said.fastest.as_deref().and_then(command),
         comparisons,
-        detectable: Vec::new(),
+        detectable: said.detectable.iter().map(|found| (found.pairs, found.share)).collect(),
         notes: Vec::new(),
     };
     let reference = answer.comparisons.first().map_or(0, |comparison| comparison.baseline);

@@ -53,6 +53,7 @@ export function BenchApp({ results }: { results: Results }) {
         <section aria-label="Answer">
           {answers.map(({ verdict, sentence, basis }) => <p key={sentence} class={`bench-answer ${verdict}`}><strong>{sentence}</strong> <span class="quiet">{basis}</span></p>)}
           {!answers.length && <p>One command alone: there is nothing to compare it with.</p>}
+          {results.more.map(sentence => <p key={sentence}>{sentence}</p>)}
           <Remarks remarks={remarks} />
           <p class="quiet">{[results.cpu, results.machine].filter(Boolean).join('; ')}</p>
         </section>

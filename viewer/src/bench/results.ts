@@ -1,7 +1,7 @@
 // Results of `whyslow bench`, decoded. Everything was judged by whyslow; nothing is worked out here.
 
 import { isCount, isRecord, PayloadError, type Container } from '../container.ts';
-import { recordsOf, textOf } from '../headervalues.ts';
+import { recordsOf, textOf, textsOf } from '../headervalues.ts';
 import { readRemarks, type Remark } from '../remarks.tsx';
 
 export interface Answer { verdict: string; sentence: string; basis: string }
@@ -38,6 +38,8 @@ export interface Metric {
 export interface Results {
   file: string;
   answers: readonly Answer[];
+  /** Further sentences. */
+  more: readonly string[];
   commands: readonly Command[];
   margin: number;
   /** Seconds since 1970; 0 unknown. */
@@ -54,6 +56,7 @@ export function decodeResults({ header }: Container): Results {
   return {
     file: textOf(head.file), margin: number(head.margin) ?? 0, began: number(head.began_unix_s) ?? 0, cpu: textOf(head.cpu), machine: textOf(head.machine), commands,
     answers: recordsOf(head.answers).map(({ verdict, sentence, basis }) => ({ verdict: textOf(verdict), sentence: textOf(sentence), basis: textOf(basis) })),
+    more: textsOf(head.more),
     remarks: readRemarks(head.remarks),
     metrics: recordsOf(head.metrics).map(metric => readMetric(metric, commands.length)),
   };

@@ -34,9 +34,12 @@ export function DiffTable({ model, changes, state, dispatch, dark }: DiffProps) 
   const found = search(model, state);
   const rows = useMemo(() => changeRows(model, changes, state, of, sort), [changes, of, sortKey, found]);
   const isLines = changes.rowsAre === 'lines';
-  const hasQ = useMemo(() => all.own.q.some(q => !Number.isNaN(q)), [all]);
-  const columns = useMemo(() => COLUMNS.filter(({ id }) => id !== 'q' || hasQ)
-    .map(column => (column.id === 'place' && isLines ? { ...column, title: 'Line' } : column)), [isLines, hasQ]);
+  // What was counted has no interval, and one run of each side no q.
+  const columns = useMemo(() => {
+    const isKnown = (values: Float64Array): boolean => values.some(value => !Number.isNaN(value));
+    const known: Record<string, boolean> = { q: isKnown(all.own.q), interval: isKnown(all.own.margin) || isKnown(all.own.high) };
+    return COLUMNS.filter(({ id }) => known[id] ?? true).map(column => (column.id === 'place' && isLines ? { ...column, title: 'Line' } : column));
+  }, [all, isLines]);
   const cursor = state.fn === undefined ? -1 : rows.findIndex(row => all.fn[row] === state.fn);
   const set = (changed: Record<string, string>) => dispatch({ panel: { ...state.panel, ...changed } });
   const onSort = ({ column, descending }: Sort): void => {

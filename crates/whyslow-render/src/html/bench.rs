@@ -38,6 +38,8 @@ struct Header<'a> {
 struct Head<'a> {
     file: &'a str,
     answers: Vec<AnswerHead>,
+    /// What else is to be said of all commands.
+    more: Vec<String>,
     commands: Vec<CommandHead<'a>>,
     margin: f64,
     began_unix_s: u64,
@@ -139,6 +141,11 @@ impl<'a> BenchPage<'a> {
         view.deciding().map(answer).collect()
     }
 
+    fn more(&self) -> Vec<String> {
+        let view = self.view();
+        [view.fastest_words(WIDTH), view.detectable_words()].into_iter().flatten().collect()
+    }
+
     /// The verdicts and the comparisons, for readers without scripts.
     pub(super) fn without_scripts(&self) -> String {
         let view = self.view();
@@ -146,6 +153,9 @@ impl<'a> BenchPage<'a> {
         push_title(&mut html, &self.title());
         for AnswerHead { sentence, basis, .. } in self.answers() {
             push_paragraph(&mut html, &format!("{sentence}. {basis}"));
+        }
+        for sentence in self.more() {
+            push_paragraph(&mut html, &sentence);
         }
         push_paragraph(&mut html, "The viewer needs JavaScript, which is off here. The comparisons:");
         html.push_str("<table>\n<tr><th>command</th><th>metric</th><th>ratio</th><th></th></tr>\n");
@@ -173,6 +183,7 @@ impl<'a> BenchPage<'a> {
             bench: Head {
                 file: self.file,
                 answers: self.answers(),
+                more: self.more(),
                 commands: measured
                     .commands
                     .iter()

@@ -26,22 +26,12 @@ pub fn bench(view: &BenchView<'_>, width: usize) -> String {
     for comparison in others {
         verdict(&mut out, view, comparison, width);
     }
-    if let (Some(fastest), true) = (view.answer.fastest, view.measured.commands.len() > 2) {
-        let words = format!("`{}` is the fastest: it beats every other.", name(view, fastest, width));
+    if let Some(words) = view.fastest_words(width) {
         push_wrapped(&mut out, BOLD, &words, width);
     }
     details(&mut out, view, width);
-    if !view.answer.detectable.is_empty() {
+    if let Some(words) = view.detectable_words() {
         out.push('\n');
-        let found = view
-            .answer
-            .detectable
-            .iter()
-            .map(|(pairs, share)| format!("{pairs} pairs find {}", Percent(*share)));
-        let words = format!(
-            "What this machine can tell apart, four times of five: {}.",
-            found.collect::<Vec<_>>().join(", ")
-        );
         push_wrapped(&mut out, BOLD, &words, width);
     }
     out.push('\n');
@@ -167,6 +157,21 @@ fn details(out: &mut String, view: &BenchView<'_>, width: usize) {
 }
 
 impl BenchView<'_> {
+    /// Which of several commands beats all others; `None` where none does for sure.
+    pub(crate) fn fastest_words(&self, width: usize) -> Option<String> {
+        let fastest = self.answer.fastest.filter(|_| self.measured.commands.len() > 2)?;
+        Some(format!("`{}` is the fastest: it beats every other.", name(self, fastest, width)))
+    }
+
+    /// What this machine can tell apart; `None` where nobody asked.
+    pub(crate) fn detectable_words(&self) -> Option<String> {
+        let found = self.answer.detectable.iter();
+        let found = found.map(|(pairs, share)| format!("{pairs} pairs find {}", Percent(*share)));
+        let found = found.collect::<Vec<_>>();
+        let words = || format!("What this machine can tell apart, four times of five: {}.", found.join(", "));
+        (!found.is_empty()).then(words)
+    }
+
     /// What beats what, and what that rests on; nothing of that where nothing can be compared.
     pub(crate) fn verdict_words(&self, comparison: &Comparison, width: usize) -> [String; 2] {
         let (candidate, baseline) =

@@ -111,6 +111,27 @@ fn kept_runs_that_nobody_judged_are_judged_when_they_are_looked_at() {
 }
 
 #[test]
+fn commands_of_one_name_are_told_apart_by_their_order() {
+    let mut file = said();
+    let mut third = file["commands"][1].clone();
+    third["runs"] = file["commands"][0]["runs"].clone();
+    file["commands"].as_array_mut().unwrap().push(third);
+    let row = file["comparisons"][0].clone();
+    file["comparisons"].as_array_mut().unwrap().push(row);
+    file["fastest"] = json!("./new <b>");
+    file["detectable"] = json!([{ "pairs": 10, "share": 0.2 }]);
+    let head = head(&file);
+    let wall = head["metrics"][0]["comparisons"].as_array().unwrap();
+    assert_eq!(wall.iter().map(|row| row["candidate"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(wall[1]["dots"][0], 1.0, "the third has the times of the first");
+    let more = [
+        "`./new <b>` is the fastest: it beats every other.",
+        "What this machine can tell apart, four times of five: 10 pairs find 20.0 %.",
+    ];
+    assert_eq!(head["more"], json!(more));
+}
+
+#[test]
 fn results_without_a_command_or_a_run_are_shown_too() {
     let mut file = runs();
     file["commands"] = json!([]);
