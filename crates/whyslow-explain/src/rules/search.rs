@@ -80,6 +80,12 @@ fn searching_loop(profile: &Profile, file: StringId, line: u32) -> Option<[u32; 
     (compares && leaves && !is_nested).then_some([head, head + BODY])
 }
 
+/// A loop: the function that it is in, its file and its first line.
+type Loop = (Label, StringId, u32);
+
+/// What a loop weighs, its samples, and their stacks.
+type Searched = (u64, u64, Vec<StackId>);
+
 /// A loop of the user's that ends when it finds something, and is hot.
 fn search_loop(rule: &'static Rule, question: &Question<'_>) -> Vec<Finding> {
     const LEAST_SHARE: f64 = 0.10;
@@ -93,7 +99,7 @@ fn search_loop(rule: &'static Rule, question: &Question<'_>) -> Vec<Finding> {
     }
     let charges = Charges::new(profile, true);
     let mut loops: FxHashMap<(StringId, u32), Option<[u32; 2]>> = FxHashMap::default();
-    let mut found: FxHashMap<(Label, StringId, u32), (u64, u64, Vec<StackId>)> = FxHashMap::default();
+    let mut found: FxHashMap<Loop, Searched> = FxHashMap::default();
     for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
         let charge = charges.of(stack.into());
         let Some(file) = charge.frame.file.filter(|_| charge.nearness <= Nearness::Dependency) else {
@@ -114,27 +120,26 @@ fn search_loop(rule: &'static Rule, question: &Question<'_>) -> Vec<Finding> {
     let told = found
         .into_iter()
         .filter(|(_, (value, samples, _))| of_all(*value) >= LEAST_SHARE && *samples >= FEWEST_OF_ONE);
-    let finding =
-        |((label, file, line), (value, _, stacks)): ((Label, StringId, u32), (u64, u64, Vec<StackId>))| {
-            let share = of_all(value);
-            let margin = Share::new(value, weights.total_value, weights.total_count).margin_95();
-            let place = Place { label, file: Some(file), line };
-            Finding {
-                rule,
-                title: rule.title.to_owned(),
-                of: Cost::Cpu,
-                share,
-                interval: [(share - margin).max(0.0), (share + margin).min(1.0)],
-                confidence: Confidence::Medium,
-                place: Some(place),
-                evidence: Vec::new(),
-                advice: rule.advice(Language::of(profile.text(file))).to_owned(),
-                max_speedup: Some(speedup(share)),
-                verify: verify(question, Some(&place)),
-                places: vec![(place, share)],
-                stacks,
-            }
-        };
+    let finding = |((label, file, line), (value, _, stacks)): (Loop, Searched)| {
+        let share = of_all(value);
+        let margin = Share::new(value, weights.total_value, weights.total_count).margin_95();
+        let place = Place { label, file: Some(file), line };
+        Finding {
+            rule,
+            title: rule.title.to_owned(),
+            of: Cost::Cpu,
+            share,
+            interval: [(share - margin).max(0.0), (share + margin).min(1.0)],
+            confidence: Confidence::Medium,
+            place: Some(place),
+            evidence: Vec::new(),
+            advice: rule.advice(Language::of(profile.text(file))).to_owned(),
+            max_speedup: Some(speedup(share)),
+            verify: verify(question, Some(&place)),
+            places: vec![(place, share)],
+            stacks,
+        }
+    };
     told.map(finding).collect()
 }
 
