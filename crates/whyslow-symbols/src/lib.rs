@@ -26,6 +26,7 @@ mod sources;
 mod split;
 mod statics;
 mod symtab;
+mod targets;
 mod unnamed;
 
 use std::path::PathBuf;
@@ -41,6 +42,7 @@ pub use module::separate_debug_file;
 use module::{Answer, Question};
 pub use optimised::producer_flag;
 pub use symtab::named_functions;
+pub use targets::callees;
 pub use whyslow_elf::{DebugFolders, FileBytes};
 
 /// How to symbolise.
@@ -140,6 +142,7 @@ pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
             let questions: Vec<(ModuleId, &Question)> =
                 work.iter().map(|(module, question, _)| (*module, question)).collect();
             code::keep(profile, &questions, &extents, &heat);
+            targets::keep(profile, &mut texts, options);
         }
     }
     summary

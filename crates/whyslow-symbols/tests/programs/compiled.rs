@@ -370,6 +370,60 @@ fn source_lines_and_code_of_hot_functions_are_kept() {
 }
 
 #[test]
+fn names_of_what_kept_code_calls_are_kept() {
+    let source = "#include <stdlib.h>
+#include <string.h>
+__attribute__((noinline)) static long helper(long x) { return x * 3; }
+__attribute__((noinline)) long busy(char *to, const char *from, long size) {
+    char *copy = malloc(size);
+    memcpy(copy, from, size);
+    memcpy(to, copy, size / 2);
+    free(copy);
+    return helper(size) + helper(to[0]);
+}
+int main(int count, char **words) { return (int)busy(words[0], words[count - 1], count); }
+";
+    // With stubs of the linker, through slots of the GOT, and at fixed addresses.
+    for arguments in [&["-O1", "-g"][..], &["-O1", "-g", "-fno-plt"], &["-O1", "-g", "-static", "-no-pie"]] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("app.c"), source).unwrap();
+        let program = folder.path().join("app");
+        let mut command = std::process::Command::new("cc");
+        command.args(arguments).arg("-fno-inline").arg("-o").arg(&program).arg(folder.path().join("app.c"));
+        let Ok(built) = command.output() else {
+            whyslow_lab_harness::skip("cc is not installed");
+            return;
+        };
+        if !built.status.success() {
+            whyslow_lab_harness::skip(&format!("cc {arguments:?} does not work"));
+            continue;
+        }
+        let addresses = addresses_of(&program, "busy");
+        let mut profile = profile(&program, None, &addresses);
+        profile.meta.host.arch = "x86_64".to_owned();
+        symbolize(&mut profile, &options());
+        let mut names: Vec<String> =
+            profile.targets.iter().map(|row| profile.text(row.name).replace("@plt", "")).collect();
+        names.sort();
+        names.dedup();
+        // A static program chooses its memcpy when it starts, and calls it by a stub that has no name.
+        let is_static = arguments.contains(&"-static");
+        for wanted in ["free", "helper", "malloc", "memcpy"].iter().take(if is_static { 3 } else { 4 }) {
+            let has = names.iter().any(|name| name == wanted || name.ends_with(wanted));
+            assert!(has, "{wanted} is not in {names:?} of {arguments:?}");
+        }
+        let helper = profile.targets.iter().find(|row| profile.text(row.name) == "helper");
+        assert!(helper.is_some_and(|row| row.size > 0 && !row.is_slot));
+        let through_slots = profile.targets.iter().any(|row| row.is_slot);
+        assert_eq!(through_slots, arguments.contains(&"-fno-plt"));
+
+        let count = profile.targets.len();
+        symbolize(&mut profile, &options());
+        assert_eq!(profile.targets.len(), count, "what is known is not looked for again");
+    }
+}
+
+#[test]
 fn lines_of_inlined_calls_agree_with_binutils() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = rust_program(folder.path(), &["-O", "-g"]) else { return };
