@@ -22,12 +22,22 @@ fn sum_integers(values: &[u32]) -> u32 {
     values.iter().fold(0, |sum, value| sum.wrapping_add(*value))
 }
 
-/// The index comes from outside, so it is checked.
+/// One check before the loop is enough: the index only grows.
 #[inline(never)]
 fn sum_by_index(values: &[u64], count: usize) -> u64 {
     let mut sum = 0_u64;
     for index in 0..count {
         sum = sum.wrapping_add(values[index]);
+    }
+    sum
+}
+
+/// The indices come from memory, so each is checked.
+#[inline(never)]
+fn look_up(table: &[u32], indices: &[u32]) -> u32 {
+    let mut sum = 0_u32;
+    for index in indices {
+        sum = sum.wrapping_add(table[*index as usize]);
     }
     sum
 }
@@ -151,6 +161,7 @@ fn main() {
         ("sum_slice", Box::new(|| _ = black_box(sum_slice(black_box(&floats))))),
         ("sum_integers", Box::new(|| _ = black_box(sum_integers(black_box(&integers))))),
         ("sum_by_index", Box::new(|| _ = black_box(sum_by_index(black_box(&longs), black_box(LENGTH))))),
+        ("look_up", Box::new(|| _ = black_box(look_up(black_box(&integers), black_box(&integers))))),
         ("dot_product", Box::new(|| _ = black_box(dot_product(black_box(&floats), black_box(&floats))))),
         ("saxpy", Box::new(|| saxpy(black_box(0.5), black_box(&floats), black_box(&mut sums)))),
         ("strided_walk", Box::new(|| _ = black_box(strided_walk(black_box(&table))))),

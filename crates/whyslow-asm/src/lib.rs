@@ -16,23 +16,27 @@
 //! Processors are kept apart by [`Processor`]: a folder for each decodes and writes its instructions, and everything else sees only
 //! what they do ([`Instruction`]).
 
+mod align;
 mod body;
 mod callee;
 mod graph;
 mod hints;
 mod instruction;
 mod known;
+mod listing;
 mod loops;
 mod names;
 mod processor;
 mod weights;
 mod x86_64;
 
+pub use align::{Aligned, align};
 pub use body::{Body, Branch, Call, Callee, Target};
 pub use callee::{Purpose, purpose};
 pub use graph::Block;
 pub use hints::{Hint, Kind, Machine, hints};
 pub use instruction::{Destination, Flow, Instruction, Lanes, Memory, Operation, Registers, Step, Value};
+pub use listing::{Listing, Measure, SourceFrame};
 pub use loops::Loop;
 pub use names::Names;
 pub use processor::{Processor, Syntax};

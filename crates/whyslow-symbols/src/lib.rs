@@ -13,6 +13,7 @@ mod demangle;
 mod dwarf;
 mod entries;
 mod fill;
+mod functions;
 mod go;
 mod hot;
 mod imported;
@@ -37,6 +38,7 @@ use whyslow_profile::{LocationId, ModuleId, Profile};
 
 pub use copies::copies;
 pub use entries::{Entries, NoEntry, entries};
+pub use functions::{FunctionSymbol, function_at, functions};
 pub use imported::{Described, Given, describe, keep_sources};
 pub use module::separate_debug_file;
 use module::{Answer, Question};

@@ -88,6 +88,8 @@ pub(crate) enum Request {
     CargoHeap(Box<cargo::CargoHeapArgs>, Volume),
     /// `cargo whyslow bench`
     CargoBench(Box<cargo::CargoBenchArgs>, Volume),
+    /// `cargo whyslow asm`
+    CargoAsm(Box<cargo::CargoAsmArgs>, Volume),
     /// `cargo whyslow stat`
     CargoStat(Box<cargo::CargoStatArgs>, Volume),
     /// `cargo whyslow`
@@ -102,6 +104,7 @@ pub(crate) fn run(request: Request) -> Result<Exit> {
         Request::Command(command, volume) => command.run(volume),
         Request::CargoHeap(args, volume) => cargo::run_heap(*args, volume),
         Request::CargoBench(args, volume) => cargo::run_bench(&args, volume),
+        Request::CargoAsm(args, volume) => cargo::run_asm(&args, volume),
         Request::CargoStat(args, volume) => cargo::run_stat(*args, volume),
         Request::Cargo(args, volume) => cargo::run(*args, volume),
     }
@@ -170,6 +173,9 @@ pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
         Ok(CargoCli { command: Some(CargoCommand::Bench(args)), volume, .. }) => {
             Request::CargoBench(args, volume.into())
         }
+        Ok(CargoCli { command: Some(CargoCommand::Asm(args)), volume, .. }) => {
+            Request::CargoAsm(args, volume.into())
+        }
         Ok(CargoCli { command: Some(CargoCommand::Stat(args)), volume, .. }) => {
             Request::CargoStat(args, volume.into())
         }
@@ -184,7 +190,7 @@ pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
     name = "cargo whyslow",
     bin_name = "cargo whyslow",
     version,
-    override_usage = "cargo whyslow [OPTIONS] [-- ARGS...]\n       cargo whyslow heap [OPTIONS] [-- ARGS...]\n       cargo whyslow stat [OPTIONS] [-- ARGS...]\n       cargo whyslow bench [OPTIONS] [FILTER]",
+    override_usage = "cargo whyslow [OPTIONS] [-- ARGS...]\n       cargo whyslow heap [OPTIONS] [-- ARGS...]\n       cargo whyslow stat [OPTIONS] [-- ARGS...]\n       cargo whyslow bench [OPTIONS] [FILTER]\n       cargo whyslow asm [OPTIONS] FUNCTION",
     after_help = CARGO_EXAMPLES,
     subcommand_help_heading = "Commands",
     disable_help_subcommand = true,
@@ -205,6 +211,7 @@ enum CargoCommand {
     Heap(Box<cargo::CargoHeapArgs>),
     Stat(Box<cargo::CargoStatArgs>),
     Bench(Box<cargo::CargoBenchArgs>),
+    Asm(Box<cargo::CargoAsmArgs>),
 }
 
 const CARGO_EXAMPLES: &str = "\
@@ -215,6 +222,7 @@ Examples:
   cargo whyslow heap --bin app -- input.txt    where its memory goes, as `whyslow heap`
   cargo whyslow stat -r 10 -- input.txt        what it uses, as `whyslow stat`
   cargo whyslow bench --git main               its benchmarks beside those of the commit `main`
+  cargo whyslow asm parse                      the machine code of the function `parse`
 
 Cargo.toml is not edited and your release build is not touched: the build uses a profile
 of its own, `whyslow`, which inherits from `release`.

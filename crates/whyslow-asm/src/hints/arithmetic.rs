@@ -1,6 +1,7 @@
 //! Arithmetic: what is not vectorised or not widely enough, what is slow by itself, and what waits for itself.
 
 use super::chain::{Chain, chains};
+use super::memory::strided;
 use super::{Hint, Kind, Place, count};
 use crate::instruction::{Flow, Instruction, Lanes, Operation, Registers};
 
@@ -17,7 +18,8 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
     }
     let chains = chains(place);
     let chase = pointer_chase(place, &chains);
-    if packed.is_empty() && chase.is_none() {
+    let waits_for_others = place.instructions().any(|(_, row)| row.is_locked);
+    if packed.is_empty() && chase.is_none() && !waits_for_others && strided(place).is_none() {
         found.extend(scalar_floats(place, &chains).or_else(|| scalar_integers(place, &chains)));
     }
     found.extend(chase);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! before a round   every register holds the value of its own origin
-//! an instruction   what it writes has the origin of what it reads, with one more operation behind it
+//! an instruction   what it writes has the origins of all that it reads, with one more operation behind each
 //! after a round    a register with its own origin and operations behind it is a chain: the next round waits for it
 //! ```
 
@@ -31,54 +31,76 @@ impl Chain {
     }
 }
 
+/// What a register holds: a chain per origin, in the order of origins. There are 64 registers, so there are never more.
+type Held = Vec<Chain>;
+
 /// The chains of a loop's warm blocks, as if these ran one after the other.
 pub(super) fn chains(place: &Place<'_>) -> Vec<Chain> {
-    let mut held: [Option<Chain>; 64] =
-        std::array::from_fn(|origin| Some(Chain { origin: origin as u8, ..Chain::default() }));
+    let own = |origin: u8| vec![Chain { origin, ..Chain::default() }];
+    let mut held: Vec<Held> = (0..64).map(own).collect();
     for (index, row) in place.instructions() {
+        let written = Registers(row.writes.general().0 | row.writes.vector().0);
+        if written.is_empty() {
+            continue;
+        }
         let after = follow(row, index, &held);
-        let written = row.writes.general().iter().chain(row.writes.vector().iter());
-        for register in written {
-            held[usize::from(register)] = after;
+        for register in written.iter() {
+            held[usize::from(register)].clone_from(&after);
         }
     }
-    let own = |(register, chain): (usize, Option<Chain>)| {
-        chain.filter(|chain| usize::from(chain.origin) == register && (chain.length() > 0 || chain.is_mixed))
+    let own = |(register, chains): (usize, Held)| {
+        let is_own = |chain: &Chain| usize::from(chain.origin) == register;
+        chains.into_iter().find(is_own).filter(|chain| chain.length() > 0 || chain.is_mixed)
     };
     held.into_iter().enumerate().filter_map(own).collect()
 }
 
 /// What the written registers hold after an instruction.
-fn follow(row: &Instruction, index: usize, held: &[Option<Chain>; 64]) -> Option<Chain> {
+fn follow(row: &Instruction, index: usize, held: &[Held]) -> Held {
     if row.sets.is_some() {
-        return None;
+        return Held::new();
     }
-    let longest = |registers: Registers| {
-        let chains =
-            registers.iter().filter_map(|register| held.get(usize::from(register)).copied().flatten());
-        // A register that is written again goes on with itself where that is as long.
-        chains.max_by_key(|chain| (chain.length(), row.writes.has(chain.origin)))
+    let from = |registers: Registers, change: &dyn Fn(&mut Chain)| {
+        let mut all = Held::new();
+        for register in registers.iter() {
+            for &chain in held.get(usize::from(register)).into_iter().flatten() {
+                let mut chain = chain;
+                change(&mut chain);
+                match all.binary_search_by_key(&chain.origin, |known| known.origin) {
+                    Ok(at) if all[at].length() < chain.length() => all[at] = chain,
+                    Ok(at) => all[at].is_mixed |= chain.is_mixed,
+                    Err(at) => all.insert(at, chain),
+                }
+            }
+        }
+        all
     };
     let is_float = matches!(row.lanes, Lanes::ScalarFloat | Lanes::PackedFloat(_));
+    let (general, vector) = (row.reads.general(), row.reads.vector());
     match row.operation {
         Operation::Copy if row.memory.is_some_and(|memory| memory.is_read) => {
-            let memory = row.memory?;
-            let address =
-                memory.base.into_iter().chain(memory.index).fold(Registers::default(), Registers::with);
-            let chain = longest(address)?;
-            (row.lanes == Lanes::General).then_some(Chain { loads: chain.loads + 1, last: index, ..chain })
+            let registers =
+                row.memory.into_iter().flat_map(|memory| memory.base.into_iter().chain(memory.index));
+            let address = registers.fold(Registers::default(), Registers::with);
+            match row.lanes {
+                Lanes::General => from(address, &|chain| {
+                    chain.loads += 1;
+                    chain.last = index;
+                }),
+                _ => Held::new(),
+            }
         }
-        Operation::Copy => longest(if is_float { row.reads.vector() } else { row.reads.general() }),
-        _ if is_float => {
-            let chain = longest(row.reads.vector())?;
-            Some(Chain { float: chain.float + 1, last: index, ..chain })
-        }
-        Operation::Multiply => {
-            let chain = longest(row.reads.general())?;
-            let multiplications = chain.multiplications + 1;
-            Some(Chain { multiplications, is_mixed: true, last: index, ..chain })
-        }
-        Operation::Add => longest(row.reads.general()),
-        _ => longest(row.reads.general()).map(|chain| Chain { is_mixed: true, ..chain }),
+        Operation::Copy => from(if is_float { vector } else { general }, &|_| {}),
+        _ if is_float => from(vector, &|chain| {
+            chain.float += 1;
+            chain.last = index;
+        }),
+        Operation::Multiply => from(general, &|chain| {
+            chain.multiplications += 1;
+            chain.is_mixed = true;
+            chain.last = index;
+        }),
+        Operation::Add => from(general, &|_| {}),
+        _ => from(general, &|chain| chain.is_mixed = true),
     }
 }

@@ -73,7 +73,8 @@ enum Step {
 /// Accesses by the same base, index and scale, which belong to one array.
 type Arrays = FxHashMap<(Option<u8>, Option<u8>, u8), Vec<(usize, Memory)>>;
 
-fn strided(place: &Place<'_>) -> Option<Hint> {
+/// Accesses of one array that are far apart.
+pub(super) fn strided(place: &Place<'_>) -> Option<Hint> {
     let steps = steps(place);
     let step_of = |register: Option<u8>| register.and_then(|register| steps.get(&register).copied());
     // What they read of one step counts together.

@@ -1,5 +1,6 @@
 //! JSON for programs. Names are stable within a schema; `docs/report-json.md` describes them.
 
+mod asm;
 mod bench;
 mod diff;
 mod explain;
@@ -28,6 +29,7 @@ use whyslow_analyze::{
 };
 use whyslow_profile::{Carrier, ExitStatus, Host, Profile, StringId, Unit};
 
+pub use self::asm::{ASM_SCHEMA, asm};
 pub use self::bench::bench;
 pub use self::diff::{DIFF_SCHEMA, diff};
 pub use self::explain::{explain, explained_change, sarif};

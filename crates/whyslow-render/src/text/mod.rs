@@ -1,6 +1,7 @@
 //! Text for terminals. Every view is a function from an analysis to a string with ANSI styles, which the caller's
 //! stream takes away where they are not wanted.
 
+mod asm;
 mod bench;
 mod callers;
 mod critical;
@@ -29,6 +30,7 @@ mod tree;
 mod verify;
 mod waits;
 
+pub use asm::{AsmView, asm};
 pub use bench::{bench, gate};
 pub use callers::callers;
 pub use critical::critical_path;

@@ -36,6 +36,7 @@ commands! {
     list: List(ListArgs),
     report: Report(ReportArgs),
     explain: Explain(ExplainArgs),
+    asm: Asm(AsmArgs),
     bench: Bench(BenchArgs),
     scale: Scale(ScaleArgs),
     gate: Gate(GateArgs),

@@ -16,8 +16,8 @@ fn whyslow_help() {
 #[test]
 fn commands_help() {
     for command in [
-        "record", "heap", "locks", "stat", "list", "report", "bench", "scale", "gate", "diff", "verify",
-        "merge", "flame", "view", "export", "import", "doctor", "lab",
+        "record", "heap", "locks", "stat", "list", "report", "asm", "bench", "scale", "gate", "diff",
+        "verify", "merge", "flame", "view", "export", "import", "doctor", "lab",
     ] {
         insta::assert_snapshot!(format!("{command}_help"), help(&[command, "--help"]));
     }
@@ -34,6 +34,7 @@ fn cargo_whyslow_help() {
     insta::assert_snapshot!("cargo_whyslow_heap_help", help(&["heap", "--help"]));
     insta::assert_snapshot!("cargo_whyslow_stat_help", help(&["stat", "--help"]));
     insta::assert_snapshot!("cargo_whyslow_bench_help", help(&["bench", "--help"]));
+    insta::assert_snapshot!("cargo_whyslow_asm_help", help(&["asm", "--help"]));
 }
 
 #[test]

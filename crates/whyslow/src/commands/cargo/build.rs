@@ -67,10 +67,23 @@ pub(super) fn run(
     targets: Vec<String>,
     volume: Volume,
 ) -> Result<std::result::Result<Build, i32>> {
+    run_with(args, targets, &[], volume)
+}
+
+/// The same with words for rustc, which `cargo rustc` hands on.
+pub(super) fn run_with(
+    args: &BuildArgs,
+    targets: Vec<String>,
+    for_rustc: &[String],
+    volume: Volume,
+) -> Result<std::result::Result<Build, i32>> {
     let mut command = cargo(args);
     command.args(cargo_args(args, targets)).stdout(Stdio::piped());
     if volume == Volume::Quiet {
         command.arg("--quiet");
+    }
+    if !for_rustc.is_empty() {
+        command.arg("--").args(for_rustc);
     }
     let mut child = command.spawn().map_err(|error| cargo_cannot_start(&error))?;
     let mut build = Build::default();

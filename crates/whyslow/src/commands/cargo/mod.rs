@@ -1,5 +1,6 @@
 //! `cargo whyslow`: build the right target with the right settings, then record it.
 
+mod asm;
 mod bench;
 mod build;
 mod environment;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use clap::Args;
 use whyslow_capture::{Command, Target};
 
+pub(crate) use self::asm::{CargoAsmArgs, run as run_asm};
 pub(crate) use self::bench::{CargoBenchArgs, run as run_bench};
 use self::build::{Build, Executable};
 use self::metadata::Metadata;

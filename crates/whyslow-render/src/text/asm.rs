@@ -1,0 +1,347 @@
+//! A function's machine code with its samples, loops, source and hints.
+
+use std::ops::Range;
+
+use anstyle::AnsiColor;
+use whyslow_analyze::Percent;
+use whyslow_asm::{Destination, Flow, Listing, Syntax};
+
+use super::layout::{BOLD, DIM, PLAIN, cut, place, push_line, push_wrapped, styled, wrap};
+use crate::names::shorten;
+use crate::sanitize::{clean, clean_source};
+use crate::units::value;
+
+/// How a listing is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsmView {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// How instructions are written.
+    pub syntax: Syntax,
+    /// Whether blocks without samples are shown, too.
+    pub whole: bool,
+    /// Whether source lines stand between the instructions.
+    pub source: bool,
+}
+
+/// Loops that are drawn beside each other; deeper ones share the last column.
+const DEEPEST: usize = 4;
+/// A longer function is shown without the blocks that have no samples.
+const SHORT: usize = 60;
+const SHARE: usize = 7;
+const OFFSET: usize = 8;
+
+/// The code of a function: what it costs, its loops, its hints, its instructions.
+pub fn asm(listing: &Listing, view: AsmView) -> String {
+    let mut out = String::new();
+    head(&mut out, listing, view);
+    loops(&mut out, listing, view);
+    hints(&mut out, listing, view);
+    instructions(&mut out, listing, view);
+    out
+}
+
+fn head(out: &mut String, listing: &Listing, view: AsmView) {
+    push_line(out, &styled(BOLD, shorten(&clean(&listing.function), view.width)));
+    let at =
+        listing.place().map(|(file, line)| format!("from {}, ", place(&clean(file), line, view.width / 2)));
+    let size = listing.body.end().wrapping_sub(listing.body.start);
+    let what = format!(
+        "{}{} instructions in {size} bytes of {}",
+        at.unwrap_or_default(),
+        listing.body.instructions.len(),
+        clean(&listing.module)
+    );
+    push_wrapped(out, PLAIN, &what, view.width);
+    if let Some(measure) = &listing.measure {
+        let of = |part: u64| Percent(part as f64 / measure.whole.max(1) as f64);
+        let (own, total) = (listing.own(), listing.weights.total());
+        let costs = format!(
+            "{} of all {} by itself ({}), {} with what it calls; shares below are of the function with what it calls",
+            of(own),
+            clean(&measure.metric),
+            value(own, measure.unit),
+            of(total)
+        );
+        push_wrapped(out, PLAIN, &costs, view.width);
+    }
+    for note in listing.skid().into_iter().chain(listing.notes.iter().map(String::as_str)) {
+        push_wrapped(out, DIM, &clean(note), view.width);
+    }
+}
+
+fn share(listing: &Listing, part: u64) -> String {
+    let total = listing.weights.total();
+    if part == 0 || total == 0 { String::new() } else { Percent(part as f64 / total as f64).to_string() }
+}
+
+fn offset(listing: &Listing, address: u64) -> String {
+    format!("+{:#x}", address.wrapping_sub(listing.body.start))
+}
+
+fn loops(out: &mut String, listing: &Listing, view: AsmView) {
+    const MOST: usize = 12;
+    let body = &listing.body;
+    let weights = listing.weights.of_loops(body);
+    let known = listing.weights.are_known();
+    let mut shown: Vec<usize> = (0..body.loops.len()).filter(|&at| !known || weights[at] > 0).collect();
+    if shown.is_empty() {
+        return;
+    }
+    shown.sort_by_key(|&at| std::cmp::Reverse(weights[at]));
+    let left_out = shown.len().saturating_sub(MOST);
+    shown.truncate(MOST);
+    shown.sort_unstable();
+    out.push('\n');
+    push_line(out, &styled(BOLD, format!("{:>SHARE$}  loop", "share")));
+    let extents = body.loop_extents();
+    for at in shown {
+        let (first, last) = extents[at];
+        let head = body.blocks[body.loops[at].head].instructions.start;
+        let line = listing.own_line_of(head).map(|(file, line)| place(&clean(file), line, view.width / 2));
+        let text = format!(
+            "{:>SHARE$}  {}L{} {} to {}  {}",
+            share(listing, weights[at]),
+            "  ".repeat((body.loops[at].depth as usize).saturating_sub(1).min(8)),
+            at + 1,
+            offset(listing, body.instructions[first].address),
+            offset(listing, body.instructions[last].address),
+            line.unwrap_or_default()
+        );
+        push_line(out, &cut(&text, view.width));
+    }
+    if left_out > 0 {
+        push_line(out, &styled(DIM, format!("{:>SHARE$}  {left_out} more loops with less", "")));
+    }
+}
+
+fn hints(out: &mut String, listing: &Listing, view: AsmView) {
+    const ADDRESSES: usize = 6;
+    if listing.hints.is_empty() {
+        return;
+    }
+    out.push('\n');
+    push_line(out, &styled(BOLD, "hints"));
+    for hint in &listing.hints {
+        let at = hint.in_loop.map_or(String::new(), |at| format!(" in L{}", at + 1));
+        let weight = match (hint.loop_weight, hint.weight) {
+            (0, _) => String::new(),
+            (whole, 0) => format!(", {}", share(listing, whole)),
+            (whole, shown) => {
+                format!(", {} ({} at these instructions)", share(listing, whole), share(listing, shown))
+            }
+        };
+        let title = format!("{}{at}{weight}", hint.kind.id());
+        push_line(out, &format!("  {}", styled(AnsiColor::Yellow.on_default().bold(), title)));
+        let mut addresses: Vec<String> =
+            hint.addresses.iter().take(ADDRESSES).map(|&address| offset(listing, address)).collect();
+        if hint.addresses.len() > ADDRESSES {
+            addresses.push("…".to_owned());
+        }
+        let said = format!("{} {} ({})", clean(&hint.sentence), hint.advice, addresses.join(" "));
+        for line in wrap(&said, view.width.saturating_sub(4)) {
+            push_line(out, &format!("    {line}"));
+        }
+    }
+}
+
+fn instructions(out: &mut String, listing: &Listing, view: AsmView) {
+    let body = &listing.body;
+    let texts = body.texts(view.syntax);
+    let lanes = Lanes::of(listing);
+    let hottest = hottest(listing);
+    out.push('\n');
+    let mut source = Shown::default();
+    for range in shown_blocks(listing, view) {
+        let range = match range {
+            Part::Shown(range) => range,
+            Part::LeftOut(count) => {
+                let text =
+                    format!("{:>SHARE$}  ⋮ {count} instructions without samples (--all shows them)", "");
+                push_line(out, &styled(DIM, text));
+                source = Shown::default();
+                continue;
+            }
+        };
+        for index in range {
+            if view.source {
+                source.before(out, listing, index, view);
+            }
+            let row = &body.instructions[index];
+            let lead = format!(
+                "{:>SHARE$} {} {:>OFFSET$} {} ",
+                share(listing, listing.weights.own_at(index)),
+                lanes.draw(index),
+                offset(listing, row.address),
+                mark(listing, index, &lanes)
+            );
+            let called = listing.weights.called.get(index).copied().unwrap_or(0);
+            let called = match called {
+                0 => String::new(),
+                called => format!("   ({} in what it calls)", share(listing, called)),
+            };
+            let text = format!("{}{called}", clean(&texts[index]));
+            let line = cut(&format!("{lead}{text}"), view.width);
+            match hottest {
+                Some(at) if at == index => {
+                    push_line(out, &styled(AnsiColor::Red.on_default().bold(), line.trim_end()));
+                }
+                _ => push_line(out, &line),
+            }
+        }
+    }
+}
+
+fn hottest(listing: &Listing) -> Option<usize> {
+    let own = listing.weights.own.iter().enumerate();
+    own.filter(|(_, weight)| **weight > 0)
+        .max_by_key(|(index, weight)| (**weight, std::cmp::Reverse(*index)))
+        .map(|(index, _)| index)
+}
+
+/// Where a branch goes: up, down, or out of the function; and what branches go to.
+fn mark(listing: &Listing, index: usize, lanes: &Lanes) -> char {
+    let body = &listing.body;
+    let row = &body.instructions[index];
+    let target = match row.flow {
+        Flow::Branch(target) | Flow::Jump(Destination::Code(target)) => Some(target),
+        Flow::Call(_) => return '→',
+        Flow::Return => return '←',
+        Flow::Jump(_) => return if body.call_at(index).is_some() { '→' } else { '↕' },
+        Flow::Next | Flow::Stop | Flow::Bad => None,
+    };
+    match target {
+        Some(target) if body.instruction_at(target).is_none() => '→',
+        Some(target) if target <= row.address => '↑',
+        Some(_) => '↓',
+        None if lanes.is_target[index] => '•',
+        None => ' ',
+    }
+}
+
+/// Loops, drawn as brackets at the left.
+struct Lanes {
+    /// For each column its loops: first and last instruction, and the loop.
+    columns: Vec<Vec<(usize, usize, usize)>>,
+    /// Whether a branch of the function goes to an instruction.
+    is_target: Vec<bool>,
+    /// The loops around each instruction's innermost one, by column.
+    of: Vec<[Option<usize>; DEEPEST]>,
+}
+
+impl Lanes {
+    fn of(listing: &Listing) -> Self {
+        let body = &listing.body;
+        let deepest = body.loops.iter().map(|found| found.depth as usize).max().unwrap_or(0).min(DEEPEST);
+        let mut columns = vec![Vec::new(); deepest];
+        for (at, ((first, last), found)) in body.loop_extents().into_iter().zip(&body.loops).enumerate() {
+            if found.depth as usize <= deepest {
+                columns[found.depth as usize - 1].push((first, last, at));
+            }
+        }
+        columns.iter_mut().for_each(|column| column.sort_unstable());
+        let mut is_target = vec![false; body.instructions.len()];
+        for row in &body.instructions {
+            if let Flow::Branch(target) | Flow::Jump(Destination::Code(target)) = row.flow
+                && let Ok(at) = body.instructions.binary_search_by_key(&target, |row| row.address)
+            {
+                is_target[at] = true;
+            }
+        }
+        // Outer loops come before the loops in them.
+        let mut around: Vec<[Option<usize>; DEEPEST]> = Vec::with_capacity(body.loops.len());
+        for (at, found) in body.loops.iter().enumerate() {
+            let mut path = found.parent.map_or([None; DEEPEST], |parent| around[parent]);
+            if let Some(column) = path.get_mut(found.depth as usize - 1) {
+                *column = Some(at);
+            }
+            around.push(path);
+        }
+        let mut of = vec![[None; DEEPEST]; body.instructions.len()];
+        for block in &body.blocks {
+            if let Some(found) = block.in_loop {
+                of[block.instructions.clone()].fill(around[found]);
+            }
+        }
+        Self { columns, is_target, of }
+    }
+
+    /// One character per column: the bracket of a loop that the instruction is in, dots where a loop goes around it.
+    fn draw(&self, index: usize) -> String {
+        let column = |(depth, rows): (usize, &Vec<(usize, usize, usize)>)| {
+            let after = rows.partition_point(|&(first, ..)| first <= index);
+            let inside = rows[..after].iter().rev().find(|&&(_, last, _)| index <= last);
+            match inside {
+                None => ' ',
+                Some(&(.., at)) if self.of[index][depth] != Some(at) => '┊',
+                Some(&(first, last, _)) if first == last => '⟳',
+                Some(&(first, ..)) if first == index => '╭',
+                Some(&(_, last, _)) if last == index => '╰',
+                Some(_) => '│',
+            }
+        };
+        self.columns.iter().enumerate().map(column).collect()
+    }
+}
+
+enum Part {
+    Shown(Range<usize>),
+    /// So many instructions.
+    LeftOut(usize),
+}
+
+/// Blocks that are shown: those with samples and their neighbours in loops with samples, or all.
+fn shown_blocks(listing: &Listing, view: AsmView) -> Vec<Part> {
+    let body = &listing.body;
+    let all = body.instructions.len();
+    if view.whole || all <= SHORT || !listing.weights.are_known() {
+        return vec![Part::Shown(0..all)];
+    }
+    let mut parts: Vec<Part> = Vec::new();
+    for block in &body.blocks {
+        let range = block.instructions.clone();
+        let is_hot = range.clone().any(|index| listing.weights.at(index) > 0);
+        match (is_hot, parts.last_mut()) {
+            (true, Some(Part::Shown(last))) => last.end = range.end,
+            (true, _) => parts.push(Part::Shown(range)),
+            (false, Some(Part::LeftOut(count))) => *count += range.len(),
+            (false, _) => parts.push(Part::LeftOut(range.len())),
+        }
+    }
+    parts
+}
+
+/// What was last said about the source.
+#[derive(Default)]
+struct Shown {
+    functions: Vec<String>,
+    line: Option<(String, u32)>,
+}
+
+impl Shown {
+    /// Says which source the next instruction is of, when that is not said yet.
+    fn before(&mut self, out: &mut String, listing: &Listing, index: usize, view: AsmView) {
+        let Some(frames) = listing.frames.get(index).filter(|frames| !frames.is_empty()) else { return };
+        let functions: Vec<String> = frames.iter().map(|frame| frame.function.clone()).collect();
+        let line = listing.line_of(index).map(|(file, line)| (file.to_owned(), line));
+        let is_said = functions == self.functions && (line.is_none() || line == self.line);
+        if is_said {
+            return;
+        }
+        let depth = frames.len() - 1;
+        let mut text = format!("{:>SHARE$}  {}", "", "› ".repeat(depth.min(6)));
+        if depth > 0 && functions != self.functions {
+            let name = frames.last().map_or("", |frame| frame.function.as_str());
+            text = format!("{text}{}  ", shorten(&clean(name), view.width / 3));
+        }
+        if let Some((file, number)) = &line {
+            let source = listing.sources.get(&(file.clone(), *number));
+            let source = source.map(|text| clean_source(text).trim_start().to_owned()).unwrap_or_default();
+            text = format!("{text}{}  {source}", place(&clean(file), *number, view.width / 3));
+        }
+        let colour = if depth > 0 { AnsiColor::Cyan } else { AnsiColor::Green };
+        push_line(out, &styled(colour.on_default(), cut(&text, view.width).trim_end()));
+        self.functions = functions;
+        self.line = line;
+    }
+}

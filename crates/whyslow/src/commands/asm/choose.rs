@@ -1,0 +1,218 @@
+//! Which function is meant: by its number in the list, by its address, or by a part of its name.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::Path;
+
+use whyslow_profile::{ModuleId, ModuleKind, Profile};
+use whyslow_symbols::FunctionSymbol;
+
+use super::source::{Binary, Kept, kept};
+use super::{Subject, lookup};
+use crate::failure::{Failure, Result};
+use crate::output::note;
+
+/// What was chosen.
+pub(super) enum Chosen {
+    /// Code that the profile keeps.
+    Kept { name: String, row: usize },
+    /// Code of a module's file, which the profile does not keep.
+    InFile { binary: Box<Binary>, module: ModuleId, function: FunctionSymbol },
+    /// Code of the file that was given.
+    InSubject(FunctionSymbol),
+    /// Nothing: the list is the answer.
+    Nothing,
+}
+
+/// Finds the function that is meant.
+pub(super) fn choose(
+    path: &Path,
+    subject: &Subject,
+    function: Option<&str>,
+    index: Option<usize>,
+) -> Result<Chosen> {
+    let asked;
+    let wanted = match function {
+        Some(function) => function,
+        None => match ask(subject)? {
+            Some(answer) => {
+                asked = answer;
+                &asked
+            }
+            None => return Ok(Chosen::Nothing),
+        },
+    };
+    match subject {
+        Subject::Profile { profile, values, .. } => in_profile(path, profile, values, wanted, index),
+        Subject::Binary(binary) => in_binary(path, binary, wanted, index).map(Chosen::InSubject),
+    }
+}
+
+/// Asks at a terminal. Only where the answer goes to a person is one asked.
+fn ask(subject: &Subject) -> Result<Option<String>> {
+    let is_person = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if !is_person || matches!(subject, Subject::Binary(_)) {
+        return Ok(None);
+    }
+    note(&lookup::hottest(subject, crate::cli::Format::Text)?);
+    note("\nnumber, or a part of the name: ");
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    let answer = answer.trim();
+    Ok((read.is_ok() && !answer.is_empty()).then(|| answer.to_owned()))
+}
+
+fn in_profile(
+    path: &Path,
+    profile: &Profile,
+    values: &[u64],
+    wanted: &str,
+    index: Option<usize>,
+) -> Result<Chosen> {
+    let kept = kept(profile, values);
+    if let Ok(number) = wanted.parse::<usize>() {
+        let row = number.checked_sub(1).and_then(|at| kept.get(at));
+        return row.map(|row| Chosen::Kept { name: row.name.clone(), row: row.row }).ok_or_else(|| {
+            Failure::new(format!("{}: the list has {} functions", path.display(), kept.len()))
+                .next(format!("whyslow asm {}", path.display()))
+        });
+    }
+    if let Some(address) = address(wanted) {
+        let around = |row: &&Kept| {
+            let code = &profile.code.rows[row.row];
+            address.checked_sub(code.start.0).is_some_and(|into| into < code.bytes.len() as u64)
+        };
+        if let Some(row) = kept.iter().find(around) {
+            return Ok(Chosen::Kept { name: row.name.clone(), row: row.row });
+        }
+    }
+    let names: Vec<&str> = kept.iter().map(|row| row.name.as_str()).collect();
+    match pick(&names, wanted, index) {
+        Picked::One(at) => Ok(Chosen::Kept { name: kept[at].name.clone(), row: kept[at].row }),
+        Picked::Several(found) => Err(several(path, wanted, &found)),
+        Picked::None => in_modules(path, profile, wanted, index),
+    }
+}
+
+/// Functions of the files that were recorded, whose code the profile does not keep because they were not hot.
+fn in_modules(path: &Path, profile: &Profile, wanted: &str, index: Option<usize>) -> Result<Chosen> {
+    for (row, module) in profile.modules.iter().enumerate() {
+        if module.kind != ModuleKind::Program && module.kind != ModuleKind::Library {
+            continue;
+        }
+        let Some(binary) = Binary::of_module(profile, ModuleId::from(row)) else { continue };
+        let found = binary.functions(wanted);
+        if found.is_empty() {
+            continue;
+        }
+        let names: Vec<&str> = found.iter().map(|function| function.name.as_str()).collect();
+        return match pick(&names, wanted, index) {
+            Picked::One(at) => Ok(Chosen::InFile {
+                binary: Box::new(binary),
+                module: ModuleId::from(row),
+                function: found[at].clone(),
+            }),
+            Picked::Several(found) => Err(several(path, wanted, &found)),
+            Picked::None => continue,
+        };
+    }
+    let inlined = lookup::inlined_into(profile, wanted);
+    if let Some((name, hosts)) = inlined.first() {
+        let hosts: Vec<&str> = hosts.iter().map(|(host, _)| host.as_str()).take(3).collect();
+        return Err(Failure::new(format!("{name} has no code of its own here: it is inlined into {}", hosts.join(", ")))
+            .next(format!("whyslow asm {} '{}'", path.display(), hosts.first().unwrap_or(&""))));
+    }
+    Err(Failure::new(format!("{}: no function has {wanted:?} in its name", path.display()))
+        .next(format!("whyslow asm {} for a list", path.display())))
+}
+
+fn in_binary(path: &Path, binary: &Binary, wanted: &str, index: Option<usize>) -> Result<FunctionSymbol> {
+    if let Some(address) = address(wanted) {
+        return binary.function_at(address).ok_or_else(|| {
+            Failure::new(format!("{}: no function is at {wanted}", path.display()))
+                .next("an address relative to the start of the file's image")
+        });
+    }
+    let found = binary.functions(wanted);
+    let names: Vec<&str> = found.iter().map(|function| function.name.as_str()).collect();
+    match pick(&names, wanted, index) {
+        Picked::One(at) => Ok(found[at].clone()),
+        Picked::Several(found) => Err(several(path, wanted, &found)),
+        Picked::None => Err(Failure::new(format!("{}: no function with code has {wanted:?} in its name", path.display()))
+            .next("another part of the name; a generic or small function may be inlined into its callers, which `--list` of a profile tells")),
+    }
+}
+
+fn address(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+fn several(path: &Path, wanted: &str, found: &[String]) -> Failure {
+    const MOST: usize = 12;
+    let mut lines: Vec<String> =
+        found.iter().take(MOST).enumerate().map(|(at, name)| format!("\n  {} {name}", at + 1)).collect();
+    if found.len() > MOST {
+        lines.push(format!("\n  and {} more", found.len() - MOST));
+    }
+    Failure::new(format!("{}: several functions have {wanted:?} in their name:{}\n", path.display(), lines.concat()))
+        .next(format!("whyslow asm {} '{wanted}' 1", path.display()))
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Picked {
+    One(usize),
+    Several(Vec<String>),
+    None,
+}
+
+/// The best names for what was asked: equal, else with it as the last part of the path, else with it anywhere, else with its letters in this
+/// order. Equal names are one function in several instances; the first of them is taken.
+fn pick(names: &[&str], wanted: &str, index: Option<usize>) -> Picked {
+    let lower = wanted.to_lowercase();
+    let ends = |name: &str| {
+        let plain = name.split_once('(').map_or(name, |(name, _)| name);
+        plain.strip_suffix(wanted).is_some_and(|before| before.ends_with("::"))
+    };
+    let ranks: [&dyn Fn(&str) -> bool; 4] = [
+        &|name| name == wanted,
+        &ends,
+        &|name| name.to_lowercase().contains(&lower),
+        &|name| has_letters_in_order(&name.to_lowercase(), &lower),
+    ];
+    for fits in ranks {
+        let found: Vec<usize> = (0..names.len()).filter(|&at| fits(names[at])).collect();
+        let Some(&first) = found.first() else { continue };
+        if let Some(index) = index {
+            return index.checked_sub(1).and_then(|at| found.get(at)).map_or(Picked::None, |&at| Picked::One(at));
+        }
+        if found.iter().all(|&at| names[at] == names[first]) {
+            return Picked::One(first);
+        }
+        return Picked::Several(found.iter().map(|&at| names[at].to_owned()).collect());
+    }
+    Picked::None
+}
+
+fn has_letters_in_order(name: &str, wanted: &str) -> bool {
+    let mut letters = name.chars();
+    wanted.chars().all(|wanted| letters.any(|letter| letter == wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closest_name_is_meant() {
+        let names = ["app::parse", "app::parse_line", "app::Reader::read", "other::parse", "app::run"];
+        assert_eq!(pick(&names, "app::parse", None), Picked::One(0));
+        assert_eq!(pick(&names, "parse_line", None), Picked::One(1));
+        assert_eq!(pick(&names, "reader", None), Picked::One(2));
+        assert_eq!(pick(&names, "rdrread", None), Picked::One(2), "letters in this order");
+        assert_eq!(pick(&names, "parse", None), Picked::Several(vec!["app::parse".into(), "other::parse".into()]));
+        assert_eq!(pick(&names, "parse", Some(2)), Picked::One(3));
+        assert_eq!(pick(&names, "parse", Some(3)), Picked::None);
+        assert_eq!(pick(&["a::f", "a::f"], "f", None), Picked::One(0), "instances of one function");
+        assert_eq!(pick(&names, "xyz", None), Picked::None);
+        assert_eq!((address("0x1a"), address("1a")), (Some(26), None));
+    }
+}

@@ -1,0 +1,212 @@
+//! Lists of functions: those with most samples, those with a part of a name, those that call another.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use whyslow_profile::{LocationId, Profile};
+use whyslow_render::json;
+use whyslow_render::sanitize::clean;
+use whyslow_render::units::Percent;
+
+use super::Subject;
+use super::source::{kept, kept_body};
+use crate::cli::Format;
+use crate::failure::{Failure, Result};
+
+/// A function of a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Row {
+    name: String,
+    /// Its number, with which it can be chosen.
+    index: Option<usize>,
+    /// Samples of its own code.
+    own: Option<u64>,
+    share: Option<f64>,
+    bytes: Option<u64>,
+    /// Where it was inlined, if it has no code of its own, with the places seen.
+    inlined_into: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct List {
+    schema: &'static str,
+    functions: Vec<Row>,
+}
+
+fn written(rows: Vec<Row>, format: Format) -> Result<String> {
+    if format == Format::Json {
+        return json::to_string(&List { schema: "whyslow-asm-list/1", functions: rows })
+            .map_err(|error| Failure::new(error.to_string()));
+    }
+    let mut out = String::new();
+    for row in rows {
+        let index = row.index.map_or(String::new(), |index| index.to_string());
+        let share = row.share.map_or(String::new(), |share| Percent(share).to_string());
+        let bytes = row.bytes.map_or(String::new(), |bytes| format!("{bytes} B"));
+        let mut line = format!("{index:>4} {share:>7} {bytes:>9}  {}", clean(&row.name));
+        if !row.inlined_into.is_empty() {
+            line = format!("{line}\n{:>24}inlined into {}", "", clean(&row.inlined_into.join(", ")));
+        }
+        out.push_str(&line);
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// The functions whose code is at hand, those with most samples first.
+pub(super) fn hottest(subject: &Subject, format: Format) -> Result<String> {
+    const MOST: usize = 40;
+    let Subject::Profile { profile, values, .. } = subject else {
+        return Err(Failure::new("which function?").next("a part of its name, or --list PART"));
+    };
+    let all = values.iter().fold(0, |sum: u64, value| sum.saturating_add(*value));
+    let kept = kept(profile, values);
+    if kept.is_empty() {
+        return Err(Failure::new("the profile keeps no code: nothing was hot, or another tool made it")
+            .next("whyslow asm PROGRAM FUNCTION, for the program's file"));
+    }
+    let rows = kept.iter().take(MOST).enumerate().map(|(at, row)| Row {
+        name: row.name.clone(),
+        index: Some(at + 1),
+        own: Some(row.own),
+        share: Some(row.own as f64 / all.max(1) as f64),
+        bytes: Some(profile.code.rows[row.row].bytes.len() as u64),
+        inlined_into: Vec::new(),
+    });
+    written(rows.collect(), format)
+}
+
+/// The functions with this in their name: those with code, and those that were inlined.
+pub(super) fn list(subject: &Subject, part: &str, format: Format) -> Result<String> {
+    let lower = part.to_lowercase();
+    let mut rows = Vec::new();
+    match subject {
+        Subject::Profile { profile, values, .. } => {
+            let all = values.iter().fold(0, |sum: u64, value| sum.saturating_add(*value));
+            for (at, row) in kept(profile, values).into_iter().enumerate() {
+                if row.name.to_lowercase().contains(&lower) {
+                    rows.push(Row {
+                        index: Some(at + 1),
+                        own: Some(row.own),
+                        share: Some(row.own as f64 / all.max(1) as f64),
+                        bytes: Some(profile.code.rows[row.row].bytes.len() as u64),
+                        name: row.name,
+                        inlined_into: Vec::new(),
+                    });
+                }
+            }
+            for (name, hosts) in inlined_into(profile, part) {
+                let places = hosts.into_iter().map(|(host, place)| match place {
+                    Some(place) => format!("{host} at {place}"),
+                    None => host,
+                });
+                let inlined_into = places.collect();
+                rows.push(Row { name, index: None, own: None, share: None, bytes: None, inlined_into });
+            }
+        }
+        Subject::Binary(binary) => {
+            rows.extend(binary.functions(part).into_iter().map(|function| Row {
+                name: function.name,
+                index: None,
+                own: None,
+                share: None,
+                bytes: Some(function.size),
+                inlined_into: Vec::new(),
+            }));
+        }
+    }
+    if rows.is_empty() {
+        return Err(Failure::new(format!("no function has {part:?} in its name"))
+            .next("another part of the name, or --list '' for all"));
+    }
+    written(rows, format)
+}
+
+/// A function that was inlined, and where it is: the function that has the code, and the line that calls.
+pub(super) type Inlined = (String, Vec<(String, Option<String>)>);
+
+/// The functions with this in their name that were seen as part of others.
+pub(super) fn inlined_into(profile: &Profile, part: &str) -> Vec<Inlined> {
+    let lower = part.to_lowercase();
+    let mut found: BTreeMap<String, BTreeMap<String, Option<String>>> = BTreeMap::new();
+    let matches: Vec<bool> = profile
+        .functions
+        .iter()
+        .map(|function| profile.text(function.name).to_lowercase().contains(&lower))
+        .collect();
+    for location in (1..profile.locations.len()).map(LocationId::from) {
+        let frames = profile.frames.of(location);
+        for (at, frame) in frames.iter().enumerate().skip(1) {
+            if !matches[frame.function.index()] {
+                continue;
+            }
+            let name = |frame: &whyslow_profile::Frame| {
+                profile.text(profile.functions[frame.function.index()].name).to_owned()
+            };
+            // The line of the frame around it is the call.
+            let caller = &frames[at - 1];
+            let place = caller.file.filter(|_| caller.line > 0).map(|file| {
+                let file = profile.text(file);
+                format!("{}:{}", file.rsplit('/').next().unwrap_or(file), caller.line)
+            });
+            found.entry(name(frame)).or_default().entry(name(&frames[0])).or_insert(place);
+        }
+    }
+    found.into_iter().map(|(name, hosts)| (name, hosts.into_iter().collect())).collect()
+}
+
+/// The functions whose code calls another.
+pub(super) fn callers_of(subject: &Subject, wanted: &str, format: Format) -> Result<String> {
+    let calls = |body: &whyslow_asm::Body| {
+        let is_it = |name: &str| {
+            let plain = name.strip_suffix("@plt").unwrap_or(name);
+            plain == wanted || plain.ends_with(&format!("::{wanted}"))
+        };
+        body.calls.iter().any(|call| call.name().is_some_and(is_it))
+    };
+    let row = |name: String, bytes: u64| Row {
+        name,
+        index: None,
+        own: None,
+        share: None,
+        bytes: Some(bytes),
+        inlined_into: Vec::new(),
+    };
+    let mut rows = Vec::new();
+    match subject {
+        Subject::Profile { profile, values, .. } => {
+            let processor = whyslow_asm::Processor::of(&profile.meta.host.arch);
+            let all = values.iter().fold(0, |sum: u64, value| sum.saturating_add(*value));
+            for (at, kept) in kept(profile, values).into_iter().enumerate() {
+                let code = &profile.code.rows[kept.row];
+                let Some(processor) = processor else { break };
+                if calls(&kept_body(profile, code, processor)) {
+                    rows.push(Row {
+                        index: Some(at + 1),
+                        own: Some(kept.own),
+                        share: Some(kept.own as f64 / all.max(1) as f64),
+                        ..row(kept.name, code.bytes.len() as u64)
+                    });
+                }
+            }
+        }
+        Subject::Binary(binary) => {
+            let processor = binary.processor().ok_or_else(|| Failure::new("code of this processor cannot be read yet"))?;
+            let functions = binary.functions("");
+            let codes: Vec<_> = functions
+                .iter()
+                .filter_map(|function| Some((function, binary.code(whyslow_profile::ModuleId(0), function)?)))
+                .collect();
+            for ((function, _), body) in codes.iter().zip(binary.bodies(processor, &codes)) {
+                if calls(&body) {
+                    rows.push(row(function.name.clone(), function.size));
+                }
+            }
+        }
+    }
+    if rows.is_empty() {
+        return Err(Failure::new(format!("no code at hand calls {wanted}"))
+            .next("the last part of the function's path, or its whole name; a profile keeps the code of hot functions only"));
+    }
+    written(rows, format)
+}

@@ -1,0 +1,50 @@
+//! What llvm-mca says of the hottest loop: how many cycles a round takes if everything is in the caches, and what limits it.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use whyslow_asm::{Flow, Listing, Syntax};
+
+use crate::failure::{Failure, Result};
+
+/// Runs it on the instructions of the hottest innermost loop.
+pub(super) fn report(listing: &Listing) -> Result<String> {
+    let body = &listing.body;
+    let weights = listing.weights.of_loops(body);
+    let innermost = (0..body.loops.len()).filter(|&at| body.loops[at].is_innermost);
+    let Some(hottest) = innermost.max_by_key(|&at| (weights[at], std::cmp::Reverse(at))) else {
+        return Ok("\nllvm-mca: the function has no loop\n".to_owned());
+    };
+    let texts = body.texts(Syntax::Att);
+    let mut code = String::new();
+    for index in body.loops[hottest].blocks.iter().flat_map(|&block| body.blocks[block].instructions.clone()) {
+        // Where branches go means nothing to it, and calls are beyond it.
+        match body.instructions[index].flow {
+            Flow::Next => {
+                let _ = writeln!(code, "{}", texts[index]);
+            }
+            Flow::Branch(_) | Flow::Jump(_) => code.push_str("jne 1f\n1:\n"),
+            Flow::Call(_) | Flow::Return | Flow::Stop | Flow::Bad => {}
+        }
+    }
+    let missing = |error: &dyn std::fmt::Display| {
+        Failure::new(format!("llvm-mca: cannot be started: {error}"))
+            .next("install it (package llvm), or leave out --mca")
+    };
+    let mut child = Command::new("llvm-mca")
+        .args(["-mtriple=x86_64-unknown-linux-gnu", "-iterations=100", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| missing(&error))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that ends early has said why on its stderr.
+        let _ = stdin.write_all(code.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| missing(&error))?;
+    let said = if output.status.success() { output.stdout } else { output.stderr };
+    let said = String::from_utf8_lossy(&said).into_owned();
+    Ok(format!("\nllvm-mca of L{}, for this machine's processor, if all memory is in the first cache:\n{said}", hottest + 1))
+}

@@ -1,0 +1,216 @@
+//! `whyslow asm`: the machine code of a function as it ran, with its samples, loops, source and hints.
+
+mod choose;
+mod diff;
+mod listing;
+mod lookup;
+mod mca;
+mod source;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use whyslow_asm::{Listing, Syntax};
+use whyslow_profile::Profile;
+use whyslow_render::json;
+use whyslow_render::text::{AsmView, asm as asm_text};
+
+use self::choose::{Chosen, choose};
+use self::listing::Sampled;
+use self::source::Binary;
+use crate::cli::{Format, Volume};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::filters::Filters;
+use crate::output::print;
+use crate::{profile_file, terminal};
+
+/// Show the machine code of a function as it ran: samples per instruction and loop, source, named calls, hints
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "whyslow asm [OPTIONS] FILE [FUNCTION] [INDEX]\n       whyslow asm --diff BEFORE FILE FUNCTION",
+    after_help = "\
+Examples:
+  whyslow asm app.whyslow                      a list to choose from, those with most samples first
+  whyslow asm app.whyslow parse                the function with `parse` in its name
+  whyslow asm app.whyslow 1                    the first of the list
+  whyslow asm ./target/release/app parse       of a program, without any samples
+  whyslow asm app.whyslow --list Reader        functions by a part of their name; inlined ones with where they are
+  whyslow asm app.whyslow --callers-of memcpy  functions whose code calls it
+  whyslow asm --diff before.whyslow after.whyslow parse
+
+FILE is a profile, which keeps the code of its hot functions, or a program or library with symbols.
+At the left: the share of samples, loops as brackets, where branches go (up, down, out), and what they go to (a dot)."
+)]
+pub(crate) struct AsmArgs {
+    /// A profile, a program or a library
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// A part of the function's name, its number in the list, or an address such as 0x1a40
+    #[arg(value_name = "FUNCTION")]
+    wanted: Option<String>,
+    /// Which one, where several have that name: 1 is the first
+    #[arg(value_name = "INDEX")]
+    index: Option<usize>,
+    /// List the functions with this in their name
+    #[arg(long, value_name = "PART", conflicts_with_all = ["wanted", "diff", "callers_of"])]
+    list: Option<String>,
+    /// List the functions whose code calls the function of this name
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["wanted", "diff"])]
+    callers_of: Option<String>,
+    /// Compare with the same function of this profile or program, aligned by what instructions do
+    #[arg(long, value_name = "BEFORE")]
+    diff: Option<PathBuf>,
+    #[command(flatten)]
+    view: ViewArgs,
+    #[command(flatten)]
+    filters: Filters,
+}
+
+/// How code is shown.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ViewArgs {
+    /// How instructions are written
+    #[arg(long, value_enum, default_value_t)]
+    syntax: SyntaxArg,
+    /// Show all instructions, those without samples too
+    #[arg(long)]
+    all: bool,
+    /// Leave out source lines
+    #[arg(long)]
+    no_source: bool,
+    /// Ask llvm-mca, if it is installed, how fast the hottest loop can run
+    #[arg(long)]
+    mca: bool,
+    /// Text for people or JSON for programs
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// How instructions are written.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum SyntaxArg {
+    #[default]
+    Intel,
+    Att,
+}
+
+impl From<SyntaxArg> for Syntax {
+    fn from(syntax: SyntaxArg) -> Self {
+        match syntax {
+            SyntaxArg::Intel => Self::Intel,
+            SyntaxArg::Att => Self::Att,
+        }
+    }
+}
+
+/// A profile with the value of each stack, or a file with code.
+enum Subject {
+    Profile { profile: Box<Profile>, values: Vec<u64>, metric: usize },
+    Binary(Binary),
+}
+
+impl Subject {
+    fn open(path: &Path, filters: &Filters) -> Result<Self> {
+        if is_elf(path) {
+            return Ok(Self::Binary(Binary::open(path)?));
+        }
+        let mut profile = profile_file::open(path)?;
+        let selection = filters.resolve(path, &mut profile)?;
+        let values = selection.weigh(&profile).value;
+        Ok(Self::Profile { profile: Box::new(profile), values, metric: selection.metric })
+    }
+
+    fn sampled(&self) -> Option<Sampled<'_>> {
+        match self {
+            Self::Profile { profile, values, metric } => {
+                Some(Sampled { profile, values, metric: *metric })
+            }
+            Self::Binary(_) => None,
+        }
+    }
+}
+
+fn is_elf(path: &Path) -> bool {
+    use std::io::Read as _;
+    let mut start = [0; 4];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"\x7fELF"
+}
+
+/// Shows a function, or a list of functions.
+pub(crate) fn run(args: &AsmArgs, _volume: Volume) -> Result<Exit> {
+    let subject = Subject::open(&args.file, &args.filters)?;
+    let (view, path) = (&args.view, &args.file);
+    let text = if let Some(part) = &args.list {
+        lookup::list(&subject, part, view.format)?
+    } else if let Some(name) = &args.callers_of {
+        lookup::callers_of(&subject, name, view.format)?
+    } else if let Some(before) = &args.diff {
+        let wanted = args.wanted.as_deref();
+        let before_subject = Subject::open(before, &args.filters)?;
+        let old = one(show(before, &before_subject, wanted, args.index)?)?;
+        let new = one(show(path, &subject, wanted, args.index)?)?;
+        diff::diff(&old, &new, view)?
+    } else {
+        match show(path, &subject, args.wanted.as_deref(), args.index)? {
+            Some(listing) => answer(view, &listing)?,
+            None => lookup::hottest(&subject, view.format)?,
+        }
+    };
+    print(&text)?;
+    Ok(Exit::Success)
+}
+
+/// Shows a function of a program that was just built.
+pub(super) fn run_built(path: &Path, wanted: &str, index: Option<usize>, view: &ViewArgs) -> Result<Exit> {
+    let subject = Subject::Binary(Binary::open(path)?);
+    let listing = one(show(path, &subject, Some(wanted), index)?)?;
+    print(&answer(view, &listing)?)?;
+    Ok(Exit::Success)
+}
+
+/// Lists functions of a program that was just built.
+pub(super) fn list_built(path: &Path, view: &ViewArgs) -> Result<Exit> {
+    let subject = Subject::Binary(Binary::open(path)?);
+    print(&lookup::list(&subject, "", view.format)?)?;
+    Ok(Exit::Success)
+}
+
+fn one(shown: Option<Listing>) -> Result<Listing> {
+    shown.ok_or_else(|| {
+        Failure::new("which function?").next("a part of its name: whyslow asm --diff BEFORE AFTER FUNCTION")
+    })
+}
+
+/// The function that is meant; none when nobody said which.
+fn show(path: &Path, subject: &Subject, wanted: Option<&str>, index: Option<usize>) -> Result<Option<Listing>> {
+    let sampled = subject.sampled();
+    let listing = match (choose(path, subject, wanted, index)?, subject, &sampled) {
+        (Chosen::Nothing, ..) => return Ok(None),
+        (Chosen::Kept { name, row }, _, Some(sampled)) => listing::of_kept(sampled, &name, row)?,
+        (Chosen::InFile { binary, module, function }, _, sampled) => {
+            listing::of_binary(&binary, &function, sampled.as_ref().map(|sampled| (sampled, module)))?
+        }
+        (Chosen::InSubject(function), Subject::Binary(binary), _) => {
+            listing::of_binary(binary, &function, None)?
+        }
+        (Chosen::Kept { .. } | Chosen::InSubject(_), ..) => return Err(Failure::new("there is no code")),
+    };
+    Ok(Some(listing))
+}
+
+fn answer(view: &ViewArgs, listing: &Listing) -> Result<String> {
+    let mut text = match view.format {
+        Format::Json => json::to_string(&json::asm(listing, view.syntax.into()))
+            .map_err(|error| Failure::new(error.to_string()))?,
+        Format::Text => {
+            let width = terminal::width(std::io::stdout());
+            let (syntax, whole, source) = (view.syntax.into(), view.all, !view.no_source);
+            asm_text(listing, AsmView { width, syntax, whole, source })
+        }
+    };
+    if view.mca && view.format == Format::Text {
+        text.push_str(&mca::report(listing)?);
+    }
+    Ok(text)
+}

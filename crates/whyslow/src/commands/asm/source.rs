@@ -1,0 +1,242 @@
+//! Where code is taken from: a profile that keeps it, or the file of a program.
+
+use std::path::{Path, PathBuf};
+
+use whyslow_asm::{Body, Callee, Names, Processor, Target};
+use whyslow_elf::{BuildId, Elf, ElfFile};
+use whyslow_profile::{
+    Code, LocationId, Module, ModuleId, ModuleKind, Optimised, Profile, RelativeAddress, SymbolState,
+};
+use whyslow_symbols::{DebugFolders, FunctionSymbol, callees, functions, separate_debug_file};
+
+use crate::failure::{Failure, Result};
+
+/// A file with code, and the file with its debug information.
+pub(super) struct Binary {
+    file: ElfFile,
+    debug: Option<ElfFile>,
+}
+
+impl Binary {
+    /// Opens a program or a library.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let cannot = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path.display()));
+        // Debug information has the absolute path of neither; separate files are looked for beside it.
+        let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let file = ElfFile::open(path).map_err(|error| cannot(&error))?;
+        let elf = file.parse().map_err(|error| cannot(&error).next("a program or a .whyslow profile"))?;
+        let debug = separate_debug_file(path, &elf, &DebugFolders::usual());
+        Ok(Self { file, debug })
+    }
+
+    /// The file of a module of a profile, if it is still the one that ran.
+    pub(super) fn of_module(profile: &Profile, module: ModuleId) -> Option<Self> {
+        let row = profile.modules.get(module.index())?;
+        if !matches!(row.kind, ModuleKind::Program | ModuleKind::Library | ModuleKind::Unknown) {
+            return None;
+        }
+        let binary = Self::open(Path::new(profile.text(row.path))).ok()?;
+        let found = binary.elf()?.build_id();
+        let is_same = row.build_id.is_some_and(|id| found.is_some_and(|found| found.is(profile.text(id))));
+        is_same.then_some(binary)
+    }
+
+    fn elf(&self) -> Option<Elf<'_>> {
+        self.file.parse().ok()
+    }
+
+    /// The path that it was opened by.
+    pub(super) fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    /// Whose code it is.
+    pub(super) fn processor(&self) -> Option<Processor> {
+        Processor::of(if self.elf()?.is_x86_64() { "x86_64" } else { "" })
+    }
+
+    /// The functions whose name has this part.
+    pub(super) fn functions(&self, part: &str) -> Vec<FunctionSymbol> {
+        let Some(elf) = self.elf() else { return Vec::new() };
+        let debug = self.debug.as_ref().and_then(|file| file.parse().ok());
+        functions(&elf, debug.as_ref(), part)
+    }
+
+    /// The function around an address.
+    pub(super) fn function_at(&self, address: u64) -> Option<FunctionSymbol> {
+        let (start, end) = whyslow_symbols::function_at(&self.elf()?, self.file.map(), address)?;
+        let file = self.path().file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = format!("{}+{start:#x}", file.unwrap_or_default());
+        Some(FunctionSymbol { name, start, size: end.checked_sub(start)? })
+    }
+
+    /// The bytes of a function.
+    pub(super) fn code(&self, module: ModuleId, function: &FunctionSymbol) -> Option<Code> {
+        /// Longer ones are cut: nobody reads them, and sizes come from the file.
+        const LARGEST: u64 = 16 << 20;
+        let elf = self.elf()?;
+        let start = elf.image_base().checked_add(function.start)?;
+        let bytes = elf.bytes_at(start, function.size.min(LARGEST))?.to_vec();
+        Some(Code { module, start: RelativeAddress(function.start), bytes })
+    }
+
+    /// Reads code, with the names of what it calls.
+    pub(super) fn body(&self, processor: Processor, code: &Code) -> Body {
+        let targets: Vec<Target> =
+            Body::new(processor, code, |_| None).calls.iter().filter_map(|call| call.target).collect();
+        let named = self.callees(&targets);
+        Body::new(processor, code, |branch| {
+            let at = named.binary_search_by_key(&branch.target, |(target, _)| *target).ok()?;
+            Some(named[at].1.clone())
+        })
+    }
+
+    /// Reads the code of many functions: their calls are named all at once.
+    pub(super) fn bodies<'c>(
+        &self,
+        processor: Processor,
+        codes: &'c [(&FunctionSymbol, Code)],
+    ) -> impl Iterator<Item = Body> + use<'c> {
+        let mut targets: Vec<Target> = Vec::new();
+        for (_, code) in codes {
+            let body = Body::new(processor, code, |_| None);
+            targets.extend(body.calls.iter().filter_map(|call| call.target));
+        }
+        targets.sort_unstable();
+        targets.dedup();
+        let named = self.callees(&targets);
+        codes.iter().map(move |(_, code)| {
+            Body::new(processor, code, |branch| {
+                let at = named.binary_search_by_key(&branch.target, |(target, _)| *target).ok()?;
+                Some(named[at].1.clone())
+            })
+        })
+    }
+
+    fn callees(&self, targets: &[Target]) -> Vec<(Target, Callee)> {
+        let Some(elf) = self.elf() else { return Vec::new() };
+        let debug = self.debug.as_ref().and_then(|file| file.parse().ok());
+        callees(&elf, debug.as_ref(), targets)
+    }
+
+    /// A profile with nothing in it but the places of these addresses, whose frames symbols give.
+    pub(super) fn places(&self, addresses: impl Iterator<Item = u64>) -> Profile {
+        let mut profile = Profile::default();
+        let path = profile.strings.push(&self.path().to_string_lossy());
+        let id = self.elf().and_then(|elf| elf.build_id()).map(|id: BuildId| id.to_string());
+        let build_id = id.map(|id| profile.strings.push(&id));
+        profile.modules.push(Module {
+            path,
+            build_id,
+            kind: ModuleKind::Program,
+            symbols: SymbolState::NotLoaded,
+            optimised: Optimised::Unknown,
+        });
+        for address in addresses {
+            profile.locations.push(Some(ModuleId(0)), RelativeAddress(address));
+        }
+        let options = whyslow_symbols::Options {
+            cache: None,
+            files: vec![(ModuleId(0), self.file.map().clone())],
+            keep_sources: false,
+            keep_code: false,
+            ..Default::default()
+        };
+        whyslow_symbols::symbolize(&mut profile, &options);
+        profile
+    }
+}
+
+/// A function whose code a profile keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// Its name: that of the outermost function at its addresses.
+    pub(super) name: String,
+    /// The row of its code.
+    pub(super) row: usize,
+    /// Samples at its addresses.
+    pub(super) own: u64,
+}
+
+/// The functions whose code a profile keeps, those with most samples first.
+pub(super) fn kept(profile: &Profile, values: &[u64]) -> Vec<Kept> {
+    let mut starts: Vec<(ModuleId, u64, usize)> = profile
+        .code
+        .rows
+        .iter()
+        .enumerate()
+        .map(|(row, code)| (code.module, code.start.0, row))
+        .collect();
+    starts.sort_unstable();
+    let row_of = |location: LocationId| {
+        let module = profile.locations.module.get(location.index()).copied().flatten()?;
+        let address = profile.locations.address[location.index()].0;
+        let after = starts.partition_point(|&(of, start, _)| (of, start) <= (module, address));
+        let &(of, start, row) = starts[..after].last()?;
+        let inside = of == module && address - start < profile.code.rows[row].bytes.len() as u64;
+        inside.then_some(row)
+    };
+    let mut names: Vec<Option<String>> = vec![None; profile.code.rows.len()];
+    for location in (1..profile.locations.len()).map(LocationId::from) {
+        let Some(row) = row_of(location) else { continue };
+        if names[row].is_none()
+            && let Some(frame) = profile.frames.of(location).first()
+        {
+            names[row] = Some(profile.text(profile.functions[frame.function.index()].name).to_owned());
+        }
+    }
+    let mut own = vec![0_u64; profile.code.rows.len()];
+    for (index, &value) in values.iter().enumerate().filter(|(_, value)| **value > 0) {
+        if let Some(row) = row_of(profile.stacks.location(index.into())) {
+            own[row] = own[row].saturating_add(value);
+        }
+    }
+    let mut kept: Vec<Kept> = names
+        .into_iter()
+        .zip(own)
+        .enumerate()
+        .map(|(row, (name, own))| Kept {
+            name: name.unwrap_or_else(|| format!("{:#x}", profile.code.rows[row].start.0)),
+            row,
+            own,
+        })
+        .collect();
+    kept.sort_by(|a, b| (b.own, &a.name, a.row).cmp(&(a.own, &b.name, b.row)));
+    kept
+}
+
+/// Reads kept code, with the names that the profile has or else the file of the module.
+pub(super) fn kept_body(profile: &Profile, code: &Code, processor: Processor) -> Body {
+    let names = Names::of(profile);
+    let body = Body::new(processor, code, |branch| names.target(code.module, branch));
+    let all_named = body.calls.iter().all(|call| call.target.is_none() || call.callee.is_some());
+    match Binary::of_module(profile, code.module).filter(|_| !all_named) {
+        Some(binary) => {
+            let wanted: Vec<Target> = body.calls.iter().filter_map(|call| call.target).collect();
+            let found = binary.callees(&wanted);
+            Body::new(processor, code, |branch| {
+                let at = found.binary_search_by_key(&branch.target, |(target, _)| *target).ok();
+                at.map(|at| found[at].1.clone()).or_else(|| names.target(code.module, branch))
+            })
+        }
+        None => body,
+    }
+}
+
+/// The file of a source line on this machine, if it is there: as it is named, or among the sources of the toolchain.
+pub(super) fn source_file(path: &str) -> Option<PathBuf> {
+    let plain = PathBuf::from(path);
+    if plain.is_file() {
+        return Some(plain);
+    }
+    // /rustc/HASH/library/core/src/…
+    let rest = path.strip_prefix("/rustc/")?.split_once('/')?.1;
+    let home = std::env::var_os("RUSTUP_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".rustup")))?;
+    let toolchains = std::fs::read_dir(home.join("toolchains")).ok()?;
+    toolchains
+        .filter_map(std::result::Result::ok)
+        .map(|entry| entry.path().join("lib/rustlib/src/rust").join(rest))
+        .find(|path| path.is_file())
+}

@@ -1,0 +1,218 @@
+//! `cargo whyslow asm`: build, then show the machine code of a function, or what rustc makes of it on the way there.
+
+use std::path::Path;
+
+use clap::Args;
+use whyslow_profile::ModuleKind;
+use whyslow_symbols::{Given, describe};
+
+use super::build;
+use super::metadata::Metadata;
+use super::target::{self, Choice, TargetArgs};
+use super::{BuildArgs, refuse_other_machines};
+use crate::cli::Volume;
+use crate::commands::asm::{self, ViewArgs};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::print;
+
+/// Build a target of this package and show the machine code of a function, or its LLVM IR or MIR
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "cargo whyslow asm [OPTIONS] FUNCTION [INDEX]",
+    after_help = "\
+Examples:
+  cargo whyslow asm                       the functions of the program, by name
+  cargo whyslow asm parse_line            its machine code, with the source it comes from
+  cargo whyslow asm parse_line --llvm     the LLVM IR, after optimisation
+  cargo whyslow asm parse_line --mir      the MIR
+  cargo whyslow asm --bench sums sum 2    of a benchmark; the second function of that name
+
+The code is that of the whole program as it is linked, LTO included. A function that is not there is inlined into its callers, is generic
+and not used with any type, or is not used at all. LLVM IR and MIR are of the crate of the target that is built, else of the package's library."
+)]
+pub(crate) struct CargoAsmArgs {
+    /// A part of the function's name
+    #[arg(value_name = "FUNCTION")]
+    wanted: Option<String>,
+    /// Which one, where several have that name: 1 is the first
+    #[arg(value_name = "INDEX")]
+    index: Option<usize>,
+    /// Machine code with the Rust source it comes from; that is what is shown anyway
+    #[arg(long, conflicts_with_all = ["llvm", "mir"])]
+    rust: bool,
+    /// Show rustc's LLVM IR, after optimisation
+    #[arg(long, conflicts_with = "mir")]
+    llvm: bool,
+    /// Show rustc's MIR
+    #[arg(long)]
+    mir: bool,
+    #[command(flatten)]
+    view: ViewArgs,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    build: BuildArgs,
+}
+
+/// Builds, then shows.
+pub(crate) fn run(args: &CargoAsmArgs, volume: Volume) -> Result<Exit> {
+    refuse_other_machines(&args.build)?;
+    let metadata = Metadata::load(&args.build)?;
+    let choice = target::choose(&args.target, &metadata)?;
+    if args.llvm || args.mir {
+        return intermediate(args, &choice, volume);
+    }
+    let built = match build::run(&args.build, choice.build_args(), volume)? {
+        Ok(built) => built,
+        // cargo has said why.
+        Err(code) => return Ok(Exit::Cargo(code)),
+    };
+    let path = &built.executable(&choice)?.path;
+    match &args.wanted {
+        Some(wanted) => asm::run_built(path, wanted, args.index, &args.view),
+        None => asm::list_built(path, &args.view),
+    }
+}
+
+/// LLVM IR or MIR of one function, from what rustc writes for the whole crate.
+fn intermediate(args: &CargoAsmArgs, choice: &Choice, volume: Volume) -> Result<Exit> {
+    let wanted = args
+        .wanted
+        .as_deref()
+        .ok_or_else(|| Failure::new("which function?").next("cargo whyslow asm FUNCTION --llvm"))?;
+    let folder = tempfile::tempdir().map_err(|error| Failure::new(format!("a temporary folder: {error}")))?;
+    let kind = if args.mir { "mir" } else { "llvm-ir" };
+    let mut of_library = vec!["rustc".to_owned(), "--lib".to_owned()];
+    if let Some(package) = &choice.package {
+        of_library.extend(["--package".to_owned(), package.clone()]);
+    }
+    let mut of_target = choice.build_args();
+    if choice.is_test() && of_target.first().is_some_and(|word| word == "test") {
+        // The unit tests of the library are built from its source.
+        of_target.clone_from(&of_library);
+    } else {
+        of_target[0] = "rustc".to_owned();
+    }
+    for (number, words) in [of_target, of_library].into_iter().enumerate() {
+        // Another file each time, so that cargo does not take what it has for fresh.
+        let file = folder.path().join(format!("{number}.{kind}"));
+        let for_rustc = [format!("--emit={kind}={}", file.display()), "-Ccodegen-units=1".to_owned()];
+        match build::run_with(&args.build, words, &for_rustc, volume)? {
+            Ok(_) => {}
+            Err(code) if number == 0 => return Ok(Exit::Cargo(code)),
+            // A package without a library.
+            Err(_) => break,
+        }
+        let text = read(&file)?;
+        let mut found = if args.mir { mir_functions(&text, wanted) } else { llvm_functions(&text, wanted) };
+        if let Some(index) = args.index {
+            found = index.checked_sub(1).and_then(|at| found.get(at).cloned()).into_iter().collect();
+        }
+        match &found[..] {
+            [] => {}
+            [(_, one)] => {
+                print(one)?;
+                return Ok(Exit::Success);
+            }
+            several => {
+                let names: Vec<String> = several
+                    .iter()
+                    .take(12)
+                    .enumerate()
+                    .map(|(at, (name, _))| format!("\n  {} {name}", at + 1))
+                    .collect();
+                return Err(Failure::new(format!(
+                    "several functions have {wanted:?} in their name:{}\n",
+                    names.concat()
+                ))
+                .next(format!("cargo whyslow asm {wanted} 1 --{}", if args.mir { "mir" } else { "llvm" })));
+            }
+        }
+    }
+    Err(Failure::new(format!("no function of {} has {wanted:?} in its name", choice.name))
+        .next("another part of the name; --package for another crate of the workspace"))
+}
+
+fn read(file: &Path) -> Result<String> {
+    let bytes = std::fs::read(file)
+        .map_err(|error| Failure::new(format!("rustc has not written {}: {error}", file.display())))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Functions of LLVM IR with this in their name: the name and the lines from `define` to the brace.
+fn llvm_functions(text: &str, wanted: &str) -> Vec<(String, String)> {
+    let name = |line: &str| {
+        let line = line.strip_prefix("define ")?;
+        let symbol = line.split_once('@')?.1;
+        let symbol = match symbol.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"')?.0,
+            None => symbol.split_once('(')?.0,
+        };
+        let given = Given { name: symbol, file: None, module_kind: ModuleKind::Program, module_path: "" };
+        Some(describe(&given).name)
+    };
+    sections(text, wanted, name)
+}
+
+/// Functions of MIR with this in their name.
+fn mir_functions(text: &str, wanted: &str) -> Vec<(String, String)> {
+    let name = |line: &str| {
+        let line = line.strip_prefix("fn ").or_else(|| line.strip_prefix("const fn "))?;
+        Some(line.split_once('(')?.0.to_owned())
+    };
+    sections(text, wanted, name)
+}
+
+/// The parts of a text that a line with a name begins and a line with a brace alone ends; those whose name ends in what is wanted before
+/// those that have it anywhere.
+fn sections(text: &str, wanted: &str, name: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+    let lower = wanted.to_lowercase();
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut open: Option<(String, String)> = None;
+    for line in text.lines() {
+        if open.is_none() {
+            open = name(line)
+                .filter(|name| name.to_lowercase().contains(&lower))
+                .map(|name| (name, String::new()));
+        }
+        if let Some((_, body)) = &mut open {
+            body.push_str(line);
+            body.push('\n');
+            if line == "}" {
+                found.extend(open.take());
+            }
+        }
+    }
+    let ends = |(name, _): &(String, String)| name == wanted || name.ends_with(&format!("::{wanted}"));
+    if found.iter().any(ends) {
+        found.retain(ends);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_cut_out_of_llvm_ir_by_their_names() {
+        let text = "; comment\n\
+            define internal i32 @_ZN3app5parse17h0123456789abcdefE(i32 %0) unnamed_addr #0 {\nstart:\n  ret i32 %0\n}\n\
+            define void @\"_ZN3app10parse_line17h0123456789abcdefE\"() {\n  ret void\n}\n\
+            declare void @parse()\n";
+        let names =
+            |wanted| llvm_functions(text, wanted).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names("parse"), ["app::parse"]);
+        assert_eq!(names("parse_l"), ["app::parse_line"]);
+        assert_eq!(names("pars"), ["app::parse", "app::parse_line"]);
+        assert!(llvm_functions(text, "parse")[0].1.ends_with("ret i32 %0\n}\n"));
+    }
+
+    #[test]
+    fn functions_are_cut_out_of_mir() {
+        let text = "// MIR\nfn app::sum(_1: &[u32]) -> u32 {\n    bb0: {\n    }\n}\n\nfn main() -> () {\n}\n";
+        let [(name, body)] = &mir_functions(text, "sum")[..] else { panic!() };
+        assert_eq!((name.as_str(), body.lines().count()), ("app::sum", 4));
+    }
+}

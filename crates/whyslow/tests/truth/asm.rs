@@ -1,0 +1,268 @@
+//! `whyslow asm` against loops whose machine code is known, built in several ways.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use whyslow_lab_harness::{is_installed, run};
+
+use crate::recorded::{PATIENCE, has_perf_events, whyslow};
+
+/// Compiles `lab/programs/kernels.rs` with these arguments for rustc.
+fn build(folder: &Path, arguments: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/programs/kernels.rs");
+    let program = folder.join("kernels");
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc
+        .args(["--edition", "2024", "-C", "debuginfo=1"])
+        .args(arguments)
+        .arg("-o")
+        .arg(&program)
+        .arg(source);
+    let output = run(&mut rustc, PATIENCE).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let output = run(whyslow(folder).args(arguments).args(["--format", "json"]), PATIENCE).unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text(folder: &Path, arguments: &[&str]) -> String {
+    let output = run(whyslow(folder).args(arguments), PATIENCE).unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn hints(listing: &Value) -> Vec<&str> {
+    listing["hints"].as_array().unwrap().iter().map(|hint| hint["id"].as_str().unwrap()).collect()
+}
+
+fn has_feature(name: &str) -> bool {
+    whyslow_capture::this_host().features.iter().any(|feature| feature == name)
+}
+
+/// A kernel, the hints that it must have and those that it must not have, however it was built.
+const TRUTH: [(&str, &[&str], &[&str]); 16] = [
+    ("sum_slice", &["scalar-loop", "serial-chain"], &["bounds-check", "narrow-vectors"]),
+    ("sum_integers", &[], &["scalar-loop", "bounds-check", "serial-chain"]),
+    ("sum_by_index", &[], &["scalar-loop", "bounds-check", "serial-chain"]),
+    ("look_up", &["bounds-check"], &["scalar-loop", "serial-chain", "strided-access"]),
+    ("dot_product", &["serial-chain"], &["bounds-check", "strided-access"]),
+    ("saxpy", &[], &["scalar-loop", "serial-chain", "bounds-check", "strided-access"]),
+    ("strided_walk", &["strided-access"], &["bounds-check", "serial-chain"]),
+    ("sum_in_lanes", &[], &["serial-chain", "bounds-check"]),
+    ("divide", &["division"], &["bounds-check", "square-root"]),
+    ("convert", &["float-conversion"], &["bounds-check", "division"]),
+    ("hash_bytes", &["serial-chain"], &["scalar-loop", "bounds-check", "pointer-chase"]),
+    ("follow_links", &["pointer-chase"], &["scalar-loop", "serial-chain", "bounds-check"]),
+    ("count_shared", &["locked-instruction"], &["scalar-loop"]),
+    ("call_pointers", &["indirect-call"], &["small-callee"]),
+    ("allocate", &["allocation"], &["memory-call"]),
+    ("move_large", &["memory-call"], &["allocation"]),
+];
+
+/// Builds, records and checks every kernel; `vectors_are_narrow` where the build is for the least of its kind.
+fn hints_are_right(arguments: &[&str], vectors_are_narrow: bool) {
+    if !has_perf_events() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = build(folder.path(), arguments);
+    let file = "kernels.whyslow";
+    let mut record = whyslow(folder.path());
+    let output =
+        run(record.args(["record", "-q", "-F", "1999", "-o", file, "--"]).arg(program).arg("3"), PATIENCE);
+    assert!(output.unwrap().status.success());
+    let functions = json(folder.path(), &["report", file, "functions", "--no-inline"]);
+    let rows = functions["functions"].as_array().unwrap();
+    for (kernel, must, must_not) in TRUTH {
+        let name = format!("kernels::{kernel}");
+        let listing = json(folder.path(), &["asm", file, &name]);
+        let found = hints(&listing);
+        let said = format!("{kernel} built with {arguments:?}: {found:?}");
+        assert!(must.iter().all(|id| found.contains(id)), "{said}, and not all of {must:?}");
+        assert!(!must_not.iter().any(|id| found.contains(id)), "{said}, and nothing of {must_not:?}");
+        if ["dot_product", "saxpy"].contains(&kernel) {
+            assert_eq!(found.contains(&"no-fused-multiply-add"), has_feature("fma"), "{said}");
+        }
+        if ["saxpy", "sum_integers", "sum_by_index"].contains(&kernel) {
+            let expected = vectors_are_narrow && has_feature("avx2");
+            assert_eq!(found.contains(&"narrow-vectors"), expected, "{said}");
+        }
+
+        // Samples of instructions are those of the function, and hot loops have nearly all of them.
+        let own: u64 =
+            listing["instructions"].as_array().unwrap().iter().map(|row| row["own"].as_u64().unwrap()).sum();
+        let row = rows.iter().find(|row| row["name"] == name.as_str());
+        assert_eq!(
+            Some(own).filter(|own| *own > 0),
+            row.and_then(|row| row["self_ns"].as_u64()).filter(|own| *own > 0),
+            "{said}"
+        );
+        let heaviest =
+            listing["loops"].as_array().unwrap().iter().map(|row| row["weight"].as_u64().unwrap()).max();
+        assert!(heaviest.unwrap() * 10 > listing["total"].as_u64().unwrap() * 8, "{said}");
+        // The user's line, not that of an iterator of the standard library.
+        assert!(
+            listing["hints"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|hint| { hint["file"].as_str().is_none_or(|file| file.ends_with("kernels.rs")) }),
+            "{said}"
+        );
+    }
+
+    // Calls through the GOT have names, and the names stay when the program is gone.
+    let named = |listing: &Value| {
+        let rows = listing["instructions"].as_array().unwrap();
+        rows.iter().any(|row| row["callee"] == "core::panicking::panic_bounds_check")
+    };
+    assert!(named(&json(folder.path(), &["asm", file, "kernels::look_up"])));
+    std::fs::remove_file(folder.path().join("kernels")).unwrap();
+    let alone = json(folder.path(), &["asm", file, "kernels::look_up"]);
+    assert!(named(&alone) && hints(&alone).contains(&"bounds-check"), "{alone:#}");
+    assert!(!alone["notes"].as_array().unwrap().is_empty(), "that lines are missing is said");
+}
+
+#[test]
+fn hints_at_opt_level_3() {
+    hints_are_right(&["-C", "opt-level=3"], true);
+}
+
+#[test]
+fn hints_at_opt_level_2() {
+    hints_are_right(&["-C", "opt-level=2"], true);
+}
+
+#[test]
+fn hints_with_lto() {
+    hints_are_right(&["-C", "opt-level=3", "-C", "lto=fat"], true);
+}
+
+#[test]
+fn hints_of_code_for_newer_processors() {
+    if has_feature("avx2") && has_feature("fma") && has_feature("bmi2") {
+        hints_are_right(&["-C", "opt-level=3", "-C", "target-cpu=x86-64-v3"], false);
+    } else {
+        whyslow_lab_harness::skip("this processor is older than x86-64-v3");
+    }
+}
+
+#[test]
+fn two_builds_are_aligned_and_functions_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = build(folder.path(), &["-C", "opt-level=3"]);
+    let old = folder.path().join("old");
+    std::fs::rename(&program, &old).unwrap();
+    let same = text(folder.path(), &["asm", "--diff", "old", "old", "kernels::saxpy"]);
+    assert!(same.contains("the same instructions"), "{same}");
+    build(
+        folder.path(),
+        &["-C", "opt-level=3", "-C", "overflow-checks=yes", "-C", "debuginfo=0", "-C", "opt-level=1"],
+    );
+    let diff = json(folder.path(), &["asm", "--diff", "old", "kernels", "kernels::divide"]);
+    let rows = diff["rows"].as_array().unwrap();
+    let of = |change: &str| rows.iter().filter(|row| row["change"] == change).count();
+    assert!(of("same") > 0 && of("added") + of("removed") > 0, "{diff:#}");
+    let side = |side: &str| diff[side]["instructions"].as_u64().unwrap() as usize;
+    assert_eq!((side("before"), side("after")), (of("same") + of("removed"), of("same") + of("added")));
+
+    let list = text(folder.path(), &["asm", "old", "--list", "SUM_"]);
+    assert!(list.contains("kernels::sum_by_index") && !list.contains("saxpy"), "{list}");
+    let callers = text(folder.path(), &["asm", "old", "--callers-of", "panic_bounds_check"]);
+    assert!(callers.contains("kernels::look_up") && !callers.contains("kernels::saxpy"), "{callers}");
+    let att = text(folder.path(), &["asm", "old", "kernels::divide", "--syntax", "att"]);
+    assert!(att.contains("%r") && att.contains("There are no samples"), "{att}");
+}
+
+/// A line of either disassembler without what is only writing: sizes of operands, spaces, comments, forms of numbers.
+fn normal(text: &str) -> String {
+    let mut text = text.split(['#', '<', '→']).next().unwrap_or_default().to_lowercase();
+    // Longer words first: each has the next one in it.
+    for size in ["xmmword", "ymmword", "zmmword", "dword", "qword", "oword", "fword", "tbyte", "byte", "word"]
+    {
+        text = text.replace(&format!("{size} ptr "), "");
+    }
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words.replace(", ", ",").replace("movabs", "mov").replace("ds:", "");
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    while let Some(letter) = rest.chars().next() {
+        let is_start =
+            letter.is_ascii_digit() && !out.ends_with(|before: char| before.is_ascii_alphanumeric());
+        if is_start {
+            let hex = rest.strip_prefix("0x");
+            let digits = hex.unwrap_or(rest);
+            let end = digits.find(|digit: char| !digit.is_ascii_hexdigit()).unwrap_or(digits.len());
+            let number = u64::from_str_radix(&digits[..end], if hex.is_some() { 16 } else { 10 });
+            match number {
+                Ok(number) if number.cast_signed() < 0 && out.ends_with('+') => {
+                    out.pop();
+                    out.push_str(&number.cast_signed().to_string());
+                }
+                Ok(number) => out.push_str(&number.to_string()),
+                Err(_) => out.push_str(&digits[..end]),
+            }
+            rest = &digits[end..];
+        } else {
+            out.push(letter);
+            rest = &rest[letter.len_utf8()..];
+        }
+    }
+    out.replace("*1", "").replace("+0]", "]")
+}
+
+#[test]
+fn instructions_are_written_as_objdump_writes_them() {
+    if !is_installed("objdump") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = build(folder.path(), &["-C", "opt-level=3"]);
+    let mut objdump = Command::new("objdump");
+    objdump.args(["-d", "-M", "intel", "--no-show-raw-insn", "-j", ".text"]).arg(&program);
+    let theirs = String::from_utf8(run(&mut objdump, PATIENCE).unwrap().stdout).unwrap();
+    let theirs: std::collections::BTreeMap<u64, &str> = theirs
+        .lines()
+        .filter_map(|line| {
+            let (address, text) = line.trim_start().split_once(":\t")?;
+            Some((u64::from_str_radix(address, 16).ok()?, text))
+        })
+        .collect();
+    let mut compared = 0;
+    for kernel in TRUTH.iter().map(|row| row.0).chain(["main"]) {
+        let listing = json(folder.path(), &["asm", "kernels", &format!("kernels::{kernel}")]);
+        for row in listing["instructions"].as_array().unwrap() {
+            let ours = row["text"].as_str().unwrap();
+            let address = row["address"].as_u64().unwrap();
+            let Some(theirs) = theirs.get(&address) else {
+                panic!("objdump has nothing at {address:#x}: {ours}")
+            };
+            // Padding is written in many ways, and branches by where they go.
+            if ours.contains("nop") || ours == "xchg ax, ax" {
+                continue;
+            }
+            let is_direct = theirs.starts_with('j') || (theirs.starts_with("call") && !theirs.contains('['));
+            if is_direct && !theirs.contains('[') {
+                let mnemonic = |text: &str| text.split_whitespace().next().unwrap_or_default().to_owned();
+                assert_eq!(mnemonic(ours), mnemonic(theirs), "{address:#x}");
+                if let Some(target) = row["target"].as_u64() {
+                    let where_to = theirs.split_whitespace().nth(1).unwrap();
+                    assert_eq!(
+                        Ok(target),
+                        u64::from_str_radix(where_to, 16),
+                        "{address:#x}: {ours} | {theirs}"
+                    );
+                }
+            } else {
+                assert_eq!(normal(ours), normal(theirs), "{address:#x}: {ours} | {theirs}");
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared > 1000, "{compared} instructions");
+}
