@@ -113,8 +113,10 @@ impl<'a> Marks<'a> {
         let bits =
             |which: usize| bits_of((0..self.table.rules.len()).map(|rule| found.matched(rule * 4 + which)));
         let nearness = Nearness::of(self.profile, label);
+        // A function of the user's own that is called `read` is not that of libc.
+        let is_namesake = nearness <= Nearness::Program && !name.contains("::");
         let mark = Mark {
-            shows: bits(0),
+            shows: if is_namesake { 0 } else { bits(0) },
             unless: bits(1),
             needed: bits(2),
             refutes: bits(3),

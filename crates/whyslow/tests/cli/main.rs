@@ -11,6 +11,7 @@ mod doctor;
 mod events;
 mod exchange;
 mod exit_codes;
+mod explain;
 mod gate;
 mod harness;
 mod heap_report;

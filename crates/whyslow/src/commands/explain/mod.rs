@@ -23,7 +23,7 @@ use crate::{output, profile_file, terminal, values};
 #[command(
     override_usage = "whyslow explain [OPTIONS] FILE\n       whyslow explain [OPTIONS] BEFORE AFTER\n       whyslow explain --rule ID",
     after_help = "\
-A finding is left out where its line, or the one before, has a comment `whyslow: allow(ID)`, and where
+A finding is left out where its line, or the one before, has a comment `whyslow: allow(ID)`, or
 whyslow.toml says so: [explain] allow = [\"ID\", \"ID:src/parse.rs\", \"ID:src/parse.rs:12\"].
 
 Examples:
@@ -126,6 +126,9 @@ pub(crate) fn run(args: &ExplainArgs, _volume: Volume) -> Result<Exit> {
         let lines = ALL.iter().map(|rule| format!("{:<width$}  {}\n", rule.id, rule.title));
         output::print(&lines.collect::<String>())?;
         return Ok(Exit::Success);
+    }
+    if args.filters.no_inline {
+        return Err(Failure::new("inlined functions show what code does: a profile is explained with them").next("the same without --no-inline"));
     }
     let subjects = args.files.iter().map(|path| Subject::open(path, &args.filters)).collect::<Result<Vec<_>>>()?;
     let explanations = subjects.iter().map(|subject| subject.explain(args)).collect::<Result<Vec<_>>>()?;

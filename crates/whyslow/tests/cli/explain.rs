@@ -1,0 +1,187 @@
+//! `whyslow explain`: findings as text, JSON, SARIF and annotations; what is allowed; what CI asks for.
+
+use serde_json::Value;
+use whyslow_analyze::testing;
+
+use crate::harness::{Folder, Outcome};
+
+/// 30 % in the growth of a vector, 20 % in hashing by two lines, the rest in nobody's pattern.
+const STACKS: &str = "
+main@src/main.rs:3;read@src/main.rs:12;alloc::vec::Vec<T,A>::push;alloc::raw_vec::RawVec<T,A>::grow_one;alloc::raw_vec::RawVecInner<A>::finish_grow 300
+main@src/main.rs:4;count@src/main.rs:20;core::hash::BuildHasher::hash_one;core::hash::sip::Hasher<S>::write 150
+main@src/main.rs:4;count@src/main.rs:22;core::hash::BuildHasher::hash_one;core::hash::sip::Hasher<S>::write 50
+main@src/main.rs:5;work@src/main.rs:30 500
+";
+const SOURCE: &str = "\n\n\n\n\n\n\n\n\n\n\nrows.push(row);\n";
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let mut profile = testing::profile(STACKS);
+    testing::add_source(&mut profile, "src/main.rs", SOURCE);
+    folder.save("x.whyslow", &profile);
+    folder
+}
+
+fn explain(folder: &Folder, args: &[&str]) -> Outcome {
+    folder.whyslow(["explain", "x.whyslow"].iter().chain(args))
+}
+
+fn findings(folder: &Folder, args: &[&str]) -> Vec<Value> {
+    let outcome = explain(folder, &[args, &["--format", "json"]].concat());
+    let mut json: Value = serde_json::from_str(&outcome.succeeds().stdout).unwrap();
+    json["findings"].as_array_mut().unwrap().drain(..).collect()
+}
+
+fn ids(findings: &[Value]) -> Vec<&str> {
+    findings.iter().map(|finding| finding["id"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn findings_have_their_share_line_advice_and_bound() {
+    let folder = folder();
+    let text = explain(&folder, &[]).succeeds().stdout.clone();
+    for part in [
+        "1. a vector or string grows step by step",
+        "[vec-growth]",
+        "30.0 % of CPU time (27.2 to 32.8), so at most 1.43 times as fast without it; confidence: high",
+        "at read  src/main.rs:12",
+        "12 | rows.push(row);",
+        "do: say the size beforehand",
+        "check: whyslow verify x.whyslow AFTER.whyslow --function 'read'",
+        "2. keys are hashed by SipHash",
+        "5.0 % from count  src/main.rs:22",
+        "one hotspot: work has 50.0 % of the time",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+    let json = findings(&folder, &[]);
+    assert_eq!(ids(&json), ["vec-growth", "sip-hash"]);
+    let first = &json[0];
+    assert_eq!((&first["share"], &first["line"]), (&0.3.into(), &12.into()));
+    assert_eq!((&first["function"], &first["file"]), (&"read".into(), &"src/main.rs".into()));
+    assert!((first["max_speedup"].as_f64().unwrap() - 1.0 / 0.7).abs() < 1e-9);
+    assert!(first["share_low"].as_f64().unwrap() > 0.27 && first["share_high"].as_f64().unwrap() < 0.33);
+    for field in ["title", "confidence", "evidence", "advice", "verify", "of"] {
+        assert!(!first[field].is_null(), "{field}");
+    }
+}
+
+#[test]
+fn filters_choose_what_is_explained() {
+    let folder = folder();
+    assert_eq!(ids(&findings(&folder, &["--function", "count"])), ["sip-hash"]);
+    let none = explain(&folder, &["--function", "work"]);
+    assert!(none.succeeds().stdout.contains("no known pattern stands out\none hotspot: work"), "{none:?}");
+}
+
+#[test]
+fn a_comment_or_whyslow_toml_silences_a_place() {
+    let folder = folder();
+    let mut profile = testing::profile(STACKS);
+    testing::add_source(
+        &mut profile,
+        "src/main.rs",
+        &SOURCE.replacen("rows.push(row);", "rows.push(row); // whyslow: allow(vec-growth, x)", 1),
+    );
+    folder.save("x.whyslow", &profile);
+    assert_eq!(ids(&findings(&folder, &[])), ["sip-hash"]);
+    assert!(explain(&folder, &[]).stdout.contains("1 left out, since somebody has allowed it"));
+    // One of two lines: the other stands for itself.
+    folder.file("whyslow.toml", "[explain]\nallow = [\"sip-hash:src/main.rs:20\"]\n");
+    let rest = findings(&folder, &[]);
+    assert_eq!((ids(&rest), &rest[0]["line"]), (vec!["sip-hash"], &22.into()));
+    assert!((rest[0]["share"].as_f64().unwrap() - 0.05).abs() < 1e-9, "{rest:?}");
+    folder.file("whyslow.toml", "[explain]\nallow = [\"sip-hash:main.rs\"]\n");
+    assert_eq!(ids(&findings(&folder, &[])), [""; 0]);
+    folder.file("whyslow.toml", "[explain]\nallow = [\"sip-hash\"]\n[gate]\n");
+    assert_eq!(ids(&findings(&folder, &[])), [""; 0]);
+    for (wrong, says) in [
+        ("allow = [\"siphash\"]", "no rule is called 'siphash'"),
+        ("allow = [\"sip-hash:main.rs:x\"]", "'x' is no line"),
+        ("allows = []", "unknown field"),
+    ] {
+        folder.file("whyslow.toml", format!("[explain]\n{wrong}\n"));
+        let outcome = explain(&folder, &[]);
+        assert_eq!(outcome.code, Some(125));
+        assert!(outcome.stderr.contains("whyslow.toml") && outcome.stderr.contains(says), "{outcome:?}");
+    }
+}
+
+#[test]
+fn what_ci_asks_for_ends_with_two() {
+    let folder = folder();
+    for (ask, code) in [("vec-growth", 2), ("vec-growth=29%", 2), ("vec-growth=31%", 0), ("clone-heavy", 0)] {
+        assert_eq!(explain(&folder, &["--fail-on", ask]).code, Some(code), "{ask}");
+    }
+    let unknown = explain(&folder, &["--fail-on", "growth"]);
+    assert!(unknown.code == Some(125) && unknown.stderr.contains("no rule has this id"), "{unknown:?}");
+}
+
+#[test]
+fn other_tools_can_read_them() {
+    let folder = folder();
+    let sarif: Value =
+        serde_json::from_str(&explain(&folder, &["--format", "sarif"]).succeeds().stdout).unwrap();
+    let run = &sarif["runs"][0];
+    let result = &run["results"][0];
+    assert_eq!((&sarif["version"], &result["ruleId"]), (&"2.1.0".into(), &"vec-growth".into()));
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(
+        (&place["artifactLocation"]["uri"], &place["region"]["startLine"]),
+        (&"src/main.rs".into(), &12.into())
+    );
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    let has = |id: &Value| rules.iter().filter(|rule| &rule["id"] == id).count() == 1;
+    assert!(run["results"].as_array().unwrap().iter().all(|result| has(&result["ruleId"])), "{run:#}");
+    let github = explain(&folder, &["--format", "github"]).succeeds().stdout.clone();
+    assert!(
+        github.starts_with("::warning file=src/main.rs,line=12,title=vec-growth::30.0 %25 of CPU time: "),
+        "{github}"
+    );
+    assert_eq!(github.lines().count(), 2);
+}
+
+#[test]
+fn a_difference_is_explained() {
+    let folder = folder();
+    folder.profile(
+        "y.whyslow",
+        &STACKS.replace("finish_grow 300", "finish_grow 1").replace("write 150", "write 400"),
+    );
+    let text = folder.whyslow(["explain", "x.whyslow", "y.whyslow"]).succeeds().stdout.clone();
+    let lines = text.lines().filter(|line| line.contains('→')).collect::<Vec<_>>();
+    assert!(lines[0].starts_with("more") && lines[0].contains("20.0 % →"), "{text}");
+    assert!(lines[1].starts_with("gone") && lines[1].contains("30.0 % →        -"), "{text}");
+    let json = folder.whyslow(["explain", "x.whyslow", "y.whyslow", "--format", "json"]);
+    let json: Value = serde_json::from_str(&json.succeeds().stdout).unwrap();
+    assert_eq!(
+        (&json["changes"][0]["became"], &json["changes"][1]["became"]),
+        (&"more".into(), &"gone".into())
+    );
+    assert_eq!(json["changes"][1]["after"], Value::Null);
+    let same = folder.whyslow(["explain", "x.whyslow", "x.whyslow"]).succeeds().stdout.clone();
+    assert!(
+        same.lines().filter(|line| line.contains('→')).all(|line| line.starts_with("as before")),
+        "{same}"
+    );
+}
+
+#[test]
+fn little_is_no_finding_and_rules_have_pages() {
+    let folder = folder();
+    folder
+        .profile("few.whyslow", "main;alloc::raw_vec::RawVec<T,A>::grow_one;alloc::raw_vec::finish_grow 150");
+    let few = folder.whyslow(["explain", "few.whyslow"]).succeeds().stdout.clone();
+    assert!(few.contains("150 samples are too few to tell (200 are needed)"), "{few}");
+    folder.profile(
+        "small.whyslow",
+        "main;alloc::raw_vec::RawVec<T,A>::grow_one;alloc::raw_vec::finish_grow 25\nmain 975",
+    );
+    assert!(folder.whyslow(["explain", "small.whyslow"]).stdout.contains("no known pattern"));
+    let page = folder.whyslow(["explain", "--rule", "vec-growth"]).succeeds().stdout.clone();
+    assert!(page.starts_with("# vec-growth\n"), "{page}");
+    let list = folder.whyslow(["explain", "--rules"]).succeeds().stdout.clone();
+    assert!(list.lines().any(|line| line.starts_with("vec-growth  ")), "{list}");
+    let missing = folder.whyslow(["explain", "no.whyslow"]);
+    assert!(missing.code == Some(125) && missing.stderr.contains("no.whyslow"), "{missing:?}");
+}
