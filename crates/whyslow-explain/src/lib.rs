@@ -3,6 +3,7 @@
 //! ```text
 //! rules (a table, one file per family)
 //!   by frames: names on CPU stacks, matched once per function, then per stack         stacks.rs
+//!   by code:   hints on the machine code of hot loops                                 code.rs
 //!   by facts:  small functions over the analyses of waits, heap, system calls, code   rules/*.rs
 //!        ▼ drafts
 //! order: what is too small or too few is left out, overlapping ones are one, the most gain comes first
@@ -11,6 +12,7 @@
 //! ```
 
 mod change;
+mod code;
 mod finding;
 mod order;
 mod rule;
@@ -61,9 +63,10 @@ pub fn explain(question: &Question<'_>) -> Explanation {
         let selection = Selection { metric, ..selection.clone() };
         let weights = selection.weigh(profile);
         found.extend(stacks::find(question, &selection, &weights));
+        let by_code = code::find(question, &weights);
         let by_facts =
             ALL.iter().filter_map(|rule| rule.signal.facts().map(|find| find(rule, question))).flatten();
-        for finding in by_facts {
+        for finding in by_code.into_iter().chain(by_facts) {
             if finding.of != Cost::Cpu || !order::is_explained(&finding, &found, &weights) {
                 found.push(finding);
             }

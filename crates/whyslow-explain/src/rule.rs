@@ -1,5 +1,6 @@
 //! What a rule is: data, and a small function where data do not do.
 
+use whyslow_asm::Kind;
 use whyslow_profile::Profile;
 
 use crate::Question;
@@ -60,6 +61,8 @@ impl Rule {
 pub(crate) enum Signal {
     /// Names on stacks of CPU time.
     Frames(Frames),
+    /// Machine code of hot loops.
+    Code(InCode),
     /// Anything else.
     Facts(fn(&'static Rule, &Question<'_>) -> Vec<Finding>),
 }
@@ -67,7 +70,7 @@ pub(crate) enum Signal {
 impl Signal {
     pub(crate) fn facts(&self) -> Option<fn(&'static Rule, &Question<'_>) -> Vec<Finding>> {
         match self {
-            Self::Frames(_) => None,
+            Self::Frames(_) | Self::Code(_) => None,
             Self::Facts(find) => Some(*find),
         }
     }
@@ -77,8 +80,39 @@ impl std::fmt::Debug for Signal {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
             Self::Frames(_) => "Frames",
+            Self::Code(_) => "Code",
             Self::Facts(_) => "Facts",
         })
+    }
+}
+
+/// Hints on machine code that show a pattern.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InCode {
+    pub(crate) kinds: &'static [Kind],
+    /// Whether all of the loop is what it costs, and not only the instructions that show it.
+    pub(crate) whole_loop: bool,
+    /// The part of the loop's time that can go away at most.
+    pub(crate) gain: f64,
+    /// The share from which on it is told.
+    pub(crate) least: f64,
+}
+
+impl InCode {
+    pub(crate) const fn of_loop(kinds: &'static [Kind]) -> Self {
+        Self { kinds, whole_loop: true, gain: 1.0, least: 0.10 }
+    }
+
+    pub(crate) const fn of_weight(kinds: &'static [Kind]) -> Self {
+        Self { kinds, whole_loop: false, gain: 1.0, least: 0.03 }
+    }
+
+    pub(crate) const fn gain(self, gain: f64) -> Self {
+        Self { gain, ..self }
+    }
+
+    pub(crate) const fn least(self, least: f64) -> Self {
+        Self { least, ..self }
     }
 }
 

@@ -44,7 +44,7 @@ impl Table {
     fn new() -> Self {
         let frames = |rule: &'static Rule| match &rule.signal {
             Signal::Frames(frames) => Some((rule, frames)),
-            Signal::Facts(_) => None,
+            Signal::Code(_) | Signal::Facts(_) => None,
         };
         let rules = ALL.iter().copied().filter_map(frames).collect::<Vec<_>>();
         let bits = |wanted: fn(&Frames) -> bool| bits_of(rules.iter().map(|(_, frames)| wanted(frames)));

@@ -2,6 +2,7 @@
 //! The line that is responsible ends with `// here: ID`.
 
 mod hashing;
+mod loops;
 mod memory;
 mod search;
 mod sharing;
@@ -12,7 +13,7 @@ type Pair = (&'static str, fn(), fn());
 
 fn main() {
     let arguments = std::env::args().skip(1).collect::<Vec<_>>();
-    let pairs = || [memory::PAIRS, text::PAIRS, hashing::PAIRS, search::PAIRS, sharing::PAIRS].into_iter().flatten();
+    let pairs = || [loops::PAIRS, memory::PAIRS, text::PAIRS, hashing::PAIRS, search::PAIRS, sharing::PAIRS].into_iter().flatten();
     let arguments = arguments.iter().map(String::as_str).collect::<Vec<_>>();
     let (id, kind, time) = match arguments[..] {
         ["list"] => return pairs().for_each(|(id, ..)| println!("{id}")),

@@ -3,6 +3,7 @@
 //! Of rules that look at frames, a stack counts for the first that is told: what is particular comes before what is general.
 
 mod io;
+mod loops;
 mod maps;
 mod memory;
 mod search;
@@ -49,6 +50,20 @@ pub static ALL: &[&Rule] = &[
     &memory::ALLOCATOR_HEAVY,
     &sharing::ATOMIC_TRAFFIC,
     &search::SEARCH_LOOP,
+    // What machine code shows.
+    &loops::DIVISION,
+    &loops::DYN_CALLS,
+    &loops::SMALL_CALLEE,
+    &loops::POINTER_CHASE,
+    &loops::STRIDED,
+    &loops::FLOAT_CONVERSIONS,
+    &loops::SERIAL_CHAIN,
+    &loops::NOT_VECTORISED,
+    &loops::BOUNDS_CHECKS,
+    &loops::OVERFLOW_CHECKS,
+    &loops::NARROW_VECTORS,
+    &loops::NO_FMA,
+    &loops::UNPREDICTABLE,
     &search::RECURSION,
 ];
 
@@ -62,6 +77,7 @@ impl Rule {
     pub fn least_share(&self) -> f64 {
         match &self.signal {
             Signal::Frames(frames) => frames.least,
+            Signal::Code(code) => code.least,
             Signal::Facts(_) => 0.0,
         }
     }

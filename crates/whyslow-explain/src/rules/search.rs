@@ -76,8 +76,11 @@ fn searching_loop(profile: &Profile, file: StringId, line: u32) -> Option<[u32; 
     let compares = body().any(|text| text.contains("if ") || text.contains("if("))
         && body().any(|text| text.contains("=="));
     let leaves = body().any(|text| text.contains("return") || text.contains("break"));
+    // What adds up or collects does not search.
+    let works =
+        body().skip(1).any(|text| text.contains("+=") || text.contains(" = ") || text.contains(".push"));
     let is_nested = (head + 1..=head + BODY).filter_map(text).any(is_head);
-    (compares && leaves && !is_nested).then_some([head, head + BODY])
+    (compares && leaves && !is_nested && !works).then_some([head, head + BODY])
 }
 
 /// A loop: the function that it is in, its file and its first line.

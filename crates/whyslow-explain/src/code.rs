@@ -1,0 +1,166 @@
+//! Patterns that machine code shows: the hints of `whyslow asm` for the loops that are hot.
+
+use rustc_hash::FxHashMap;
+use whyslow_analyze::{Label, Nearness, Share, Weights};
+use whyslow_asm::{Body, Hint, Kind, Machine, Names, Processor, hints};
+use whyslow_profile::{Code, LocationId, Profile, StackId};
+
+use crate::Question;
+use crate::finding::{Confidence, Cost, Evidence, Finding, Place};
+use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
+use crate::rule::{InCode, Language, Rule, Signal};
+use crate::rules::ALL;
+use crate::stacks::verify;
+
+/// Functions whose code is looked at have at least this share by themselves.
+const HOT: f64 = 0.03;
+
+/// Every pattern that is told, of the selected samples of CPU time.
+pub(crate) fn find(question: &Question<'_>, weights: &Weights) -> Vec<Finding> {
+    let profile = question.profile;
+    let Some(processor) = Processor::of(&profile.meta.host.arch) else { return Vec::new() };
+    if weights.total_count < FEWEST_SAMPLES || profile.code.rows.is_empty() {
+        return Vec::new();
+    }
+    let by_location = self_values(profile, weights);
+    let machine = Machine::of(&profile.meta.host);
+    let names = Names::of(profile);
+    let mut found = Vec::new();
+    for code in &profile.code.rows {
+        let function = Function::new(profile, code, &by_location);
+        if (function.value as f64) < HOT * weights.total_value.max(1) as f64 {
+            continue;
+        }
+        let body = Body::new(processor, code, |branch| names.target(code.module, branch));
+        let of_body = whyslow_asm::Weights::of_stacks(&body, code.module, profile, weights.value.clone());
+        for hint in hints(&body, &of_body, &machine) {
+            found.extend(function.finding(question, weights, &body, &hint));
+        }
+    }
+    // The same in several loops is one finding, that of the hottest; of several in one loop the first of the table is told.
+    found.sort_by(|one, other| other.share.total_cmp(&one.share));
+    let place = |finding: &Finding| ALL.iter().position(|rule| *rule == finding.rule);
+    let mut once = Vec::<Finding>::new();
+    for finding in found {
+        if !once.iter().any(|other| other.rule == finding.rule) {
+            once.push(finding);
+        }
+    }
+    once.sort_by_key(place);
+    once
+}
+
+/// What samples at each location weigh, where the innermost frame is there, and how many there are.
+fn self_values(profile: &Profile, weights: &Weights) -> FxHashMap<LocationId, (u64, u64)> {
+    let mut values: FxHashMap<LocationId, (u64, u64)> = FxHashMap::default();
+    for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
+        let of = values.entry(profile.stacks.location(StackId::from(stack))).or_default();
+        *of = (of.0.saturating_add(weights.value[stack]), of.1 + weights.count[stack]);
+    }
+    values
+}
+
+/// A function whose code is kept, and its sampled locations.
+struct Function {
+    value: u64,
+    /// Address, location, value and samples.
+    sampled: Vec<(u64, LocationId, u64, u64)>,
+}
+
+impl Function {
+    fn new(profile: &Profile, code: &Code, values: &FxHashMap<LocationId, (u64, u64)>) -> Self {
+        let end = code.start.0.saturating_add(code.bytes.len() as u64);
+        let mut sampled = Vec::new();
+        for (location, (value, samples)) in values {
+            let row = location.index();
+            let address = profile.locations.address[row].0;
+            if profile.locations.module[row] == Some(code.module) && (code.start.0..end).contains(&address) {
+                sampled.push((address, *location, *value, *samples));
+            }
+        }
+        sampled.sort_unstable();
+        let value = sampled.iter().fold(0, |sum: u64, row| sum.saturating_add(row.2));
+        Self { value, sampled }
+    }
+
+    fn finding(
+        &self,
+        question: &Question<'_>,
+        weights: &Weights,
+        body: &Body,
+        hint: &Hint,
+    ) -> Option<Finding> {
+        let profile = question.profile;
+        let (rule, wanted) = rule_of(hint.kind)?;
+        // Integers that are computed one by one have many reasons; only those that are known can be helped.
+        if hint.kind == Kind::ScalarLoop && !hint.sentence.contains(" because ") {
+            return None;
+        }
+        let is_in_loop = |address: u64| {
+            let instruction = body.instruction_at(address);
+            instruction.is_some_and(|at| hint.in_loop.is_none() || is_within(body, at, hint.in_loop))
+        };
+        let of_loop = || self.sampled.iter().filter(|row| is_in_loop(row.0));
+        // What a loop calls is not what its code is like.
+        let own = of_loop().fold(0, |sum: u64, row| sum.saturating_add(row.2));
+        let value = if wanted.whole_loop { own } else { hint.weight.min(own) };
+        let samples: u64 = of_loop().map(|row| row.3).sum();
+        let share = value as f64 / weights.total_value.max(1) as f64;
+        if share < wanted.least || samples < FEWEST_OF_ONE {
+            return None;
+        }
+        let shows = |row: &&(u64, LocationId, u64, u64)| {
+            body.instruction_at(row.0)
+                .is_some_and(|at| hint.addresses.contains(&body.instructions[at].address))
+        };
+        let hottest =
+            of_loop().filter(shows).max_by_key(|row| row.2).or_else(|| of_loop().max_by_key(|row| row.2))?;
+        let place = users_frame(profile, hottest.1)?;
+        let margin = Share::new(value, weights.total_value, weights.total_count).margin_95();
+        let locations = of_loop().map(|row| row.1).collect::<rustc_hash::FxHashSet<_>>();
+        let is_there = |stack: &usize| {
+            weights.count[*stack] > 0 && locations.contains(&profile.stacks.location(StackId::from(*stack)))
+        };
+        let language = place.file.map_or(Language::Rust, |file| Language::of(profile.text(file)));
+        let gain = if wanted.whole_loop { share * wanted.gain } else { share };
+        Some(Finding {
+            rule,
+            title: rule.title.to_owned(),
+            of: Cost::Cpu,
+            share,
+            interval: [(share - margin).max(0.0), (share + margin).min(1.0)],
+            confidence: Confidence::Medium,
+            place: Some(place),
+            evidence: vec![Evidence { text: hint.sentence.clone(), place: None, share: None }],
+            advice: if hint.advice.is_empty() {
+                rule.advice(language).to_owned()
+            } else {
+                hint.advice.clone()
+            },
+            max_speedup: Some(speedup(gain)),
+            verify: verify(question, Some(&place)),
+            stacks: (0..weights.count.len()).filter(is_there).map(StackId::from).collect(),
+            places: vec![(place, share)],
+        })
+    }
+}
+
+/// Whether an instruction is in a loop, or in one inside of it.
+fn is_within(body: &Body, instruction: usize, wanted: Option<usize>) -> bool {
+    std::iter::successors(body.loop_of(instruction), |inner| body.loops[*inner].parent)
+        .any(|found| Some(found) == wanted)
+}
+
+fn rule_of(kind: Kind) -> Option<(&'static Rule, &'static InCode)> {
+    ALL.iter().copied().find_map(|rule| match &rule.signal {
+        Signal::Code(code) if code.kinds.contains(&kind) => Some((rule, code)),
+        _ => None,
+    })
+}
+
+/// The innermost frame of a location that is nearest to the user's code.
+fn users_frame(profile: &Profile, location: LocationId) -> Option<Place> {
+    let frames = profile.frames.of(location).iter().rev();
+    let frame = frames.min_by_key(|frame| Nearness::of(profile, Label::Function(frame.function)))?;
+    Some(Place { label: Label::Function(frame.function), file: frame.file, line: frame.line })
+}
