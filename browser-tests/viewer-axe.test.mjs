@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, test } from 'node:test';
+import { found } from '../viewer/test/found.mjs';
 import { heap } from '../viewer/test/heap.mjs';
 import { SHAPES } from '../viewer/test/make-payload.mjs';
 import { parallel } from '../viewer/test/parallel.mjs';
@@ -26,7 +27,7 @@ describe('axe-core objects to nothing', () => {
   for (const theme of ['light', 'dark']) {
     test(`in ${theme} panels`, async () => {
       const all = [];
-      for (const file of [realistic(), pageOf('heap', () => heap({ cpu: true, processes: true })), pageOf('waits', waits), pageOf('locks', locks), pageOf('parallel', parallel), pageOf('tasks', tasks)]) {
+      for (const file of [realistic(), pageOf('heap', () => heap({ cpu: true, processes: true })), pageOf('waits', waits), pageOf('locks', locks), pageOf('parallel', parallel), pageOf('tasks', tasks), pageOf('findings', found)]) {
         await open(file, `#theme=${theme}`);
         assert.equal(await page.getAttribute('html', 'data-theme'), theme);
         for (const tab of await page.getByRole('tab').all()) {

@@ -12,6 +12,7 @@ import { Help } from './help.tsx';
 import type { Model } from './model.ts';
 import type { Dispatch, PanelProps } from './panel.ts';
 import { CallTreePanel } from './panels/calltree.tsx';
+import { FindingsPanel } from './panels/findings.tsx';
 import { FunctionsPanel } from './panels/functions.tsx';
 import { HeapPanel } from './panels/heap.tsx';
 import { CriticalPanel } from './panels/critical.tsx';
@@ -38,6 +39,7 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
   chart: { title: 'Stack chart', Panel: StackChartPanel },
   spans: { title: 'Spans', Panel: SpansPanel },
   quality: { title: 'Quality', Panel: QualityPanel },
+  findings: { title: 'Findings', Panel: FindingsPanel },
   heap: { title: 'Heap', Panel: HeapPanel },
   locks: { title: 'Locks', Panel: LocksPanel },
   critical: { title: 'Critical path', Panel: CriticalPanel },
@@ -47,6 +49,7 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
 
 /** Panels that not every profile has something for. */
 const WITHIN: Partial<Record<Tab, (model: Model) => boolean>> = {
+  findings: model => model.profile.explained !== undefined,
   heap: model => model.profile.heap.count > 0,
   locks: model => model.profile.locks.count > 0,
   critical: knowsWakers,
@@ -137,5 +140,5 @@ function Tabs({ tabs, state, dispatch }: { tabs: readonly Tab[]; state: State; d
 
 const fromAddress = (model: Model): State => fit(fromHash(givenAddress()), {
   metrics: model.profile.metrics.count, threads: model.profile.threads.count, functions: model.functionCount,
-  spans: model.profile.spans.count, duration: model.duration, tabs: tabsOf(model),
+  spans: model.profile.spans.count, findings: model.profile.findings.count, duration: model.duration, tabs: tabsOf(model),
 });

@@ -5,11 +5,12 @@ import type { PanelProps } from './panel.ts';
 const WORDS = { focus: 'Focus on', hide: 'Without', merge: 'Merged' } as const;
 
 export function Chips({ model, state, dispatch }: Pick<PanelProps, 'model' | 'state' | 'dispatch'>) {
-  const { spans, transforms } = state;
-  if (!spans && !transforms.length) return null;
+  const { spans, transforms, finding } = state;
+  if (!spans && !transforms.length && finding === undefined) return null;
   return (
     <ul class="chips" aria-label="Filters">
       {spans && <Chip word={`${spans.kind === 'one' ? 'Inside span' : 'Inside spans'}${spans.all ? ', all threads' : ''}`} name={model.text(model.profile.spans.name[spans.span]!)} remove={() => dispatch({ spans: undefined })} />}
+      {finding !== undefined && <Chip word="Finding" name={model.text(model.profile.findings.title[finding]!)} remove={() => dispatch({ finding: undefined })} />}
       {transforms.map((transform, at) => (
         <Chip key={`${transform.kind} ${transform.fn}`} word={WORDS[transform.kind]} name={model.short(transform.fn)}
           remove={() => dispatch({ transforms: transforms.filter((_, other) => other !== at) })} />

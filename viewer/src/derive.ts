@@ -4,6 +4,7 @@
 import { addUp, buildShape, countSamples, functionValues, invert, movedWeights, rowsOf, shapeOf, spanMask, stackWeights, weightIn, type CallTree, type Rows, type Selection, type Shape } from './aggregate.ts';
 import { foldCarriers } from './carriers.ts';
 import { nodeAt, pathOf } from './flame/path.ts';
+import { framesOf } from './findings.ts';
 import { foldRecursion } from './fold.ts';
 import type { Model } from './model.ts';
 import { NONE, type SampleTable } from './payload.ts';
@@ -163,6 +164,12 @@ export const treeAroundFunction = remembered<FoldedTree>(2, state => `${foldKey(
 
 /** The shape of the flame graph, when it shows callees. */
 export const flameShape = (model: Model, state: State): Shape => (state.whole ? shape(model, state) : foldedShape(model, state));
+
+/** 1 for each frame of the flame graph all of whose samples show the marked finding; nothing without one, and among callers. */
+export const findingFrames = remembered<{ marked: Uint8Array | undefined }>(2, state => `${foldKey(state)} ${state.inverted} ${state.finding}`, (model, state) => {
+  const { finding, inverted } = state;
+  return { marked: finding === undefined || inverted ? undefined : framesOf(model, flameShape(model, state), allWeights(model, state), finding) };
+});
 
 const flameBase = (model: Model, state: State): CallTree => (state.whole ? callTree(model, state) : foldedTree(model, state));
 

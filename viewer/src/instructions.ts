@@ -49,7 +49,8 @@ function emptyPiece(machine: Machine, row: number): CodePiece {
   return { code: row, self: 0, total: 0, instructions };
 }
 
-function codeAt(machine: Machine, module: number, address: number): number {
+/** The piece of machine code that an address is in; -1 when none is kept. */
+export function codeAt(machine: Machine, module: number, address: number): number {
   const after = lowerBound(
     machine.code.module.length,
     at => machine.code.module[at]! < module || (machine.code.module[at] === module && machine.code.start[at]! <= address),

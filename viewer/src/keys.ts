@@ -4,11 +4,11 @@ export type Place = 'anywhere' | 'flame' | 'timeline' | 'table' | 'chart';
 export interface Key { keys: string; does: string; place: Place }
 
 export const KEYS: readonly Key[] = [
-  { place: 'anywhere', keys: '1 … 9', does: 'To a panel: Flame, Functions, Call tree, Source, Stack chart, Spans, Quality; then those that not every recording has: Heap, Locks, Critical path, Parallelism, Tasks' },
+  { place: 'anywhere', keys: '1 … 9', does: 'To a panel: Flame, Functions, Call tree, Source, Stack chart, Spans, Quality; then those that not every recording has: Findings, Heap, Locks, Critical path, Parallelism, Tasks' },
   { place: 'anywhere', keys: '/', does: 'Search' },
   { place: 'anywhere', keys: 'n  N', does: 'Next, previous match in the panel that is shown' },
   { place: 'anywhere', keys: 'u  r', does: 'Undo, redo (also Ctrl+Z, Ctrl+Y, and Back, Forward of the browser)' },
-  { place: 'anywhere', keys: 'Escape', does: 'One step back: zoom, brush, range, span, search, transform' },
+  { place: 'anywhere', keys: 'Escape', does: 'One step back: zoom, brush, range, span, search, finding, transform' },
   { place: 'anywhere', keys: 'i', does: 'Callers instead of callees' },
   { place: 'anywhere', keys: 'k', does: 'Root on top' },
   { place: 'anywhere', keys: 'l', does: 'Show or hide inlined frames' },

@@ -1,6 +1,7 @@
 // Decodes the container of a profile into tables of typed arrays, and checks every reference once.
 
 import { ascending, damaged, isCount, isRecord, NONE, PayloadError, readContainer, within, type Columns, type Container } from './container.ts';
+import { checkFindings, readExplained, readFindings, type ExplainedFacts, type FindingTables } from './findingtables.ts';
 
 export { NONE, PayloadError };
 
@@ -94,7 +95,9 @@ export interface WaitDetails {
   wakerStack: Uint32Array;
 }
 
-export interface Profile {
+export interface Profile extends FindingTables {
+  /** What is said of the profile as a whole; nothing when nobody asked what it means. */
+  explained: ExplainedFacts | undefined;
   context: Context;
   quality: Quality;
   strings: { bytes: Uint8Array; ends: Uint32Array };
@@ -150,7 +153,7 @@ export interface Profile {
 
 interface Header {
   context: Partial<Context>; quality: Quality; heap: Record<string, unknown> | undefined; carriers: CarrierFamily[];
-  timeKinds: TimeKind[]; reasons: Reason[]; parallelism: ParallelismFacts;
+  timeKinds: TimeKind[]; reasons: Reason[]; parallelism: ParallelismFacts; explained: ExplainedFacts | undefined;
 }
 
 /** Reads a container (already unzipped). Columns that an older writer did not have are filled with "unknown". */
@@ -195,6 +198,8 @@ export function decodeProfile({ header: given, columns }: Container): Profile {
       ...header.context,
     },
     quality: header.quality,
+    explained: header.explained,
+    ...readFindings(columns),
     strings,
     processes: {
       count: processCount, pid: u32('processes.pid', processCount), parent: u32('processes.parent', processCount),
@@ -307,6 +312,7 @@ function headerOf(header: Record<string, unknown>): Header {
     heap: isRecord(header.heap) ? header.heap : undefined,
     carriers: Array.isArray(header.carriers) ? header.carriers.slice(0, MOST_CARRIERS).map(readCarrier) : [],
     timeKinds,
+    explained: readExplained(header.explained),
     parallelism: { crowded: parallelism.crowded === true, sealed: parallelism.sealed !== false, end: isCount(parallelism.end_ns) ? parallelism.end_ns : 0 },
     reasons: Array.isArray(header.reasons) ? header.reasons.slice(0, 254).map(reason => readReason(reason, timeKinds.length)) : [],
   };
@@ -397,6 +403,7 @@ function check(profile: Profile): void {
   within('charges.function', charges.function, functions.count + modules.count + 2, false);
   within('charges.file', charges.file, texts, true);
   within('metrics.name', metrics.name, texts, true);
+  checkFindings(profile, { texts, named: named + 1, metrics: metrics.count, stacks: stacks.count });
   profile.samples.forEach((samples, metric) => {
     within(`samples.${metric}.thread`, samples.thread, Math.max(1, threads.count), false);
     within(`samples.${metric}.stack`, samples.stack, stacks.count, true);

@@ -1,7 +1,7 @@
 // The search box, and what the matches weigh.
 
 import { matchedValue } from './aggregate.ts';
-import { callTree, flameTree, search } from './derive.ts';
+import { callTree, findingFrames, flameTree, search } from './derive.ts';
 import { count, share } from './format.ts';
 import { familiesOf } from './flame/label.ts';
 import { nodeAt } from './flame/path.ts';
@@ -43,7 +43,7 @@ function place({ at, of }: { at: number; of: number }): string {
 /** The share of what matches, recursion counted once, of the zoomed frame or of everything. */
 function found({ model, state }: Pick<PanelProps, 'model' | 'state'>): string {
   const result = search(model, state);
-  if (result.kind === 'none') return '';
+  if (result.kind === 'none') return marked({ model, state });
   if (result.kind === 'invalid') return result.message;
   if (!result.count) return 'no match';
   const zoomed = state.zoom.length > 0 && state.tab === 'flame';
@@ -51,4 +51,12 @@ function found({ model, state }: Pick<PanelProps, 'model' | 'state'>): string {
   const node = zoomed ? nodeAt(tree, state.zoom).node : 0;
   const { value } = matchedValue(tree, at => model.isAmong(result.matched, tree.fn[at]!, familiesOf(tree, at)), node);
   return `${share(value, tree.total[node]!)} matched`;
+}
+
+/** The share of the marked finding's frames. */
+function marked({ model, state }: Pick<PanelProps, 'model' | 'state'>): string {
+  const { marked: frames } = state.tab === 'flame' ? findingFrames(model, state) : { marked: undefined };
+  if (!frames) return '';
+  const tree = flameTree(model, state), { node } = nodeAt(tree, state.zoom);
+  return `${share(matchedValue(tree, at => frames[at] === 1, node).value, tree.total[node]!)} marked`;
 }

@@ -7,7 +7,7 @@ import { begin, change, escape, fit, fromHash, LIMIT, redo, START, toHash, trans
 
 const FULL: State = {
   metric: 2, threads: [0, 5, 40], ranges: [[0, 5e9], [1e9, 2e9]], brush: [1_200_000_000, 1_300_000_001], spans: { kind: 'name', span: 12, all: true }, search: 'Vec<T> & "x" %= #',
-  regex: true, inverted: true, icicle: true, inline: false, colour: 'crate', generics: true, collapse: true,
+  regex: true, finding: 3, inverted: true, icicle: true, inline: false, colour: 'crate', generics: true, collapse: true,
   own: true, whole: true, byName: true,
   transforms: [{ kind: 'focus', fn: 77 }, { kind: 'hide', fn: 0 }, { kind: 'merge', fn: 123456 }], fn: 9, zoom: [1, 2, 3, 1], tab: 'functions', theme: 'dark',
   panel: { 'functions-sort': 'total', 'timeline-height': '200' },
@@ -28,7 +28,7 @@ test('any text after # is a state', () => {
   const next = random(4), pieces = ['tab=', 'm=', 't=', 'r=', 'b=', 'q=', 'x=', 'z=', 'fn=', 'on=', 's=', 'c=', 'theme=', 'p.x=', '&', '.', '-', 'f', 'zz', '%', '%zz', '9'.repeat(20), 'functions', 'null', '<', '\u202e'];
   for (let n = 0; n < 2000; n++) {
     const text = Array.from({ length: 12 }, () => pieces[Math.floor(next() * pieces.length)]).join('');
-    const state = fit(fromHash(text), { metrics: 1, threads: 2, functions: 10, spans: 1, duration: 1e9, tabs: ['flame', 'functions'] });
+    const state = fit(fromHash(text), { metrics: 1, threads: 2, functions: 10, spans: 1, findings: 2, duration: 1e9, tabs: ['flame', 'functions'] });
     assert.equal(state.metric, 0);
     assert.ok(!state.threads || state.threads.every(thread => thread < 2));
     assert.ok(state.fn === undefined || state.fn < 10);
@@ -37,11 +37,12 @@ test('any text after # is a state', () => {
 });
 
 test('an address for another profile loses what does not exist here', () => {
-  const fitted = fit(FULL, { metrics: 1, threads: 6, functions: 100, spans: 3, duration: 1.5e9, tabs: ['flame'] });
+  const fitted = fit(FULL, { metrics: 1, threads: 6, functions: 100, spans: 3, findings: 3, duration: 1.5e9, tabs: ['flame'] });
   assert.equal(fitted.tab, 'flame');
   assert.equal(fitted.metric, 0);
   assert.deepEqual(fitted.threads, [0, 5]);
   assert.equal(fitted.spans, undefined);
+  assert.equal(fitted.finding, undefined);
   assert.deepEqual(fitted.transforms, [{ kind: 'focus', fn: 77 }, { kind: 'hide', fn: 0 }]);
 });
 
@@ -100,8 +101,8 @@ test('a zoomed frame does not outlive its tree', () => {
 test('Escape goes one step back at a time', () => {
   let state: State = FULL, steps = 0;
   for (; Object.keys(escape(state)).length; steps++) state = { ...state, ...escape(state) };
-  assert.equal(steps, 10);
-  assert.deepEqual([state.zoom, state.brush, state.ranges, state.spans, state.search, state.transforms, state.threads], [[], undefined, [], undefined, '', [], undefined]);
+  assert.equal(steps, 11);
+  assert.deepEqual([state.zoom, state.brush, state.ranges, state.spans, state.search, state.finding, state.transforms, state.threads], [[], undefined, [], undefined, '', undefined, [], undefined]);
 });
 
 test('brush, ranges and transforms', () => {

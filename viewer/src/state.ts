@@ -3,7 +3,7 @@
 import type { Transform } from './aggregate.ts';
 
 export type Range = readonly [number, number];
-export const TABS = ['flame', 'functions', 'tree', 'source', 'chart', 'spans', 'quality', 'heap', 'locks', 'critical', 'parallelism', 'tasks'] as const;
+export const TABS = ['flame', 'functions', 'tree', 'source', 'chart', 'spans', 'quality', 'findings', 'heap', 'locks', 'critical', 'parallelism', 'tasks'] as const;
 export type Tab = (typeof TABS)[number];
 export const COLOURS = ['kind', 'crate', 'module', 'thread', 'function', 'time'] as const;
 export type Colour = (typeof COLOURS)[number];
@@ -25,6 +25,8 @@ export interface State {
   spans: SpanFilter | undefined;
   search: string;
   regex: boolean;
+  /** The finding whose frames are marked: a row of the findings. */
+  finding: number | undefined;
   /** Callers instead of callees. */
   inverted: boolean;
   /** The root is on top even when the flame graph shows callees. */
@@ -52,7 +54,7 @@ export interface State {
 }
 
 export const START: State = {
-  metric: 0, threads: undefined, ranges: [], brush: undefined, spans: undefined, search: '', regex: false, inverted: false, icicle: false,
+  metric: 0, threads: undefined, ranges: [], brush: undefined, spans: undefined, search: '', regex: false, finding: undefined, inverted: false, icicle: false,
   inline: true, colour: 'auto', generics: false, collapse: false, own: false, whole: false, byName: false, transforms: [], fn: undefined, zoom: [], tab: 'flame', theme: 'auto', panel: {},
 };
 
@@ -131,13 +133,14 @@ export const zoomIntoBrush = (state: State): Partial<State> =>
 export const transformed = (state: State, transform: Transform): Partial<State> =>
   state.transforms.some(known => sameValue(known, transform)) ? {} : { transforms: [...state.transforms, transform] };
 
-/** One step back towards everything: zoomed frame, brush, committed range, span filter, search, transforms. */
+/** One step back towards everything: zoomed frame, brush, committed range, span filter, search, marked finding, transforms. */
 export function escape(state: State): Partial<State> {
   if (state.zoom.length) return { zoom: [] };
   if (state.brush) return { brush: undefined };
   if (state.ranges.length) return { ranges: state.ranges.slice(0, -1) };
   if (state.spans) return { spans: undefined };
   if (state.search) return { search: '' };
+  if (state.finding !== undefined) return { finding: undefined };
   if (state.transforms.length) return { transforms: state.transforms.slice(0, -1) };
   return state.threads ? { threads: undefined } : {};
 }
@@ -172,6 +175,7 @@ export function toHash(state: State): string {
   if (state.brush) out.set('b', rangeText(state.brush));
   if (state.spans) out.set('s', spanLetter(state.spans) + digits(state.spans.span));
   if (state.search) out.set('q', state.search);
+  if (state.finding !== undefined) out.set('found', digits(state.finding));
   if (state.transforms.length) out.set('x', state.transforms.map(({ kind, fn }) => SHORT[kind] + digits(fn)).join('.'));
   if (state.colour !== START.colour) out.set('c', state.colour);
   if (state.fn !== undefined) out.set('fn', digits(state.fn));
@@ -201,6 +205,7 @@ export function fromHash(text: string): State {
     brush: range(given.get('b') ?? ''),
     spans: spans && span !== undefined ? { kind: /o/i.test(spans[1]!) ? 'one' : 'name', span, all: /[ON]/.test(spans[1]!) } : undefined,
     search: given.get('q') ?? '',
+    finding: number(given.get('found') ?? undefined),
     regex: on.includes('re'), inverted: on.includes('inv'), icicle: on.includes('ice'), inline: !on.includes('noinline'),
     generics: on.includes('gen'), collapse: on.includes('rec'), own: on.includes('own'), whole: on.includes('whole'), byName: on.includes('name'),
     colour: isOne(COLOURS, colour) ? colour : START.colour,
@@ -217,7 +222,7 @@ export function fromHash(text: string): State {
 }
 
 /** A state from an address may speak of another profile: what does not exist here is left out. */
-export function fit(state: State, bounds: { metrics: number; threads: number; functions: number; spans: number; duration: number; tabs: readonly Tab[] }): State {
+export function fit(state: State, bounds: { metrics: number; threads: number; functions: number; spans: number; findings: number; duration: number; tabs: readonly Tab[] }): State {
   const threads = state.threads?.filter(thread => thread < bounds.threads);
   const inTime = ([from]: Range): boolean => from < bounds.duration;
   return {
@@ -228,6 +233,7 @@ export function fit(state: State, bounds: { metrics: number; threads: number; fu
     ranges: state.ranges.filter(inTime),
     brush: state.brush && inTime(state.brush) ? state.brush : undefined,
     spans: state.spans && state.spans.span < bounds.spans ? state.spans : undefined,
+    finding: state.finding !== undefined && state.finding < bounds.findings ? state.finding : undefined,
     transforms: state.transforms.filter(({ fn }) => fn < bounds.functions),
     fn: state.fn !== undefined && state.fn < bounds.functions ? state.fn : undefined,
     zoom: state.zoom.every(fn => fn < bounds.functions) ? state.zoom : [],

@@ -6,6 +6,7 @@ export class Payload {
   context: Record<string, unknown>;
   quality: Record<string, unknown>;
   heap: Record<string, unknown> | undefined;
+  explained: Record<string, unknown> | undefined;
   parallelism: Record<string, unknown> | undefined;
   row(table: string, values: Record<string, number>): number;
   text(text: string | undefined): number;

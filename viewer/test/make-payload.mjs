@@ -142,7 +142,8 @@ export class Payload {
     const types = { kind: 'u8', carrier: 'u8', unit: 'u8', of: 'u8', sampled: 'u8', start: 'f64', end: 'f64', address: 'f64', time: 'f64', value: 'f64' };
     const ofHeap = { function: 'u32', file: 'u32', line: 'u32', own_function: 'u32', own_file: 'u32', own_line: 'u32', stack: 'u32', stacks: 'u32', growth: 'u8', grower: 'u8' };
     const ofBars = { site: 'u32', of: 'u8', bar: 'u8', blocks: 'f64' };
-    const typeOf = (table, column) => table === 'locks' ? (column === 'address' ? 'f64' : 'u32') : table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';
+    const ofFindings = { share: 'f64', low: 'f64', high: 'f64', max_speedup: 'f64' };
+    const typeOf = (table, column) => table.startsWith('finding') ? ofFindings[column] ?? 'u32' : table === 'locks' ? (column === 'address' ? 'f64' : 'u32') : table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';
     for (const [table, rows] of Object.entries(this.tables)) {
       for (const [column, values] of Object.entries(rows)) add(`${table}.${column}`, typeOf(table, column), values);
     }
@@ -180,19 +181,19 @@ export class Payload {
     });
     this.context.samples = this.samples[0]?.length ?? 0;
     this.quality.samples ||= this.context.samples;
-    return container({ context: this.context, quality: this.quality, heap: this.heap, parallelism: this.parallelism, carriers: CARRIERS.map(({ word, role }) => ({ word, role })), ...(hasWaits ? { time_kinds: TIME_KINDS, reasons: REASONS } : {}) }, columns);
+    return container({ context: this.context, quality: this.quality, heap: this.heap, explained: this.explained, parallelism: this.parallelism, carriers: CARRIERS.map(({ word, role }) => ({ word, role })), ...(hasWaits ? { time_kinds: TIME_KINDS, reasons: REASONS } : {}) }, columns);
   }
 }
 
 /** The bytes of a container (not yet compressed) with these columns. */
-export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, carriers = undefined, time_kinds = undefined, reasons = undefined, parallelism = undefined, diff = undefined, bench = undefined }, columns) {
+export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, explained = undefined, carriers = undefined, time_kinds = undefined, reasons = undefined, parallelism = undefined, diff = undefined, bench = undefined }, columns) {
   const described = {};
   let offset = 0;
   for (const [name, { type, values }] of Object.entries(columns)) {
     described[name] = { type, offset, length: values.length };
     offset = Math.ceil((offset + values.byteLength) / 8) * 8;
   }
-  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, carriers, time_kinds, reasons, parallelism, diff, bench, columns: described }));
+  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, explained, carriers, time_kinds, reasons, parallelism, diff, bench, columns: described }));
   const start = Math.ceil((4 + header.length) / 8) * 8;
   const out = Buffer.alloc(start + offset);
   out.writeUInt32LE(header.length, 0);

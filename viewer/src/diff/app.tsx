@@ -35,7 +35,7 @@ const HERE: readonly Key[] = [
 ];
 
 export function DiffApp({ model, changes }: { model: Model; changes: Changes }) {
-  const fromAddress = (): State => fit(fromHash(givenAddress()), { metrics: 1, threads: 0, functions: model.functionCount, spans: 0, duration: 1, tabs: TABS });
+  const fromAddress = (): State => fit(fromHash(givenAddress()), { metrics: 1, threads: 0, functions: model.functionCount, spans: 0, findings: 0, duration: 1, tabs: TABS });
   const [history, setHistory] = useState<History>(() => begin(fromAddress(), firstStep()));
   const [help, setHelp] = useState(false);
   const state = history.present, dark = useDark(state.theme);

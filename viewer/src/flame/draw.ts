@@ -22,6 +22,8 @@ export interface Look {
   dark: boolean;
   /** 1 for each function that is not dimmed; nothing when none is. */
   wanted: Uint8Array | undefined;
+  /** 1 for each frame that is not dimmed; nothing when all functions that are wanted are not. */
+  marked?: Uint8Array | undefined;
   /** Only when frames are coloured by thread. */
   threads: ThreadShares | undefined;
   /** Only when frames are coloured by kind of time; `timeWanted` is the kind that is not dimmed, -1 when none is. */
@@ -51,7 +53,7 @@ export class Colours {
 /** `yOf(row)`: the top of a row on the canvas, in CSS pixels. */
 export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: Boxes, colours: Colours, look: Look, width: number, height: number,
   yOf: (row: number) => number, column: number): void {
-  const { labels, wanted, dark, zoomed, times } = look;
+  const { labels, wanted, marked, dark, zoomed, times } = look;
   context.clearRect(0, 0, width, height);
   const zoomedDepth = tree.depth[zoomed]!;
   const { hidden } = tree as Partial<FoldedTree>;
@@ -60,7 +62,8 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
   context.globalAlpha = 1;
   for (let i = 0; i < boxes.count; i++) {
     const node = boxes.node[i]!, fn = tree.fn[node]!, wide = boxes.width[i]!, x = boxes.x[i]!, y = yOf(boxes.row[i]!);
-    const faint = tree.depth[node]! < zoomedDepth || (wanted !== undefined && node !== 0 && !look.model.isAmong(wanted, fn, familiesOf(tree, node)));
+    const isWanted = marked ? marked[node] === 1 : wanted === undefined || look.model.isAmong(wanted, fn, familiesOf(tree, node));
+    const faint = tree.depth[node]! < zoomedDepth || (node !== 0 && !isWanted);
     const opacity = (faint ? .28 : 1) * (boxes.run[i] ? .6 : 1);
     // A hair between neighbours, as far as there is room for it.
     const filled = wide - (wide > 1.5 ? .6 : wide * .3);

@@ -2,7 +2,8 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { colourOf } from '../colour.ts';
-import { flameTree, search } from '../derive.ts';
+import { findingFrames, flameTree, search } from '../derive.ts';
+import { outermostFrames } from '../findings.ts';
 import { Nothing } from '../panels/nothing.tsx';
 import type { PanelProps } from '../panel.ts';
 import { transformed } from '../state.ts';
@@ -32,17 +33,19 @@ export function FlamePanel({ model, state, dispatch, dark, chooseEditor }: Panel
   useEffect(() => setGroup(undefined), [colour]);
   const inGroup = useWanted(model, colour, group);
   const wanted = found.kind === 'found' ? found.matched : inGroup;
+  // What is searched for, or pointed at in the legend, comes before a finding.
+  const marked = wanted ? undefined : findingFrames(model, state).marked;
 
   const threads = useMemo(() => colour === 'thread' ? threadShares(model, state) : undefined, [tree, colour]);
   const times = useMemo(() => colour === 'time' ? timeShares(model, state, tree) : undefined, [tree, colour]);
   const timeWanted = times && group !== undefined ? model.profile.timeKinds.findIndex(({ word }) => word === group) : -1;
 
-  const look = useMemo<Look>(() => ({ model, labels, colour, dark, wanted, zoomed, threads, times, timeWanted, inverted: state.inverted }),
-    [model, labels, colour, dark, wanted, zoomed, threads, times, timeWanted, state.inverted]);
+  const look = useMemo<Look>(() => ({ model, labels, colour, dark, wanted, marked, zoomed, threads, times, timeWanted, inverted: state.inverted }),
+    [model, labels, colour, dark, wanted, marked, zoomed, threads, times, timeWanted, state.inverted]);
 
   const zoom = (node: number) => dispatch({ zoom: pathOf(tree, node), ...(node ? { fn: tree.fn[node]! } : {}) });
   const select = (node: number) => dispatch({ fn: tree.fn[node]! });
-  const matches = useMemo(() => (found.kind === 'found' ? heaviestAmong(model, tree, found.matched) : []), [tree, found]);
+  const matches = useMemo(() => (found.kind === 'found' ? heaviestAmong(model, tree, found.matched) : marked ? outermostFrames(tree.parent, tree.total, marked) : []), [tree, found, marked]);
   const transforms = (node: number) => {
     const transform = (kind: 'focus' | 'hide' | 'merge') => () => { if (node) dispatch(transformed(state, { kind, fn: tree.fn[node]! })); };
     return { f: transform('focus'), h: transform('hide'), m: transform('merge') };

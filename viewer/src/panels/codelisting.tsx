@@ -23,13 +23,15 @@ interface Props {
   model: Model;
   costs: FunctionCosts;
   piece: CodePiece;
+  /** The line whose hottest instruction is shown first: a row of `costs.lines`; -1 for the hottest of all. */
+  start: number;
   unit: number;
   marks: readonly number[];
   onHover: (lines: readonly number[]) => void;
   onChoose: (lines: readonly number[]) => void;
 }
 
-export function CodeListing({ model, costs, piece, unit, marks, onHover, onChoose }: Props) {
+export function CodeListing({ model, costs, piece, start, unit, marks, onHover, onChoose }: Props) {
   const { instructions } = model.profile;
   const rows = piece.instructions;
   const hot = useMemo(() => {
@@ -37,7 +39,7 @@ export function CodeListing({ model, costs, piece, unit, marks, onHover, onChoos
     return rows.map((_, at) => at).filter(at => rows[at]!.total >= least).sort((a, b) => rows[b]!.self - rows[a]!.self || rows[b]!.total - rows[a]!.total || a - b);
   }, [rows]);
   const longest = useMemo(() => rows.reduce((most, row) => Math.max(most, Math.min(80, model.text(instructions.text[row.instruction]!).length)), 0), [rows]);
-  const [cursor, setCursor] = useState(hot[0] ?? 0);
+  const [cursor, setCursor] = useState(() => hot.find(at => rows[at]!.lines.includes(start)) ?? hot[0] ?? 0);
   const [revealed, reveal] = useState(0);
   const move = (to: number): void => {
     setCursor(to);

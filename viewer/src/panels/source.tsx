@@ -6,6 +6,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { functionTable, search, shape, weights, whole } from '../derive.ts';
 import { amount, share } from '../format.ts';
 import { chosenEditor, copy, openInEditor } from '../editor.ts';
+import { wantedLine } from '../findings.ts';
 import { functionRows, parseSort } from '../functionrows.ts';
 import { codePieces, type CodePiece } from '../instructions.ts';
 import { functionCosts, type FileCost, type FunctionCosts } from '../lines.ts';
@@ -50,7 +51,7 @@ export function SourcePanel(props: PanelProps) {
     );
   }
   // A new function starts without marks of the one before.
-  return <FunctionSource key={state.fn} {...props} fn={state.fn} />;
+  return <FunctionSource key={`${state.fn} ${state.panel['source-line']}`} {...props} fn={state.fn} />;
 }
 
 function FunctionSource(props: PanelProps & { fn: number }) {
@@ -58,17 +59,19 @@ function FunctionSource(props: PanelProps & { fn: number }) {
   const costs = useMemo(() => costsOf(model, state, fn), [weights(model, state), shape(model, state), fn]);
   const pieces = useMemo(() => codePieces(model.profile, costs), [costs]);
   const ownFile = model.profile.functions.file[model.member(fn)] ?? NONE;
-  const [pickedFile, setFile] = useState<number>();
+  const sent = wantedLine(state);
+  const [pickedFile, setFile] = useState<number | undefined>(sent?.file);
   const [pickedPiece, setPiece] = useState<number>();
   /** Rows of `costs.lines` that are marked on both sides: under the pointer, and chosen. */
   const [hovered, setHovered] = useState<readonly number[]>([]);
   const hot = useMemo(() => hotLines(costs, ownFile), [costs]);
   const [picked, setChosen] = useState<readonly number[]>();
-  const chosen = picked ?? hot.slice(0, 1);
+  const sentTo = sent ? costs.lines.findIndex(({ file, line }) => file === sent.file && line === sent.line) : -1;
+  const chosen = picked ?? (sentTo >= 0 ? [sentTo] : hot.slice(0, 1));
 
   const files = useMemo(() => filesOf(costs, ownFile), [costs]);
   const file = files.find(known => known.file === (pickedFile ?? costs.lines[hot[0] ?? -1]?.file)) ?? files[0];
-  const piece = pieces.find(known => known.code === pickedPiece) ?? pieces[0];
+  const piece = pieces.find(known => known.code === pickedPiece) ?? pieces.find(({ instructions }) => instructions.some(({ lines }) => lines.includes(sentTo))) ?? pieces[0];
   const rows = useMemo(() => (file ? sourceRows(model, costs, file.file) : []), [costs, file?.file]);
   const unit = model.unit(state.metric);
   const marks = hovered.length ? hovered : chosen;
@@ -108,7 +111,7 @@ function FunctionSource(props: PanelProps & { fn: number }) {
           {piece ? (
             <>
               <Pieces model={model} pieces={pieces} piece={piece} onPick={setPiece} />
-              <CodeListing key={piece.code} model={model} costs={costs} piece={piece} unit={unit} marks={marks} onHover={setHovered} onChoose={toLines} />
+              <CodeListing key={piece.code} model={model} costs={costs} piece={piece} start={sentTo} unit={unit} marks={marks} onHover={setHovered} onChoose={toLines} />
             </>
           ) : <Explain why={costs.whole.total > 0 ? whyNoCode(model, fn) : whyNoLines(model, fn, false)} />}
         </section>

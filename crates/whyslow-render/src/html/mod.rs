@@ -7,6 +7,7 @@ mod base64;
 mod bench;
 mod changes;
 mod container;
+mod findings;
 mod heap;
 mod page;
 mod parallelism;
@@ -18,4 +19,5 @@ mod waits;
 
 pub use bench::BenchPage;
 pub use changes::ChangesView;
+pub use findings::Explained;
 pub use page::{Bundle, Content, Page, served_page, served_policy, write_page, write_payload};

@@ -9,6 +9,7 @@ use whyslow_profile::Profile;
 use super::base64::{self, Blocks};
 use super::bench::BenchPage;
 use super::changes::ChangesView;
+use super::findings::Explained;
 use super::payload::{compressed, write_container};
 use super::sha256::sha256;
 use crate::flame::text::{push_xml, visible};
@@ -44,6 +45,8 @@ pub enum Content<'a> {
         profile: &'a Profile,
         /// The name of its file.
         file: &'a str,
+        /// What it means; nothing where nobody asked.
+        explained: Option<Explained<'a>>,
     },
     /// What changed between two sides.
     Changes(ChangesView<'a>),
@@ -65,7 +68,12 @@ pub struct Page<'a> {
 impl<'a> Page<'a> {
     /// A page of a profile with the embedded viewer.
     pub fn new(profile: &'a Profile, file: &'a str) -> Self {
-        Self::of(Content::Profile { profile, file })
+        Self::of(Content::Profile { profile, file, explained: None })
+    }
+
+    /// The same with a panel of findings.
+    pub fn explained(profile: &'a Profile, file: &'a str, explained: Explained<'a>) -> Self {
+        Self::of(Content::Profile { profile, file, explained: Some(explained) })
     }
 
     /// A page with the embedded viewer.
@@ -75,7 +83,7 @@ impl<'a> Page<'a> {
 
     fn title(&self) -> String {
         match self.content {
-            Content::Profile { profile, file } => match profile.meta.command.as_slice() {
+            Content::Profile { profile, file, .. } => match profile.meta.command.as_slice() {
                 [] => format!("{file} · whyslow"),
                 words => format!("{} · whyslow", words.join(" ")),
             },
@@ -86,7 +94,9 @@ impl<'a> Page<'a> {
 
     fn write_container(&self, out: &mut dyn Write) -> io::Result<()> {
         match self.content {
-            Content::Profile { profile, file } => write_container(profile, &Quality::of(profile), file, out),
+            Content::Profile { profile, file, explained } => {
+                write_container(profile, &Quality::of(profile), file, explained, out)
+            }
             Content::Changes(changes) => changes.write_container(out),
             Content::Bench(bench) => bench.write_container(out),
         }

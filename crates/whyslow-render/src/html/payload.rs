@@ -11,6 +11,7 @@ use whyslow_asm::{Body, Names, Processor, Syntax};
 use whyslow_profile::{Carrier, LocationId, Profile, Role, Samples, StackId};
 
 use super::container::{Columns, Description, NONE};
+use super::findings::{Explained, ExplainedHead, push_findings};
 use super::heap::{HeapHead, heap};
 use super::parallelism::{ParallelismHead, push_charges};
 use super::tasks::push_tasks;
@@ -36,6 +37,8 @@ struct Header<'p> {
     #[serde(flatten)]
     waits: Option<WaitHead>,
     parallelism: ParallelismHead,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explained: Option<ExplainedHead>,
     columns: Description,
 }
 
@@ -69,11 +72,12 @@ struct Context<'p> {
     started_unix_ns: u64,
 }
 
-/// Writes everything that is in a profile. `file` is the name of the profile's file.
+/// Writes everything that is in a profile, and what it means where that was asked. `file` is the name of the profile's file.
 pub(super) fn write_container(
     profile: &Profile,
     quality: &Quality,
     file: &str,
+    explained: Option<Explained<'_>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let head = |columns| Header {
@@ -91,9 +95,10 @@ pub(super) fn write_container(
         carriers: Carrier::all().map(Family::of).collect(),
         waits: WaitHead::of(profile),
         parallelism: ParallelismHead::of(profile),
+        explained: explained.map(|explained| ExplainedHead::of(profile, explained)),
         columns,
     };
-    columns(profile).write(head, out)
+    columns(profile, explained).write(head, out)
 }
 
 /// The compressor of payloads.
@@ -101,7 +106,7 @@ pub(super) fn compressed<W: Write>(out: W) -> GzEncoder<W> {
     GzEncoder::new(out, Compression::new(EFFORT))
 }
 
-fn columns(profile: &Profile) -> Columns<'_> {
+fn columns<'p>(profile: &'p Profile, explained: Option<Explained<'_>>) -> Columns<'p> {
     let mut columns = Columns::default();
     let mut texts = Texts::new(&profile.strings);
     programs(profile, &mut columns, &mut texts);
@@ -112,6 +117,8 @@ fn columns(profile: &Profile) -> Columns<'_> {
     sources(profile, &mut columns, &mut texts);
     code(profile, &mut columns, &mut texts);
     heap(profile, &mut columns, &mut texts);
+    let findings = explained.map_or(&[][..], |explained| &explained.explanation.findings);
+    push_findings(profile, findings, &mut columns, &mut texts);
     let (bytes, ends) = texts.finish();
     columns.u8("strings.bytes", bytes);
     columns.u32("strings.ends", ends);

@@ -5,6 +5,7 @@
 mod bench;
 mod changes;
 mod decoder;
+mod findings;
 mod page;
 mod parallelism;
 mod payload;

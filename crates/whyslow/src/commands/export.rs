@@ -13,9 +13,10 @@ use whyslow_formats::export::{
 };
 use whyslow_formats::{FoldedOptions, FoldedRoot, write_folded};
 use whyslow_profile::Profile;
-use whyslow_render::html::{Page, write_page};
+use whyslow_render::html::{Explained, Page, write_page};
 use whyslow_render::sanitize::clean;
 
+use super::explain::for_viewer;
 use super::flame;
 use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
@@ -179,7 +180,9 @@ fn write(
         }
         Kind::Html => {
             let name = args.profile.file.file_name().unwrap_or(args.profile.file.as_os_str());
-            write_page(&Page::new(profile, &name.to_string_lossy()), out)?;
+            let typed = args.profile.file.display().to_string();
+            let explained = Explained { explanation: &for_viewer(profile, &typed), path: &typed };
+            write_page(&Page::explained(profile, &name.to_string_lossy(), explained), out)?;
             let filtered = !selection.is_everything();
             Ok(if filtered { vec![LeftOut::PageFilters] } else { Vec::new() })
         }

@@ -11,10 +11,11 @@ use clap::Args;
 use whyslow_analyze::Quality;
 use whyslow_analyze::diff::{Diff, Paths};
 use whyslow_bench::stored::read_stored;
-use whyslow_render::html::{BenchPage, Bundle, ChangesView, Content, Page, served_page, write_page, write_payload};
+use whyslow_render::html::{BenchPage, Bundle, ChangesView, Content, Explained, Page, served_page, write_page, write_payload};
 use whyslow_render::text::DiffView;
 
 use super::diff::file;
+use super::explain::for_viewer;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
@@ -150,7 +151,9 @@ fn profile(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
     let mut profile = profile_file::open(path)?;
     let metric = args.metric.resolve(path, &mut profile, u64::MAX)?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    ready(args, &Page::new(&profile, &name), fragment(metric), volume)
+    let typed = path.display().to_string();
+    let explained = Explained { explanation: &for_viewer(&profile, &typed), path: &typed };
+    ready(args, &Page::explained(&profile, &name, explained), fragment(metric), volume)
 }
 
 fn changes(args: &ViewArgs, files: [Vec<PathBuf>; 2], volume: Volume) -> Result<Ready> {

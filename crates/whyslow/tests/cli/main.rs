@@ -22,3 +22,4 @@ mod record;
 mod report;
 mod stat;
 mod view;
+mod view_findings;

@@ -45,7 +45,7 @@ fn usual() -> Option<PathBuf> {
 }
 
 /// Comments `whyslow: allow(ID, …)` in the lines that the profile keeps. They count for their line and for the next.
-fn in_source(profile: &Profile) -> Allowed {
+pub(super) fn in_source(profile: &Profile) -> Allowed {
     let mut allowed = Allowed::default();
     let Ok(comment) = Regex::new(r"whyslow: *allow\(([^)]*)\)") else { return allowed };
     for row in &profile.sources.rows {

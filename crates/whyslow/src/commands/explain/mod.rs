@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{Quality, Selection};
-use whyslow_explain::{ALL, Change, Explanation, Finding, Question, Rule, rule};
+use whyslow_explain::{ALL, Allowed, Change, Explanation, Finding, Question, Rule, rule};
 use whyslow_profile::Profile;
 use whyslow_render::json::{self, Context};
 use whyslow_render::text::{self, Page};
 
 use crate::cli::Volume;
 use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warn};
 use crate::filters::Filters;
 use crate::{output, profile_file, terminal, values};
 
@@ -147,16 +147,24 @@ pub(crate) fn run(args: &ExplainArgs, _volume: Volume) -> Result<Exit> {
 /// What the one-screen answer has of the findings: those about time that no other line of it tells.
 pub(crate) fn most_telling(profile: &Profile, file: Option<&str>) -> Vec<Finding> {
     const TOLD: [&str; 3] = ["mostly-waiting", "blocking-in-async", "poor-parallelism"];
-    let explanation = whyslow_explain::explain(&Question {
-        profile,
-        selection: &Selection::default(),
-        only_metric: false,
-        // A file that cannot be read is an error of `explain`, not of a recording.
-        allowed: &allowed::read(None, profile).unwrap_or_default(),
-        file: file.unwrap_or("FILE"),
-    });
+    // A file that cannot be read is an error of `explain`, not of a recording.
+    let allowed = allowed::read(None, profile).unwrap_or_default();
+    let explanation = everything(profile, &Selection::default(), &allowed, file.unwrap_or("FILE"));
     let is_told = |finding: &Finding| TOLD.contains(&finding.rule.id) || !finding.of.is_time();
     explanation.findings.into_iter().filter(|finding| !is_told(finding)).collect()
+}
+
+/// What a profile means as a whole, for the viewer: as `whyslow explain` says it without options.
+pub(crate) fn for_viewer(profile: &Profile, file: &str) -> Explanation {
+    let allowed = allowed::read(None, profile).unwrap_or_else(|failure| {
+        warn(&format!("{failure}; so the findings of the viewer are all there"));
+        allowed::in_source(profile)
+    });
+    everything(profile, &Selection { metric: profile.main_metric(), ..Selection::default() }, &allowed, file)
+}
+
+fn everything(profile: &Profile, selection: &Selection, allowed: &Allowed, file: &str) -> Explanation {
+    whyslow_explain::explain(&Question { profile, selection, only_metric: false, allowed, file })
 }
 
 fn one(args: &ExplainArgs, subject: &Subject, explanation: &Explanation) -> Result<String> {

@@ -1,0 +1,113 @@
+//! Findings as the viewer reads them: their words, their lines, and the stacks that show each.
+
+use serde::Serialize;
+use whyslow_explain::{Cost, Evidence, Explanation, Finding, Place};
+use whyslow_profile::heap::metric;
+use whyslow_profile::{Profile, Subject};
+
+use super::container::{Columns, NONE};
+use super::heap::function;
+use super::payload::collect;
+use super::texts::Texts;
+use crate::text;
+
+/// What a profile means.
+#[derive(Debug, Clone, Copy)]
+pub struct Explained<'a> {
+    /// The findings, and what the profile looks like.
+    pub explanation: &'a Explanation,
+    /// The profile's file, as the user would type it.
+    pub path: &'a str,
+}
+
+/// What is said of the profile as a whole.
+#[derive(Debug, Serialize)]
+pub(super) struct ExplainedHead {
+    shape: String,
+    allowed: usize,
+}
+
+impl ExplainedHead {
+    pub(super) fn of(profile: &Profile, Explained { explanation, path }: Explained<'_>) -> Self {
+        Self { shape: text::shape(profile, &explanation.shape, path), allowed: explanation.allowed }
+    }
+}
+
+/// Adds them, those with most to gain first.
+pub(super) fn push_findings<'p>(
+    profile: &'p Profile,
+    findings: &[Finding],
+    columns: &mut Columns<'p>,
+    texts: &mut Texts<'_>,
+) {
+    if findings.is_empty() {
+        return;
+    }
+    let mut text = |name: &str, of: &dyn Fn(&Finding) -> String| {
+        columns.u32(format!("findings.{name}"), collect(findings, |finding| texts.made(of(finding))));
+    };
+    text("id", &|finding| finding.rule.id.to_owned());
+    text("title", &|finding| finding.title.clone());
+    text("of", &|finding| finding.of.label().to_owned());
+    text("confidence", &|finding| finding.confidence.label().to_owned());
+    text("advice", &|finding| finding.advice.clone());
+    text("verify", &|finding| finding.verify.clone());
+    columns.f64("findings.share", collect(findings, |finding| finding.share));
+    columns.f64("findings.low", collect(findings, |finding| finding.interval[0]));
+    columns.f64("findings.high", collect(findings, |finding| finding.interval[1]));
+    columns.f64("findings.max_speedup", collect(findings, |finding| finding.max_speedup.unwrap_or(f64::NAN)));
+    columns.u32("findings.metric", collect(findings, |finding| metric_of(profile, finding.of)));
+    let places = collect(findings, |finding| finding.place);
+    push_places(profile, "findings", &places, columns, texts);
+
+    let evidence = rows(findings, |finding| &finding.evidence);
+    columns.u32("finding_evidence.finding", collect(&evidence, |(finding, _)| *finding));
+    let words = collect(&evidence, |(_, Evidence { text, .. })| texts.made(text.clone()));
+    columns.u32("finding_evidence.text", words);
+    let shares = collect(&evidence, |(_, evidence)| evidence.share.unwrap_or(f64::NAN));
+    columns.f64("finding_evidence.share", shares);
+    let places = collect(&evidence, |(_, evidence)| evidence.place);
+    push_places(profile, "finding_evidence", &places, columns, texts);
+
+    let stacks = rows(findings, |finding| &finding.stacks);
+    columns.u32("finding_stacks.finding", collect(&stacks, |(finding, _)| *finding));
+    columns.u32("finding_stacks.stack", collect(&stacks, |(_, stack)| stack.0));
+}
+
+/// What each finding has, with the finding's row.
+fn rows<T>(findings: &[Finding], of: impl Fn(&Finding) -> &Vec<T>) -> Vec<(u32, &T)> {
+    (0..).zip(findings).flat_map(|(row, finding)| of(finding).iter().map(move |one| (row, one))).collect()
+}
+
+fn push_places<'p>(
+    profile: &Profile,
+    table: &str,
+    places: &[Option<Place>],
+    columns: &mut Columns<'p>,
+    texts: &mut Texts<'_>,
+) {
+    let functions = collect(places, |place| place.map_or(NONE, |place| function(profile, place.label)));
+    columns.u32(format!("{table}.function"), functions);
+    let files = collect(places, |place| texts.maybe(place.and_then(|place| place.file)));
+    columns.u32(format!("{table}.file"), files);
+    columns.u32(format!("{table}.line"), collect(places, |place| place.map_or(0, |place| place.line)));
+}
+
+/// The metric that a cost is counted in, as the viewer numbers it: the main one comes first there.
+fn metric_of(profile: &Profile, of: Cost) -> u32 {
+    let about = |subject| profile.metrics.iter().position(|metric| metric.of == subject);
+    let named = |name| profile.metrics.iter().position(|metric| profile.text(metric.name) == name);
+    let row = match of {
+        Cost::Cpu | Cost::Elapsed => about(Subject::Cpu),
+        Cost::Time => about(Subject::Wall).or_else(|| about(Subject::Wait)),
+        Cost::Allocations => named(metric::ALLOCATIONS),
+        Cost::Bytes => named(metric::BYTES_ALLOCATED),
+        Cost::Peak => named(metric::LIVE_AT_PEAK),
+    };
+    let main = profile.main_metric();
+    row.map_or(NONE, |row| match row {
+        row if row == main => 0,
+        row if row < main => row as u32 + 1,
+        row => row as u32,
+    })
+}
