@@ -104,8 +104,13 @@ fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Fi
         .iter()
         .filter(|evidence| evidence.place != finding.place || evidence.place.is_none());
     for evidence in evidence {
-        let line = format!("{INDENT}  {}", evidence_words(profile, evidence, room));
-        push_line(out, &cut(&clean(&line), page.width));
+        let words = clean(&evidence_words(profile, evidence, room)).into_owned();
+        // A sentence is worth its lines; names are cut.
+        let lines = match evidence.place {
+            None => wrap(&words, room.saturating_sub(2)),
+            Some(_) => vec![cut(&words, room.saturating_sub(2))],
+        };
+        lines.iter().for_each(|line| push_line(out, &format!("{INDENT}  {line}")));
     }
     let mut titled = |title: &str, text: &str| {
         let title = format!("{INDENT}{title}: ");
