@@ -364,6 +364,24 @@ mod tests {
         assert_eq!(body.loops.iter().map(|found| &found.blocks[..]).collect::<Vec<_>>(), [&[0, 1, 2][..]]);
     }
 
+    #[test]
+    fn thousands_of_nested_loops_are_read() {
+        const DEPTH: usize = 5000;
+        // A nop per loop, then for each of them, innermost first, a jne to it.
+        let mut bytes = vec![0x90; DEPTH];
+        for inner in (0..DEPTH).rev() {
+            let distance = inner as i64 - (bytes.len() as i64 + 6);
+            bytes.extend([0x0f, 0x85]);
+            bytes.extend((distance as i32).to_le_bytes());
+        }
+        let body = body(0, &bytes);
+        assert_eq!(body.loops.len(), DEPTH);
+        assert_eq!(body.loops.last().map(|found| found.depth), Some(DEPTH as u32));
+        assert_eq!(body.loop_extents()[0], (0, 2 * DEPTH - 1));
+        let weights = crate::Weights { own: vec![1; 2 * DEPTH], ..crate::Weights::default() };
+        assert_eq!(weights.of_loops(&body)[0], 2 * DEPTH as u64);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_become_a_body_without_gaps(

@@ -159,6 +159,8 @@ pub struct Memory {
     pub is_read: bool,
     /// Whether they are written.
     pub is_written: bool,
+    /// By how many bytes the access moves the base register, on processors that do so.
+    pub moves_base: Option<i64>,
 }
 
 /// What a register holds for certain.

@@ -2,7 +2,7 @@
 //! were loaded from the GOT before a loop, and sizes that are given to `memcpy`.
 
 use crate::graph::Block;
-use crate::instruction::{Instruction, Registers, Value};
+use crate::instruction::{Instruction, Operation, Registers, Step, Value};
 
 /// General registers.
 const COUNT: usize = 32;
@@ -52,8 +52,30 @@ pub(crate) fn at_starts(
 /// What an instruction changes.
 pub(crate) fn pass(row: &Instruction, state: &mut State, changed_by_calls: Registers) {
     let changed = if row.is_call() { Registers(row.writes.0 | changed_by_calls.0) } else { row.writes };
+    let value = if row.is_call() { None } else { row.sets.or_else(|| followed(row, state)) };
+    let base = row.memory.filter(|memory| memory.moves_base.is_some()).and_then(|memory| memory.base);
     for register in changed.general().iter() {
-        state[usize::from(register)] = row.sets.filter(|_| !row.is_call());
+        state[usize::from(register)] = value.filter(|_| base != Some(register));
+    }
+}
+
+/// What an instruction makes of an address that is known: processors whose instructions are short put addresses together in two steps.
+fn followed(row: &Instruction, state: &State) -> Option<Value> {
+    let address = |register: u8| match state.get(usize::from(register)) {
+        Some(Some(Value::Address(address))) => Some(*address),
+        _ => None,
+    };
+    match (row.step, row.memory, row.operation) {
+        (Some(Step::By(bytes)), None, _) => {
+            let only = row.writes.general();
+            Some(Value::Address(address(only.iter().next()?)?.wrapping_add_signed(bytes)))
+        }
+        (_, Some(memory), Operation::Copy)
+            if memory.is_read && memory.index.is_none() && memory.size == 8 =>
+        {
+            Some(Value::LoadedFrom(address(memory.base?)?.wrapping_add_signed(memory.displacement)))
+        }
+        _ => None,
     }
 }
 

@@ -16,6 +16,7 @@
 //! Processors are kept apart by [`Processor`]: a folder for each decodes and writes its instructions, and everything else sees only
 //! what they do ([`Instruction`]).
 
+mod aarch64;
 mod align;
 mod body;
 mod callee;

@@ -1,13 +1,15 @@
 //! The processors whose code can be read. Everything behind [`Processor`] sees the same [`Instruction`]s.
 
 use crate::instruction::{Instruction, Registers};
-use crate::x86_64;
+use crate::{aarch64, x86_64};
 
 /// A kind of processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Processor {
     /// 64-bit x86.
     X86_64,
+    /// 64-bit Arm.
+    Aarch64,
 }
 
 /// How instructions are written.
@@ -33,6 +35,7 @@ impl Processor {
     pub fn of(arch: &str) -> Option<Self> {
         match arch {
             "x86_64" => Some(Self::X86_64),
+            "aarch64" => Some(Self::Aarch64),
             _ => None,
         }
     }
@@ -41,6 +44,7 @@ impl Processor {
     pub(crate) fn decode(self, bytes: &[u8], start: u64) -> Vec<Instruction> {
         match self {
             Self::X86_64 => x86_64::decode(bytes, start),
+            Self::Aarch64 => aarch64::decode(bytes, start),
         }
     }
 
@@ -48,6 +52,7 @@ impl Processor {
     pub(crate) fn writer(self, syntax: Syntax) -> Box<dyn TextWriter> {
         match self {
             Self::X86_64 => Box::new(x86_64::Writer::new(syntax)),
+            Self::Aarch64 => Box::new(aarch64::Writer),
         }
     }
 
@@ -55,6 +60,7 @@ impl Processor {
     pub(crate) fn changed_by_calls(self) -> Registers {
         match self {
             Self::X86_64 => x86_64::CHANGED_BY_CALLS,
+            Self::Aarch64 => aarch64::CHANGED_BY_CALLS,
         }
     }
 
@@ -62,6 +68,7 @@ impl Processor {
     pub(crate) fn third_argument(self) -> u8 {
         match self {
             Self::X86_64 => x86_64::THIRD_ARGUMENT,
+            Self::Aarch64 => aarch64::THIRD_ARGUMENT,
         }
     }
 
@@ -69,6 +76,7 @@ impl Processor {
     pub(crate) fn is_stack_register(self, register: u8) -> bool {
         match self {
             Self::X86_64 => x86_64::is_stack_register(register),
+            Self::Aarch64 => aarch64::is_stack_register(register),
         }
     }
 }

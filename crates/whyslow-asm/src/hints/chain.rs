@@ -44,7 +44,9 @@ pub(super) fn chains(place: &Place<'_>) -> Vec<Chain> {
             continue;
         }
         let after = follow(row, index, &held);
-        for register in written.iter() {
+        // An access that moves its base adds to it, whatever else it does.
+        let moved = row.memory.filter(|memory| memory.moves_base.is_some()).and_then(|memory| memory.base);
+        for register in written.iter().filter(|register| Some(*register) != moved) {
             held[usize::from(register)].clone_from(&after);
         }
     }

@@ -139,7 +139,12 @@ fn steps(place: &Place<'_>) -> FxHashMap<u8, Step> {
     let mut steps: FxHashMap<u8, Step> = FxHashMap::default();
     for (_, row) in place.instructions() {
         for register in row.writes.general().iter() {
-            let step = match (row.step, steps.get(&register)) {
+            let moved = row
+                .memory
+                .filter(|memory| memory.base == Some(register))
+                .and_then(|memory| memory.moves_base);
+            let step = row.step.or(moved.map(crate::instruction::Step::By));
+            let step = match (step, steps.get(&register)) {
                 (Some(crate::instruction::Step::By(bytes)), None) => Step::By(bytes),
                 (Some(crate::instruction::Step::By(more)), Some(Step::By(bytes))) => {
                     Step::By(bytes.saturating_add(more))

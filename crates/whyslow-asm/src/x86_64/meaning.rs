@@ -75,6 +75,7 @@ fn meaning(decoded: &iced_x86::Instruction, factory: &mut InstructionInfoFactory
             size: decoded.memory_size().size() as u32,
             is_read: access.0,
             is_written: access.1,
+            moves_base: None,
         });
     }
     let exchange = decoded.mnemonic() == Mnemonic::Xchg && instruction.memory.is_some();

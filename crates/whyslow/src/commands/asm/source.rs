@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use object::{Architecture, Object as _};
 use whyslow_asm::{Body, Callee, Names, Processor, Target};
 use whyslow_elf::{BuildId, Elf, ElfFile};
 use whyslow_profile::{
@@ -52,7 +53,11 @@ impl Binary {
 
     /// Whose code it is.
     pub(super) fn processor(&self) -> Option<Processor> {
-        Processor::of(if self.elf()?.is_x86_64() { "x86_64" } else { "" })
+        match self.elf()?.object().architecture() {
+            Architecture::X86_64 => Some(Processor::X86_64),
+            Architecture::Aarch64 => Some(Processor::Aarch64),
+            _ => None,
+        }
     }
 
     /// The functions whose name has this part.
