@@ -43,7 +43,7 @@ fn matching(
             }
             let Some(raw) = symbol.name().ok().filter(|raw| !raw.is_empty() && may_be(raw)) else { continue };
             let name = shown_name(raw);
-            if name.to_lowercase().contains(&wanted) || raw == part {
+            if is_part(&wanted, &name.to_lowercase()) || raw == part {
                 let start = symbol.address().wrapping_sub(base);
                 found.push(FunctionSymbol { name, start, size: symbol.size() });
             }
@@ -58,6 +58,11 @@ fn matching(
     let mut seen = rustc_hash::FxHashSet::default();
     found.retain(|function| function.size > 0 && seen.insert(function.start));
     found
+}
+
+/// Whether a name has this part; `Reader::read` is a part of `<app::Reader>::read`.
+fn is_part(part: &str, name: &str) -> bool {
+    name.contains(part) || name.contains(['<', '>']) && name.replace(['<', '>'], "").contains(part)
 }
 
 /// Bytes up to the next symbol, or to the end of the section.
@@ -106,6 +111,7 @@ mod tests {
             let around = function_at(&elf, file.map(), one.start + 1);
             assert_eq!(around, Some((one.start, one.start + one.size)));
         }
+        assert!(is_part("reader::read", "<app::reader>::read_line") && !is_part("read::x", "<app::read>::y"));
         assert!(functions(&elf, None, "no such function anywhere").is_empty());
         assert!(functions(&elf, None, "").len() > 100);
     }

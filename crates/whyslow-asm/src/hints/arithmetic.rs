@@ -278,7 +278,8 @@ fn pointer_chase(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
         Kind::PointerChase,
         &[chain.last],
         format!("{} waits in every round for an address that the round before has loaded.", place.subject()),
-        "Keep the elements next to each other (a `Vec` or an arena with indices) instead of linking them.",
+        "Keep what follows each other next to each other (a `Vec`, an arena with indices), make the table smaller, or follow several chains at \
+         a time.",
     ))
 }
 

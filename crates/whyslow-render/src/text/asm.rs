@@ -178,7 +178,9 @@ fn instructions(out: &mut String, listing: &Listing, view: AsmView) {
             let called = listing.weights.called.get(index).copied().unwrap_or(0);
             let called = match called {
                 0 => String::new(),
-                called => format!("   ({} in what it calls)", share(listing, called)),
+                called if row.is_call() => format!("   ({} in what it calls)", share(listing, called)),
+                // Page faults, interrupts, signals.
+                called => format!("   ({} in what interrupts it)", share(listing, called)),
             };
             let text = format!("{}{called}", clean(&texts[index]));
             let line = cut(&format!("{lead}{text}"), view.width);
@@ -266,14 +268,15 @@ impl Lanes {
         Self { columns, is_target, of }
     }
 
-    /// One character per column: the bracket of a loop that the instruction is in, dots where a loop goes around it.
+    /// One character per column: the bracket of a loop that the instruction is in. Code that seldom runs can lie between the blocks of a
+    /// loop without being in it.
     fn draw(&self, index: usize) -> String {
         let column = |(depth, rows): (usize, &Vec<(usize, usize, usize)>)| {
             let after = rows.partition_point(|&(first, ..)| first <= index);
             let inside = rows[..after].iter().rev().find(|&&(_, last, _)| index <= last);
             match inside {
                 None => ' ',
-                Some(&(.., at)) if self.of[index][depth] != Some(at) => '┊',
+                Some(&(.., at)) if self.of[index][depth] != Some(at) => ' ',
                 Some(&(first, last, _)) if first == last => '⟳',
                 Some(&(first, ..)) if first == index => '╭',
                 Some(&(_, last, _)) if last == index => '╰',
@@ -297,10 +300,16 @@ fn shown_blocks(listing: &Listing, view: AsmView) -> Vec<Part> {
     if view.whole || all <= SHORT || !listing.weights.are_known() {
         return vec![Part::Shown(0..all)];
     }
+    /// Fewer instructions are shown, not counted.
+    const GAP: usize = 6;
     let mut parts: Vec<Part> = Vec::new();
     for block in &body.blocks {
         let range = block.instructions.clone();
         let is_hot = range.clone().any(|index| listing.weights.at(index) > 0);
+        let is_gap = matches!(&parts[..], [.., Part::Shown(_), Part::LeftOut(count)] if *count <= GAP);
+        if is_hot && is_gap {
+            parts.pop();
+        }
         match (is_hot, parts.last_mut()) {
             (true, Some(Part::Shown(last))) => last.end = range.end,
             (true, _) => parts.push(Part::Shown(range)),
@@ -343,5 +352,88 @@ impl Shown {
         push_line(out, &styled(colour.on_default(), cut(&text, view.width).trim_end()));
         self.functions = functions;
         self.line = line;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use whyslow_asm::{Body, Callee, Machine, Measure, Processor, SourceFrame, Weights, hints};
+    use whyslow_profile::{Code, ModuleId, RelativeAddress, Trigger, Unit};
+
+    use super::super::tests::plain;
+    use super::*;
+
+    /// A loop that checks an index and divides, and a panic behind it.
+    fn listing() -> Listing {
+        let bytes = vec![
+            0x31, 0xc9, // xor ecx, ecx
+            0x48, 0x39, 0xf1, // cmp rcx, rsi
+            0x73, 0x0d, // jae panic
+            0x48, 0x8b, 0x04, 0xcf, // mov rax, [rdi+rcx*8]
+            0x48, 0xf7, 0xf3, // div rbx
+            0x48, 0xff, 0xc1, // inc rcx
+            0x75, 0xef, // jne cmp
+            0xc3, // ret
+            0xff, 0x15, 0x10, 0, 0, 0, // call [rip+0x10]
+        ];
+        let code = Code { module: ModuleId(0), start: RelativeAddress(0x1000), bytes };
+        let body = Body::new(Processor::X86_64, &code, |_| {
+            Some(Callee { name: "core::panicking::panic_bounds_check".to_owned(), size: None })
+        });
+        let own = vec![0, 5, 0, 10, 20, 60, 5, 0, 0];
+        let weights = Weights { own, called: vec![0; 9], missed_branches: Vec::new() };
+        let hints = hints(&body, &weights, &Machine::default());
+        let frame = |function: &str, line: u32| SourceFrame {
+            function: function.to_owned(),
+            file: Some("src/main.rs".to_owned()),
+            line,
+        };
+        let frames = (0..9).map(|index| match index {
+            3 => vec![frame("app::rates", 8), frame("app::get", 3)],
+            _ => vec![frame("app::rates", if index < 3 { 7 } else { 8 })],
+        });
+        let lines = [
+            (3, "    values[at]"),
+            (7, "    for at in 0..count {"),
+            (8, "        sum += get(values, at) / by;"),
+        ];
+        Listing {
+            function: "app::rates\u{1b}[31m".to_owned(),
+            module: "/app".to_owned(),
+            body,
+            weights,
+            measure: Some(Measure {
+                metric: "cpu-time".to_owned(),
+                unit: Unit::Nanoseconds,
+                trigger: Trigger::CpuClock,
+                whole: 200,
+            }),
+            frames: frames.collect(),
+            sources: lines
+                .iter()
+                .map(|(line, text)| (("src/main.rs".to_owned(), *line), (*text).to_owned()))
+                .collect::<HashMap<_, _>>(),
+            hints,
+            notes: Vec::new(),
+        }
+    }
+
+    fn written(listing: &Listing, whole: bool) -> String {
+        let view = AsmView { width: 100, syntax: Syntax::Intel, whole, source: true };
+        let text = asm(listing, view);
+        plain(&text)
+    }
+
+    #[test]
+    fn a_function_is_shown_with_its_loop_source_and_hints() {
+        insta::assert_snapshot!(written(&listing(), false));
+    }
+
+    #[test]
+    fn hostile_names_reach_no_terminal() {
+        let text = asm(&listing(), AsmView { width: 100, syntax: Syntax::Intel, whole: true, source: true });
+        assert!(!text.contains("rates\u{1b}"), "{text:?}");
     }
 }

@@ -182,3 +182,30 @@ fn a_target_that_cannot_run_here_is_refused_before_the_build() {
     let asked = ["--manifest-path", "pack/Cargo.toml", "--target", "riscv64gc-unknown-linux-gnu"];
     cargo_whyslow(&folder, &asked).fails(125, &["--target riscv64gc-unknown-linux-gnu", "cannot run"]);
 }
+
+#[test]
+fn the_code_of_a_function_is_shown_as_machine_code_llvm_ir_and_mir() {
+    let folder = Folder::new();
+    folder.file(
+        "pack/Cargo.toml",
+        "[package]\nname = \"pack\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n",
+    );
+    folder.file(
+        "pack/src/lib.rs",
+        "#[inline(never)]\npub fn triple(x: u64) -> u64 { std::hint::black_box(x) * 3 }\n",
+    );
+    folder.file(
+        "pack/src/main.rs",
+        "fn main() { println!(\"{}\", pack::triple(std::env::args().count() as u64)); }\n",
+    );
+    let manifest = folder.path().join("pack/Cargo.toml");
+    let shown = |kind: &[&str]| {
+        let words = [&["asm", "-q", "triple", "--manifest-path", manifest.to_str().unwrap()], kind].concat();
+        cargo_whyslow(&folder, &words).succeeds().stdout.clone()
+    };
+    let code = shown(&["--rust"]);
+    assert!(code.contains("pack::triple") && code.contains("ret") && code.contains("lib.rs:2"), "{code}");
+    // The function is in the library, not in the binary that is built.
+    assert!(shown(&["--llvm"]).starts_with("define "));
+    assert!(shown(&["--mir"]).starts_with("fn triple"));
+}

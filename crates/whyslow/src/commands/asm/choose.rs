@@ -168,14 +168,16 @@ enum Picked {
 /// order. Equal names are one function in several instances; the first of them is taken.
 fn pick(names: &[&str], wanted: &str, index: Option<usize>) -> Picked {
     let lower = wanted.to_lowercase();
-    let ends = |name: &str| {
-        let plain = name.split_once('(').map_or(name, |(name, _)| name);
-        plain.strip_suffix(wanted).is_some_and(|before| before.ends_with("::"))
+    // `Reader::read` is the end of `<app::Reader>::read`.
+    let plain = |name: &str| {
+        let name = if name.contains("::{") { name } else { name.split_once('(').map_or(name, |(name, _)| name) };
+        name.replace(['<', '>'], "")
     };
+    let ends = |name: &str| plain(name).strip_suffix(wanted).is_some_and(|before| before.ends_with("::"));
     let ranks: [&dyn Fn(&str) -> bool; 4] = [
         &|name| name == wanted,
         &ends,
-        &|name| name.to_lowercase().contains(&lower),
+        &|name| name.to_lowercase().contains(&lower) || plain(name).to_lowercase().contains(&lower),
         &|name| has_letters_in_order(&name.to_lowercase(), &lower),
     ];
     for fits in ranks {
@@ -212,6 +214,7 @@ mod tests {
         assert_eq!(pick(&names, "parse", Some(2)), Picked::One(3));
         assert_eq!(pick(&names, "parse", Some(3)), Picked::None);
         assert_eq!(pick(&["a::f", "a::f"], "f", None), Picked::One(0), "instances of one function");
+        assert_eq!(pick(&["<a::R>::read", "b::read"], "R::read", None), Picked::One(0));
         assert_eq!(pick(&names, "xyz", None), Picked::None);
         assert_eq!((address("0x1a"), address("1a")), (Some(26), None));
     }
