@@ -38,6 +38,15 @@ fn main() {
         page_size as f64 / 1e6,
         page_time.as_secs_f64()
     );
+    let begun = Instant::now();
+    let explained = whyslow_explain::explain(&whyslow_explain::Question {
+        profile: &profile,
+        selection: &whyslow_analyze::Selection::default(),
+        only_metric: false,
+        allowed: &whyslow_explain::Allowed::default(),
+        file: "sample.whyslow",
+    });
+    eprintln!("{} findings in {:.3} s", explained.findings.len(), begun.elapsed().as_secs_f64());
     if let Some(profile_file) = arguments.next() {
         whyslow_profile::file::write(profile_file.as_ref(), &profile).expect("the profile is written");
     }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use whyslow_stats::median;
 use whyslow_stats::pairs::{ALPHA, Walsh, log_ratios};
+use whyslow_stats::random::Random;
 use whyslow_stats::verdict::Verdict;
 
 use super::measure::Bench;
@@ -20,7 +21,8 @@ pub(super) const HEADING: &str = "## Verdicts";
 const METHOD: &str = "\
 `whyslow bench` of a loop (`xtask/src/bench/verdicts/work.c`, some 10 ms) against itself, and against one with 2, 5 and 10 % less to do, alone and beside two programs that take all CPUs. The rounds of one long series are cut into \
 windows of n pairs that do not overlap, and each is judged by itself at a margin of 1 %. *Wrong* are the windows of the same command that are called faster or slower; 5 of 100 are allowed. *Found* are those that are called faster. \
-*Held* are the windows whose interval holds the estimate of the whole series.\n\n";
+*Held* are the windows whose interval holds the estimate of the whole series. A real series has few windows, and its machine \
+changes while it lasts. So the recorded noise of the same command is drawn from again: windows that begin anywhere, each pair in an order that is drawn anew, and a difference that is known. There *held* means that the interval has the truth.\n\n";
 
 /// Pairs in a window.
 const WINDOWS: [usize; 3] = [10, 20, 40];
@@ -56,6 +58,9 @@ fn tables(bench: &Bench, quick: bool) -> Result<String> {
     process::must(process::command("cc").args(["-O2", "-o"]).arg(&program).arg(source))?;
     let rounds = if quick { 40 } else { 600 };
     let mut same = String::from("| machine | time | n | windows | wrong |\n|---|---|---|---|---|\n");
+    let mut simulated = String::from(
+        "| machine | time | n | wrong | held | found -2 % | found -5 % | found -10 % |\n|---|---|---|---|---|---|---|---|\n",
+    );
     let mut other = String::from(
         "| machine | time | difference | n | windows | found | held |\n|---|---|---|---|---|---|---|\n",
     );
@@ -70,6 +75,15 @@ fn tables(bench: &Bench, quick: bool) -> Result<String> {
             for (time, values) in [("wall", &series.wall), ("CPU", &series.cpu)] {
                 let differences = log_ratios(&values[0], &values[1]).context("a run took no time")?;
                 let whole = Walsh::new(&differences).estimate();
+                if less == 0 {
+                    for pairs in WINDOWS {
+                        let _ = writeln!(
+                            simulated,
+                            "| {around} | {time} | {pairs} | {} |",
+                            Simulated::row(&differences, pairs)
+                        );
+                    }
+                }
                 for pairs in WINDOWS {
                     let intervals = differences
                         .chunks_exact(pairs)
@@ -102,7 +116,47 @@ fn tables(bench: &Bench, quick: bool) -> Result<String> {
             }
         }
     }
-    Ok(format!("### The same command\n\n{same}\n### Less to do\n\n{other}\n"))
+    Ok(format!(
+        "### The same command\n\n{same}\n### Less to do\n\n{other}\n### Drawn again from the noise, {DRAWN} windows each\n\n{simulated}\n"
+    ))
+}
+
+/// Windows that are drawn from recorded noise.
+const DRAWN: usize = 10_000;
+
+/// What windows with a known difference say.
+struct Simulated {
+    claimed: usize,
+    held: usize,
+    found: usize,
+}
+
+impl Simulated {
+    /// Draws windows of so many pairs, whose second command takes `ratio` of the time of the first.
+    fn draw(noise: &[f64], pairs: usize, ratio: f64) -> Self {
+        let mut random = Random::new(7);
+        let mut seen = Self { claimed: 0, held: 0, found: 0 };
+        let truth = ratio.ln();
+        for _ in 0..DRAWN {
+            let start = random.below(noise.len() + 1 - pairs.min(noise.len()));
+            let window = noise[start..].iter().take(pairs);
+            // The same command on both sides: either could have been the first.
+            let window = window.map(|value| truth + if random.below(2) == 0 { *value } else { -value });
+            let Some(interval) = Walsh::new(&window.collect::<Vec<_>>()).interval(ALPHA) else { continue };
+            let verdict = Verdict::of(interval, 0.01);
+            seen.claimed += usize::from(verdict.is_claim());
+            seen.found += usize::from(verdict == Verdict::Less);
+            seen.held += usize::from(interval.low <= truth && truth <= interval.high);
+        }
+        seen
+    }
+
+    fn row(noise: &[f64], pairs: usize) -> String {
+        let percent = |some: usize| format!("{:.1} %", 100.0 * some as f64 / DRAWN as f64);
+        let same = Self::draw(noise, pairs, 1.0);
+        let found = [0.98, 0.95, 0.90].map(|ratio| percent(Self::draw(noise, pairs, ratio).found));
+        format!("{} | {} | {}", percent(same.claimed), percent(same.held), found.join(" | "))
+    }
 }
 
 fn series(bench: &Bench, first: &str, second: &str, rounds: usize) -> Result<Series> {
