@@ -1,16 +1,15 @@
 //! Patterns that machine code shows: the hints of `whyslow asm` for the loops that are hot.
 
 use rustc_hash::FxHashMap;
-use whyslow_analyze::{Label, Nearness, Share, Weights};
+use whyslow_analyze::{Label, Nearness, Weights};
 use whyslow_asm::{Body, Hint, Kind, Machine, Names, Processor, hints};
 use whyslow_profile::{Code, LocationId, Profile, StackId};
 
 use crate::Question;
-use crate::finding::{Confidence, Cost, Evidence, Finding, Place};
+use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
-use crate::rule::{InCode, Language, Rule, Signal};
+use crate::rule::{InCode, Rule, Signal};
 use crate::rules::ALL;
-use crate::stacks::verify;
 
 /// Functions whose code is looked at have at least this share by themselves.
 const HOT: f64 = 0.03;
@@ -105,7 +104,8 @@ impl Function {
         let own = of_loop().fold(0, |sum: u64, row| sum.saturating_add(row.2));
         let value = if wanted.whole_loop { own } else { hint.weight.min(own) };
         let samples: u64 = of_loop().map(|row| row.3).sum();
-        let share = value as f64 / weights.total_value.max(1) as f64;
+        let measured = Measured::sampled(value, weights.total_value, weights.total_count);
+        let share = measured.share;
         if share < wanted.least || samples < FEWEST_OF_ONE {
             return None;
         }
@@ -116,31 +116,20 @@ impl Function {
         let hottest =
             of_loop().filter(shows).max_by_key(|row| row.2).or_else(|| of_loop().max_by_key(|row| row.2))?;
         let place = users_frame(profile, hottest.1)?;
-        let margin = Share::new(value, weights.total_value, weights.total_count).margin_95();
         let locations = of_loop().map(|row| row.1).collect::<rustc_hash::FxHashSet<_>>();
         let is_there = |stack: &usize| {
             weights.count[*stack] > 0 && locations.contains(&profile.stacks.location(StackId::from(*stack)))
         };
-        let language = place.file.map_or(Language::Rust, |file| Language::of(profile.text(file)));
         let gain = if wanted.whole_loop { share * wanted.gain } else { share };
+        let finding = Finding::new(rule, question, Cost::Cpu, measured, vec![(place, share)]);
+        let advice = if hint.advice.is_empty() { finding.advice } else { hint.advice.clone() };
         Some(Finding {
-            rule,
-            title: rule.title.to_owned(),
-            of: Cost::Cpu,
-            share,
-            interval: [(share - margin).max(0.0), (share + margin).min(1.0)],
             confidence: Confidence::Medium,
-            place: Some(place),
-            evidence: vec![Evidence { text: hint.sentence.clone(), place: None, share: None }],
-            advice: if hint.advice.is_empty() {
-                rule.advice(language).to_owned()
-            } else {
-                hint.advice.clone()
-            },
+            evidence: vec![Evidence::words(hint.sentence.clone())],
+            advice,
             max_speedup: Some(speedup(gain)),
-            verify: verify(question, Some(&place)),
             stacks: (0..weights.count.len()).filter(is_there).map(StackId::from).collect(),
-            places: vec![(place, share)],
+            ..finding
         })
     }
 }

@@ -1,9 +1,11 @@
 //! One diagnosed cause, with what speaks for it.
 
-use whyslow_analyze::Label;
+use whyslow_analyze::{CallTree, Label, Share, StackFrame};
 use whyslow_profile::{StackId, StringId};
 
-use crate::rule::Rule;
+use crate::Question;
+use crate::order::speedup;
+use crate::rule::{Language, Rule};
 
 /// A line of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,6 +16,12 @@ pub struct Place {
     pub file: Option<StringId>,
     /// The line; 0 when not known.
     pub line: u32,
+}
+
+impl From<StackFrame> for Place {
+    fn from(frame: StackFrame) -> Self {
+        Self { label: frame.label, file: frame.file, line: frame.line }
+    }
 }
 
 /// What a share is a share of.
@@ -43,6 +51,17 @@ impl Cost {
             Self::Allocations => "allocations",
             Self::Bytes => "allocated bytes",
             Self::Peak => "peak memory",
+        }
+    }
+
+    /// The metric that shows whether there is less of it; the main one unless it is said.
+    fn metric(self) -> Option<&'static str> {
+        match self {
+            Self::Cpu | Self::Elapsed => None,
+            Self::Time => Some("wall-time"),
+            Self::Allocations => Some("allocations"),
+            Self::Bytes => Some("bytes-allocated"),
+            Self::Peak => Some("live-at-peak"),
         }
     }
 
@@ -85,6 +104,40 @@ pub struct Evidence {
     pub share: Option<f64>,
 }
 
+impl Evidence {
+    /// Words alone.
+    pub(crate) fn words(text: String) -> Self {
+        Self { text, place: None, share: None }
+    }
+
+    /// A line, and its part.
+    pub(crate) fn at(text: impl Into<String>, place: Place, share: f64) -> Self {
+        Self { text: text.into(), place: Some(place), share: Some(share) }
+    }
+}
+
+/// A share, and between which it lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Measured {
+    pub(crate) share: f64,
+    pub(crate) interval: [f64; 2],
+}
+
+impl Measured {
+    /// A part of what was counted.
+    pub(crate) fn counted(part: u64, whole: u64) -> Self {
+        let share = (part as f64 / whole.max(1) as f64).min(1.0);
+        Self { share, interval: [share; 2] }
+    }
+
+    /// A part of what was sampled so often.
+    pub(crate) fn sampled(part: u64, whole: u64, samples: u64) -> Self {
+        let margin = Share::new(part, whole, samples).margin_95();
+        let Self { share, .. } = Self::counted(part, whole);
+        Self { share, interval: [(share - margin).max(0.0), (share + margin).min(1.0)] }
+    }
+}
+
 /// One diagnosed cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
@@ -114,4 +167,98 @@ pub struct Finding {
     pub stacks: Vec<StackId>,
     /// What each line has of the share, the most first. Lines where it is allowed are taken off.
     pub places: Vec<(Place, f64)>,
+}
+
+impl Finding {
+    /// A finding of a rule, in its words, at lines that each have a share, the most first. It is sure, and nothing else speaks for it yet.
+    pub(crate) fn new(
+        rule: &'static Rule,
+        question: &Question<'_>,
+        of: Cost,
+        measured: Measured,
+        places: Vec<(Place, f64)>,
+    ) -> Self {
+        let place = places.first().map(|(place, _)| *place);
+        let finding = Self {
+            rule,
+            title: rule.title.to_owned(),
+            of,
+            share: measured.share,
+            interval: measured.interval,
+            confidence: Confidence::High,
+            place,
+            evidence: Vec::new(),
+            advice: String::new(),
+            max_speedup: of.is_time().then(|| speedup(measured.share)),
+            verify: String::new(),
+            stacks: Vec::new(),
+            places,
+        };
+        finding.placed(question, place)
+    }
+
+    /// The same with another line as the responsible one.
+    pub(crate) fn placed(self, question: &Question<'_>, place: Option<Place>) -> Self {
+        let file = place.and_then(|place| place.file);
+        let language = file.map_or(Language::Rust, |file| Language::of(question.profile.text(file)));
+        let advice = self.rule.advice(language).to_owned();
+        let function = place.filter(|_| self.of != Cost::Elapsed);
+        Self { place, advice, verify: verify(question, self.of.metric(), function.as_ref()), ..self }
+    }
+
+    /// The same, checked by another metric than that of its cost.
+    pub(crate) fn checked_by(self, question: &Question<'_>, metric: &str) -> Self {
+        Self { verify: verify(question, Some(metric), self.place.as_ref()), ..self }
+    }
+}
+
+/// The command that tells afterwards whether a change helped.
+fn verify(question: &Question<'_>, metric: Option<&str>, place: Option<&Place>) -> String {
+    let metric = metric.map_or(String::new(), |name| format!(" --metric {name}"));
+    let function = place.filter(|place| matches!(place.label, Label::Function(_)));
+    let function = function.map_or(String::new(), |place| {
+        let name = plain_name(&CallTree::name(question.profile, place.label));
+        format!(" --function '{}'", regex::escape(&name).replace('\'', "'\\''"))
+    });
+    format!("whyslow verify {} AFTER.whyslow{metric}{function}", question.file)
+}
+
+/// The last two parts of a name's path, without arguments and closures: what somebody would type.
+fn plain_name(name: &str) -> String {
+    let mut depth = 0u32;
+    let mut plain = String::new();
+    for letter in name.chars() {
+        match letter {
+            '<' | '(' | '[' => depth += 1,
+            '>' | ')' | ']' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => plain.push(letter),
+            _ => {}
+        }
+    }
+    let is_function = |part: &&str| !part.is_empty() && !part.starts_with('{');
+    let parts = plain.split("::").filter(is_function).collect::<Vec<_>>();
+    let last = parts[parts.len().saturating_sub(2)..].join("::");
+    let last = last.rsplit(' ').find(|word| !word.is_empty()).unwrap_or_default();
+    // Of `<impl Trait for Type>::method` only the method is left.
+    if last.is_empty() { name.to_owned() } else { last.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_would_type_is_the_end_of_a_name() {
+        for (name, plain) in [
+            ("app::parse::line", "parse::line"),
+            ("app::parse::line::{{closure}}", "parse::line"),
+            ("<app::Map<K, V> as core::clone::Clone>::clone", "clone"),
+            ("app::Index<std::string>::insert(std::string const&)", "Index::insert"),
+            ("void std::sort<int*>(int*, int*)", "std::sort"),
+            ("main", "main"),
+            ("[libz.so]", "[libz.so]"),
+        ] {
+            assert_eq!(plain_name(name), plain);
+        }
+    }
 }

@@ -13,6 +13,7 @@
 
 mod change;
 mod code;
+mod facts;
 mod finding;
 mod order;
 mod rule;
@@ -21,6 +22,7 @@ mod shape;
 mod stacks;
 
 pub use change::{Became, Change};
+use facts::Facts;
 pub use finding::{Confidence, Cost, Evidence, Finding, Place};
 pub use order::Allowed;
 pub use rule::{Language, Rule};
@@ -58,23 +60,20 @@ pub struct Explanation {
 /// Looks for every pattern of the table.
 pub fn explain(question: &Question<'_>) -> Explanation {
     let Question { profile, selection, only_metric, allowed, .. } = *question;
+    let facts = Facts::new(question);
     let mut found = Vec::new();
-    if let Some(metric) = cpu_metric(profile, selection, only_metric) {
-        let selection = Selection { metric, ..selection.clone() };
-        let weights = selection.weigh(profile);
-        found.extend(stacks::find(question, &selection, &weights));
-        let by_code = code::find(question, &weights);
-        let by_facts =
-            ALL.iter().filter_map(|rule| rule.signal.facts().map(|find| find(rule, question))).flatten();
-        for finding in by_code.into_iter().chain(by_facts) {
-            if finding.of != Cost::Cpu || !order::is_explained(&finding, &found, &weights) {
-                found.push(finding);
-            }
+    let weights = facts.cpu();
+    let mut more = Vec::new();
+    if let (Some(metric), Some(weights)) = (cpu_metric(profile, selection, only_metric), weights) {
+        found.extend(stacks::find(question, &facts.selection(metric), weights));
+        more.extend(code::find(question, weights));
+    }
+    more.extend(ALL.iter().filter_map(|rule| rule.signal.facts().map(|find| find(rule, &facts))).flatten());
+    for finding in more {
+        let is_explained = |weights| order::is_explained(&finding, &found, weights);
+        if finding.of != Cost::Cpu || !weights.is_some_and(is_explained) {
+            order::unite(&mut found, finding);
         }
-    } else {
-        found.extend(
-            ALL.iter().filter_map(|rule| rule.signal.facts().map(|find| find(rule, question))).flatten(),
-        );
     }
     let (findings, allowed) = order::order(found, allowed);
     Explanation { findings, allowed, shape: Shape::of(profile, selection) }

@@ -1,10 +1,10 @@
 //! Which findings are told, and in which order.
 
 use rustc_hash::FxHashSet;
-use whyslow_analyze::Weights;
+use whyslow_analyze::{Percent, Weights};
 use whyslow_profile::{StackId, StringId};
 
-use crate::finding::Finding;
+use crate::finding::{Confidence, Cost, Finding};
 
 /// Less than this many samples say nothing of a program.
 pub(crate) const FEWEST_SAMPLES: u64 = 200;
@@ -82,6 +82,48 @@ fn without_allowed(mut finding: Finding, allowed: &Allowed) -> Option<Finding> {
     finding.evidence.retain(|evidence| evidence.place.is_none_or(|place| !gone.contains(&place)));
     finding.places = places;
     Some(finding)
+}
+
+/// What facts show more exactly than names on stacks: of findings at the same lines there is one.
+const MORE_EXACT: &[(&str, &[&str])] = &[
+    ("allocation-in-loop", &["allocator-heavy"]),
+    ("short-lived-allocations", &["allocator-heavy"]),
+    ("small-transfers", &["unbuffered-writes", "unbuffered-reads"]),
+];
+
+/// Adds what facts say of a pattern. Where names on stacks say the same, there is one finding, with the share of CPU time and the evidence of both.
+pub(crate) fn unite(found: &mut Vec<Finding>, mut finding: Finding) {
+    let general = MORE_EXACT.iter().find(|(id, _)| *id == finding.rule.id).map_or(&[][..], |(_, ids)| ids);
+    let lines = finding.places.iter().map(|(place, _)| *place).collect::<Vec<_>>();
+    let is_same = |other: &Finding| {
+        let there: f64 =
+            other.places.iter().filter(|(place, _)| lines.contains(place)).map(|row| row.1).sum();
+        let is_general = general.contains(&other.rule.id) && there >= other.share / 2.0;
+        other.of == Cost::Cpu && (other.rule == finding.rule || is_general)
+    };
+    let Some(other) = found.iter().position(is_same).map(|at| found.remove(at)) else {
+        return found.push(finding);
+    };
+    let of = finding.of;
+    for evidence in finding.evidence.iter_mut().filter(|_| of != Cost::Cpu) {
+        let share = evidence
+            .share
+            .take()
+            .map_or(String::new(), |share| format!("{} of {}: ", Percent(share), of.label()));
+        evidence.text.insert_str(0, &share);
+    }
+    let (place, rule) =
+        if other.rule == finding.rule { (other.place, other.rule) } else { (finding.place, finding.rule) };
+    finding.evidence.extend(other.evidence);
+    found.push(Finding {
+        rule,
+        title: finding.title,
+        place,
+        evidence: finding.evidence,
+        advice: finding.advice,
+        confidence: Confidence::High,
+        ..other
+    });
 }
 
 /// How many times as fast something becomes that loses this share of its time.

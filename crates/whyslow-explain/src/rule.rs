@@ -3,7 +3,7 @@
 use whyslow_asm::Kind;
 use whyslow_profile::Profile;
 
-use crate::Question;
+use crate::facts::Facts;
 use crate::finding::{Confidence, Finding, Place};
 
 /// A pattern that makes programs slow or big.
@@ -57,6 +57,9 @@ impl Rule {
     }
 }
 
+/// Looks for a rule's pattern in what is known of a profile.
+pub(crate) type FromFacts = fn(&'static Rule, &Facts<'_>) -> Vec<Finding>;
+
 /// What shows a pattern.
 pub(crate) enum Signal {
     /// Names on stacks of CPU time.
@@ -64,13 +67,15 @@ pub(crate) enum Signal {
     /// Machine code of hot loops.
     Code(InCode),
     /// Anything else.
-    Facts(fn(&'static Rule, &Question<'_>) -> Vec<Finding>),
+    Facts(FromFacts),
 }
 
 impl Signal {
-    pub(crate) fn facts(&self) -> Option<fn(&'static Rule, &Question<'_>) -> Vec<Finding>> {
+    /// What looks at facts, if anything does.
+    pub(crate) fn facts(&self) -> Option<FromFacts> {
         match self {
-            Self::Frames(_) | Self::Code(_) => None,
+            Self::Frames(frames) => frames.facts,
+            Self::Code(_) => None,
             Self::Facts(find) => Some(*find),
         }
     }
@@ -141,6 +146,8 @@ pub(crate) struct Frames {
     pub(crate) most: Confidence,
     /// Whether several threads have to do it.
     pub(crate) needs_threads: bool,
+    /// What else shows it: a finding of its own where names are silent, more evidence where they are not.
+    pub(crate) facts: Option<FromFacts>,
 }
 
 impl Frames {
@@ -158,6 +165,7 @@ impl Frames {
             least: 0.03,
             most: Confidence::High,
             needs_threads: false,
+            facts: None,
         }
     }
 
@@ -195,6 +203,10 @@ impl Frames {
 
     pub(crate) const fn absorbs(self, absorbs: &'static [&'static str]) -> Self {
         Self { absorbs, ..self }
+    }
+
+    pub(crate) const fn or_by(self, facts: FromFacts) -> Self {
+        Self { facts: Some(facts), ..self }
     }
 
     pub(crate) const fn of_threads(self) -> Self {

@@ -8,13 +8,13 @@ use std::cmp::Reverse;
 
 use regex::RegexSet;
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_analyze::{CallTree, Label, Nearness, Selection, Share, StackFrame, Weights, frames_of};
+use whyslow_analyze::{CallTree, Label, Nearness, Selection, StackFrame, Weights, frames_of};
 use whyslow_profile::{Profile, StackId};
 
 use crate::Question;
-use crate::finding::{Confidence, Cost, Evidence, Finding, Place};
-use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
-use crate::rule::{Beneath, Frames, Language, Rule, Signal};
+use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
+use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES};
+use crate::rule::{Beneath, Frames, Rule, Signal};
 use crate::rules::ALL;
 
 /// A bit per rule.
@@ -350,7 +350,6 @@ fn finding(
     let (first, (_, of_place)) = *places.first()?;
     let entry = frames.entry.filter(|_| Nearness::of(profile, first.label) > Nearness::Program);
     let place = &entry.and_then(|entry| entered_from(profile, weights, entry)).unwrap_or(*first);
-    let margin = Share::new(value, weights.total_value, weights.total_count).margin_95();
     let mut functions = by_function.iter().collect::<Vec<_>>();
     functions.sort_by_key(|(label, value)| (Reverse(**value), CallTree::name(profile, **label).into_owned()));
     let functions = functions.iter().take(SHOWN).map(|(label, value)| Evidence {
@@ -370,26 +369,18 @@ fn finding(
         50..200 => Confidence::Medium,
         _ => Confidence::High,
     };
-    let language = place.file.map_or(Language::Rust, |file| Language::of(profile.text(file)));
+    let measured = Measured::sampled(value, weights.total_value, weights.total_count);
+    let lines = places.iter().map(|(place, (value, _))| (**place, of_all(*value))).collect();
     Some(Finding {
-        rule,
-        title: rule.title.to_owned(),
-        of: Cost::Cpu,
-        share,
-        interval: [(share - margin).max(0.0), (share + margin).min(1.0)],
         confidence: by_samples.min(frames.most),
-        place: Some(*place),
         evidence,
-        advice: rule.advice(language).to_owned(),
-        max_speedup: Some(speedup(share)),
-        verify: verify(question, Some(place)),
-        places: places.iter().map(|(place, (value, _))| (**place, of_all(*value))).collect(),
         stacks,
+        ..Finding::new(rule, question, Cost::Cpu, measured, lines).placed(question, Some(*place))
     })
 }
 
 /// The line of the user's code that most samples show to call a pool.
-fn entered_from(profile: &Profile, weights: &Weights, entry: &str) -> Option<Place> {
+pub(crate) fn entered_from(profile: &Profile, weights: &Weights, entry: &str) -> Option<Place> {
     let entry = regex::Regex::new(entry).ok()?;
     let mut is_entry: FxHashMap<Label, bool> = FxHashMap::default();
     let mut found: FxHashMap<Place, u64> = FxHashMap::default();
@@ -413,60 +404,10 @@ fn entered_from(profile: &Profile, weights: &Weights, entry: &str) -> Option<Pla
         .map(|(place, _)| place)
 }
 
-/// The command that tells afterwards whether a change helped.
-pub(crate) fn verify(question: &Question<'_>, place: Option<&Place>) -> String {
-    let function = place.filter(|place| matches!(place.label, Label::Function(_)));
-    let function = function.map_or(String::new(), |place| {
-        let name = plain_name(&CallTree::name(question.profile, place.label));
-        format!(" --function '{}'", regex::escape(&name).replace('\'', "'\\''"))
-    });
-    format!("whyslow verify {} AFTER.whyslow{function}", question.file)
-}
-
-/// The last two parts of a name's path, without arguments and closures: what somebody would type.
-fn plain_name(name: &str) -> String {
-    let mut depth = 0u32;
-    let mut plain = String::new();
-    for letter in name.chars() {
-        match letter {
-            '<' | '(' | '[' => depth += 1,
-            '>' | ')' | ']' => depth = depth.saturating_sub(1),
-            _ if depth == 0 => plain.push(letter),
-            _ => {}
-        }
-    }
-    let is_function = |part: &&str| !part.is_empty() && !part.starts_with('{');
-    let parts = plain.split("::").filter(is_function).collect::<Vec<_>>();
-    let last = parts[parts.len().saturating_sub(2)..].join("::");
-    let last = last.rsplit(' ').find(|word| !word.is_empty()).unwrap_or_default();
-    // Of `<impl Trait for Type>::method` only the method is left.
-    if last.is_empty() { name.to_owned() } else { last.to_owned() }
-}
-
 /// How many threads have samples on these stacks.
 fn threads_of(profile: &Profile, selection: &Selection, stacks: &[StackId]) -> usize {
     let stacks = stacks.iter().copied().collect::<FxHashSet<_>>();
     let Some(samples) = profile.samples.get(selection.metric) else { return 0 };
     let rows = samples.stack.iter().zip(&samples.thread).filter(|(stack, _)| stacks.contains(stack));
     rows.map(|(_, thread)| *thread).collect::<FxHashSet<_>>().len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_somebody_would_type_is_the_end_of_a_name() {
-        for (name, plain) in [
-            ("app::parse::line", "parse::line"),
-            ("app::parse::line::{{closure}}", "parse::line"),
-            ("<app::Map<K, V> as core::clone::Clone>::clone", "clone"),
-            ("app::Index<std::string>::insert(std::string const&)", "Index::insert"),
-            ("void std::sort<int*>(int*, int*)", "std::sort"),
-            ("main", "main"),
-            ("[libz.so]", "[libz.so]"),
-        ] {
-            assert_eq!(plain_name(name), plain);
-        }
-    }
 }

@@ -1,29 +1,51 @@
 //! `patterns ID slow|clean [MILLISECONDS]`: does one thing in a way that has a known pattern, or in one that has not.
 //! The line that is responsible ends with `// here: ID`.
 
+mod calls;
 mod hashing;
+mod heap;
 mod loops;
 mod memory;
 mod search;
 mod sharing;
 mod text;
+mod threads;
+mod waits;
 
 /// An id, and the functions that do the same work with the pattern and without it. Each call takes some milliseconds.
 type Pair = (&'static str, fn(), fn());
 
+/// The same with what the recording needs: an option of `whyslow record`, or another command with its options.
+type Recorded = (&'static str, &'static str, fn(), fn());
+
 fn main() {
     let arguments = std::env::args().skip(1).collect::<Vec<_>>();
-    let pairs = || [loops::PAIRS, memory::PAIRS, text::PAIRS, hashing::PAIRS, search::PAIRS, sharing::PAIRS].into_iter().flatten();
+    let usual =
+        [loops::PAIRS, memory::PAIRS, text::PAIRS, hashing::PAIRS, search::PAIRS, sharing::PAIRS];
+    let usual = usual.into_iter().flatten().map(|&(id, slow, clean)| (id, "", slow, clean));
+    let recorded = [heap::PAIRS, waits::PAIRS, threads::PAIRS, calls::PAIRS].into_iter().flatten().copied();
+    let mut pairs = usual.chain(recorded);
     let arguments = arguments.iter().map(String::as_str).collect::<Vec<_>>();
     let (id, kind, time) = match arguments[..] {
-        ["list"] => return pairs().for_each(|(id, ..)| println!("{id}")),
+        ["list"] => {
+            return pairs.for_each(|(id, option, ..)| println!("{}", format!("{id} {option}").trim_end()));
+        }
         [id, kind] => (id, kind, 500),
         [id, kind, time] => (id, kind, time.parse().expect("milliseconds")),
         _ => panic!("patterns ID slow|clean [MILLISECONDS]"),
     };
-    let pair = pairs().find(|pair| pair.0 == id).expect("an id of `patterns list`");
-    let work = if kind == "slow" { pair.1 } else { pair.2 };
-    while cpu_milliseconds() < time {
+    let (_, option, slow, clean) = pairs.find(|pair| pair.0 == id).expect("an id of `patterns list`");
+    let work = if kind == "slow" { slow } else { clean };
+    let begin = std::time::Instant::now();
+    // Who waits has little of the CPUs.
+    let is_over = || {
+        if option == "--off-cpu" {
+            begin.elapsed().as_millis() as u64 >= time
+        } else {
+            cpu_milliseconds() >= time
+        }
+    };
+    while !is_over() {
         work();
     }
 }

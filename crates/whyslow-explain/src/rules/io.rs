@@ -23,7 +23,8 @@ pub(super) static UNBUFFERED_WRITES: Rule = Rule {
         .unless(&[r"BufWriter|LineWriter|std::io::stdio::|_IO_|fwrite|fputs|printf|std::basic_filebuf|std::basic_ostream"])
         .refuted_by(MOVES_BYTES)
         .least(0.05)
-        .at_most(Confidence::Medium),
+        .at_most(Confidence::Medium)
+        .or_by(super::calls::unbuffered_writes),
     ),
 };
 
@@ -42,7 +43,8 @@ pub(super) static UNBUFFERED_READS: Rule = Rule {
         .unless(&[r"BufReader|read_to_end|read_to_string|std::fs::read|std::io::copy|_IO_|fread|std::basic_filebuf|std::basic_istream"])
         .refuted_by(MOVES_BYTES)
         .least(0.05)
-        .at_most(Confidence::Medium),
+        .at_most(Confidence::Medium)
+        .or_by(super::calls::unbuffered_reads),
     ),
 };
 

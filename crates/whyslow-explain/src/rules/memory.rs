@@ -37,7 +37,7 @@ pub(super) static VEC_GROWTH: Rule = Rule {
         r"RawVec(?:Inner)?\b.*::(?:grow_one|grow_amortized|grow_exact|finish_grow|reserve_for_push|do_reserve_and_handle|reserve)\b",
         r"^(?:void )?std::vector<.*>::_M_(?:realloc_insert|realloc_append|fill_insert|default_append)",
         r"basic_string<.*>::_M_(?:mutate|create|append|replace)",
-    ]).needs(&[r"finish_grow|grow_amortized|do_reserve_and_handle|realloc|_M_realloc|_M_fill_insert|_M_default_append|_M_mutate|_M_create"])),
+    ]).needs(&[r"finish_grow|grow_amortized|do_reserve_and_handle|realloc|_M_realloc|_M_fill_insert|_M_default_append|_M_mutate|_M_create"]).or_by(super::heap::vec_growth)),
 };
 
 pub(super) static CLONE_HEAVY: Rule = Rule {

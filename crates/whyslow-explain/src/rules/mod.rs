@@ -2,13 +2,20 @@
 //!
 //! Of rules that look at frames, a stack counts for the first that is told: what is particular comes before what is general.
 
+mod calls;
+mod counters;
+mod heap;
 mod io;
 mod loops;
 mod maps;
 mod memory;
 mod search;
 mod sharing;
+#[cfg(test)]
+mod testing;
 mod text;
+mod threads;
+mod waits;
 
 use crate::rule::{Rule, Signal};
 
@@ -65,6 +72,27 @@ pub static ALL: &[&Rule] = &[
     &loops::NO_FMA,
     &loops::UNPREDICTABLE,
     &search::RECURSION,
+    // What recordings of system calls and counters show.
+    &calls::SMALL_TRANSFERS,
+    &calls::SYSCALL_PER_ITEM,
+    &counters::CACHE_MISSES,
+    &counters::BRANCH_MISSES,
+    // What threads do beside each other.
+    &waits::LOCK_CONTENTION,
+    &waits::BLOCKING_IN_ASYNC,
+    &waits::MOSTLY_WAITING,
+    &threads::POOR_PARALLELISM,
+    &threads::OVERSUBSCRIPTION,
+    &threads::EXECUTOR_OVERHEAD,
+    &threads::STARTUP_DOMINATED,
+    // What recordings of the heap show.
+    &heap::ALLOCATION_IN_LOOP,
+    &heap::SHORT_LIVED_ALLOCATIONS,
+    &heap::UNUSED_CAPACITY,
+    &heap::LEAKS,
+    &heap::MEMORY_GROWS,
+    &heap::MEMORY_SAW_TOOTH,
+    &heap::PEAK_BY_ONE_LINE,
 ];
 
 /// The rule with this id.

@@ -3,14 +3,13 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_analyze::{Charges, Label, Nearness, Selection, Share, frames_of};
+use whyslow_analyze::{Label, Nearness, frames_of};
 use whyslow_profile::{Profile, StackId, StringId};
 
-use crate::finding::{Confidence, Cost, Evidence, Finding, Place};
-use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
-use crate::rule::{Beneath, Frames, Language, Rule, Signal};
-use crate::stacks::verify;
-use crate::{Question, cpu_metric};
+use crate::facts::Facts;
+use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
+use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES};
+use crate::rule::{Beneath, Frames, Rule, Signal};
 
 pub(super) static LINEAR_SEARCH: Rule = Rule {
     id: "linear-search",
@@ -90,21 +89,16 @@ type Loop = (Label, StringId, u32);
 type Searched = (u64, u64, Vec<StackId>);
 
 /// A loop of the user's that ends when it finds something, and is hot.
-fn search_loop(rule: &'static Rule, question: &Question<'_>) -> Vec<Finding> {
+fn search_loop(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST_SHARE: f64 = 0.10;
-    let profile = question.profile;
-    let Some(metric) = cpu_metric(profile, question.selection, question.only_metric) else {
+    let profile = facts.question.profile;
+    let Some(weights) = facts.cpu().filter(|weights| weights.total_count >= FEWEST_SAMPLES) else {
         return Vec::new();
     };
-    let weights = Selection { metric, ..question.selection.clone() }.weigh(profile);
-    if weights.total_count < FEWEST_SAMPLES {
-        return Vec::new();
-    }
-    let charges = Charges::new(profile, true);
     let mut loops: FxHashMap<(StringId, u32), Option<[u32; 2]>> = FxHashMap::default();
     let mut found: FxHashMap<Loop, Searched> = FxHashMap::default();
     for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
-        let charge = charges.of(stack.into());
+        let charge = facts.charges().of(stack.into());
         let Some(file) = charge.frame.file.filter(|_| charge.nearness <= Nearness::Dependency) else {
             continue;
         };
@@ -124,40 +118,25 @@ fn search_loop(rule: &'static Rule, question: &Question<'_>) -> Vec<Finding> {
         .into_iter()
         .filter(|(_, (value, samples, _))| of_all(*value) >= LEAST_SHARE && *samples >= FEWEST_OF_ONE);
     let finding = |((label, file, line), (value, _, stacks)): (Loop, Searched)| {
-        let share = of_all(value);
-        let margin = Share::new(value, weights.total_value, weights.total_count).margin_95();
         let place = Place { label, file: Some(file), line };
+        let measured = Measured::sampled(value, weights.total_value, weights.total_count);
         Finding {
-            rule,
-            title: rule.title.to_owned(),
-            of: Cost::Cpu,
-            share,
-            interval: [(share - margin).max(0.0), (share + margin).min(1.0)],
             confidence: Confidence::Medium,
-            place: Some(place),
-            evidence: Vec::new(),
-            advice: rule.advice(Language::of(profile.text(file))).to_owned(),
-            max_speedup: Some(speedup(share)),
-            verify: verify(question, Some(&place)),
-            places: vec![(place, share)],
             stacks,
+            ..Finding::new(rule, facts.question, Cost::Cpu, measured, vec![(place, measured.share)])
         }
     };
     told.map(finding).collect()
 }
 
 /// A function of the user's that is on most stacks many times over and is itself the hottest.
-fn recursion(rule: &'static Rule, question: &Question<'_>) -> Vec<Finding> {
+fn recursion(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST_SHARE: f64 = 0.30;
     const LEAST_DEPTH: u64 = 6;
-    let profile = question.profile;
-    let Some(metric) = cpu_metric(profile, question.selection, question.only_metric) else {
+    let profile = facts.question.profile;
+    let Some(weights) = facts.cpu().filter(|weights| weights.total_count >= FEWEST_SAMPLES) else {
         return Vec::new();
     };
-    let weights = Selection { metric, ..question.selection.clone() }.weigh(profile);
-    if weights.total_count < FEWEST_SAMPLES {
-        return Vec::new();
-    }
     #[derive(Default)]
     struct Deep {
         value: u64,
@@ -180,8 +159,7 @@ fn recursion(rule: &'static Rule, question: &Question<'_>) -> Vec<Finding> {
         row.value += weights.value[stack];
         row.samples += weights.count[stack];
         row.depth += depth * weights.count[stack];
-        *row.line.entry(Place { label: caller.label, file: caller.file, line: caller.line }).or_default() +=
-            weights.value[stack];
+        *row.line.entry(caller.into()).or_default() += weights.value[stack];
         row.stacks.push(id);
     }
     let of_all = |value: u64| value as f64 / weights.total_value.max(1) as f64;
@@ -189,32 +167,16 @@ fn recursion(rule: &'static Rule, question: &Question<'_>) -> Vec<Finding> {
         .into_iter()
         .filter(|(_, row)| of_all(row.value) >= LEAST_SHARE && row.depth / row.samples.max(1) >= LEAST_DEPTH);
     let finding = |(label, row): (Label, Deep)| {
-        let share = of_all(row.value);
-        let margin = Share::new(row.value, weights.total_value, weights.total_count).margin_95();
         let mut places = row.line.into_iter().collect::<Vec<_>>();
         places.sort_by_key(|(place, value)| (Reverse(*value), place.line));
-        let place = places.first().map(|(place, _)| *place);
-        let language = place
-            .and_then(|place| place.file)
-            .map_or(Language::Rust, |file| Language::of(profile.text(file)));
+        let places = places.iter().map(|(place, value)| (*place, of_all(*value))).collect();
+        let measured = Measured::sampled(row.value, weights.total_value, weights.total_count);
+        let often = format!("{} times on a stack, on average:", row.depth / row.samples.max(1));
         Finding {
-            rule,
-            title: rule.title.to_owned(),
-            of: Cost::Cpu,
-            share,
-            interval: [(share - margin).max(0.0), (share + margin).min(1.0)],
             confidence: Confidence::Medium,
-            place,
-            evidence: vec![Evidence {
-                text: format!("{} times on a stack, on average:", row.depth / row.samples.max(1)),
-                place: Some(Place { label, file: None, line: 0 }),
-                share: Some(share),
-            }],
-            advice: rule.advice(language).to_owned(),
-            max_speedup: Some(speedup(share)),
-            verify: verify(question, place.as_ref()),
-            places: places.iter().map(|(place, value)| (*place, of_all(*value))).collect(),
+            evidence: vec![Evidence::at(often, Place { label, file: None, line: 0 }, measured.share)],
             stacks: row.stacks,
+            ..Finding::new(rule, facts.question, Cost::Cpu, measured, places)
         }
     };
     told.map(finding).collect()

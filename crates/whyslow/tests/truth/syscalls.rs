@@ -16,7 +16,7 @@ const LINES: u64 = 200;
 const MANY: u64 = 20_000;
 
 /// Whether this machine shows its tracepoints.
-fn has_tracepoints() -> bool {
+pub(crate) fn has_tracepoints() -> bool {
     let there =
         has_perf_events() && Path::new("/sys/kernel/tracing/events/raw_syscalls/sys_enter/id").exists();
     if !there {

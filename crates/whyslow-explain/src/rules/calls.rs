@@ -1,0 +1,204 @@
+//! System calls, where each of them was recorded.
+
+use whyslow_analyze::{Count, Fact, SyscallAdvice, SyscallRow, duration};
+
+use crate::facts::Facts;
+use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
+use crate::rule::{Rule, Signal};
+
+/// How many lines are shown as evidence.
+const SHOWN: usize = 3;
+/// Fewer calls are not worth a change.
+const FEWEST: u64 = 5_000;
+/// The part of the CPU time from which on it is.
+const LEAST: f64 = 0.05;
+/// A call that takes longer on average does more than to be called.
+const CHEAP_NS: u64 = 20_000;
+/// Bytes of a call that are few.
+const SMALL: u64 = 1024;
+
+pub(super) static SMALL_TRANSFERS: Rule = Rule {
+    id: "small-transfers",
+    title: "messages go over a socket in very small pieces, each with a system call",
+    rust: "put what belongs together into one buffer and send it at once (BufWriter, write_vectored), and read through a BufReader",
+    native: Some(
+        "put what belongs together into one buffer and send it at once (writev, MSG_MORE), and read into a large buffer",
+    ),
+    page: include_str!("../../../../docs/findings/small-transfers.md"),
+    signal: Signal::Facts(small_transfers),
+};
+
+pub(super) static SYSCALL_PER_ITEM: Rule = Rule {
+    id: "syscall-per-item",
+    title: "a line makes a system call for every item",
+    rust: "ask once and keep the answer (metadata of a DirEntry, a cached time or size), or do many at once; the call itself costs more than what it does",
+    native: Some(
+        "ask once and keep the answer, or do many at once (d_type of readdir, sendmmsg, io_uring); the call itself costs more than what it does",
+    ),
+    page: include_str!("../../../../docs/findings/syscall-per-item.md"),
+    signal: Signal::Facts(syscall_per_item),
+};
+
+const FILE_WRITES: &[&str] = &["write", "writev", "pwrite64", "pwritev", "pwritev2"];
+const FILE_READS: &[&str] = &["read", "readv", "pread64", "preadv", "preadv2"];
+const MESSAGES: &[&str] = &["sendto", "sendmsg", "recvfrom", "recvmsg"];
+/// Memory of the process, of which other rules tell.
+const MEMORY: &[&str] = &["mmap", "munmap", "brk", "madvise", "mremap", "mprotect"];
+
+/// The finding of the calls that are told, if they have enough of the CPU time.
+fn find(
+    rule: &'static Rule,
+    facts: &Facts<'_>,
+    is_told: impl Fn(&SyscallRow) -> bool,
+    says: impl Fn(&SyscallRow) -> String,
+) -> Vec<Finding> {
+    let Some(table) = facts.calls() else { return Vec::new() };
+    let profile = facts.question.profile;
+    let is_cheap = |row: &SyscallRow| row.cost.total_ns / row.cost.count.max(1) <= CHEAP_NS;
+    let rows = table.rows.iter().filter(|row| row.cost.count >= FEWEST && is_cheap(row) && is_told(row));
+    let rows = rows.filter(|row| !row.only_waits(profile)).collect::<Vec<_>>();
+    let whole = facts.cpu_ns();
+    let measured = Measured::counted(rows.iter().map(|row| row.cost.total_ns).sum(), whole);
+    if rows.is_empty() || measured.share < LEAST {
+        return Vec::new();
+    }
+    let share = |row: &SyscallRow| Measured::counted(row.cost.total_ns, whole).share;
+    let place = |row: &SyscallRow| Place { label: row.label, file: row.file, line: row.line };
+    let evidence =
+        rows.iter().take(SHOWN).map(|row| Evidence::at(says(row), place(row), share(row))).collect();
+    let places = rows.iter().map(|row| (place(row), share(row))).collect();
+    let finding = Finding::new(rule, facts.question, Cost::Cpu, measured, places);
+    // What a call takes is more while it is recorded.
+    vec![Finding { evidence, confidence: Confidence::Medium, ..finding }]
+}
+
+fn transfers(rule: &'static Rule, facts: &Facts<'_>, calls: &[&str]) -> Vec<Finding> {
+    let profile = facts.question.profile;
+    let is_small = |row: &SyscallRow| {
+        let few = row.cost.bytes_each().is_some_and(|each| each <= SMALL);
+        few && calls.contains(&profile.text(row.call)) && row.advice(profile).is_some()
+    };
+    find(rule, facts, is_small, |row| {
+        let advice = row.advice(profile).map_or(String::new(), |advice: SyscallAdvice| advice.remark().text);
+        format!("{} calls of {}, {advice}:", Count(row.cost.count), profile.text(row.call))
+    })
+}
+
+/// Writes to files and pipes, counted.
+pub(super) fn unbuffered_writes(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    transfers(rule, facts, FILE_WRITES)
+}
+
+/// Reads of files and pipes, counted.
+pub(super) fn unbuffered_reads(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    transfers(rule, facts, FILE_READS)
+}
+
+fn small_transfers(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    transfers(rule, facts, MESSAGES)
+}
+
+fn syscall_per_item(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    let profile = facts.question.profile;
+    let is_told = |row: &SyscallRow| {
+        let call = profile.text(row.call);
+        ![FILE_WRITES, FILE_READS, MESSAGES, MEMORY].iter().any(|others| others.contains(&call))
+    };
+    find(rule, facts, is_told, |row| {
+        let each = duration(row.cost.total_ns / row.cost.count.max(1));
+        let failed = if row.cost.failed > 0 {
+            format!(", {} of them in vain", Count(row.cost.failed))
+        } else {
+            String::new()
+        };
+        format!("{} calls of {}, {each} each{failed}:", Count(row.cost.count), profile.text(row.call))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_analyze::testing::profile;
+    use whyslow_profile::{Lengths, Metric, Profile, Samples, Syscalls};
+
+    use super::super::testing::{evidence, line, of_rule, percent};
+    use super::*;
+
+    /// Calls of 1 µs that a line makes in 100 ms of CPU time; `stack` is what samples see there.
+    fn calling(stack: &str, call: &str, count: u64, bytes_each: u64) -> Profile {
+        let mut made = profile(&format!("app::main@m.rs:5;{stack} 10\napp::main@m.rs:8 90"));
+        let (stack, thread) = (made.samples[0].stack[0], made.samples[0].thread[0]);
+        let call = made.strings.push(call);
+        let mut lengths = Lengths::default();
+        (0..count).for_each(|_| lengths.add(1_000));
+        made.syscalls.push(Syscalls {
+            time_ns: 0,
+            thread,
+            stack,
+            call,
+            file: None,
+            error: None,
+            count,
+            spread: 0,
+            total_ns: count * 1_000,
+            max_ns: 1_000,
+            bytes: count * bytes_each,
+            lengths,
+        });
+        let metric = made.strings.push(Metric::SYSCALLS);
+        let calls = Metric::of_name(Metric::SYSCALLS, whyslow_profile::Unit::Count).renamed(metric);
+        made.metrics.push(calls);
+        made.samples.push(Samples::default());
+        made
+    }
+
+    #[test]
+    fn small_messages_over_a_socket_are_told_with_their_bytes() {
+        let finding = of_rule(&calling("std::net::send", "sendto", 20_000, 8), "small-transfers").unwrap();
+        assert_eq!((line(&finding), percent(&finding)), (5, 20));
+        assert!(evidence(&finding).contains("20,000 calls of sendto, 8 B each"), "{}", evidence(&finding));
+        assert_eq!(of_rule(&calling("std::net::send", "sendto", 20_000, 8_000), "small-transfers"), None);
+        assert_eq!(of_rule(&calling("std::net::send", "sendto", 2_000, 8), "small-transfers"), None);
+    }
+
+    #[test]
+    fn counted_writes_and_reads_speak_for_missing_buffers() {
+        for (call, id) in [("write", "unbuffered-writes"), ("read", "unbuffered-reads")] {
+            let finding = of_rule(&calling("std::io::call", call, 20_000, 12), id).unwrap();
+            assert_eq!((line(&finding), percent(&finding)), (5, 20));
+            assert_eq!(of_rule(&calling("std::io::call", call, 20_000, 4096), id), None);
+        }
+    }
+
+    #[test]
+    fn what_samples_show_too_is_one_finding_with_both() {
+        let mut both = calling("<std::fs::File as std::io::Write>::write", "write", 20_000, 12);
+        let samples = both.samples[0].clone();
+        for row in (0..samples.len()).cycle().take(300) {
+            both.samples[0].push(
+                samples.time_ns[row],
+                samples.thread[row],
+                samples.stack[row],
+                samples.value[row],
+            );
+        }
+        let finding = of_rule(&both, "unbuffered-writes").unwrap();
+        assert_eq!(
+            (percent(&finding), finding.confidence),
+            (10, Confidence::High),
+            "the share is that of samples"
+        );
+        assert!(evidence(&finding).contains("20,000 calls of write"), "{}", evidence(&finding));
+    }
+
+    #[test]
+    fn a_call_for_every_item_is_told_unless_it_waits_or_moves_bytes() {
+        let told =
+            |call: &str, count| of_rule(&calling("std::fs::metadata", call, count, 0), "syscall-per-item");
+        let finding = told("statx", 20_000).unwrap();
+        assert_eq!((line(&finding), percent(&finding)), (5, 20));
+        assert!(evidence(&finding).contains("20,000 calls of statx, 1.00 µs each"), "{}", evidence(&finding));
+        assert_eq!(told("statx", 1_000), None);
+        assert_eq!(told("futex", 20_000), None);
+        assert_eq!(told("munmap", 20_000), None);
+    }
+}

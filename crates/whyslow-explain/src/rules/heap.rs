@@ -1,0 +1,630 @@
+//! Memory, as recordings of the heap show it: every allocation, what was live when, and what was lost.
+
+use whyslow_analyze::heap::{SiteRow, Sites, live_over_time};
+use whyslow_analyze::{Count, Fact, bytes, duration};
+use whyslow_profile::heap::metric;
+use whyslow_profile::{Growth, HeapCounts, LeakCheck};
+
+use crate::facts::Facts;
+use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
+use crate::rule::{Rule, Signal};
+
+/// How many lines are shown as evidence.
+const SHOWN: usize = 3;
+/// So many allocations per second are about five percent of the time.
+const MANY_PER_SECOND: f64 = 500_000.0;
+/// Fewer allocations are not worth a change.
+const FEWEST: u64 = 20_000;
+/// Less memory than this nobody misses.
+const MUCH_MEMORY: u64 = 16 << 20;
+
+pub(super) static ALLOCATION_IN_LOOP: Rule = Rule {
+    id: "allocation-in-loop",
+    title: "a line allocates again and again what is freed soon after",
+    rust: "make the buffer once, before the loop, and clear() it for each round: that keeps its memory; or pass &mut Vec and &mut String in instead of returning new ones",
+    native: Some(
+        "make the buffer once, before the loop, and clear() it for each round, or pass it in instead of returning a new one",
+    ),
+    page: include_str!("../../../../docs/findings/allocation-in-loop.md"),
+    signal: Signal::Facts(allocation_in_loop),
+};
+
+pub(super) static SHORT_LIVED_ALLOCATIONS: Rule = Rule {
+    id: "short-lived-allocations",
+    title: "most allocations are small and freed at once, at many lines",
+    rust: "keep small things on the stack (arrays, ArrayVec, SmallVec, &str instead of String), reuse buffers, or take what lives together from an arena (bumpalo)",
+    native: Some(
+        "keep small things on the stack, pass std::string_view, reuse buffers, or take what lives together from an arena (std::pmr::monotonic_buffer_resource)",
+    ),
+    page: include_str!("../../../../docs/findings/short-lived-allocations.md"),
+    signal: Signal::Facts(short_lived_allocations),
+};
+
+pub(super) static UNUSED_CAPACITY: Rule = Rule {
+    id: "unused-capacity",
+    title: "memory is allocated that nothing is ever written to",
+    rust: "ask for what is needed: a smaller with_capacity(n), shrink_to_fit() or into_boxed_slice() once it is filled",
+    native: Some(
+        "ask for what is needed: a smaller reserve(n), shrink_to_fit() once it is filled, a buffer of the real size",
+    ),
+    page: include_str!("../../../../docs/findings/unused-capacity.md"),
+    signal: Signal::Facts(unused_capacity),
+};
+
+pub(super) static LEAKS: Rule = Rule {
+    id: "leaks",
+    title: "memory is lost: nothing points to it any more, and nobody frees it",
+    rust: "look for mem::forget, Box::leak, into_raw without from_raw, cycles of Rc or Arc (Weak breaks them), and for what C code hands over",
+    native: Some(
+        "free it where the last pointer goes, or let std::unique_ptr own it; break cycles of std::shared_ptr with std::weak_ptr",
+    ),
+    page: include_str!("../../../../docs/findings/leaks.md"),
+    signal: Signal::Facts(leaks),
+};
+
+pub(super) static MEMORY_GROWS: Rule = Rule {
+    id: "memory-grows",
+    title: "memory grows until the end of the run",
+    rust: "bound what is kept: a cache with a limit (lru), a channel with a capacity, results that are written out instead of collected; drop what is done with",
+    native: Some(
+        "bound what is kept: a cache with a limit, a queue with a capacity, results that are written out instead of collected",
+    ),
+    page: include_str!("../../../../docs/findings/memory-grows.md"),
+    signal: Signal::Facts(memory_grows),
+};
+
+pub(super) static MEMORY_SAW_TOOTH: Rule = Rule {
+    id: "memory-saw-tooth",
+    title: "memory is built up and thrown away again and again",
+    rust: "keep the large buffers from round to round (clear() instead of a new one), or work in smaller pieces, so that the peak is lower",
+    native: None,
+    page: include_str!("../../../../docs/findings/memory-saw-tooth.md"),
+    signal: Signal::Facts(memory_saw_tooth),
+};
+
+pub(super) static PEAK_BY_ONE_LINE: Rule = Rule {
+    id: "peak-by-one-line",
+    title: "one line holds most of the memory at the peak",
+    rust: "work on it in pieces or as a stream (BufReader, chunks), free it before the next large thing is made, or use smaller types (u32 for usize, Box<str> for String)",
+    native: Some(
+        "work on it in pieces or as a stream, free it before the next large thing is made, or use smaller types",
+    ),
+    page: include_str!("../../../../docs/findings/peak-by-one-line.md"),
+    signal: Signal::Facts(peak_by_one_line),
+};
+
+/// Lines that have a part of one of the numbers.
+struct Lines<'a> {
+    facts: &'a Facts<'a>,
+    sites: &'a Sites,
+    rows: Vec<&'a SiteRow>,
+    number: fn(&HeapCounts) -> u64,
+    /// What the number is a part of.
+    whole: u64,
+}
+
+impl<'a> Lines<'a> {
+    /// The lines that are told, those with the largest part first.
+    fn new(
+        facts: &'a Facts<'a>,
+        sites: &'a Sites,
+        (number, whole): (fn(&HeapCounts) -> u64, u64),
+        is_told: impl Fn(&SiteRow) -> bool,
+    ) -> Self {
+        let mut rows =
+            sites.rows.iter().filter(|row| number(&row.counts) > 0 && is_told(row)).collect::<Vec<_>>();
+        rows.sort_by_key(|row| (std::cmp::Reverse(number(&row.counts)), row.line));
+        Self { facts, sites, rows, number, whole }
+    }
+
+    fn sum(&self) -> u64 {
+        self.rows.iter().fold(0, |sum, row| sum.saturating_add((self.number)(&row.counts)))
+    }
+
+    fn share(&self) -> f64 {
+        Measured::counted(self.sum(), self.whole).share
+    }
+
+    fn share_of(&self, row: &SiteRow) -> f64 {
+        Measured::counted((self.number)(&row.counts), self.whole).share
+    }
+
+    /// The ends of what is counted are those of the program's own estimate, where only some allocations were recorded.
+    fn measured(&self) -> Measured {
+        let counted = Measured::counted(self.sum(), self.whole);
+        let error = self.facts.question.profile.meta.heap.as_ref().and_then(|facts| facts.sample_error);
+        let error = error.filter(|_| self.sites.intervals.is_some()).unwrap_or(0.0);
+        let margin = 1.96 * error * counted.share;
+        let interval = [(counted.share - margin).max(0.0), (counted.share + margin).min(1.0)];
+        Measured { interval, ..counted }
+    }
+
+    /// The finding, with what `says` of each line as evidence.
+    fn finding(&self, rule: &'static Rule, of: Cost, says: impl Fn(&SiteRow) -> String) -> Finding {
+        let places = self.rows.iter().map(|row| (place(row), self.share_of(row))).collect();
+        let evidence = self.rows.iter().take(SHOWN);
+        let evidence = evidence.map(|row| Evidence::at(says(row), place(row), self.share_of(row)));
+        Finding {
+            evidence: evidence.collect(),
+            stacks: self.rows.iter().map(|row| row.stack).collect(),
+            ..Finding::new(rule, self.facts.question, of, self.measured(), places)
+        }
+    }
+}
+
+/// The line of the user's own code, where it is another one than the one that allocates.
+fn place(row: &SiteRow) -> Place {
+    row.own.map_or(Place { label: row.label, file: row.file, line: row.line }, Place::from)
+}
+
+/// Whether blocks of a line are freed before the next one is made, or nearly so.
+fn is_short_lived(facts: &Facts<'_>, counts: &HeapCounts) -> bool {
+    let mean_ns = counts.lifetime_ns / counts.allocations.max(1);
+    let is_temporary = counts.temporary >= counts.allocations / 2;
+    is_temporary || mean_ns <= facts.question.profile.meta.duration_ns / 1000
+}
+
+/// Whether there are enough allocations to be felt.
+fn are_many(facts: &Facts<'_>, allocations: u64) -> bool {
+    let seconds = facts.question.profile.meta.duration_ns as f64 / 1e9;
+    allocations >= FEWEST && allocations as f64 >= MANY_PER_SECOND * seconds
+}
+
+/// Blocks that are made by growing one are no new ones.
+fn made(counts: &HeapCounts) -> u64 {
+    counts.allocations.saturating_sub(counts.grown)
+}
+
+/// The lines that make a large part of all allocations, and free them soon.
+fn looping<'a>(facts: &'a Facts<'_>, sites: &'a Sites) -> Lines<'a> {
+    const LEAST_OF_LINE: f64 = 0.20;
+    let whole = made(&sites.totals);
+    Lines::new(facts, sites, (made, whole), |row| {
+        let is_large = made(&row.counts) as f64 >= LEAST_OF_LINE * whole as f64;
+        is_large && is_short_lived(facts, &row.counts) && are_many(facts, made(&row.counts))
+    })
+}
+
+fn allocation_in_loop(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    let Some(sites) = facts.sites() else { return Vec::new() };
+    let lines = looping(facts, sites);
+    if lines.rows.is_empty() {
+        return Vec::new();
+    }
+    vec![lines.finding(rule, Cost::Allocations, |row| {
+        format!(
+            "{} of {} on average, freed after {}:",
+            Count(made(&row.counts)),
+            mean_size(row),
+            mean_life(row)
+        )
+    })]
+}
+
+fn short_lived_allocations(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    const SMALL: u64 = 256;
+    const LEAST: f64 = 0.5;
+    let Some(sites) = facts.sites() else { return Vec::new() };
+    let told = looping(facts, sites);
+    let lines = Lines::new(facts, sites, (made, made(&sites.totals)), |row| {
+        let counts = &row.counts;
+        let is_small = counts.bytes_allocated / counts.allocations.max(1) <= SMALL;
+        let is_told = told.rows.iter().any(|other| std::ptr::eq(*other, row));
+        is_small && !is_told && is_short_lived(facts, counts)
+    });
+    // One line is what the other rule tells.
+    if lines.share() < LEAST || lines.rows.len() < 2 || !are_many(facts, lines.sum()) {
+        return Vec::new();
+    }
+    vec![lines.finding(rule, Cost::Allocations, |row| {
+        format!(
+            "{} of {} on average, freed after {}:",
+            Count(made(&row.counts)),
+            mean_size(row),
+            mean_life(row)
+        )
+    })]
+}
+
+fn mean_size(row: &SiteRow) -> String {
+    bytes(row.counts.bytes_allocated / row.counts.allocations.max(1)).to_string()
+}
+
+fn mean_life(row: &SiteRow) -> String {
+    duration(row.counts.lifetime_ns / row.counts.allocations.max(1)).to_string()
+}
+
+/// Where the heap knows a capacity that would spare it.
+pub(super) fn vec_growth(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    const LEAST: f64 = 0.05;
+    let Some(sites) = facts.sites() else { return Vec::new() };
+    let number: fn(&HeapCounts) -> u64 = |counts| counts.grown;
+    let lines =
+        Lines::new(facts, sites, (number, sites.totals.allocations), |row| row.advice.capacity().is_some());
+    // What is copied counts too: a few large moves are as slow as many small ones.
+    let copied: u64 = lines.rows.iter().map(|row| row.counts.bytes_copied).sum();
+    let copied_much = copied as f64 >= LEAST * sites.totals.bytes_allocated as f64;
+    let grown_much = lines.share() >= LEAST && are_many(facts, lines.sum());
+    if lines.rows.is_empty() || !(grown_much || (copied_much && copied >= MUCH_MEMORY)) {
+        return Vec::new();
+    }
+    vec![lines.finding(rule, Cost::Allocations, |row| {
+        let advice = row.told().map_or(String::new(), |advice| format!("; {}", advice.remark().text));
+        format!("{} reallocations moved {}{advice}:", Count(row.counts.grown), bytes(row.counts.bytes_copied))
+    })]
+}
+
+fn unused_capacity(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    const LEAST: f64 = 0.10;
+    const LEAST_OF_LINE: f64 = 0.5;
+    const FEWEST_BYTES: u64 = 1 << 20;
+    let Some(sites) = facts.sites() else { return Vec::new() };
+    let number: fn(&HeapCounts) -> u64 = |counts| counts.unused_bytes;
+    let lines = Lines::new(facts, sites, (number, sites.totals.examined_bytes), |row| {
+        let HeapCounts { unused_bytes, examined_bytes, .. } = row.counts;
+        unused_bytes as f64 >= LEAST_OF_LINE * examined_bytes as f64
+    });
+    if lines.share() < LEAST || lines.sum() < FEWEST_BYTES {
+        return Vec::new();
+    }
+    vec![
+        lines
+            .finding(rule, Cost::Bytes, |row| {
+                let HeapCounts { unused_bytes, examined_bytes, .. } = row.counts;
+                format!("{} of {} were never written to:", bytes(unused_bytes), bytes(examined_bytes))
+            })
+            .checked_by(facts.question, metric::UNUSED),
+    ]
+}
+
+fn lost(counts: &HeapCounts) -> u64 {
+    counts.definitely_lost_bytes.saturating_add(counts.indirectly_lost_bytes)
+}
+
+fn leaks(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    const LEAST: f64 = 0.01;
+    const FEWEST_BYTES: u64 = 4 << 10;
+    let Some(sites) = facts.sites() else { return Vec::new() };
+    let heap = facts.question.profile.meta.heap.as_ref();
+    let is_checked = heap.is_some_and(|heap| heap.leaks == LeakCheck::AtExit);
+    let lines = Lines::new(facts, sites, (lost, sites.totals.peak_bytes), |_| true);
+    if !is_checked || lines.share() < LEAST || lines.sum() < FEWEST_BYTES {
+        return Vec::new();
+    }
+    vec![
+        lines
+            .finding(rule, Cost::Peak, |row| {
+                let blocks = row.counts.definitely_lost_blocks + row.counts.indirectly_lost_blocks;
+                format!("{} lost in {} blocks:", bytes(lost(&row.counts)), Count(blocks))
+            })
+            .checked_by(facts.question, metric::LIVE_AT_EXIT),
+    ]
+}
+
+fn at_peak(counts: &HeapCounts) -> u64 {
+    counts.peak_bytes
+}
+
+/// How the program's live bytes went as a whole.
+fn went(facts: &Facts<'_>) -> Option<Growth> {
+    let heap = facts.question.profile.meta.heap.as_ref()?;
+    Growth::ALL.iter().copied().find(|growth| growth.label() == heap.growth)
+}
+
+/// Lines that grow in a program that grows; what is lost is told as that.
+fn growing<'a>(facts: &'a Facts<'_>, sites: &'a Sites) -> Lines<'a> {
+    let grows = matches!(went(facts), Some(Growth::Linear | Growth::Unbounded));
+    Lines::new(facts, sites, (at_peak, sites.totals.peak_bytes), |row| {
+        let is_lost = lost(&row.counts) >= row.counts.peak_bytes / 2;
+        grows && matches!(row.growth, Growth::Linear | Growth::Unbounded) && !is_lost
+    })
+}
+
+fn memory_grows(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    const LEAST: f64 = 0.3;
+    /// A program that reads its input also grows for a while.
+    const LONG_NS: u64 = 30_000_000_000;
+    let Some(sites) = facts.sites() else { return Vec::new() };
+    let lines = growing(facts, sites);
+    if lines.share() < LEAST || sites.totals.peak_bytes < MUCH_MEMORY {
+        return Vec::new();
+    }
+    let lasted = facts.question.profile.meta.duration_ns;
+    let mut finding = lines.finding(rule, Cost::Peak, |row| {
+        format!("{} in {} blocks at the peak:", bytes(row.counts.peak_bytes), Count(row.counts.peak_blocks))
+    });
+    let how =
+        if went(facts) == Some(Growth::Unbounded) { "faster and faster, or in steps" } else { "steadily" };
+    finding.evidence.push(Evidence::words(format!(
+        "it grows {how}, to {} in {}",
+        bytes(sites.totals.peak_bytes),
+        duration(lasted)
+    )));
+    finding.confidence = if lasted >= LONG_NS { Confidence::Medium } else { Confidence::Low };
+    vec![finding]
+}
+
+/// Lines that go up and down in a program that does.
+fn swinging<'a>(facts: &'a Facts<'_>, sites: &'a Sites) -> Lines<'a> {
+    let swings = went(facts) == Some(Growth::Sawtooth);
+    Lines::new(facts, sites, (at_peak, sites.totals.peak_bytes), |row| {
+        swings && row.growth == Growth::Sawtooth
+    })
+}
+
+fn memory_saw_tooth(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    const LEAST: f64 = 0.5;
+    let Some(sites) = facts.sites() else { return Vec::new() };
+    let lines = swinging(facts, sites);
+    if lines.share() < LEAST || sites.totals.peak_bytes < MUCH_MEMORY {
+        return Vec::new();
+    }
+    let falls = falls(&live_over_time(facts.question.profile, 200));
+    let mut finding = lines.finding(rule, Cost::Peak, |row| {
+        format!("{} at the peak, {} in all:", bytes(row.counts.peak_bytes), bytes(row.counts.bytes_allocated))
+    });
+    finding
+        .evidence
+        .push(Evidence::words(format!("live bytes fall by half of their peak {falls} times or more")));
+    finding.confidence = Confidence::Medium;
+    // One fall is the end of the work.
+    if falls < 3 { Vec::new() } else { vec![finding] }
+}
+
+/// How often a line falls by half of its peak, and rises by as much again.
+fn falls(line: &[u64]) -> usize {
+    let half = line.iter().max().copied().unwrap_or(0) / 2;
+    let (mut falls, mut high, mut low, mut is_up) = (0, 0, 0, false);
+    for &live in line {
+        if is_up {
+            high = live.max(high);
+            if live + half <= high {
+                (falls, is_up, low) = (falls + 1, false, live);
+            }
+        } else {
+            low = live.min(low);
+            if live >= low + half {
+                (is_up, high) = (true, live);
+            }
+        }
+    }
+    falls
+}
+
+fn peak_by_one_line(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    const LEAST: f64 = 0.5;
+    /// Smaller programs have such a line too, and nobody minds.
+    const LEAST_BYTES: u64 = 64 << 20;
+    let Some(sites) = facts.sites() else { return Vec::new() };
+    // What is told already for another reason is told once.
+    let told = [growing(facts, sites), swinging(facts, sites)];
+    let is_told =
+        |row: &SiteRow| told.iter().any(|lines| lines.rows.iter().any(|other| std::ptr::eq(*other, row)));
+    let whole = sites.totals.peak_bytes;
+    let lines = Lines::new(facts, sites, (at_peak, whole), |row| {
+        let is_lost = lost(&row.counts) >= row.counts.peak_bytes / 2;
+        row.counts.peak_bytes as f64 >= LEAST * whole as f64 && !is_lost && !is_told(row)
+    });
+    if lines.rows.is_empty() || whole < LEAST_BYTES {
+        return Vec::new();
+    }
+    vec![lines.finding(rule, Cost::Peak, |row| {
+        format!(
+            "{} of {} at the peak, in {} blocks:",
+            bytes(row.counts.peak_bytes),
+            bytes(whole),
+            Count(row.counts.peak_blocks)
+        )
+    })]
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_analyze::testing::{add_heap, heap_profile, profile};
+    use whyslow_profile::{GrowthBar, Profile};
+
+    use super::super::testing::{evidence, found, line, of_rule, percent};
+    use super::*;
+
+    const MB: u64 = 1 << 20;
+
+    /// A recording of one second.
+    fn second(text: &str) -> Profile {
+        let mut profile = heap_profile(text);
+        profile.meta.duration_ns = 1_000_000_000;
+        profile
+    }
+
+    #[test]
+    fn a_line_that_allocates_again_and_again_is_told_with_its_numbers() {
+        let text = |allocations: u64, temporary: u64, life: u64| {
+            second(&format!(
+                "app::main@m.rs:3;app::work@w.rs:9 : allocations={allocations} bytes_allocated={} temporary={temporary} lifetime_ns={}
+                 app::main@m.rs:4;app::rest@w.rs:20 : allocations=200000 bytes_allocated=2000000 lifetime_ns=100000000000000",
+                allocations * 100,
+                allocations * life
+            ))
+        };
+        let finding = of_rule(&text(800_000, 800_000, 50), "allocation-in-loop").unwrap();
+        assert_eq!(
+            (line(&finding), percent(&finding), finding.of, finding.max_speedup),
+            (9, 80, Cost::Allocations, None)
+        );
+        assert!(evidence(&finding).contains("800,000 of 100 B on average"), "{}", evidence(&finding));
+        assert!(finding.verify.contains("--metric allocations --function 'app::work'"), "{}", finding.verify);
+        // Few in a second, and blocks that stay, are no problem.
+        assert_eq!(of_rule(&text(300_000, 300_000, 50), "allocation-in-loop"), None);
+        assert_eq!(of_rule(&text(800_000, 0, 500_000_000), "allocation-in-loop"), None);
+    }
+
+    #[test]
+    fn small_blocks_of_many_lines_are_one_finding() {
+        let text = |size: u64| {
+            let rows = (1..=8).map(|line| {
+                format!(
+                    "app::main@m.rs:{line} : allocations=100000 temporary=100000 bytes_allocated={}\n",
+                    100_000 * size
+                )
+            });
+            second(&rows.collect::<String>())
+        };
+        let finding = of_rule(&text(24), "short-lived-allocations").unwrap();
+        assert_eq!((percent(&finding), finding.places.len()), (100, 8));
+        assert_eq!(of_rule(&text(24), "allocation-in-loop"), None, "no line stands out");
+        assert_eq!(of_rule(&text(4096), "short-lived-allocations"), None);
+    }
+
+    #[test]
+    fn of_a_line_that_cpu_time_shows_too_there_is_one_finding() {
+        let mut profile = profile(
+            "app::main@m.rs:3;malloc 300
+             app::main@m.rs:4;app::other@m.rs:9 100",
+        );
+        add_heap(
+            &mut profile,
+            "app::main@m.rs:3;alloc::x : allocations=200000 temporary=200000 bytes_allocated=200000",
+        );
+        let findings = found(&profile);
+        let [finding] = &findings[..] else { panic!("{findings:?}") };
+        assert_eq!((finding.rule.id, finding.of, percent(finding)), ("allocation-in-loop", Cost::Cpu, 75));
+        assert!(evidence(finding).contains("100.0 % of allocations: "), "{}", evidence(finding));
+        assert!(finding.max_speedup.is_some() && finding.evidence.iter().any(|row| row.text == "in"));
+    }
+
+    #[test]
+    fn growth_that_a_capacity_spares_is_told_of_heaps_and_is_evidence_of_cpu_time() {
+        let heap = "app::main@m.rs:3;alloc::raw_vec::finish_grow : allocations=800000 grown=700000 bytes_copied=1000000 bytes_allocated=4000000 growth_chains=100000";
+        let bar = GrowthBar {
+            bar: 9,
+            grown: 700_000,
+            bytes_copied: 1_000_000,
+            reached: 50_000,
+            reached_bytes: 16_000_000,
+            largest: 330,
+            ..GrowthBar::default()
+        };
+        let mut alone = second(heap);
+        assert_eq!(of_rule(&alone, "vec-growth"), None, "how it grew is not known");
+        alone.heap.growth = vec![bar];
+        let finding = of_rule(&alone, "vec-growth").unwrap();
+        assert_eq!((line(&finding), finding.of, percent(&finding)), (3, Cost::Allocations, 88));
+        assert!(evidence(&finding).contains("700,000 reallocations moved"), "{}", evidence(&finding));
+        let mut both = profile(
+            "app::main@m.rs:3;alloc::raw_vec::RawVec::grow_one;alloc::raw_vec::finish_grow 150\napp::main@m.rs:4 150",
+        );
+        add_heap(&mut both, heap);
+        both.heap.growth = vec![bar];
+        let finding = of_rule(&both, "vec-growth").unwrap();
+        assert_eq!((finding.of, percent(&finding)), (Cost::Cpu, 50));
+        assert!(evidence(&finding).contains("700,000 reallocations moved"), "{}", evidence(&finding));
+    }
+
+    #[test]
+    fn bytes_that_nobody_writes_to_are_told_where_they_are_many() {
+        let text = |unused: u64| {
+            second(&format!(
+                "app::main@m.rs:3;app::load@l.rs:7 : allocations=100 bytes_allocated=8000000 examined_bytes=8000000 unused_bytes={unused}
+                 app::main@m.rs:3;app::rest@l.rs:9 : allocations=100 bytes_allocated=2000000 examined_bytes=2000000 unused_bytes=1000"
+            ))
+        };
+        let finding = of_rule(&text(7_000_000), "unused-capacity").unwrap();
+        assert_eq!((line(&finding), percent(&finding), finding.of), (7, 70, Cost::Bytes));
+        assert_eq!(of_rule(&text(2_000_000), "unused-capacity"), None, "a quarter of a buffer is ordinary");
+    }
+
+    #[test]
+    fn lost_memory_is_told_unless_it_is_a_trifle_or_was_not_looked_for() {
+        let text = |lost: u64| {
+            second(&format!(
+                "app::main@m.rs:3;app::load@l.rs:7 : allocations=100 peak_bytes={MB} definitely_lost_bytes={lost} definitely_lost_blocks=10"
+            ))
+        };
+        let mut leaking = text(MB / 2);
+        let finding = of_rule(&leaking, "leaks").unwrap();
+        assert_eq!((line(&finding), percent(&finding), finding.of), (7, 50, Cost::Peak));
+        assert!(evidence(&finding).contains("in 10 blocks"), "{}", evidence(&finding));
+        assert!(finding.verify.contains("--metric live-at-exit"), "{}", finding.verify);
+        assert_eq!(of_rule(&text(3_000), "leaks"), None);
+        leaking.meta.heap.as_mut().unwrap().leaks = LeakCheck::NotDone;
+        assert_eq!(of_rule(&leaking, "leaks"), None);
+    }
+
+    /// A program whose memory goes like this, and that of one of its lines too.
+    fn going(growth: &str, peak: u64) -> Profile {
+        let mut profile = second(&format!(
+            "app::main@m.rs:3;app::keep@k.rs:5 : allocations=100 peak_blocks=100 peak_bytes={peak} growth={growth}
+             app::main@m.rs:3;app::rest@k.rs:9 : allocations=100 peak_bytes={} growth=flat",
+            peak / 4
+        ));
+        profile.meta.heap.as_mut().unwrap().growth = growth.to_owned();
+        profile
+    }
+
+    #[test]
+    fn memory_that_grows_to_the_end_is_told_once() {
+        for growth in ["linear", "unbounded"] {
+            let profile = going(growth, 100 * MB);
+            let findings = found(&profile);
+            let [finding] = &findings[..] else { panic!("{findings:?}") };
+            assert_eq!((finding.rule.id, line(finding), percent(finding)), ("memory-grows", 5, 80));
+            assert_eq!(finding.confidence, Confidence::Low, "a second is short");
+        }
+        assert_eq!(of_rule(&going("flat", 100 * MB), "memory-grows"), None);
+        assert_eq!(of_rule(&going("linear", MB), "memory-grows"), None);
+        let mut lost = going("linear", 100 * MB);
+        lost.heap.sites[0].counts.definitely_lost_bytes = 90 * MB;
+        assert_eq!(of_rule(&lost, "memory-grows"), None, "it is told as lost");
+    }
+
+    #[test]
+    fn memory_that_goes_up_and_down_is_told_with_how_often() {
+        let waves = |count: u64| {
+            let rows = (0..count).map(|wave| {
+                let (up, down) = (wave * 200, wave * 200 + 100);
+                format!(
+                    "app::main@m.rs:3;app::build@b.rs:5 : allocations=10 peak_bytes={} bytes_allocated={} bytes_freed={} made_ms={up} freed_ms={down} growth=sawtooth\n",
+                    if wave == 0 { 40 * MB } else { 0 },
+                    40 * MB,
+                    40 * MB
+                )
+            });
+            let mut profile = heap_profile(&rows.collect::<String>());
+            profile.meta.duration_ns = 1_000_000_000;
+            profile.meta.heap.as_mut().unwrap().growth = "sawtooth".to_owned();
+            profile
+        };
+        let finding = of_rule(&waves(5), "memory-saw-tooth").unwrap();
+        assert_eq!((line(&finding), percent(&finding)), (5, 100));
+        assert!(evidence(&finding).contains("5 times"), "{}", evidence(&finding));
+        assert_eq!(of_rule(&waves(2), "memory-saw-tooth"), None);
+    }
+
+    #[test]
+    fn a_line_with_most_of_the_peak_is_told_where_there_is_much() {
+        let finding = of_rule(&going("flat", 100 * MB), "peak-by-one-line").unwrap();
+        assert_eq!((line(&finding), percent(&finding)), (5, 80));
+        assert_eq!(of_rule(&going("flat", 30 * MB), "peak-by-one-line"), None);
+    }
+
+    #[test]
+    fn a_part_of_a_recording_and_another_metric_say_nothing_of_the_heap() {
+        use crate::{Allowed, Question, explain};
+        let mut profile = profile("app::main@m.rs:3 1");
+        add_heap(
+            &mut profile,
+            "app::main@m.rs:3 : allocations=200000 temporary=200000 bytes_allocated=200000",
+        );
+        let allowed = Allowed::default();
+        let count = |selection: &whyslow_analyze::Selection, only_metric| {
+            explain(&Question { profile: &profile, selection, only_metric, allowed: &allowed, file: "" })
+                .findings
+                .len()
+        };
+        let all = whyslow_analyze::Selection::default();
+        assert_eq!((count(&all, false), count(&all, true)), (1, 0));
+        let late = whyslow_analyze::Selection { time_ns: Some(5..6), ..all.clone() };
+        assert_eq!(count(&late, false), 0);
+        let of_heap = whyslow_analyze::Selection { metric: 1, ..all };
+        assert_eq!(count(&of_heap, true), 1);
+    }
+}

@@ -1,0 +1,285 @@
+//! Waiting, as recordings of waits show it.
+
+use whyslow_analyze::{
+    BlockedWorker, CallTree, Count, LockRow, LockTable, Reason, Site, WaitRow, Waited, duration, wait_metric,
+};
+use whyslow_profile::Subject;
+
+use crate::facts::Facts;
+use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
+use crate::rule::{Rule, Signal};
+
+/// How many lines are shown as evidence.
+const SHOWN: usize = 3;
+/// Shorter waits are not felt.
+const LEAST_NS: u64 = 20_000_000;
+
+pub(super) static LOCK_CONTENTION: Rule = Rule {
+    id: "lock-contention",
+    title: "threads wait for a lock that another one holds",
+    rust: "hold the lock for less time (work on a copy, drop the guard early), split what it guards (shards, a lock per part, DashMap), \
+           collect per thread and merge at the end, or use an atomic for a single number",
+    native: Some(
+        "hold the lock for less time, split what it guards into parts with a lock each, collect per thread and merge at the end, or use std::atomic for a single number",
+    ),
+    page: include_str!("../../../../docs/findings/lock-contention.md"),
+    signal: Signal::Facts(lock_contention),
+};
+
+pub(super) static BLOCKING_IN_ASYNC: Rule = Rule {
+    id: "blocking-in-async",
+    title: "a call blocks a thread of the async executor, and no other task runs on it meanwhile",
+    rust: "await the async call of the same kind (tokio::time::sleep, tokio::fs, tokio::net), or put the call into spawn_blocking",
+    native: None,
+    page: include_str!("../../../../docs/findings/blocking-in-async.md"),
+    signal: Signal::Facts(blocking_in_async),
+};
+
+pub(super) static MOSTLY_WAITING: Rule = Rule {
+    id: "mostly-waiting",
+    title: "the program waits for most of its time",
+    rust: "do other work meanwhile: start it earlier, or several at a time",
+    native: None,
+    page: include_str!("../../../../docs/findings/mostly-waiting.md"),
+    signal: Signal::Facts(mostly_waiting),
+};
+
+impl From<Site> for Place {
+    fn from(site: Site) -> Self {
+        Self { label: site.label, file: site.file, line: site.line }
+    }
+}
+
+fn lock_contention(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    const LEAST: f64 = 0.05;
+    const FEWEST: u64 = 20;
+    let profile = facts.question.profile;
+    let about_waits = facts.is_about(&[Subject::Wait, Subject::Wall]);
+    let Some(metric) = wait_metric(profile).filter(|_| about_waits) else { return Vec::new() };
+    let table = LockTable::build(profile, &facts.selection(metric), facts.charges(), 0);
+    let busy = facts.busy_ns();
+    let measured = Measured::counted(table.total_ns, busy);
+    if measured.share < LEAST || table.total_ns < LEAST_NS || table.count < FEWEST {
+        return Vec::new();
+    }
+    let share = |ns: u64| Measured::counted(ns, busy).share;
+    let mut places: Vec<(Place, f64)> = Vec::new();
+    for waiter in table.rows.iter().flat_map(|row| &row.waiters) {
+        match places.iter_mut().find(|(place, _)| *place == waiter.site.into()) {
+            Some((_, sum)) => *sum += share(waiter.total_ns),
+            None => places.push((waiter.site.into(), share(waiter.total_ns))),
+        }
+    }
+    places.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.line.cmp(&other.0.line)));
+    let words = |row: &LockRow| {
+        let name = row.name.map_or(String::new(), |name| format!(" {}", name.words(profile)));
+        format!(
+            "{}{name}: {} waits of {} on average, first at",
+            row.kind,
+            Count(row.count),
+            duration(row.mean_ns())
+        )
+    };
+    let locks = table.rows.iter().take(SHOWN);
+    let locks = locks.map(|row| Evidence::at(words(row), row.site.into(), share(row.total_ns)));
+    let holders = table.rows.first().map_or(&[][..], |row| &row.holders[..]);
+    let holders = holders.iter().take(SHOWN);
+    let holders = holders.map(|row| Evidence::at("held until", row.site.into(), share(row.total_ns)));
+    let evidence = locks.chain(holders).collect();
+    vec![Finding { evidence, ..Finding::new(rule, facts.question, Cost::Time, measured, places) }]
+}
+
+fn blocking_in_async(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    const LEAST: f64 = 0.03;
+    if facts.waits().is_none() {
+        return Vec::new();
+    }
+    let profile = facts.question.profile;
+    let mut rows = BlockedWorker::find(profile, facts.question.selection, facts.charges());
+    // Of locks the other rule tells, with who holds them.
+    rows.retain(|row| row.reason != Reason::Lock);
+    let busy = facts.busy_ns();
+    let measured = Measured::counted(rows.iter().map(|row| row.total_ns).sum(), busy);
+    if measured.share < LEAST || rows.iter().map(|row| row.total_ns).sum::<u64>() < LEAST_NS {
+        return Vec::new();
+    }
+    let share = |row: &BlockedWorker| Measured::counted(row.total_ns, busy).share;
+    let place = |row: &BlockedWorker| Place { label: row.function, file: row.file, line: row.line };
+    let words = |row: &BlockedWorker| {
+        let call = CallTree::name(profile, row.call);
+        format!("{} calls of {call}, the longest {}, from", Count(row.count), duration(row.max_ns))
+    };
+    let evidence =
+        rows.iter().take(SHOWN).map(|row| Evidence::at(words(row), place(row), share(row))).collect();
+    let places = rows.iter().map(|row| (place(row), share(row))).collect();
+    vec![Finding { evidence, ..Finding::new(rule, facts.question, Cost::Time, measured, places) }]
+}
+
+/// What the first thread waits for that is not another thread of the program: what to call it, and what to do.
+fn told(reason: Reason) -> Option<(&'static str, &'static str)> {
+    match reason {
+        Reason::Sleep => Some((
+            "the program sleeps for most of its time",
+            "wait for the event itself instead of asking again after a while: a channel, a Condvar, a notification of the file or socket; or sleep for less",
+        )),
+        Reason::File | Reason::PageFault => Some((
+            "the program waits for files and disks for most of its time",
+            "read and write more at a time and further ahead, on several threads; sync (fsync) once for many changes; keep what is needed again in memory",
+        )),
+        Reason::Network | Reason::Pipe | Reason::Events => Some((
+            "the program waits for others, over sockets and pipes, for most of its time",
+            "ask for several things at a time instead of one after the other, in fewer and larger requests, on connections that are kept; \
+             a server without requests waits, and that is no problem",
+        )),
+        Reason::Child => Some((
+            "the program waits for other programs that it has started, for most of its time",
+            "run several of them at a time, or do the work of short ones without a program of its own; record them too: whyslow follows children",
+        )),
+        _ => None,
+    }
+}
+
+/// What of it is told together.
+fn family(reason: Reason) -> Reason {
+    match reason {
+        Reason::PageFault => Reason::File,
+        Reason::Pipe | Reason::Events => Reason::Network,
+        other => other,
+    }
+}
+
+fn mostly_waiting(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    const LEAST: f64 = 0.5;
+    const LEAST_OF_FAMILY: f64 = 0.3;
+    let question = facts.question;
+    if !question.selection.is_everything() || facts.waits().is_none() {
+        return Vec::new();
+    }
+    let Some(Waited::Recorded(table, lasted)) = Waited::of(question.profile, facts.charges()) else {
+        return Vec::new();
+    };
+    // While other threads work, the first one may wait: those of Go's runtime do.
+    if facts.busy_cpu_ns() as f64 > (1.0 - LEAST) * lasted as f64 {
+        return Vec::new();
+    }
+    let share = |ns: u64| Measured::counted(ns, lasted).share;
+    let of_family = |one: Reason| -> u64 {
+        table.reasons.iter().filter(|(reason, _)| family(*reason) == one).map(|(_, total)| total).sum()
+    };
+    let families = table.reasons.iter().filter(|(reason, _)| told(*reason).is_some());
+    let Some(most) = families.map(|(reason, _)| family(*reason)).max_by_key(|reason| of_family(*reason))
+    else {
+        return Vec::new();
+    };
+    let all: u64 = table.reasons.iter().filter(|(reason, _)| told(*reason).is_some()).map(|(_, ns)| ns).sum();
+    let Some((title, advice)) = told(most) else { return Vec::new() };
+    if share(all) < LEAST || share(of_family(most)) < LEAST_OF_FAMILY || lasted < 5 * LEAST_NS {
+        return Vec::new();
+    }
+    let rows = table.rows.iter().filter(|row| family(row.reason) == most).collect::<Vec<_>>();
+    let place = |row: &WaitRow| Place { label: row.label, file: row.file, line: row.line };
+    let words = |row: &WaitRow| {
+        let each = duration(row.total_ns / row.count.max(1));
+        format!("{}: {} waits of {each} on average, at", row.reason.label(), Count(row.count))
+    };
+    let lines = rows.iter().take(SHOWN);
+    let lines = lines.map(|row| Evidence::at(words(row), place(row), share(row.total_ns)));
+    let others =
+        table.reasons.iter().filter(|(reason, _)| family(*reason) != most && *reason != Reason::Idle);
+    let others = others.take(SHOWN).map(|(reason, total)| Evidence {
+        share: Some(share(*total)),
+        ..Evidence::words(format!("other waits of the first thread: {}", reason.label()))
+    });
+    let evidence = lines.chain(others).collect();
+    let places = rows.iter().map(|row| (place(row), share(row.total_ns))).collect();
+    let measured = Measured::counted(of_family(most), lasted);
+    let confidence = if most == Reason::Network { Confidence::Medium } else { Confidence::High };
+    let finding = Finding::new(rule, question, Cost::Elapsed, measured, places);
+    vec![Finding { title: title.to_owned(), advice: advice.to_owned(), evidence, confidence, ..finding }]
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_analyze::testing::profile;
+    use whyslow_profile::{Profile, StackId};
+
+    use super::super::testing::{evidence, found, line, of_rule, percent, waits_of};
+    use super::*;
+
+    const WORKER: &str =
+        "clone3;tokio::runtime::scheduler::multi_thread::worker::run;tokio::runtime::task::harness::poll";
+
+    /// A profile in which samples in the kernel are waits.
+    fn waiting(folded: &str) -> Profile {
+        let mut made = profile(folded);
+        let is_wait = |profile: &Profile, stack: StackId| {
+            let frame = whyslow_analyze::frames_of(profile, stack).next();
+            frame.is_some_and(|frame| CallTree::name(profile, frame.label).starts_with("sys_"))
+        };
+        waits_of(&mut made, is_wait);
+        made
+    }
+
+    fn contended(waits: u64) -> Profile {
+        waiting(&format!(
+            "a: app::work@app.rs:3;std::sys::sync::mutex::futex::Mutex::lock_contended;sys_futex_wait {waits}
+             a: app::work@app.rs:4 600
+             main: app::main@app.rs:9;std::thread::JoinInner::join;sys_futex_wait 900"
+        ))
+    }
+
+    #[test]
+    fn waits_for_locks_are_told_with_their_line_and_kind() {
+        let finding = of_rule(&contended(400), "lock-contention").unwrap();
+        assert_eq!((line(&finding), percent(&finding), finding.of), (3, 40, Cost::Time));
+        assert!(evidence(&finding).contains("std Mutex: 400 waits of 1.00 ms"), "{}", evidence(&finding));
+        assert!(finding.max_speedup.is_some_and(|times| (times - 1.0 / 0.6).abs() < 1e-9));
+        assert!(finding.verify.contains("--metric wall-time"), "{}", finding.verify);
+        assert_eq!(of_rule(&contended(25), "lock-contention"), None);
+    }
+
+    #[test]
+    fn calls_that_block_a_worker_are_told_and_locks_are_left_to_their_own_rule() {
+        let text = |call: &str, count: u64| {
+            waiting(&format!(
+                "w: {WORKER};async fn app::handle@h.rs:7;{call} {count}
+                 w: {WORKER};async fn app::handle@h.rs:9 100"
+            ))
+        };
+        let sleep = "std::thread::sleep;sys_hrtimer_nanosleep";
+        let finding = of_rule(&text(sleep, 100), "blocking-in-async").unwrap();
+        assert_eq!((line(&finding), percent(&finding)), (7, 50));
+        assert!(evidence(&finding).contains("100 calls of std::thread::sleep"), "{}", evidence(&finding));
+        assert_eq!(of_rule(&text(sleep, 2), "blocking-in-async"), None);
+        let lock = "std::sys::sync::mutex::futex::Mutex::lock_contended;sys_futex_wait";
+        let ids = found(&text(lock, 100)).iter().map(|finding| finding.rule.id).collect::<Vec<_>>();
+        assert_eq!(ids, ["lock-contention"]);
+    }
+
+    #[test]
+    fn what_the_first_thread_waits_for_decides_title_and_advice() {
+        let told = |call: &str| {
+            of_rule(&waiting(&format!("app::main@m.rs:5;{call} 700\napp::main@m.rs:8 300")), "mostly-waiting")
+        };
+        let sleeping = told("std::thread::sleep;sys_hrtimer_nanosleep").unwrap();
+        assert_eq!((line(&sleeping), percent(&sleeping), sleeping.of), (5, 70, Cost::Elapsed));
+        assert!(sleeping.title.contains("sleeps") && sleeping.advice.contains("Condvar"), "{sleeping:?}");
+        let reading = told("std::fs::read;sys_folio_wait_bit_common");
+        assert!(
+            reading
+                .is_some_and(|finding| finding.title.contains("files") && finding.advice.contains("fsync"))
+        );
+        let waiting_for_child = told("std::process::wait;sys_do_wait");
+        assert!(waiting_for_child.is_some_and(|finding| finding.title.contains("other programs")));
+        assert_eq!(told("std::thread::JoinInner::join;sys_futex_wait"), None, "its own threads");
+        let busy =
+            waiting("app::main@m.rs:5;std::thread::sleep;sys_hrtimer_nanosleep 400\napp::main@m.rs:8 600");
+        assert_eq!(of_rule(&busy, "mostly-waiting"), None);
+        let mut elsewhere = waiting(
+            "app::main@m.rs:5;std::thread::sleep;sys_hrtimer_nanosleep 700
+             worker: app::work@m.rs:9 700",
+        );
+        elsewhere.meta.duration_ns = 1_000_000_000;
+        assert_eq!(of_rule(&elsewhere, "mostly-waiting"), None, "others work meanwhile");
+    }
+}

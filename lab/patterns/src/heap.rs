@@ -1,0 +1,169 @@
+//! Memory: how often it is allocated, how long it is held, how much of it is used.
+
+use std::cell::RefCell;
+use std::hint::black_box;
+
+use crate::{Recorded, compute};
+
+pub const PAIRS: &[Recorded] = &[
+    ("allocation-in-loop", "--heap", makes_a_buffer_per_item, keeps_the_buffer),
+    ("short-lived-allocations", "--heap", boxes_every_part, keeps_parts_on_the_stack),
+    ("unused-capacity", "heap --unused", reserves_too_much, reserves_what_it_needs),
+    ("leaks", "--heap", forgets_blocks, frees_blocks),
+    ("memory-grows", "--heap", keeps_every_answer, keeps_the_last_answers),
+    ("memory-saw-tooth", "--heap", builds_and_drops, builds_once),
+    ("peak-by-one-line", "--heap", loads_all_at_once, loads_in_pieces),
+];
+
+#[inline(never)]
+fn makes_a_buffer_per_item() {
+    for item in 0..20_000u64 {
+        let buffer = vec![item; 100]; // here: allocation-in-loop
+        black_box(&buffer);
+    }
+}
+
+#[inline(never)]
+fn keeps_the_buffer() {
+    let mut buffer = Vec::new();
+    for item in 0..20_000u64 {
+        buffer.clear();
+        buffer.resize(100, item);
+        black_box(&buffer);
+    }
+}
+
+#[inline(never)]
+fn boxes_every_part() {
+    for item in 0..5_000u64 {
+        let one = Box::new(item); // here: short-lived-allocations
+        black_box(&one);
+        drop(one);
+        let other = Box::new(item as u32);
+        black_box(&other);
+        drop(other);
+        let third = Box::new([item; 2]);
+        black_box(&third);
+        drop(third);
+        let fourth = Box::new([item; 3]);
+        black_box(&fourth);
+        drop(fourth);
+        let fifth = Box::new([item; 4]);
+        black_box(&fifth);
+        drop(fifth);
+        let sixth = Box::new([item; 5]);
+        black_box(&sixth);
+    }
+}
+
+#[inline(never)]
+fn keeps_parts_on_the_stack() {
+    for item in 0..5_000u64 {
+        black_box((item, item as u32, [item; 2], [item; 3]));
+        black_box(([item; 4], [item; 5]));
+    }
+}
+
+#[inline(never)]
+fn reserves_too_much() {
+    for item in 0..100u64 {
+        let mut row = Vec::with_capacity(10_000); // here: unused-capacity
+        row.extend([item; 10]);
+        black_box(&row);
+    }
+    black_box(compute(100_000));
+}
+
+#[inline(never)]
+fn reserves_what_it_needs() {
+    for item in 0..100u64 {
+        let mut row = Vec::with_capacity(10);
+        row.extend([item; 10]);
+        black_box(&row);
+    }
+    black_box(compute(100_000));
+}
+
+#[inline(never)]
+fn forgets_blocks() {
+    for _ in 0..10 {
+        std::mem::forget(black_box(vec![1u8; 10_000])); // here: leaks
+    }
+    black_box(compute(200_000));
+}
+
+#[inline(never)]
+fn frees_blocks() {
+    for _ in 0..10 {
+        drop(black_box(vec![1u8; 10_000]));
+    }
+    black_box(compute(200_000));
+}
+
+thread_local! {
+    static ANSWERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+#[inline(never)]
+fn keeps_every_answer() {
+    ANSWERS.with_borrow_mut(|answers| answers.push(vec![1; 400_000])); // here: memory-grows
+    black_box(compute(800_000));
+}
+
+#[inline(never)]
+fn keeps_the_last_answers() {
+    ANSWERS.with_borrow_mut(|answers| {
+        if answers.len() < 50 { answers.push(vec![1; 400_000]) } else { answers.rotate_left(1) }
+    });
+    black_box(compute(800_000));
+}
+
+#[inline(never)]
+fn builds_and_drops() {
+    let mut parts = Vec::new();
+    for _ in 0..40 {
+        parts.push(vec![1u8; 1_000_000]); // here: memory-saw-tooth
+        black_box(compute(500_000));
+    }
+    black_box(&parts);
+}
+
+thread_local! {
+    static PARTS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+#[inline(never)]
+fn builds_once() {
+    PARTS.with_borrow_mut(|parts| {
+        for part in 0..40 {
+            match parts.get_mut(part) {
+                Some(part) => part.fill(2),
+                None => parts.push(vec![1; 1_000_000]),
+            }
+            black_box(compute(500_000));
+        }
+    });
+}
+
+#[inline(never)]
+fn loads_all_at_once() {
+    thread_local! {
+        static ALL: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    ALL.with_borrow_mut(|all| {
+        if all.is_empty() {
+            *all = vec![1; 100_000_000]; // here: peak-by-one-line
+        }
+        black_box(all.iter().step_by(4096).map(|byte| u64::from(*byte)).sum::<u64>());
+    });
+    black_box(compute(500_000));
+}
+
+#[inline(never)]
+fn loads_in_pieces() {
+    for piece in 0..60u8 {
+        let bytes = vec![piece; 100_000];
+        black_box(bytes.iter().step_by(4096).map(|byte| u64::from(*byte)).sum::<u64>());
+    }
+    black_box(compute(500_000));
+}
