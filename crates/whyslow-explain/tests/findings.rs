@@ -1,0 +1,175 @@
+//! What is found in small profiles that are written as text.
+
+#![expect(missing_docs, reason = "tests")]
+
+use whyslow_analyze::{CallTree, Selection, testing};
+use whyslow_explain::{ALL, Allowed, Confidence, Explanation, Question, Shape, explain};
+use whyslow_profile::Profile;
+
+fn explained(profile: &Profile) -> Explanation {
+    let (selection, allowed) = (Selection::default(), Allowed::default());
+    explain(&Question { profile, selection: &selection, only_metric: false, allowed: &allowed, file: "x" })
+}
+
+/// `id share% function:line` of each finding.
+fn found(folded: &str) -> Vec<String> {
+    let profile = testing::profile(folded);
+    let findings = explained(&profile).findings;
+    let words = findings.iter().map(|finding| {
+        let place = finding.place.unwrap();
+        let function = CallTree::name(&profile, place.label).into_owned();
+        format!("{} {:.0}% {function}:{}", finding.rule.id, finding.share * 100.0, place.line)
+    });
+    words.collect()
+}
+
+const SIP: &str = "core::hash::sip::Hasher<S>::write";
+const GROW: &str = "alloc::raw_vec::RawVec<T,A>::grow_one;alloc::raw_vec::RawVecInner<A>::finish_grow";
+
+#[test]
+fn the_line_is_that_of_the_users_code_however_deep_the_library_is() {
+    assert_eq!(
+        found(&format!("main@m.rs:1;count@m.rs:7;dep::map::get@d.rs:90;{SIP} 100\nmain@m.rs:2 200")),
+        ["sip-hash 33% count:7"]
+    );
+    // Without code of the user's it is the nearest library.
+    assert_eq!(
+        found(&format!("_start;dep::map::get@d.rs:90;{SIP} 100\n_start;dep::work 200")),
+        ["sip-hash 33% dep::map::get:90"]
+    );
+}
+
+#[test]
+fn what_std_calls_of_the_users_types_is_passed() {
+    // The line of `derive(Hash)` is nobody's.
+    let derived = format!(
+        "main@m.rs:1;count@m.rs:7;core::hash::BuildHasher::hash_one;<app::Key as core::hash::Hash>::hash@m.rs:3;{SIP} 100\nmain 200"
+    );
+    assert_eq!(found(&derived), ["sip-hash 33% count:7"]);
+    let cloned = "main@m.rs:1;copy@m.rs:9;<app::Key as core::clone::Clone>::clone@m.rs:3;<alloc::string::String as core::clone::Clone>::clone;malloc 100\nmain 200";
+    assert_eq!(found(cloned), ["clone-heavy 33% copy:9"]);
+}
+
+#[test]
+fn the_users_code_beneath_a_library_is_not_the_librarys() {
+    // `collect` calls a closure of the user's that calls a function that does the work.
+    let work = "main@m.rs:1;core::slice::iter::Iter<T>::for_each;<core::slice::iter::Iter<T> as core::iter::traits::iterator::Iterator>::find;main::{{closure}}@m.rs:2;work@m.rs:5 300";
+    assert_eq!(found(work), [""; 0]);
+    // What a closure does itself is the search's.
+    let compare = "main@m.rs:1;<core::slice::iter::Iter<T> as core::iter::traits::iterator::Iterator>::find;main::{{closure}}@m.rs:1 300";
+    assert_eq!(found(compare), ["linear-search 100% main:1"]);
+}
+
+#[test]
+fn a_sample_counts_for_the_most_particular_finding_only() {
+    let both = format!(
+        "main@m.rs:1;fill@m.rs:7;{GROW};malloc 100\nmain@m.rs:1;one@m.rs:8;malloc 60\nmain@m.rs:2 240"
+    );
+    assert_eq!(found(&both), ["vec-growth 25% fill:7", "allocator-heavy 15% one:8"]);
+    // What is too little to be told counts for the next.
+    let little = format!(
+        "main@m.rs:1;fill@m.rs:7;{GROW};malloc 21\nmain@m.rs:1;one@m.rs:8;malloc 100\nmain@m.rs:2 800"
+    );
+    assert_eq!(found(&little), ["allocator-heavy 13% one:8"]);
+    for folded in [both, little] {
+        let sum: f64 =
+            explained(&testing::profile(&folded)).findings.iter().map(|finding| finding.share).sum();
+        assert!(sum <= 1.0, "{sum}");
+    }
+}
+
+#[test]
+fn what_belongs_together_is_one_finding() {
+    let cloned = "main@m.rs:1;copy@m.rs:9;<T as core::clone::Clone>::clone;malloc 100\n\
+        main@m.rs:1;copy@m.rs:11;core::ptr::drop_in_place<[T]>;free 80\n\
+        main@m.rs:1;other@m.rs:20;core::ptr::drop_in_place<[T]>;free 60\n\
+        main@m.rs:2 200";
+    assert_eq!(found(cloned), ["clone-heavy 41% copy:9", "drop-heavy 14% other:20"]);
+}
+
+#[test]
+fn what_has_another_explanation_is_not_told() {
+    let write = "<std::fs::File as std::io::Write>::write";
+    assert_eq!(found(&format!("main@m.rs:1;{write};write;sys_call 300")), ["unbuffered-writes 100% main:1"]);
+    // Through a buffer.
+    assert_eq!(
+        found(&format!(
+            "main@m.rs:1;<std::io::BufWriter<W> as std::io::Write>::write;{write};write;sys_call 300"
+        )),
+        [""; 0]
+    );
+    // Large writes: the kernel copies most of the time.
+    assert_eq!(
+        found(&format!(
+            "main@m.rs:1;{write};write;sys_copy_from_iter 200\nmain@m.rs:1;{write};write;sys_call 100"
+        )),
+        [""; 0]
+    );
+    // A capacity that is only looked at does not grow.
+    assert_eq!(
+        found("main@m.rs:1;alloc::vec::Vec<T,A>::reserve;alloc::raw_vec::RawVec<T,A>::reserve 300"),
+        [""; 0]
+    );
+    // A function of the user's own.
+    assert_eq!(found("main@m.rs:1;malloc_all@m.rs:3;read@m.rs:4 300"), [""; 0]);
+}
+
+#[test]
+fn threads_have_to_meet_for_atomics_to_matter() {
+    let add = "core::sync::atomic::AtomicU64::fetch_add";
+    assert_eq!(found(&format!("main@m.rs:1;{add} 300")), [""; 0]);
+    assert_eq!(
+        found(&format!("main@m.rs:1;{add} 150\nother: main@m.rs:1;{add} 150")),
+        ["atomic-traffic 100% main:1"]
+    );
+}
+
+#[test]
+fn few_samples_are_less_sure_and_too_few_say_nothing() {
+    let confidence = |hits: u32, rest: u32| {
+        let profile = testing::profile(&format!("main@m.rs:1;{SIP} {hits}\nmain@m.rs:2 {rest}"));
+        explained(&profile).findings.first().map(|finding| finding.confidence)
+    };
+    assert_eq!(confidence(300, 300), Some(Confidence::High));
+    assert_eq!(confidence(100, 300), Some(Confidence::Medium));
+    assert_eq!(confidence(30, 300), Some(Confidence::Low));
+    assert_eq!(confidence(19, 300), None);
+    assert_eq!(confidence(100, 99), None);
+}
+
+#[test]
+fn a_profile_has_a_shape_whatever_is_found() {
+    let shape = |folded: &str| explained(&testing::profile(folded)).shape;
+    assert!(matches!(shape("main;hot 300\nmain;cold 50"), Shape::Hotspot { share, .. } if share > 0.8));
+    assert!(matches!(shape("main;f 10"), Shape::TooFew { samples: 10, .. }));
+    let spread = (0..20).map(|function| format!("main;f{function} 20\n")).collect::<String>();
+    assert!(matches!(shape(&spread), Shape::Spread { functions: 20, .. }));
+    let frameworks = (0..20).map(|function| format!("_start;dep::f{function} 20\n")).collect::<String>();
+    assert!(matches!(shape(&format!("{frameworks}main 50")), Shape::Frameworks { share } if share > 0.8));
+}
+
+#[test]
+fn odd_profiles_are_explained_too() {
+    for folded in ["[unknown] 300", "[truncated];f 300", "main;[libz.so] 300", "main;;f 300"] {
+        let profile = testing::profile(folded);
+        assert!(explained(&profile).findings.is_empty(), "{folded}");
+    }
+    let empty = explained(&Profile::default());
+    assert!(
+        empty.findings.is_empty() && matches!(empty.shape, Shape::TooFew { samples: 0, .. }),
+        "{empty:?}"
+    );
+    let deep = format!("{}{SIP} 300", "main@m.rs:1;".repeat(5_000));
+    assert!(!found(&deep).is_empty());
+}
+
+#[test]
+fn ids_are_unique_and_in_kebab_case() {
+    let mut ids = ALL.iter().map(|rule| rule.id).collect::<Vec<_>>();
+    ids.sort_unstable();
+    assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
+    assert!(ids.iter().all(|id| {
+        id.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-')
+    }));
+    assert!(ALL.iter().all(|rule| !rule.title.ends_with('.') && !rule.rust.is_empty()));
+}
