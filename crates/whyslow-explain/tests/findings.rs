@@ -1,6 +1,6 @@
 //! What is found in small profiles that are written as text.
 
-#![expect(missing_docs, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use whyslow_analyze::{CallTree, Selection, testing};
 use whyslow_explain::{ALL, Allowed, Confidence, Explanation, Question, Shape, explain};
