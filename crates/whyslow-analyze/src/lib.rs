@@ -53,7 +53,7 @@ pub use outline::{Outline, OutlineItem};
 pub use overview::Overview;
 pub use own::{
     Beneath, By, Charge, Charges, HotLine, HotLines, Nearness, OwnLine, OwnRow, OwnTable, StackFrame,
-    frames_of,
+    frames_at, frames_of,
 };
 pub use parallelism::{
     Beside, BusyFunction, ELAPSED_TIME, Level, Parallelism, SerialPart, Slice, elapsed_time, threads_beside,

@@ -76,7 +76,7 @@ pub fn explain(question: &Question<'_>) -> Explanation {
         }
     }
     let (findings, allowed) = order::order(found, allowed);
-    Explanation { findings, allowed, shape: Shape::of(profile, selection) }
+    Explanation { findings, allowed, shape: Shape::of(&facts) }
 }
 
 /// The metric of CPU time, unless another one was asked for.

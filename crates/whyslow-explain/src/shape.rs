@@ -1,9 +1,10 @@
 //! What a profile looks like as a whole: where to look when no known pattern explains it.
 
-use whyslow_analyze::{Charges, Label, Nearness, Overview, OwnTable, Selection};
-use whyslow_profile::Profile;
+use whyslow_analyze::{Charges, Label, Nearness, Overview, OwnTable};
 
+use crate::facts::Facts;
 use crate::order::FEWEST_SAMPLES;
+use crate::{Question, cpu_metric};
 
 /// What a profile looks like.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,10 +44,15 @@ pub enum Shape {
 
 impl Shape {
     /// Looks at the selected samples.
-    pub fn of(profile: &Profile, selection: &Selection) -> Self {
+    pub(crate) fn of(facts: &Facts<'_>) -> Self {
         const MOST: f64 = 0.5;
         const IDLE: f64 = 0.7;
-        let weights = selection.weigh(profile);
+        let Question { profile, selection, .. } = *facts.question;
+        let is_cpu = cpu_metric(profile, selection, facts.question.only_metric) == Some(selection.metric);
+        let of_other = (!is_cpu).then(|| selection.weigh(profile));
+        let Some(weights) = of_other.as_ref().or_else(|| facts.cpu()) else {
+            return Self::TooFew { samples: 0, needed: FEWEST_SAMPLES };
+        };
         let overview = Overview::of(profile);
         let nothing_ran = overview.nothing_ran_ns.unwrap_or(0) as f64 / overview.duration_ns.max(1) as f64;
         if nothing_ran >= IDLE && selection.is_everything() {
@@ -55,8 +61,8 @@ impl Shape {
         if weights.total_count < FEWEST_SAMPLES {
             return Self::TooFew { samples: weights.total_count, needed: FEWEST_SAMPLES };
         }
-        let charges = Charges::of_metric(profile, true, selection.metric);
-        let own = OwnTable::build(profile, &weights, &charges);
+        let of_other = (!is_cpu).then(|| Charges::of_metric(profile, true, selection.metric));
+        let own = OwnTable::build(profile, weights, of_other.as_ref().unwrap_or_else(|| facts.charges()));
         let share = |value: u64| value as f64 / weights.total_value.max(1) as f64;
         let is_users = |label: Label| Nearness::of(profile, label) <= Nearness::Program;
         let largest = own.rows.iter().max_by_key(|row| row.own_value);

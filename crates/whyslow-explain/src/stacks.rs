@@ -1,14 +1,14 @@
 //! Patterns that names on stacks show.
 //!
-//! Every function's name is matched once against all rules, which gives it four sets of bits. A stack is then walked from the inside
-//! out, with a few operations on bits per frame. A stack counts for one rule only: the first of the table that is told. So what
+//! Every function's name is matched once against all rules, which gives it four sets of bits. What a stack shows follows from what its
+//! caller's shows by a few operations on bits per frame ([`State`]); the stacks that count are then walked from the inside out to find the line. A stack counts for one rule only: the first of the table that is told. So what
 //! overlaps is one finding, and all of them together explain no more than there is.
 
 use std::cmp::Reverse;
 
 use regex::RegexSet;
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_analyze::{CallTree, Label, Nearness, Selection, StackFrame, Weights, frames_of};
+use whyslow_analyze::{CallTree, Label, Nearness, Selection, StackFrame, Weights, frames_at, frames_of};
 use whyslow_profile::{Profile, StackId};
 
 use crate::Question;
@@ -86,7 +86,8 @@ struct Marks<'a> {
     /// As many expressions per rule as a mark has sets of bits.
     set: RegexSet,
     passing: regex::Regex,
-    known: FxHashMap<Label, Mark>,
+    functions: Vec<Option<Mark>>,
+    others: FxHashMap<Label, Mark>,
 }
 
 impl<'a> Marks<'a> {
@@ -101,13 +102,34 @@ impl<'a> Marks<'a> {
         let passing = regex::Regex::new(
             r" as core::(?:clone::Clone|cmp::\w+|hash::Hash|fmt::\w+|ops::drop::Drop|default::Default|convert::\w+|borrow::\w+|iter::traits::\w+::\w+)(?:<.*>)?>::",
         );
-        Some(Self { profile, table, set, passing: passing.ok()?, known: FxHashMap::default() })
+        let functions = vec![None; profile.functions.len()];
+        Some(Self { profile, table, set, passing: passing.ok()?, functions, others: FxHashMap::default() })
     }
 
     fn of(&mut self, label: Label) -> Mark {
-        if let Some(mark) = self.known.get(&label) {
-            return *mark;
+        match label {
+            Label::Function(id) => {
+                if let Some(Some(mark)) = self.functions.get(id.index()) {
+                    return *mark;
+                }
+                let mark = self.read(label);
+                if let Some(known) = self.functions.get_mut(id.index()) {
+                    *known = Some(mark);
+                }
+                mark
+            }
+            _ => {
+                if let Some(mark) = self.others.get(&label) {
+                    return *mark;
+                }
+                let mark = self.read(label);
+                self.others.insert(label, mark);
+                mark
+            }
         }
+    }
+
+    fn read(&self, label: Label) -> Mark {
         let name = CallTree::name(self.profile, label);
         let found = self.set.matches(&name);
         let bits =
@@ -115,7 +137,7 @@ impl<'a> Marks<'a> {
         let nearness = Nearness::of(self.profile, label);
         // A function of the user's own that is called `read` is not that of libc.
         let is_namesake = nearness <= Nearness::Program && !name.contains("::");
-        let mark = Mark {
+        Mark {
             shows: if is_namesake { 0 } else { bits(0) },
             unless: bits(1),
             needed: bits(2),
@@ -123,9 +145,20 @@ impl<'a> Marks<'a> {
             nearness,
             is_passing: nearness < Nearness::Wrapper && self.passing.is_match(&name),
             is_closure: name.contains("{closure"),
-        };
-        self.known.insert(label, mark);
-        mark
+        }
+    }
+}
+
+impl Mark {
+    /// The rules that hold on when this frame is beneath what shows them.
+    fn keeps(&self, table: &Table) -> Bits {
+        if self.nearness >= Nearness::Wrapper || self.is_passing {
+            !0
+        } else if self.is_closure {
+            table.through_closures
+        } else {
+            table.through_all
+        }
     }
 }
 
@@ -153,12 +186,67 @@ fn look(marks: &mut Marks<'_>, frames: &[StackFrame], mut matched: impl FnMut(us
         shown.rules |= here;
         shown.refuted |= here & against;
         each_bit(here).for_each(|rule| matched(rule, place));
-        if mark.nearness < Nearness::Wrapper && !mark.is_passing {
-            alive &= if mark.is_closure { table.through_closures } else { table.through_all };
-        }
+        alive &= mark.keeps(table);
     }
     shown.refuted &= shown.rules;
     shown
+}
+
+/// What the frames from the root to here show, whatever comes beneath.
+#[derive(Debug, Default, Clone, Copy)]
+struct State {
+    /// Something shows the rule, and all that it needs is beneath that.
+    matched: Bits,
+    /// Something shows the rule, and what it needs is missing.
+    waiting: Bits,
+    /// A frame is outside that forbids the rule to what comes beneath.
+    forbidden: Bits,
+    /// Something shows the rule where it is forbidden; what it needs may be missing.
+    doomed: Bits,
+    /// The same with all that it needs: no frame outside of that can show it any more.
+    ended: Bits,
+    /// Beneath what shows the rule is something that speaks against it.
+    refuted: Bits,
+}
+
+impl State {
+    /// With one more frame beneath.
+    fn with(self, mark: &Mark, table: &Table) -> Self {
+        let keeps = mark.keeps(table);
+        let mut next = Self {
+            matched: self.matched & keeps,
+            waiting: self.waiting & keeps,
+            forbidden: self.forbidden & keeps,
+            doomed: self.doomed & keeps,
+            ended: self.ended & keeps,
+            refuted: self.refuted & keeps,
+        };
+        let complete = !table.needing | mark.needed;
+        next.waiting |= mark.shows;
+        next.matched |= next.waiting & complete;
+        next.doomed |= next.forbidden & mark.shows;
+        next.ended |= next.doomed & complete;
+        next.forbidden |= mark.unless;
+        next.refuted |= (next.matched | next.waiting) & mark.refutes;
+        next
+    }
+
+    fn shown(self) -> Shown {
+        let rules = self.matched & !self.ended;
+        Shown { rules, refuted: self.refuted & rules }
+    }
+}
+
+/// What each stack shows. Callers come before those they call.
+fn states(marks: &mut Marks<'_>) -> Vec<State> {
+    let (profile, table) = (marks.profile, marks.table);
+    let mut states: Vec<State> = Vec::with_capacity(profile.stacks.len());
+    for stack in (0..profile.stacks.len()).map(StackId::from) {
+        let outside = profile.stacks.parent(stack).map_or(State::default(), |parent| states[parent.index()]);
+        let frames = frames_at(profile, profile.stacks.location(stack), true);
+        states.push(frames.fold(outside, |state, frame| state.with(&marks.of(frame.label), table)));
+    }
+    states
 }
 
 /// The outermost frame that shows a rule.
@@ -211,10 +299,13 @@ pub(crate) fn find(question: &Question<'_>, selection: &Selection, weights: &Wei
     let mut of_stack = Vec::new();
     let mut places_so = PlacesSo::default();
     let mut groups: FxHashMap<Shown, (u64, u64)> = FxHashMap::default();
+    let states = states(&mut marks);
     for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
-        frames.clear();
-        frames.extend(frames_of(profile, stack.into()));
-        let mut shown = look(&mut marks, &frames, |_, _| {});
+        let mut shown = states[stack].shown();
+        if shown.rules & table.with_line != 0 {
+            frames.clear();
+            frames.extend(frames_of(profile, stack.into()));
+        }
         for rule in each_bit(shown.rules & table.with_line) {
             let is_so = places_so.of(&mut marks, &frames, rule);
             if !is_so {
@@ -410,4 +501,51 @@ fn threads_of(profile: &Profile, selection: &Selection, stacks: &[StackId]) -> u
     let Some(samples) = profile.samples.get(selection.metric) else { return 0 };
     let rows = samples.stack.iter().zip(&samples.thread).filter(|(stack, _)| stacks.contains(stack));
     rows.map(|(_, thread)| *thread).collect::<FxHashSet<_>>().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use whyslow_analyze::testing;
+
+    use super::*;
+
+    const FRAMES: [&str; 16] = [
+        "main",
+        "dep::work",
+        "main::{{closure}}",
+        "<app::Key as core::clone::Clone>::clone",
+        "malloc",
+        "sys_copy_from_iter",
+        "alloc::raw_vec::RawVec<T,A>::grow_one",
+        "alloc::raw_vec::finish_grow",
+        "<std::io::BufWriter<W> as std::io::Write>::write",
+        "<std::fs::File as std::io::Write>::write",
+        "core::fmt::write",
+        "core::ptr::drop_in_place<[T]>",
+        "core::ptr::drop_in_place<T>",
+        "<core::slice::iter::Iter<T> as core::iter::traits::iterator::Iterator>::find",
+        "core::iter::adapters::filter::next",
+        "alloc::slice::<impl [T]>::sort_by_key::{{closure}}",
+    ];
+
+    proptest! {
+        #[test]
+        fn what_follows_from_the_caller_is_what_a_walk_finds(
+            stacks in prop::collection::vec(prop::collection::vec(0..FRAMES.len(), 1..9), 1..6),
+        ) {
+            let line = |frames: &Vec<usize>| {
+                format!("{} 1\n", frames.iter().map(|frame| FRAMES[*frame]).collect::<Vec<_>>().join(";"))
+            };
+            let profile = testing::profile(&stacks.iter().map(line).collect::<String>());
+            let table = Table::new();
+            let mut marks = Marks::new(&profile, &table).unwrap();
+            let states = states(&mut marks);
+            for stack in (0..profile.stacks.len()).map(StackId::from) {
+                let frames = frames_of(&profile, stack).collect::<Vec<_>>();
+                let walked = look(&mut marks, &frames, |_, _| {});
+                prop_assert_eq!(states[stack.index()].shown(), walked);
+            }
+        }
+    }
 }

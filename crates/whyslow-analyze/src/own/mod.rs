@@ -44,7 +44,7 @@ pub fn frames_of(profile: &Profile, stack: StackId) -> impl Iterator<Item = Stac
 }
 
 /// The frames of a location, outermost first; one without a name when nothing is known of it.
-pub(crate) fn frames_at(
+pub fn frames_at(
     profile: &Profile,
     location: LocationId,
     inline: bool,

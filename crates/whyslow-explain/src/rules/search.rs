@@ -145,11 +145,26 @@ fn recursion(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         line: FxHashMap<Place, u64>,
         stacks: Vec<StackId>,
     }
+    // Few functions have so much by themselves.
+    let innermost = |stack: usize| frames_of(profile, StackId::from(stack)).next().map(|frame| frame.label);
+    let mut by_itself: FxHashMap<Label, u64> = FxHashMap::default();
+    for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
+        if let Some(label) = innermost(stack) {
+            let value = by_itself.entry(label).or_default();
+            *value = value.saturating_add(weights.value[stack]);
+        }
+    }
+    by_itself.retain(|_, value| *value as f64 >= LEAST_SHARE * weights.total_value as f64);
     let mut deep: FxHashMap<Label, Deep> = FxHashMap::default();
+    if by_itself.is_empty() {
+        return Vec::new();
+    }
     for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
         let id = StackId::from(stack);
         let Some(innermost) = frames_of(profile, id).next() else { continue };
-        if Nearness::of(profile, innermost.label) > Nearness::Dependency {
+        if !by_itself.contains_key(&innermost.label)
+            || Nearness::of(profile, innermost.label) > Nearness::Dependency
+        {
             continue;
         }
         let mut calls = frames_of(profile, id).skip(1).filter(|frame| frame.label == innermost.label);

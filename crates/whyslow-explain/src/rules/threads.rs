@@ -10,6 +10,7 @@ use whyslow_analyze::{
 };
 use whyslow_profile::{LocationId, Profile, StackId, Subject, Thread};
 
+use crate::Question;
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES};
@@ -63,6 +64,9 @@ fn poor_parallelism(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     if !is_asked || profile.threads.len() < 2 || profile.meta.host.cpus == 1 {
         return Vec::new();
     }
+    if !may_be_serial(facts) {
+        return Vec::new();
+    }
     let selection = facts.question.selection;
     let Some(parallelism) = Parallelism::build(profile, selection, facts.charges()) else {
         return Vec::new();
@@ -90,6 +94,23 @@ fn poor_parallelism(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let confidence = if part.exact { Confidence::High } else { Confidence::Medium };
     let finding = Finding::new(rule, facts.question, Cost::Elapsed, measured, places);
     vec![Finding { evidence, confidence, ..finding }]
+}
+
+/// Whether a serial part that is worth telling is possible at all: a program that keeps its CPUs busy has none, and to look takes long.
+fn may_be_serial(facts: &Facts<'_>) -> bool {
+    const LEAST: f64 = 0.1;
+    let Question { profile, selection, .. } = *facts.question;
+    let elapsed = Parallelism::end_ns(profile) as f64;
+    let cpus = match profile.meta.host.cpus {
+        0 => profile.threads.len(),
+        cpus => profile.threads.len().min(cpus as usize),
+    } as f64;
+    if !selection.is_everything() || elapsed == 0.0 || cpus < 2.0 {
+        return true;
+    }
+    // With `s` of the time serial, at most `s + (1 - s) * cpus` CPUs are busy on average.
+    let busy = facts.cpu_ns() as f64 / elapsed;
+    (cpus - busy) / (cpus - 1.0) >= LEAST
 }
 
 fn oversubscription(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {

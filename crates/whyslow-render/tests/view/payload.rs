@@ -188,7 +188,7 @@ fn machine_code_as_instructions() {
 #[test]
 fn code_of_another_architecture_is_not_guessed_at() {
     let mut profile = program();
-    profile.meta.host.arch = "aarch64".to_owned();
+    profile.meta.host.arch = "s390x".to_owned();
     let payload = payload(&profile);
     assert_eq!(payload.u32("code.module").len(), 2);
     assert!(payload.u32("instructions.code").is_empty());
