@@ -23,6 +23,7 @@ cargo xtask bench [OPTIONS]   whyslow and its peers side by side; writes BENCHMA
     --samplers                only the two samplers, how true they are and what they cost; likewise
     --waits                   only what recording waits costs; likewise
     --verdicts                only how often verdicts of `whyslow bench` are wrong, and what a run costs; likewise
+    --answers                 only how long answers from large profiles and programs take; likewise
     --quick                   few rounds, short programs; prints only
     --rounds N                rounds per program (default 7)
     --program NAME            only this program; may be repeated

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: whyslow and its peers on the same programs, in the same run, one after the other in each round.
 
+mod answers;
 mod formats;
 mod heap;
 mod measure;
@@ -39,6 +40,8 @@ struct Options {
     waits: bool,
     /// Only verdicts.
     verdicts: bool,
+    /// Only how long answers take.
+    answers: bool,
 }
 
 impl Options {
@@ -53,6 +56,7 @@ impl Options {
             samplers: false,
             waits: false,
             verdicts: false,
+            answers: false,
         };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
@@ -64,6 +68,7 @@ impl Options {
                 "--samplers" => options.samplers = true,
                 "--waits" => options.waits = true,
                 "--verdicts" => options.verdicts = true,
+                "--answers" => options.answers = true,
                 "--rounds" => options.rounds = value()?.parse()?,
                 "--program" => options.programs.push((*value()?).to_owned()),
                 "--tool" => options.tools.push((*value()?).to_owned()),
@@ -98,6 +103,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     if options.verdicts {
         return only(&options, &command, &["hyperfine"], verdicts::HEADING, verdicts::section);
+    }
+    if options.answers {
+        return only(&options, &command, &[], answers::HEADING, answers::section);
     }
     let path = tools::prepare()?;
     let milliseconds = if options.quick { 500 } else { 4000 };
@@ -135,6 +143,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let waits = waits::section(&bench, options.quick, options.rounds, &command);
     eprintln!("verdicts");
     let verdicts = verdicts::section(&bench, options.quick, options.rounds, &command);
+    eprintln!("answers");
+    let answers = answers::section(&bench, options.quick, options.rounds, &command);
     let extra = report::Extra {
         memory: &memory,
         formats: &formats,
@@ -142,6 +152,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         samplers: &samplers,
         waits: &waits,
         verdicts: &verdicts,
+        answers: &answers,
     };
     let markdown =
         report::markdown(&results, &extra, &tools::versions(&bench.path), &command, options.rounds);

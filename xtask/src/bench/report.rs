@@ -9,7 +9,7 @@ use super::tools::{
     FLAMEGRAPH, PERF, PLAIN, SAMPLY, SAMPLY_SYMBOLS, TOOLS, Tool, WHYSLOW, WHYSLOW_COLD, WHYSLOW_REBUILT,
     WHYSLOW_RECORD,
 };
-use super::{heap, samplers, verdicts, waits};
+use super::{answers, heap, samplers, verdicts, waits};
 use crate::process;
 
 /// All rounds of one tool on one program.
@@ -33,6 +33,7 @@ pub(super) struct Extra<'a> {
     pub(super) samplers: &'a str,
     pub(super) waits: &'a str,
     pub(super) verdicts: &'a str,
+    pub(super) answers: &'a str,
 }
 
 /// One of the costs of a run.
@@ -115,6 +116,7 @@ pub(super) fn markdown(
         (samplers::HEADING, extra.samplers),
         (waits::HEADING, extra.waits),
         (verdicts::HEADING, extra.verdicts),
+        (answers::HEADING, extra.answers),
     ];
     for (heading, text) in sections {
         let _ = writeln!(out, "{heading}\n\n{}\n", text.trim_end());
