@@ -52,7 +52,8 @@ impl From<Site> for Place {
 
 fn lock_contention(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST: f64 = 0.05;
-    const FEWEST: u64 = 20;
+    /// Waits are counted and not sampled: a few long ones are as sure as many short ones.
+    const FEWEST: u64 = 3;
     let profile = facts.question.profile;
     let about_waits = facts.is_about(&[Subject::Wait, Subject::Wall]);
     let Some(metric) = wait_metric(profile).filter(|_| about_waits) else { return Vec::new() };
