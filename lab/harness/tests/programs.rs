@@ -35,6 +35,7 @@ const CASES: &[Case] = &[
     Case { name: "many", arguments: &["processes", "20", "20"], shares: &[("work", 1.0)], counts: &[("processes", 20)] },
     Case { name: "fsync", arguments: &["fsync.data", "2", "1"], shares: &[], counts: &[] },
     Case { name: "growth", arguments: &["100"], shares: &[], counts: &[("constant", 30_000_000), ("quadratic", 1250)] },
+    Case { name: "kernels", arguments: &["0.2"], shares: &[], counts: &[] },
     Case { name: "markers", arguments: &["20"], shares: &[("load", 0.4)], counts: &[("load", 50)] },
     Case { name: "plt", arguments: &["20"], shares: &[], counts: &[("calls", 6_800_000)] },
     Case { name: "refuse", arguments: &[], shares: &[("refused", 1.0)], counts: &[] },
