@@ -1,9 +1,11 @@
 //! Patterns that machine code shows: the hints of `whyslow asm` for the loops that are hot.
 
+use std::cell::LazyCell;
+
 use rustc_hash::FxHashMap;
 use whyslow_analyze::{Label, Nearness, Weights};
 use whyslow_asm::{Body, Hint, Kind, Machine, Names, Processor, hints};
-use whyslow_profile::{Code, LocationId, Profile, StackId};
+use whyslow_profile::{Code, LocationId, ModuleId, Profile, StackId};
 
 use crate::Question;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
@@ -21,12 +23,12 @@ pub(crate) fn find(question: &Question<'_>, weights: &Weights) -> Vec<Finding> {
     if weights.total_count < FEWEST_SAMPLES || profile.code.rows.is_empty() {
         return Vec::new();
     }
-    let by_location = self_values(profile, weights);
+    let sampled = sampled(profile, weights);
     let machine = Machine::of(&profile.meta.host);
-    let names = Names::of(profile);
+    let names = LazyCell::new(|| Names::of(profile));
     let mut found = Vec::new();
     for code in &profile.code.rows {
-        let function = Function::new(profile, code, &by_location);
+        let function = Function::new(code, &sampled);
         if (function.value as f64) < HOT * weights.total_value.max(1) as f64 {
             continue;
         }
@@ -49,36 +51,46 @@ pub(crate) fn find(question: &Question<'_>, weights: &Weights) -> Vec<Finding> {
     once
 }
 
-/// What samples at each location weigh, where the innermost frame is there, and how many there are.
-fn self_values(profile: &Profile, weights: &Weights) -> FxHashMap<LocationId, (u64, u64)> {
+/// A place in the code where the innermost frame of samples is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sampled {
+    module: ModuleId,
+    address: u64,
+    location: LocationId,
+    value: u64,
+    samples: u64,
+}
+
+/// All of them, by module and address.
+fn sampled(profile: &Profile, weights: &Weights) -> Vec<Sampled> {
     let mut values: FxHashMap<LocationId, (u64, u64)> = FxHashMap::default();
     for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
         let of = values.entry(profile.stacks.location(StackId::from(stack))).or_default();
         *of = (of.0.saturating_add(weights.value[stack]), of.1 + weights.count[stack]);
     }
-    values
+    let mut rows = Vec::with_capacity(values.len());
+    for (location, (value, samples)) in values {
+        let address = profile.locations.address[location.index()].0;
+        if let Some(module) = profile.locations.module[location.index()] {
+            rows.push(Sampled { module, address, location, value, samples });
+        }
+    }
+    rows.sort_unstable();
+    rows
 }
 
 /// A function whose code is kept, and its sampled locations.
-struct Function {
+struct Function<'a> {
     value: u64,
-    /// Address, location, value and samples.
-    sampled: Vec<(u64, LocationId, u64, u64)>,
+    sampled: &'a [Sampled],
 }
 
-impl Function {
-    fn new(profile: &Profile, code: &Code, values: &FxHashMap<LocationId, (u64, u64)>) -> Self {
+impl<'a> Function<'a> {
+    fn new(code: &Code, all: &'a [Sampled]) -> Self {
         let end = code.start.0.saturating_add(code.bytes.len() as u64);
-        let mut sampled = Vec::new();
-        for (location, (value, samples)) in values {
-            let row = location.index();
-            let address = profile.locations.address[row].0;
-            if profile.locations.module[row] == Some(code.module) && (code.start.0..end).contains(&address) {
-                sampled.push((address, *location, *value, *samples));
-            }
-        }
-        sampled.sort_unstable();
-        let value = sampled.iter().fold(0, |sum: u64, row| sum.saturating_add(row.2));
+        let before = |address| all.partition_point(|row| (row.module, row.address) < (code.module, address));
+        let sampled = &all[before(code.start.0)..before(end)];
+        let value = sampled.iter().fold(0, |sum: u64, row| sum.saturating_add(row.value));
         Self { value, sampled }
     }
 
@@ -99,24 +111,26 @@ impl Function {
             let instruction = body.instruction_at(address);
             instruction.is_some_and(|at| hint.in_loop.is_none() || is_within(body, at, hint.in_loop))
         };
-        let of_loop = || self.sampled.iter().filter(|row| is_in_loop(row.0));
+        let of_loop = || self.sampled.iter().filter(|row| is_in_loop(row.address));
         // What a loop calls is not what its code is like.
-        let own = of_loop().fold(0, |sum: u64, row| sum.saturating_add(row.2));
+        let own = of_loop().fold(0, |sum: u64, row| sum.saturating_add(row.value));
         let value = if wanted.whole_loop { own } else { hint.weight.min(own) };
-        let samples: u64 = of_loop().map(|row| row.3).sum();
+        let samples: u64 = of_loop().map(|row| row.samples).sum();
         let measured = Measured::sampled(value, weights.total_value, weights.total_count);
         let share = measured.share;
         if share < wanted.least || samples < FEWEST_OF_ONE {
             return None;
         }
-        let shows = |row: &&(u64, LocationId, u64, u64)| {
-            body.instruction_at(row.0)
+        let shows = |row: &&Sampled| {
+            body.instruction_at(row.address)
                 .is_some_and(|at| hint.addresses.contains(&body.instructions[at].address))
         };
-        let hottest =
-            of_loop().filter(shows).max_by_key(|row| row.2).or_else(|| of_loop().max_by_key(|row| row.2))?;
-        let place = users_frame(profile, hottest.1)?;
-        let locations = of_loop().map(|row| row.1).collect::<rustc_hash::FxHashSet<_>>();
+        let hottest = of_loop()
+            .filter(shows)
+            .max_by_key(|row| row.value)
+            .or_else(|| of_loop().max_by_key(|row| row.value))?;
+        let place = users_frame(profile, hottest.location)?;
+        let locations = of_loop().map(|row| row.location).collect::<rustc_hash::FxHashSet<_>>();
         let is_there = |stack: &usize| {
             weights.count[*stack] > 0 && locations.contains(&profile.stacks.location(StackId::from(*stack)))
         };

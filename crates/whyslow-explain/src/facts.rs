@@ -1,6 +1,6 @@
-//! What rules by facts look at. Each analysis is made once, and only if a rule asks for it.
+//! What rules by facts look at. Each analysis is made once, and only if a rule asks for it; two threads may ask.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use whyslow_analyze::heap::{Sites, has_heap};
 use whyslow_analyze::{
@@ -13,17 +13,17 @@ use crate::{Question, cpu_metric};
 /// A profile and what is known of it.
 pub(crate) struct Facts<'a> {
     pub(crate) question: &'a Question<'a>,
-    cpu: OnceCell<Option<Weights>>,
-    charges: OnceCell<Charges>,
-    sites: OnceCell<Option<Sites>>,
-    waits: OnceCell<Option<WaitTable>>,
-    calls: OnceCell<Option<SyscallTable>>,
+    cpu: OnceLock<Option<Weights>>,
+    charges: OnceLock<Charges>,
+    sites: OnceLock<Option<Sites>>,
+    waits: OnceLock<Option<WaitTable>>,
+    calls: OnceLock<Option<SyscallTable>>,
 }
 
 impl<'a> Facts<'a> {
     pub(crate) fn new(question: &'a Question<'a>) -> Self {
-        let (cpu, charges, sites) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { question, cpu, charges, sites, waits: OnceCell::new(), calls: OnceCell::new() }
+        let (cpu, charges, sites) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { question, cpu, charges, sites, waits: OnceLock::new(), calls: OnceLock::new() }
     }
 
     /// The selected samples of CPU time.
@@ -69,7 +69,9 @@ impl<'a> Facts<'a> {
     pub(crate) fn busy_cpu_ns(&self) -> u64 {
         let profile = self.question.profile;
         let metric = cpu_metric(profile, self.question.selection, false);
-        metric.map_or(0, |metric| self.selection(metric).weigh(profile).total_value)
+        let asked_for = self.cpu().map(|weights| weights.total_value);
+        let weigh = |metric| self.selection(metric).weigh(profile).total_value;
+        asked_for.or_else(|| metric.map(weigh)).unwrap_or(0)
     }
 
     /// CPU time as the kernel accounts it, of a whole recording; else as it was sampled.

@@ -61,14 +61,20 @@ pub struct Explanation {
 pub fn explain(question: &Question<'_>) -> Explanation {
     let Question { profile, selection, only_metric, allowed, .. } = *question;
     let facts = Facts::new(question);
-    let mut found = Vec::new();
     let weights = facts.cpu();
-    let mut more = Vec::new();
-    if let (Some(metric), Some(weights)) = (cpu_metric(profile, selection, only_metric), weights) {
-        found.extend(stacks::find(question, &facts.selection(metric), weights));
-        more.extend(code::find(question, weights));
-    }
-    more.extend(ALL.iter().filter_map(|rule| rule.signal.facts().map(|find| find(rule, &facts))).flatten());
+    let metric = cpu_metric(profile, selection, only_metric).zip(weights);
+    // Names on stacks take about as long as all the rest.
+    let (mut found, more, shape) = std::thread::scope(|scope| {
+        let found = scope.spawn(|| {
+            metric.map(|(metric, weights)| stacks::find(question, &facts.selection(metric), weights))
+        });
+        let shape = Shape::of(&facts);
+        let mut more = weights.map(|weights| code::find(question, weights)).unwrap_or_default();
+        let by_facts = ALL.iter().filter_map(|rule| Some((rule, rule.signal.facts()?)));
+        more.extend(by_facts.flat_map(|(rule, find)| find(rule, &facts)));
+        let found = found.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (found.unwrap_or_default(), more, shape)
+    });
     for finding in more {
         let is_explained = |weights| order::is_explained(&finding, &found, weights);
         if finding.of != Cost::Cpu || !weights.is_some_and(is_explained) {
@@ -76,7 +82,7 @@ pub fn explain(question: &Question<'_>) -> Explanation {
         }
     }
     let (findings, allowed) = order::order(found, allowed);
-    Explanation { findings, allowed, shape: Shape::of(&facts) }
+    Explanation { findings, allowed, shape }
 }
 
 /// The metric of CPU time, unless another one was asked for.

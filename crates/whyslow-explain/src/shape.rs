@@ -1,6 +1,8 @@
 //! What a profile looks like as a whole: where to look when no known pattern explains it.
 
-use whyslow_analyze::{Charges, Label, Nearness, Overview, OwnTable};
+use rustc_hash::FxHashMap;
+use whyslow_analyze::{Charges, Label, Nearness, Overview};
+use whyslow_profile::StackId;
 
 use crate::facts::Facts;
 use crate::order::FEWEST_SAMPLES;
@@ -62,21 +64,26 @@ impl Shape {
             return Self::TooFew { samples: weights.total_count, needed: FEWEST_SAMPLES };
         }
         let of_other = (!is_cpu).then(|| Charges::of_metric(profile, true, selection.metric));
-        let own = OwnTable::build(profile, weights, of_other.as_ref().unwrap_or_else(|| facts.charges()));
+        let charges = of_other.as_ref().unwrap_or_else(|| facts.charges());
+        let mut own: FxHashMap<Label, u64> = FxHashMap::default();
+        for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
+            let value = own.entry(charges.of(StackId::from(stack)).frame.label).or_default();
+            *value = value.saturating_add(weights.value[stack]);
+        }
         let share = |value: u64| value as f64 / weights.total_value.max(1) as f64;
         let is_users = |label: Label| Nearness::of(profile, label) <= Nearness::Program;
-        let largest = own.rows.iter().max_by_key(|row| row.own_value);
-        let of_users: u64 = own.rows.iter().filter(|row| is_users(row.label)).map(|row| row.own_value).sum();
+        let largest = own.iter().max_by_key(|(_, value)| **value);
+        let of_users: u64 = own.iter().filter(|(label, _)| is_users(**label)).map(|(_, value)| value).sum();
         match largest {
-            Some(row) if share(row.own_value) >= MOST => {
-                Self::Hotspot { function: row.label, share: share(row.own_value) }
+            Some((&function, &value)) if share(value) >= MOST => {
+                Self::Hotspot { function, share: share(value) }
             }
             Some(_) if share(of_users) < MOST && of_users > 0 => {
                 Self::Frameworks { share: 1.0 - share(of_users) }
             }
             largest => Self::Spread {
-                largest: largest.map_or(0.0, |row| share(row.own_value)),
-                functions: own.rows.iter().filter(|row| share(row.own_value) >= 0.01).count(),
+                largest: largest.map_or(0.0, |(_, value)| share(*value)),
+                functions: own.values().filter(|value| share(**value) >= 0.01).count(),
             },
         }
     }

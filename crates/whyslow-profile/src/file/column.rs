@@ -166,6 +166,11 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 
 #[inline]
 pub(super) fn get_varint(bytes: &mut &[u8]) -> Result<u64, Malformed> {
+    // Most numbers are small.
+    if let [byte @ ..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Ok(u64::from(*byte));
+    }
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().enumerate().take(10) {
         // Nine bytes hold 63 bits; the tenth has room for one more.
