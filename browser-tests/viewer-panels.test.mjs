@@ -268,12 +268,32 @@ describe('source and code', () => {
     assert.match(await cursor('Source lines'), /total = add/, 'the hottest line is the first');
     assert.deepEqual(await page.locator('.files button').allInnerTexts(), ['src/sum.rs 100.0 %', 'core/num.rs 57.1 %']);
     assert.deepEqual((await rows('Instructions')).map(row => row.trim()), [
-      '|  |  | 2000 | push rbp |',
-      '28.6 % | 28.6 % | 20.0 ms | 2004 | mov rax, [rdi] | sum.rs:12',
-      '57.1 % | 57.1 % | 40.0 ms | 2008 | add rbx, rax | num.rs:52',
-      '| 14.3 % | 10.0 ms | 200c | call dep::hash | sum.rs:14',
-      '|  |  | 2010 | ret |',
+      '|  |  | 2000 |  | push rbp |',
+      '28.6 % | 28.6 % | 20.0 ms | 2004 | • | mov rax, [rdi] | sum.rs:12',
+      '57.1 % | 57.1 % | 40.0 ms | 2008 |  | add rbx, rax | num.rs:52',
+      '| 14.3 % | 10.0 ms | 200c |  | call dep::hash | sum.rs:14',
+      '|  |  | 2010 | ↑ | jne 0x2004 <+0x4> |',
+      '|  |  | 2014 |  | ret |',
     ]);
+  });
+
+  test('loops are drawn, jumps lead to their targets, and a hint marks its instructions', async () => {
+    await open('known', `tab=source&fn=${fn.sum}`);
+    const drawn = await grid('Instructions').locator('tbody tr').evaluateAll(rows => rows.map(row => row.querySelector('.lanes i')?.className));
+    assert.deepEqual(drawn, ['', 'first', 'in', 'in', 'last', '']);
+    assert.match(await rowWith('Instructions', 'add rbx').locator('.lanes').getAttribute('title'), /^L1: self 85\.7 %, total 100\.0 % of the function$/);
+    await rowWith('Instructions', 'jne').locator('button').click();
+    assert.match(await cursor('Instructions'), /2004/);
+    await rowWith('Instructions', 'jne').click();
+    await page.keyboard.press('Enter');
+    assert.match(await cursor('Instructions'), /2004/, 'by the keyboard');
+    const hint = page.locator('.hints button');
+    assert.equal((await hint.innerText()).replace(/\s+/g, ' '), 'call-in-loop in L1, 100.0 % The loop calls <b>dep::hash</b>. Hash once.');
+    await hint.click();
+    assert.deepEqual(await grid('Instructions').locator('tr.shows-hint').allInnerTexts().then(texts => texts.map(text => /call dep::hash/.test(text))), [true]);
+    assert.match(await cursor('Instructions'), /200c/);
+    await hint.click();
+    assert.equal(await grid('Instructions').locator('tr.shows-hint').count(), 0);
   });
 
   test('inlined code is shown where it was written', async () => {

@@ -98,7 +98,7 @@ test('samples go to the instruction that holds their address', () => {
       count: 4,
       code: Uint32Array.of(0, 0, 0, 1),
       address: Float64Array.of(100, 103, 108, 400),
-      text: Uint32Array.of(0, 1, 2, 3),
+      text: Uint32Array.of(0, 1, 2, 3), target: Uint32Array.of(NONE, NONE, 0, NONE), loop: Uint32Array.of(NONE, NONE, NONE, NONE),
     },
   };
   const found = costs(data, SUM);

@@ -1,6 +1,7 @@
 // Decodes the container of a profile into tables of typed arrays, and checks every reference once.
 
 import { ascending, damaged, isCount, isRecord, NONE, PayloadError, readContainer, within, type Columns, type Container } from './container.ts';
+import { checkCode, readCode, type CodeTables } from './codetables.ts';
 import { checkFindings, readExplained, readFindings, type ExplainedFacts, type FindingTables } from './findingtables.ts';
 
 export { NONE, PayloadError };
@@ -95,7 +96,7 @@ export interface WaitDetails {
   wakerStack: Uint32Array;
 }
 
-export interface Profile extends FindingTables {
+export interface Profile extends FindingTables, CodeTables {
   /** What is said of the profile as a whole; nothing when nobody asked what it means. */
   explained: ExplainedFacts | undefined;
   context: Context;
@@ -134,8 +135,8 @@ export interface Profile extends FindingTables {
   counters: { count: number; name: Uint32Array; unit: Uint8Array; process: Uint32Array };
   counterValues: { count: number; counter: Uint32Array; time: Float64Array; value: Float64Array };
   sources: { count: number; file: Uint32Array; line: Uint32Array; text: Uint32Array };
-  code: { count: number; module: Uint32Array; start: Float64Array; end: Float64Array };
-  instructions: { count: number; code: Uint32Array; address: Float64Array; text: Uint32Array };
+  /** What a reader has to know about where samples fall. */
+  skid: string | undefined;
   /** Nothing when the heap was not recorded. */
   heapFacts: HeapFacts | undefined;
   heap: {
@@ -153,7 +154,7 @@ export interface Profile extends FindingTables {
 
 interface Header {
   context: Partial<Context>; quality: Quality; heap: Record<string, unknown> | undefined; carriers: CarrierFamily[];
-  timeKinds: TimeKind[]; reasons: Reason[]; parallelism: ParallelismFacts; explained: ExplainedFacts | undefined;
+  timeKinds: TimeKind[]; reasons: Reason[]; parallelism: ParallelismFacts; explained: ExplainedFacts | undefined; skid: string | undefined;
 }
 
 /** Reads a container (already unzipped). Columns that an older writer did not have are filled with "unknown". */
@@ -183,8 +184,6 @@ export function decodeProfile({ header: given, columns }: Container): Profile {
   const counterCount = rows('counters', 'name');
   const valueCount = rows('counter_values', 'counter');
   const sourceCount = rows('sources', 'file');
-  const codeCount = rows('code', 'module');
-  const instructionCount = rows('instructions', 'code');
   const siteCount = rows('heap', 'function');
   const allocatingCount = rows('heap_stacks', 'stack');
   const barCount = rows('heap_bars', 'site');
@@ -256,11 +255,8 @@ export function decodeProfile({ header: given, columns }: Container): Profile {
       count: sourceCount, file: u32('sources.file', sourceCount), line: u32('sources.line', sourceCount, 0),
       text: u32('sources.text', sourceCount),
     },
-    code: { count: codeCount, module: u32('code.module', codeCount), start: f64('code.start', codeCount, 0), end: f64('code.end', codeCount, 0) },
-    instructions: {
-      count: instructionCount, code: u32('instructions.code', instructionCount),
-      address: f64('instructions.address', instructionCount, 0), text: u32('instructions.text', instructionCount),
-    },
+    skid: header.skid,
+    ...readCode(columns),
     heapFacts: header.heap && readHeapFacts(header.heap),
     heap: {
       count: siteCount, function: u32('heap.function', siteCount), file: u32('heap.file', siteCount), line: u32('heap.line', siteCount, 0),
@@ -313,6 +309,7 @@ function headerOf(header: Record<string, unknown>): Header {
     carriers: Array.isArray(header.carriers) ? header.carriers.slice(0, MOST_CARRIERS).map(readCarrier) : [],
     timeKinds,
     explained: readExplained(header.explained),
+    skid: typeof header.skid === 'string' ? header.skid : undefined,
     parallelism: { crowded: parallelism.crowded === true, sealed: parallelism.sealed !== false, end: isCount(parallelism.end_ns) ? parallelism.end_ns : 0 },
     reasons: Array.isArray(header.reasons) ? header.reasons.slice(0, 254).map(reason => readReason(reason, timeKinds.length)) : [],
   };
@@ -365,8 +362,8 @@ function readSamples(columns: Columns, metric: number): SampleTable {
 
 /** Nothing behind this can index out of bounds. */
 function check(profile: Profile): void {
-  const { strings, processes, threads, modules, functions, locations, frames, stacks, metrics, spans, counters, counterValues, sources, code,
-    instructions, heap, heapStacks, heapBars, charges } = profile;
+  const { strings, processes, threads, modules, functions, locations, frames, stacks, metrics, spans, counters, counterValues, sources,
+    heap, heapStacks, heapBars, charges } = profile;
   const texts = strings.ends.length;
   ascending('strings.ends', strings.ends, strings.bytes.length);
   within('processes.name', processes.name, texts, true);
@@ -421,9 +418,7 @@ function check(profile: Profile): void {
   within('counter_values.counter', counterValues.counter, counters.count, false);
   within('sources.file', sources.file, texts, true);
   within('sources.text', sources.text, texts, true);
-  within('code.module', code.module, modules.count, true);
-  within('instructions.code', instructions.code, code.count, false);
-  within('instructions.text', instructions.text, texts, true);
+  checkCode(profile, { texts, modules: modules.count });
   // Code without a name is numbered after the functions: modules, unknown, truncated.
   within('heap.function', heap.function, functions.count + modules.count + 2, false);
   within('heap.file', heap.file, texts, true);

@@ -73,11 +73,18 @@ export function known({ spans = true, warnings = true } = {}) {
   source('core/num.rs', 50, ['fn add(a: u64, b: u64) -> u64 {', '    // wraps', '    a + b', '}']);
   source('src/main.rs', 1, ['fn main() {', '    sum(&[1, 2, 3]);', '    walk(3);', '}']);
   source('src/sum.rs', 10, ['fn sum(items: &[u64]) -> u64 {', '\tlet mut total = 0;', '\tfor item in items {', '\t\ttotal = add(total, *item);', '\t\tif seen(hash(item)) { continue }', '\t}', '\ttotal', '}']);
-  const code = (start, end, texts) => {
+  // Jumps and the loop by the number of the instruction.
+  const code = (start, end, texts, jumps = {}, [first, last] = []) => {
     const row = p.row('code', { module: program, start, end });
-    texts.forEach((text, n) => p.row('instructions', { code: row, address: start + 4 * n, text: p.text(text) }));
+    const before = p.tables.instructions?.code.length ?? 0;
+    const loop = first === undefined ? NONE : p.row('loops', { code: row, parent: NONE, first: before + first, last: before + last });
+    const target = n => (n in jumps ? before + jumps[n] : NONE);
+    texts.forEach((text, n) => p.row('instructions', { code: row, address: start + 4 * n, text: p.text(text), target: target(n), loop: n >= first && n <= last ? loop : NONE }));
+    return { row, before, loop };
   };
-  code(0x2000, 0x2014, ['push rbp', 'mov rax, [rdi]', 'add rbx, rax', 'call dep::hash', 'ret']);
-  code(0x3000, 0x3010, ['test edi, edi', 'je 0x300c', 'call app::walk', 'ret']);
+  const sum = code(0x2000, 0x2018, ['push rbp', 'mov rax, [rdi]', 'add rbx, rax', 'call dep::hash', 'jne 0x2004 <+0x4>', 'ret'], { 4: 1 }, [1, 4]);
+  const hint = p.row('hints', { code: sum.row, loop: sum.loop, id: p.text('call-in-loop'), sentence: p.text('The loop calls <b>dep::hash</b>.'), advice: p.text('Hash once.') });
+  p.row('hint_instructions', { hint, instruction: sum.before + 3 });
+  code(0x3000, 0x3010, ['test edi, edi', 'je 0x300c', 'call app::walk', 'ret'], { 1: 3 });
   return p.container();
 }

@@ -211,6 +211,39 @@ impl Body {
         extents
     }
 
+    /// The blocks of an innermost loop that every round passes; of another loop, or of one that is very large, its head.
+    pub(crate) fn passed_in_every_round(&self, index: usize) -> Vec<usize> {
+        const LARGEST: usize = 100;
+        let found = &self.loops[index];
+        let is_looked_at = found.is_innermost && found.blocks.len() <= LARGEST;
+        let has_switch = found.blocks.iter().any(|&block| self.blocks[block].is_switch);
+        if !is_looked_at || has_switch {
+            return vec![found.head];
+        }
+        found
+            .blocks
+            .iter()
+            .copied()
+            .filter(|&block| block == found.head || !self.goes_around(found, block))
+            .collect()
+    }
+
+    /// Whether a round of a loop can leave a block out.
+    fn goes_around(&self, of: &Loop, left_out: usize) -> bool {
+        let mut seen = vec![left_out];
+        let mut ahead = self.blocks[of.head].next.clone();
+        while let Some(block) = ahead.pop() {
+            if block == of.head {
+                return true;
+            }
+            if of.blocks.contains(&block) && !seen.contains(&block) {
+                seen.push(block);
+                ahead.extend_from_slice(&self.blocks[block].next);
+            }
+        }
+        false
+    }
+
     /// All instructions as text.
     ///
     /// A branch inside of the code shows the address and its distance from the start, `jne 0x1a40 <+0x2a>`; one that
@@ -362,6 +395,17 @@ mod tests {
         let body = body(0, &bytes);
         assert!(body.calls.is_empty() && body.blocks[0].is_switch);
         assert_eq!(body.loops.iter().map(|found| &found.blocks[..]).collect::<Vec<_>>(), [&[0, 1, 2][..]]);
+    }
+
+    #[test]
+    fn blocks_that_no_round_goes_around_are_known() {
+        // 0: test al, al; 2: je 6; 4: inc ecx; 6: dec edx; 8: je d; a: test bl, bl; c: nop; d: jne 0; f: ret
+        let bytes =
+            [0x84, 0xc0, 0x74, 0x02, 0xff, 0xc1, 0xff, 0xca, 0x74, 0x03, 0x84, 0xdb, 0x90, 0x75, 0xf1, 0xc3];
+        let body = body(0, &bytes);
+        let start = |&block: &usize| body.instructions[body.blocks[block].instructions.start].address;
+        let passed = body.passed_in_every_round(0);
+        assert_eq!(passed.iter().map(start).collect::<Vec<_>>(), [0, 6, 0xd]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub use callee::{Purpose, purpose};
 pub use graph::Block;
 pub use hints::{Hint, Kind, Machine, hints};
 pub use instruction::{Destination, Flow, Instruction, Lanes, Memory, Operation, Registers, Step, Value};
-pub use listing::{Listing, Measure, SourceFrame};
+pub use listing::{Listing, Measure, SourceFrame, skid};
 pub use loops::Loop;
 pub use names::Names;
 pub use processor::{Processor, Syntax};

@@ -81,22 +81,27 @@ impl Listing {
 
     /// What a reader has to know about where samples fall.
     pub fn skid(&self) -> Option<&'static str> {
-        match self.measure.as_ref()?.trigger {
-            Trigger::Cycles => Some(
-                "Samples fall on the instruction that waits to be finished, mostly the one behind the one that takes the time.",
-            ),
-            Trigger::CpuClock => Some(
-                "Samples were taken by the kernel's clock, whose interrupts come a few instructions late: trust loops and blocks, not single \
-                 instructions.",
-            ),
-            Trigger::Timer => Some(
-                "Samples were taken by a timer in the program, whose signals come where the kernel lets the program go on: trust loops and blocks, \
-                 not single instructions.",
-            ),
-            Trigger::Look => Some(
-                "Samples are looks from the outside, at which the thread was stopped: trust loops and blocks, not single instructions.",
-            ),
-            Trigger::Event | Trigger::Unknown => None,
-        }
+        skid(self.measure.as_ref()?.trigger)
+    }
+}
+
+/// What a reader has to know about where samples of this trigger fall.
+pub fn skid(trigger: Trigger) -> Option<&'static str> {
+    match trigger {
+        Trigger::Cycles => Some(
+            "Samples fall on the instruction that waits to be finished, mostly the one behind the one that takes the time.",
+        ),
+        Trigger::CpuClock => Some(
+            "Samples were taken by the kernel's clock, whose interrupts come a few instructions late: trust loops and blocks, not single \
+             instructions.",
+        ),
+        Trigger::Timer => Some(
+            "Samples were taken by a timer in the program, whose signals come where the kernel lets the program go on: trust loops and blocks, \
+             not single instructions.",
+        ),
+        Trigger::Look => Some(
+            "Samples are looks from the outside, at which the thread was stopped: trust loops and blocks, not single instructions.",
+        ),
+        Trigger::Event | Trigger::Unknown => None,
     }
 }

@@ -62,6 +62,18 @@ impl Weights {
         weights
     }
 
+    /// The same with branches that were guessed wrong, where the profile has those: what hints ask for.
+    pub fn with_misses(body: &Body, module: ModuleId, profile: &Profile, values: Vec<u64>) -> Self {
+        let mut weights = Self::of_stacks(body, module, profile, values);
+        for (metric, samples) in profile.metrics.iter().zip(&profile.samples) {
+            let name = profile.text(metric.name);
+            if name == "branch-misses" || name.starts_with("branch-misses:") {
+                weights.missed_branches = Self::of(body, module, profile, samples).own;
+            }
+        }
+        weights
+    }
+
     /// Whether there are samples at all.
     pub fn are_known(&self) -> bool {
         self.own.iter().chain(&self.called).any(|&weight| weight > 0)

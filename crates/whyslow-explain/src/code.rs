@@ -33,7 +33,7 @@ pub(crate) fn find(question: &Question<'_>, weights: &Weights) -> Vec<Finding> {
             continue;
         }
         let body = Body::new(processor, code, |branch| names.target(code.module, branch));
-        let of_body = whyslow_asm::Weights::of_stacks(&body, code.module, profile, weights.value.clone());
+        let of_body = whyslow_asm::Weights::with_misses(&body, code.module, profile, weights.value.clone());
         for hint in hints(&body, &of_body, &machine) {
             found.extend(function.finding(question, weights, &body, &hint));
         }

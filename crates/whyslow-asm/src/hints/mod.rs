@@ -198,6 +198,10 @@ impl<'b> Place<'b> {
                 || u128::from(of(block)) * u128::from(count) * 8
                     >= u128::from(own.max(1)) * u128::from(size(block))
         };
+        // Samples pile up behind what is slow; a block that no round can go around runs as often as that.
+        let passed =
+            in_loop.filter(|_| known).map(|index| body.passed_in_every_round(index)).unwrap_or_default();
+        let is_warm = |block: usize| passed.contains(&block) || is_warm(block);
         let warm: Vec<usize> = blocks.iter().copied().filter(|&block| is_warm(block)).collect();
         let is_innermost = in_loop.is_some_and(|index| body.loops[index].is_innermost);
         Self { body, weights, machine, in_loop, weight, warm, is_innermost }
@@ -272,7 +276,33 @@ fn count(number: usize, one: &str, many: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use whyslow_profile::{Code, ModuleId, RelativeAddress};
+
     use super::*;
+    use crate::{Callee, Processor, Target};
+
+    #[test]
+    fn a_check_counts_although_all_samples_fell_behind_it() {
+        // 0: mov r8d, [rdx+r9]; 4: cmp rsi, r8; 7: jbe 17; 9: add eax, [rdi+r8*4]; d: add r9, 4; 11: cmp rcx, r9; 14: jne 0; 16: ret;
+        // 17: call 0x2000
+        let bytes = vec![
+            0x46, 0x8b, 0x04, 0x0a, 0x4c, 0x39, 0xc6, 0x76, 0x0e, 0x42, 0x03, 0x04, 0x87, 0x49, 0x83, 0xc1,
+            0x04, 0x4c, 0x39, 0xc9, 0x75, 0xea, 0xc3, 0xe8, 0xe4, 0x1f, 0, 0,
+        ];
+        let code = Code { module: ModuleId(0), start: RelativeAddress(0), bytes };
+        let body = Body::new(Processor::X86_64, &code, |branch| {
+            let name = "core::panicking::panic_bounds_check".to_owned();
+            (branch.target == Target::Code(0x2000)).then_some(Callee { name, size: None })
+        });
+        let mut own = vec![0; body.instructions.len()];
+        own[4] = 100;
+        let weights = Weights { own, ..Weights::default() };
+        let found = hints(&body, &weights, &Machine::default());
+        assert_eq!(
+            found.iter().map(|hint| (hint.kind, hint.loop_weight)).collect::<Vec<_>>(),
+            [(Kind::BoundsCheck, 100)]
+        );
+    }
 
     #[test]
     fn ids_are_distinct_and_kebab_case() {

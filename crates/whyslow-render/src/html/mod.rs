@@ -6,6 +6,7 @@
 mod base64;
 mod bench;
 mod changes;
+mod code;
 mod container;
 mod findings;
 mod heap;

@@ -7,9 +7,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 use whyslow_analyze::{CallTree, Charges, Label, Overview, Quality, threads_beside, wait_metric};
-use whyslow_asm::{Body, Names, Processor, Syntax};
 use whyslow_profile::{Carrier, LocationId, Profile, Role, Samples, StackId};
 
+use super::code::{push_code, where_samples_fall};
 use super::container::{Columns, Description, NONE};
 use super::findings::{Explained, ExplainedHead, push_findings};
 use super::heap::{HeapHead, heap};
@@ -34,6 +34,8 @@ struct Header<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
     heap: Option<HeapHead<'p>>,
     carriers: Vec<Family>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skid: Option<&'static str>,
     #[serde(flatten)]
     waits: Option<WaitHead>,
     parallelism: ParallelismHead,
@@ -93,6 +95,7 @@ pub(super) fn write_container(
         quality: json::QualityBody::new(quality),
         heap: HeapHead::of(profile),
         carriers: Carrier::all().map(Family::of).collect(),
+        skid: where_samples_fall(profile),
         waits: WaitHead::of(profile),
         parallelism: ParallelismHead::of(profile),
         explained: explained.map(|explained| ExplainedHead::of(profile, explained)),
@@ -115,7 +118,7 @@ fn columns<'p>(profile: &'p Profile, explained: Option<Explained<'_>>) -> Column
     samples(profile, &mut columns, &mut texts);
     marks(profile, &mut columns, &mut texts);
     sources(profile, &mut columns, &mut texts);
-    code(profile, &mut columns, &mut texts);
+    push_code(profile, &mut columns, &mut texts);
     heap(profile, &mut columns, &mut texts);
     let findings = explained.map_or(&[][..], |explained| &explained.explanation.findings);
     push_findings(profile, findings, &mut columns, &mut texts);
@@ -286,30 +289,6 @@ fn sources<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
     columns.u32("sources.file", collect(&rows, |&(file, ..)| file));
     columns.u32("sources.line", collect(&rows, |&(_, line, _)| line));
     columns.u32("sources.text", collect(&rows, |&(.., text)| texts.of(text)));
-}
-
-/// Machine code and its instructions.
-fn code<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
-    let mut rows = profile.code.rows.iter().collect::<Vec<_>>();
-    rows.sort_by_key(|row| (row.module, row.start));
-    let (mut of_code, mut addresses, mut words) = (Vec::new(), Vec::new(), Vec::new());
-    if let Some(processor) = Processor::of(&profile.meta.host.arch) {
-        let names = Names::of(profile);
-        for (number, row) in (0u32..).zip(&rows) {
-            let body = Body::new(processor, row, |branch| names.target(row.module, branch));
-            for (instruction, text) in body.instructions.iter().zip(body.texts(Syntax::Intel)) {
-                of_code.push(number);
-                addresses.push(instruction.address as f64);
-                words.push(texts.made(text));
-            }
-        }
-    }
-    columns.u32("code.module", collect(&rows, |row| row.module.0));
-    columns.f64("code.start", collect(&rows, |row| row.start.0 as f64));
-    columns.f64("code.end", rows.into_iter().map(|row| row.start.0 as f64 + row.bytes.len() as f64));
-    columns.u32("instructions.code", of_code);
-    columns.f64("instructions.address", addresses);
-    columns.u32("instructions.text", words);
 }
 
 /// A value per row, made at once.

@@ -29,17 +29,8 @@ impl Sampled<'_> {
         }
     }
 
-    /// The samples of a body; branches that were guessed wrong too, where those were recorded.
     fn weigh(&self, body: &Body, module: ModuleId) -> Weights {
-        let mut weights = Weights::of_stacks(body, module, self.profile, self.values.to_vec());
-        let misses = self.profile.metrics.iter().zip(&self.profile.samples);
-        for (metric, samples) in misses {
-            let name = self.profile.text(metric.name);
-            if name == "branch-misses" || name.starts_with("branch-misses:") {
-                weights.missed_branches = Weights::of(body, module, self.profile, samples).own;
-            }
-        }
-        weights
+        Weights::with_misses(body, module, self.profile, self.values.to_vec())
     }
 }
 
