@@ -22,6 +22,9 @@ export const bytes = (size: number): string => scaled(size, SIZE);
 /** `4,812`. */
 export const count = (number: number): string => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',');
 
+/** `1.05`, `2.4`, `18`: a bound is worth no more digits. */
+export const times = (factor: number): string => factor.toFixed(factor < 1.995 ? 2 : factor < 9.95 ? 1 : 0);
+
 /** A value in its metric's unit. */
 export function amount(value: number, unit: number): string {
   if (unit === UNIT_NANOSECONDS) return duration(value);

@@ -68,7 +68,7 @@ pub use tasks::{
     AsyncFinding, BlockedWorker, StackPlace, TaskChain, TaskCost, TaskRow, TaskStacks, TaskTable,
 };
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
-pub use units::{Count, Percent, bytes, duration, number_of, value};
+pub use units::{Count, Percent, bytes, duration, number_of, times, value};
 pub use waits::{
     CriticalPath, Did, LockName, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, TimeKind,
     TimeSplit, WaitEdge, WaitRow, WaitTable, Waited, row_reasons, wait_metric,

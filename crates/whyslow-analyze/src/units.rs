@@ -96,6 +96,12 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
+/// How many times as fast or as small: `1.05`, `2.4`, `18`. A bound is worth no more digits.
+pub fn times(factor: f64) -> String {
+    let decimals = if factor < 1.995 { 2 } else { usize::from(factor < 9.95) };
+    format!("{factor:.decimals$}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,5 +143,13 @@ mod tests {
             ["0 B", "512 B", "1.50 KiB", "5.00 GiB"]
         );
         assert_eq!(value(4812, Unit::Count), "4,812");
+    }
+
+    #[test]
+    fn factors_have_as_many_digits_as_they_are_worth() {
+        assert_eq!(
+            [1.053, 1.996, 2.44, 9.96, 18.29, 1000.0].map(times),
+            ["1.05", "2.0", "2.4", "10", "18", "1000"]
+        );
     }
 }

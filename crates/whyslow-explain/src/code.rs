@@ -10,7 +10,7 @@ use whyslow_profile::{Code, LocationId, ModuleId, Profile, StackId};
 use crate::Question;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
-use crate::rule::{InCode, Rule, Signal};
+use crate::rule::{InCode, Language, Rule, Signal};
 use crate::rules::ALL;
 
 /// Functions whose code is looked at have at least this share by themselves.
@@ -107,10 +107,8 @@ impl<'a> Function<'a> {
         if hint.kind == Kind::ScalarLoop && !hint.sentence.contains(" because ") {
             return None;
         }
-        let is_in_loop = |address: u64| {
-            let instruction = body.instruction_at(address);
-            instruction.is_some_and(|at| hint.in_loop.is_none() || is_within(body, at, hint.in_loop))
-        };
+        let is_in_loop =
+            |address: u64| body.instruction_at(address).is_some_and(|at| body.loop_of(at) == hint.in_loop);
         let of_loop = || self.sampled.iter().filter(|row| is_in_loop(row.address));
         // What a loop calls is not what its code is like.
         let own = of_loop().fold(0, |sum: u64, row| sum.saturating_add(row.value));
@@ -136,7 +134,12 @@ impl<'a> Function<'a> {
         };
         let gain = if wanted.whole_loop { share * wanted.gain } else { share };
         let finding = Finding::new(rule, question, Cost::Cpu, measured, vec![(place, share)]);
-        let advice = if hint.advice.is_empty() { finding.advice } else { hint.advice.clone() };
+        let language = place.file.map_or(Language::Rust, |file| Language::of(profile.text(file)));
+        // Hints speak of Rust; the rule knows what to do elsewhere.
+        let advice = match language {
+            Language::Rust if !hint.advice.is_empty() => hint.advice.clone(),
+            _ => finding.advice,
+        };
         Some(Finding {
             confidence: Confidence::Medium,
             evidence: vec![Evidence::words(hint.sentence.clone())],
@@ -146,12 +149,6 @@ impl<'a> Function<'a> {
             ..finding
         })
     }
-}
-
-/// Whether an instruction is in a loop, or in one inside of it.
-fn is_within(body: &Body, instruction: usize, wanted: Option<usize>) -> bool {
-    std::iter::successors(body.loop_of(instruction), |inner| body.loops[*inner].parent)
-        .any(|found| Some(found) == wanted)
 }
 
 fn rule_of(kind: Kind) -> Option<(&'static Rule, &'static InCode)> {

@@ -132,6 +132,8 @@ pub(crate) struct Frames {
     pub(crate) needs: &'static [&'static str],
     /// Functions beneath it that show that it is something else: no finding where they have a third of it.
     pub(crate) refuted_by: &'static [&'static str],
+    /// Functions beneath it from which on it is something else: no match for what is in them.
+    pub(crate) ended_by: &'static [&'static str],
     /// What has to be true of the responsible line.
     pub(crate) line: Option<fn(&Profile, &Place) -> bool>,
     /// What the user's code calls where all of it happens on threads of others: the name of a pool's functions.
@@ -158,6 +160,7 @@ impl Frames {
             unless: &[],
             needs: &[],
             refuted_by: &[],
+            ended_by: &[],
             line: None,
             entry: None,
             absorbs: &[],
@@ -191,6 +194,10 @@ impl Frames {
 
     pub(crate) const fn refuted_by(self, refuted_by: &'static [&'static str]) -> Self {
         Self { refuted_by, ..self }
+    }
+
+    pub(crate) const fn ended_by(self, ended_by: &'static [&'static str]) -> Self {
+        Self { ended_by, ..self }
     }
 
     pub(crate) const fn on_line(self, line: fn(&Profile, &Place) -> bool) -> Self {

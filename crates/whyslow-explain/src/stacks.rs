@@ -1,6 +1,6 @@
 //! Patterns that names on stacks show.
 //!
-//! Every function's name is matched once against all rules, which gives it four sets of bits. What a stack shows follows from what its
+//! Every function's name is matched once against all rules, which gives it five sets of bits. What a stack shows follows from what its
 //! caller's shows by a few operations on bits per frame ([`State`]); the stacks that count are then walked from the inside out to find the line. A stack counts for one rule only: the first of the table that is told. So what
 //! overlaps is one finding, and all of them together explain no more than there is.
 
@@ -20,6 +20,8 @@ use crate::rules::ALL;
 /// A bit per rule.
 type Bits = u64;
 
+/// Sets of names that a rule has.
+const SETS: usize = 5;
 /// How many functions and lines are shown as evidence.
 const SHOWN: usize = 3;
 /// The part of a pattern from which on something else explains it.
@@ -73,6 +75,7 @@ struct Mark {
     unless: Bits,
     needed: Bits,
     refutes: Bits,
+    ends: Bits,
     nearness: Nearness,
     /// Code of the user's that std calls: an implementation of a trait of std.
     is_passing: bool,
@@ -92,10 +95,9 @@ struct Marks<'a> {
 
 impl<'a> Marks<'a> {
     fn new(profile: &'a Profile, table: &'a Table) -> Option<Self> {
-        let expressions = table
-            .rules
-            .iter()
-            .flat_map(|(_, frames)| [frames.names, frames.unless, frames.needs, frames.refuted_by]);
+        let expressions = table.rules.iter().flat_map(|(_, frames)| {
+            [frames.names, frames.unless, frames.needs, frames.refuted_by, frames.ended_by]
+        });
         // Nothing matches an empty class.
         let one = |names: &[&str]| if names.is_empty() { "[^\\s\\S]".to_owned() } else { names.join("|") };
         let set = RegexSet::new(expressions.map(one)).ok()?;
@@ -132,8 +134,9 @@ impl<'a> Marks<'a> {
     fn read(&self, label: Label) -> Mark {
         let name = CallTree::name(self.profile, label);
         let found = self.set.matches(&name);
-        let bits =
-            |which: usize| bits_of((0..self.table.rules.len()).map(|rule| found.matched(rule * 4 + which)));
+        let bits = |which: usize| {
+            bits_of((0..self.table.rules.len()).map(|rule| found.matched(rule * SETS + which)))
+        };
         let nearness = Nearness::of(self.profile, label);
         // A function of the user's own that is called `read` is not that of libc.
         let is_namesake = nearness <= Nearness::Program && !name.contains("::");
@@ -142,6 +145,7 @@ impl<'a> Marks<'a> {
             unless: bits(1),
             needed: bits(2),
             refutes: bits(3),
+            ends: bits(4),
             nearness,
             is_passing: nearness < Nearness::Wrapper && self.passing.is_match(&name),
             is_closure: name.contains("{closure"),
@@ -152,13 +156,14 @@ impl<'a> Marks<'a> {
 impl Mark {
     /// The rules that hold on when this frame is beneath what shows them.
     fn keeps(&self, table: &Table) -> Bits {
-        if self.nearness >= Nearness::Wrapper || self.is_passing {
+        let kept = if self.nearness >= Nearness::Wrapper || self.is_passing {
             !0
         } else if self.is_closure {
             table.through_closures
         } else {
             table.through_all
-        }
+        };
+        kept & !self.ends
     }
 }
 
@@ -401,6 +406,22 @@ fn responsible(marks: &mut Marks<'_>, frames: &[StackFrame], matched: usize) -> 
     Place { label: frame.label, file: frame.file, line: frame.line }
 }
 
+/// Functions by what they have, most first; those of one name, such as instances of a generic one, as one.
+fn by_name(profile: &Profile, values: &FxHashMap<Label, u64>) -> Vec<(Label, u64)> {
+    let mut rows = values
+        .iter()
+        .map(|(label, value)| (CallTree::name(profile, *label), *label, *value))
+        .collect::<Vec<_>>();
+    rows.sort_by(|one, other| one.0.cmp(&other.0));
+    rows.dedup_by(|next, kept| {
+        let is_same = next.0 == kept.0;
+        kept.2 = if is_same { kept.2.saturating_add(next.2) } else { kept.2 };
+        is_same
+    });
+    rows.sort_by_key(|(_, _, value)| Reverse(*value));
+    rows.into_iter().map(|(_, label, value)| (label, value)).collect()
+}
+
 fn finding(
     question: &Question<'_>,
     selection: &Selection,
@@ -441,12 +462,11 @@ fn finding(
     let (first, (_, of_place)) = *places.first()?;
     let entry = frames.entry.filter(|_| Nearness::of(profile, first.label) > Nearness::Program);
     let place = &entry.and_then(|entry| entered_from(profile, weights, entry)).unwrap_or(*first);
-    let mut functions = by_function.iter().collect::<Vec<_>>();
-    functions.sort_by_key(|(label, value)| (Reverse(**value), CallTree::name(profile, **label).into_owned()));
+    let functions = by_name(profile, &by_function);
     let functions = functions.iter().take(SHOWN).map(|(label, value)| Evidence {
         text: "in".to_owned(),
-        place: Some(Place { label: **label, file: None, line: 0 }),
-        share: Some(of_all(**value)),
+        place: Some(Place { label: *label, file: None, line: 0 }),
+        share: Some(of_all(*value)),
     });
     let lines = places.iter().filter(|(_, (_, samples))| *samples >= FEWEST_OF_ONE.min(*of_place));
     let lines = lines.take(SHOWN).map(|(place, (value, _))| Evidence {
@@ -510,7 +530,7 @@ mod tests {
 
     use super::*;
 
-    const FRAMES: [&str; 16] = [
+    const FRAMES: [&str; 18] = [
         "main",
         "dep::work",
         "main::{{closure}}",
@@ -527,7 +547,24 @@ mod tests {
         "<core::slice::iter::Iter<T> as core::iter::traits::iterator::Iterator>::find",
         "core::iter::adapters::filter::next",
         "alloc::slice::<impl [T]>::sort_by_key::{{closure}}",
+        "<alloc::sync::Arc<T,A> as core::ops::drop::Drop>::drop",
+        "alloc::sync::Arc<T,A>::drop_slow",
     ];
+
+    #[test]
+    fn what_the_last_reference_does_away_with_is_no_traffic() {
+        let rules = |folded: &str| {
+            let profile = testing::profile(folded);
+            let (table, innermost) = (Table::new(), StackId::from(profile.stacks.len() - 1));
+            let mut marks = Marks::new(&profile, &table).unwrap();
+            let shown = states(&mut marks)[innermost.index()].shown().rules;
+            each_bit(shown).map(|place| table.rules[place].0.id).collect::<Vec<_>>()
+        };
+        let dropped = "main;<alloc::sync::Arc<T,A> as core::ops::drop::Drop>::drop";
+        assert!(rules(&format!("{dropped} 1")).contains(&"arc-traffic"));
+        let slowly = format!("{dropped};alloc::sync::Arc<T,A>::drop_slow;sys_close 1");
+        assert!(!rules(&slowly).contains(&"arc-traffic"));
+    }
 
     proptest! {
         #[test]

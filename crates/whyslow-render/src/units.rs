@@ -1,3 +1,3 @@
 //! Times and sizes as people read them.
 
-pub use whyslow_analyze::{Count, Percent, bytes, duration, value};
+pub use whyslow_analyze::{Count, Percent, bytes, duration, times, value};

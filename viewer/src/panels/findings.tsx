@@ -6,7 +6,7 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import { search } from '../derive.ts';
 import { copy } from '../editor.ts';
 import { findingsOf, shapeWords, toFrames, toLine, type Finding, type FindingPlace } from '../findings.ts';
-import { count, share } from '../format.ts';
+import { count, share, times } from '../format.ts';
 import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
@@ -59,7 +59,7 @@ function Card({ model, state, finding, go }: CardProps) {
       <p class="finding-share">
         <Bar finding={finding} />
         <span><b>{share(finding.share, 1)}</b> of {limited(finding.of, 60)} <span class="quiet">({(100 * finding.low).toFixed(1)} to {(100 * finding.high).toFixed(1)})</span></span>
-        {maxSpeedup !== undefined && <span>at most {maxSpeedup.toFixed(2)} times as fast without it</span>}
+        {maxSpeedup !== undefined && <span>at most {times(maxSpeedup)} times as fast without it</span>}
         <span class="quiet">confidence: {limited(finding.confidence, 20)}</span>
       </p>
       {finding.fn !== undefined && <p><span class="quiet">At</span> <PlaceWords model={model} place={finding} />{source !== undefined && <code class="line" dir="ltr">{limited(source, 300)}</code>}</p>}

@@ -92,6 +92,11 @@ fn slow_operations(place: &Place<'_>, found: &mut Vec<Hint>) {
     ));
 }
 
+/// Whether these are what a loop is there for: an eighth of its instructions. One among many is not worth another build.
+fn is_mostly(place: &Place<'_>, shown_by: &[usize]) -> bool {
+    shown_by.len() * 8 >= place.instructions().count()
+}
+
 fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
     let rows = || packed.iter().map(|&index| &place.body.instructions[index]);
     let widest = rows().filter_map(|row| row.lanes.vector_bytes()).max()?;
@@ -100,7 +105,7 @@ fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
         true => ("avx2", 32),
         false => ("avx", 32),
     };
-    (widest < can && place.machine.has(needed)).then(|| {
+    (widest < can && place.machine.has(needed) && is_mostly(place, packed)).then(|| {
         place.hint(
             Kind::NarrowVectors,
             packed,
@@ -140,7 +145,7 @@ fn no_fused_multiply_add(place: &Place<'_>) -> Option<Hint> {
     let number = pairs.len() / 2;
     pairs.sort_unstable();
     pairs.dedup();
-    (number > 0).then(|| {
+    (number > 0 && is_mostly(place, &pairs)).then(|| {
         place.hint(
             Kind::NoFusedMultiplyAdd,
             &pairs,

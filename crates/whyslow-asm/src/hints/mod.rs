@@ -100,7 +100,7 @@ pub struct Hint {
     pub kind: Kind,
     /// The loop; none for code outside of loops.
     pub in_loop: Option<usize>,
-    /// Samples of that loop, with what it calls; 0 when nothing was sampled.
+    /// Samples of that loop, with what it calls and without loops in it; 0 when nothing was sampled.
     pub loop_weight: u64,
     /// Samples of the instructions that show it. Where those are slow by themselves the next instruction counts too, because processors
     /// report the one that waits.
@@ -138,22 +138,20 @@ impl Machine {
 /// Finds what costs more than it must, heaviest first. Without samples every loop counts as hot, and hints have no weight.
 pub fn hints(body: &Body, weights: &Weights, machine: &Machine) -> Vec<Hint> {
     let mut found = Vec::new();
-    let of_loops = weights.of_loops(body);
-    let total = weights.total();
+    let total = weights.total().max(1);
     let is_known = weights.are_known();
+    let is_notable = |place: &Place<'_>| place.weight.saturating_mul(NOTABLE_LOOP) >= total;
     for (index, in_loop) in body.loops.iter().enumerate() {
-        if is_known && of_loops[index].saturating_mul(NOTABLE_LOOP) < total.max(1) {
-            continue;
+        let place = Place::new(body, weights, machine, Some(index), &in_loop.blocks);
+        if !is_known || is_notable(&place) {
+            place.add_hints(&mut found);
         }
-        let place = Place::new(body, weights, machine, Some(index), &in_loop.blocks, of_loops[index]);
-        place.add_hints(&mut found);
     }
     let outside: Vec<usize> =
         (0..body.blocks.len()).filter(|&block| body.blocks[block].in_loop.is_none()).collect();
-    let in_loops = (0..body.loops.len()).filter(|&index| body.loops[index].parent.is_none());
-    let rest = total.saturating_sub(in_loops.map(|index| of_loops[index]).fold(0, u64::saturating_add));
-    if is_known && rest.saturating_mul(NOTABLE_LOOP) >= total.max(1) {
-        Place::new(body, weights, machine, None, &outside, rest).add_hints(&mut found);
+    let place = Place::new(body, weights, machine, None, &outside);
+    if is_known && is_notable(&place) {
+        place.add_hints(&mut found);
     }
     found.sort_by_key(|hint| {
         (std::cmp::Reverse(hint.loop_weight), hint.in_loop, std::cmp::Reverse(hint.weight), hint.kind)
@@ -167,7 +165,7 @@ struct Place<'b> {
     weights: &'b Weights,
     machine: &'b Machine,
     in_loop: Option<usize>,
-    /// Samples of the whole loop.
+    /// Samples of its blocks, with what they call.
     weight: u64,
     /// Blocks that run in most rounds.
     warm: Vec<usize>,
@@ -181,7 +179,6 @@ impl<'b> Place<'b> {
         machine: &'b Machine,
         in_loop: Option<usize>,
         blocks: &[usize],
-        weight: u64,
     ) -> Self {
         let size = |block: usize| body.blocks[block].instructions.len() as u64;
         let of = |block: usize| {
@@ -189,14 +186,14 @@ impl<'b> Place<'b> {
             range.map(|index| weights.at(index)).fold(0, u64::saturating_add)
         };
         let known = weights.are_known();
-        let (own, count) = blocks.iter().fold((0_u64, 0_u64), |(own, count), &block| {
-            (own.saturating_add(of(block)), count + size(block))
+        let (weight, count) = blocks.iter().fold((0_u64, 0_u64), |(weight, count), &block| {
+            (weight.saturating_add(of(block)), count + size(block))
         });
         // A block whose instructions have less than an eighth of the samples of the loop's average instruction runs seldom.
         let is_warm = |block: usize| {
             !known
                 || u128::from(of(block)) * u128::from(count) * 8
-                    >= u128::from(own.max(1)) * u128::from(size(block))
+                    >= u128::from(weight.max(1)) * u128::from(size(block))
         };
         // Samples pile up behind what is slow; a block that no round can go around runs as often as that.
         let passed =

@@ -13,9 +13,13 @@ use crate::rule::{Beneath, Frames, Rule, Signal};
 
 pub(super) static LINEAR_SEARCH: Rule = Rule {
     id: "linear-search",
-    title: "a list is searched from its start; once per item that is quadratic",
-    rust: "keep the items in a HashMap or HashSet by what is searched for, or sort them and use binary_search_by_key; `whyslow scale` shows how it grows",
-    native: Some("keep the items in a std::unordered_map by what is searched for, or sort them and use std::lower_bound; `whyslow scale` shows how it grows"),
+    title: "lists are searched from their start, again and again",
+    rust: "where a list grows with the input (`whyslow scale` shows it), keep the items in a HashMap or HashSet by what is searched for, or sort them and use \
+           binary_search_by_key; where it is short, ask first what rules most out (a length, a first byte), or look for all texts at once (aho-corasick, memchr)",
+    native: Some(
+        "where a list grows with the input (`whyslow scale` shows it), keep the items in a std::unordered_map by what is searched for, or sort them and use \
+         std::lower_bound; where it is short, ask first what rules most out (a length, a first byte)",
+    ),
     page: include_str!("../../../../docs/findings/linear-search.md"),
     signal: Signal::Frames(
         Frames::new(&[

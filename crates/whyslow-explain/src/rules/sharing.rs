@@ -13,7 +13,9 @@ pub(super) static ARC_TRAFFIC: Rule = Rule {
         r"<alloc::sync::(?:Arc|Weak)<.*> as core::(?:clone::Clone>::clone|ops::drop::Drop>::drop)$",
         r"drop_in_place(?:::)?<alloc::sync::(?:Arc|Weak)<.*>>$",
         r"std::_Sp_counted_base<.*>::_M_(?:add_ref_copy|release)|^std::__shared_count<.*>::~__shared_count",
-    ])),
+    ])
+    // The last one of them does away with what was shared.
+    .ended_by(&[r"::drop_slow$|::_M_(?:dispose|destroy|release_last_use)"])),
 };
 
 pub(super) static ATOMIC_TRAFFIC: Rule = Rule {

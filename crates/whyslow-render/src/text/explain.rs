@@ -9,7 +9,7 @@ use super::layout::{
 };
 use crate::names;
 use crate::sanitize::clean;
-use crate::units::Count;
+use crate::units::{Count, times};
 
 /// What stands before everything that belongs to a finding.
 const INDENT: &str = "   ";
@@ -82,7 +82,7 @@ fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Fi
         high * 100.0
     );
     if let Some(speedup) = finding.max_speedup {
-        words.push_str(&format!(", so at most {speedup:.2} times as fast without it"));
+        words.push_str(&format!(", so at most {} times as fast without it", times(speedup)));
     }
     words.push_str(&format!("; confidence: {}", finding.confidence.label()));
     for line in wrap(&words, room) {

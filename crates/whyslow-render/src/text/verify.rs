@@ -9,7 +9,7 @@ use super::layout::{BOLD, Page, columns, label_name, left, push_line, right, sty
 use super::remark::remark_lines;
 use crate::names::short_name;
 use crate::sanitize::clean;
-use crate::units::value;
+use crate::units::{times, value};
 
 /// Changed rows in the table.
 const ROWS: usize = 5;
@@ -153,7 +153,7 @@ pub fn summary(view: &VerifyView<'_>) -> String {
     });
     if let Some(hot) = verification.hottest.first() {
         let bound = match hot.at_most() {
-            Some(times) => format!("without it everything would be {times:.2} times as fast at most"),
+            Some(factor) => format!("without it everything would be {} times as fast at most", times(factor)),
             None => "there is nothing else".to_owned(),
         };
         let bound = if is_time { bound } else { bound.replace("times as fast", "times smaller") };
