@@ -23,6 +23,9 @@ const NOTABLE_LOOP: u64 = 20;
 /// An instruction that is slow by itself counts when it holds this part of its loop's samples: a tenth.
 const NOTABLE_COST: u64 = 10;
 
+/// So many instructions behind one that takes long have its samples: processors finish a few at a time.
+const LATE: usize = 2;
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident $id:literal,)*) => {
         /// What a hint is about.
@@ -102,8 +105,8 @@ pub struct Hint {
     pub in_loop: Option<usize>,
     /// Samples of that loop, with what it calls and without loops in it; 0 when nothing was sampled.
     pub loop_weight: u64,
-    /// Samples of the instructions that show it. Where those are slow by themselves the next instruction counts too, because processors
-    /// report the one that waits.
+    /// Samples of the instructions that show it. Where those are slow by themselves the next ones count too, because processors
+    /// report what waits.
     pub weight: u64,
     /// The addresses of the instructions that show it.
     pub addresses: Vec<u64>,
@@ -242,13 +245,14 @@ impl<'b> Place<'b> {
         }
     }
 
-    /// A hint about instructions that are slow by themselves, if they hold enough of the samples. The one behind such an instruction
-    /// counts with it: that is where samples of one that takes long are taken.
+    /// A hint about instructions that are slow by themselves, if they hold enough of the samples. Those behind such an instruction
+    /// count with it: that is where samples of one that takes long are taken.
     fn costly(&self, kind: Kind, shown_by: &[usize], sentence: String, advice: &str) -> Option<Hint> {
         if shown_by.is_empty() {
             return None;
         }
-        let mut counted: Vec<usize> = shown_by.iter().flat_map(|&index| [index, index + 1]).collect();
+        let mut counted: Vec<usize> = shown_by.iter().flat_map(|&index| index..=index + LATE).collect();
+        counted.sort_unstable();
         counted.dedup();
         counted.retain(|index| *index < self.body.instructions.len());
         let weight = counted.iter().map(|&index| self.weights.at(index)).fold(0, u64::saturating_add);
