@@ -17,7 +17,7 @@ pub(super) const HEADING: &str = "## Answers";
 
 const METHOD: &str = "\
 From start to end of the command, median over the rounds. The profile is made up (`crates/whyslow-render/examples/view_sample.rs`): 1,000,000 samples over 200,000 stacks, 8,000 functions, 16 threads. \
-`asm` reads the library of the Rust compiler, and objdump one symbol of it.\n\n";
+`asm` reads the library of the Rust compiler, and objdump one symbol of it; and whyslow's own program as cargo builds it for development.\n\n";
 
 /// The section. What cannot be measured here is said in its place.
 pub(super) fn section(bench: &Bench, _: bool, rounds: usize, command: &str) -> String {
@@ -65,18 +65,14 @@ fn profiles(bench: &Bench, rounds: usize, out: &mut String) -> Result<()> {
 }
 
 fn code(bench: &Bench, rounds: usize, out: &mut String) -> Result<()> {
-    const FUNCTION: &str = "rustc_borrowck::do_mir_borrowck";
+    const FUNCTION: &str = "BorrowCheckRootCtxt>::do_mir_borrowck";
     let library = compiler_library()?;
-    let size = std::fs::metadata(&library)?.len() as f64 / 1e6;
-    let asm = || {
-        let mut command = Command::new("whyslow");
-        command.arg("asm").arg(&library).arg(FUNCTION);
-        command
-    };
-    let _ = writeln!(
+    let asm = || command("whyslow", &["asm"], &library, FUNCTION);
+    let size = megabytes(&library)?;
+    row(
         out,
-        "| `whyslow asm` of `{FUNCTION}` in a library of {size:.0} MB | {:.2} |",
-        seconds(bench, rounds, &asm)?
+        &format!("`whyslow asm` of `{FUNCTION}` in a library of {size:.0} MB"),
+        seconds(bench, rounds, &asm)?,
     );
     let symbols = process::output(process::command("nm").arg("-D").arg(&library)).unwrap_or_default();
     let symbol = symbols
@@ -89,9 +85,47 @@ fn code(bench: &Bench, rounds: usize, out: &mut String) -> Result<()> {
             command.arg("-d").arg(format!("--disassemble={symbol}")).arg(&library);
             command
         };
-        let _ = writeln!(out, "| objdump of the same symbol | {:.2} |", seconds(bench, rounds, &objdump)?);
+        row(out, "objdump of the same symbol", seconds(bench, rounds, &objdump)?);
+    }
+    with_debug_information(bench, rounds, out)
+}
+
+/// whyslow's own program, built without optimisation: no other one is at hand on every machine.
+fn with_debug_information(bench: &Bench, rounds: usize, out: &mut String) -> Result<()> {
+    const FUNCTION: &str = "whyslow_explain::explain";
+    process::must(process::cargo().args(["build", "--quiet", "--package", "whyslow"]))?;
+    let program = PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()));
+    let program = program.join("debug/whyslow");
+    let size = megabytes(&program)?;
+    let asm = || command("whyslow", &["asm"], &program, FUNCTION);
+    let what = format!("`whyslow asm` of `{FUNCTION}` in a program of {size:.0} MB with debug information");
+    row(out, &what, seconds(bench, rounds, &asm)?);
+    let peer = || {
+        let mut command = command("cargo-asm", &["asm", "--disasm", "--file"], &program, FUNCTION);
+        command.arg("0");
+        command
+    };
+    match seconds(bench, rounds, &peer) {
+        Ok(time) => row(out, "cargo-show-asm of the same (`--disasm --file`, without source)", time),
+        Err(_) => out.push_str(
+            "| cargo-show-asm of the same | not measured: it is not installed with its feature `disasm` |\n",
+        ),
     }
     Ok(())
+}
+
+fn command(tool: &str, words: &[&str], file: &Path, function: &str) -> Command {
+    let mut command = Command::new(tool);
+    command.args(words).arg(file).arg(function);
+    command
+}
+
+fn row(out: &mut String, what: &str, seconds: f64) {
+    let _ = writeln!(out, "| {what} | {seconds:.2} |");
+}
+
+fn megabytes(path: &Path) -> Result<f64> {
+    Ok(std::fs::metadata(path)?.len() as f64 / 1e6)
 }
 
 /// A large library with names, which every machine that builds whyslow has.
