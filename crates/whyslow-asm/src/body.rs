@@ -152,9 +152,17 @@ impl Body {
         for (block, found) in blocks.iter_mut().zip(&innermost) {
             block.in_loop = *found;
         }
-        for found in &mut loops {
-            // The switch stands behind the last block.
+        for index in (0..loops.len()).rev() {
+            let is_switch = loops[index].head >= blocks.len();
+            let mut inner =
+                loops[index + 1..].iter().filter(|inner| is_switch && inner.parent == Some(index));
+            let inner = inner.next().map(|inner| inner.head);
+            let found = &mut loops[index];
+            // The switch stands behind the last block; a loop around it starts with the first of its blocks, or with an inner loop.
             found.blocks.retain(|&block| block < blocks.len());
+            if is_switch {
+                found.head = found.blocks.first().copied().or(inner).unwrap_or(0);
+            }
         }
         Self { processor, start, instructions, blocks, loops, calls, bytes: code.bytes.clone() }
     }
@@ -395,6 +403,15 @@ mod tests {
         let body = body(0, &bytes);
         assert!(body.calls.is_empty() && body.blocks[0].is_switch);
         assert_eq!(body.loops.iter().map(|found| &found.blocks[..]).collect::<Vec<_>>(), [&[0, 1, 2][..]]);
+    }
+
+    #[test]
+    fn a_loop_around_a_jump_through_a_table_starts_with_a_block() {
+        // 0: mov rax, [rdx+rcx*8]; 4: jmp rax; 6: mov rax, [rdx+rdi*8]; a: jmp rax; the second is only reached through the table.
+        let bytes = [0x48, 0x8b, 0x04, 0xca, 0xff, 0xe0, 0x48, 0x8b, 0x04, 0xfa, 0xff, 0xe0];
+        let body = body(0, &bytes);
+        let found: Vec<_> = body.loops.iter().map(|found| (found.head, &found.blocks[..])).collect();
+        assert_eq!(found, [(1, &[1][..])]);
     }
 
     #[test]

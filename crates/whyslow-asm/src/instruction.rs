@@ -116,6 +116,8 @@ pub enum Operation {
     Gather,
     /// It copies or fills memory byte by byte.
     RepeatedString,
+    /// A step of a cipher, a hash or a checksum, of one fixed width.
+    Cipher,
 }
 
 /// What an instruction computes with.

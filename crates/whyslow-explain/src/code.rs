@@ -94,6 +94,16 @@ impl<'a> Function<'a> {
         Self { value, sampled }
     }
 
+    /// Samples at the instructions of a hint and at those that follow, which processors report for them.
+    fn near(&self, body: &Body, hint: &Hint) -> u64 {
+        let shows = |at: usize| {
+            let before = body.instructions[at.saturating_sub(2)..=at].iter();
+            before.map(|row| row.address).any(|address| hint.addresses.contains(&address))
+        };
+        let near = self.sampled.iter().filter(|row| body.instruction_at(row.address).is_some_and(shows));
+        near.fold(0, |sum, row| sum.saturating_add(row.value))
+    }
+
     fn finding(
         &self,
         question: &Question<'_>,
@@ -112,7 +122,12 @@ impl<'a> Function<'a> {
         let of_loop = || self.sampled.iter().filter(|row| is_in_loop(row.address));
         // What a loop calls is not what its code is like.
         let own = of_loop().fold(0, |sum: u64, row| sum.saturating_add(row.value));
-        let value = if wanted.whole_loop { own } else { hint.weight.min(own) };
+        let value = match hint.kind {
+            _ if wanted.whole_loop => own,
+            // What pointers lead to would have to be done anyway.
+            Kind::IndirectCall => self.near(body, hint),
+            _ => hint.weight.min(own),
+        };
         let samples: u64 = of_loop().map(|row| row.samples).sum();
         let measured = Measured::sampled(value, weights.total_value, weights.total_count);
         let share = measured.share;
@@ -161,6 +176,9 @@ fn rule_of(kind: Kind) -> Option<(&'static Rule, &'static InCode)> {
 /// The innermost frame of a location that is nearest to the user's code.
 fn users_frame(profile: &Profile, location: LocationId) -> Option<Place> {
     let frames = profile.frames.of(location).iter().rev();
-    let frame = frames.min_by_key(|frame| Nearness::of(profile, Label::Function(frame.function)))?;
-    Some(Place { label: Label::Function(frame.function), file: frame.file, line: frame.line })
+    let nearness = |function| Nearness::of(profile, Label::Function(function));
+    let frame = frames.min_by_key(|frame| nearness(frame.function))?;
+    // Nobody builds a library anew whose functions have no names and lines.
+    let is_known = frame.file.is_some() || nearness(frame.function) <= Nearness::Dependency;
+    is_known.then_some(Place { label: Label::Function(frame.function), file: frame.file, line: frame.line })
 }

@@ -100,6 +100,9 @@ fn is_mostly(place: &Place<'_>, shown_by: &[usize]) -> bool {
 fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
     let rows = || packed.iter().map(|&index| &place.body.instructions[index]);
     let widest = rows().filter_map(|row| row.lanes.vector_bytes()).max()?;
+    if place.instructions().any(|(_, row)| row.operation == Operation::Cipher) {
+        return None;
+    }
     // What the compiler takes with `target-cpu=native`: 64 bytes are seldom worth it, and it does not take them by itself.
     let (needed, can) = match rows().any(|row| matches!(row.lanes, Lanes::PackedInteger(_))) {
         true => ("avx2", 32),

@@ -453,6 +453,24 @@ fn computes(decoded: &iced_x86::Instruction) -> (Operation, Lanes) {
         | M::Pshufb
         | M::Vpshufb => (O::Bits, integers()),
 
+        M::Sha1msg1
+        | M::Sha1msg2
+        | M::Sha1nexte
+        | M::Sha1rnds4
+        | M::Sha256msg1
+        | M::Sha256msg2
+        | M::Sha256rnds2
+        | M::Aesenc
+        | M::Aesenclast
+        | M::Aesdec
+        | M::Aesdeclast
+        | M::Vaesenc
+        | M::Vaesenclast
+        | M::Vaesdec
+        | M::Vaesdeclast
+        | M::Pclmulqdq
+        | M::Vpclmulqdq => (O::Cipher, integers()),
+
         M::Vgatherdps
         | M::Vgatherdpd
         | M::Vgatherqps
