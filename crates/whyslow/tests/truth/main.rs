@@ -4,6 +4,7 @@
 
 mod abuse;
 mod asm;
+mod clean;
 mod compared;
 mod counts;
 mod events;

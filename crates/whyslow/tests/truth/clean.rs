@@ -1,0 +1,100 @@
+//! Programs in which nothing is wrong: `whyslow explain` has nothing to say of them.
+//!
+//! Those of the system were written by others, in other languages, and have been made fast for decades; those of the lab only compute.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use whyslow_lab_harness::{Variant, build_or_skip, is_installed, run};
+
+use crate::recorded::{PATIENCE, has_perf_events, whyslow};
+
+/// Programs of every system with their arguments, and how often each reads `text`, lines of words and numbers: long enough to be sampled.
+const OF_THE_SYSTEM: [(&[&str], usize); 10] = [
+    (&["gzip", "-6", "-c"], 1),
+    (&["nl"], 6),
+    (&["od", "-c"], 2),
+    (&["sort"], 2),
+    (&["sha256sum"], 30),
+    (&["grep", "-c", "ab[1-4]*5.*cde[0-9]*7.*rs"], 40),
+    (&["awk", "{ n += length($0) } END { print n }"], 10),
+    (&["perl", "-ne", "$seen{substr($_, 0, 3)}++; END { print scalar keys %seen }"], 6),
+    (&["wc"], 20),
+    (&["cut", "-d ", "-f2-4"], 10),
+];
+
+/// Programs of the lab that compute and do nothing else.
+const OF_THE_LAB: [(&str, &[&str]); 4] =
+    [("ratio", &["1", "400"]), ("chain", &["400"]), ("inlined", &["400"]), ("threads", &["4", "200"])];
+
+fn write_text(folder: &Path) {
+    let mut text = String::new();
+    let mut state = 1_u64;
+    for line in 0..200_000 {
+        for _ in 0..6 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let word = state >> 40;
+            let letters = ["ab", "cde", "f", "gh", "ijk", "lmno", "pq", "rs", "tuv", "wxyz"];
+            let _ = write!(text, "{}{} ", letters[(word % 10) as usize], word % 1000);
+        }
+        let _ = writeln!(text, "{line}");
+    }
+    std::fs::write(folder.join("text"), text).unwrap();
+}
+
+/// The ids of all findings, each with its share and its place.
+fn findings(folder: &Path, command: &mut Command) -> Vec<String> {
+    let recorded = run(command, PATIENCE).unwrap();
+    let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
+    assert!(recorded.status.success(), "{command:?}: {said}");
+    let explained =
+        run(whyslow(folder).args(["explain", "--format", "json", "run.whyslow"]), PATIENCE).unwrap();
+    let json: Value = serde_json::from_slice(&explained.stdout).unwrap();
+    assert!(json["quality"]["samples"].as_u64() >= Some(200), "too short to find anything: {json:#}");
+    let told = json["findings"].as_array().unwrap();
+    told.iter()
+        .map(|one| format!("{} {} {} {}", one["id"], one["share"], one["function"], one["line"]))
+        .collect()
+}
+
+#[test]
+fn there_is_nothing_to_say_of_programs_of_the_system() {
+    if !has_perf_events() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write_text(folder.path());
+    let mut wrong = Vec::new();
+    for (words, times) in OF_THE_SYSTEM {
+        if !is_installed(words[0]) {
+            continue;
+        }
+        let mut record = whyslow(folder.path());
+        record.args(["record", "-q", "-F", "2999", "-o", "run.whyslow", "--"]);
+        record.args(words).args(vec!["text"; times]);
+        record.stdout(std::process::Stdio::null());
+        wrong.extend(
+            findings(folder.path(), &mut record).into_iter().map(|found| format!("{words:?}: {found}")),
+        );
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn there_is_nothing_to_say_of_programs_that_compute() {
+    if !has_perf_events() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut wrong = Vec::new();
+    for (name, arguments) in OF_THE_LAB {
+        let Some(program) = build_or_skip(name, Variant::Release) else { continue };
+        let mut record = whyslow(folder.path());
+        record.args(["record", "-q", "-F", "2999", "-o", "run.whyslow", "--"]).arg(program).args(arguments);
+        wrong
+            .extend(findings(folder.path(), &mut record).into_iter().map(|found| format!("{name}: {found}")));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
