@@ -14,7 +14,7 @@ use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 /// Programs of every system with their arguments, and how often each reads `text`, lines of words and numbers: long enough to be sampled.
 const OF_THE_SYSTEM: [(&[&str], usize); 10] = [
     (&["gzip", "-6", "-c"], 1),
-    (&["nl"], 6),
+    (&["expand"], 10),
     (&["od", "-c"], 2),
     (&["sort"], 2),
     (&["sha256sum"], 30),
