@@ -24,7 +24,8 @@ pub(super) static SIP_HASH: Rule = Rule {
     native: None,
     page: include_str!("../../../../docs/findings/sip-hash.md"),
     signal: Signal::Frames(Frames::new(&[
-        r"core::hash::sip::|std::hash::random::(?:DefaultHasher|RandomState)",
+        // At the start: a map that is dropped has its hasher among its types.
+        r"^<*&?(?:core::hash::sip::|std::hash::random::(?:DefaultHasher|RandomState)\b)",
     ])),
 };
 
@@ -50,7 +51,8 @@ pub(super) static BTREE_SEARCH: Rule = Rule {
     page: include_str!("../../../../docs/findings/btree-search.md"),
     signal: Signal::Frames(
         Frames::new(&[
-            r"alloc::collections::btree::(?:search|navigate|map|node|set)",
+            r"^<*alloc::collections::btree::(?:search|map::entry)::",
+            r"^<*alloc::collections::btree::(?:map|set)::BTree(?:Map|Set)<.*>::(?:get|get_mut|get_key_value|contains_key|contains|insert|remove|remove_entry|take|replace|entry|range|range_mut)(?:::<.*>)?$",
             r"std::_Rb_tree<.*>::(?:find|_M_lower_bound|_M_upper_bound|equal_range|_M_get_insert)",
         ])
         .least(0.10)

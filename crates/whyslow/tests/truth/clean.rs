@@ -15,7 +15,7 @@ use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 const OF_THE_SYSTEM: [(&[&str], usize); 10] = [
     (&["gzip", "-6", "-c"], 1),
     (&["expand"], 10),
-    (&["cksum"], 20),
+    (&["cksum"], 80),
     (&["sort"], 2),
     (&["sha256sum"], 30),
     (&["grep", "-c", "ab[1-4]*5.*cde[0-9]*7.*rs"], 40),
