@@ -80,8 +80,8 @@ pub(crate) fn find(profile: &Profile, table: &FunctionTable, query: &str) -> Res
 /// Longer parts of names are not compared: the distance takes time by the square of the length.
 const COMPARED: usize = 64;
 
-/// The names whose last part looks most like that of `query`.
-fn nearest(query: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+/// The names whose last part looks most like that of `query`, three at most.
+pub fn nearest(query: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let wanted = last_part(query);
     let allowed = wanted.chars().count().div_ceil(3);
     let scored = names.map(|name| (strsim::levenshtein(&wanted, &last_part(&name)), name));

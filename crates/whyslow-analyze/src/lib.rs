@@ -41,7 +41,7 @@ mod walk;
 pub use call_tree::{CallTree, Children, TreeOptions};
 pub use callers::Callers;
 pub use counting::is_counted;
-pub use find::FindError;
+pub use find::{FindError, nearest};
 pub use folding::Fold;
 pub use functions::{FunctionRow, FunctionTable, Share, SortBy};
 pub use groups::{GroupBy, GroupRow, Groups};

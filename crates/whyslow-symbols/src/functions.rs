@@ -5,6 +5,7 @@ use whyslow_elf::{Elf, FileBytes};
 
 use crate::demangle::shown_name;
 use crate::unnamed::Bounds;
+use crate::wanted::{Fit, Wanted};
 
 /// A function of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,37 +18,45 @@ pub struct FunctionSymbol {
     pub size: u64,
 }
 
-/// The functions whose name has this part, whether letters are large or small; all of them for an empty part. Sorted by name.
-pub fn functions(elf: &Elf<'_>, debug: Option<&Elf<'_>>, part: &str) -> Vec<FunctionSymbol> {
-    // Mangled names have every identifier in them as it is, and demangling is what takes long.
-    let identifiers = part.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    let longest = identifiers.max_by_key(|word| word.len()).unwrap_or_default();
-    let found = matching(elf, debug, part, |raw| raw.contains(longest));
-    if found.is_empty() { matching(elf, debug, part, |_| true) } else { found }
+/// The functions whose name has this part, whether letters are large or small; all of them for an empty part. If there are none, those
+/// that have the parts of a path in this order ([`Fit::Path`]). Sorted by name.
+pub fn functions(elf: &Elf<'_>, debug: Option<&Elf<'_>>, wanted: &Wanted) -> Vec<FunctionSymbol> {
+    // Demangling is what takes long, and mangled names have nearly every word in them as it is.
+    let (word, is_certain) = wanted.longest_word();
+    let lower = word.to_ascii_lowercase();
+    let found = matching(elf, debug, wanted, |raw| raw.contains(word));
+    if !found.is_empty() || word.is_empty() {
+        return found;
+    }
+    if is_certain {
+        return matching(elf, debug, wanted, |raw| raw.to_ascii_lowercase().contains(&lower));
+    }
+    matching(elf, debug, wanted, |_| true)
 }
 
 fn matching(
     elf: &Elf<'_>,
     debug: Option<&Elf<'_>>,
-    part: &str,
+    wanted: &Wanted,
     may_be: impl Fn(&str) -> bool,
 ) -> Vec<FunctionSymbol> {
     let base = elf.image_base();
-    let wanted = part.to_lowercase();
-    let mut found = Vec::new();
-    for elf in std::iter::once(elf).chain(debug) {
-        let tables = [elf.object().symbol_table(), elf.object().dynamic_symbol_table()];
-        for symbol in tables.iter().flatten().flat_map(ObjectSymbolTable::symbols) {
-            if symbol.kind() != SymbolKind::Text || !symbol.is_definition() {
-                continue;
-            }
-            let Some(raw) = symbol.name().ok().filter(|raw| !raw.is_empty() && may_be(raw)) else { continue };
-            let name = shown_name(raw);
-            if is_part(&wanted, &name.to_lowercase()) || raw == part {
-                let start = symbol.address().wrapping_sub(base);
-                found.push(FunctionSymbol { name, start, size: symbol.size() });
-            }
+    let (mut found, mut by_path) = (Vec::new(), Vec::new());
+    each_symbol(elf, debug, |raw, address, size| {
+        if !may_be(raw) {
+            return;
         }
+        let name = shown_name(raw);
+        let fit = if raw == wanted.text() { Some(Fit::Equal) } else { wanted.fit(&name) };
+        let function = FunctionSymbol { name, start: address.wrapping_sub(base), size };
+        match fit {
+            Some(Fit::Equal | Fit::End | Fit::Part) => found.push(function),
+            Some(Fit::PathToEnd | Fit::Path) => by_path.push(function),
+            None => {}
+        }
+    });
+    if found.is_empty() {
+        found = by_path;
     }
     for function in found.iter_mut().filter(|function| function.size == 0) {
         function.size = until_next(elf, function.start.wrapping_add(base));
@@ -60,9 +69,36 @@ fn matching(
     found
 }
 
-/// Whether a name has this part; `Reader::read` is a part of `<app::Reader>::read`.
-fn is_part(part: &str, name: &str) -> bool {
-    name.contains(part) || name.contains(['<', '>']) && name.replace(['<', '>'], "").contains(part)
+/// Names of functions that may be meant by a misspelt name: those that have one half of its last word.
+pub fn similar_functions(elf: &Elf<'_>, debug: Option<&Elf<'_>>, wanted: &Wanted) -> Vec<String> {
+    /// Demangling as many takes some 20 ms.
+    const MOST: usize = 8192;
+    let mut names = Vec::new();
+    let Some((first, second)) = wanted.halves() else { return names };
+    each_symbol(elf, debug, |raw, _, _| {
+        if names.len() < MOST {
+            let lower = raw.to_ascii_lowercase();
+            if lower.contains(first) || lower.contains(second) {
+                names.push(shown_name(raw));
+            }
+        }
+    });
+    names
+}
+
+/// Calls `each` with the linker's name, the address and the size of every function.
+fn each_symbol(elf: &Elf<'_>, debug: Option<&Elf<'_>>, mut each: impl FnMut(&str, u64, u64)) {
+    for elf in std::iter::once(elf).chain(debug) {
+        let tables = [elf.object().symbol_table(), elf.object().dynamic_symbol_table()];
+        for symbol in tables.iter().flatten().flat_map(ObjectSymbolTable::symbols) {
+            if symbol.kind() != SymbolKind::Text || !symbol.is_definition() {
+                continue;
+            }
+            if let Some(raw) = symbol.name().ok().filter(|raw| !raw.is_empty()) {
+                each(raw, symbol.address(), symbol.size());
+            }
+        }
+    }
 }
 
 /// Bytes up to the next symbol, or to the end of the section.
@@ -104,15 +140,21 @@ mod tests {
         assert_eq!(quite_unmistakable(1), 3);
         let file = ElfFile::open(&std::env::current_exe().unwrap()).unwrap();
         let elf = file.parse().unwrap();
-        for part in ["quite_unmistakable", "functions::tests::quite_unmist", "QUITE_UNMISTAK"] {
-            let found = functions(&elf, None, part);
+        for part in [
+            "quite_unmistakable",
+            "functions::tests::quite_unmist",
+            "QUITE_UNMISTAK",
+            "whyslow_symbols::quite_unmistakable",
+        ] {
+            let found = functions(&elf, None, &Wanted::new(part));
             let [one] = &found[..] else { panic!("{part}: {found:?}") };
             assert!(one.name.ends_with("functions::tests::quite_unmistakable") && one.size > 0);
             let around = function_at(&elf, file.map(), one.start + 1);
             assert_eq!(around, Some((one.start, one.start + one.size)));
         }
-        assert!(is_part("reader::read", "<app::reader>::read_line") && !is_part("read::x", "<app::read>::y"));
-        assert!(functions(&elf, None, "no such function anywhere").is_empty());
-        assert!(functions(&elf, None, "").len() > 100);
+        assert!(functions(&elf, None, &Wanted::new("no such function anywhere")).is_empty());
+        assert!(functions(&elf, None, &Wanted::new("")).len() > 100);
+        let similar = similar_functions(&elf, None, &Wanted::new("quite_unmistackable"));
+        assert!(similar.iter().any(|name| name.ends_with("::quite_unmistakable")), "{similar:?}");
     }
 }

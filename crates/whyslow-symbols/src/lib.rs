@@ -29,6 +29,7 @@ mod statics;
 mod symtab;
 mod targets;
 mod unnamed;
+mod wanted;
 
 use std::path::PathBuf;
 
@@ -38,13 +39,14 @@ use whyslow_profile::{LocationId, ModuleId, Profile};
 
 pub use copies::copies;
 pub use entries::{Entries, NoEntry, entries};
-pub use functions::{FunctionSymbol, function_at, functions};
+pub use functions::{FunctionSymbol, function_at, functions, similar_functions};
 pub use imported::{Described, Given, describe, keep_sources};
 pub use module::separate_debug_file;
 use module::{Answer, Question};
 pub use optimised::producer_flag;
 pub use symtab::named_functions;
 pub use targets::callees;
+pub use wanted::{Fit, Wanted};
 pub use whyslow_elf::{DebugFolders, FileBytes};
 
 /// How to symbolise.

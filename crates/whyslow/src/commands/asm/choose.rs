@@ -4,7 +4,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 
 use whyslow_profile::{ModuleId, ModuleKind, Profile};
-use whyslow_symbols::FunctionSymbol;
+use whyslow_symbols::{Fit, FunctionSymbol, Wanted};
 
 use super::source::{Binary, Kept, kept};
 use super::{Subject, lookup};
@@ -121,8 +121,8 @@ fn in_modules(path: &Path, profile: &Profile, wanted: &str, index: Option<usize>
         return Err(Failure::new(format!("{name} has no code of its own here: it is inlined into {}", hosts.join(", ")))
             .next(format!("whyslow asm {} '{}'", path.display(), hosts.first().unwrap_or(&""))));
     }
-    Err(Failure::new(format!("{}: no function has {wanted:?} in its name", path.display()))
-        .next(format!("whyslow asm {} for a list", path.display())))
+    let names = profile.functions.iter().map(|function| profile.text(function.name).to_owned());
+    Err(absent(path, wanted, &whyslow_analyze::nearest(wanted, names)))
 }
 
 fn in_binary(path: &Path, binary: &Binary, wanted: &str, index: Option<usize>) -> Result<FunctionSymbol> {
@@ -137,8 +137,18 @@ fn in_binary(path: &Path, binary: &Binary, wanted: &str, index: Option<usize>) -
     match pick(&names, wanted, index) {
         Picked::One(at) => Ok(found[at].clone()),
         Picked::Several(found) => Err(several(path, wanted, &found)),
-        Picked::None => Err(Failure::new(format!("{}: no function with code has {wanted:?} in its name", path.display()))
-            .next("another part of the name; a generic or small function may be inlined into its callers, which `--list` of a profile tells")),
+        Picked::None => Err(absent(path, wanted, &binary.nearest(wanted))),
+    }
+}
+
+/// Nothing has that name: names that look like it, if there are any, or how to look for it.
+fn absent(path: &Path, wanted: &str, nearest: &[String]) -> Failure {
+    let failure =
+        |more: &str| Failure::new(format!("{}: no function has {wanted:?} in its name{more}", path.display()));
+    match nearest {
+        [] => failure("").next("another part of the name, or --list '' for all"),
+        [first, ..] => failure(&format!("; the nearest are {}", nearest.join(", ")))
+            .next(format!("whyslow asm {} '{first}'", path.display())),
     }
 }
 
@@ -164,34 +174,26 @@ enum Picked {
     None,
 }
 
-/// The best names for what was asked: equal, else with it as the last part of the path, else with it anywhere, else with its letters in this
-/// order. Equal names are one function in several instances; the first of them is taken.
+/// The names that fit best, else those with the wanted letters in this order. Equal names are one function in several instances; the first
+/// of them is taken.
 fn pick(names: &[&str], wanted: &str, index: Option<usize>) -> Picked {
     let lower = wanted.to_lowercase();
-    // `Reader::read` is the end of `<app::Reader>::read`.
-    let plain = |name: &str| {
-        let name = if name.contains("::{") { name } else { name.split_once('(').map_or(name, |(name, _)| name) };
-        name.replace(['<', '>'], "")
+    let wanted = Wanted::new(wanted);
+    let fits: Vec<Option<Fit>> = names.iter().map(|name| wanted.fit(name)).collect();
+    let best = fits.iter().flatten().min();
+    let is_meant = |at: &usize| match best {
+        Some(best) => fits[*at].as_ref() == Some(best),
+        None => has_letters_in_order(&names[*at].to_lowercase(), &lower),
     };
-    let ends = |name: &str| plain(name).strip_suffix(wanted).is_some_and(|before| before.ends_with("::"));
-    let ranks: [&dyn Fn(&str) -> bool; 4] = [
-        &|name| name == wanted,
-        &ends,
-        &|name| name.to_lowercase().contains(&lower) || plain(name).to_lowercase().contains(&lower),
-        &|name| has_letters_in_order(&name.to_lowercase(), &lower),
-    ];
-    for fits in ranks {
-        let found: Vec<usize> = (0..names.len()).filter(|&at| fits(names[at])).collect();
-        let Some(&first) = found.first() else { continue };
-        if let Some(index) = index {
-            return index.checked_sub(1).and_then(|at| found.get(at)).map_or(Picked::None, |&at| Picked::One(at));
-        }
-        if found.iter().all(|&at| names[at] == names[first]) {
-            return Picked::One(first);
-        }
-        return Picked::Several(found.iter().map(|&at| names[at].to_owned()).collect());
+    let found: Vec<usize> = (0..names.len()).filter(is_meant).collect();
+    let Some(&first) = found.first() else { return Picked::None };
+    if let Some(index) = index {
+        return index.checked_sub(1).and_then(|at| found.get(at)).map_or(Picked::None, |&at| Picked::One(at));
     }
-    Picked::None
+    if found.iter().all(|&at| names[at] == names[first]) {
+        return Picked::One(first);
+    }
+    Picked::Several(found.iter().map(|&at| names[at].to_owned()).collect())
 }
 
 fn has_letters_in_order(name: &str, wanted: &str) -> bool {
@@ -215,6 +217,8 @@ mod tests {
         assert_eq!(pick(&names, "parse", Some(3)), Picked::None);
         assert_eq!(pick(&["a::f", "a::f"], "f", None), Picked::One(0), "instances of one function");
         assert_eq!(pick(&["<a::R>::read", "b::read"], "R::read", None), Picked::One(0));
+        assert_eq!(pick(&["a::x::f", "<a::R>::f::{closure#0}", "a::fast"], "a::f", None), Picked::One(2));
+        assert_eq!(pick(&["<a::R>::f::{closure#0}", "<a::R>::f"], "a::f", None), Picked::One(1), "the parts of the path");
         assert_eq!(pick(&names, "xyz", None), Picked::None);
         assert_eq!((address("0x1a"), address("1a")), (Some(26), None));
     }

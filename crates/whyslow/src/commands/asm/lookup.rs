@@ -7,6 +7,7 @@ use whyslow_profile::{LocationId, Profile};
 use whyslow_render::json;
 use whyslow_render::sanitize::clean;
 use whyslow_render::units::Percent;
+use whyslow_symbols::Wanted;
 
 use super::Subject;
 use super::source::{kept, kept_body};
@@ -78,13 +79,13 @@ pub(super) fn hottest(subject: &Subject, format: Format) -> Result<String> {
 
 /// The functions with this in their name: those with code, and those that were inlined.
 pub(super) fn list(subject: &Subject, part: &str, format: Format) -> Result<String> {
-    let lower = part.to_lowercase();
     let mut rows = Vec::new();
     match subject {
         Subject::Profile { profile, values, .. } => {
             let all = values.iter().fold(0, |sum: u64, value| sum.saturating_add(*value));
+            let wanted = Wanted::new(part);
             for (at, row) in kept(profile, values).into_iter().enumerate() {
-                if row.name.to_lowercase().contains(&lower) {
+                if wanted.fit(&row.name).is_some() {
                     rows.push(Row {
                         index: Some(at + 1),
                         own: Some(row.own),
@@ -127,12 +128,12 @@ pub(super) type Inlined = (String, Vec<(String, Option<String>)>);
 
 /// The functions with this in their name that were seen as part of others.
 pub(super) fn inlined_into(profile: &Profile, part: &str) -> Vec<Inlined> {
-    let lower = part.to_lowercase();
+    let wanted = Wanted::new(part);
     let mut found: BTreeMap<String, BTreeMap<String, Option<String>>> = BTreeMap::new();
     let matches: Vec<bool> = profile
         .functions
         .iter()
-        .map(|function| profile.text(function.name).to_lowercase().contains(&lower))
+        .map(|function| wanted.fit(profile.text(function.name)).is_some())
         .collect();
     for location in (1..profile.locations.len()).map(LocationId::from) {
         let frames = profile.frames.of(location);

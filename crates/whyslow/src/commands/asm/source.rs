@@ -8,7 +8,9 @@ use whyslow_elf::{BuildId, Elf, ElfFile};
 use whyslow_profile::{
     Code, LocationId, Module, ModuleId, ModuleKind, Optimised, Profile, RelativeAddress, SymbolState,
 };
-use whyslow_symbols::{DebugFolders, FunctionSymbol, callees, functions, separate_debug_file};
+use whyslow_symbols::{
+    DebugFolders, FunctionSymbol, Wanted, callees, functions, separate_debug_file, similar_functions,
+};
 
 use crate::failure::{Failure, Result};
 
@@ -46,6 +48,10 @@ impl Binary {
         self.file.parse().ok()
     }
 
+    fn debug_elf(&self) -> Option<Elf<'_>> {
+        self.debug.as_ref().and_then(|file| file.parse().ok())
+    }
+
     /// The path that it was opened by.
     pub(super) fn path(&self) -> &Path {
         &self.file.path
@@ -63,8 +69,14 @@ impl Binary {
     /// The functions whose name has this part.
     pub(super) fn functions(&self, part: &str) -> Vec<FunctionSymbol> {
         let Some(elf) = self.elf() else { return Vec::new() };
-        let debug = self.debug.as_ref().and_then(|file| file.parse().ok());
-        functions(&elf, debug.as_ref(), part)
+        functions(&elf, self.debug_elf().as_ref(), &Wanted::new(part))
+    }
+
+    /// Names of functions that look like this one.
+    pub(super) fn nearest(&self, wanted: &str) -> Vec<String> {
+        let Some(elf) = self.elf() else { return Vec::new() };
+        let similar = similar_functions(&elf, self.debug_elf().as_ref(), &Wanted::new(wanted));
+        whyslow_analyze::nearest(wanted, similar.into_iter())
     }
 
     /// The function around an address.
@@ -120,8 +132,7 @@ impl Binary {
 
     fn callees(&self, targets: &[Target]) -> Vec<(Target, Callee)> {
         let Some(elf) = self.elf() else { return Vec::new() };
-        let debug = self.debug.as_ref().and_then(|file| file.parse().ok());
-        callees(&elf, debug.as_ref(), targets)
+        callees(&elf, self.debug_elf().as_ref(), targets)
     }
 
     /// A profile with nothing in it but the places of these addresses, whose frames symbols give.
