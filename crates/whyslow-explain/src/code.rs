@@ -114,7 +114,7 @@ impl<'a> Function<'a> {
         let profile = question.profile;
         let (rule, wanted) = rule_of(hint.kind)?;
         // Integers that are computed one by one have many reasons; only those that are known can be helped.
-        if hint.kind == Kind::ScalarLoop && !hint.sentence.contains(" because ") {
+        if hint.kind == Kind::ScalarLoop && hint.cause.is_none() {
             return None;
         }
         let is_in_loop =

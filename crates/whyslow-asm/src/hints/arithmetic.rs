@@ -2,7 +2,7 @@
 
 use super::chain::{Chain, chains};
 use super::memory::strided;
-use super::{Hint, Kind, Place, count};
+use super::{Cause, Hint, Kind, Place, count};
 use crate::instruction::{Flow, Instruction, Lanes, Operation, Registers};
 
 pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
@@ -166,30 +166,44 @@ fn no_fused_multiply_add(place: &Place<'_>) -> Option<Hint> {
 fn scalar_floats(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     /// Of so many instructions one has to compute.
     const DENSE: usize = 8;
-    let scalar = place.like(|row| row.lanes == Lanes::ScalarFloat && computes(row));
+    let scalar_rows = place.like(|row| row.lanes == Lanes::ScalarFloat && computes(row));
     let all = place.instructions().count();
-    if scalar.is_empty() || scalar.len() * DENSE < all || !reads_an_array(place) {
+    if scalar_rows.is_empty() || scalar_rows.len() * DENSE < all || !reads_an_array(place) {
         return None;
     }
-    let (why, advice) = if leads_to_a_panic(place) {
-        (
+    let cause = if leads_to_a_panic(place) {
+        Some(Cause::IndexChecks)
+    } else if chains.iter().any(|chain| chain.float > 0) {
+        Some(Cause::OrderOfSums)
+    } else {
+        None
+    };
+    let without_cause =
+        "Give the compiler slices of one known length and no way out of the loop; then look here again.";
+    Some(scalar(place, &scalar_rows, "floating-point number", cause, without_cause))
+}
+
+/// A loop that computes with one number at a time.
+fn scalar(
+    place: &Place<'_>,
+    rows: &[usize],
+    number: &str,
+    cause: Option<Cause>,
+    without_cause: &str,
+) -> Hint {
+    let (why, advice) = match cause {
+        Some(Cause::IndexChecks) => (
             " because each index is checked",
             "Iterate over slices instead of indexing them, so that the checks go and the compiler can vectorise.",
-        )
-    } else if chains.iter().any(|chain| chain.float > 0) {
-        (
+        ),
+        Some(Cause::OrderOfSums) => (
             " because the sum is kept in the order of the source",
             "Sum up in several independent variables (`chunks_exact`), so that the compiler can keep them in one vector.",
-        )
-    } else {
-        ("", "Give the compiler slices of one known length and no way out of the loop; then look here again.")
+        ),
+        None => ("", without_cause),
     };
-    Some(place.hint(
-        Kind::ScalarLoop,
-        &scalar,
-        format!("{} computes with one floating-point number at a time{why}.", place.subject()),
-        advice,
-    ))
+    let sentence = format!("{} computes with one {number} at a time{why}.", place.subject());
+    Hint { cause, ..place.hint(Kind::ScalarLoop, rows, sentence, advice) }
 }
 
 fn scalar_integers(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
@@ -218,23 +232,9 @@ fn scalar_integers(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     if data.is_empty() {
         return None;
     }
-    let (why, advice) = if leads_to_a_panic(place) {
-        (
-            " because each index is checked",
-            "Iterate over slices instead of indexing them, so that the checks go and the compiler can vectorise.",
-        )
-    } else {
-        (
-            "",
-            "Give the compiler slices of one known length and no way out of the loop; `opt-level = 3` vectorises more than 2 or \"s\".",
-        )
-    };
-    Some(place.hint(
-        Kind::ScalarLoop,
-        &data,
-        format!("{} computes with one integer at a time{why}.", place.subject()),
-        advice,
-    ))
+    let cause = leads_to_a_panic(place).then_some(Cause::IndexChecks);
+    let without_cause = "Give the compiler slices of one known length and no way out of the loop; `opt-level = 3` vectorises more than 2 or \"s\".";
+    Some(scalar(place, &data, "integer", cause, without_cause))
 }
 
 /// Whether memory is read that is neither on the stack nor at the same place in every round.

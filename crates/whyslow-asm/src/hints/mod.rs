@@ -11,6 +11,8 @@ mod calls;
 mod chain;
 mod checks;
 mod memory;
+#[cfg(test)]
+mod tests;
 
 use whyslow_profile::Host;
 
@@ -96,6 +98,16 @@ kinds! {
     UnpredictableBranch "unpredictable-branch",
 }
 
+/// Why a compiler does not vectorise a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A check of each index may leave the loop.
+    IndexChecks,
+    /// Floating-point numbers are added in the order of the source.
+    OrderOfSums,
+}
+
 /// Something that costs more than it must.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
@@ -110,6 +122,8 @@ pub struct Hint {
     pub weight: u64,
     /// The addresses of the instructions that show it.
     pub addresses: Vec<u64>,
+    /// Why the compiler has left it so, where that is known.
+    pub cause: Option<Cause>,
     /// What it is, in one sentence.
     pub sentence: String,
     /// What to do.
@@ -240,6 +254,7 @@ impl<'b> Place<'b> {
             loop_weight: self.weight,
             weight,
             addresses: shown_by.iter().map(|&index| self.body.instructions[index].address).collect(),
+            cause: None,
             sentence,
             advice: advice.to_owned(),
         }
@@ -273,44 +288,4 @@ impl<'b> Place<'b> {
 /// "a division" or "3 divisions".
 fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { one.to_owned() } else { format!("{number} {many}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use whyslow_profile::{Code, ModuleId, RelativeAddress};
-
-    use super::*;
-    use crate::{Callee, Processor, Target};
-
-    #[test]
-    fn a_check_counts_although_all_samples_fell_behind_it() {
-        // 0: mov r8d, [rdx+r9]; 4: cmp rsi, r8; 7: jbe 17; 9: add eax, [rdi+r8*4]; d: add r9, 4; 11: cmp rcx, r9; 14: jne 0; 16: ret;
-        // 17: call 0x2000
-        let bytes = vec![
-            0x46, 0x8b, 0x04, 0x0a, 0x4c, 0x39, 0xc6, 0x76, 0x0e, 0x42, 0x03, 0x04, 0x87, 0x49, 0x83, 0xc1,
-            0x04, 0x4c, 0x39, 0xc9, 0x75, 0xea, 0xc3, 0xe8, 0xe4, 0x1f, 0, 0,
-        ];
-        let code = Code { module: ModuleId(0), start: RelativeAddress(0), bytes };
-        let body = Body::new(Processor::X86_64, &code, |branch| {
-            let name = "core::panicking::panic_bounds_check".to_owned();
-            (branch.target == Target::Code(0x2000)).then_some(Callee { name, size: None })
-        });
-        let mut own = vec![0; body.instructions.len()];
-        own[4] = 100;
-        let weights = Weights { own, ..Weights::default() };
-        let found = hints(&body, &weights, &Machine::default());
-        assert_eq!(
-            found.iter().map(|hint| (hint.kind, hint.loop_weight)).collect::<Vec<_>>(),
-            [(Kind::BoundsCheck, 100)]
-        );
-    }
-
-    #[test]
-    fn ids_are_distinct_and_kebab_case() {
-        let mut ids: Vec<&str> = Kind::ALL.iter().map(|kind| kind.id()).collect();
-        assert!(ids.iter().all(|id| id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')));
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), Kind::ALL.len());
-    }
 }

@@ -1,0 +1,202 @@
+//! Hints on code that is written out, each beside code that is nearly the same and must not have it.
+
+use whyslow_profile::{Code, ModuleId, RelativeAddress};
+
+use super::*;
+use crate::body::{Callee, Target};
+use crate::processor::Processor;
+
+const START: u64 = 0x1000;
+
+/// A body that starts at 0x1000; what is at 0x2000 has this name and size.
+fn body(bytes: &[u8], name: &str, size: u64) -> Body {
+    let code = Code { module: ModuleId(0), start: RelativeAddress(START), bytes: bytes.to_vec() };
+    Body::new(Processor::X86_64, &code, |branch| {
+        let callee = Callee { name: name.to_owned(), size: Some(size) };
+        (branch.target == Target::Code(0x2000)).then_some(callee)
+    })
+}
+
+fn kinds(body: &Body, weights: &Weights) -> Vec<Kind> {
+    hints(body, weights, &Machine::default()).into_iter().map(|hint| hint.kind).collect()
+}
+
+/// Hints on code without samples, where every loop counts.
+fn found(bytes: &[u8]) -> Vec<Kind> {
+    kinds(&body(bytes, "app::other", 200), &Weights::unknown())
+}
+
+#[test]
+fn an_overflow_check_leads_to_the_panic_of_overflow() {
+    // 1: add rax, [rdi+rcx*8]; jo 2; inc rcx; cmp rcx, rsi; jb 1; ret; 2: call 2000
+    let bytes = [
+        0x48, 0x03, 0x04, 0xcf, 0x70, 0x09, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1, 0x72, 0xf2, 0xc3, 0xe8, 0xec,
+        0x0f, 0, 0,
+    ];
+    let behind = |name: &str| kinds(&body(&bytes, name, 80), &Weights::unknown());
+    let checked = behind("core::panicking::panic_const::panic_const_add_overflow");
+    assert!(checked.contains(&Kind::OverflowCheck) && !checked.contains(&Kind::BoundsCheck), "{checked:?}");
+    for name in ["app::start_anew", "core::panicking::panic_bounds_check"] {
+        assert!(!behind(name).contains(&Kind::OverflowCheck), "{name}");
+    }
+}
+
+#[test]
+fn a_check_counts_although_all_samples_fell_behind_it() {
+    // 0: mov r8d, [rdx+r9]; 4: cmp rsi, r8; 7: jbe 17; 9: add eax, [rdi+r8*4]; d: add r9, 4; 11: cmp rcx, r9; 14: jne 0; 16: ret;
+    // 17: call 0x2000
+    let bytes = vec![
+        0x46, 0x8b, 0x04, 0x0a, 0x4c, 0x39, 0xc6, 0x76, 0x0e, 0x42, 0x03, 0x04, 0x87, 0x49, 0x83, 0xc1, 0x04,
+        0x4c, 0x39, 0xc9, 0x75, 0xea, 0xc3, 0xe8, 0xe4, 0x1f, 0, 0,
+    ];
+    let code = Code { module: ModuleId(0), start: RelativeAddress(0), bytes };
+    let body = Body::new(Processor::X86_64, &code, |branch| {
+        let name = "core::panicking::panic_bounds_check".to_owned();
+        (branch.target == Target::Code(0x2000)).then_some(Callee { name, size: None })
+    });
+    let mut own = vec![0; body.instructions.len()];
+    own[4] = 100;
+    let weights = Weights { own, ..Weights::default() };
+    let found = hints(&body, &weights, &Machine::default());
+    assert_eq!(
+        found.iter().map(|hint| (hint.kind, hint.loop_weight)).collect::<Vec<_>>(),
+        [(Kind::BoundsCheck, 100)]
+    );
+}
+
+#[test]
+fn square_roots_are_told_from_products() {
+    // 1: sqrtsd xmm0, [rdi+rcx*8]; movsd [rdi+rcx*8], xmm0; inc rcx; cmp rcx, rsi; jb 1; ret
+    let mut bytes = [
+        0xf2, 0x0f, 0x51, 0x04, 0xcf, 0xf2, 0x0f, 0x11, 0x04, 0xcf, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1, 0x72,
+        0xee, 0xc3,
+    ];
+    assert!(found(&bytes).contains(&Kind::SquareRoot));
+    // mulsd
+    bytes[2] = 0x59;
+    assert!(!found(&bytes).contains(&Kind::SquareRoot));
+}
+
+#[test]
+fn a_scalar_loop_has_its_cause_where_that_is_known() {
+    // 1: mulsd xmm0, [rdi+rcx*8]; movsd [rdi+rcx*8], xmm0; inc rcx; cmp rcx, rsi; jb 1; ret
+    let products = [
+        0xf2, 0x0f, 0x59, 0x04, 0xcf, 0xf2, 0x0f, 0x11, 0x04, 0xcf, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1, 0x72,
+        0xee, 0xc3,
+    ];
+    // 1: add rax, [rdi+rcx*8]; inc rcx; cmp rcx, rsi; jb 1; ret
+    let integers = [0x48, 0x03, 0x04, 0xcf, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1, 0x72, 0xf4, 0xc3];
+    for (bytes, cause) in [(&products[..], Some(Cause::OrderOfSums)), (&integers[..], None)] {
+        let hints = hints(&body(bytes, "", 0), &Weights::unknown(), &Machine::default());
+        let scalar = hints.iter().find(|hint| hint.kind == Kind::ScalarLoop).unwrap();
+        assert_eq!(scalar.cause, cause, "{}", scalar.sentence);
+    }
+}
+
+#[test]
+fn a_square_root_that_hardly_costs_anything_is_not_told() {
+    let bytes = [
+        0xf2, 0x0f, 0x51, 0x04, 0xcf, 0xf2, 0x0f, 0x11, 0x04, 0xcf, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1, 0x72,
+        0xee, 0xc3,
+    ];
+    let body = body(&bytes, "", 0);
+    let with = |own: [u64; 6]| kinds(&body, &Weights { own: own.to_vec(), ..Weights::default() });
+    assert!(with([2, 40, 20, 20, 18, 0]).contains(&Kind::SquareRoot), "the next ones wait for it");
+    assert!(!with([2, 2, 2, 60, 34, 0]).contains(&Kind::SquareRoot));
+}
+
+#[test]
+fn a_spill_is_stored_and_loaded_again() {
+    // 1: mov [rsp+8], rax; imul rax, rdx; add rbx, rax; mov rax, [rsp+8]; dec rcx; jne 1; ret
+    let spilled = [
+        0x48, 0x89, 0x44, 0x24, 0x08, 0x48, 0x0f, 0xaf, 0xc2, 0x48, 0x01, 0xc3, 0x48, 0x8b, 0x44, 0x24, 0x08,
+        0x48, 0xff, 0xc9, 0x75, 0xea, 0xc3,
+    ];
+    assert!(found(&spilled).contains(&Kind::Spills));
+    // Only loaded. 1: add rbx, [rsp+8]; imul rbx, rdx; dec rcx; jne 1; ret
+    let loaded = [0x48, 0x03, 0x5c, 0x24, 0x08, 0x48, 0x0f, 0xaf, 0xda, 0x48, 0xff, 0xc9, 0x75, 0xf2, 0xc3];
+    assert!(!found(&loaded).contains(&Kind::Spills));
+    // Loaded from another place, [rsp+16].
+    let mut elsewhere = spilled;
+    elsewhere[16] = 0x10;
+    assert!(!found(&elsewhere).contains(&Kind::Spills));
+}
+
+#[test]
+fn a_small_callee_and_another_call_are_two_things() {
+    // 1: call 2000; dec rbx; jne 1; ret
+    let bytes = [0xe8, 0xfb, 0x0f, 0, 0, 0x48, 0xff, 0xcb, 0x75, 0xf6, 0xc3];
+    let calling = |name: &str, size| kinds(&body(&bytes, name, size), &Weights::unknown());
+    assert_eq!(calling("app::get", 48), [Kind::SmallCallee]);
+    assert_eq!(calling("app::work", 49), [Kind::CallInLoop]);
+    assert_eq!(calling("memcpy", 16), [Kind::MemoryCall]);
+}
+
+#[test]
+fn a_call_outside_of_the_innermost_loop_is_no_call_in_a_loop() {
+    // 1: call 2000; mov ecx, 8; 2: dec ecx; jne 2; dec rbx; jne 1; ret
+    let bytes = [
+        0xe8, 0xfb, 0x0f, 0, 0, 0xb9, 8, 0, 0, 0, 0xff, 0xc9, 0x75, 0xfc, 0x48, 0xff, 0xcb, 0x75, 0xed, 0xc3,
+    ];
+    assert!(!found(&bytes).contains(&Kind::CallInLoop));
+}
+
+#[test]
+fn a_gather_is_told_from_a_load() {
+    // 1: vpgatherdd ymm0, [rdi+ymm1*4], ymm2; dec rcx; jne 1; ret
+    let gather = [0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x8f, 0x48, 0xff, 0xc9, 0x75, 0xf5, 0xc3];
+    assert!(found(&gather).contains(&Kind::Gather));
+    // 1: vmovdqu ymm0, [rdi+rcx*4]; dec rcx; jne 1; ret
+    let load = [0xc5, 0xfe, 0x6f, 0x04, 0x8f, 0x48, 0xff, 0xc9, 0x75, 0xf6, 0xc3];
+    assert!(!found(&load).contains(&Kind::Gather));
+}
+
+#[test]
+fn a_string_instruction_counts_if_it_is_repeated() {
+    // 1: mov ecx, 64; rep movsb; dec rbx; jne 1; ret
+    let repeated = [0xb9, 0x40, 0, 0, 0, 0xf3, 0xa4, 0x48, 0xff, 0xcb, 0x75, 0xf4, 0xc3];
+    assert!(found(&repeated).contains(&Kind::RepeatedString));
+    // 1: mov ecx, 64; movsb; dec rbx; jne 1; ret
+    let once = [0xb9, 0x40, 0, 0, 0, 0xa4, 0x48, 0xff, 0xcb, 0x75, 0xf5, 0xc3];
+    assert!(!found(&once).contains(&Kind::RepeatedString));
+}
+
+#[test]
+fn a_jump_table_counts_in_a_loop() {
+    // 1: movsxd rax, [rdx+rcx*4]; add rax, rdx; jmp rax; inc ecx; jmp 1; dec ecx; jmp 1; ret
+    let in_loop = [
+        0x48, 0x63, 0x04, 0x8a, 0x48, 0x01, 0xd0, 0xff, 0xe0, 0xff, 0xc1, 0xeb, 0xf3, 0xff, 0xc9, 0xeb, 0xef,
+        0xc3,
+    ];
+    assert!(found(&in_loop).contains(&Kind::JumpTable));
+    // movsxd rax, [rdx+rcx*4]; add rax, rdx; jmp rax; inc ecx; ret; dec ecx; ret
+    let once = [0x48, 0x63, 0x04, 0x8a, 0x48, 0x01, 0xd0, 0xff, 0xe0, 0xff, 0xc1, 0xc3, 0xff, 0xc9, 0xc3];
+    assert!(!found(&once).contains(&Kind::JumpTable));
+}
+
+#[test]
+fn a_branch_is_unpredictable_by_what_the_processor_counted() {
+    // 1: test byte [rdi+rcx], 1; je 2; inc rax; 2: dec rcx; jne 1; ret
+    let bytes = [0xf6, 0x04, 0x0f, 0x01, 0x74, 0x03, 0x48, 0xff, 0xc0, 0x48, 0xff, 0xc9, 0x75, 0xf2, 0xc3];
+    let body = body(&bytes, "", 0);
+    let missed = |missed_branches: &[u64]| {
+        let weights =
+            Weights { own: vec![10; 6], missed_branches: missed_branches.to_vec(), ..Weights::default() };
+        let found = hints(&body, &weights, &Machine::default()).into_iter();
+        let branches = found.filter(|hint| hint.kind == Kind::UnpredictableBranch);
+        branches.flat_map(|hint| hint.addresses).collect::<Vec<u64>>()
+    };
+    assert_eq!(missed(&[0, 30, 40, 0, 2, 0]), [START + 4], "with the instruction behind it");
+    assert_eq!(missed(&[0, 0, 0, 0, 0, 0]), [0; 0]);
+    assert_eq!(missed(&[]), [0; 0], "nothing was counted");
+    assert_eq!(missed(&[90, 5, 5, 0, 0, 0]), [0; 0], "less than a fifth");
+}
+
+#[test]
+fn ids_are_distinct_and_kebab_case() {
+    let mut ids: Vec<&str> = Kind::ALL.iter().map(|kind| kind.id()).collect();
+    assert!(ids.iter().all(|id| id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')));
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), Kind::ALL.len());
+}
