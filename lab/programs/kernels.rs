@@ -132,6 +132,46 @@ fn move_large(values: &[[u8; 1024]], into: &mut [[u8; 1024]]) {
     }
 }
 
+/// A square root per element.
+#[inline(never)]
+fn square_roots(values: &[f32], into: &mut [f32]) {
+    for (value, into) in values.iter().zip(into) {
+        *into = value.sqrt();
+    }
+}
+
+/// A function of a few bytes per element; and one that is inlined, of which nothing is left but its instructions.
+#[inline(never)]
+fn call_small(values: &[u64]) -> u64 {
+    values.iter().fold(0, |sum, value| small(step_once(sum, *value)))
+}
+
+#[inline(never)]
+fn small(value: u64) -> u64 {
+    value ^ (value >> 7)
+}
+
+#[inline(always)]
+fn step_once(sum: u64, value: u64) -> u64 {
+    sum.wrapping_mul(5).wrapping_add(value)
+}
+
+/// A function of many instructions per element.
+#[inline(never)]
+fn call_large(values: &[u64]) -> u64 {
+    values.iter().fold(0, |sum, value| sum.wrapping_add(large(*value)))
+}
+
+#[inline(never)]
+fn large(value: u64) -> u64 {
+    let mut mixed = value;
+    for constant in [0x9e37_79b9_7f4a_7c15_u64, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+        mixed = (mixed ^ (mixed >> 29)).wrapping_mul(constant).rotate_left(17);
+        mixed ^= mixed >> 31;
+    }
+    mixed
+}
+
 fn next_number(value: u64) -> u64 {
     value.wrapping_mul(3) + 1
 }
@@ -154,7 +194,8 @@ fn main() {
     let functions: Vec<fn(u64) -> u64> = (0..LENGTH)
         .map(|at| if at % 2 == 0 { next_number } else { other_number } as fn(u64) -> u64)
         .collect();
-    let large = vec![[1_u8; 1024]; 64];
+    let mut roots = floats.clone();
+    let blocks = vec![[1_u8; 1024]; 64];
     let mut copies = vec![[0_u8; 1024]; 64];
     let counter = AtomicU64::new(0);
     let mut kernels: Vec<(&str, Box<dyn FnMut()>)> = vec![
@@ -173,7 +214,10 @@ fn main() {
         ("count_shared", Box::new(|| count_shared(black_box(&integers), &counter))),
         ("call_pointers", Box::new(|| _ = black_box(call_pointers(black_box(&functions))))),
         ("allocate", Box::new(|| _ = black_box(allocate(black_box(&longs))))),
-        ("move_large", Box::new(|| move_large(black_box(&large), black_box(&mut copies)))),
+        ("move_large", Box::new(|| move_large(black_box(&blocks), black_box(&mut copies)))),
+        ("square_roots", Box::new(|| square_roots(black_box(&floats), black_box(&mut roots)))),
+        ("call_small", Box::new(|| _ = black_box(call_small(black_box(&longs))))),
+        ("call_large", Box::new(|| _ = black_box(call_large(black_box(&longs))))),
     ];
     kernels.retain(|(name, _)| wanted.as_ref().is_none_or(|wanted| wanted == name));
     let each = Duration::from_secs_f64(seconds / kernels.len().max(1) as f64);

@@ -45,7 +45,7 @@ fn has_feature(name: &str) -> bool {
 }
 
 /// A kernel, the hints that it must have and those that it must not have, however it was built.
-const TRUTH: [(&str, &[&str], &[&str]); 16] = [
+const TRUTH: [(&str, &[&str], &[&str]); 19] = [
     ("sum_slice", &["scalar-loop", "serial-chain"], &["bounds-check", "narrow-vectors"]),
     ("sum_integers", &[], &["scalar-loop", "bounds-check", "serial-chain"]),
     ("sum_by_index", &[], &["scalar-loop", "bounds-check", "serial-chain"]),
@@ -62,6 +62,9 @@ const TRUTH: [(&str, &[&str], &[&str]); 16] = [
     ("call_pointers", &["indirect-call"], &["small-callee"]),
     ("allocate", &["allocation"], &["memory-call"]),
     ("move_large", &["memory-call"], &["allocation"]),
+    ("square_roots", &["square-root"], &["division", "bounds-check", "serial-chain"]),
+    ("call_small", &["small-callee"], &["call-in-loop", "indirect-call", "square-root"]),
+    ("call_large", &["call-in-loop"], &["small-callee", "indirect-call", "spills"]),
 ];
 
 /// Builds, records and checks every kernel; `vectors_are_narrow` where the build is for the least of its kind.
@@ -74,7 +77,7 @@ fn hints_are_right(arguments: &[&str], vectors_are_narrow: bool) {
     let file = "kernels.whyslow";
     let mut record = whyslow(folder.path());
     let output =
-        run(record.args(["record", "-q", "-F", "1999", "-o", file, "--"]).arg(program).arg("3"), PATIENCE);
+        run(record.args(["record", "-q", "-F", "1999", "-o", file, "--"]).arg(program).arg("4"), PATIENCE);
     assert!(output.unwrap().status.success());
     let functions = json(folder.path(), &["report", file, "functions", "--no-inline"]);
     let rows = functions["functions"].as_array().unwrap();
