@@ -234,31 +234,14 @@ fn resolve_file(question: &Question, options: &Options) -> Answer {
         }
     }
 
-    let sections = dwarf::sections(&debug_elf);
-    let supplementary_file = options.debug_folders.find_supplementary(debug_file);
-    let supplementary_elf = supplementary_file.as_ref().and_then(|file| file.parse().ok());
-    let supplementary_sections = supplementary_elf.as_ref().map(dwarf::sections);
-    let mut dwarf = dwarf::borrow(&sections);
-    let supplementary_dwarf = supplementary_sections.as_ref().map(dwarf::borrow);
-    if let Some(sections) = &supplementary_sections {
-        dwarf.set_sup(dwarf::borrow(sections));
-    }
-    let package_file = split::package_file(question.path());
-    let package_elf = package_file.as_ref().and_then(|file| file.parse().ok());
-    let package_sections = package_elf.as_ref().and_then(split::package_sections);
-    let empty = dwarf::Slice::new(&[], gimli::LittleEndian);
-    let package = package_sections
-        .as_ref()
-        .and_then(|sections| sections.borrow(|bytes| dwarf::slice(bytes), empty).ok());
-
-    let units = Units::read(&dwarf);
-    let mut answer = Answer { source: source(&units, &symbols), complete: true, ..Answer::default() };
-    if !units.is_empty() {
-        let supplementary = supplementary_dwarf.as_ref().map(Units::read);
-        let info = DebugInfo { units, supplementary, package, symbols: &symbols, path: question.path() };
-        let wanted: Vec<u64> =
-            question.addresses.iter().filter_map(|address| address.checked_add(base)).collect();
-        let found = info.resolve(&wanted);
+    let mut answer = Answer { source: Source::of(&symbols), complete: true, ..Answer::default() };
+    let wanted: Vec<u64> =
+        question.addresses.iter().filter_map(|address| address.checked_add(base)).collect();
+    let found = with_debug_info(question.path(), debug_file, &symbols, &options.debug_folders, |info| {
+        info.resolve(&wanted)
+    });
+    if let Some(found) = found {
+        answer.source = Source::Lines;
         answer.answers = relative(found.answers, base);
         answer.evidence = found.evidence;
         answer.complete = found.missing_units == 0;
@@ -272,13 +255,42 @@ fn resolve_file(question: &Question, options: &Options) -> Answer {
     answer
 }
 
-fn source(units: &Units<'_>, symbols: &Symbols<'_>) -> Source {
-    if !units.is_empty() {
-        Source::Lines
-    } else if symbols.full && !symbols.is_empty() {
-        Source::Names
-    } else {
-        Source::Stripped
+/// Opens the debug information of a module, with what belongs to it in other files, and hands it on. Nothing if there is none.
+pub(crate) fn with_debug_info<T>(
+    path: &Path,
+    debug_file: &ElfFile,
+    symbols: &Symbols<'_>,
+    folders: &DebugFolders,
+    then: impl FnOnce(&DebugInfo<'_>) -> T,
+) -> Option<T> {
+    let sections = dwarf::sections(&debug_file.parse().ok()?);
+    let supplementary_file = folders.find_supplementary(debug_file);
+    let supplementary_elf = supplementary_file.as_ref().and_then(|file| file.parse().ok());
+    let supplementary_sections = supplementary_elf.as_ref().map(dwarf::sections);
+    let mut dwarf = dwarf::borrow(&sections);
+    let supplementary_dwarf = supplementary_sections.as_ref().map(dwarf::borrow);
+    if let Some(sections) = &supplementary_sections {
+        dwarf.set_sup(dwarf::borrow(sections));
+    }
+    let package_file = split::package_file(path);
+    let package_elf = package_file.as_ref().and_then(|file| file.parse().ok());
+    let package_sections = package_elf.as_ref().and_then(split::package_sections);
+    let empty = dwarf::Slice::new(&[], gimli::LittleEndian);
+    let package = package_sections
+        .as_ref()
+        .and_then(|sections| sections.borrow(|bytes| dwarf::slice(bytes), empty).ok());
+    let units = Units::read(&dwarf);
+    if units.is_empty() {
+        return None;
+    }
+    let supplementary = supplementary_dwarf.as_ref().map(Units::read);
+    Some(then(&DebugInfo { units, supplementary, package, symbols, path }))
+}
+
+impl Source {
+    /// What symbols alone are.
+    fn of(symbols: &Symbols<'_>) -> Self {
+        if symbols.full && !symbols.is_empty() { Self::Names } else { Self::Stripped }
     }
 }
 

@@ -49,6 +49,11 @@ impl<'a> Units<'a> {
         slot.unit.get_or_init(|| self.dwarf.unit(slot.header).ok()).as_ref()
     }
 
+    /// The units that may have code: all but those that say that they have none.
+    pub(crate) fn rows_with_code(&self) -> Vec<usize> {
+        (0..self.slots.len()).filter(|&row| self.declares_code(row).unwrap_or(true)).collect()
+    }
+
     /// The unit that holds an entry, and the entry's offset in it.
     pub(crate) fn holding(
         &self,

@@ -4,6 +4,7 @@
 //! back; only what covers a wanted address is kept; units without a wanted address are never opened.
 
 mod index;
+mod inlined;
 mod lines;
 mod names;
 mod paths;

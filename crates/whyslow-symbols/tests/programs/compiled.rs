@@ -7,8 +7,9 @@ use object::{Object as _, ObjectSection as _};
 use crate::common::{
     addresses_of, build_id, frames, has_chain, options, profile, run, rust_program, spread, with_folders,
 };
+use whyslow_elf::ElfFile;
 use whyslow_profile::{CodeKind, Optimised, Profile, SymbolState};
-use whyslow_symbols::{DebugFolders, Options, symbolize};
+use whyslow_symbols::{DebugFolders, Options, Wanted, inlined_functions, symbolize};
 
 #[track_caller]
 fn chain_of(flags: &[&str]) {
@@ -24,6 +25,35 @@ fn has_chain_of(program: &Path, what: &str) {
     assert!(has_chain(&profile), "{what} {summary:?}\n{:#?}", frames(&profile));
     assert_eq!(summary.unresolved, 0);
     assert_eq!(profile.modules[0].symbols, SymbolState::Lines);
+}
+
+#[track_caller]
+fn tells_where_functions_are_inlined(flags: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = rust_program(folder.path(), flags) else { return };
+    let file = ElfFile::open(&program).unwrap();
+    let inlined = |wanted: &str| inlined_functions(&file, None, &Wanted::new(wanted));
+    for name in ["app::inner", "APP::INN", "inner"] {
+        let found = inlined(name);
+        let inner = found.iter().find(|function| function.name == "app::inner");
+        let hosts: Vec<&str> = inner
+            .unwrap_or_else(|| panic!("{flags:?} {name}: {found:?}"))
+            .hosts
+            .iter()
+            .map(|host| &*host.0)
+            .collect();
+        assert_eq!(hosts, ["app::outer"], "{flags:?}");
+    }
+    let place = inlined("app::middle")[0].hosts[0].1.clone();
+    assert!(place.is_none_or(|(file, line)| file.ends_with("app.rs") && line == 3), "{flags:?}");
+    assert_eq!((inlined("app::outer"), inlined("no_such_function"), inlined("")), (vec![], vec![], vec![]));
+}
+
+#[test]
+fn functions_without_code_are_found_where_they_are_inlined() {
+    tells_where_functions_are_inlined(&["-O", "-g"]);
+    tells_where_functions_are_inlined(&["-O", "-Cdebuginfo=1", "-Csymbol-mangling-version=v0"]);
+    tells_where_functions_are_inlined(&["-O", "-g", "-Cdwarf-version=5", "-Csplit-debuginfo=unpacked"]);
 }
 
 #[test]

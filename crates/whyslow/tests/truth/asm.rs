@@ -182,6 +182,31 @@ fn two_builds_are_aligned_and_functions_are_found() {
     assert!(att.contains("%r") && att.contains("There are no samples"), "{att}");
 }
 
+#[test]
+fn names_lead_to_functions_and_to_what_they_are_inlined_into() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &["-C", "opt-level=3"]);
+    let failure = |wanted: &str| {
+        let output = run(whyslow(folder.path()).args(["asm", "kernels", wanted]), PATIENCE).unwrap();
+        assert!(!output.status.success(), "{wanted}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let misspelt = failure("sum_by_imdex");
+    assert!(misspelt.contains("the nearest are kernels::sum_by_index"), "{misspelt}");
+    // The kernels are built in `main`, which the standard library calls through a closure.
+    let started = text(folder.path(), &["asm", "kernels", "std::rt::lang_start::closure"]);
+    assert!(started.contains("lang_start"), "{started}");
+    let inlined = failure("kernels::step_once");
+    assert!(
+        inlined.contains("kernels::step_once has no code of its own here: it is inlined into"),
+        "{inlined}"
+    );
+    assert!(inlined.contains("kernels::call_small at kernels.rs:"), "{inlined}");
+    let list = json(folder.path(), &["asm", "kernels", "--list", "step_once"]);
+    let [row] = &list["functions"].as_array().unwrap()[..] else { panic!("{list:#}") };
+    assert!(row["inlined_into"][0].as_str().unwrap().starts_with("kernels::call_small at "), "{list:#}");
+}
+
 /// A line of either disassembler without what is only writing: sizes of operands, spaces, comments, forms of numbers.
 fn normal(text: &str) -> String {
     let mut text = text.split(['#', '<', '→']).next().unwrap_or_default().to_lowercase();

@@ -6,10 +6,31 @@ use std::path::Path;
 use whyslow_profile::{ModuleId, ModuleKind, Profile};
 use whyslow_symbols::{Fit, FunctionSymbol, Wanted};
 
+use super::lookup::Inlined;
 use super::source::{Binary, Kept, kept};
 use super::{Subject, lookup};
 use crate::failure::{Failure, Result};
 use crate::output::note;
+
+/// What somebody asked about, for messages.
+pub(super) struct Asked {
+    /// What they call the file.
+    pub(super) file: String,
+    /// The command that asks about it; a function's name goes behind it.
+    pub(super) command: String,
+}
+
+impl Asked {
+    /// A file that `whyslow asm` was given.
+    pub(super) fn file(path: &Path) -> Self {
+        Self { file: path.display().to_string(), command: format!("whyslow asm {}", path.display()) }
+    }
+
+    /// A target that `cargo whyslow asm` has built.
+    pub(super) fn built(name: &str) -> Self {
+        Self { file: name.to_owned(), command: "cargo whyslow asm".to_owned() }
+    }
+}
 
 /// What was chosen.
 pub(super) enum Chosen {
@@ -25,25 +46,25 @@ pub(super) enum Chosen {
 
 /// Finds the function that is meant.
 pub(super) fn choose(
-    path: &Path,
+    asked: &Asked,
     subject: &Subject,
     function: Option<&str>,
     index: Option<usize>,
 ) -> Result<Chosen> {
-    let asked;
+    let answered;
     let wanted = match function {
         Some(function) => function,
         None => match ask(subject)? {
             Some(answer) => {
-                asked = answer;
-                &asked
+                answered = answer;
+                &answered
             }
             None => return Ok(Chosen::Nothing),
         },
     };
     match subject {
-        Subject::Profile { profile, values, .. } => in_profile(path, profile, values, wanted, index),
-        Subject::Binary(binary) => in_binary(path, binary, wanted, index).map(Chosen::InSubject),
+        Subject::Profile { profile, values, .. } => in_profile(asked, profile, values, wanted, index),
+        Subject::Binary(binary) => in_binary(asked, binary, wanted, index).map(Chosen::InSubject),
     }
 }
 
@@ -62,7 +83,7 @@ fn ask(subject: &Subject) -> Result<Option<String>> {
 }
 
 fn in_profile(
-    path: &Path,
+    asked: &Asked,
     profile: &Profile,
     values: &[u64],
     wanted: &str,
@@ -72,8 +93,8 @@ fn in_profile(
     if let Ok(number) = wanted.parse::<usize>() {
         let row = number.checked_sub(1).and_then(|at| kept.get(at));
         return row.map(|row| Chosen::Kept { name: row.name.clone(), row: row.row }).ok_or_else(|| {
-            Failure::new(format!("{}: the list has {} functions", path.display(), kept.len()))
-                .next(format!("whyslow asm {}", path.display()))
+            Failure::new(format!("{}: the list has {} functions", asked.file, kept.len()))
+                .next(asked.command.clone())
         });
     }
     if let Some(address) = address(wanted) {
@@ -88,13 +109,13 @@ fn in_profile(
     let names: Vec<&str> = kept.iter().map(|row| row.name.as_str()).collect();
     match pick(&names, wanted, index) {
         Picked::One(at) => Ok(Chosen::Kept { name: kept[at].name.clone(), row: kept[at].row }),
-        Picked::Several(found) => Err(several(path, wanted, &found)),
-        Picked::None => in_modules(path, profile, wanted, index),
+        Picked::Several(found) => Err(several(asked, wanted, &found)),
+        Picked::None => in_modules(asked, profile, wanted, index),
     }
 }
 
 /// Functions of the files that were recorded, whose code the profile does not keep because they were not hot.
-fn in_modules(path: &Path, profile: &Profile, wanted: &str, index: Option<usize>) -> Result<Chosen> {
+fn in_modules(asked: &Asked, profile: &Profile, wanted: &str, index: Option<usize>) -> Result<Chosen> {
     for (row, module) in profile.modules.iter().enumerate() {
         if module.kind != ModuleKind::Program && module.kind != ModuleKind::Library {
             continue;
@@ -111,24 +132,21 @@ fn in_modules(path: &Path, profile: &Profile, wanted: &str, index: Option<usize>
                 module: ModuleId::from(row),
                 function: found[at].clone(),
             }),
-            Picked::Several(found) => Err(several(path, wanted, &found)),
+            Picked::Several(found) => Err(several(asked, wanted, &found)),
             Picked::None => continue,
         };
     }
-    let inlined = lookup::inlined_into(profile, wanted);
-    if let Some((name, hosts)) = inlined.first() {
-        let hosts: Vec<&str> = hosts.iter().map(|(host, _)| host.as_str()).take(3).collect();
-        return Err(Failure::new(format!("{name} has no code of its own here: it is inlined into {}", hosts.join(", ")))
-            .next(format!("whyslow asm {} '{}'", path.display(), hosts.first().unwrap_or(&""))));
+    if let Some(failure) = inlined_away(asked, wanted, lookup::inlined_into(profile, wanted)) {
+        return Err(failure);
     }
     let names = profile.functions.iter().map(|function| profile.text(function.name).to_owned());
-    Err(absent(path, wanted, &whyslow_analyze::nearest(wanted, names)))
+    Err(absent(asked, wanted, &whyslow_analyze::nearest(wanted, names)))
 }
 
-fn in_binary(path: &Path, binary: &Binary, wanted: &str, index: Option<usize>) -> Result<FunctionSymbol> {
+fn in_binary(asked: &Asked, binary: &Binary, wanted: &str, index: Option<usize>) -> Result<FunctionSymbol> {
     if let Some(address) = address(wanted) {
         return binary.function_at(address).ok_or_else(|| {
-            Failure::new(format!("{}: no function is at {wanted}", path.display()))
+            Failure::new(format!("{}: no function is at {wanted}", asked.file))
                 .next("an address relative to the start of the file's image")
         });
     }
@@ -136,19 +154,39 @@ fn in_binary(path: &Path, binary: &Binary, wanted: &str, index: Option<usize>) -
     let names: Vec<&str> = found.iter().map(|function| function.name.as_str()).collect();
     match pick(&names, wanted, index) {
         Picked::One(at) => Ok(found[at].clone()),
-        Picked::Several(found) => Err(several(path, wanted, &found)),
-        Picked::None => Err(absent(path, wanted, &binary.nearest(wanted))),
+        Picked::Several(found) => Err(several(asked, wanted, &found)),
+        Picked::None => Err(inlined_away(asked, wanted, binary.inlined(wanted))
+            .unwrap_or_else(|| absent(asked, wanted, &binary.nearest(wanted)))),
     }
 }
 
+/// What is wanted was inlined: the functions that fit best, and where their code is.
+fn inlined_away(asked: &Asked, wanted: &str, mut found: Vec<Inlined>) -> Option<Failure> {
+    const MOST: usize = 3;
+    let wanted = Wanted::new(wanted);
+    found.sort_by_cached_key(|(name, _)| (wanted.fit(name).is_none(), wanted.fit(name), name.clone()));
+    let (name, hosts) = found.first()?;
+    let (host, _) = hosts.first()?;
+    let mut shown: Vec<String> = hosts
+        .iter()
+        .take(MOST)
+        .map(|(host, place)| place.as_ref().map_or(host.clone(), |place| format!("{host} at {place}")))
+        .collect();
+    if hosts.len() > MOST {
+        shown.push(format!("{} more", hosts.len() - MOST));
+    }
+    let what = format!("{name} has no code of its own here: it is inlined into {}", shown.join(", "));
+    Some(Failure::new(what).next(format!("{} '{host}'", asked.command)))
+}
+
 /// Nothing has that name: names that look like it, if there are any, or how to look for it.
-fn absent(path: &Path, wanted: &str, nearest: &[String]) -> Failure {
+fn absent(asked: &Asked, wanted: &str, nearest: &[String]) -> Failure {
     let failure =
-        |more: &str| Failure::new(format!("{}: no function has {wanted:?} in its name{more}", path.display()));
+        |more: &str| Failure::new(format!("{}: no function has {wanted:?} in its name{more}", asked.file));
     match nearest {
-        [] => failure("").next("another part of the name, or --list '' for all"),
+        [] => failure("").next("another part of the name"),
         [first, ..] => failure(&format!("; the nearest are {}", nearest.join(", ")))
-            .next(format!("whyslow asm {} '{first}'", path.display())),
+            .next(format!("{} '{first}'", asked.command)),
     }
 }
 
@@ -156,15 +194,15 @@ fn address(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-fn several(path: &Path, wanted: &str, found: &[String]) -> Failure {
+fn several(asked: &Asked, wanted: &str, found: &[String]) -> Failure {
     const MOST: usize = 12;
     let mut lines: Vec<String> =
         found.iter().take(MOST).enumerate().map(|(at, name)| format!("\n  {} {name}", at + 1)).collect();
     if found.len() > MOST {
         lines.push(format!("\n  and {} more", found.len() - MOST));
     }
-    Failure::new(format!("{}: several functions have {wanted:?} in their name:{}\n", path.display(), lines.concat()))
-        .next(format!("whyslow asm {} '{wanted}' 1", path.display()))
+    Failure::new(format!("{}: several functions have {wanted:?} in their name:{}\n", asked.file, lines.concat()))
+        .next(format!("{} '{wanted}' 1", asked.command))
 }
 
 #[derive(Debug, PartialEq, Eq)]

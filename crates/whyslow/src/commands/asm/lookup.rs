@@ -28,6 +28,16 @@ struct Row {
     inlined_into: Vec<String>,
 }
 
+impl Row {
+    fn of_inlined((name, hosts): Inlined) -> Self {
+        let places = hosts.into_iter().map(|(host, place)| match place {
+            Some(place) => format!("{host} at {place}"),
+            None => host,
+        });
+        Self { name, index: None, own: None, share: None, bytes: None, inlined_into: places.collect() }
+    }
+}
+
 #[derive(Serialize)]
 struct List {
     schema: &'static str,
@@ -96,14 +106,7 @@ pub(super) fn list(subject: &Subject, part: &str, format: Format) -> Result<Stri
                     });
                 }
             }
-            for (name, hosts) in inlined_into(profile, part) {
-                let places = hosts.into_iter().map(|(host, place)| match place {
-                    Some(place) => format!("{host} at {place}"),
-                    None => host,
-                });
-                let inlined_into = places.collect();
-                rows.push(Row { name, index: None, own: None, share: None, bytes: None, inlined_into });
-            }
+            rows.extend(inlined_into(profile, part).into_iter().map(Row::of_inlined));
         }
         Subject::Binary(binary) => {
             rows.extend(binary.functions(part).into_iter().map(|function| Row {
@@ -114,6 +117,7 @@ pub(super) fn list(subject: &Subject, part: &str, format: Format) -> Result<Stri
                 bytes: Some(function.size),
                 inlined_into: Vec::new(),
             }));
+            rows.extend(binary.inlined(part).into_iter().map(Row::of_inlined));
         }
     }
     if rows.is_empty() {

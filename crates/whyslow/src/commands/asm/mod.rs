@@ -15,7 +15,7 @@ use whyslow_profile::Profile;
 use whyslow_render::json;
 use whyslow_render::text::{AsmView, asm as asm_text};
 
-use self::choose::{Chosen, choose};
+use self::choose::{Asked, Chosen, choose};
 use self::listing::Sampled;
 use self::source::Binary;
 use crate::cli::{Format, Volume};
@@ -148,11 +148,11 @@ pub(crate) fn run(args: &AsmArgs, _volume: Volume) -> Result<Exit> {
     } else if let Some(before) = &args.diff {
         let wanted = args.wanted.as_deref();
         let before_subject = Subject::open(before, &args.filters)?;
-        let old = one(show(before, &before_subject, wanted, args.index)?)?;
-        let new = one(show(path, &subject, wanted, args.index)?)?;
+        let old = one(show(&Asked::file(before), &before_subject, wanted, args.index)?)?;
+        let new = one(show(&Asked::file(path), &subject, wanted, args.index)?)?;
         diff::diff(&old, &new, view)?
     } else {
-        match show(path, &subject, args.wanted.as_deref(), args.index)? {
+        match show(&Asked::file(path), &subject, args.wanted.as_deref(), args.index)? {
             Some(listing) => answer(view, &listing)?,
             None => lookup::hottest(&subject, view.format)?,
         }
@@ -161,10 +161,16 @@ pub(crate) fn run(args: &AsmArgs, _volume: Volume) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Shows a function of a program that was just built.
-pub(super) fn run_built(path: &Path, wanted: &str, index: Option<usize>, view: &ViewArgs) -> Result<Exit> {
+/// Shows a function of a target of this name that was just built.
+pub(super) fn run_built(
+    name: &str,
+    path: &Path,
+    wanted: &str,
+    index: Option<usize>,
+    view: &ViewArgs,
+) -> Result<Exit> {
     let subject = Subject::Binary(Binary::open(path)?);
-    let listing = one(show(path, &subject, Some(wanted), index)?)?;
+    let listing = one(show(&Asked::built(name), &subject, Some(wanted), index)?)?;
     print(&answer(view, &listing)?)?;
     Ok(Exit::Success)
 }
@@ -183,9 +189,9 @@ fn one(shown: Option<Listing>) -> Result<Listing> {
 }
 
 /// The function that is meant; none when nobody said which.
-fn show(path: &Path, subject: &Subject, wanted: Option<&str>, index: Option<usize>) -> Result<Option<Listing>> {
+fn show(asked: &Asked, subject: &Subject, wanted: Option<&str>, index: Option<usize>) -> Result<Option<Listing>> {
     let sampled = subject.sampled();
-    let listing = match (choose(path, subject, wanted, index)?, subject, &sampled) {
+    let listing = match (choose(asked, subject, wanted, index)?, subject, &sampled) {
         (Chosen::Nothing, ..) => return Ok(None),
         (Chosen::Kept { name, row }, _, Some(sampled)) => listing::of_kept(sampled, &name, row)?,
         (Chosen::InFile { binary, module, function }, _, sampled) => {

@@ -9,9 +9,10 @@ use whyslow_profile::{
     Code, LocationId, Module, ModuleId, ModuleKind, Optimised, Profile, RelativeAddress, SymbolState,
 };
 use whyslow_symbols::{
-    DebugFolders, FunctionSymbol, Wanted, callees, functions, separate_debug_file, similar_functions,
+    DebugFolders, FunctionSymbol, Wanted, callees, functions, inlined_functions, separate_debug_file, similar_functions,
 };
 
+use super::lookup::Inlined;
 use crate::failure::{Failure, Result};
 
 /// A file with code, and the file with its debug information.
@@ -70,6 +71,26 @@ impl Binary {
     pub(super) fn functions(&self, part: &str) -> Vec<FunctionSymbol> {
         let Some(elf) = self.elf() else { return Vec::new() };
         functions(&elf, self.debug_elf().as_ref(), &Wanted::new(part))
+    }
+
+    /// The functions with this in their name that were inlined wherever they are called.
+    pub(super) fn inlined(&self, part: &str) -> Vec<Inlined> {
+        let wanted = Wanted::new(part);
+        let found = inlined_functions(&self.file, self.debug.as_ref(), &wanted);
+        if found.is_empty() {
+            return Vec::new();
+        }
+        let with_code = self.functions(part);
+        let has_code = |name: &str| with_code.iter().any(|function| function.name == name);
+        let place = |(file, line): (String, u32)| format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file));
+        found
+            .into_iter()
+            .filter(|function| !has_code(&function.name))
+            .map(|function| {
+                let hosts = function.hosts.into_iter().map(|(host, call)| (host, call.map(place)));
+                (function.name, hosts.collect())
+            })
+            .collect()
     }
 
     /// Names of functions that look like this one.

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &CargoAsmArgs, volume: Volume) -> Result<Exit> {
     };
     let path = &built.executable(&choice)?.path;
     match &args.wanted {
-        Some(wanted) => asm::run_built(path, wanted, args.index, &args.view),
+        Some(wanted) => asm::run_built(&choice.name, path, wanted, args.index, &args.view),
         None => asm::list_built(path, &args.view),
     }
 }

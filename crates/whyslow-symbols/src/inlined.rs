@@ -1,0 +1,67 @@
+//! Functions that have no code of their own because they were inlined wherever they are called, by a part of their name.
+
+use std::collections::BTreeMap;
+
+use whyslow_elf::{DebugFolders, ElfFile};
+
+use crate::demangle::shown_name;
+use crate::module::with_debug_info;
+use crate::symtab::Symbols;
+use crate::wanted::{Fit, Wanted};
+
+/// A function that was inlined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InlinedFunction {
+    /// Its name.
+    pub name: String,
+    /// The functions whose code it is a part of, by name, each with one call: the file and the line.
+    pub hosts: Vec<(String, Option<(String, u32)>)>,
+}
+
+/// The inlined functions that fit, by the debug information of a file or of its separate debug file. Sorted by name; those that were not
+/// inlined everywhere are among them.
+///
+/// Reading all debug information takes long, so it is not read where no string of it has the longest wanted word.
+pub fn inlined_functions(file: &ElfFile, debug: Option<&ElfFile>, wanted: &Wanted) -> Vec<InlinedFunction> {
+    let debug_file = debug.unwrap_or(file);
+    let (Ok(elf), Ok(debug_elf)) = (file.parse(), debug_file.parse()) else { return Vec::new() };
+    let (word, _) = wanted.longest_word();
+    let strings = debug_elf.section(".debug_str");
+    // Split units have their strings in files of their own, and are named here.
+    if word.is_empty() || !(has_word(&strings, word) || has_word(&strings, ".dwo")) {
+        return Vec::new();
+    }
+    let word = word.to_ascii_lowercase();
+    let mut symbols = Symbols::read(&elf);
+    if !symbols.full {
+        symbols = Symbols::read(&debug_elf);
+    }
+    let shown = |raw: &str| {
+        let may_fit = raw.to_ascii_lowercase().contains(&word);
+        may_fit.then(|| shown_name(raw)).filter(|name| wanted.fit(name).is_some())
+    };
+    let calls = with_debug_info(&file.path, debug_file, &symbols, &DebugFolders::usual(), |info| {
+        info.inlined_calls(shown)
+    });
+    let mut found: BTreeMap<String, BTreeMap<String, Option<(String, u32)>>> = BTreeMap::new();
+    for call in calls.unwrap_or_default() {
+        let Some(host) = symbols.find(call.host) else { continue };
+        let places = found.entry(call.name).or_default();
+        places.entry(shown_name(host.name)).or_insert(call.place);
+    }
+    // Parts of paths count where nothing has the whole.
+    let is_part = |name: &String| wanted.fit(name).is_some_and(|fit| fit <= Fit::Part);
+    if found.keys().any(is_part) {
+        found.retain(|name, _| is_part(name));
+    }
+    found
+        .into_iter()
+        .map(|(name, hosts)| InlinedFunction { name, hosts: hosts.into_iter().collect() })
+        .collect()
+}
+
+/// Whether a text has this word, in large or small letters.
+fn has_word(text: &[u8], word: &str) -> bool {
+    let has = |text: &[u8], word: &str| String::from_utf8_lossy(text).contains(word);
+    has(text, word) || has(&text.to_ascii_lowercase(), &word.to_ascii_lowercase())
+}
