@@ -209,3 +209,44 @@ fn the_code_of_a_function_is_shown_as_machine_code_llvm_ir_and_mir() {
     assert!(shown(&["--llvm"]).starts_with("define "));
     assert!(shown(&["--mir"]).starts_with("fn triple"));
 }
+
+/// Functions of a library: one with code, one that nobody uses with a type, one that is inlined.
+const LIBRARY: &str = r#"
+#[inline(never)]
+pub fn total(values: &[u64]) -> u64 {
+    values.iter().map(|value| doubled(*value)).fold(0, u64::wrapping_add)
+}
+
+#[inline(always)]
+fn doubled(value: u64) -> u64 {
+    value.wrapping_mul(2)
+}
+
+pub fn largest_of_any<T: Ord + Copy>(values: &[T]) -> Option<T> {
+    values.iter().copied().max()
+}
+"#;
+
+#[test]
+fn code_of_a_library_is_shown_without_a_program() {
+    let folder = Folder::new();
+    package(&folder, &[]);
+    folder.file("pack/src/lib.rs", LIBRARY);
+    let asm = |args: &[&str]| {
+        let manifest = ["--manifest-path", "pack/Cargo.toml", "-q"];
+        cargo_whyslow(&folder, &[&["asm"], args, &manifest].concat())
+    };
+    let shown = asm(&["pack::total"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.stdout.contains("pack::total") && shown.stdout.contains("ret"), "{shown:?}");
+    assert!(shown.stdout.contains("pack/src/lib.rs:4"), "source lines: {shown:?}");
+    let (llvm, mir) = (asm(&["total", "--llvm"]), asm(&["largest_of_any", "--mir"]));
+    assert!(llvm.stdout.contains("define ") && mir.stdout.contains("fn largest_of_any"), "{llvm:?} {mir:?}");
+    let list = asm(&[]);
+    assert!(list.stdout.contains("pack::total") && !list.stdout.contains("largest"), "{list:?}");
+    asm(&["largest_of_any"])
+        .fails(125, &["largest_of_any has no code in the library pack: it is generic", "--mir"]);
+    asm(&["doubled"])
+        .fails(125, &["pack::doubled has no code of its own here: it is inlined into", "pack::total"]);
+    asm(&["no_such_function"]).fails(125, &["no function has \"no_such_function\" in its name"]);
+}

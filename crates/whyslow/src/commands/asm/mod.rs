@@ -175,6 +175,12 @@ pub(super) fn run_built(
     Ok(Exit::Success)
 }
 
+/// Whether a program that was just built has code of a function, its own or a part of others.
+pub(super) fn has_function(path: &Path, wanted: &str) -> bool {
+    let has = |binary: Binary| !binary.functions(wanted).is_empty() || !binary.inlined(wanted).is_empty();
+    Binary::open(path).is_ok_and(has)
+}
+
 /// Lists functions of a program that was just built.
 pub(super) fn list_built(path: &Path, view: &ViewArgs) -> Result<Exit> {
     let subject = Subject::Binary(Binary::open(path)?);

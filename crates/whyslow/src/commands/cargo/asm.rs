@@ -29,7 +29,8 @@ Examples:
   cargo whyslow asm --bench sums sum 2    of a benchmark; the second function of that name
 
 The code is that of the whole program as it is linked, LTO included. A function that is not there is inlined into its callers, is generic
-and not used with any type, or is not used at all. LLVM IR and MIR are of the crate of the target that is built, else of the package's library."
+and not used with any type, or is not used at all. LLVM IR and MIR are of the crate of the target that is built, else of the package's library.
+Of a package that has only a library, the code is that of the library by itself."
 )]
 pub(crate) struct CargoAsmArgs {
     /// A part of the function's name
@@ -59,9 +60,16 @@ pub(crate) struct CargoAsmArgs {
 pub(crate) fn run(args: &CargoAsmArgs, volume: Volume) -> Result<Exit> {
     refuse_other_machines(&args.build)?;
     let metadata = Metadata::load(&args.build)?;
+    if let Some(package) = target::only_library(&args.target, &metadata) {
+        return if args.llvm || args.mir {
+            intermediate(args, &package.name, [library_words(Some(&package.name))], volume)
+        } else {
+            library(args, &package.name, volume)
+        };
+    }
     let choice = target::choose(&args.target, &metadata)?;
     if args.llvm || args.mir {
-        return intermediate(args, &choice, volume);
+        return intermediate(args, &choice.name, crates_of(&choice), volume);
     }
     let built = match build::run(&args.build, choice.build_args(), volume)? {
         Ok(built) => built,
@@ -75,18 +83,18 @@ pub(crate) fn run(args: &CargoAsmArgs, volume: Volume) -> Result<Exit> {
     }
 }
 
-/// LLVM IR or MIR of one function, from what rustc writes for the whole crate.
-fn intermediate(args: &CargoAsmArgs, choice: &Choice, volume: Volume) -> Result<Exit> {
-    let wanted = args
-        .wanted
-        .as_deref()
-        .ok_or_else(|| Failure::new("which function?").next("cargo whyslow asm FUNCTION --llvm"))?;
-    let folder = tempfile::tempdir().map_err(|error| Failure::new(format!("a temporary folder: {error}")))?;
-    let kind = if args.mir { "mir" } else { "llvm-ir" };
-    let mut of_library = vec!["rustc".to_owned(), "--lib".to_owned()];
-    if let Some(package) = &choice.package {
-        of_library.extend(["--package".to_owned(), package.clone()]);
+/// Words with which cargo builds a library and hands arguments on to rustc.
+fn library_words(package: Option<&str>) -> Vec<String> {
+    let mut words = vec!["rustc".to_owned(), "--lib".to_owned()];
+    if let Some(package) = package {
+        words.extend(["--package".to_owned(), package.to_owned()]);
     }
+    words
+}
+
+/// The crates in which a function of a target may be: that of the target, then the package's library.
+fn crates_of(choice: &Choice) -> [Vec<String>; 2] {
+    let of_library = library_words(choice.package.as_deref());
     let mut of_target = choice.build_args();
     if choice.is_test() && of_target.first().is_some_and(|word| word == "test") {
         // The unit tests of the library are built from its source.
@@ -94,7 +102,70 @@ fn intermediate(args: &CargoAsmArgs, choice: &Choice, volume: Volume) -> Result<
     } else {
         of_target[0] = "rustc".to_owned();
     }
-    for (number, words) in [of_target, of_library].into_iter().enumerate() {
+    [of_target, of_library]
+}
+
+fn temporary_folder() -> Result<tempfile::TempDir> {
+    tempfile::tempdir().map_err(|error| Failure::new(format!("a temporary folder: {error}")))
+}
+
+/// A function of a library that no program here uses.
+fn library(args: &CargoAsmArgs, package: &str, volume: Volume) -> Result<Exit> {
+    let folder = temporary_folder()?;
+    let [object, mir] = ["object.o", "text.mir"].map(|name| folder.path().join(name));
+    let for_rustc = [
+        format!("--emit=obj={}", object.display()),
+        format!("--emit=mir={}", mir.display()),
+        "-Ccodegen-units=1".to_owned(),
+    ];
+    if let Err(code) = build::run_with(&args.build, library_words(Some(package)), &for_rustc, volume)? {
+        return Ok(Exit::Cargo(code));
+    }
+    let linked = folder.path().join(format!("{package}.so"));
+    link(&object, &linked)?;
+    let Some(wanted) = &args.wanted else { return asm::list_built(&linked, &args.view) };
+    asm::run_built(package, &linked, wanted, args.index, &args.view).map_err(|failure| {
+        // Only what was compiled has code, and MIR has everything.
+        match &mir_functions(&read(&mir).unwrap_or_default(), wanted)[..] {
+            [(name, _)] if !asm::has_function(&linked, wanted) => Failure::new(format!(
+                "{name} has no code in the library {package}: it is generic, or so small that whoever calls it gets a copy, and nothing in the library does"
+            ))
+            .next(format!("cargo whyslow asm {wanted} --mir, or an example that uses it: cargo whyslow asm --example NAME {wanted}")),
+            _ => failure,
+        }
+    })
+}
+
+/// Gives the functions of an object file their places, so that it can be read as any other library is. What it takes from other crates
+/// stays open, by name.
+fn link(object: &Path, linked: &Path) -> Result<()> {
+    let cannot = |why: &str| {
+        Failure::new(format!("the library's code cannot be linked: {why}")).next(
+            "install a C compiler (cc), or show a target that uses the library: --example, --test, --bench",
+        )
+    };
+    let output = std::process::Command::new("cc")
+        .args(["-shared", "-nostdlib", "-Wl,--unresolved-symbols=ignore-all", "-o"])
+        .args([linked, object])
+        .output()
+        .map_err(|error| cannot(&format!("cc: {error}")))?;
+    if output.status.success() { Ok(()) } else { Err(cannot(String::from_utf8_lossy(&output.stderr).trim())) }
+}
+
+/// LLVM IR or MIR of one function, from what rustc writes for a whole crate: the first of these that has it.
+fn intermediate<const N: usize>(
+    args: &CargoAsmArgs,
+    name: &str,
+    crates: [Vec<String>; N],
+    volume: Volume,
+) -> Result<Exit> {
+    let wanted = args
+        .wanted
+        .as_deref()
+        .ok_or_else(|| Failure::new("which function?").next("cargo whyslow asm FUNCTION --llvm"))?;
+    let folder = temporary_folder()?;
+    let kind = if args.mir { "mir" } else { "llvm-ir" };
+    for (number, words) in crates.into_iter().enumerate() {
         // Another file each time, so that cargo does not take what it has for fresh.
         let file = folder.path().join(format!("{number}.{kind}"));
         let for_rustc = [format!("--emit={kind}={}", file.display()), "-Ccodegen-units=1".to_owned()];
@@ -130,7 +201,7 @@ fn intermediate(args: &CargoAsmArgs, choice: &Choice, volume: Volume) -> Result<
             }
         }
     }
-    Err(Failure::new(format!("no function of {} has {wanted:?} in its name", choice.name))
+    Err(Failure::new(format!("no function of {name} has {wanted:?} in its name"))
         .next("another part of the name; --package for another crate of the workspace"))
 }
 

@@ -129,6 +129,17 @@ pub(super) fn choose(args: &TargetArgs, metadata: &Metadata) -> Result<Choice> {
     default_binary(&packages, args)
 }
 
+/// The package that is meant if it has a library and no program, and nobody said which of its other targets.
+pub(super) fn only_library<'m>(args: &TargetArgs, metadata: &'m Metadata) -> Option<&'m Package> {
+    let is_named =
+        args.bin.is_some() || args.example.is_some() || args.test.is_some() || args.bench.is_some();
+    let packages = metadata.selected(args.package.as_deref());
+    let [package] = packages[..] else { return None };
+    let has = |kind: &str| package.targets_of(kind).next().is_some();
+    let has_library = ["lib", "rlib", "dylib", "cdylib", "staticlib"].into_iter().any(has);
+    (!is_named && !args.lib && has_library && !has("bin")).then_some(package)
+}
+
 /// What `cargo run` would run.
 fn default_binary(packages: &[&Package], args: &TargetArgs) -> Result<Choice> {
     let all = packages
@@ -227,6 +238,18 @@ mod tests {
         let metadata = workspace(&[("lib", &["lib:lib", "bench:fast"], None)]);
         let failure = chosen(&metadata, TargetArgs::default()).unwrap_err();
         assert!(failure.contains("cargo whyslow --bench fast"), "{failure}");
+    }
+
+    #[test]
+    fn a_package_may_have_only_a_library() {
+        let metadata =
+            workspace(&[("lib", &["lib:lib", "bench:fast"], None), ("app", &["lib:app", "bin:app"], None)]);
+        let only = |args: TargetArgs| only_library(&args, &metadata).map(|package| package.name.clone());
+        let of = |package: &str| TargetArgs { package: Some(package.into()), ..TargetArgs::default() };
+        assert_eq!(only(of("lib")), Some("lib".to_owned()));
+        assert_eq!(only(of("app")), None, "it has a program");
+        assert_eq!(only(TargetArgs::default()), None, "there are two packages");
+        assert_eq!(only(TargetArgs { bench: Some("fast".into()), ..of("lib") }), None);
     }
 
     #[test]
