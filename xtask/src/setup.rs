@@ -45,6 +45,8 @@ const TOOLS: &[Tool] = &[
         package: "valgrind",
         without_it: "leaks are not compared with memcheck's classes",
     },
+    Tool { command: "llvm-mca", package: "llvm", without_it: "`asm --mca` is tested without it only" },
+    Tool { command: "script", package: "bsdutils", without_it: "questions at a terminal are not tested" },
     Tool { command: "musl-gcc", package: "musl-tools", without_it: "tests of musl's programs are skipped" },
     Tool {
         command: "heaptrack_print",

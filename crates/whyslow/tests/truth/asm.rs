@@ -207,6 +207,54 @@ fn names_lead_to_functions_and_to_what_they_are_inlined_into() {
     assert!(row["inlined_into"][0].as_str().unwrap().starts_with("kernels::call_small at "), "{list:#}");
 }
 
+#[test]
+fn llvm_mca_is_asked_about_the_hottest_loop() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &["-C", "opt-level=3"]);
+    let arguments = ["asm", "kernels", "kernels::saxpy", "--mca"];
+    let output = run(whyslow(folder.path()).args(arguments).env("PATH", folder.path()), PATIENCE).unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "there is none in an empty folder");
+    assert!(said.contains("llvm-mca: cannot be started") && said.contains("leave out --mca"), "{said}");
+    if !is_installed("llvm-mca") {
+        return;
+    }
+    let asked = text(folder.path(), &arguments);
+    assert!(asked.contains("llvm-mca of L") && asked.contains("Block RThroughput"), "{asked}");
+    assert!(asked.contains("mulps"), "the loop that multiplies: {asked}");
+}
+
+#[test]
+fn at_a_terminal_one_is_asked_which_function() {
+    if !has_perf_events() || !is_installed("script") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = build(folder.path(), &["-C", "opt-level=3"]);
+    let mut record = whyslow(folder.path());
+    record.args(["record", "-q", "-F", "1999", "-o", "k.whyslow", "--"]).arg(program).args(["0.5", "divide"]);
+    assert!(run(&mut record, PATIENCE).unwrap().status.success());
+    // `script` gives the command a terminal and hands on what it reads.
+    let answered = |answer: &str| {
+        let mut shell = Command::new("sh");
+        shell.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path().join("cache"));
+        let asm = format!("{} asm k.whyslow", env!("CARGO_BIN_EXE_whyslow"));
+        shell.args(["-c", &format!("printf '{answer}\\n' | script -qec '{asm}' typescript")]);
+        String::from_utf8_lossy(&run(&mut shell, PATIENCE).unwrap().stdout).into_owned()
+    };
+    const QUESTION: &str = "number, or a part of the name:";
+    for answer in ["1", "divid"] {
+        let shown = answered(answer);
+        assert!(shown.contains(QUESTION) && shown.contains("kernels::divide"), "{shown}");
+        assert!(shown.contains("div") && shown.contains("instructions in"), "{answer}: {shown}");
+    }
+    let unanswered = answered("");
+    assert!(unanswered.contains(QUESTION) && !unanswered.contains("instructions in"), "{unanswered}");
+    // Nobody is asked where nobody can answer.
+    let list = text(folder.path(), &["asm", "k.whyslow"]);
+    assert!(!list.contains(QUESTION) && list.contains("kernels::divide"), "{list}");
+}
+
 /// A line of either disassembler without what is only writing: sizes of operands, spaces, comments, forms of numbers.
 fn normal(text: &str) -> String {
     let mut text = text.split(['#', '<', '→']).next().unwrap_or_default().to_lowercase();
