@@ -13,6 +13,8 @@ use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
 use crate::rule::{InCode, Language, Rule, Signal};
 use crate::rules::ALL;
 
+/// Processors report samples of an instruction that takes long at one of so many behind it.
+const LATE: usize = 2;
 /// Functions whose code is looked at have at least this share by themselves.
 const HOT: f64 = 0.03;
 
@@ -81,6 +83,7 @@ fn sampled(profile: &Profile, weights: &Weights) -> Vec<Sampled> {
 
 /// A function whose code is kept, and its sampled locations.
 struct Function<'a> {
+    module: ModuleId,
     value: u64,
     sampled: &'a [Sampled],
 }
@@ -91,16 +94,12 @@ impl<'a> Function<'a> {
         let before = |address| all.partition_point(|row| (row.module, row.address) < (code.module, address));
         let sampled = &all[before(code.start.0)..before(end)];
         let value = sampled.iter().fold(0, |sum: u64, row| sum.saturating_add(row.value));
-        Self { value, sampled }
+        Self { module: code.module, value, sampled }
     }
 
-    /// Samples at the instructions of a hint and at those that follow, which processors report for them.
+    /// Samples at the instructions of a hint and at those that follow.
     fn near(&self, body: &Body, hint: &Hint) -> u64 {
-        let shows = |at: usize| {
-            let before = body.instructions[at.saturating_sub(2)..=at].iter();
-            before.map(|row| row.address).any(|address| hint.addresses.contains(&address))
-        };
-        let near = self.sampled.iter().filter(|row| body.instruction_at(row.address).is_some_and(shows));
+        let near = self.sampled.iter().filter(|row| is_near(body, hint, row.address, LATE));
         near.fold(0, |sum, row| sum.saturating_add(row.value))
     }
 
@@ -126,6 +125,8 @@ impl<'a> Function<'a> {
             _ if wanted.whole_loop => own,
             // What pointers lead to would have to be done anyway.
             Kind::IndirectCall => self.near(body, hint),
+            // Nothing waits for a check, so samples fall elsewhere; but the processor has to do it.
+            Kind::BoundsCheck | Kind::OverflowCheck => hint.weight.min(own).max(part_of(body, hint, own)),
             _ => hint.weight.min(own),
         };
         let samples: u64 = of_loop().map(|row| row.samples).sum();
@@ -134,15 +135,14 @@ impl<'a> Function<'a> {
         if share < wanted.least || samples < FEWEST_OF_ONE {
             return None;
         }
-        let shows = |row: &&Sampled| {
-            body.instruction_at(row.address)
-                .is_some_and(|at| hint.addresses.contains(&body.instructions[at].address))
+        // The line of the instructions that show it, of those behind them, or of the loop: the first of these that is known.
+        let hottest = |late: usize| {
+            of_loop().filter(|row| is_near(body, hint, row.address, late)).max_by_key(|row| row.value)
         };
-        let hottest = of_loop()
-            .filter(shows)
-            .max_by_key(|row| row.value)
-            .or_else(|| of_loop().max_by_key(|row| row.value))?;
-        let place = users_frame(profile, hottest.location)?;
+        let location = (hottest(0).map(|row| row.location))
+            .or_else(|| calling(profile, self.module, body, hint))
+            .or_else(|| hottest(LATE).or_else(|| hottest(usize::MAX)).map(|row| row.location))?;
+        let place = users_frame(profile, location)?;
         let locations = of_loop().map(|row| row.location).collect::<rustc_hash::FxHashSet<_>>();
         let is_there = |stack: &usize| {
             weights.count[*stack] > 0 && locations.contains(&profile.stacks.location(StackId::from(*stack)))
@@ -164,6 +164,30 @@ impl<'a> Function<'a> {
             ..finding
         })
     }
+}
+
+/// A place on stacks from which one of a hint's instructions calls: samples are in what it calls.
+fn calling(profile: &Profile, module: ModuleId, body: &Body, hint: &Hint) -> Option<LocationId> {
+    let is_there = |location: &LocationId| {
+        let row = location.index();
+        profile.locations.module[row] == Some(module)
+            && is_near(body, hint, profile.locations.address[row].0, 0)
+    };
+    (0..profile.locations.len()).map(LocationId::from).find(is_there)
+}
+
+/// Whether an address is at most so many instructions behind one that shows a hint.
+fn is_near(body: &Body, hint: &Hint, address: u64, late: usize) -> bool {
+    let Some(at) = body.instruction_at(address) else { return false };
+    let before = &body.instructions[at.saturating_sub(late)..=at];
+    before.iter().any(|row| hint.addresses.contains(&row.address))
+}
+
+/// The part of a loop's samples that the instructions of a hint have if all of them take the same time.
+fn part_of(body: &Body, hint: &Hint, own: u64) -> u64 {
+    let blocks = hint.in_loop.map_or(&[][..], |index| &body.loops[index].blocks);
+    let all: usize = blocks.iter().map(|&block| body.blocks[block].instructions.len()).sum();
+    (own as f64 * hint.addresses.len() as f64 / all.max(1) as f64) as u64
 }
 
 fn rule_of(kind: Kind) -> Option<(&'static Rule, &'static InCode)> {

@@ -23,7 +23,12 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
         found.push(place.hint(
             Kind::BoundsCheck,
             &bounds,
-            format!("{} checks {} in every round.", place.subject(), count(checks.0, "an index", "indices")),
+            format!(
+                "{} checks {} in every round, {}.",
+                place.subject(),
+                count(checks.0, "an index", "indices"),
+                part(place, &bounds)
+            ),
             "Iterate over the slice instead of indexing it, take a slice of the known length before the loop, or use `zip` or \
              `chunks_exact`.",
         ));
@@ -32,7 +37,12 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
         found.push(place.hint(
             Kind::OverflowCheck,
             &overflow,
-            format!("{} checks {} for overflow in every round.", place.subject(), count(checks.1, "a result", "results")),
+            format!(
+                "{} checks {} for overflow in every round, {}.",
+                place.subject(),
+                count(checks.1, "a result", "results"),
+                part(place, &overflow)
+            ),
             "Build without `overflow-checks`, or use `wrapping_add` and its relatives where wrapping is meant.",
         ));
     }
@@ -51,6 +61,11 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
          case before the `match`.",
     ));
     found.extend(unpredictable(place));
+}
+
+/// "4 of its 14 instructions".
+fn part(place: &Place<'_>, shown_by: &[usize]) -> String {
+    format!("{} of its {} instructions", shown_by.len(), place.instructions().count())
 }
 
 /// What a branch that leaves the loop ends in, if that is a panic.

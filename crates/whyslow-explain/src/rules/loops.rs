@@ -42,11 +42,11 @@ rules! {
     "a hot loop reads memory in large steps, a new cache line for each number",
     "change the order of the loops so that the innermost goes along memory, work in blocks, or store each field in its own Vec",
     Some("change the order of the loops so that the innermost goes along memory, work in blocks, or store each field in its own array");
-    BOUNDS_CHECKS "bounds-checks" InCode::of_weight(&[Kind::BoundsCheck]),
+    BOUNDS_CHECKS "bounds-checks" InCode::of_weight(&[Kind::BoundsCheck]).least(0.10),
     "indices are checked in every round of a hot loop",
     "iterate instead of indexing, take a slice of the known length before the loop (let part = &all[..n]), or assert!(n <= all.len()) once",
     Some("operator[] instead of at() where the index is known to be good, or check once before the loop");
-    OVERFLOW_CHECKS "overflow-checks" InCode::of_weight(&[Kind::OverflowCheck]),
+    OVERFLOW_CHECKS "overflow-checks" InCode::of_weight(&[Kind::OverflowCheck]).least(0.10),
     "sums and products are checked for overflow in every round of a hot loop",
     "wrapping_add and its kin where that is meant, or no overflow-checks in the release profile",
     Some("unsigned types where wrapping is meant, or no -ftrapv and -fsanitize=signed-integer-overflow in the release build");
