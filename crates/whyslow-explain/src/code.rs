@@ -8,6 +8,7 @@ use whyslow_asm::{Body, Hint, Kind, Machine, Names, Processor, hints};
 use whyslow_profile::{Code, LocationId, ModuleId, Profile, StackId};
 
 use crate::Question;
+use crate::facts::sampled_value;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
 use crate::rule::{InCode, Language, Rule, Signal};
@@ -26,18 +27,19 @@ pub(crate) fn find(question: &Question<'_>, weights: &Weights) -> Vec<Finding> {
         return Vec::new();
     }
     let sampled = sampled(profile, weights);
+    let seen = sampled_value(profile, weights);
     let machine = Machine::of(&profile.meta.host);
     let names = LazyCell::new(|| Names::of(profile));
     let mut found = Vec::new();
     for code in &profile.code.rows {
         let function = Function::new(code, &sampled);
-        if (function.value as f64) < HOT * weights.total_value.max(1) as f64 {
+        if (function.value as f64) < HOT * seen.max(1) as f64 {
             continue;
         }
         let body = Body::new(processor, code, |branch| names.target(code.module, branch));
         let of_body = whyslow_asm::Weights::with_misses(&body, code.module, profile, weights.value.clone());
         for hint in hints(&body, &of_body, &machine) {
-            found.extend(function.finding(question, weights, &body, &hint));
+            found.extend(function.finding(question, (weights, seen), &body, &hint));
         }
     }
     // The same in several loops is one finding, that of the hottest; of several in one loop the first of the table is told.
@@ -106,7 +108,7 @@ impl<'a> Function<'a> {
     fn finding(
         &self,
         question: &Question<'_>,
-        weights: &Weights,
+        (weights, seen): (&Weights, u64),
         body: &Body,
         hint: &Hint,
     ) -> Option<Finding> {
@@ -132,7 +134,7 @@ impl<'a> Function<'a> {
         let samples: u64 = of_loop().map(|row| row.samples).sum();
         let measured = Measured::sampled(value, weights.total_value, weights.total_count);
         let share = measured.share;
-        if share < wanted.least || samples < FEWEST_OF_ONE {
+        if value as f64 / (seen.max(1) as f64) < wanted.least || samples < FEWEST_OF_ONE {
             return None;
         }
         // The line of the instructions that show it, of those behind them, or of the loop: the first of these that is known.

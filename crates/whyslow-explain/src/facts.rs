@@ -6,7 +6,7 @@ use whyslow_analyze::heap::{Sites, has_heap};
 use whyslow_analyze::{
     Charges, Reason, Selection, SyscallTable, WaitTable, Weights, has_syscalls, wait_metric,
 };
-use whyslow_profile::Subject;
+use whyslow_profile::{Profile, StackId, Subject};
 
 use crate::{Question, cpu_metric};
 
@@ -101,4 +101,11 @@ impl<'a> Facts<'a> {
         let metric = profile.metrics.get(selection.metric);
         !only_metric || metric.is_some_and(|metric| subjects.contains(&metric.of))
     }
+}
+
+/// The value of what was sampled. Time that is known to have passed somewhere, such as in a kernel that may not be looked into, shows no pattern and
+/// hides none: whether one is worth telling is asked of the rest.
+pub(crate) fn sampled_value(profile: &Profile, weights: &Weights) -> u64 {
+    let is_seen = |(stack, _): &(usize, &u64)| !profile.is_not_sampled(StackId::from(*stack));
+    weights.value.iter().enumerate().filter(is_seen).fold(0, |sum, (_, value)| sum.saturating_add(*value))
 }

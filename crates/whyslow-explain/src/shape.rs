@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use whyslow_analyze::{Charges, Label, Nearness, Overview};
 use whyslow_profile::StackId;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, sampled_value};
 use crate::order::FEWEST_SAMPLES;
 use crate::{Question, cpu_metric};
 
@@ -23,14 +23,14 @@ pub enum Shape {
         /// The share of the elapsed time.
         share: f64,
     },
-    /// One function has most of it.
+    /// One function has most of what was sampled.
     Hotspot {
         /// The function.
         function: Label,
         /// Its share.
         share: f64,
     },
-    /// Most of it is in code that is not the user's, on nobody's behalf.
+    /// Most of what was sampled is in code that is not the user's, on nobody's behalf.
     Frameworks {
         /// The share that no code of the user's is responsible for.
         share: f64,
@@ -66,11 +66,14 @@ impl Shape {
         let of_other = (!is_cpu).then(|| Charges::of_metric(profile, true, selection.metric));
         let charges = of_other.as_ref().unwrap_or_else(|| facts.charges());
         let mut own: FxHashMap<Label, u64> = FxHashMap::default();
-        for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
+        // What was not sampled is nobody's.
+        let is_seen = |stack: &usize| !profile.is_not_sampled(StackId::from(*stack));
+        for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0).filter(is_seen) {
             let value = own.entry(charges.of(StackId::from(stack)).frame.label).or_default();
             *value = value.saturating_add(weights.value[stack]);
         }
-        let share = |value: u64| value as f64 / weights.total_value.max(1) as f64;
+        let sampled = sampled_value(profile, weights);
+        let share = |value: u64| value as f64 / sampled.max(1) as f64;
         let is_users = |label: Label| Nearness::of(profile, label) <= Nearness::Program;
         let largest = own.iter().max_by_key(|(_, value)| **value);
         let of_users: u64 = own.iter().filter(|(label, _)| is_users(**label)).map(|(_, value)| value).sum();
@@ -86,5 +89,36 @@ impl Shape {
                 functions: own.values().filter(|value| share(**value) >= 0.01).count(),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_analyze::{CallTree, Selection, testing};
+
+    use super::*;
+    use crate::{Allowed, explain};
+
+    #[test]
+    fn time_that_nobody_could_look_at_hides_nothing() {
+        let profile = testing::profile(
+            "[not sampled] 5000
+             app::main@m.rs:3;app::count@m.rs:9;core::hash::sip::Hasher<S>::write 200
+             app::main@m.rs:3;app::count@m.rs:9 3000",
+        );
+        let (selection, allowed) = (Selection::default(), Allowed::default());
+        let question = Question {
+            profile: &profile,
+            selection: &selection,
+            only_metric: false,
+            allowed: &allowed,
+            file: "",
+        };
+        let found = explain(&question);
+        let told: Vec<_> =
+            found.findings.iter().map(|one| (one.rule.id, (one.share * 1000.0).round())).collect();
+        assert_eq!(told, [("sip-hash", 24.0)], "6 % of what was sampled, shown as its part of everything");
+        let Shape::Hotspot { function, share } = found.shape else { panic!("{:?}", found.shape) };
+        assert_eq!((&*CallTree::name(&profile, function), share), ("app::count", 1.0));
     }
 }

@@ -12,6 +12,7 @@ use whyslow_analyze::{CallTree, Label, Nearness, Selection, StackFrame, Weights,
 use whyslow_profile::{Profile, StackId};
 
 use crate::Question;
+use crate::facts::sampled_value;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES};
 use crate::rule::{Beneath, Frames, Rule, Signal};
@@ -324,7 +325,8 @@ pub(crate) fn find(question: &Question<'_>, selection: &Selection, weights: &Wei
             of_stack.push((StackId::from(stack), shown));
         }
     }
-    let told = told(&table, &groups, weights);
+    let sampled = sampled_value(profile, weights);
+    let told = told(&table, &groups, sampled);
     let mut rows = vec![Vec::new(); table.rules.len()];
     for (stack, shown) in of_stack {
         let Some(rule) = each_bit(shown.rules & told).next() else { continue };
@@ -342,7 +344,9 @@ pub(crate) fn find(question: &Question<'_>, selection: &Selection, weights: &Wei
     absorb(&table, &mut rows);
     let rules = table.rules.iter().zip(rows).filter(|(_, rows)| !rows.is_empty());
     rules
-        .filter_map(|((rule, frames), rows)| finding(question, selection, weights, rule, frames, &rows))
+        .filter_map(|((rule, frames), rows)| {
+            finding(question, selection, (weights, sampled), rule, frames, &rows)
+        })
         .collect()
 }
 
@@ -362,7 +366,7 @@ fn absorb(table: &Table, rows: &mut [Vec<Row>]) {
 }
 
 /// The rules that are told. What a rule has that is not told counts for the next.
-fn told(table: &Table, groups: &FxHashMap<Shown, (u64, u64)>, weights: &Weights) -> Bits {
+fn told(table: &Table, groups: &FxHashMap<Shown, (u64, u64)>, sampled: u64) -> Bits {
     let mut told = 0;
     for (place, (_, frames)) in table.rules.iter().enumerate() {
         let bit = 1 << place;
@@ -376,7 +380,7 @@ fn told(table: &Table, groups: &FxHashMap<Shown, (u64, u64)>, weights: &Weights)
                 refuted = refuted.saturating_add(group.0);
             }
         }
-        let share = value as f64 / weights.total_value.max(1) as f64;
+        let share = value as f64 / sampled.max(1) as f64;
         if share >= frames.least && samples >= FEWEST_OF_ONE && (refuted as f64) < REFUTED * value as f64 {
             told |= bit;
         }
@@ -425,7 +429,7 @@ fn by_name(profile: &Profile, values: &FxHashMap<Label, u64>) -> Vec<(Label, u64
 fn finding(
     question: &Question<'_>,
     selection: &Selection,
-    weights: &Weights,
+    (weights, sampled): (&Weights, u64),
     rule: &'static Rule,
     frames: &Frames,
     rows: &[Row],
@@ -446,8 +450,7 @@ fn finding(
         *of_function = of_function.saturating_add(row.value);
     }
     let of_all = |value: u64| value as f64 / weights.total_value.max(1) as f64;
-    let share = of_all(value);
-    if share < frames.least || samples < FEWEST_OF_ONE {
+    if value as f64 / (sampled.max(1) as f64) < frames.least || samples < FEWEST_OF_ONE {
         return None;
     }
     let mut places = by_place.iter().collect::<Vec<_>>();

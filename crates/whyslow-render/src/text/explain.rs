@@ -141,6 +141,8 @@ fn place_words(profile: &Profile, place: &Place, room: usize) -> String {
 /// What the profile looks like, and where to look.
 pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
     let file = clean(file);
+    let hides = (0..profile.stacks.len()).any(|stack| profile.is_not_sampled(stack.into()));
+    let time = if hides { "sampled time" } else { "time" };
     match shape {
         Shape::TooFew { samples, needed } => format!(
             "{} samples are too few to tell ({} are needed): record a longer run, or raise the rate with -F",
@@ -152,16 +154,16 @@ pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
             Percent(*share)
         ),
         Shape::Hotspot { function, share } => format!(
-            "one hotspot: {} has {} of the time with all that it calls. Look at its lines: whyslow report {file} lines",
+            "one hotspot: {} has {} of the {time} with all that it calls. Look at its lines: whyslow report {file} lines",
             clean(&CallTree::name(profile, *function)),
             Percent(*share)
         ),
         Shape::Frameworks { share } => format!(
-            "{} of the time is in code of others that your code did not call: look at how they are set up: whyslow report {file} crates",
+            "{} of the {time} is in code of others that your code did not call: look at how they are set up: whyslow report {file} crates",
             Percent(*share)
         ),
         Shape::Spread { largest, functions } => format!(
-            "spread out: {functions} functions have 1 % or more, the first of them {}. Look for what they have in common: whyslow report {file} tree",
+            "spread out: {functions} functions have 1 % or more of the {time}, the first of them {}. Look for what they have in common: whyslow report {file} tree",
             Percent(*largest)
         ),
     }
