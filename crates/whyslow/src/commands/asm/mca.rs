@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use whyslow_asm::{Flow, Listing, Syntax};
+use whyslow_asm::{Flow, Listing, Processor, Syntax};
 
 use crate::failure::{Failure, Result};
 
@@ -16,6 +16,7 @@ pub(super) fn report(listing: &Listing) -> Result<String> {
     let Some(hottest) = innermost.max_by_key(|&at| (weights[at], std::cmp::Reverse(at))) else {
         return Ok("\nllvm-mca: the function has no loop\n".to_owned());
     };
+    let target = Target::of(body.processor);
     let texts = body.texts(Syntax::Att);
     let mut code = String::new();
     for index in body.loops[hottest].blocks.iter().flat_map(|&block| body.blocks[block].instructions.clone()) {
@@ -24,7 +25,9 @@ pub(super) fn report(listing: &Listing) -> Result<String> {
             Flow::Next => {
                 let _ = writeln!(code, "{}", texts[index]);
             }
-            Flow::Branch(_) | Flow::Jump(_) => code.push_str("jne 1f\n1:\n"),
+            Flow::Branch(_) | Flow::Jump(_) => {
+                let _ = writeln!(code, "{} 1f\n1:", target.branch);
+            }
             Flow::Call(_) | Flow::Return | Flow::Stop | Flow::Bad => {}
         }
     }
@@ -33,7 +36,8 @@ pub(super) fn report(listing: &Listing) -> Result<String> {
             .next("install it (package llvm), or leave out --mca")
     };
     let mut child = Command::new("llvm-mca")
-        .args(["-mtriple=x86_64-unknown-linux-gnu", "-iterations=100", "-"])
+        .args(target.arguments)
+        .args(["-iterations=100", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -46,5 +50,31 @@ pub(super) fn report(listing: &Listing) -> Result<String> {
     let output = child.wait_with_output().map_err(|error| missing(&error))?;
     let said = if output.status.success() { output.stdout } else { output.stderr };
     let said = String::from_utf8_lossy(&said).into_owned();
-    Ok(format!("\nllvm-mca of L{}, for this machine's processor, if all memory is in the first cache:\n{said}", hottest + 1))
+    Ok(format!("\nllvm-mca of L{}, for {}, if all memory is in the first cache:\n{said}", hottest + 1, target.words))
+}
+
+/// What it is told about the processor.
+struct Target {
+    arguments: &'static [&'static str],
+    /// A conditional branch.
+    branch: &'static str,
+    words: &'static str,
+}
+
+impl Target {
+    fn of(processor: Processor) -> Self {
+        match processor {
+            Processor::X86_64 => Self {
+                arguments: &["-mtriple=x86_64-unknown-linux-gnu"],
+                branch: "jne",
+                words: if cfg!(target_arch = "x86_64") { "this machine's processor" } else { "x86-64 in general" },
+            },
+            // It knows nothing of AArch64 in general.
+            Processor::Aarch64 => Self {
+                arguments: &["-mtriple=aarch64-unknown-linux-gnu", "-mcpu=cortex-a76"],
+                branch: "b.ne",
+                words: "a Cortex-A76",
+            },
+        }
+    }
 }
