@@ -77,6 +77,7 @@ pub(crate) fn install_missing() -> Vec<&'static Tool> {
     let missing = |tools: &mut dyn Iterator<Item = &'static Tool>| {
         tools.filter(|tool| process::find(tool.command).is_none()).collect::<Vec<_>>()
     };
+    mount_tracefs();
     let before = missing(&mut TOOLS.iter());
     if before.is_empty() {
         return before;
@@ -97,15 +98,30 @@ pub(crate) fn install_missing() -> Vec<&'static Tool> {
     missing(&mut before.into_iter())
 }
 
+/// Where the kernel shows its tracepoints. Most systems mount it when they start; where this one has not and may not, tests say what they leave out.
+fn mount_tracefs() {
+    const FOLDER: &str = "/sys/kernel/tracing";
+    let is_missing = std::fs::read_dir(FOLDER).is_ok_and(|mut entries| entries.next().is_none());
+    if is_root() && is_missing {
+        let mut mount = process::command("mount");
+        mount.args(["-t", "tracefs", "tracefs", FOLDER]);
+        let _ = process::succeeds(&mut mount);
+    }
+}
+
 fn names(tools: &[&Tool]) -> String {
     tools.iter().map(|tool| tool.command).collect::<Vec<_>>().join(", ")
 }
 
-/// Root on a system with apt. Only the owner of `/proc/self` is asked, which is the user of this process.
+/// Root on a system with apt.
 fn may_install() -> bool {
+    is_root() && process::find("apt-get").is_some()
+}
+
+/// Only the owner of `/proc/self` is asked, which is the user of this process.
+fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
-    let is_root = std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0);
-    is_root && process::find("apt-get").is_some()
+    std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
 /// Installs a Debian package if this user may; tells whether that went well.

@@ -7,7 +7,7 @@ use std::io::Write as _;
 pub const NOTES_FILE: &str = "WHYSLOW_TEST_NOTES";
 
 /// What may be left out under CI, and why no set-up can help.
-const MAY_BE_MISSING: [(&str, &str); 3] = [
+const MAY_BE_MISSING: [(&str, &str); 4] = [
     (
         "bwrap cannot make namespaces here",
         "a container often may not make namespaces, and its root cannot change that",
@@ -15,6 +15,10 @@ const MAY_BE_MISSING: [(&str, &str); 3] = [
     (
         "perf events are refused here",
         "a container or a hardened kernel does so, and recording without them is tested all the same",
+    ),
+    (
+        "the kernel's tracepoints are not to be seen here",
+        "only root sees them, where tracefs is mounted, which a container may not do",
     ),
     (
         "rustc for x86_64-unknown-linux-musl is not installed",

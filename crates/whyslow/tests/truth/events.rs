@@ -128,7 +128,7 @@ fn is_root() -> bool {
     let root = std::fs::read_dir("/sys/kernel/tracing/events/sched").is_ok()
         && std::fs::exists("/sys/bus/event_source/devices/uprobe").unwrap_or(false);
     if !root {
-        skip("tracepoints and uprobes need root");
+        skip("the kernel's tracepoints are not to be seen here");
     }
     root && has_perf_events()
 }
