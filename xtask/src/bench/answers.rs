@@ -17,7 +17,7 @@ pub(super) const HEADING: &str = "## Answers";
 
 const METHOD: &str = "\
 From start to end of the command, median over the rounds. The profile is made up (`crates/whyslow-render/examples/view_sample.rs`): 1,000,000 samples over 200,000 stacks, 8,000 functions, 16 threads. \
-`asm` reads the library of the Rust compiler, and objdump one symbol of it; and whyslow's own program as cargo builds it for development.\n\n";
+`asm` reads the library of the Rust compiler, and objdump the same symbol where the library tells it; and whyslow's own program as cargo builds it for development.\n\n";
 
 /// The section. What cannot be measured here is said in its place.
 pub(super) fn section(bench: &Bench, _: bool, rounds: usize, command: &str) -> String {
