@@ -35,7 +35,7 @@ pub use align::{Aligned, align};
 pub use body::{Body, Branch, Call, Callee, Target};
 pub use callee::{Purpose, purpose};
 pub use graph::Block;
-pub use hints::{Cause, Hint, Kind, Machine, hints};
+pub use hints::{Cause, Hint, Kind, LATE, Machine, hints};
 pub use instruction::{Destination, Flow, Instruction, Lanes, Memory, Operation, Registers, Step, Value};
 pub use listing::{Listing, Measure, SourceFrame, skid};
 pub use loops::Loop;

@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 
 use rustc_hash::FxHashMap;
 use whyslow_analyze::{Label, Nearness, Weights};
-use whyslow_asm::{Body, Hint, Kind, Machine, Names, Processor, hints};
+use whyslow_asm::{Body, Hint, Kind, LATE, Machine, Names, Processor, hints};
 use whyslow_profile::{Code, LocationId, ModuleId, Profile, StackId};
 
 use crate::Question;
@@ -14,8 +14,6 @@ use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
 use crate::rule::{InCode, Language, Rule, Signal};
 use crate::rules::ALL;
 
-/// Processors report samples of an instruction that takes long at one of so many behind it.
-const LATE: usize = 2;
 /// Functions whose code is looked at have at least this share by themselves.
 const HOT: f64 = 0.03;
 
@@ -99,12 +97,6 @@ impl<'a> Function<'a> {
         Self { module: code.module, value, sampled }
     }
 
-    /// Samples at the instructions of a hint and at those that follow.
-    fn near(&self, body: &Body, hint: &Hint) -> u64 {
-        let near = self.sampled.iter().filter(|row| is_near(body, hint, row.address, LATE));
-        near.fold(0, |sum, row| sum.saturating_add(row.value))
-    }
-
     fn finding(
         &self,
         question: &Question<'_>,
@@ -122,11 +114,14 @@ impl<'a> Function<'a> {
             |address: u64| body.instruction_at(address).is_some_and(|at| body.loop_of(at) == hint.in_loop);
         let of_loop = || self.sampled.iter().filter(|row| is_in_loop(row.address));
         // What a loop calls is not what its code is like.
-        let own = of_loop().fold(0, |sum: u64, row| sum.saturating_add(row.value));
+        let sum = |rows: &mut dyn Iterator<Item = &Sampled>| {
+            rows.fold(0, |sum: u64, row| sum.saturating_add(row.value))
+        };
+        let own = sum(&mut of_loop());
         let value = match hint.kind {
             _ if wanted.whole_loop => own,
             // What pointers lead to would have to be done anyway.
-            Kind::IndirectCall => self.near(body, hint),
+            Kind::IndirectCall => sum(&mut of_loop().filter(|row| is_near(body, hint, row.address, LATE))),
             // Nothing waits for a check, so samples fall elsewhere; but the processor has to do it.
             Kind::BoundsCheck | Kind::OverflowCheck => hint.weight.min(own).max(part_of(body, hint, own)),
             _ => hint.weight.min(own),

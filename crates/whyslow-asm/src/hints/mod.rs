@@ -26,7 +26,7 @@ const NOTABLE_LOOP: u64 = 20;
 const NOTABLE_COST: u64 = 10;
 
 /// So many instructions behind one that takes long have its samples: processors finish a few at a time.
-const LATE: usize = 2;
+pub const LATE: usize = 2;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident $id:literal,)*) => {
